@@ -2895,6 +2895,56 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 	return v
 }
 
+// KeyTypes are the types of keys as Redis's TYPE says them, by the pattern of their names without its parameters.
+var KeyTypes = map[string]string{
+	"dts:{p}:defs":             "hash",
+	"dts:{p}:payloads":         "hash",
+	"dts:{p}:originals":        "hash",
+	"dts:{p}:states":           "hash",
+	"dts:{p}:results":          "hash",
+	"dts:{p}:errors":           "hash",
+	"dts:{p}:checkpoints":      "hash",
+	"dts:{p}:wheel":            "zset",
+	"dts:{p}:ready:":           "zset",
+	"dts:{p}:backlog":          "set",
+	"dts:{p}:queued":           "zset",
+	"dts:{p}:running":          "zset",
+	"dts:{p}:held":             "zset",
+	"dts:{p}:expiry":           "zset",
+	"dts:{p}:remembered":       "hash",
+	"dts:{p}:remembered:order": "list",
+	"dts:{p}:deleted":          "zset",
+	"dts:{p}:listeners":        "string",
+	"dts:{p}:attempts:":        "list",
+	"dts:{p}:log:":             "stream",
+	"dts:{p}:state:":           "zset",
+	"dts:{p}:schedules":        "zset",
+	"dts:{p}:ticks":            "zset",
+	"dts:{p}:schedule:":        "hash",
+	"dts:{p}:history:":         "list",
+	"dts:{p}:ledger:":          "zset",
+	"dts:{p}:live:":            "zset",
+	"dts:{p}:waiting:":         "list",
+	"dts:{p}:wakes":            "string",
+	"dts:{p}:lease":            "string",
+	"dts:{p}:lease:":           "string",
+	"dts:{p}:losses":           "list",
+	"dts:{p}:confirmed":        "string",
+	"dts:{p}:lock:":            "hash",
+	"dts:{p}:locks":            "zset",
+	"dts:{p}:token":            "string",
+	"dts:nodes":                "hash",
+	"dts:taken:":               "string",
+	"dts:namespaces":           "zset",
+	"dts:limits":               "hash",
+	"dts:meta":                 "hash",
+	"dts:conversion":           "string",
+	"dts:{p}:task:":            "hash",
+	"dts:{p}:epoch":            "string",
+	"dts:{p}:inflight":         "zset",
+	"dts:{p}:unconverted":      "zset",
+}
+
 // DefsKey names a HASH: the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1.
 type DefsKey string
 
@@ -3261,6 +3311,14 @@ type UnconvertedKey string
 // Unconverted makes the key dts:{p}:unconverted.
 func (p Partition) Unconverted() UnconvertedKey {
 	return UnconvertedKey(p.prefix + "unconverted")
+}
+
+// AsideKey names a HASH: what `doctor --repair` has put aside because nobody could read it, for 30 days; `<what>` is the time of that in ms, a colon and the rest of the key that it was. Of a task (`task:<ref>`), a hash with the values by the keys that they were in; of a key of the wrong type, that key itself.
+type AsideKey string
+
+// Aside makes the key dts:{p}:aside:<what>.
+func (p Partition) Aside(what string) AsideKey {
+	return AsideKey(p.prefix + "aside:" + what)
 }
 
 // EventsChannel names a CHANNEL: what happens to tasks: states, changes, progress, log lines.

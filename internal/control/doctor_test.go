@@ -251,12 +251,25 @@ var breakages = []struct {
 			w.do("HSET", hash, ref("ghost"), "failed 1")
 		}
 	}, example: "default:ghost does not exist, and is left in "},
+	{check: "key-type", name: "the wheel is a string", damage: func(w *ward) {
+		w.do("SET", w.KeysOf(ref("waiting")).Wheel(), "x")
+	}, example: "dts:{1}:wheel is a string, and must be a zset"},
+	{check: "key-type", name: "a ledger is a list", damage: func(w *ward) {
+		w.do("DEL", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly))
+		w.do("RPUSH", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), "x")
+	}, example: "dts:{", also: []string{"schedule-unreadable"}},
+	{check: "key-type", name: "a log is a hash", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("waiting")).Log(ref("waiting")), "x", "y")
+	}, example: "dts:{1}:log:default:waiting is a hash, and must be a stream"},
+	{check: "key-type", name: "the limits are a string", damage: func(w *ward) {
+		w.do("SET", w.Keys.Limits(), "x")
+	}, example: "dts:limits is a string, and must be a hash"},
 	{check: "task-unreadable", name: "a state cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("queued")).States(), ref("queued"), "lost")
-	}, example: "default:queued cannot be read: its state is lost", stays: true, also: []string{"delivery-leftovers"}},
+	}, example: "default:queued cannot be read: its state is lost", also: []string{"delivery-leftovers"}},
 	{check: "task-unreadable", name: "a definition cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "17")
-	}, example: "default:waiting cannot be read: its state is missing", stays: true},
+	}, example: "default:waiting cannot be read: its state is missing"},
 	{check: "payload-lost", name: "a payload is lost", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("long")).Payloads(), ref("long"))
 	}, example: "default:long has no payload", stays: true},
@@ -305,10 +318,10 @@ var breakages = []struct {
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "schedule-unreadable", name: "a schedule has no revision", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "revision")
-	}, example: "default:nightly cannot be read: ", stays: true},
+	}, example: "default:nightly cannot be read: "},
 	{check: "schedule-unreadable", name: "a schedule's definition is no definition", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", "{")
-	}, example: "default:nightly cannot be read: ", stays: true},
+	}, example: "default:nightly cannot be read: "},
 	{check: "live-ended", name: "a live tick has no task", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Live(storetest.Nightly), 1, "20260101T000000Z")
 	}, example: "default:nightly@20260101T000000Z does not exist, and is in "},

@@ -91,11 +91,11 @@ func DecodeScheduleDefinition(ref task.Ref, def, taskDef string) (schedule.Defin
 }
 
 // DecodeSchedule reads a schedule from its hash. The counts of live tasks and waiting ticks are not in the hash; they are 0
-// in the result. Error: the definition cannot be read.
+// in the result. Error: CodeUnreadable, for the definition.
 func DecodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error) {
 	d, err := DecodeScheduleDefinition(ref, h["def"], h["task"])
 	if err != nil {
-		return schedule.Schedule{}, err
+		return schedule.Schedule{}, &task.Error{Code: task.CodeUnreadable, Message: err.Error()}
 	}
 	s := schedule.Schedule{
 		Definition: d, Revision: int(Number(h["revision"])), PauseNote: h["note"], LastPause: DecodeSpan(h["rest"]),

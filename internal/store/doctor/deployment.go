@@ -23,6 +23,7 @@ const overdueAfter = time.Minute
 func (e *examination) deploymentCollections() []collection {
 	look := func(name string, do func(context.Context) error) collection { return once(name, name, do) }
 	all := []collection{
+		once(" types", keyType, func(ctx context.Context) error { return e.examineTypes(ctx, e.fixedKeys("dts:", e.prefix())) }),
 		look("nodes", e.lookAtNodes), look("leaders", e.lookAtLeaders), look("overdue", e.lookAtOverdue), look("unserved-queues", e.lookAtServed),
 	}
 	for name, judge := range judges {

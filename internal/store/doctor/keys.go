@@ -18,13 +18,16 @@ func (e *examination) keyCollections(ctx context.Context, number int) ([]collect
 	if e.servers = len(servers); err != nil || number >= len(servers) {
 		return nil, err
 	}
-	checks := slices.Concat([]string{leftovers, "backlog-unlisted", "queue-unlisted"}, scheduleChecks, lockChecks, deliveryChecks)
+	checks := slices.Concat([]string{keyType, leftovers, "backlog-unlisted", "queue-unlisted"}, scheduleChecks, lockChecks, deliveryChecks)
 	return []collection{{name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
 		if err != nil {
 			return nil, 0, err
 		}
 		e.entries += len(keys)
+		if err := e.examineTypes(ctx, keys); err != nil {
+			return nil, 0, err
+		}
 		inner, err := e.lookAtKeys(ctx, keys)
 		return inner, next, err
 	}}}, nil

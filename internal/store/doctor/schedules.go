@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -75,6 +76,9 @@ func (e *examination) examineSchedules(ctx context.Context, p int, members []str
 		})
 		for _, f := range reply.Found {
 			e.found(f.Check, f.Member, f.Words)
+			if ref, errRef := task.ParseRef(f.Member); e.Repair && f.Check == unreadable && errRef == nil {
+				err = errors.Join(err, e.putScheduleAside(ctx, ref))
+			}
 		}
 		return err
 	})
@@ -170,6 +174,9 @@ func (e *examination) ledger(ref task.Ref) collection {
 		holes, failure, err = e.compare(ctx, ref)
 		if failure != nil {
 			e.found(unreadable, ref.String(), "cannot be read: "+failure.Error())
+			if e.Repair && task.CodeOf(failure) == task.CodeUnreadable { // and not only its history or its ledger
+				err = errors.Join(err, e.putScheduleAside(ctx, ref))
+			}
 		}
 		for _, words := range holes {
 			e.found(ledgerHoles, ref.String(), words)

@@ -148,7 +148,7 @@ func (e *examination) walkEach(ctx context.Context, collections []collection, de
 func (e *examination) walkPages(ctx context.Context, c collection, from uint64, depth int) (done bool, _ error) {
 	for {
 		inner, next, err := c.look(ctx, from)
-		if err != nil {
+		if err = e.passOver(c.name, err, c.checks...); err != nil {
 			return false, err
 		}
 		if len(inner) > 0 {

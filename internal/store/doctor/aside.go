@@ -1,0 +1,165 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+const keyType = "key-type"
+
+// wantedType returns the type that a key of this installation must have, as TYPE says it; "" for a key of which that is not known.
+func (e *examination) wantedType(key string) string {
+	rest, ours := strings.CutPrefix(key, e.prefix())
+	if !ours {
+		return ""
+	}
+	pattern := "dts:" + rest
+	if number, inside, ok := strings.Cut(rest, "}:"); ok && strings.HasPrefix(number, "{") {
+		pattern = "dts:{p}:" + inside
+	}
+	if want := lua.KeyTypes[pattern]; want != "" {
+		return want
+	}
+	for i := strings.LastIndexByte(pattern, ':'); i > 0; i = strings.LastIndexByte(pattern[:i], ':') {
+		if want := lua.KeyTypes[pattern[:i+1]]; want != "" {
+			return want
+		}
+	}
+	return ""
+}
+
+// prefix is what all keys of the installation begin with.
+func (e *examination) prefix() string {
+	return strings.TrimSuffix(string(e.o.Layout.Keys.Partition(0).Defs()), "{0}:defs")
+}
+
+// fixedKeys are the keys of a partition, or of the installation, that have no parameters.
+func (e *examination) fixedKeys(begins, at string) (keys []string) {
+	for pattern := range lua.KeyTypes {
+		if rest, ok := strings.CutPrefix(pattern, begins); ok && !strings.HasSuffix(rest, ":") && !strings.HasPrefix(rest, "{") {
+			keys = append(keys, at+rest)
+		}
+	}
+	return keys
+}
+
+// examineTypes finds the keys that have the wrong type, and puts them aside.
+func (e *examination) examineTypes(ctx context.Context, keys []string) error {
+	if !e.wants(keyType) {
+		return nil
+	}
+	pipe := e.o.Layout.DB.Pipeline()
+	types := make(map[string]*redis.StatusCmd)
+	for _, key := range keys {
+		if e.wantedType(key) != "" {
+			types[key] = pipe.Type(ctx, key)
+		}
+	}
+	if len(types) == 0 {
+		return nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	e.looked(len(types), keyType)
+	for key, found := range types {
+		want := e.wantedType(key)
+		if got := found.Val(); got == want || got == "none" {
+			continue
+		}
+		words := fmt.Sprintf("is a %s, and must be a %s", found.Val(), want)
+		if e.Repair {
+			to, err := e.putKeyAside(ctx, key, want)
+			if err != nil {
+				return err
+			}
+			words += "; it is " + to + " now"
+		}
+		e.found(keyType, key, words)
+	}
+	return nil
+}
+
+// putKeyAside renames a key, unless it has the right type by now, and returns its new name.
+func (e *examination) putKeyAside(ctx context.Context, key, want string) (string, error) {
+	to := e.asideOf(key)
+	return to, e.o.Layout.DB.Watch(ctx, func(tx *redis.Tx) error {
+		if now, err := tx.Type(ctx, key).Result(); err != nil || now == want || now == "none" {
+			return err
+		}
+		_, err := tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+			pipe.Rename(ctx, key, to)
+			pipe.PExpire(ctx, to, task.AsideKept)
+			return nil
+		})
+		return err
+	}, key)
+}
+
+// inPartition is a key of a partition: the tag, and the rest.
+var inPartition = regexp.MustCompile(`^(.*\{\d+\}:)(.*)$`)
+
+// asideOf is where a key is put. A key that belongs to no partition is the tag of its new name, so that both are on one server of a cluster.
+func (e *examination) asideOf(key string) string {
+	at := strconv.FormatInt(clock.Now().UnixMilli(), 10)
+	if m := inPartition.FindStringSubmatch(key); m != nil {
+		return m[1] + "aside:" + at + ":" + m[2]
+	}
+	return e.prefix() + "aside:" + at + ":{" + key + "}"
+}
+
+// putScheduleAside renames what Redis has of a schedule that cannot be read, and removes it from the lists of its partition.
+func (e *examination) putScheduleAside(ctx context.Context, ref task.Ref) error {
+	k := e.o.Layout.KeysOf(ref)
+	own := []string{
+		string(k.Schedule(ref)), string(k.History(ref)), string(k.Ledger(ref)), string(k.Live(ref)), string(k.Waiting(ref)),
+	}
+	for _, key := range own {
+		if exists, err := e.o.Layout.DB.Exists(ctx, key).Result(); err != nil || exists == 0 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := e.putKeyAside(ctx, key, ""); err != nil {
+			return err
+		}
+	}
+	pipe := e.o.Layout.DB.TxPipeline()
+	pipe.ZRem(ctx, string(k.Schedules()), ref.String())
+	pipe.ZRem(ctx, string(k.Ticks()), ref.String())
+	_, err := pipe.Exec(ctx)
+	return err
+}
+
+// passOver returns nil for an error because of a key of the wrong type, so that the examination goes on; any other error as it is. what is the name
+// of what cannot be looked at, for these checks.
+func (e *examination) passOver(what string, err error, checks ...string) error {
+	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		return err
+	}
+	e.passed = what
+	for _, name := range checks {
+		if r := e.results[name]; r != nil && !r.OfData {
+			e.verdict(name, Unknown, "a key has the wrong type")
+		}
+	}
+	return nil
+}
+
+// notePassed finds that something was passed over, unless the key is found.
+func (e *examination) notePassed() {
+	if r := e.results[keyType]; r != nil && r.Found == 0 && e.passed != "" {
+		e.found(keyType, e.passed, "cannot be looked at: a key that belongs to it has the wrong type")
+		r.Repaired = 0
+	}
+}
