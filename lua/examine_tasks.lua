@@ -81,8 +81,7 @@ for member in members() do
   if not record then
     clear(member, listed)
   elseif not string.find(record, READABLE) or not fields[LAST[fields.state] or ''] then
-    local broken = report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing'))
-    put_aside(broken and member, listed)
+    put_aside(report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing')) and member, listed)
   else
     local wanted = listings_for(member, record, fields, listed)
     place(member, fields.state, listed, wanted)
