@@ -138,6 +138,11 @@ func (c *Client) submittedTask(s control.Submitted) *Task {
 	return t
 }
 
+// retryOf returns a policy as callers see it.
+func retryOf(r task.Retry) Retry {
+	return Retry{MaxAttempts: r.MaxAttempts, MaxElapsed: r.MaxElapsed, Backoff: Backoff(r.Backoff), Delays: r.Delays}
+}
+
 // taskKnown returns a task as the store knows it, with the defaults that apply to it filled in.
 func taskKnown(t task.Task, types task.Types) *Task {
 	out := &Task{
@@ -145,10 +150,7 @@ func taskKnown(t task.Task, types task.Types) *Task {
 		Payload: t.Payload, Result: t.Result, Error: t.Error, RunAt: t.DueAt, CreatedAt: t.CreatedAt, QueuedAt: t.QueuedAt,
 		StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, CancelRequestedAt: t.CancelRequested, Node: t.Node, Progress: t.Progress,
 		ProgressNote: t.ProgressNote, Checkpoint: t.Checkpoint, Timeout: types.Timeout(t.Definition), Retention: t.Retention, Owner: t.Owner, Labels: t.Labels,
-		Retry: Retry{MaxAttempts: t.Retry.Attempts(), MaxElapsed: t.Retry.MaxElapsed, Delays: t.Retry.Delays},
-	}
-	if len(t.Retry.Delays) == 0 {
-		out.Retry.Backoff = Backoff(t.Retry.Backoff.Resolved())
+		Retry: retryOf(t.Policy()),
 	}
 	if of, name, ok := schedule.OfTask(t.Ref); ok {
 		out.Schedule = of

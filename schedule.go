@@ -89,7 +89,7 @@ type Schedule struct {
 	Failures   int       // tasks that failed since the last one that did not
 	Live       int       // its tasks that have not ended
 	Waiting    int       // ticks that wait for those
-	Warnings   []string  // of PutSchedule: why its tasks may not run
+	Warnings   []string  // of PutSchedule: why its tasks may not run; of GetSchedule: which limit of a queue holds its ticks back
 }
 
 // TickOutcome is what became of a tick.

@@ -183,7 +183,7 @@ func TestHandler_LogsAndTellsItsProgress(t *testing.T) {
 		})
 	})
 	got := s.run(dts.Submission{ID: "a", Type: "rows", Queue: "low", Labels: map[string]string{"k": "v"}})
-	if got.Result != "truedefault:a low v 4 running" || got.Progress != 40 || got.ProgressNote != "3 rows" {
+	if got.Result != "truedefault:a low v 25 running" || got.Progress != 40 || got.ProgressNote != "3 rows" {
 		t.Errorf("result %q, progress %d %q", got.Result, got.Progress, got.ProgressNote)
 	}
 	want := []string{`1 stdout level=INFO msg=copying table=a rows=3`, `1 stderr level=WARN msg=slow table=a g.ms=40`}

@@ -26,6 +26,7 @@ const (
 	CodeOver      Code = "OVER"       // extend_runs
 	CodeStale     Code = "STALE"      // begin, checkpoint, extend_runs, finish, log, progress, reap
 	CodeState     Code = "STATE"      // begin, cancel, change, checkpoint, extend_runs, finish, log, progress, reap, retry
+	CodeTick      Code = "TICK"       // finish
 	CodeType      Code = "TYPE"       // begin
 )
 
@@ -890,17 +891,18 @@ func (Done) Decode(r *Reply) (v DoneReply) {
 //
 // Repeated: harmless: it only reads
 type DueSchedules struct {
-	Lease LeaseKey // STRING
-	Ticks TicksKey // ZSET
-	Fence Fence    // that this leader got with the lease
-	Limit int      // maximum number of schedules
+	Lease  LeaseKey // STRING
+	Ticks  TicksKey // ZSET
+	Fence  Fence    // that this leader got with the lease
+	Limit  int      // maximum number of schedules
+	Queues bool     // also reads the queues of their tasks; without it, none of the definitions of tasks is read
 }
 
 // DueSchedulesReply is the reply to DueSchedules.
 type DueSchedulesReply struct {
 	Now  time.Time
 	Next time.Time         // when the next schedule is due; none if no other one is
-	Due  []DueSchedulesDue // as they are in the hash
+	Due  []DueSchedulesDue // as they are in the hash; queue: of its tasks, "" if it was not asked for
 }
 
 // DueSchedulesDue is an element of due of due_schedules.lua.
@@ -915,6 +917,7 @@ type DueSchedulesDue struct {
 	Rest     string
 	Runs     string
 	Def      string
+	Queue    string
 }
 
 // Script is due_schedules.lua.
@@ -925,15 +928,15 @@ func (c DueSchedules) Keys() []string { return []string{string(c.Lease), string(
 
 // Args are its ARGV.
 func (c DueSchedules) Args() []any {
-	return []any{string(c.Fence), c.Limit}
+	return []any{string(c.Fence), c.Limit, flag(c.Queues)}
 }
 
 // Decode reads its reply.
 func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 	v.Now = r.Time("now")
 	v.Next = r.Time("next")
-	for e := range r.List("due", 10) {
-		v.Due = append(v.Due, DueSchedulesDue{Member: e.Text("member"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Paused: e.Text("paused"), Rest: e.Text("rest"), Runs: e.Text("runs"), Def: e.Text("def")})
+	for e := range r.List("due", 11) {
+		v.Due = append(v.Due, DueSchedulesDue{Member: e.Text("member"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Paused: e.Text("paused"), Rest: e.Text("rest"), Runs: e.Text("runs"), Def: e.Text("def"), Queue: e.Text("queue")})
 	}
 	return v
 }
@@ -1247,7 +1250,7 @@ func (ExamineNames) Decode(r *Reply) (v ExamineNamesReply) {
 }
 
 // ExamineSchedules runs examine_schedules.lua: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is asked to: leaders
-// look at the schedules whose ticks they have to plan, and nothing is left of schedules that do not exist.
+// look at the schedules whose ticks they have to plan, nothing is left of schedules that do not exist, and none has lost its definition.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineSchedules struct {
@@ -1453,13 +1456,14 @@ func (ExtendRuns) Decode(r *Reply) (v ExtendRunsReply) {
 //   - CodeState: the task has ended, or waits for the attempt; the detail is its state
 //   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
 //   - CodeCancelled: the task was asked to stop: report it as cancelled
+//   - CodeTick: a further attempt could last until the next tick, whose time is the detail: report the task as failed
 //
 // Repeated: harmless: a run that has ended in this way changes nothing
 type Finish struct {
 	States StatesKey // HASH the script makes further keys of the same partition
 	Events EventsChannel
 	Wake   WakeChannel
-	Ends   []FinishEnd // state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept; queued: when the attempt was claimed
+	Ends   []FinishEnd // state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept; queued: when the attempt was claimed; span: what a further attempt may take, if it must be over before the next tick of the schedule that created the task, else 0; last: the number of the last attempt that may be made from now on, 0 as before
 }
 
 // FinishReply is the reply to Finish.
@@ -1480,6 +1484,8 @@ type FinishEnd struct {
 	Delay     time.Duration
 	Retention time.Duration
 	Queued    time.Time
+	Span      time.Duration
+	Last      int
 }
 
 // FinishAnswer is an element of answers of finish.lua.
@@ -1500,7 +1506,7 @@ func (c Finish) Keys() []string { return []string{string(c.States)} }
 func (c Finish) Args() []any {
 	args := []any{string(c.Events), string(c.Wake)}
 	for _, e := range c.Ends {
-		args = append(args, e.Member.String(), e.Attempt, string(e.Run), string(e.State), string(e.Outcome), e.Result, e.Reason, e.Delay.Milliseconds(), e.Retention.Milliseconds(), moment(e.Queued))
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run), string(e.State), string(e.Outcome), e.Result, e.Reason, e.Delay.Milliseconds(), e.Retention.Milliseconds(), moment(e.Queued), e.Span.Milliseconds(), e.Last)
 	}
 	return args
 }
@@ -1621,6 +1627,56 @@ func (c GiveBack) Args() []any {
 // Decode reads its reply.
 func (GiveBack) Decode(r *Reply) (v GiveBackReply) {
 	v.Returned = r.Number("returned")
+	return v
+}
+
+// HeldSchedules runs held_schedules.lua: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately,
+// or is about to. They are held back if a tick is due before that look: the leader has seen it and not decided it.
+//
+// Repeated: harmless: it only reads
+type HeldSchedules struct {
+	Ticks   TicksKey // ZSET the script makes further keys of the same partition
+	Members []string
+}
+
+// HeldSchedulesReply is the reply to HeldSchedules.
+type HeldSchedulesReply struct {
+	Held []HeldSchedulesHeld // look: when the leader looks at it again; queue: of its tasks; the others as they are in the hash
+}
+
+// HeldSchedulesHeld is an element of held of held_schedules.lua.
+type HeldSchedulesHeld struct {
+	Member   string
+	Look     time.Time
+	Revision string
+	Cursor   string
+	From     string
+	Created  string
+	Ended    string
+	Def      string
+	Queue    string
+}
+
+// Script is held_schedules.lua.
+func (HeldSchedules) Script() *Script { return scriptOf("held_schedules") }
+
+// Keys are its KEYS.
+func (c HeldSchedules) Keys() []string { return []string{string(c.Ticks)} }
+
+// Args are its ARGV.
+func (c HeldSchedules) Args() []any {
+	args := []any{}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (HeldSchedules) Decode(r *Reply) (v HeldSchedulesReply) {
+	for e := range r.List("held", 9) {
+		v.Held = append(v.Held, HeldSchedulesHeld{Member: e.Text("member"), Look: e.Time("look"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Def: e.Text("def"), Queue: e.Text("queue")})
+	}
 	return v
 }
 
@@ -2101,7 +2157,7 @@ func (PutAside) Decode(*Reply) PutAsideReply { return PutAsideReply{} }
 //   - CodeChanged: the schedule has another revision; the detail is its number, 0 for none
 //   - CodeEarly: ticks later than asked have been decided in the meantime: read the schedule and call again
 //
-// Repeated: refused with CHANGED and the revision after base: the caller reads the schedule and finds its own definition
+// Repeated: harmless: the nonce of the present revision is that of the call
 type PutSchedule struct {
 	Schedule  ScheduleKey  // HASH
 	History   HistoryKey   // LIST
@@ -2113,6 +2169,7 @@ type PutSchedule struct {
 	Def       string    // JSON: the definition without its task
 	Task      string    // the definition of every tick's task: a line of JSON, a line break, the payload
 	Pause     bool      // also pauses the schedule
+	Nonce     string    // drawn for this call, so that its repeat is known
 	Wake      WakeChannel
 }
 
@@ -2131,7 +2188,7 @@ func (c PutSchedule) Keys() []string {
 
 // Args are its ARGV.
 func (c PutSchedule) Args() []any {
-	return []any{c.Member.String(), c.Base, moment(c.Asked), c.Def, c.Task, flag(c.Pause), string(c.Wake)}
+	return []any{c.Member.String(), c.Base, moment(c.Asked), c.Def, c.Task, flag(c.Pause), c.Nonce, string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -3129,7 +3186,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
+// ScheduleKey names a HASH: one schedule: def, task, revision, nonce, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.
@@ -3265,7 +3322,7 @@ func (k Keyspace) Limits() LimitsKey {
 	return LimitsKey(k.prefix + "limits")
 }
 
-// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since.
+// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since. `retries`: since when the present defaults of retries hold, in ms; 0 for always.
 type MetaKey string
 
 // Meta makes the key dts:meta.

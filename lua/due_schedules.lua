@@ -1,16 +1,17 @@
 -- due_schedules: reads the schedules whose ticks a leader has to plan now.
--- includes: clock, number, refuse, fence
+-- includes: clock, number, refuse, fence, definition
 -- keys:
 --   lease  STRING
 --   ticks  ZSET
 -- args:
---   fence  fence   that this leader got with the lease
---   limit  number  maximum number of schedules
+--   fence   fence   that this leader got with the lease
+--   limit   number  maximum number of schedules
+--   queues  flag    also reads the queues of their tasks; without it, none of the definitions of tasks is read
 -- reply:
 --   now   time
 --   next  time  when the next schedule is due; none if no other one is
---   due   (member text, revision text, cursor text, from text, created text, ended text, paused text, rest text, runs text, def text)*  as they are in
---     the hash
+--   due   (member text, revision text, cursor text, from text, created text, ended text, paused text, rest text, runs text, def text,
+--     queue text)*  as they are in the hash; queue: of its tasks, "" if it was not asked for
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: it only reads
@@ -29,6 +30,8 @@ for _, member in ipairs(members) do
   for i = 1, 9 do
     due[#due + 1] = fields[i]
   end
+  local def = queues and redis.call('HGET', schedule_key(member), 'task')
+  due[#due + 1] = def and queue_of(def) or ''
 end
 local nearest = redis.call('ZRANGE', ticks, #members, #members, 'WITHSCORES')
 return { now, tonumber(nearest[2]) or false, due }

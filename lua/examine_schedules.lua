@@ -1,6 +1,6 @@
 -- examine_schedules: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is asked to: leaders
--- look at the schedules whose ticks they have to plan, and nothing is left of schedules that do not exist.
--- includes: clock, number, fields, findings, look
+-- look at the schedules whose ticks they have to plan, nothing is left of schedules that do not exist, and none has lost its definition.
+-- includes: clock, number, fields, findings, look, lost
 -- keys:
 --   schedules  ZSET  the script makes further keys of the same partition
 -- args:
@@ -15,26 +15,6 @@
 -- repeat: harmless: what was repaired is not found again
 -- full: refused
 local POSTPONED = 120000 -- ms: leaders postpone a schedule for half of that at most
-
--- clear finds what is left of a schedule that does not exist.
-local function clear(member)
-  local places = {}
-  for _, key in ipairs({ history_key(member), live_key(member), waiting_key(member), ledger_key(member) }) do
-    if redis.call('EXISTS', key) == 1 then
-      places[#places + 1] = key
-    end
-  end
-  for _, set in ipairs({ schedules, ticks_key() }) do
-    if redis.call('ZSCORE', set, member) then
-      places[#places + 1] = set
-    end
-  end
-  if #places > 0 and report(member, 'schedule-leftovers', 'does not exist, and is left in ' .. table.concat(places, ', ')) then
-    redis.call('UNLINK', history_key(member), live_key(member), waiting_key(member), ledger_key(member))
-    redis.call('ZREM', schedules, member)
-    redis.call('ZREM', ticks_key(), member)
-  end
-end
 
 -- missed returns why the leader does not look at a schedule though it has to; nil if it does.
 local function missed(member, fields, at)
@@ -61,7 +41,7 @@ for member, revision, cursor, upcoming in members() do
   local fields = read_fields(schedule_key(member), { 'revision', 'cursor', 'from', 'paused', 'rest', 'ended' })
   local at = redis.call('ZSCORE', ticks_key(), member)
   if not fields.revision and redis.call('EXISTS', schedule_key(member)) == 0 then
-    clear(member)
+    find_lost(member)
   elseif not fields.revision then
     report(member, 'schedule-unreadable', 'cannot be read: it has no revision')
   else

@@ -13,16 +13,20 @@
 --   def     text    JSON: the definition without its task
 --   task    text    the definition of every tick's task: a line of JSON, a line break, the payload
 --   pause   flag    also pauses the schedule
+--   nonce   text    drawn for this call, so that its repeat is known
 --   wake    channel
 -- reply:
 --   schedule  hash  the schedule as it is now
 -- refuses:
 --   CHANGED  the schedule has another revision; the detail is its number, 0 for none
 --   EARLY    ticks later than asked have been decided in the meantime: read the schedule and call again
--- repeat: refused with CHANGED and the revision after base: the caller reads the schedule and finds its own definition
+-- repeat: harmless: the nonce of the present revision is that of the call
 -- full: refused
-local revision, cursor, from, ended, old_def, old_task, paused =
-  unpack(redis.call('HMGET', schedule, 'revision', 'cursor', 'from', 'ended', 'def', 'task', 'paused'))
+local revision, cursor, from, ended, old_def, old_task, paused, last_nonce =
+  unpack(redis.call('HMGET', schedule, 'revision', 'cursor', 'from', 'ended', 'def', 'task', 'paused', 'nonce'))
+if last_nonce == nonce then
+  return { redis.call('HGETALL', schedule) }
+end
 if tonumber(revision or '0') ~= base then
   return refuse('CHANGED', revision or '0')
 end
@@ -49,7 +53,7 @@ else
   redis.call('HSET', schedule, 'created', asked, 'cursor', asked)
   redis.call('ZADD', schedules, 0, member)
 end
-redis.call('HSET', schedule, 'revision', int(base + 1), 'from', asked, 'def', def, 'task', task)
+redis.call('HSET', schedule, 'revision', int(base + 1), 'from', asked, 'def', def, 'task', task, 'nonce', nonce)
 redis.call('HDEL', schedule, 'ended')
 if pause and not paused then
   redis.call('HSET', schedule, 'paused', asked, 'note', '')

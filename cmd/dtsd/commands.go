@@ -47,15 +47,16 @@ func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a node on a Redis",
-		Long: `serve runs a node until it receives SIGTERM or SIGINT. Then it hands its partitions to the other nodes,
-waits up to --drain-timeout for running tasks, and exits. A second signal ends it at once.
+		Long: `serve runs a node until it receives SIGTERM, SIGINT or SIGHUP. Then it hands its partitions to the other
+nodes, waits up to --drain-timeout for running tasks, and exits. A second SIGTERM or SIGINT ends it at once.
+When the reader of its log goes away, the node goes on without it.
 
 Every flag can also be set in the environment (--lease-ttl is DTS_LEASE_TTL) and in a YAML file (--config).
 A flag overrides the environment, and the environment overrides the file.`,
 		Example: `  dtsd serve --redis redis://127.0.0.1:6379/0
   dtsd serve --roles worker --queues reports=1 --concurrency 4 --enable-shell
   DTS_REDIS=redis+sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster dtsd serve`,
-		Args: cobra.NoArgs,
+		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	executors := builtin.Table()
 	settings := config.Bind(cmd.Flags(), config.Default(), executors)
@@ -74,7 +75,7 @@ is a loopback address, shell tasks are enabled, and tasks may call the API of th
 --enable-shell and --http-allow-api.`,
 		Example: `  dtsd dev --demo
   dtsd dev --redis-listen 127.0.0.1:6380`,
-		Args: cobra.NoArgs,
+		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	executors := builtin.Table()
 	executors.EnableAll()
@@ -107,7 +108,7 @@ is a loopback address, shell tasks are enabled, and tasks may call the API of th
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "dtsd", versionString()) },
 	}
 }
@@ -122,6 +123,7 @@ type node struct {
 
 // run loads the settings, runs a node and, once the node is ready, calls whenReady.
 func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(context.Context, *app.App, config.Config) error) error {
+	outliveReaders()
 	cfg, err := settings.Load(os.Environ())
 	if err != nil {
 		return err

@@ -2,11 +2,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
@@ -14,10 +11,7 @@ import (
 
 func main() {
 	app.TuneGC()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal, stop restores the default: a second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
-	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+	if err := newRootCommand().ExecuteContext(untilStopped()); err != nil {
 		fmt.Fprintln(os.Stderr, complaint(err))
 		os.Exit(1)
 	}

@@ -30,7 +30,9 @@ func TestComplaint_ShowsNoPasswordOfMisplacedURLs(t *testing.T) {
 
 func TestRoot_RefusesACommandThatItDoesNotHave(t *testing.T) {
 	t.Parallel()
-	for arg, want := range map[string]string{"foo": `unknown command "foo"`, "serv": "serve", "--listn": "--listn"} {
+	for arg, want := range map[string]string{
+		"foo": `unknown command "foo"`, "serv": "serve", "server": `unknown command "server"`, "--listn": "--listn",
+	} {
 		root := newRootCommand()
 		root.SetArgs([]string{arg})
 		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {

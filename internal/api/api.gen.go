@@ -194,6 +194,7 @@ const (
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeFailed    Outcome = "failed"
 	OutcomeLost      Outcome = "lost"
+	OutcomeSnoozed   Outcome = "snoozed"
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeTimeout   Outcome = "timeout"
 )
@@ -206,6 +207,8 @@ func (e Outcome) Valid() bool {
 	case OutcomeFailed:
 		return true
 	case OutcomeLost:
+		return true
+	case OutcomeSnoozed:
 		return true
 	case OutcomeSucceeded:
 		return true
@@ -463,7 +466,7 @@ type Attempt struct {
 	Number int    `json:"number"`
 
 	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-	// end.
+	// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
 	Outcome   Outcome `json:"outcome,omitempty,omitzero"`
 	StartedAt string  `json:"started_at"`
 }
@@ -584,10 +587,11 @@ type Backoff struct {
 	// Initial The wait before attempt 2. Default 1s.
 	Initial Duration `json:"initial,omitempty,omitzero"`
 
-	// Jitter The share of a wait by which it is made longer or shorter at random. Default 0.1.
+	// Jitter The share of a wait by which it is made longer or shorter at random. Default: each wait is drawn at random
+	// from 0 to its full length; 0.1 for `shell`.
 	Jitter *float64 `json:"jitter,omitempty"`
 
-	// Max The longest wait. Default 10m.
+	// Max The longest wait. Default 1h; 10m for `shell`.
 	Max Duration `json:"max,omitempty,omitzero"`
 }
 
@@ -1083,7 +1087,7 @@ type Misfire struct {
 	Window Duration `json:"window,omitempty,omitzero"`
 }
 
-// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window. `all`: those
+// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window and no later tick runs. `all`: those
 // within the window run, the newest `max` of them, the oldest first and a second apart, as far as `overlap` lets them: with `skip`
 // the task of the first one keeps the others from running.
 type MisfirePolicy string
@@ -1163,7 +1167,7 @@ type NodeList struct {
 }
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-// end.
+// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
 type Outcome string
 
 // Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -1361,7 +1365,8 @@ type ReportedLine struct {
 // ReportedLineStream `stdout` unless it is said.
 type ReportedLineStream string
 
-// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 type Retry struct {
 	// Backoff Waits that grow by a factor from one attempt to the next.
 	Backoff Backoff `json:"backoff,omitempty,omitzero"`
@@ -1369,11 +1374,12 @@ type Retry struct {
 	// Delays The waits before attempt 2, 3, ...; the last one is repeated.
 	Delays []Duration `json:"delays,omitempty,omitzero"`
 
-	// MaxAttempts Attempts in all; 1 means at most once. Default 4, or one more than there are `delays`.
+	// MaxAttempts Attempts in all; 1 means at most once. Default 25, or one more than there are `delays`; 4 for `shell`.
 	MaxAttempts int `json:"max_attempts,omitempty,omitzero"`
 
 	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
-	// when a task that has ended is retried. Default: no limit.
+	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h for attempts after
+	// an answer with `Retry-After` (429 and 503), which do not count as such.
 	MaxElapsed Duration `json:"max_elapsed,omitempty,omitzero"`
 }
 
@@ -1481,7 +1487,8 @@ type Schedule struct {
 	// Example: default
 	Namespace Name `json:"namespace"`
 
-	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended.
+	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended. It is left out, too, if
+	// none is found beyond thousands of excluded days, hours or minutes.
 	NextAt string `json:"next_at,omitempty,omitzero"`
 
 	// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -1518,7 +1525,8 @@ type Schedule struct {
 	Waiting int `json:"waiting"`
 
 	// Warnings In the answer to a PUT: why its tasks may not run, though it is accepted; no living node serves their queue, or
-	// runs their type.
+	// runs their type. And that a cron expression means something else in Quartz and AWS. In the answer to a GET: which limit of
+	// a queue holds its ticks back, and since which tick; and why the tasks in that queue wait.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
@@ -1712,7 +1720,8 @@ type Submission struct {
 	// Retention How long it is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 	Retry Retry `json:"retry,omitempty,omitzero"`
 
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
@@ -1848,7 +1857,8 @@ type Task struct {
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels Labels `json:"labels,omitempty,omitzero"`
 
-	// MaxAttempts The number of the last attempt that may be made; running an ended task again raises it.
+	// MaxAttempts The number of the last attempt that may be made. Running an ended task again raises it, and so does an
+	// attempt that is `snoozed`.
 	MaxAttempts int `json:"max_attempts"`
 
 	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
@@ -1882,7 +1892,8 @@ type Task struct {
 	// Retention How long it is kept after its end; left out where the defaults are used.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 	Retry Retry `json:"retry"`
 
 	// RunAt When it is or was due, for its first run or its next attempt.
@@ -1969,7 +1980,8 @@ type TaskTemplate struct {
 	// Retention How long a task is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 	Retry Retry `json:"retry,omitempty,omitzero"`
 
 	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.

@@ -100,6 +100,6 @@ func (e *endpoints) resultOf(c echo.Context, s control.Submitted) BatchResult {
 }
 
 func refused(c echo.Context, err error) BatchResult {
-	p := problemOf(err, requestIDOf(c))
+	p := problemFor(c, err)
 	return BatchResult{Status: p.Status, Error: p}
 }

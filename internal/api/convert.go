@@ -176,7 +176,7 @@ func (e *endpoints) taskOf(t task.Task) Task {
 		Damage:            t.Damage,
 	}
 	if t.Type != "" { // else nobody knows its definition
-		out.Timeout, out.Retry = formatDuration(e.Types.Timeout(t.Definition)), retryOf(t.Retry)
+		out.Timeout, out.Retry = formatDuration(e.Types.Timeout(t.Definition)), retryOf(t.Policy())
 	}
 	if t.Retention > 0 {
 		out.Retention = formatDuration(t.Retention)
@@ -188,18 +188,8 @@ func (e *endpoints) taskOf(t task.Task) Task {
 	return out
 }
 
-// retryOf is a policy with the defaults that apply to it.
+// retryOf is a policy as somebody could have sent it; what is left out stays so.
 func retryOf(r task.Retry) Retry {
-	out := saidRetryOf(r)
-	out.MaxAttempts = r.Attempts()
-	if len(r.Delays) == 0 {
-		out.Backoff = backoffOf(r.Backoff.Resolved())
-	}
-	return out
-}
-
-// saidRetryOf is a policy as somebody could have sent it, without defaults.
-func saidRetryOf(r task.Retry) Retry {
 	out := Retry{MaxAttempts: r.MaxAttempts, MaxElapsed: formatSpan(r.MaxElapsed), Backoff: backoffOf(r.Backoff)}
 	for _, d := range r.Delays {
 		out.Delays = append(out.Delays, formatDuration(d))

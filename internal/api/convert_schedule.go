@@ -179,7 +179,7 @@ func ruleOf(r schedule.Rule) ScheduleRule {
 func templateOf(d task.Definition) TaskTemplate {
 	return TaskTemplate{
 		Type: d.Type, Queue: d.Queue, Payload: d.Payload, Timeout: formatSpan(d.Timeout), Retention: formatSpan(d.Retention),
-		Owner: d.Owner, Labels: d.Labels, Retry: saidRetryOf(d.Retry),
+		Owner: d.Owner, Labels: d.Labels, Retry: retryOf(d.Retry),
 	}
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -59,7 +60,8 @@ func TestQueueOf_WritesTheLatencyInWholeMilliseconds(t *testing.T) {
 }
 
 func TestRetryOf_ShowsWhatApplies(t *testing.T) {
-	got := retryOf(task.Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}})
+	d := task.Definition{Retry: task.Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}}}
+	got := retryOf(task.Task{Definition: d}.Policy())
 	if diff := cmp.Diff(Retry{MaxAttempts: 3, Delays: []string{"1m", "5m"}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -103,7 +105,7 @@ func FuzzSubmission(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s came back as %s: %v", raw, again, err)
 		}
-		if none.Timeout(back) != none.Timeout(d) || back.Retry.Attempts() != d.Retry.Attempts() || back.Retry.After(1, 0.5) != d.Retry.After(1, 0.5) {
+		if none.Timeout(back) != none.Timeout(d) || !reflect.DeepEqual(task.Task{Definition: back}.Policy(), task.Task{Definition: d}.Policy()) {
 			t.Errorf("%s came back as %s", raw, again)
 		}
 	})

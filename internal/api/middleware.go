@@ -38,7 +38,7 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 
 func requestIDOf(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
 
-// accessLog writes one line a request, at debug level for what machines ask all the time.
+// accessLog writes one line for each request, with what went wrong if something did. At the default level it shows requests that failed.
 func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := clock.Now()
@@ -46,21 +46,40 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Error(err) // answers, so that the status below is the one that was sent
 		}
 		r := c.Request()
-		s.options.Log.LogAttrs(r.Context(), accessLevel(c.Path()), "request",
+		level, message, why := accessLevel(c)
+		s.options.Log.LogAttrs(r.Context(), level, message, append([]slog.Attr{
 			slog.String("request_id", requestIDOf(c)), slog.String("method", task.Cut(r.Method, methodLimit)),
 			slog.String("path", task.Cut(r.URL.Path, pathLimit)),
 			slog.Int("status", c.Response().Status), slog.Int64("bytes", c.Response().Size),
-			slog.Duration("took", clock.Since(start)), slog.String("client", c.RealIP()))
+			slog.Duration("took", clock.Since(start)), slog.String("client", c.RealIP()),
+		}, why...)...)
 		return nil
 	}
 }
 
-func accessLevel(route string) slog.Level {
-	switch {
-	case route == "/healthz", route == "/readyz", route == "/metrics", strings.HasPrefix(route, "/monitor"):
-		return slog.LevelDebug
+// accessLevel says at which level a request is logged, with which message, and why it failed if it did. Machines ask routes without a version
+// again and again, and /readyz is there to say no.
+func accessLevel(c echo.Context) (slog.Level, string, []slog.Attr) {
+	f, failed := c.Get(failureKey).(failure)
+	if !failed || c.Response().Status == statusClientGone {
+		return slog.LevelDebug, "request", nil
 	}
-	return slog.LevelInfo
+	why := []slog.Attr{slog.String("code", string(f.Code))}
+	if f.Field != "" {
+		why = append(why, slog.String("field", f.Field))
+	}
+	if f.Status >= http.StatusInternalServerError { // else its text quotes what the client sent
+		why = append(why, slog.Any("error", f.err))
+	}
+	switch status, route := f.Status, c.Path(); {
+	case route == "/healthz", route == "/readyz", route == "/metrics", strings.HasPrefix(route, monitorPath):
+		return slog.LevelDebug, "request failed", why
+	case status < http.StatusInternalServerError:
+		return slog.LevelInfo, "request refused", why
+	case status == http.StatusServiceUnavailable:
+		return slog.LevelWarn, "request failed", why
+	}
+	return slog.LevelError, "request failed", why
 }
 
 // recover makes an error of a panic, and logs where it came from.

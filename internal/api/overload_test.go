@@ -8,7 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -120,5 +124,33 @@ func TestLimitQueue_RefusesSubmissionsBeyondIt(t *testing.T) {
 		if got := r.call("PUT", "/v1/queues/small/limit", bad); got.status != http.StatusBadRequest {
 			t.Errorf("%s: %d", bad, got.status)
 		}
+	}
+}
+
+// What its leader does while the queue is full is done by hand.
+func TestGetSchedule_WarnsOfTicksHeldBack(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	if got := r.call("PUT", "/v1/queues/small/limit", `{"limit":1}`); got.status != http.StatusNoContent {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	const definition = `{"every":"1h","task":{"type":"http","queue":"small"}}`
+	if got := r.call("PUT", "/v1/schedules/late", definition); got.status != http.StatusCreated {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	ref := task.Ref{Namespace: "default", ID: "late"}
+	keys, now := r.store.KeysOf(ref), time.Now()
+	age := map[string]any{}
+	for _, field := range []string{"created", "from", "cursor"} {
+		age[field] = now.Add(-90 * time.Minute).UnixMilli()
+	}
+	testkit.Must(t, r.db.HSet(t.Context(), string(keys.Schedule(ref)), age).Err())
+	look := redis.Z{Score: float64(now.UnixMilli()), Member: ref.String()}
+	testkit.Must(t, r.db.ZAdd(t.Context(), string(keys.Ticks()), look).Err())
+	got, err := r.GetScheduleWithResponse(t.Context(), ref.ID, nil)
+	testkit.Must(t, err)
+	first := now.Add(-30 * time.Minute).UTC().Format(time.RFC3339)
+	if w := got.JSON200.Warnings; len(w) != 1 || !strings.Contains(w[0], `"small" is at its limit of 1`) || !strings.Contains(w[0], first) {
+		t.Errorf("%s", got.Body)
 	}
 }

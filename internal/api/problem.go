@@ -3,12 +3,12 @@ package api
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -25,6 +25,15 @@ const (
 	detailLimit = 1024
 )
 
+// failureKey is where a request has its failure, for the log.
+const failureKey = "dts-failure"
+
+// failure is what went wrong with a request, as its client hears it and as it is.
+type failure struct {
+	Problem
+	err error
+}
+
 // fail turns whatever went wrong with a request into its problem document. Nothing can be answered where
 // the answer has begun, as in streams, or where the client has gone.
 func (s *Server) fail(err error, c echo.Context) {
@@ -33,15 +42,8 @@ func (s *Server) fail(err error, c echo.Context) {
 		// It is not the client who goes; without an answer, net/http would say 200.
 		gone, err = false, task.Errorf(task.CodeUnavailable, "%s", cause)
 	}
-	p := problemOf(err, requestIDOf(c))
-	if p.Status >= http.StatusInternalServerError && !gone && c.Path() != "/readyz" { // which is there to say no
-		level := slog.LevelError
-		if p.Status == http.StatusServiceUnavailable {
-			level = slog.LevelWarn
-		}
-		s.options.Log.Log(c.Request().Context(), level, "request failed", "request_id", p.RequestID, "path", task.Cut(c.Request().URL.Path, pathLimit),
-			"code", p.Code, "error", err)
-	}
+	p := problemFor(c, err)
+	c.Set(failureKey, failure{p, err})
 	switch {
 	case c.Response().Committed:
 		return
@@ -54,6 +56,20 @@ func (s *Server) fail(err error, c echo.Context) {
 	if err := s.answers.reply(c, p.Status, problemType, p); err != nil {
 		s.options.Log.Debug("answer not delivered", "request_id", p.RequestID, "error", err)
 	}
+}
+
+// problemFor is the problem document for a request. Who only reads is not told that a change may have been made.
+func problemFor(c echo.Context, err error) Problem {
+	p := problemOf(err, requestIDOf(c))
+	if onlyReads(c.Request()) {
+		p.Detail = redisx.WithoutDoubt(p.Detail)
+	}
+	return p
+}
+
+// onlyReads reports whether a request changes nothing: it asks, or tries something out.
+func onlyReads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Query().Get("dry_run") == "true"
 }
 
 // noteRefusal tells whoever counts refusals why a request that creates work, or a task of a batch, was refused: by its code if that says that

@@ -8,12 +8,15 @@ import (
 	"go/parser"
 	"go/token"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/labstack/echo/v4"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -285,20 +288,24 @@ func TestProblem_LogsAFaultAndDoesNotTellIt(t *testing.T) {
 	r := startRig(t)
 	r.submit("a")
 	testkit.Must(t, r.db.HSet(t.Context(), "dts:{0}:defs", "default:a", "1795000000000no JSON\n").Err())
-	for i, c := range []struct {
+	faults := []struct {
 		fault        error
 		code, secret string
 	}{
 		{nil, "internal", "invalid character"},
 		{errors.New("dial tcp 10.0.0.7:6379: secret"), "unavailable", "secret"},
-	} {
+	}
+	for _, c := range faults {
 		r.faults.set(nil, c.fault)
 		got := r.call("GET", "/v1/tasks/a", "", "X-Request-Id", "mine-1")
 		if p := got.problem(t); string(p.Code) != c.code || strings.Contains(string(got.body), c.secret) {
 			t.Errorf("got %s", got.body)
 		}
-		logged := r.logged.Find(t, "request failed")
-		if len(logged) != i+1 || logged[i]["request_id"] != "mine-1" || !strings.Contains(fmt.Sprint(logged[i]["error"]), c.secret) {
+	}
+	testkit.Must(t, r.stop()) // everything is logged
+	logged := r.logged.Find(t, "request failed")
+	for i, c := range faults {
+		if len(logged) != 2 || logged[i]["request_id"] != "mine-1" || !strings.Contains(fmt.Sprint(logged[i]["error"]), c.secret) {
 			t.Errorf("logged %v", logged)
 		}
 	}
@@ -402,5 +409,21 @@ func TestSubmitTask_RefusesAZeroDurationThatWouldMeanTheDefault(t *testing.T) {
 	}
 	if got := r.call("POST", "/v1/tasks", `{"type":"http","delay":"0s","retry":{"delays":["0s"]}}`); got.status != http.StatusCreated {
 		t.Errorf("no delay: %d %s", got.status, got.body)
+	}
+}
+
+func TestProblem_TellsNoReaderOfAChange(t *testing.T) {
+	t.Parallel()
+	err := layout.Unavailable(context.DeadlineExceeded)
+	for request, wants := range map[string]bool{
+		"GET /v1/tasks": false, "HEAD /v1/tasks/a": false, "PUT /v1/schedules/a?dry_run=true": false,
+		"POST /v1/tasks": true, "PUT /v1/schedules/a?dry_run=false": true, "DELETE /v1/tasks/a": true,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		c := echo.New().NewContext(httptest.NewRequest(method, path, nil), httptest.NewRecorder())
+		p := problemFor(c, err)
+		if got := strings.Contains(p.Detail, "change"); got != wants || !strings.Contains(p.Detail, "did not answer") {
+			t.Errorf("%s: %s", request, p.Detail)
+		}
 	}
 }

@@ -72,8 +72,15 @@ func putOptionsOf(params PutScheduleParams, paused *bool) (control.PutOptions, e
 
 // GetSchedule answers GET /v1/schedules/{id}.
 func (e *endpoints) GetSchedule(c echo.Context, id ScheduleID, _ GetScheduleParams) error {
-	s, err := e.Control.GetSchedule(c.Request().Context(), callerOf(c), id)
-	return e.answerSchedule(c, s, err)
+	ctx := c.Request().Context()
+	s, err := e.Control.GetSchedule(ctx, callerOf(c), id)
+	if err != nil {
+		return err
+	}
+	tagRevision(c, s)
+	out := scheduleOf(s)
+	out.Warnings = e.Control.WhyHeldBack(ctx, s)
+	return e.ok(c, out)
 }
 
 // ListSchedules answers GET /v1/schedules.

@@ -120,6 +120,9 @@ func New(o Options) (*Server, error) {
 // Handler serves everything; whoever uses it instead of Run brings the timeouts.
 func (s *Server) Handler() http.Handler { return s.echo }
 
+// healthTag is that of operations for probes. They take any parameters: those of a probe must not make a node look dead.
+const healthTag = "health"
+
 // perOperation is what each operation of the document has in front of its handler, by operation id.
 func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc {
 	chains := map[string][]echo.MiddlewareFunc{}
@@ -134,7 +137,10 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 				v.body = withoutItems(v.body, "tasks")
 				v.lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 			}
-			chains[op.OperationID] = []echo.MiddlewareFunc{s.admit(op, v), s.limitTime(op), v.check}
+			chains[op.OperationID] = []echo.MiddlewareFunc{s.admit(op, v), s.limitTime(op)}
+			if !slices.Contains(op.Tags, healthTag) {
+				chains[op.OperationID] = append(chains[op.OperationID], v.check)
+			}
 			if slices.Contains(paged, op.OperationID) {
 				chains[op.OperationID] = append(chains[op.OperationID], s.page)
 			}

@@ -39,19 +39,62 @@ func TestAccessLog_NamesWhoeverConnected(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("GET", "/v1/tasks/none", "", "X-Forwarded-For", "1.2.3.4", "X-Real-Ip", "1.2.3.4", "X-Request-Id", "seen")
-	r.call("GET", "/healthz", "")
 	testkit.Must(t, r.stop()) // everything is logged
-	logged := r.logged.Find(t, "request")
-	if len(logged) != 2 {
+	logged := r.logged.Find(t, "request refused")
+	if len(logged) != 1 {
 		t.Fatalf("logged %v", logged)
 	}
-	for key, want := range map[string]any{"request_id": "seen", "method": "GET", "path": "/v1/tasks/none", "status": 404.0, "client": "127.0.0.1", "level": "INFO"} {
+	for key, want := range map[string]any{"request_id": "seen", "method": "GET", "path": "/v1/tasks/none", "status": 404.0, "client": "127.0.0.1"} {
 		if logged[0][key] != want {
 			t.Errorf("%s is %v, want %v", key, logged[0][key], want)
 		}
 	}
-	if logged[1]["level"] != "DEBUG" {
-		t.Errorf("health is logged at %v", logged[1]["level"])
+}
+
+func TestAccessLog_ShowsWhatFailedAndWhy(t *testing.T) {
+	t.Parallel()
+	notReady := errors.New("does not run")
+	r := startRig(t, func(o *Options) {
+		o.Ready = []Check{{"worker", func(context.Context) error { return notReady }}}
+	})
+	refused, failed := "request refused", "request failed"
+	requests := []struct {
+		path, body string
+		fault      error // of Redis, from here on
+		message    string
+		want       map[string]any
+	}{
+		{"/v1/tasks", `{"type":"noop"}`, nil, "request", map[string]any{"level": "DEBUG", "status": 201.0, "code": nil}},
+		{"/healthz", "", nil, "request", map[string]any{"level": "DEBUG", "status": 200.0}},
+		{"/readyz", "", nil, failed, map[string]any{"level": "DEBUG", "status": 503.0, "code": "unavailable"}},
+		{"/v1/tasks", `{"type":"noop","delay":"a secret"}`, nil, refused,
+			map[string]any{"level": "INFO", "status": 400.0, "code": "invalid", "field": "delay", "error": nil}},
+		{"/v1/tasks/none", "", nil, refused, map[string]any{"level": "INFO", "status": 404.0, "code": "task_not_found", "field": nil}},
+		{"/v1/tasks/none", "", errors.New("it hangs"), failed,
+			map[string]any{"level": "WARN", "status": 503.0, "code": "unavailable", "field": nil}},
+		{"/v1/tasks/none", "", context.Canceled, failed, map[string]any{"level": "ERROR", "status": 500.0, "code": "internal"}},
+	}
+	for i, c := range requests {
+		r.faults.set(nil, c.fault)
+		method := "GET"
+		if c.body != "" {
+			method = "POST"
+		}
+		r.call(method, c.path, c.body, "X-Request-Id", fmt.Sprint("request-", i))
+	}
+	testkit.Must(t, r.stop()) // everything is logged
+	for i, c := range requests {
+		var line map[string]any
+		for _, found := range r.logged.Find(t, c.message) {
+			if found["request_id"] == fmt.Sprint("request-", i) {
+				line = found
+			}
+		}
+		for key, want := range c.want {
+			if line == nil || line[key] != want {
+				t.Errorf("%s %s: %s is not %v: %v", c.path, c.body, key, want, line)
+			}
+		}
 	}
 }
 
@@ -70,6 +113,16 @@ func TestReadyz_FailsWithItsChecks(t *testing.T) {
 	fault = errors.New("does not run")
 	if p := r.call("GET", "/readyz", "").problem(t); p.Code != "unavailable" || p.Detail != "worker: does not run" {
 		t.Errorf("readyz: %+v", p)
+	}
+}
+
+func TestHealth_TakesAnyParameters(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	for _, path := range []string{"/healthz?note=hello%20world", "/readyz?_=1&_=2"} {
+		if got := r.call("GET", path, ""); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
 	}
 }
 
@@ -166,7 +219,8 @@ func TestServer_LogsNoErrorIfTheClientHasGone(t *testing.T) {
 	}
 	testkit.Must(t, r.stop())
 	logged := r.logged.Find(t, "request")
-	if len(logged) != 2 || logged[1]["status"] != float64(statusClientGone) || len(r.logged.Find(t, "request failed")) != 0 {
+	failed := len(r.logged.Find(t, "request failed")) + len(r.logged.Find(t, "request refused"))
+	if len(logged) != 2 || logged[1]["status"] != float64(statusClientGone) || failed != 0 {
 		t.Errorf("logged %v", logged)
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,14 +124,16 @@ func (s *stream) send(name, id string, data any) error {
 
 // frame is the text of an event.
 func frame(name, id string, data any) ([]byte, error) {
-	body, err := json.Marshal(data)
-	if err != nil {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(data); err != nil { // it ends with a line break
 		return nil, fmt.Errorf("writing a %s event: %w", name, err)
 	}
 	if id != "" {
 		id = "id: " + id + "\n"
 	}
-	return fmt.Appendf(nil, "event: %s\n%sdata: %s\n\n", name, id, body), nil
+	return fmt.Appendf(nil, "event: %s\n%sdata: %s\n", name, id, body.Bytes()), nil
 }
 
 // comment writes a line that clients ignore, and flushes.

@@ -29,9 +29,9 @@ func TestSubmitTask_AnswersTheTaskWithItsDefaults(t *testing.T) {
 		t.Errorf("created at %s", created)
 	}
 	want := `{"id":"a","namespace":"default","type":"http","queue":"default","state":"scheduled","attempt":0,` +
-		`"max_attempts":4,"run_at":"` + formatTime(created) + `","created_at":"` + formatTime(created) + `","progress":0,` +
-		`"payload":{"url":"http://x/<a>&b"},"timeout":"30s","retry":{"max_attempts":4,` +
-		`"backoff":{"initial":"1s","factor":2,"max":"10m","jitter":0.1}},"labels":{"team":"x"}}`
+		`"max_attempts":25,"run_at":"` + formatTime(created) + `","created_at":"` + formatTime(created) + `","progress":0,` +
+		`"payload":{"url":"http://x/<a>&b"},"timeout":"30s","retry":{"max_attempts":25,` +
+		`"backoff":{"initial":"1s","factor":2,"max":"1h"}},"labels":{"team":"x"}}`
 	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" {
 		t.Errorf("the task (-want +got):\n%s", diff)
 	}
@@ -206,7 +206,7 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	}
 	retried, err := r.RetryTaskWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
-	if a := retried.JSON200; a == nil || a.State != client.StateScheduled || a.MaxAttempts != 6 || a.FinishedAt != nil {
+	if a := retried.JSON200; a == nil || a.State != client.StateScheduled || a.MaxAttempts != 27 || a.FinishedAt != nil {
 		t.Errorf("retried: %s", retried.Body)
 	}
 }
@@ -314,5 +314,14 @@ func TestSubmitTask_DryRunAnswersAndWritesNothing(t *testing.T) {
 	}
 	if got := r.call("GET", "/v1/tasks/b", ""); got.status != http.StatusNotFound {
 		t.Errorf("the task of a batch exists: %s", got.body)
+	}
+}
+
+// Editors of Windows put one in front of what curl then sends.
+func TestSubmitTask_PassesOverAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	if got := r.call("POST", "/v1/tasks", "\ufeff"+`{"id":"a","type":"noop"}`); got.status != http.StatusCreated {
+		t.Errorf("got %d: %s", got.status, got.body)
 	}
 }

@@ -53,6 +53,9 @@ func (d decoding) check(
 	return checkBody(schema, raw, lenient...)
 }
 
+// byteOrderMark is what some editors put in front of UTF-8; RFC 8259 allows readers of JSON to pass over it.
+const byteOrderMark = "\ufeff"
+
 // bodyKey is where a handler finds the body that was checked.
 const bodyKey = "body"
 
@@ -127,6 +130,7 @@ func (v validator) receive(s *Server, c echo.Context) (release func(), _ error) 
 	if err != nil {
 		return nil, err
 	}
+	raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
 	if len(bytes.TrimSpace(raw)) == 0 {
 		release()
 		return nil, task.Errorf(task.CodeInvalid, "a body is required")

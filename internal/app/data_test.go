@@ -36,7 +36,7 @@ func TestData_NodesSayThatRedisHasLostItAndGoOn(t *testing.T) {
 	}
 	after, err := db.HGetAll(t.Context(), "dts:meta").Result()
 	testkit.Must(t, err)
-	for _, field := range []string{"partitions", "layout", "secret"} {
+	for _, field := range []string{"partitions", "layout", "secret", "retries"} {
 		if after[field] == "" || after[field] != before[field] {
 			t.Errorf("%s was %q, is %q", field, before[field], after[field])
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/config"
 )
 
@@ -17,6 +18,7 @@ const (
 	exitRefused     = 1
 	exitUsage       = 2
 	exitUnreachable = 3
+	exitUnread      = 141 // 128 + SIGPIPE, as shells have it
 	exitInterrupted = 130 // 128 + SIGINT, as shells have it
 )
 
@@ -31,6 +33,8 @@ func explain(ctx context.Context, f *command.Factory, cmd *cobra.Command, parsed
 		return exitOK
 	case errors.As(err, &exit):
 		return exit.Code
+	case errors.Is(err, printer.ErrUnread): // whoever read the results has enough of them
+		return exitUnread
 	case ctx.Err() != nil:
 		return exitInterrupted
 	case errors.Is(err, command.ErrReported):

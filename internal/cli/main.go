@@ -46,6 +46,9 @@ func Main(version string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	// Without this, the process would die in the middle of its work when nobody reads its results any more, as behind
+	// "| head -1". Children do not inherit it, as they would if the signal was ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return Run(ctx, processSystem(version), os.Args[1:])
 }
 

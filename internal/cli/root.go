@@ -43,6 +43,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 	root.SetIn(f.In)
 	root.SetOut(f.Printer.Out)
 	root.SetErr(f.Printer.Err)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	bindGlobals(root.PersistentFlags(), f)
 	command.Complete(root, "output", "table", "json", "yaml")
 	root.AddCommand(

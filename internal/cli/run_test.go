@@ -3,6 +3,8 @@ package cli_test
 import (
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -17,32 +19,98 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+// TestMain runs dtsctl itself, in a process of its own, where startProcess asks for it.
+func TestMain(m *testing.M) {
+	if os.Getenv(asProcess) != "" {
+		os.Exit(cli.Main("")) //nolint:forbidigo // this process is dtsctl
+	}
+	testkit.Main(m)
+}
+
+const asProcess = "DTSCTL_TEST_PROCESS"
+
+// unread runs dtsctl as a process whose results nobody reads. It returns the exit code and what it says on stderr.
+func unread(t *testing.T, s *clitest.Stub, stdin string, args ...string) (int, string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	testkit.Must(t, err)
+	testkit.Must(t, r.Close())
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	var said strings.Builder
+	cmd.Env = append(os.Environ(), asProcess+"=1", "DTSCTL_SERVER="+s.URL)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), w, &said
+	_ = cmd.Run() // the code says it
+	testkit.Must(t, w.Close())
+	return cmd.ProcessState.ExitCode(), said.String()
+}
+
+func TestRun_EndsItsWorkThoughNobodyReads(t *testing.T) {
+	s := clitest.Start(t)
+	clitest.AcceptBatches(s)
+	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Dts-Change", "created")
+		s.Reply(w, http.StatusCreated, client.Schedule{
+			ID: r.PathValue("id"), Namespace: "default", Revision: 1, CreatedAt: clitest.Now, UpdatedAt: clitest.Now, Cursor: clitest.Now,
+			Every: new("1h"), Task: client.TaskTemplate{Type: "noop", Queue: new("default"), Payload: []byte("{}")},
+		})
+	})
+	s.Handle("DELETE /v1/tasks/{id}", func(w http.ResponseWriter, r *http.Request) {
+		s.Reply(w, http.StatusOK, clitest.Task(r.PathValue("id"), client.StateCancelled))
+	})
+	s.On("GET /v1/schedules", http.StatusOK, client.ScheduleList{Schedules: []client.Schedule{}})
+	manifest := "schedules: [{id: a, every: 1h, task: {type: noop}}, {id: b, every: 1h, task: {type: noop}}]\ntasks: [{id: t, type: noop}]"
+	for _, c := range []struct {
+		stdin string
+		line  string
+		last  string // the request that comes last
+	}{
+		{manifest, "apply -f -", `{"tasks":[{"id":"t","namespace":"default","type":"noop"}]}`},
+		{strings.Repeat(`{"id":"a","type":"x"}`+"\n", 1000) + `{"id":"end","type":"x"}`, "task submit -f -", `{"tasks":[{"id":"end","type":"x"}]}`},
+		{"", "task cancel a b end", "DELETE /v1/tasks/end"},
+		{"0 3 * * * a\n0 4 * * * b", "import crontab - --timezone UTC", "GET /v1/schedules"},
+	} {
+		code, said := unread(t, s, c.stdin, strings.Fields(c.line)...)
+		last := s.Last()
+		if code != 0 || !strings.HasPrefix(last.Body, c.last) && !strings.HasPrefix(last.Line, c.last) {
+			t.Errorf("%s: code %d, %q; the last request is %s %s", c.line, code, said, last.Line, last.Body)
+		}
+	}
+}
+
+func TestRun_StopsReadingWhenNobodyReads(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/tasks/{id}", http.StatusOK, clitest.Task("a", client.StateScheduled))
+	if code, said := unread(t, s, "", "task", "get", "a"); code != 141 || said != "" {
+		t.Errorf("code %d, %q", code, said)
+	}
+}
 
 func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 	for line, want := range map[string]string{
-		"nonsense":                                  `dtsctl has no command "nonsense"`,
-		"tsak":                                      `dtsctl has no command "tsak"; did you mean task?`,
-		"task nonsense":                             `dtsctl task has no command "nonsense"`,
-		"queue puase q":                             `dtsctl queue has no command "puase"; did you mean pause?`,
-		"task get":                                  "ID is missing",
-		"task get a b":                              `"b" is one argument too many`,
-		"task get ..":                               `ID: ".." cannot be a name`,
-		"task cancel":                               "ID is missing",
-		"task cancel a .":                           `ID: "." cannot be a name`,
-		"queue pause":                               "QUEUE is missing",
-		"node list x":                               `"x" is one argument too many`,
-		"task get a --nonsense":                     "unknown flag: --nonsense",
-		"task get a -o xml":                         `--output: "xml" must be table, json or yaml`,
-		"task get a --request-timeout x":            `--request-timeout: "x" must be a duration with its unit, as in 30s or 1h30m`,
-		"task get a --server ftp://x":               `--server: "ftp://x" is not the address of a server, such as http://127.0.0.1:8080`,
-		"task get a --server http://u:p%ss@h":       `--server: "http://xxxxx@h" is not the address of a server, such as http://127.0.0.1:8080`,
-		"task get a --server u:p/ss@h:x":            `--server: "xxxxx@h:x" is not the address of a server, such as http://127.0.0.1:8080`,
-		"http://u:pass@h":                           `dtsctl has no command "http://xxxxx@h"`,
-		"task get a -s=http://u:pass@h":             "unknown shorthand flag: 's' in -s=http://xxxxx@h",
-		"task get a --server http://":               `--server: "http://" is not the address of a server, such as http://127.0.0.1:8080`,
-		"task submit":                               "--type is missing",
-		"task submit --type x --payload {":          "--payload: is not JSON: unexpected end of JSON input",
+		"nonsense":                            `dtsctl has no command "nonsense"`,
+		"tsak":                                `dtsctl has no command "tsak"; did you mean task?`,
+		"serv":                                `dtsctl has no command "serv"`,
+		"server":                              `dtsctl has no command "server"`,
+		"task nonsense":                       `dtsctl task has no command "nonsense"`,
+		"queue puase q":                       `dtsctl queue has no command "puase"; did you mean pause?`,
+		"task get":                            "ID is missing",
+		"task get a b":                        `"b" is one argument too many`,
+		"task get ..":                         `ID: ".." cannot be a name`,
+		"task cancel":                         "ID is missing",
+		"task cancel a .":                     `ID: "." cannot be a name`,
+		"queue pause":                         "QUEUE is missing",
+		"node list x":                         `"x" is one argument too many`,
+		"task get a --nonsense":               "unknown flag: --nonsense",
+		"task get a -o xml":                   `--output: "xml" must be table, json or yaml`,
+		"task get a --request-timeout x":      `--request-timeout: "x" must be a duration with its unit, as in 30s or 1h30m`,
+		"task get a --server ftp://x":         `--server: "ftp://x" is not the address of a server, such as http://127.0.0.1:8080`,
+		"task get a --server http://u:p%ss@h": `--server: "http://xxxxx@h" is not the address of a server, such as http://127.0.0.1:8080`,
+		"task get a --server u:p/ss@h:x":      `--server: "xxxxx@h:x" is not the address of a server, such as http://127.0.0.1:8080`,
+		"http://u:pass@h":                     `dtsctl has no command "http://xxxxx@h"`,
+		"task get a -s=http://u:pass@h":       "unknown shorthand flag: 's' in -s=http://xxxxx@h",
+		"task get a --server http://":         `--server: "http://" is not the address of a server, such as http://127.0.0.1:8080`,
+		"task submit":                         "--type is missing",
+		"task submit --type x --payload {":    "--payload: is not JSON: unexpected end of JSON input",
 		"task submit --type x --payload @/nowhere":  "--payload: open /nowhere: no such file or directory",
 		"task submit --type x --at tomorrow":        `--at: "tomorrow" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`,
 		"task submit --type x --at 2026 --delay 1s": "--at and --delay: give one of them, not both",
@@ -222,5 +290,21 @@ func TestCompletion_KnowsTheStates(t *testing.T) {
 	}
 	if got := (clitest.Shell{}).Run(t, "__complete", "task", "list", "--state", "s"); got.Code != 0 || !strings.HasPrefix(got.Out, "scheduled\n") {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestCompletion_OffersFilesWhereTheyFit(t *testing.T) {
+	const files, none = ":0\n", ":4\n"
+	for line, want := range map[string]string{
+		"schedule get |": none, "task cancel a |": none, "queue pause |": none, "task list --type |": none, "node list |": none,
+		"schedule put |": none, "lock |": none, "apply --selector |": none, "version |": none,
+		"apply |": files, "apply -f |": files, "import crontab |": files, "task submit --file |": files, "task shell -- |": files,
+		"lock a -- |": files, "schedule put a -- |": files, "task grpc a b --descriptor-set |": files,
+	} {
+		args := strings.Fields(strings.TrimSuffix(line, "|"))
+		got := (clitest.Shell{}).Run(t, append(append([]string{"__complete"}, args...), "")...)
+		if !strings.HasSuffix(got.Out, want) {
+			t.Errorf("%s: %s", line, got.Out)
+		}
 	}
 }

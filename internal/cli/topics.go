@@ -27,7 +27,9 @@ func newTopics() []*cobra.Command {
   126  "lock": the command cannot be run; 127: there is no such command. Else "lock" ends with the code of the command,
        or 128 and the number of the signal that ended it
   130  interrupted (SIGINT or SIGTERM). "events" and "task logs -f" go on until they are interrupted, and then
-       end with 0`,
+       end with 0
+  141  nobody read the results any more, as behind "| head -1". Commands that change several things go on to their
+       end, and have the code of that`,
 		},
 		{
 			Use:   "environment",
@@ -46,7 +48,8 @@ func newTopics() []*cobra.Command {
 			Long: `Durations are written as in Go: 250ms, 1m30s, 24h.
 
 Times (--at) are RFC 3339, as 2026-01-02T15:04:05Z, or local, as "2026-01-02 15:04", "2026-01-02 15:04:05" or
-2026-01-02 (at midnight). Those of the past (--since, --from) can also be how long ago they were, as 2h.
+2026-01-02 (at midnight); those of "schedule put" are in the zone of --timezone, if there is one. Those of the past
+(--since, --from) can also be how long ago they were, as 2h.
 
 Texts (--payload, --data, --stdin) are given literally, or as @FILE, or as @- for standard input.
 
@@ -54,8 +57,8 @@ What is printed (-o)
   table  On a terminal, aligned columns with a header, colours, and times like "in 3 minutes". Else one line
          per thing with the same columns, separated by tabs, without a header; times are RFC 3339 in UTC, durations
          as in Go, tabs and line breaks within a value become spaces.
-  json   What the API answered. Pages of a list are joined. Events and log lines are one JSON object per
-         line; several tasks (task cancel A B) are one document each.
+  json   What the API answered, with &, < and > as they are. Pages of a list are joined. Events and log lines are one
+         JSON object per line; several tasks (task cancel A B) are one document each.
   yaml   The same in YAML; several documents are separated by "---".`,
 		},
 	}

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,15 +131,24 @@ func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	db, proxy := behindProxy(t, srv)
-	a := run(t, cluster.Options{DB: srv.DB(t), ID: "a", Beat: brief})
-	b := run(t, cluster.Options{DB: db, ID: "b", Beat: brief}).awaitReady()
+	var log testkit.Log
+	a := run(t, cluster.Options{DB: srv.DB(t), ID: "a", Beat: brief, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	b := run(t, cluster.Options{DB: db, ID: "b", Beat: brief, Self: func() cluster.Node { return cluster.Node{Running: 7} }}).awaitReady()
+	leaving := run(t, cluster.Options{DB: srv.DB(t), ID: "c", Beat: brief}).awaitReady()
 	a.awaitView("b lives", sees("b", cluster.StateAlive))
 	b.awaitView("a lives", sees("a", cluster.StateAlive))
+	a.awaitView("c lives", sees("c", cluster.StateAlive))
+	leaving.leave()
+	a.awaitView("c has left", sees("c", ""))
 
 	proxy.Cut()
 	v := a.awaitView("b is dead", sees("b", ""))
 	if silent := v.At.Sub(lastBeat(t, srv.DB(t), "b")); silent <= 3*brief {
 		t.Errorf("dead after %s only", silent)
+	}
+	said := log.Find(t, "a node has died: others lead its partitions, and the attempts that it ran are lost")
+	if len(said) != 1 || said[0]["died"] != "b" || said[0]["running"] != 7.0 || said[0]["level"] != "WARN" {
+		t.Errorf("of the death, and of the node that left, it says %v", said)
 	}
 	if nodes, err := a.Nodes(t.Context()); err != nil || stateOf(nodes, "b") != cluster.StateDead {
 		t.Errorf("Nodes says %v, %v", nodes, err)

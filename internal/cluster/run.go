@@ -120,7 +120,7 @@ func (r *Registry) living(ctx context.Context, reply lua.BeatReply) ([]member, e
 	}
 	left := clock.Until(r.spareUntil)
 	if left <= 0 {
-		return members, nil
+		return members, r.tellDeaths(ctx, before, members)
 	}
 	all, err := redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key})
 	if err != nil {
@@ -135,6 +135,27 @@ func (r *Registry) living(ctx context.Context, reply lua.BeatReply) ([]member, e
 	}
 	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.ID, b.ID) })
 	return members, nil
+}
+
+// tellDeaths logs which of the nodes that lived at the last heartbeat have died since; those that left are not on the list any more. Error: one
+// of Redis.
+func (r *Registry) tellDeaths(ctx context.Context, before View, living []member) error {
+	gone := before.liveStates()
+	delete(gone, r.o.ID)
+	for _, m := range living {
+		delete(gone, m.ID)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	all, err := r.Nodes(ctx)
+	for _, n := range all {
+		if _, lived := gone[n.ID]; lived && n.State == StateDead {
+			r.o.Log.WarnContext(ctx, "a node has died: others lead its partitions, and the attempts that it ran are lost", "died", n.ID,
+				"roles", strings.Join(n.Roles, ","), "running", n.Running, "partitions", len(n.Partitions), "last_beat", n.LastBeat)
+		}
+	}
+	return err
 }
 
 // self returns the current data of this node.

@@ -20,7 +20,7 @@ type DoctorReport = doctor.Report
 func (c *Control) Examine(ctx context.Context, _ Caller, r DoctorRequest) (DoctorReport, error) {
 	d := doctor.New(doctor.Options{
 		Layout: c.store.Layout, Tasks: c.store.Tasks, Schedules: c.store.Schedules, Queues: c.queues, Nodes: c.nodes.Nodes, Audit: c.unaccounted,
-		Embedded: c.embedded,
+		Embedded: c.embedded, Limits: c.limits.All,
 	})
 	return d.Examine(ctx, r)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -310,9 +311,30 @@ var breakages = []struct {
 		w.Pause(storetest.Nightly)
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Ticks(), 1e15, storetest.Nightly)
 	}, example: "default:nightly is paused, and in "},
-	{check: "schedule-leftovers", name: "a ledger is left", damage: func(w *ward) {
-		w.do("ZADD", w.KeysOf(ref("ghost")).Ledger(ref("ghost")), 1, "x")
+	{check: "schedule-leftovers", name: "a tick waits of a schedule that does not exist", damage: func(w *ward) {
+		w.do("RPUSH", w.KeysOf(ref("ghost")).Waiting(ref("ghost")), "1 x")
 	}, example: "default:ghost does not exist, and is left in "},
+	{check: "schedule-unreadable", name: "a ledger is left alone", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("ghost")).Ledger(ref("ghost")), 1, "x")
+	}, example: "default:ghost cannot be read: its definition is lost", stays: true},
+	{check: "schedule-unreadable", name: "a schedule of one revision is lost", damage: func(w *ward) {
+		w.do("DEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly))
+	}, example: "default:nightly cannot be read: its definition is lost", stays: true},
+	{check: "schedule-unreadable", name: "a schedule is lost, and its history is garbage", damage: func(w *ward) {
+		w.do("DEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly))
+		w.do("RPUSH", w.KeysOf(storetest.Nightly).History(storetest.Nightly), "{")
+	}, example: "default:nightly cannot be read: its definition is lost", stays: true},
+	{check: "schedule-lost", name: "a schedule is lost", damage: func(w *ward) {
+		w.change(2)
+		w.do("DEL", w.KeysOf(ref("often")).Schedule(ref("often")))
+	}, example: "default:often has lost its definition, and revision 2 is left in "},
+	{check: "schedule-lost", name: "a history is left alone", damage: func(w *ward) {
+		w.change(1)
+		k := w.KeysOf(ref("often"))
+		w.do("DEL", k.Schedule(ref("often")))
+		w.do("ZREM", k.Schedules(), ref("often"))
+		w.do("ZREM", k.Ticks(), ref("often"))
+	}, example: "default:often has lost its definition, and revision 1 is left in "},
 	{check: "schedule-leftovers", name: "a leader looks at a schedule that does not exist", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Ticks(), 1e15, ref("ghost"))
 	}, example: "default:ghost does not exist, and is left in "},
@@ -374,6 +396,16 @@ var breakages = []struct {
 	{check: "server-leftovers", name: "asynq lists a dead server", damage: func(w *ward) {
 		w.do("ZADD", "asynq:servers", 1, "asynq:servers:{a:1:x}")
 	}, example: "asynq:servers:{a:1:x} has been dead since 1970-01-01T00:00:01Z"},
+	{check: "schedule-held-back", name: "the queue of a schedule is full", damage: func(w *ward) {
+		for id, queueName := range map[string]string{"often": "small", "goes-on": "large"} {
+			w.Put(storetest.Daily(func(d *schedule.Definition) {
+				d.Ref, d.Rules, d.Task.Queue = ref(id), []schedule.Rule{{Every: time.Hour}}, queueName
+			}))
+			w.Rewind(ref(id), 90*time.Minute)
+			w.do("ZADD", w.KeysOf(ref(id)).Ticks(), time.Now().UnixMilli(), ref(id)) // as after a look of its leader
+		}
+		w.do("HSET", w.Keys.Limits(), "small", 1)
+	}, example: "default:often has ticks that are held back since ", stays: true},
 	{check: "ledger-holes", name: "a record is lost", damage: func(w *ward) {
 		w.Put(storetest.Daily(func(d *schedule.Definition) {
 			d.Ref = ref("often")
@@ -400,6 +432,49 @@ func TestExamine_FindsNothingWhereAllIsInOrder(t *testing.T) {
 		if r.Looked == 0 && name != "server-leftovers" && name != "delivery-missing" {
 			t.Errorf("%s looked at nothing", name)
 		}
+	}
+}
+
+// change puts the schedule often, and changes it so many times: revision n is every n days, for a queue of that number.
+func (w *ward) change(times int) {
+	w.t.Helper()
+	for n := range times + 1 {
+		w.Put(storetest.Daily(func(d *schedule.Definition) {
+			d.Ref, d.Rules, d.Task.Queue = ref("often"), []schedule.Rule{{Every: time.Duration(n+1) * 24 * time.Hour}}, fmt.Sprint(n+1)
+		}))
+	}
+}
+
+// What comes back is paused, has the last definition that is left, keeps its ledger and history, and ticks from then on.
+func TestExamine_BringsALostScheduleBack(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	often := ref("often")
+	w.change(2)
+	w.Rewind(often, 25*time.Hour*3)
+	w.Fire(often)
+	before, recorded := w.Schedule(often), w.Recorded(often)
+	history, err := w.Schedules.History(w.Ctx, often)
+	testkit.Must(t, err)
+	w.do("DEL", w.KeysOf(often).Schedule(often))
+	w.examine(control.DoctorRequest{Checks: []string{"schedule-lost"}, Repair: true})
+	s := w.Schedule(often)
+	if s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() || s.Cursor.Before(before.Cursor) || s.UpdatedAt != s.Cursor {
+		t.Errorf("it is back as %+v", s)
+	}
+	if !strings.Contains(s.PauseNote, "revision 2: check it") {
+		t.Errorf("the note says %q", s.PauseNote)
+	}
+	after, err := w.Schedules.History(w.Ctx, often)
+	testkit.Must(t, err)
+	if diff := cmp.Diff(history, after); diff != "" || len(recorded) == 0 || !slices.Equal(recorded, w.Recorded(often)) {
+		t.Errorf("history (-before +after):\n%s\nledger %v, before %v", diff, w.Recorded(often), recorded)
+	}
+	_, err = w.Schedules.Resume(w.Ctx, often)
+	testkit.Must(t, err)
+	w.Fire(often)
+	if now := w.Recorded(often); len(now) != len(recorded) {
+		t.Errorf("after it was resumed, the ledger has %v, before %v", now, recorded)
 	}
 }
 

@@ -103,11 +103,11 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 		return err
 	}
 	e.Result, e.Reason = task.Cut(e.Result, task.ResultLimit), task.Cut(e.Reason, task.ErrorLimit)
+	e.Timeout = c.types.Timeout(run.Task.Definition)
 	end := run.End(e, now, rand.Float64())
 	err = c.store.Tasks.FinishEach(ctx, []tasks.End{end})[0]
-	if errors.Is(err, tasks.ErrCancelled) {
-		e.Outcome = task.OutcomeCancelled
-		end = run.End(e, now, 0)
+	for other, ok := e.After(err); ok; other, ok = e.After(err) {
+		e, end = other, run.End(other, now, 0)
 		err = c.store.Tasks.FinishEach(ctx, []tasks.End{end})[0]
 	}
 	if errors.Is(err, tasks.ErrStale) {

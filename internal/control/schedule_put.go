@@ -29,7 +29,7 @@ type Put struct {
 	Created  bool
 	Changed  bool     // it became a new revision; always so if the schedule was created
 	Switched bool     // the schedule existed, and was paused or resumed
-	Warnings []string // why its tasks may not run; see Submitted
+	Warnings []string // why its tasks may not run, see Submitted; and what may be meant otherwise, see Doubts
 }
 
 // PutSchedule creates a schedule in the caller's namespace, or replaces its definition. A definition that is equal to
@@ -50,7 +50,7 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 	if err != nil {
 		return put, err
 	}
-	put.Warnings = c.warnings(ctx, put.Schedule.Task.Type, put.Schedule.Task.Queue)
+	put.Warnings = append(c.warnings(ctx, put.Schedule.Task.Type, put.Schedule.Task.Queue), d.Doubts()...)
 	if !o.DryRun {
 		c.noteNamespaces(ctx, d.Namespace)
 	}
@@ -63,8 +63,8 @@ func (c *Control) put(ctx context.Context, d schedule.Definition, o PutOptions) 
 	if err := c.checkSchedule(ctx, d); err != nil {
 		return Put{}, err
 	}
-	for try := range putTries {
-		put, err := c.putOnce(ctx, d, o, try > 0)
+	for range putTries {
+		put, err := c.putOnce(ctx, d, o)
 		if !errors.Is(err, schedules.ErrMoved) {
 			return put, err
 		}
@@ -79,9 +79,8 @@ func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) erro
 	return schedule.InTask(c.types.CheckPayload(ctx, d.Task.Type, d.Task.Payload))
 }
 
-// putOnce reads the schedule and puts a valid definition over it. again says that an earlier try may have written the
-// definition. Error: schedules.ErrMoved, if the schedule changed in between.
-func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptions, again bool) (Put, error) {
+// putOnce reads the schedule and puts a valid definition over it. Error: schedules.ErrMoved, if the schedule changed in between.
+func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptions) (Put, error) {
 	old, found, now, err := c.store.Schedules.LookUp(ctx, d.Ref)
 	if err != nil {
 		return Put{}, err
@@ -90,12 +89,10 @@ func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptio
 		now = old.Cursor
 	}
 	same := found && schedules.Same(old.Definition, d)
-	if !same || !again {
-		if err := o.allow(d.Ref, old.Revision); err != nil {
-			return Put{}, err
-		}
+	if err := o.allow(d.Ref, old.Revision); err != nil {
+		return Put{}, err
 	}
-	put := Put{Created: !found, Changed: again || !same, Switched: found && switches(old, o.Paused)}
+	put := Put{Created: !found, Changed: !same, Switched: found && switches(old, o.Paused)}
 	if !same {
 		if err := checkFires(d, old, now); err != nil {
 			return Put{}, err

@@ -1,10 +1,14 @@
 package control
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
@@ -157,5 +161,63 @@ func TestPutSchedule_LooksAgainWhenALaterTickWasDecided(t *testing.T) {
 	put, err := c.PutSchedule(w.ctx, me, daily(func(d *schedule.Definition) { d.Rules[0].Every = 48 * time.Hour }), PutOptions{})
 	if err != nil || tries != 2 || put.Schedule.Revision != 2 || put.Schedule.UpdatedAt.Before(w.schedule(nightly).Cursor) {
 		t.Errorf("after %d tries: %+v, %v", tries, put.Schedule, err)
+	}
+}
+
+// Somebody else puts the same in between: that is no change of this caller's.
+func TestPutSchedule_TellsOneOfManyThatItChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	of := func(every time.Duration) schedule.Definition {
+		return daily(func(s *schedule.Definition) { s.Rules[0].Every = every })
+	}
+	for n, every := range []time.Duration{time.Hour, 2 * time.Hour} {
+		c := w.interposed(func() { w.put(of(every)) })
+		put, err := c.PutSchedule(w.ctx, me, of(every), PutOptions{})
+		if err != nil || put.Created || put.Changed || put.Schedule.Revision != n+1 {
+			t.Errorf("revision %d: %+v, %v", n+1, put, err)
+		}
+	}
+	c := w.interposed(func() { w.put(of(3 * time.Hour)) })
+	_, err := c.PutSchedule(w.ctx, me, of(3*time.Hour), PutOptions{IfMatch: 2})
+	if task.CodeOf(err) != task.CodeScheduleChanged {
+		t.Errorf("of a revision that is in force no more: %v", err)
+	}
+}
+
+func TestPutSchedule_WarnsOfNumbersThatQuartzReadsOtherwise(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := daily(func(d *schedule.Definition) { d.Rules = []schedule.Rule{{Cron: "0 0 12 ? * 2"}} })
+	put, err := w.PutSchedule(w.ctx, me, d, PutOptions{})
+	if err != nil || !slices.ContainsFunc(put.Warnings, func(s string) bool { return strings.Contains(s, "Quartz") }) {
+		t.Errorf("%q, %v", put.Warnings, err)
+	}
+}
+
+// repeats sends the write of a schedule twice, as go-redis does when the reply is lost.
+type repeats struct{ interpose }
+
+func (r repeats) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); cmd.Name() == "evalsha" && args[1] == writeSchedule {
+			_ = next(ctx, redis.NewCmd(ctx, args...))
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func TestPutSchedule_KnowsItsOwnRevisionAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	db := w.server.DB(t)
+	c := w.open(db)
+	db.AddHook(repeats{})
+	for n, every := range []time.Duration{time.Hour, 2 * time.Hour} {
+		d := daily(func(d *schedule.Definition) { d.Rules[0].Every = every })
+		put, err := c.PutSchedule(w.ctx, me, d, PutOptions{IfMatch: n})
+		if err != nil || put.Created != (n == 0) || !put.Changed || put.Schedule.Revision != n+1 {
+			t.Errorf("%+v, %v", put, err)
+		}
 	}
 }

@@ -150,7 +150,7 @@ func (w *world) fire(ref task.Ref) []partition.Ticked {
 	leader := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence)
 	var all []partition.Ticked
 	for {
-		due, err := leader.Due(w.ctx, 10)
+		due, err := leader.Due(w.ctx, 10, false)
 		testkit.Must(w.t, err)
 		if len(due.Agendas) == 0 {
 			return all

@@ -72,7 +72,9 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 	if dry {
 		create = c.store.Tasks.Preview
 	}
-	for n, created := range create(ctx, valid) {
+	results := create(ctx, valid)
+	c.recognise(ctx, valid, results, create)
+	for n, created := range results {
 		answers[places[n]].Created = created
 		room.taken(n, !dry && created.Err == nil && !created.Existed)
 		if created.Deleted {

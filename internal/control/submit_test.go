@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +115,31 @@ func TestSubmit_AnswersForATaskThatIsNotKeptAnyMore(t *testing.T) {
 	}
 	if _, err := w.GetTask(w.ctx, me, "a"); task.CodeOf(err) != task.CodeTaskNotFound {
 		t.Errorf("reading it: %v", err)
+	}
+}
+
+// Programs write the members of objects in another order from run to run, and some send defaults.
+func TestSubmit_TakesAnotherWordingForTheSameTask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long := strings.Repeat("x", task.InlinePayloadLimit) // is stored apart
+	for id, texts := range map[string][2]string{
+		"short": {`{"a":1,"b":[2]}`, `{"b":[2],"a":1}`}, "long": {`{"a":"` + long + `","b":2}`, `{"b":2,"a":"` + long + `"}`},
+	} {
+		first := task.Definition{Ref: task.Ref{Namespace: "default", ID: id}, Type: "http", Payload: json.RawMessage(texts[0])}
+		again, other := first, first
+		again.Payload = json.RawMessage(texts[1])
+		again.Retry = task.Task{Definition: first}.Policy()
+		other.Payload = json.RawMessage(strings.Replace(texts[1], "2", "3", 1))
+		answers := w.submit([]task.Definition{first, again, other})
+		if answers[0].Existed || !answers[1].Existed || answers[1].Err != nil || string(answers[1].Task.Payload) != texts[0] {
+			t.Errorf("%s: %.200v", id, answers[1])
+		}
+		if task.CodeOf(answers[2].Err) != task.CodeTaskConflict {
+			t.Errorf("%s: other content: %v", id, answers[2].Err)
+		}
+		if got, err := w.Submit(w.ctx, me, again); err != nil || !got.Existed {
+			t.Errorf("%s: by itself: %.200v, %v", id, got, err)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -54,9 +55,34 @@ func (c *Control) WhyWaiting(ctx context.Context, t task.Task) []string {
 	if now := c.nodes.View().Now(); now.IsZero() || t.DueAt.After(now) {
 		return nil
 	}
-	reasons := c.unserved(ctx, t.Type, t.Queue, cluster.StateAlive)
-	if c.queues != nil && c.paused.is(ctx, t.Queue, c.queues.Paused) {
-		reasons = append(reasons, fmt.Sprintf("the queue %q is paused (dtsctl queue resume %s)", t.Queue, t.Queue))
+	return c.unattended(ctx, t.Type, t.Queue)
+}
+
+// WhyHeldBack says why ticks of a schedule are due and not decided: the limit of its queue holds them back, and why its queue is at its
+// limit, as far as WhyWaiting would say that. It is nil for any other schedule.
+func (c *Control) WhyHeldBack(ctx context.Context, s schedule.Schedule) []string {
+	if c.limits == nil || !s.PausedAt.IsZero() {
+		return nil
+	}
+	queue := s.Task.Queue
+	limit := c.limits.Of(ctx, queue)
+	if limit == 0 {
+		return nil
+	}
+	held, err := c.store.Schedules.HeldBack(ctx, c.store.PartitionOf(s.Ref), []string{s.Ref.String()})
+	if err != nil || len(held) == 0 {
+		return nil
+	}
+	reasons := []string{fmt.Sprintf("the queue %q is at its limit of %d tasks that wait: ticks from %s on are held back until it has room (dtsctl queue limit %s N)",
+		queue, limit, held[0].Since.UTC().Format(time.RFC3339), queue)}
+	return append(reasons, c.unattended(ctx, s.Task.Type, queue)...)
+}
+
+// unattended says why nobody begins tasks of a type that wait in a queue: it has no worker, or it is paused.
+func (c *Control) unattended(ctx context.Context, taskType, queue string) []string {
+	reasons := c.unserved(ctx, taskType, queue, cluster.StateAlive)
+	if c.queues != nil && c.paused.is(ctx, queue, c.queues.Paused) {
+		reasons = append(reasons, fmt.Sprintf("the queue %q is paused (dtsctl queue resume %s)", queue, queue))
 	}
 	return reasons
 }

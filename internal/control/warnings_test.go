@@ -2,7 +2,9 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -224,4 +227,60 @@ func TestWhyWaiting_IgnoresAnOlderReadingOfAQueueThatWasResumed(t *testing.T) {
 	if p.is(t.Context(), "resumed", func(context.Context, string) (bool, error) { return false, nil }) {
 		t.Error("it is paused")
 	}
+}
+
+// holdBack makes a schedule of every hour with a tick that is due, and does what its leader does while its queue is full.
+func (w *world) holdBack(d schedule.Definition) {
+	w.t.Helper()
+	w.put(d)
+	w.rewind(d.Ref, 90*time.Minute)
+	leader := w.store.Partitions.At(w.store.PartitionOf(d.Ref)).Lead(fence)
+	due, err := leader.Due(w.ctx, 10, true)
+	testkit.Must(w.t, err)
+	for _, a := range due.Agendas {
+		plan := schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}
+		testkit.Must(w.t, leader.Fire(w.ctx, []partition.Planned{{Agenda: a, Plan: plan}})[0].Err)
+	}
+}
+
+func TestWhyHeldBack_NamesTheLimitAndWhatTakesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	testkit.Must(t, w.queues.Add(w.ctx, "held"))
+	testkit.Must(t, w.PauseQueue(w.ctx, me, "held"))
+	for queueName, limit := range map[string]int{"small": 5, "held": 1, "default": 7} {
+		testkit.Must(t, w.LimitQueue(w.ctx, me, queueName, limit))
+	}
+	for name, c := range map[string]struct {
+		queue string
+		want  []string
+	}{
+		"no-queue": {"", []string{atLimit("default", 7)}},
+		"small":    {"small", []string{atLimit("small", 5)}},
+		"paused":   {"held", []string{atLimit("held", 1), held}},
+		"no-limit": {"large", nil},
+	} {
+		d := daily(func(d *schedule.Definition) {
+			d.Ref.ID, d.Rules, d.Task.Queue = name, []schedule.Rule{{Every: time.Hour}}, c.queue
+		})
+		w.holdBack(d)
+		s := w.schedule(d.Ref)
+		first := s.Cursor.Add(time.Hour).UTC().Format(time.RFC3339)
+		for i := range c.want {
+			c.want[i] = strings.ReplaceAll(c.want[i], "FIRST", first)
+		}
+		if got := w.WhyHeldBack(w.ctx, s); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		w.lookNow(d.Ref)
+		if got := w.WhyHeldBack(w.ctx, w.schedule(d.Ref)); got != nil {
+			t.Errorf("%s, decided: %q", name, got)
+		}
+	}
+}
+
+// atLimit is what is said of a schedule whose queue is full; FIRST is its first tick that is not decided.
+func atLimit(queueName string, limit int) string {
+	return fmt.Sprintf("the queue %q is at its limit of %d tasks that wait: ticks from FIRST on are held back until it has room (dtsctl queue limit %s N)",
+		queueName, limit, queueName)
 }

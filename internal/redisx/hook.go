@@ -109,7 +109,7 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 		repeats.set(h.address, start, err)
 	default:
 		repeats.set(h.address, start, nil)
-		if h.address != "" && isAnswer(err) && slices.ContainsFunc(cmds, concernsData) {
+		if h.address != "" && isAnswer(err) && !isTurnedAway(err) && slices.ContainsFunc(cmds, concernsData) {
 			h.link.heard.Store(h.address, clock.Now())
 		}
 		h.link.record(h.address, start, err)

@@ -30,11 +30,12 @@ const (
 // Link is the way of a process to one Redis, for all pools that share it. It bounds how long a command waits for its answer, but not how
 // long a subscription lives; it knows which servers answer, and logs "Redis unreachable" once when the outage of a server begins and "Redis
 // back" once when it ends. Those of a cluster have outages of their own, so that commands for the others keep their time; any other Redis is one
-// server, "". Who waits for the first answer logs that by itself.
+// server, "". Who waits for the first answer logs that by itself. A server that answers, but turns the node away, is away as well: see isTurnedAway.
 type Link struct {
 	log     *slog.Logger
 	met     atomic.Bool  // there was an answer
 	away    atomic.Int32 // servers in an outage
+	turning atomic.Int32 // servers that turn this node away, as isTurnedAway says, and are in no outage for it yet
 	severed atomic.Pointer[error]
 	heard   sync.Map // address of a server of a cluster -> when it last answered a command about data
 
@@ -51,6 +52,8 @@ type outage struct {
 	noticed time.Time // end of that command
 	failed  time.Time // end of the last command that failed
 	back    time.Time // end of the outage
+	turned  time.Time // start of the first command that was turned away, since the last one that was not
+	said    string    // the refusal that was logged last
 }
 
 func (o *outage) lasts() bool { return o != nil && !o.since.IsZero() }
@@ -116,24 +119,33 @@ func (l *Link) limit(address string) time.Duration {
 // Commands run concurrently. Therefore an answer ends an outage only if its command began after the outage was
 // noticed, and a failure begins an outage only if its command began after the last outage.
 func (l *Link) record(address string, start time.Time, err error) {
-	answered := isAnswer(err)
+	turned := isTurnedAway(err)
+	answered := isAnswer(err) && !turned
 	if answered && !l.met.Load() {
 		l.met.Store(true)
 	}
-	if answered && l.away.Load() == 0 || !answered && (!l.met.Load() || !isConnectionFailure(start, err)) {
+	if answered && l.away.Load() == 0 && l.turning.Load() == 0 || !answered && !l.met.Load() ||
+		!answered && !turned && !isConnectionFailure(start, err) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if answered {
+	switch {
+	case answered:
 		l.noteAnswer(address, start)
-	} else {
+	case turned:
+		l.noteRefusal(address, start, err)
+	default:
 		l.noteFailure(address, start, err)
 	}
 }
 
-// noteAnswer notes the answer of a server while there is an outage. The caller holds mu.
+// noteAnswer notes the answer of a server while there is an outage, or one may begin. The caller holds mu.
 func (l *Link) noteAnswer(address string, start time.Time) {
+	if o := l.outages[address]; o != nil && !o.turned.IsZero() {
+		o.turned = time.Time{}
+		l.turning.Add(-1)
+	}
 	if o := l.outages[address]; o.lasts() && !start.Before(o.noticed) {
 		l.end(address, "Redis back")
 	}
@@ -144,18 +156,53 @@ func (l *Link) noteAnswer(address string, start time.Time) {
 		if o.lasts() && clock.Since(o.failed) >= unasked {
 			l.end(other, "Redis server not asked any more")
 			l.heard.Delete(other)
-			delete(l.outages, other)
+			l.forget(other)
 		}
 	}
 }
 
-// noteFailure notes that a server did not answer. The caller holds mu.
-func (l *Link) noteFailure(address string, start time.Time, err error) {
+// forget forgets what is known of a server. The caller holds mu.
+func (l *Link) forget(address string) {
+	if !l.outages[address].turned.IsZero() {
+		l.turning.Add(-1)
+	}
+	delete(l.outages, address)
+}
+
+// noteRefusal notes that a server turned a command away. That is an outage if it does nothing else for as long as a silence that is one: of a
+// Redis whose password was changed, connections that stood before still work. The caller holds mu.
+func (l *Link) noteRefusal(address string, start time.Time, err error) {
+	o := l.outageOf(address)
+	if o.turned.IsZero() {
+		o.turned = start
+		l.turning.Add(1)
+	}
+	lasts, said := o.lasts(), err.Error()
+	switch {
+	case !lasts && clock.Since(o.turned) >= silence:
+		o.said = said
+		l.noteFailure(address, start, err)
+	case lasts && o.said != said:
+		o.said, o.failed = said, clock.Now()
+		l.log.Error("Redis answers, but turns this node away", attributes(address, slog.Any("error", err))...)
+	case lasts:
+		o.failed = clock.Now()
+	}
+}
+
+// outageOf is the newest outage of a server. The caller holds mu.
+func (l *Link) outageOf(address string) *outage {
 	o := l.outages[address]
 	if o == nil {
 		o = &outage{}
 		l.outages[address] = o
 	}
+	return o
+}
+
+// noteFailure notes that a server did not answer, or turns all away. The caller holds mu.
+func (l *Link) noteFailure(address string, start time.Time, err error) {
+	o := l.outageOf(address)
 	o.failed = clock.Now()
 	if o.lasts() || start.Before(o.back) {
 		return
@@ -170,7 +217,7 @@ func (l *Link) end(address, message string) {
 	o := l.outages[address]
 	o.back = clock.Now()
 	l.log.Info(message, attributes(address, slog.Duration("after", o.back.Sub(o.since).Round(time.Millisecond)))...)
-	o.since = time.Time{}
+	o.since, o.said = time.Time{}, ""
 	l.away.Add(-1)
 }
 
@@ -192,6 +239,17 @@ func Unanswered(err error) bool {
 func isAnswer(err error) bool {
 	var reply redis.Error
 	return err == nil || errors.As(err, &reply)
+}
+
+// isTurnedAway reports whether err shows that Redis answers and does nothing for this node: it reads its data from the disk after a start, or it
+// does not take the password.
+func isTurnedAway(err error) bool {
+	for _, prefix := range turningAway {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // isBroken reports whether err is that of a connection which stood and broke.

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -50,6 +52,102 @@ func TestLink_LogsAnOutageOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 		want := "level=ERROR msg=\"Redis unreachable\" error=EOF\nlevel=INFO msg=\"Redis back\" after=12s\n"
 		if out.String() != want {
 			t.Errorf("logged %q, want %q", out.String(), want)
+		}
+	})
+}
+
+// replyError is an error reply of Redis.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+func (e replyError) RedisError()   {}
+
+const (
+	loading  = replyError("LOADING Redis is loading the dataset in memory")
+	noauth   = replyError("NOAUTH Authentication required.")
+	mistaken = replyError("ERR unknown command")
+)
+
+// last is the last line that was written.
+func last(out *bytes.Buffer) string {
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	return lines[len(lines)-1]
+}
+
+func TestLink_IsAwayUntilRedisDoesWhatItIsAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := linkLoggedTo(&out)
+		l.record("", clock.Now(), io.EOF)
+		for _, refusal := range []error{loading, loading, fmt.Errorf("failed to initialize connection: %w", noauth)} {
+			_ = clock.Sleep(t.Context(), time.Second)
+			if l.record("", clock.Now(), refusal); l.Up() || l.limit("") != outageLimit {
+				t.Errorf("after %v, Redis counts as reachable", refusal)
+			}
+		}
+		if l.record("", clock.Now(), mistaken); !l.Up() {
+			t.Error("Redis counts as unreachable after an answer")
+		}
+		want := `level=ERROR msg="Redis unreachable" error=EOF
+level=ERROR msg="Redis answers, but turns this node away" error="LOADING Redis is loading the dataset in memory"
+level=ERROR msg="Redis answers, but turns this node away" error="failed to initialize connection: NOAUTH Authentication required."
+level=INFO msg="Redis back" after=3s
+`
+		if out.String() != want {
+			t.Errorf("logged %s\nwant %s", out.String(), want)
+		}
+	})
+}
+
+func TestLink_IsAwayWhenRedisTurnsAllAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := linkLoggedTo(&out)
+		for range 5 { // connections from before a change of the password still work
+			l.record("", clock.Now(), noauth)
+			_ = clock.Sleep(t.Context(), silence/2)
+			if l.record("", clock.Now(), nil); !l.Up() || out.Len() > 0 {
+				t.Fatalf("while some connections work, Redis is away: %s", out.String())
+			}
+		}
+		if l.record("", clock.Now(), noauth); !l.Up() {
+			t.Error("one refusal is an outage")
+		}
+		_ = clock.Sleep(t.Context(), silence)
+		if l.record("", clock.Now(), noauth); l.Up() || !strings.Contains(last(&out), `"Redis unreachable" error="NOAUTH`) {
+			t.Errorf("after %s of refusals: up %v, logged %q", silence, l.Up(), last(&out))
+		}
+		_ = clock.Sleep(t.Context(), time.Second)
+		if l.record("", clock.Now(), nil); !l.Up() || l.turning.Load() != 0 || !strings.Contains(last(&out), "Redis back") {
+			t.Errorf("after an answer: up %v, %d servers turn this node away, logged %q", l.Up(), l.turning.Load(), last(&out))
+		}
+	})
+}
+
+func TestLink_IsDownBeforeRedisHasDoneAnything(t *testing.T) {
+	t.Parallel()
+	l := NewLink(nil)
+	if l.record("", clock.Now(), loading); l.Up() {
+		t.Error("a Redis that loads its data counts as one that works")
+	}
+}
+
+func TestLink_ForgetsARefusalByAServerThatIsNotAskedAnyMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := linkLoggedTo(io.Discard)
+		for range 2 {
+			l.record("a:1", clock.Now(), noauth)
+			_ = clock.Sleep(t.Context(), silence)
+		}
+		if l.Up() {
+			t.Fatal("a server that turns all away is no outage")
+		}
+		_ = clock.Sleep(t.Context(), unasked)
+		if l.record("b:1", clock.Now(), nil); !l.Up() || l.turning.Load() != 0 {
+			t.Errorf("up %v, %d servers turn this node away", l.Up(), l.turning.Load())
 		}
 	})
 }

@@ -30,6 +30,9 @@ var refusals = []struct{ answer, reason string }{
 // passing are how answers begin that Redis gives for a while only: it is full, starts, cannot save, has lost its replicas or fails over.
 var passing = []string{"OOM", "LOADING", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"}
 
+// turningAway are how answers begin by which Redis does nothing for a client.
+var turningAway = []string{"LOADING", "NOAUTH", "WRONGPASS"}
+
 // Passes reports whether err is an answer of Redis that it gives for a while only.
 func Passes(err error) bool {
 	return slices.ContainsFunc(passing, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
@@ -51,6 +54,12 @@ func RefusedWrites(err error) string {
 	return said
 }
 
+// doubt ends the reason of WhyNot where Redis may have done what it was told.
+const doubt = "; a change may have been made nevertheless"
+
+// WithoutDoubt returns a reason of WhyNot as it holds for whoever only reads: nothing can have changed.
+func WithoutDoubt(reason string) string { return strings.TrimSuffix(reason, doubt) }
+
 // WhyNot says, for people, why a command failed. It may have been one that changes something.
 func WhyNot(err error) string {
 	if IsFull(err) {
@@ -59,7 +68,7 @@ func WhyNot(err error) string {
 	if said := RefusedWrites(err); said != "" {
 		return "Redis refuses writes: " + said
 	}
-	return "Redis did not answer in time, or refused; a change may have been made nevertheless"
+	return "Redis did not answer in time, or refused" + doubt
 }
 
 // explain is why the first command of a client failed with err.

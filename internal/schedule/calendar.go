@@ -44,6 +44,9 @@ func (c *calendar) specialDom(item string) (bool, error) {
 		return true, nil
 	}
 	if day, ok := strings.CutSuffix(item, "W"); ok {
+		if _, err := parseNumber(day); err != nil {
+			return true, fmt.Errorf("%q is invalid; W stands behind one day, or behind L alone: write 15W or LW", item)
+		}
 		n, err := domField.parseValue(day)
 		c.nearest |= 1 << n
 		return true, err

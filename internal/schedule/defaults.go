@@ -16,6 +16,9 @@ const (
 // OnTime is how late a tick may fire without being a misfire. It is longer than it takes to replace a leader that died.
 const OnTime = 15 * time.Second
 
+// HoldPause is the time after which a leader looks again at a schedule whose ticks it holds back, since their queue is full.
+const HoldPause = time.Second
+
 // CatchUpPace is the time between the tasks of two misfires of one schedule. It keeps policy all from flooding the workers.
 const CatchUpPace = time.Second
 

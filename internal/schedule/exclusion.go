@@ -63,6 +63,22 @@ func (e *exclusion) atClock(second int64) bool {
 	return e.expression == nil || e.expression.hasClock(second)
 }
 
+// unit returns the length, in seconds, of the longest of day, hour, minute and second that the exclusion contains as a
+// whole or not at all.
+func (e *exclusion) unit() int64 {
+	switch {
+	case e.expression == nil:
+		return secondsADay
+	case e.expression.second != everything.second:
+		return 1
+	case e.expression.minute != everything.minute:
+		return 60
+	case e.expression.hour != everything.hour:
+		return 60 * 60
+	}
+	return secondsADay
+}
+
 // dayOff holds the exclusions of one day.
 type dayOff struct {
 	day        int64

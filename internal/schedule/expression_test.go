@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -132,15 +133,22 @@ func TestExpression_RefusesWhatIsInvalidWithTheReason(t *testing.T) {
 		"* * L-31 * *":                          `write L, LW, or L-1 to L-30`,
 		"* * L-0 * *":                           `write L, LW, or L-1 to L-30`,
 		"* * L3 * *":                            `write L, LW, or L-1 to L-30`,
-		"* * L-3W * *":                          `day of month: "L-3" is invalid`,
-		"* * W * *":                             `day of month: "" is invalid`,
+		"* * L-3W * *":                          `day of month: "L-3W" is invalid; W stands behind one day, or behind L alone: write 15W or LW`,
+		"* * W * *":                             `day of month: "W" is invalid; W stands behind one day`,
+		"* * 1-5W * *":                          `day of month: "1-5W" is invalid; W stands behind one day`,
+		"* * 1-L * *":                           `day of month: "L" is invalid; write 1 to 31`,
+		"* * 15W/2 * *":                         `day of month: "15W" is invalid; write 1 to 31`,
+		"* * * * 1-5#2":                         `day of week: "1-5" is invalid; write 0 to 7 or SUN to SAT`,
 		"* * 0W * *":                            "day of month: 0 is less than 1",
 		"* * 32W * *":                           "day of month: 32 is more than 31",
 		"L * * * *":                             `minute: "L" is invalid`,
 		"H(0-70) * * * *":                       "minute: 70 is more than 59",
 		"H(5) * * * *":                          `minute: "H(5)" is invalid; write H, H/15, H(0-29) or H(0-29)/10`,
 		"H(0-29 * * * *":                        `write H, H/15, H(0-29) or H(0-29)/10`,
-		"H(30-10) * * * *":                      "minute: the range 30-10 ends before it begins",
+		"H(30-10) * * * *":                      "ends before it begins, and H chooses from a range that does not; write H(30-59) or H(0-10)",
+		"0 22-2/2 * * *":                        "hour: the range 22-2 ends before it begins; write 22,0,2",
+		"0 0 * * FRI-MON/2":                     "day of week: the range FRI-MON ends before it begins; write 5,0",
+		"0 0 0 1 1 * 2030-2020":                 "year: the range 2030-2020 ends before it begins; write 2020-2030",
 		"HH * * * *":                            `minute: "HH" is invalid`,
 		"0 0 0 1 1 * H":                         "year: the years cannot be chosen by H; write 1970 to 2099",
 		"TZ=UTC":                                "use the field timezone",
@@ -161,6 +169,36 @@ func TestExpression_RefusesWhatIsInvalidWithTheReason(t *testing.T) {
 	} {
 		if e, err := parseExpression(text, "default:a"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v; want %q", text, e, err, want)
+		}
+	}
+}
+
+// A user who follows the advice has what the range would mean if it went on behind the end.
+func TestField_AdvisesWhatARangeMeansAcrossTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, f := range []field{secondField, minuteField, hourField, domField, monthField, dowField} {
+		count := f.high - f.low + 1
+		for low := f.low + 1; low <= f.high; low++ {
+			for high := f.low; high < low; high++ {
+				for _, step := range []int{1, 2, 3, count} {
+					if f.isDow() && high == 0 {
+						continue // that is Sunday at the end of the week
+					}
+					var want uint64
+					for v := low; v <= high+count; v += step {
+						want |= 1 << (f.low + (v-f.low)%count)
+					}
+					text := fmt.Sprintf("%d-%d/%d", low, high, step)
+					_, _, err := f.parse(text, "", nil)
+					if err == nil {
+						t.Fatalf("%s: %s is taken", f.name, text)
+					}
+					_, advice, _ := strings.Cut(err.Error(), "; write ")
+					if got, _, err := f.parse(advice, "", nil); err != nil || got != want {
+						t.Fatalf("%s: for %s it says %q, which is %b, %v; want %b", f.name, text, advice, got, err, want)
+					}
+				}
+			}
 		}
 	}
 }

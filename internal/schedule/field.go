@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,7 +15,8 @@ type field struct {
 	name      string // used in error messages and as an input of the hash behind H
 	low, high int    // the lowest and the highest value
 	names     string // names of the values from low on, three letters each; "": none
-	write     string // for error messages: what is valid
+	write     string // for error messages: what is valid as an item
+	plain     string // for error messages: which values are valid in a range, or in front of a step, W, L or #; "": write
 	hashHigh  int    // the highest value that H may stand for; 0: high
 	option    cron.ParseOption
 }
@@ -23,12 +25,12 @@ var (
 	secondField = field{name: "second", high: 59, write: "0 to 59", option: cron.Second}
 	minuteField = field{name: "minute", high: 59, write: "0 to 59", option: cron.Minute}
 	hourField   = field{name: "hour", high: 23, write: "0 to 23", option: cron.Hour}
-	domField    = field{name: "day of month", low: 1, high: 31, write: "1 to 31, L, L-3, 15W or LW", option: cron.Dom,
-		hashHigh: 28} // every month has a day 28
+	domField    = field{name: "day of month", low: 1, high: 31, write: "1 to 31, L, L-3, 15W or LW", plain: "1 to 31",
+		option: cron.Dom, hashHigh: 28} // every month has a day 28
 	monthField = field{name: "month", low: 1, high: 12, write: "1 to 12 or JAN to DEC", option: cron.Month,
 		names: "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"}
-	dowField = field{name: "day of week", high: 6, write: "0 to 7, SUN to SAT, 5L or 5#2", option: cron.Dow,
-		names: "SUNMONTUEWEDTHUFRISAT"}
+	dowField = field{name: "day of week", high: 6, write: "0 to 7, SUN to SAT, 5L or 5#2", plain: "0 to 7 or SUN to SAT",
+		option: cron.Dow, names: "SUNMONTUEWEDTHUFRISAT"}
 	yearField = field{name: "year", low: firstYear, high: lastYear, write: "1970 to 2099"}
 )
 
@@ -75,7 +77,7 @@ func (f field) parseItem(item, name string) (valueRange, error) {
 	if item == "" {
 		return valueRange{}, errors.New("the list has an empty item; write values separated by single commas, without spaces")
 	}
-	r, err := f.parseBase(base, hasStep)
+	r, err := f.parseBase(base, step, hasStep)
 	if err != nil {
 		return valueRange{}, err
 	}
@@ -93,7 +95,7 @@ func (f field) parseItem(item, name string) (valueRange, error) {
 
 // parseBase parses the part of an item in front of the step. A single value with a step means the range from that value
 // to the highest one.
-func (f field) parseBase(base string, hasStep bool) (valueRange, error) {
+func (f field) parseBase(base, step string, hasStep bool) (valueRange, error) {
 	if isStar(base) {
 		return valueRange{low: f.low, high: f.high}, nil
 	}
@@ -101,9 +103,13 @@ func (f field) parseBase(base string, hasStep bool) (valueRange, error) {
 		return f.parseHash(base)
 	}
 	if low, high, isRange := strings.Cut(base, "-"); isRange {
-		return f.parseRange(low, high)
+		return f.parseRange(low, high, step)
 	}
-	low, err := f.parseValue(base)
+	valid := f.write
+	if hasStep {
+		valid = f.plain
+	}
+	low, err := f.parseValueOr(base, valid)
 	if f.isDow() && low == sunday {
 		low = 0
 	}
@@ -113,8 +119,17 @@ func (f field) parseBase(base string, hasStep bool) (valueRange, error) {
 	return valueRange{low: low, high: low}, err
 }
 
-// parseRange parses a range, of which both ends are included.
-func (f field) parseRange(from, to string) (valueRange, error) {
+// parseRange parses a range, of which both ends are included. The step behind it, "" for none, counts for advice only.
+func (f field) parseRange(from, to, step string) (valueRange, error) {
+	r, err := f.parseEnds(from, to)
+	if err == nil && r.low > r.high {
+		return r, fmt.Errorf("the range %s-%s ends before it begins; write %s", from, to, f.acrossTheEnd(r, step))
+	}
+	return r, err
+}
+
+// parseEnds parses the ends of a range. It may end before it begins.
+func (f field) parseEnds(from, to string) (valueRange, error) {
 	low, err := f.parseValue(from)
 	if err != nil {
 		return valueRange{}, err
@@ -131,10 +146,33 @@ func (f field) parseRange(from, to string) (valueRange, error) {
 			low = 0
 		}
 	}
-	if low > high {
-		return valueRange{}, fmt.Errorf("the range %s-%s ends before it begins; write %d-%d,%d-%d", from, to, low, f.high, f.low, high)
-	}
 	return valueRange{low: low, high: high}, nil
+}
+
+// acrossTheEnd writes what a range that ends before it begins is likely to mean: it goes on behind the highest value with the
+// lowest one. Years do not go on: their ends were exchanged.
+func (f field) acrossTheEnd(r valueRange, step string) string {
+	if f.name == yearField.name {
+		return spanText(r.high, r.low)
+	}
+	n, err := f.parseStep(step)
+	if err != nil || n == 1 {
+		return spanText(r.low, f.high) + "," + spanText(f.low, r.high)
+	}
+	count := f.high - f.low + 1
+	var values []string
+	for v := r.low; v <= r.high+count; v += n {
+		values = append(values, strconv.Itoa(f.low+(v-f.low)%count))
+	}
+	return strings.Join(values, ",")
+}
+
+// spanText writes a range, a single value if both ends are the same.
+func spanText(low, high int) string {
+	if low == high {
+		return strconv.Itoa(low)
+	}
+	return fmt.Sprintf("%d-%d", low, high)
 }
 
 // parseHash parses H or H(0-29) and returns the range from which pick chooses a value.
@@ -153,11 +191,19 @@ func (f field) parseHash(base string) (valueRange, error) {
 	if !closed || !isRange {
 		return valueRange{}, fmt.Errorf("%q is invalid; write H, H/15, H(0-29) or H(0-29)/10", base)
 	}
-	return f.parseRange(from, to)
+	r, err := f.parseEnds(from, to)
+	if err == nil && r.low > r.high {
+		return r, fmt.Errorf("the range %s-%s ends before it begins, and H chooses from a range that does not; write H(%d-%d) or H(%d-%d)",
+			from, to, r.low, f.high, f.low, r.high)
+	}
+	return r, err
 }
 
 // parseValue parses a number or a name.
-func (f field) parseValue(text string) (int, error) {
+func (f field) parseValue(text string) (int, error) { return f.parseValueOr(text, f.plain) }
+
+// parseValueOr is parseValue whose error says what else is valid.
+func (f field) parseValueOr(text, valid string) (int, error) {
 	if i := strings.Index(f.names, text); len(text) == 3 && i >= 0 && i%3 == 0 {
 		return f.low + i/3, nil
 	}
@@ -168,7 +214,7 @@ func (f field) parseValue(text string) (int, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is invalid; write %s", text, f.write)
+		return 0, fmt.Errorf("%q is invalid; write %s", text, cmp.Or(valid, f.write))
 	case n < f.low:
 		return 0, fmt.Errorf("%d is less than %d", n, f.low)
 	case n > high:

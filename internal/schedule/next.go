@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// nextLimit is the number of ticks among which NextTick looks for one that is not excluded.
+// nextLimit is how many steps NextTick takes to find a tick that is not excluded. A step passes over a day, an hour or a minute
+// that an exclusion contains as a whole.
 const nextLimit = 10_000
 
 // NextTick returns the next tick that is not excluded. It returns false if none follows, if the schedule is paused or has
-// ended, and if the next 10,000 ticks are excluded.
+// ended, and if none was found in 10,000 steps.
 func (s Schedule) NextTick() (time.Time, bool) {
 	if !s.PausedAt.IsZero() || !s.EndedAt.IsZero() {
 		return time.Time{}, false
@@ -26,14 +27,33 @@ func (s Schedule) NextTick() (time.Time, bool) {
 	if s.LastPause.Until.After(after) { // ticks of the pause are misfires
 		after = s.LastPause.Until
 	}
-	for range nextLimit {
-		tick, ok := table.Next(after)
-		if !ok || !tick.Excluded {
-			return tick.At, ok
+	at, _ := table.nextRun(after, nextLimit)
+	return at, !at.IsZero()
+}
+
+// nextRun returns the first tick after the given time that is not excluded, the zero time if it does not find one in so many
+// steps. more says that one may follow.
+func (t *Timetable) nextRun(after time.Time, steps int) (at time.Time, more bool) {
+	for range steps {
+		at, ok := t.next(after)
+		if !ok {
+			return time.Time{}, false
 		}
-		after = tick.At
+		x := t.exclusionOf(at)
+		if x == nil {
+			return at, true
+		}
+		after = t.endOf(x, at).Add(-1)
 	}
-	return time.Time{}, false
+	return time.Time{}, true
+}
+
+// endOf returns a time after a tick up to which an exclusion, which contains the tick, contains every instant: the end of the
+// day, the hour, the minute or the second.
+func (t *Timetable) endOf(x *exclusion, tick time.Time) time.Time {
+	s := t.zone.at(tick.Unix())
+	_, into := divide(tick.Unix()+s.offset, x.unit())
+	return time.Unix(min(tick.Unix()-into+x.unit(), s.end), 0)
 }
 
 // UpcomingTick is a tick in the future, with a note for people.

@@ -132,3 +132,38 @@ func TestNextTicks_ShowsNoTransitionThatDoesNotMatter(t *testing.T) {
 		t.Errorf("nothing to come: %+v", p)
 	}
 }
+
+// A step over what is excluded must lead to the same tick as a walk from tick to tick.
+func TestNextTick_PassesOverWhatIsExcluded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rules   []Rule
+		exclude []string
+		zone    string
+	}{
+		"two days of every 10s": {[]Rule{{Every: 10 * time.Second}}, []string{"* * * * WED,THU"}, ""},
+		"weekends":              {[]Rule{{Every: 10 * time.Second}}, []string{"* * * * SAT,SUN"}, "Asia/Tokyo"},
+		"half a second":         {[]Rule{{Every: 500 * time.Millisecond}}, []string{"0 * * * * *", "* 3-23 * * *", "*/2 * * * *"}, ""},
+		"holidays":              {[]Rule{{Every: time.Minute}}, []string{"2026-11-24/2026-12-31", "* 9-17 * * *"}, "America/New_York"},
+		"clock put forward":     {[]Rule{{Every: time.Minute}}, []string{"2026-03-29", "* 0-6 * * *"}, "Europe/Berlin"},
+		"clock put back":        {[]Rule{{Cron: "*/10 * * * *"}}, []string{"* 0-1 * * *", "* * 25 10 *"}, "Australia/Lord_Howe"},
+		"offset with minutes":   {[]Rule{{Every: 7 * time.Second}, {Cron: "@hourly"}}, []string{"* 1-22 * * *", "30-59 * * * *"}, "Asia/Kathmandu"},
+	} {
+		spec := Spec{Rules: c.rules, Exclude: c.exclude, Timezone: c.zone}
+		table, err := Compile(spec, nightly, mustTime(t, "2026-01-01T00:00:00Z"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, from := range []string{"2026-11-25T00:00:00Z", "2026-03-28T22:30:00Z", "2026-10-24T13:00:00Z", "2026-11-27T23:59:59.999Z"} {
+			after := mustTime(t, from)
+			want, _ := table.Next(after)
+			for want.Excluded {
+				want, _ = table.Next(want.At)
+			}
+			s := Schedule{Definition: Definition{Ref: nightly, Spec: spec}, Cursor: after, CreatedAt: mustTime(t, "2026-01-01T00:00:00Z")}
+			if got, ok := s.NextTick(); !ok || !got.Equal(want.At) {
+				t.Errorf("%s: after %s comes %s, %t; want %s", name, from, got, ok, want.At)
+			}
+		}
+	}
+}

@@ -128,19 +128,29 @@ func (a Agenda) isSkipped(t Tick) bool { return a.late(t) <= OnTime && !a.LastPa
 // the number of ticks and last is -1.
 type misfireRange struct{ first, last int }
 
-// catchUp selects the misfires that run: the newest ones within the window, as many as the policy allows. Those that the clock of Redis
-// jumped over do not count, up to as many as may run with policy all.
+// catchUp selects the misfires that run: the newest ones within the window, as many as the policy allows. With policy once,
+// none runs if a later tick does, so that the overlap policy does not skip that tick in favour of an older one. Misfires that
+// the clock of Redis jumped over do not count, up to as many as may run with policy all.
 func (a Agenda) catchUp(ticks []Tick, misfires []bool) misfireRange {
 	m := a.Misfire.WithDefaults()
 	quota := map[MisfirePolicy]int{MisfireOnce: 1, MisfireAll: m.Max}[m.Policy]
+	laterRuns := func() {
+		if m.Policy == MisfireOnce {
+			quota = 0
+		}
+	}
 	caughtUp := misfireRange{first: len(ticks), last: -1}
 	skipped := m.Max
 	for i := len(ticks) - 1; i >= 0; i-- {
 		switch {
+		case ticks[i].Excluded:
+			continue
 		case !misfires[i]:
+			laterRuns()
 			continue
 		case a.isSkipped(ticks[i]) && skipped > 0:
 			skipped--
+			laterRuns()
 		case quota > 0 && a.late(ticks[i]) <= m.Window:
 			quota--
 		default:

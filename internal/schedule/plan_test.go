@@ -63,7 +63,7 @@ func TestPlan_FollowsTheMisfirePolicy(t *testing.T) {
 		"as late as on time may be":     {time.Minute + OnTime, Misfire{Policy: MisfireSkip}, "1m0s:fire"},
 		"later than that":               {time.Minute + OnTime + time.Millisecond, Misfire{Policy: MisfireSkip}, "1m0s:miss"},
 		"once":                          {4*time.Minute + 30*time.Second, Misfire{}, "1m0s:miss 2m0s:miss 3m0s:miss 4m0s:fire"},
-		"once, and one is on time":      {4 * time.Minute, Misfire{}, "1m0s:miss 2m0s:miss 3m0s:fire 4m0s:fire"},
+		"once, and one is on time":      {4 * time.Minute, Misfire{}, "1m0s:miss 2m0s:miss 3m0s:miss 4m0s:fire"},
 		"once, beyond the window":       {90 * time.Second, Misfire{Policy: MisfireOnce, Window: 20 * time.Second}, "1m0s:miss"},
 		"all":                           {3*time.Minute + 30*time.Second, Misfire{Policy: MisfireAll}, "1m0s:fire 2m0s:fire+1s 3m0s:fire+2s"},
 		"all within a window":           {3*time.Minute + 30*time.Second, Misfire{Policy: MisfireAll, Window: 90 * time.Second}, "1m0s:miss 2m0s:fire 3m0s:fire+1s"},
@@ -106,8 +106,8 @@ func TestPlan_SaysWhyTicksWereHeldBack(t *testing.T) {
 	a := agenda(t, 3*time.Minute+time.Second, Misfire{})
 	a.Held = "held back"
 	for heldFor, want := range map[time.Duration][]string{
-		3 * time.Minute: {"held back; a later tick runs for all", "misfire, fired late; held back", ""},
-		time.Minute:     {"held back; a later tick runs for all", "misfire, fired late", ""},
+		3 * time.Minute: {"held back; a later tick runs for all", "held back; a later tick runs for all", ""},
+		time.Minute:     {"held back; a later tick runs for all", "not fired in time; a later tick runs for all", ""},
 	} {
 		a.HeldUntil = a.Cursor.Add(heldFor)
 		var reasons []string
@@ -117,6 +117,26 @@ func TestPlan_SaysWhyTicksWereHeldBack(t *testing.T) {
 		if diff := cmp.Diff(want, reasons); diff != "" {
 			t.Errorf("held back for %s: reasons (-want +got):\n%s", heldFor, diff)
 		}
+	}
+}
+
+// All nodes were away for a minute, and are back 1.7 s after a tick: the fresh tick runs, not one that is 20 s old.
+func TestPlan_RunsTheNewestTickForAllBeforeIt(t *testing.T) {
+	t.Parallel()
+	table := every(t, 20*time.Second, nil)
+	a := Agenda{
+		Timeline: Timeline{{Span: Span{From: noon}, Table: table}}, Present: table, Cursor: noon, Now: noon.Add(61700 * time.Millisecond),
+	}
+	p := MakePlan(a)
+	if got := told(p); got != "20s:miss 40s:miss 1m0s:fire" {
+		t.Fatalf("got %s", got)
+	}
+	if reason := p.Decisions[1].Reason; reason != "not fired in time; a later tick runs for all" {
+		t.Errorf("the reason is %q", reason)
+	}
+	a.Timeline[0].Table = every(t, 20*time.Second, func(s *Spec) { s.Exclude = []string{"1 12 * * *"} })
+	if got := told(MakePlan(a)); got != "20s:miss 40s:fire 1m0s:exclude" {
+		t.Errorf("where the newest is excluded: %s", got)
 	}
 }
 
@@ -185,8 +205,8 @@ func TestPlan_InPiecesDecidesEveryTickOnce(t *testing.T) {
 				counts[d.Action]++
 			}
 			resolved := m.WithDefaults()
-			runs := map[MisfirePolicy]int{MisfireOnce: 1, MisfireAll: min(resolved.Max, int(resolved.Window/time.Minute)-1)}[m.Policy]
-			want := map[Action]int{ActFire: runs + 1, ActMiss: 1440 - runs - 1} // the last tick is on time
+			runs := map[MisfirePolicy]int{MisfireAll: min(resolved.Max, int(resolved.Window/time.Minute)-1)}[m.Policy]
+			want := map[Action]int{ActFire: runs + 1, ActMiss: 1440 - runs - 1} // the last tick is on time; with once, it runs for all
 			if diff := cmp.Diff(want, counts); diff != "" {
 				t.Errorf("in %d rounds (-want +got):\n%s", rounds, diff)
 			}

@@ -35,7 +35,7 @@ type MisfirePolicy string
 // The misfire policies. A tick is a misfire if it is more than OnTime late, or was due during a pause.
 const (
 	MisfireSkip MisfirePolicy = "skip" // no misfire runs
-	MisfireOnce MisfirePolicy = "once" // the newest misfire runs for all of them, if it is within the window
+	MisfireOnce MisfirePolicy = "once" // the newest misfire runs for all of them, if it is within the window and no later tick runs
 	MisfireAll  MisfirePolicy = "all"  // the newest Max misfires within the window run, the oldest of them first
 )
 

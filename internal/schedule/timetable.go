@@ -103,17 +103,11 @@ func (t *Timetable) Offset(tick time.Time) time.Duration {
 	return time.Duration(draw(t.jitter, "jitter", t.name, TickName(tick))) * time.Millisecond
 }
 
-// firesAfter reports whether a tick that is not excluded follows the given time. It looks at the next 1,000 ticks, and
-// returns true if all of them are excluded and more may follow.
+// firesAfter reports whether a tick that is not excluded follows the given time. It looks for one in 1,000 steps, and returns
+// true if it finds none and one may follow.
 func (t *Timetable) firesAfter(after time.Time) bool {
-	for range 1000 {
-		tick, ok := t.Next(after)
-		if !ok || !tick.Excluded {
-			return ok
-		}
-		after = tick.At
-	}
-	return true
+	_, more := t.nextRun(after, 1000)
+	return more
 }
 
 // Fires returns a *task.Error with CodeInvalid and the field if no tick, or no tick that is not excluded, follows the given

@@ -12,10 +12,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-const (
-	holdPause  = time.Second // after which the ticks of a schedule whose queue is full are planned again
-	holdsLimit = 10_000      // schedules of which it is remembered that they were held back
-)
+// holdsLimit is the number of schedules of which it is remembered that they were held back.
+const holdsLimit = 10_000
 
 // holds is why ticks were held back, for the ledger.
 type holds struct {
@@ -68,13 +66,13 @@ func (h *holds) holdBack(a partition.Agenda) schedule.Plan {
 		clear(h.queues)
 	}
 	h.queues[a.Ref] = hold{fmt.Sprintf("held back while the queue %s was full", a.Queue), a.Now}
-	return schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(holdPause)}
+	return schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}
 }
 
 // enter reserves a place in the queue of a schedule if the plan fires ticks. They count as one: those that were missed are due one after the
-// other. Error: CodeQueueFull.
+// other. An agenda without a queue was read while no queue had a limit. Error: CodeQueueFull.
 func (t *term) enter(ctx context.Context, a partition.Agenda, plan schedule.Plan) (*limits.Place, error) {
-	if !slices.ContainsFunc(plan.Decisions, func(d schedule.Decision) bool { return d.Action == schedule.ActFire }) {
+	if a.Queue == "" || !slices.ContainsFunc(plan.Decisions, func(d schedule.Decision) bool { return d.Action == schedule.ActFire }) {
 		return nil, nil
 	}
 	return t.s.limits.Enter(ctx, a.Queue)

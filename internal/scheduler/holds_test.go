@@ -1,13 +1,17 @@
 package scheduler
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -18,9 +22,10 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// age makes a schedule that much older, with nobody having looked at it since.
-func (w *world) age(s schedule.Schedule, by time.Duration) {
+// age makes a schedule 20.5 hours older, with nobody having looked at it since.
+func (w *world) age(s schedule.Schedule) {
 	w.t.Helper()
+	const by = 20*time.Hour + 30*time.Minute
 	k := w.store.KeysOf(s.Ref)
 	const script = "#!lua flags=allow-oom\n" +
 		"redis.call('HSET', KEYS[1], 'created', ARGV[1], 'from', ARGV[2], 'cursor', ARGV[3]) redis.call('ZADD', KEYS[2], 0, ARGV[4])"
@@ -31,11 +36,11 @@ func (w *world) age(s schedule.Schedule, by time.Duration) {
 	}
 }
 
-// fill has the queue default be full of the delivery that it returns.
-func (w *world) fill(queues *queue.Queues) []task.Delivery {
+// fill has a queue be full of the delivery that it returns.
+func (w *world) fill(queues *queue.Queues, name string) []task.Delivery {
 	w.t.Helper()
-	testkit.Must(w.t, limits.New(w.store.Layout, queues).Set(w.t.Context(), task.DefaultQueue, 1))
-	waits := []task.Delivery{{Ref: task.Ref{Namespace: "default", ID: "waits"}, Attempt: 1, Type: "echo", Queue: task.DefaultQueue, Timeout: time.Minute}}
+	testkit.Must(w.t, limits.New(w.store.Layout, queues).Set(w.t.Context(), name, 1))
+	waits := []task.Delivery{{Ref: task.Ref{Namespace: "default", ID: "waits"}, Attempt: 1, Type: "echo", Queue: name, Timeout: time.Minute}}
 	testkit.Must(w.t, queues.HandOver(w.t.Context(), waits, nil).Failure())
 	return waits
 }
@@ -57,9 +62,9 @@ func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	queues := queue.New(queue.Options{DB: w.db})
-	waits := w.fill(queues)
+	waits := w.fill(queues, task.DefaultQueue)
 	s := w.put("held", each(time.Hour), schedule.OverlapAllow)
-	w.age(s, 20*time.Hour+30*time.Minute)
+	w.age(s)
 	a := w.start("a", never)
 	testkit.Eventually(t, "it is held back again and again", func() bool { return a.runs("fire") > 2 })
 	if all := w.ledger(s); len(all) != 0 {
@@ -70,6 +75,96 @@ func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 		t.Fatalf("%v, %v", taken, err)
 	}
 	w.oneFiredForAll(s, "held back while the queue default was full")
+}
+
+// putIn gives a schedule of every hour, whose last 20 ticks nobody has decided, a task in a queue; "" for a task that names none.
+func (w *world) putIn(ref task.Ref, queueName string) schedule.Schedule {
+	w.t.Helper()
+	long := json.RawMessage(`"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`)
+	put, err := useCases(w.store).PutSchedule(w.t.Context(), control.Caller{Namespace: ref.Namespace}, schedule.Definition{
+		Ref: ref, Spec: each(time.Hour), Overlap: schedule.OverlapAllow, Task: task.Definition{Type: "echo", Queue: queueName, Payload: long},
+	}, control.PutOptions{})
+	testkit.Must(w.t, err)
+	w.age(put.Schedule)
+	return put.Schedule
+}
+
+// heldBack waits until it shows that the ticks of a schedule are held back, and returns the queue for which they are.
+func (w *world) heldBack(s schedule.Schedule) (queueName string) {
+	w.t.Helper()
+	testkit.Eventually(w.t, s.Ref.String()+" is held back", func() bool {
+		held, err := w.store.Schedules.HeldBack(w.t.Context(), w.store.PartitionOf(s.Ref), []string{s.Ref.String()})
+		testkit.Must(w.t, err)
+		if len(held) == 1 {
+			queueName = held[0].Queue
+		}
+		return len(held) == 1
+	})
+	if all := w.ledger(s); len(all) != 0 {
+		w.t.Errorf("%s is held back, and its ledger has %+v", s.Ref, all)
+	}
+	return queueName
+}
+
+// In each row one queue is full. The ticks of all others go on, also those of a queue that is paused and has room.
+func TestFire_FollowsTheLimitOfItsOwnQueue(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	for full, held := range map[string][]string{task.DefaultQueue: {"none", "default"}, "low": {"low", "low-elsewhere"}} {
+		t.Run(full, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			queues := queue.New(queue.Options{DB: w.db})
+			waits := w.fill(queues, full)
+			testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), "roomy", 100))
+			testkit.Must(t, queues.Add(t.Context(), "paused"))
+			testkit.Must(t, queues.Pause(t.Context(), "paused"))
+			all := map[string]schedule.Schedule{
+				"none":          w.putIn(task.Ref{Namespace: "default", ID: "none"}, ""),
+				"default":       w.putIn(task.Ref{Namespace: "elsewhere", ID: "default"}, task.DefaultQueue),
+				"low":           w.putIn(task.Ref{Namespace: "default", ID: "low"}, "low"),
+				"low-elsewhere": w.putIn(task.Ref{Namespace: "elsewhere", ID: "low"}, "low"),
+				"lower":         w.putIn(task.Ref{Namespace: "default", ID: "lower"}, "lower"),
+				"roomy":         w.putIn(task.Ref{Namespace: "default", ID: "roomy"}, "roomy"),
+				"paused":        w.putIn(task.Ref{Namespace: "default", ID: "paused"}, "paused"),
+			}
+			n := w.start("a", never)
+			for name, s := range all {
+				if !slices.Contains(held, name) {
+					w.oneFiredForAll(s, "")
+				} else if q := w.heldBack(s); q != full {
+					t.Errorf("%s is held back for the queue %q", name, q)
+				}
+			}
+			var m dto.Metric
+			testkit.Must(t, n.metrics.HeldBack.Write(&m))
+			if m.GetCounter().GetValue() < float64(len(held)) {
+				t.Errorf("%v looks at schedules that are held back, want one for each of %v", m.GetCounter().GetValue(), held)
+			}
+			_, err := queues.Recall(t.Context(), waits)
+			testkit.Must(t, err)
+			w.oneFiredForAll(all[held[0]], "held back while the queue "+full+" was full")
+		})
+	}
+}
+
+// A tick's task is that of the present revision, so the limit of its queue counts.
+func TestFire_FollowsAScheduleToItsNewQueue(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	w := newWorld(t)
+	w.fill(queue.New(queue.Options{DB: w.db}), "low")
+	ref := task.Ref{Namespace: "default", ID: "moves"}
+	s := w.putIn(ref, "low")
+	w.start("a", never)
+	if q := w.heldBack(s); q != "low" {
+		t.Errorf("held back for the queue %q", q)
+	}
+	_, err := useCases(w.store).PutSchedule(t.Context(), caller, schedule.Definition{
+		Ref: ref, Spec: each(time.Hour), Overlap: schedule.OverlapAllow, Task: task.Definition{Type: "echo"},
+	}, control.PutOptions{})
+	testkit.Must(t, err)
+	w.oneFiredForAll(s, "held back while the queue low was full")
 }
 
 // oneFiredForAll waits until the ticks of a schedule of every hour are decided, of which 20 were held back: one runs for all that were missed.
@@ -102,8 +197,8 @@ func TestFire_LetsTicksThatWaitGoOnWhileTheirQueueIsFull(t *testing.T) {
 	testkit.Must(t, err)
 	_, err = useCases(w.store).TriggerSchedule(t.Context(), caller, s.ID)
 	testkit.Must(t, err)
-	w.fill(queue.New(queue.Options{DB: w.db}))
-	w.age(s, 20*time.Hour+30*time.Minute)
+	w.fill(queue.New(queue.Options{DB: w.db}), task.DefaultQueue)
+	w.age(s)
 	a := w.start("a", never)
 	first := task.Ref{Namespace: s.Namespace, ID: s.ID + "@" + runs.Name}
 	w.reaches(first, task.Queued)

@@ -29,8 +29,9 @@ func (t *term) tick(ctx context.Context) error {
 	held := holds{queues: make(map[task.Ref]hold)}
 	var decided cursors
 	for ctx.Err() == nil {
+		limited := t.s.limits.Any(ctx)
 		start := clock.Now()
-		due, err := t.leader.Due(ctx, lookLimit)
+		due, err := t.leader.Due(ctx, lookLimit, limited)
 		got := clock.Now()
 		if err == nil {
 			t.s.contact.compare(t.partition, reading{due.Now, start, got})
@@ -77,6 +78,7 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		place, err := t.enter(ctx, a, plan)
 		if err != nil {
 			plan = held.holdBack(a)
+			t.s.o.Metrics.HeldBack.Inc()
 		}
 		if until := plan.Forgotten; !until.IsZero() {
 			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)

@@ -409,7 +409,7 @@ func TestFire_HoldsTicksBackWhileRedisIsAlmostFull(t *testing.T) {
 	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	testkit.Eventually(t, "ticks are held back", func() bool { return log.count("holding ticks back") > 0 })
 	for _, rare := range rares {
-		w.age(rare, 20*time.Hour+30*time.Minute)
+		w.age(rare)
 	}
 	ticked := len(w.ledger(s))
 	a.wakeTick(w.store.PartitionOf(rare.Ref))

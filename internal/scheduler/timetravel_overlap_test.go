@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -230,4 +231,33 @@ func TestTravel_AScheduleEndsAfterItsLastRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// By default, a task is tried again as long as that cannot have the next tick skipped.
+func TestTravel_RetriesLeaveRoomForTheNextTick(t *testing.T) {
+	travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
+		v.start()
+		v.worker.does(func(task.Task) (time.Duration, error) { return time.Second, errors.New("boom") })
+		d := tenMinutes(schedule.OverlapSkip)
+		d.Ref = task.Ref{Namespace: task.DefaultNamespace, ID: "s"}
+		d.Task = task.Definition{Type: "echo", Timeout: time.Minute, Retention: day}
+		_, err := useCases(v.store).PutSchedule(v.t.Context(), caller, d, control.PutOptions{})
+		testkit.Must(v.t, err)
+		s := scheduled{v, d.Ref}
+		v.until(at("2026-03-10T09:30Z"))
+		s.recorded("15:04", "08:10 fired", "08:20 fired", "08:30 fired", "08:40 fired", "08:50 fired", "09:00 fired", "09:10 fired")
+		attempts := make(map[time.Time]int)
+		for _, r := range s.runs() {
+			attempts[r.tick]++
+			if latest := r.tick.Add(9 * time.Minute); r.begun.After(latest) && r.tick.Before(d.EndAt) {
+				t.Errorf("attempt %d of %s began at %s, which can last until the next tick", r.attempt, r.tick, r.begun)
+			}
+		}
+		for tick, n := range attempts { // waits of 0.5, 1, 2, ... 256 s
+			if n < 11 {
+				t.Errorf("%d attempts of %s, want 11", n, tick)
+			}
+		}
+		s.proved(7)
+	})
 }

@@ -140,19 +140,16 @@ func (w *standIn) perform(r *tasks.Run) error {
 		_ = clock.Sleep(context.Background(), delay)
 	}
 	w.ended(i, err != nil)
-	if err == nil && failure != nil && r.Task.Attempt < r.Task.MaxAttempts {
-		return r.Reattempt(context.Background(), r.Task.Retry.After(r.Task.Attempt, 0), task.OutcomeFailed, failure.Error())
-	}
-	end, outcome, reason := task.Succeeded, task.OutcomeSucceeded, ""
+	e := tasks.Ending{Outcome: task.OutcomeSucceeded}
 	switch {
 	case err != nil:
-		end, outcome = task.Cancelled, task.OutcomeCancelled
+		e.Outcome = task.OutcomeCancelled
 	case failure != nil:
-		end, outcome, reason = task.Failed, task.OutcomeFailed, failure.Error()
+		e = tasks.Ending{Outcome: task.OutcomeFailed, Reason: failure.Error(), Timeout: task.Types{}.Timeout(r.Task.Definition)}
 	}
-	err = r.Finish(context.Background(), end, outcome, "", reason)
-	if errors.Is(err, tasks.ErrCancelled) {
-		err = r.Finish(context.Background(), task.Cancelled, task.OutcomeCancelled, "", "")
+	for again := true; again; {
+		err = w.store.Tasks.FinishEach(context.Background(), []tasks.End{r.End(e, clock.Now(), 0.5)})[0]
+		e, again = e.After(err)
 	}
 	return err
 }

@@ -176,20 +176,21 @@ func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended
 	queued.Run = foreignRun
 	run := t.s.o.Store.Tasks.RunOf(queued)
 	run.Foreign = true
-	var err error
-	dead := false // the delivery stays in asynq as a dead letter
+	e := tasks.Ending{Outcome: task.OutcomeFailed, Reason: end.Error, Timeout: queued.Timeout}
 	if end.Succeeded {
-		err = run.Finish(ctx, task.Succeeded, task.OutcomeSucceeded, end.Result, "")
-	} else if due, again := queued.NextAttempt(task.OutcomeFailed, now, 0, rand.Float64()); again {
-		err = run.Reattempt(ctx, due.Sub(now), task.OutcomeFailed, end.Error)
-	} else {
-		dead = true
-		err = run.Finish(ctx, task.Failed, task.OutcomeFailed, "", end.Error)
+		e = tasks.Ending{Outcome: task.OutcomeSucceeded, Result: end.Result}
+	}
+	ended := run.End(e, now, rand.Float64())
+	err := t.s.o.Store.Tasks.FinishEach(ctx, []tasks.End{ended})[0]
+	if errors.Is(err, tasks.ErrTick) {
+		e, _ = e.After(err)
+		ended = run.End(e, now, 0)
+		err = t.s.o.Store.Tasks.FinishEach(ctx, []tasks.End{ended})[0]
 	}
 	if err != nil && !errors.Is(err, tasks.ErrStale) {
 		return fmt.Errorf("ending what a server of asynq has handled: %w", err)
 	}
-	if dead {
+	if ended.State == task.Failed { // the delivery stays in asynq as a dead letter
 		return nil
 	}
 	return t.s.o.Queues.Settle(ctx, task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue})

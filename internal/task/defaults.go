@@ -7,11 +7,17 @@ const (
 	DefaultNamespace = "default"
 	DefaultQueue     = "default"
 
-	DefaultMaxAttempts    = 4
+	DefaultMaxAttempts    = 25
 	DefaultBackoffInitial = time.Second
 	DefaultBackoffFactor  = 2.0
-	DefaultBackoffMax     = 10 * time.Minute
-	DefaultBackoffJitter  = 0.1
+	DefaultBackoffMax     = time.Hour
+	DefaultSnooze         = 24 * time.Hour // for so long an attempt may be snoozed after the first one was due, without retry.max_elapsed
+
+	// Commands are tried less often, as are tasks of before the present defaults (see Task.Earlier).
+	CommandType          = "shell"
+	CommandMaxAttempts   = 4
+	CommandBackoffMax    = 10 * time.Minute
+	CommandBackoffJitter = 0.1
 
 	// DefaultTimeout is the timeout of types that have no default of their own: see Types.
 	DefaultTimeout = 10 * time.Minute

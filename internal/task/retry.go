@@ -1,8 +1,10 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -10,59 +12,76 @@ import (
 // from Backoff, which grows, or from the list Delays. The zero value is the default policy.
 type Retry struct {
 	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was, in whole ms; 0: no limit
-	MaxAttempts int             // including the first; 0: one more than the number of Delays, or DefaultMaxAttempts without Delays
+	MaxAttempts int             // including the first; 0: one more than the number of Delays, or the default without Delays
 	Backoff     Backoff         // used if Delays is empty
 	Delays      []time.Duration // before attempt 2, 3, ..., in whole ms; the last one applies to all further attempts
 }
 
 // Backoff is an exponential backoff: the first wait is Initial, and each further one is Factor times as long, but at most
-// Max. Jitter makes each wait longer or shorter by a random share. Zero values mean the defaults.
+// Max. Without Jitter, a wait is drawn at random from 0 to its full length. Jitter instead makes it longer or shorter by a
+// random share. Zero values mean the defaults.
 type Backoff struct {
 	Initial time.Duration
 	Factor  float64
 	Max     time.Duration
-	Jitter  *float64 // the greatest share of the wait to add or take away, 0 to 1; nil: DefaultBackoffJitter
+	Jitter  *float64 // the greatest share of the wait to add or take away, 0 to 1; nil: the default of the task
 }
 
-// Attempts returns the number of attempts that the policy allows.
-func (r Retry) Attempts() int {
-	switch {
-	case r.MaxAttempts > 0:
-		return r.MaxAttempts
-	case len(r.Delays) > 0:
-		return len(r.Delays) + 1
+// Policy is the retry policy of the task, with the defaults in place of what its definition leaves out.
+func (t Task) Policy() Retry { return t.Retry.resolved(t.defaultRetry()) }
+
+// defaultRetry is the policy of tasks whose definition has none. Its jitter is nil if waits are drawn from 0 on.
+func (t Task) defaultRetry() Retry {
+	r := Retry{
+		MaxAttempts: DefaultMaxAttempts,
+		Backoff:     Backoff{Initial: DefaultBackoffInitial, Factor: DefaultBackoffFactor, Max: DefaultBackoffMax},
 	}
-	return DefaultMaxAttempts
+	if t.Earlier || t.Type == CommandType {
+		jitter := CommandBackoffJitter
+		r.MaxAttempts, r.Backoff.Max, r.Backoff.Jitter = CommandMaxAttempts, CommandBackoffMax, &jitter
+	}
+	return r
 }
 
-// Resolved returns the backoff with the defaults in place of zero values.
-func (b Backoff) Resolved() Backoff {
-	if b.Initial == 0 {
-		b.Initial = DefaultBackoffInitial
+// resolved returns the policy with those defaults in place of zero values.
+func (r Retry) resolved(defaults Retry) Retry {
+	if len(r.Delays) > 0 {
+		r.MaxAttempts = cmp.Or(r.MaxAttempts, len(r.Delays)+1)
+		return r
 	}
-	if b.Factor == 0 {
-		b.Factor = DefaultBackoffFactor
+	r.MaxAttempts = cmp.Or(r.MaxAttempts, defaults.MaxAttempts)
+	r.Backoff = Backoff{
+		Initial: cmp.Or(r.Backoff.Initial, defaults.Backoff.Initial), Factor: cmp.Or(r.Backoff.Factor, defaults.Backoff.Factor),
+		Max: cmp.Or(r.Backoff.Max, defaults.Backoff.Max), Jitter: cmp.Or(r.Backoff.Jitter, defaults.Backoff.Jitter),
 	}
-	if b.Max == 0 {
-		b.Max = DefaultBackoffMax
-	}
-	if b.Jitter == nil {
-		jitter := DefaultBackoffJitter
-		b.Jitter = &jitter
-	}
-	return b
+	return r
 }
 
-// After returns how long to wait after the nth failed attempt (from 1) before the next one, in whole ms. random, from 0 to
-// less than 1, selects the wait from the range that the jitter allows.
-func (r Retry) After(n int, random float64) time.Duration {
+// isDefault reports whether a definition leaves the whole policy to the defaults.
+func (r Retry) isDefault() bool {
+	return r.MaxAttempts == 0 && r.MaxElapsed == 0 && r.Backoff == (Backoff{}) && len(r.Delays) == 0
+}
+
+// MustEndBeforeTick reports whether an attempt after a failed one must be over before the next tick of the schedule that has
+// created the task. A schedule whose task has a retry policy decides otherwise.
+func (t Task) MustEndBeforeTick() bool {
+	return !t.Earlier && t.Retry.isDefault() && strings.Contains(t.ID, "@")
+}
+
+// after returns how long to wait after the nth failed attempt (from 1) before the next one, in whole ms. The policy is
+// resolved. random, from 0 to less than 1, selects the wait from the range that the jitter allows.
+func (r Retry) after(n int, random float64) time.Duration {
 	n = max(n, 1)
 	if len(r.Delays) > 0 {
 		return r.Delays[min(n, len(r.Delays))-1]
 	}
-	b := r.Backoff.Resolved()
+	b := r.Backoff
 	wait := math.Min(float64(b.Initial)*math.Pow(b.Factor, float64(n-1)), float64(b.Max))
-	wait *= 1 + *b.Jitter*(2*random-1)
+	if b.Jitter == nil {
+		wait *= random
+	} else {
+		wait *= 1 + *b.Jitter*(2*random-1)
+	}
 	return time.Duration(wait).Round(time.Millisecond)
 }
 
@@ -78,13 +97,23 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 		return time.Time{}, false
 	}
 	if outcome != OutcomeLost {
-		before := t.MaxAttempts - t.Retry.Attempts() // attempts made before it was retried
-		at = at.Add(max(t.Retry.After(t.Attempt-before, random), min(least, BackoffLimit).Round(time.Millisecond)))
+		policy := t.Policy()
+		before := t.MaxAttempts - policy.MaxAttempts // attempts made before it was retried, or snoozed since
+		at = at.Add(max(policy.after(t.Attempt-before, random), min(least, BackoffLimit).Round(time.Millisecond)))
 	}
 	if t.Retry.MaxElapsed > 0 && at.Sub(t.firstDue()) > t.Retry.MaxElapsed {
 		return time.Time{}, false
 	}
 	return at, true
+}
+
+// Snooze decides about an attempt whose target asked for that wait at the given time: the next one is due after it, and this one is not
+// among those of the policy, so that a task of which it was the last one gets a further one. ok is false if it counts as any other that
+// failed: a task with one attempt is run at most once, and both the number and the time of all attempts are bounded.
+func (t Task) Snooze(at time.Time, wait time.Duration) (due time.Time, ok bool) {
+	due = at.Add(wait.Round(time.Millisecond))
+	within := due.Sub(t.firstDue()) <= cmp.Or(t.Retry.MaxElapsed, DefaultSnooze)
+	return due, wait > 0 && within && t.Attempt < AttemptsLimit && t.Policy().MaxAttempts > 1
 }
 
 // firstDue is the time from which MaxElapsed counts. Only the first attempt has no FirstDueAt yet.
@@ -95,7 +124,9 @@ func (t Task) firstDue() time.Time {
 	return t.FirstDueAt
 }
 
-func (r Retry) validate() error {
+// validateRetry checks the policy as it is for a new task.
+func (d Definition) validateRetry() error {
+	r := d.Retry
 	switch {
 	case r.MaxAttempts < 0 || r.MaxAttempts > AttemptsLimit:
 		return Invalid("retry.max_attempts", "%d must be 1 to %d", r.MaxAttempts, AttemptsLimit)
@@ -112,21 +143,24 @@ func (r Retry) validate() error {
 			return err
 		}
 	}
-	return r.Backoff.validate()
+	return r.Backoff.validate(r.resolved(Task{Definition: d}.defaultRetry()).Backoff)
 }
 
-func (b Backoff) validate() error {
+// validate checks a backoff; resolved is the same with the defaults, zero if delays take its place.
+func (b Backoff) validate(resolved Backoff) error {
 	if err := validateSpan("retry.backoff.initial", b.Initial, BackoffLimit); err != nil {
 		return err
 	}
 	if err := validateSpan("retry.backoff.max", b.Max, BackoffLimit); err != nil {
 		return err
 	}
-	resolved := b.Resolved()
+	if resolved == (Backoff{}) {
+		return nil
+	}
 	switch {
 	case !(resolved.Factor >= 1 && resolved.Factor <= 100): // NaN is neither
 		return Invalid("retry.backoff.factor", "%g must be 1 to 100", b.Factor)
-	case !(*resolved.Jitter >= 0 && *resolved.Jitter <= 1):
+	case b.Jitter != nil && !(*b.Jitter >= 0 && *b.Jitter <= 1):
 		return Invalid("retry.backoff.jitter", "%g must be 0 to 1", *b.Jitter)
 	case resolved.Max < resolved.Initial:
 		return Invalid("retry.backoff.max", "%s is less than initial (%s)", resolved.Max, resolved.Initial)

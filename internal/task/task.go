@@ -41,6 +41,7 @@ type Task struct {
 	DueAt           time.Time // when the first or the next attempt is due, or was due
 	FirstDueAt      time.Time // when the first attempt since the submission or the last retry was due; zero before it is claimed
 	CreatedAt       time.Time
+	Earlier         bool            // created before the present defaults of retries held in its installation: earlier ones apply
 	QueuedAt        time.Time       // when the newest attempt was claimed
 	StartedAt       time.Time       // when a worker began the newest attempt
 	FinishedAt      time.Time       // set in final states only
@@ -62,13 +63,15 @@ type Task struct {
 type Outcome string
 
 // The outcomes of an attempt. It is lost if its worker died, was cut off, shut down, or lost the
-// attempt before the end.
+// attempt before the end. It is snoozed if its target asked to be called again later: it is not among the attempts of the
+// retry policy.
 const (
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeFailed    Outcome = "failed"
 	OutcomeTimeout   Outcome = "timeout"
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeLost      Outcome = "lost"
+	OutcomeSnoozed   Outcome = "snoozed"
 )
 
 // Attempt is one attempt to run a task. A running attempt has no FinishedAt and no Outcome.

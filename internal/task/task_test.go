@@ -98,28 +98,95 @@ func TestRetry_TheBackoffGrowsWithinItsBoundsAndJitters(t *testing.T) {
 		{1, 0.5, time.Second}, {2, 0.5, 3 * time.Second}, {3, 0.5, 9 * time.Second}, {4, 0.5, 20 * time.Second}, {1000, 0.5, 20 * time.Second},
 		{2, 0, 1500 * time.Millisecond}, {2, 0.75, 3750 * time.Millisecond},
 	} {
-		if got := r.After(c.n, c.random); got != c.want {
+		if got := r.after(c.n, c.random); got != c.want {
 			t.Errorf("after attempt %d, random %g: %s, want %s", c.n, c.random, got, c.want)
 		}
 	}
-	if got := (Retry{}).After(1, 0); got != 900*time.Millisecond {
-		t.Errorf("the default jitter is 10 %%, got %s", got)
+}
+
+// The bounds are those of ADR 31.
+func TestPolicy_DefaultsOutlastAnOutage(t *testing.T) {
+	patient := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+	of := func(kind string, r Retry) Task { return Task{Definition: Definition{Type: kind, Retry: r}} }
+	brief := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
+	for name, c := range map[string]struct {
+		task        Task
+		attempts    int
+		first       []time.Duration // the longest of the first waits, without jitter
+		least, most float64         // a wait as a share of its length, with the least and the greatest random number
+		all         time.Duration   // all waits, without jitter
+	}{
+		"http":            {of("http", Retry{}), 25, patient, 0, 1, 47_295 * time.Second},
+		"a Go type":       {of("mail:send", Retry{}), 25, patient, 0, 1, 47_295 * time.Second},
+		"commands":        {of("shell", Retry{}), 4, brief, 0.9, 1.1, 7 * time.Second},
+		"of before":       {Task{Definition: Definition{Type: "http"}, Earlier: true}, 4, brief, 0.9, 1.1, 7 * time.Second},
+		"a number":        {of("http", Retry{MaxAttempts: 3}), 3, patient[:2], 0, 1, 3 * time.Second},
+		"a longest wait":  {of("http", Retry{Backoff: Backoff{Max: time.Second}}), 25, patient[:1], 0, 1, 24 * time.Second},
+		"a first of 20 s": {of("shell", Retry{Backoff: Backoff{Initial: 20 * time.Second}}), 4, nil, 0.9, 1.1, 140 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := c.task.Policy()
+			if policy.MaxAttempts != c.attempts {
+				t.Errorf("%d attempts, want %d", policy.MaxAttempts, c.attempts)
+			}
+			full := policy // without jitter
+			full.Backoff.Jitter = new(float64)
+			all := time.Duration(0)
+			for n := 1; n < c.attempts; n++ {
+				wait := full.after(n, 0.5)
+				all += wait
+				if n <= len(c.first) && wait != c.first[n-1] {
+					t.Errorf("after attempt %d it waits %s at most, want %s", n, wait, c.first[n-1])
+				}
+				for random, share := range map[float64]float64{0: c.least, 0.999_999_999: c.most} {
+					want := time.Duration(share * float64(wait)).Round(time.Millisecond)
+					if got := policy.after(n, random); got != want {
+						t.Errorf("after attempt %d, random %g: %s, want %s", n, random, got, want)
+					}
+				}
+			}
+			if all != c.all {
+				t.Errorf("all waits are %s, want %s", all, c.all)
+			}
+		})
+	}
+}
+
+func TestTask_MakesRoomForTheNextTickByDefault(t *testing.T) {
+	const id = "a@20260102T150405Z"
+	of := func(id string, r Retry) Task { return Task{Definition: Definition{Ref: Ref{ID: id}, Retry: r}} }
+	for name, c := range map[string]struct {
+		task Task
+		want bool
+	}{
+		"a tick":        {of(id, Retry{}), true},
+		"a command's":   {Task{Definition: Definition{Ref: Ref{ID: id}, Type: "shell"}}, true},
+		"no tick":       {of("a", Retry{}), false},
+		"with attempts": {of(id, Retry{MaxAttempts: 25}), false},
+		"with a time":   {of(id, Retry{MaxElapsed: time.Hour}), false},
+		"with delays":   {of(id, Retry{Delays: []time.Duration{1}}), false},
+		"with a jitter": {of(id, Retry{Backoff: Backoff{Jitter: new(float64)}}), false},
+		"of before":     {Task{Definition: Definition{Ref: Ref{ID: id}}, Earlier: true}, false},
+	} {
+		if got := c.task.MustEndBeforeTick(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
 func TestRetry_AListOfDelaysSetsAttemptsAndWaits(t *testing.T) {
 	r := Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}}
-	if r.Attempts() != 3 {
-		t.Errorf("%d attempts, want one more than there are delays", r.Attempts())
+	if got := r.resolved(Retry{MaxAttempts: 9}); got.MaxAttempts != 3 {
+		t.Errorf("%d attempts, want one more than there are delays", got.MaxAttempts)
 	}
 	for n, want := range map[int]time.Duration{1: time.Minute, 2: 5 * time.Minute, 3: 5 * time.Minute} {
-		if got := r.After(n, 0.9); got != want {
+		if got := r.after(n, 0.9); got != want {
 			t.Errorf("after attempt %d: %s, want %s", n, got, want)
 		}
 	}
 	r.MaxAttempts = 2
-	if r.Attempts() != 2 {
-		t.Errorf("max_attempts counts for more than the list: %d", r.Attempts())
+	if got := r.resolved(Retry{MaxAttempts: 9}); got.MaxAttempts != 2 {
+		t.Errorf("max_attempts counts for more than the list: %d", got.MaxAttempts)
 	}
 }
 
@@ -166,6 +233,36 @@ func TestNextAttempt_FollowsThePolicy(t *testing.T) {
 	}
 }
 
+func TestSnooze_IsBoundedByTimeAndNumber(t *testing.T) {
+	ended := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	task := func(attempt int, since time.Duration, r Retry) Task {
+		due := ended.Add(-since)
+		return Task{Definition: Definition{Retry: r}, Attempt: attempt, MaxAttempts: max(attempt, 25), FirstDueAt: due}
+	}
+	for name, c := range map[string]struct {
+		task Task
+		wait time.Duration
+		want bool
+	}{
+		"the first":               {task(1, 0, Retry{}), time.Minute, true},
+		"the last":                {task(25, time.Hour, Retry{}), time.Minute, true},
+		"at most once":            {task(1, 0, Retry{MaxAttempts: 1}), time.Minute, false},
+		"one of two":              {task(2, 0, Retry{MaxAttempts: 2}), time.Minute, true},
+		"no wait":                 {task(1, 0, Retry{}), 0, false},
+		"just within a day":       {task(1, 23*time.Hour, Retry{}), time.Hour, true},
+		"just beyond a day":       {task(1, 23*time.Hour, Retry{}), time.Hour + time.Millisecond, false},
+		"just within max_elapsed": {task(1, 47*time.Hour, Retry{MaxElapsed: 48 * time.Hour}), time.Hour, true},
+		"beyond max_elapsed":      {task(1, time.Minute, Retry{MaxElapsed: time.Hour}), time.Hour, false},
+		"up to attempt 1,000":     {task(999, time.Hour, Retry{}), time.Second, true},
+		"from attempt 1,000 on":   {task(1000, time.Hour, Retry{}), time.Second, false},
+	} {
+		due, ok := c.task.Snooze(ended, c.wait)
+		if ok != c.want || ok && !due.Equal(ended.Add(c.wait)) {
+			t.Errorf("%s: %s, %v; want %v", name, due, ok, c.want)
+		}
+	}
+}
+
 func TestDefinition_OmittedFieldsHaveDefaults(t *testing.T) {
 	d := Definition{}
 	if d.EffectiveRetention(Succeeded) != 24*time.Hour || d.EffectiveRetention(Failed) != 7*24*time.Hour {
@@ -174,9 +271,6 @@ func TestDefinition_OmittedFieldsHaveDefaults(t *testing.T) {
 	d.Retention = time.Minute
 	if d.EffectiveRetention(Failed) != time.Minute {
 		t.Error("a task's own retention counts")
-	}
-	if n := (Retry{}).Attempts(); n != 4 {
-		t.Errorf("%d attempts", n)
 	}
 }
 

@@ -73,7 +73,7 @@ func (d Definition) Validate(now time.Time) error {
 		func() error { return d.validateDue(now) },
 		func() error { return validateSpan("timeout", d.Timeout, TimeoutLimit) },
 		func() error { return validateSpan("retention", d.Retention, RetentionLimit) },
-		d.Retry.validate,
+		d.validateRetry,
 		func() error { return ValidateText("owner", d.Owner, OwnerLimit) },
 		func() error { return validateLabels(d.Labels) },
 	}

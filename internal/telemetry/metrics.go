@@ -18,6 +18,7 @@ type Metrics struct {
 	Claimed          prometheus.Counter       // attempts claimed
 	Ticks            *prometheus.CounterVec   // ticks of schedules, by outcome
 	TickLateness     prometheus.Histogram     // seconds from the nominal time of a tick to the creation of its task
+	HeldBack         prometheus.Counter       // looks of leaders at schedules whose ticks they held back, as their queue was full
 	Attempts         *prometheus.CounterVec   // ended attempts, by type and outcome
 	AttemptSeconds   *prometheus.HistogramVec // duration of attempts, by type
 	Leftovers        prometheus.Counter       // deliveries whose attempt can no longer begin
@@ -52,6 +53,7 @@ func New() *Metrics {
 		Claimed:          counter("claimed_total", "Due tasks that leaders have taken for their queues."),
 		Ticks:            counters("ticks_total", "Decisions of leaders about ticks of schedules. A tick that waits for an earlier task counts again when it is fired or replaced.", "outcome"),
 		TickLateness:     histogram("tick_lateness_seconds", "Time from the nominal time of a tick until its task was created. Misfires and ticks that waited are excluded.", lateness),
+		HeldBack:         counter("held_back_schedules_total", "Looks of leaders at schedules whose ticks they held back, as their queue was at its limit: about one a second for each."),
 		Attempts:         counters("attempts_total", "Attempts that ended on this node, or through its API.", "type", "outcome"),
 		AttemptSeconds:   histograms("attempt_seconds", "Duration of attempts.", prometheus.ExponentialBuckets(.005, 4, 10), "type"),
 		Leftovers:        counter("leftover_deliveries_total", "Deliveries whose attempt could no longer begin."),
@@ -72,7 +74,7 @@ func New() *Metrics {
 		ScriptSeconds:    histograms("script_seconds", "Duration of round trips of Lua scripts.", prometheus.ExponentialBuckets(.0001, 4, 9), "script"),
 		ScriptRefusals:   counters("script_refusals_total", "Runs of Lua scripts that refused to write.", "script", "code"),
 	}
-	r.MustRegister(m.DispatchLateness, m.BeginLateness, m.Claimed, m.Ticks, m.TickLateness, m.Attempts, m.AttemptSeconds, m.Leftovers, m.Refused, m.RefusedWork,
+	r.MustRegister(m.DispatchLateness, m.BeginLateness, m.Claimed, m.Ticks, m.TickLateness, m.HeldBack, m.Attempts, m.AttemptSeconds, m.Leftovers, m.Refused, m.RefusedWork,
 		m.Restored, m.Reaped, m.Forgotten, m.Evicted, m.ForgottenEarly, m.ClockJumps, m.DataLost, m.LostWrites, m.LeaseChanges, m.LeasesHeld, m.Capacity, m.Running, m.ScriptSeconds,
 		m.ScriptRefusals, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

@@ -22,6 +22,7 @@ const (
 // Throttle returns a logger that writes what fails as Redis does not answer, refuses or is almost full, or as this node is overloaded, at most once
 // in ten seconds for each message, kind of failure and, if the record names one as "server", server: as long as that lasts, everything fails again
 // and again. The next record that is written says in left_out how many were not.
+// So it does with ends of attempts, of whatever level: for each message, "type" and "outcome" of a record that names both.
 // Other records, and those below warnings, all pass.
 func Throttle(log *slog.Logger) *slog.Logger {
 	if _, done := log.Handler().(throttled); done {
@@ -57,7 +58,7 @@ func (h throttled) WithGroup(name string) slog.Handler {
 }
 
 func (h throttled) Handle(ctx context.Context, r slog.Record) error {
-	if name := kindOf(r); r.Level >= slog.LevelWarn && name != "" {
+	if name := kindOf(r); name != "" {
 		leftOut, due := h.seen.note(name)
 		if !due {
 			return nil
@@ -93,16 +94,25 @@ func (s *seen) note(name string) (leftOut int, due bool) {
 
 // kindOf is the same text for records of the same kind; "" for a record that is not about a failure that Throttle is for.
 func kindOf(r slog.Record) string {
-	failure, server := "", ""
+	failure, server, kind, outcome := "", "", "", ""
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "server" {
+		switch a.Key {
+		case "server":
 			server = a.Value.String()
-		} else if err, ok := a.Value.Any().(error); ok && failure == "" {
+		case "type":
+			kind = a.Value.String()
+		case "outcome":
+			outcome = a.Value.String()
+		}
+		if err, ok := a.Value.Any().(error); ok && failure == "" {
 			failure = failureOf(err)
 		}
 		return true
 	})
-	if failure == "" {
+	if kind != "" && outcome != "" {
+		return r.Level.String() + " " + kind + " " + outcome + " " + r.Message
+	}
+	if failure == "" || r.Level < slog.LevelWarn {
 		return ""
 	}
 	return r.Level.String() + " " + failure + " " + server + " " + r.Message

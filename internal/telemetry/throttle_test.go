@@ -72,7 +72,17 @@ func TestThrottle_WritesTheSameFailureOfRedisOnceInAWhile(t *testing.T) {
 		other := "msg=\"request failed\" error=\"see the log\"\nmsg=\"schedule paused itself\" schedule=default:a\nmsg=request error=EOF\n"
 		expect(other + other)
 
+		for i := range 3 { // ends of attempts
+			log.Warn("a task has failed", "task", i, "type", "http", "outcome", "failed", "error", "boom")
+			log.Info("another attempt", "task", i, "type", "http", "outcome", "failed")
+			log.Info("another attempt", "task", i, "type", "mail", "outcome", "failed")
+		}
+		expect("msg=\"a task has failed\" task=0 type=http outcome=failed error=boom\n" +
+			"msg=\"another attempt\" task=0 type=http outcome=failed\nmsg=\"another attempt\" task=0 type=mail outcome=failed\n")
+
 		_ = clock.Sleep(t.Context(), throttleInterval)
+		log.Info("another attempt", "type", "http", "outcome", "failed")
+		expect("msg=\"another attempt\" type=http outcome=failed left_out=2\n")
 		log.Warn("cannot claim", "error", context.DeadlineExceeded)
 		log.Warn("cannot claim", "error", context.DeadlineExceeded)
 		expect("msg=\"cannot claim\" error=\"context deadline exceeded\" left_out=80\n")

@@ -158,10 +158,14 @@ func (a *attempt) perform() error {
 	if a.endedByOther() {
 		return a.settleShared(run)
 	}
-	e.Reason = task.Cut(e.Reason, task.ErrorLimit)
+	e.Reason, e.Timeout = task.Cut(e.Reason, task.ErrorLimit), a.w.o.Types.Timeout(run.Task.Definition)
 	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(clock.Since(start).Seconds())
-	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(run.Task.Type), string(e.Outcome)).Inc()
-	a.w.o.Log.Debug("attempt ended", "delivery", a.name, "outcome", e.Outcome, "error", e.Reason)
+	outcome := e.Outcome
+	if e.Snooze {
+		outcome = run.End(e, a.redisNow(), 0).Outcome
+	}
+	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(run.Task.Type), string(outcome)).Inc()
+	a.w.o.Log.Debug("attempt ended", "delivery", a.name, "outcome", outcome, "error", e.Reason)
 	return a.report(run, e)
 }
 
@@ -218,7 +222,10 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 	case executor.IsCancelled(err):
 		return tasks.Ending{Outcome: task.OutcomeCancelled, Reason: err.Error()}
 	case cause == nil || executor.IsPermanent(err):
-		return tasks.Ending{Outcome: task.OutcomeFailed, Reason: err.Error(), Final: executor.IsPermanent(err), Wait: executor.Wait(err)}
+		return tasks.Ending{
+			Outcome: task.OutcomeFailed, Reason: err.Error(), Final: executor.IsPermanent(err), Wait: executor.Wait(err),
+			Snooze: executor.IsSnooze(err),
+		}
 	case errors.Is(cause, errTimeout):
 		return tasks.Ending{Outcome: task.OutcomeTimeout, Reason: fmt.Sprintf("timeout after %s: %s", timeout, err)}
 	case errors.Is(cause, errStopped):
@@ -233,15 +240,16 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 func (a *attempt) report(run *tasks.Run, e tasks.Ending) error {
 	for try := 0; ; try++ {
 		dead, err := a.reportOnce(run, e)
+		if other, ok := e.After(err); ok {
+			e = other
+			continue
+		}
 		switch {
 		case err == nil && dead:
 			return fmt.Errorf("%w: %s", queue.ErrDeadLetter, e.Reason)
 		case err == nil:
 			a.recorded(run, e)
 			return nil
-		case errors.Is(err, tasks.ErrCancelled):
-			e.Outcome = task.OutcomeCancelled
-			continue
 		case errors.Is(err, tasks.ErrStale) && a.shared.Load():
 			return a.settleShared(run)
 		case errors.Is(err, tasks.ErrStale):

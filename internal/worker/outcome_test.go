@@ -43,11 +43,11 @@ func TestAttempt_FailureIsRepeatedAfterTheDelayOfThePolicy(t *testing.T) {
 			task.Retry{MaxAttempts: 4, Delays: []time.Duration{time.Minute, time.Hour}}, 0,
 			[]time.Duration{time.Minute, time.Hour, time.Hour},
 		},
-		"backoff in the middle of its jitter": {
-			task.Retry{}, 0.5, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
+		"backoff drawn from 0 on": {
+			task.Retry{}, 0.5, []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second},
 		},
 		"backoff at the lower end of its jitter": {
-			task.Retry{}, 0, []time.Duration{900 * time.Millisecond, 1800 * time.Millisecond, 3600 * time.Millisecond},
+			task.Retry{Backoff: task.Backoff{Jitter: new(0.1)}}, 0, []time.Duration{900 * time.Millisecond, 1800 * time.Millisecond, 3600 * time.Millisecond},
 		},
 	}
 	for name, c := range cases {
@@ -152,6 +152,24 @@ func TestAttempt_FailureSaysHowLongTheNextOneWaits(t *testing.T) {
 		t.Errorf("the error is %q", got.Error)
 	}
 	w.expectDelay(ref, time.Hour)
+}
+
+func TestAttempt_SnoozedOneIsNotUsedUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(func(context.Context, executor.Attempt) (string, error) {
+		return "", executor.Snooze(errors.New("HTTP 429"), time.Hour)
+	})
+	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
+	got := w.reaches(ref, task.Scheduled)
+	a := w.last(ref, task.OutcomeSnoozed)
+	if wait := got.DueAt.Sub(a.FinishedAt); got.MaxAttempts != 3 || got.Error != "HTTP 429" || wait != time.Hour {
+		t.Errorf("the task has %d attempts, and the next one is due after %s; want 3, an hour", got.MaxAttempts, wait)
+	}
+	once := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
+	if got := w.reaches(once, task.Failed); got.Attempt != 1 {
+		t.Errorf("a task that is run at most once made %d attempts", got.Attempt)
+	}
 }
 
 // The first delivery says its type, so the worker passes over it. The second one says another, as it is of an older task of that name,

@@ -37,6 +37,7 @@ var Constants = map[string]any{
 	"NAMES_LIMIT":           task.WaitingNamesLimit,
 	"NAMES_SAID":            256, // names of queues and lanes that nobody serves in one reply
 	"UNNAMED":               Unnamed,
+	"HOLD_PAUSE":            schedule.HoldPause.Milliseconds(),
 	"LIVE_LIMIT":            schedule.LiveLimit,
 	"STOP_LIMIT":            schedule.StopLimit,
 	"WAITING_LIMIT":         schedule.WaitingLimit,

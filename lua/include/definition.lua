@@ -37,9 +37,10 @@ local function def_of(record)
   return string.sub(record, 14)
 end
 
--- queue_of returns the name of a task's queue. The head begins with the type, and then the queue if it is not the default.
+-- queue_of returns the name of a task's queue, from its definition with or without the time of its creation. The head begins with the type, and
+-- then the queue if it is not the default.
 local function queue_of(record)
-  return string.match(record, '^%d+{"type":"[^"]*","queue":"([^"]*)"') or DEFAULT_QUEUE
+  return string.match(record, '^%d*{"type":"[^"]*","queue":"([^"]*)"') or DEFAULT_QUEUE
 end
 
 -- type_of returns the type of a task.

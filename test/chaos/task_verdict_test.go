@@ -122,11 +122,19 @@ func (e evidence) judgeBackoff(failed client.Attempt, begun map[int]call, p *pas
 	if !called || !repeats || failed.FinishedAt == nil {
 		return nil
 	}
-	least := task.Retry{Backoff: backoff}.After(failed.Number, 0)
+	least := leastWait(failed.Number)
 	if earliest := p.earliest(failed.FinishedAt.Add(least)); next.begin.Before(earliest) {
 		v.add("attempt %d of %s began %s before its backoff of %s was over", next.attempt, e.id, earliest.Sub(next.begin), least)
 	}
 	return v
+}
+
+// leastWait is the shortest wait after the nth failed attempt of a task.
+func leastWait(n int) time.Duration {
+	t := task.Task{Attempt: n, MaxAttempts: n + 1}
+	t.Retry = task.Retry{Backoff: backoff, MaxAttempts: n + 1}
+	due, _ := t.NextAttempt(task.OutcomeFailed, time.Time{}, 0, 0)
+	return due.Sub(time.Time{})
 }
 
 // mayBeLost reports whether an attempt of the task that one of these members ran, and that lived in a time, may be lost.

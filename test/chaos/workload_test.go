@@ -120,12 +120,14 @@ func (w *workload) newJob(random *rand.Rand, id string) *job {
 	return j
 }
 
-// backoff is that of all tasks.
-var backoff = task.Backoff{Initial: 100 * time.Millisecond, Max: 500 * time.Millisecond}
+// backoff is that of all tasks. Its jitter leaves most of each wait, so that an attempt without one is seen.
+var backoff = task.Backoff{Initial: 100 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: new(0.1)}
 
 // retryUpTo is the retry policy of a task with so many attempts.
 func retryUpTo(attempts int) *client.Retry {
-	return &client.Retry{MaxAttempts: &attempts, Backoff: &client.Backoff{Initial: ptr(backoff.Initial.String()), Max: ptr(backoff.Max.String())}}
+	return &client.Retry{MaxAttempts: &attempts, Backoff: &client.Backoff{
+		Initial: ptr(backoff.Initial.String()), Max: ptr(backoff.Max.String()), Jitter: backoff.Jitter,
+	}}
 }
 
 // submission is the job as the API takes it: always the same, so that it can be repeated.

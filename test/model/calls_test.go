@@ -156,7 +156,7 @@ func (w *world) nextMillisecond() {
 // callDue reads the due schedules. They are due by the clock of the model, which shows an earlier time than that of Redis.
 func (w *world) callDue(leader *partition.Leader) Reply {
 	w.t.Helper()
-	due, err := leader.Due(w.ctx, 10)
+	due, err := leader.Due(w.ctx, 10, false)
 	reply := Reply{Refused: w.code(err)}
 	for _, agenda := range due.Agendas {
 		v := seen{}

@@ -199,6 +199,7 @@ const (
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeFailed    Outcome = "failed"
 	OutcomeLost      Outcome = "lost"
+	OutcomeSnoozed   Outcome = "snoozed"
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeTimeout   Outcome = "timeout"
 )
@@ -211,6 +212,8 @@ func (e Outcome) Valid() bool {
 	case OutcomeFailed:
 		return true
 	case OutcomeLost:
+		return true
+	case OutcomeSnoozed:
 		return true
 	case OutcomeSucceeded:
 		return true
@@ -468,7 +471,7 @@ type Attempt struct {
 	Number int    `json:"number"`
 
 	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-	// end.
+	// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
 	Outcome   *Outcome  `json:"outcome,omitempty"`
 	StartedAt time.Time `json:"started_at"`
 }
@@ -589,10 +592,11 @@ type Backoff struct {
 	// Initial The wait before attempt 2. Default 1s.
 	Initial *Duration `json:"initial,omitempty"`
 
-	// Jitter The share of a wait by which it is made longer or shorter at random. Default 0.1.
+	// Jitter The share of a wait by which it is made longer or shorter at random. Default: each wait is drawn at random
+	// from 0 to its full length; 0.1 for `shell`.
 	Jitter *float64 `json:"jitter,omitempty"`
 
-	// Max The longest wait. Default 10m.
+	// Max The longest wait. Default 1h; 10m for `shell`.
 	Max *Duration `json:"max,omitempty"`
 }
 
@@ -1088,7 +1092,7 @@ type Misfire struct {
 	Window *Duration `json:"window,omitempty"`
 }
 
-// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window. `all`: those
+// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window and no later tick runs. `all`: those
 // within the window run, the newest `max` of them, the oldest first and a second apart, as far as `overlap` lets them: with `skip`
 // the task of the first one keeps the others from running.
 type MisfirePolicy string
@@ -1168,7 +1172,7 @@ type NodeList struct {
 }
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-// end.
+// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
 type Outcome string
 
 // Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -1366,7 +1370,8 @@ type ReportedLine struct {
 // ReportedLineStream `stdout` unless it is said.
 type ReportedLineStream string
 
-// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 type Retry struct {
 	// Backoff Waits that grow by a factor from one attempt to the next.
 	Backoff *Backoff `json:"backoff,omitempty"`
@@ -1374,11 +1379,12 @@ type Retry struct {
 	// Delays The waits before attempt 2, 3, ...; the last one is repeated.
 	Delays []Duration `json:"delays,omitempty"`
 
-	// MaxAttempts Attempts in all; 1 means at most once. Default 4, or one more than there are `delays`.
+	// MaxAttempts Attempts in all; 1 means at most once. Default 25, or one more than there are `delays`; 4 for `shell`.
 	MaxAttempts *int `json:"max_attempts,omitempty"`
 
 	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
-	// when a task that has ended is retried. Default: no limit.
+	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h for attempts after
+	// an answer with `Retry-After` (429 and 503), which do not count as such.
 	MaxElapsed *Duration `json:"max_elapsed,omitempty"`
 }
 
@@ -1486,7 +1492,8 @@ type Schedule struct {
 	// Example: default
 	Namespace Name `json:"namespace"`
 
-	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended.
+	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended. It is left out, too, if
+	// none is found beyond thousands of excluded days, hours or minutes.
 	NextAt *time.Time `json:"next_at,omitempty"`
 
 	// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -1523,7 +1530,8 @@ type Schedule struct {
 	Waiting int `json:"waiting"`
 
 	// Warnings In the answer to a PUT: why its tasks may not run, though it is accepted; no living node serves their queue, or
-	// runs their type.
+	// runs their type. And that a cron expression means something else in Quartz and AWS. In the answer to a GET: which limit of
+	// a queue holds its ticks back, and since which tick; and why the tasks in that queue wait.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -1717,7 +1725,8 @@ type Submission struct {
 	// Retention How long it is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention *Duration `json:"retention,omitempty"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 	Retry *Retry `json:"retry,omitempty"`
 
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
@@ -1853,7 +1862,8 @@ type Task struct {
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
 
-	// MaxAttempts The number of the last attempt that may be made; running an ended task again raises it.
+	// MaxAttempts The number of the last attempt that may be made. Running an ended task again raises it, and so does an
+	// attempt that is `snoozed`.
 	MaxAttempts int `json:"max_attempts"`
 
 	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
@@ -1887,7 +1897,8 @@ type Task struct {
 	// Retention How long it is kept after its end; left out where the defaults are used.
 	Retention *Duration `json:"retention,omitempty"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 	Retry Retry `json:"retry"`
 
 	// RunAt When it is or was due, for its first run or its next attempt.
@@ -1974,7 +1985,8 @@ type TaskTemplate struct {
 	// Retention How long a task is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention *Duration `json:"retention,omitempty"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 	Retry *Retry `json:"retry,omitempty"`
 
 	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
@@ -2566,7 +2578,7 @@ type ClientInterface interface {
 
 	// Healthz Is the process alive?
 	//
-	// Looks at nothing outside of the process.
+	// Looks at nothing outside of the process, nor at parameters.
 	//
 	// Corresponds with GET /healthz (the `Healthz` operationId).
 	Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2578,7 +2590,7 @@ type ClientInterface interface {
 
 	// Readyz Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2953,9 +2965,11 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+	// or sends an `Idempotency-Key`.
 	//
 	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -2973,9 +2987,11 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+	// or sends an `Idempotency-Key`.
 	//
 	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -3193,7 +3209,7 @@ type ClientInterface interface {
 
 // Healthz Is the process alive?
 //
-// Looks at nothing outside of the process.
+// Looks at nothing outside of the process, nor at parameters.
 //
 // Corresponds with GET /healthz (the `Healthz` operationId).
 func (c *Client) Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3225,7 +3241,7 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // Readyz Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
 //
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3980,9 +3996,11 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-// space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+// or sends an `Idempotency-Key`.
 //
 // An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 // nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -4010,9 +4028,11 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-// space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+// or sends an `Idempotency-Key`.
 //
 // An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 // nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -7681,7 +7701,7 @@ type ClientWithResponsesInterface interface {
 
 	// HealthzWithResponse Is the process alive?
 	//
-	// Looks at nothing outside of the process.
+	// Looks at nothing outside of the process, nor at parameters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7697,7 +7717,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadyzWithResponse Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8116,9 +8136,11 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+	// or sends an `Idempotency-Key`.
 	//
 	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -8136,9 +8158,11 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+	// or sends an `Idempotency-Key`.
 	//
 	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -10915,7 +10939,7 @@ func (r TakeAttemptsResponse) ContentType() string {
 
 // HealthzWithResponse Is the process alive?
 //
-// Looks at nothing outside of the process.
+// Looks at nothing outside of the process, nor at parameters.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10943,7 +10967,7 @@ func (c *ClientWithResponses) OpenapiWithResponse(ctx context.Context, reqEditor
 
 // ReadyzWithResponse Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11590,9 +11614,11 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-// space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+// or sends an `Idempotency-Key`.
 //
 // An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 // nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -11616,9 +11642,11 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-// space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+// or sends an `Idempotency-Key`.
 //
 // An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 // nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the

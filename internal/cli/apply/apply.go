@@ -48,6 +48,8 @@ documents of this form:
       payload: {url: "https://example.com/import"}
       count: 20                   # 20 such tasks, import-0001 to import-0020
 
+Other keys of a document begin with x- and are left alone, as for YAML anchors: "x-retry: &retry {max_attempts: 3}".
+
 All files are read and checked first; with an error in any of them, nothing is sent. Then every schedule and task is
 applied by itself: the exit code is 1 if any was refused. Applying the same files again changes nothing. A task
 that has ended counts as long as the server remembers its id (retention, and --remember of dtsd); after that it would be
@@ -77,6 +79,8 @@ of a schedule. Differences follow in lines that begin with two spaces. With -o j
 	}
 	set := cmd.Flags()
 	set.StringArrayVarP(&opts.Files, "file", "f", nil, "a file, a directory (its .yaml, .yml and .json files), or - for standard input; may be repeated")
+	command.CompleteFiles(cmd, "file")
+	command.CompleteFileArguments(cmd)
 	set.BoolVar(&opts.DryRun, "dry-run", false, "change nothing, show what would change")
 	set.BoolVar(&opts.Prune, "prune", false, "delete the schedules that have the labels of --selector and are in none of the files")
 	set.StringSliceVarP(&selector, "selector", "l", nil, "of --prune: the labels, as NAME=VALUE[,NAME=VALUE...]")
@@ -107,6 +111,7 @@ func applyRun(ctx context.Context, opts *applyOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Persist = true
 	a := &applier{client: c, printer: opts.Printer, dryRun: opts.DryRun}
 	err = a.applyAll(ctx, m, opts.Selector)
 	if shown := a.showDocument(); err == nil {

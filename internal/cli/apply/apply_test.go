@@ -279,3 +279,33 @@ func TestApply_DryRunHasTheServerCheckTasks(t *testing.T) {
 		t.Errorf("it asked %q", lines)
 	}
 }
+
+func TestApply_LeavesKeysWithAnXAlone(t *testing.T) {
+	s := clitest.Start(t)
+	takePuts(s, "created")
+	applyText(t, s.Pipe(), `
+x-task: &task {type: http, payload: {a: 1}}
+x-other: [1, 2]
+schedules: [{id: a, every: 1h, task: *task}, {id: b, every: 1h, task: {<<: *task, type: noop}}]
+`).Expect(t, 0, "schedule\tdefault\ta\tcreated\t3\nschedule\tdefault\tb\tcreated\t3\n", "")
+	if got, want := s.Last().Body, `{"every":"1h","task":{"type":"noop","payload":{"a":1}}}`; got != want {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+	got := applyText(t, s.Pipe(), "schedules: [{id: a, every: 1h, x-note: 1, task: {type: x}}]")
+	if got.Code != 2 || !strings.Contains(got.Err, "schedules[0].x-note: is not a field here") {
+		t.Errorf("within an entry: %+v", got)
+	}
+}
+
+func TestApply_SaysThatATextNeedsQuotes(t *testing.T) {
+	s := clitest.Start(t)
+	for cron, want := range map[string]string{
+		"* * * * *": "needs quotes, as in cron: '* * * * *'", "*/5 * * * *": "needs quotes, as in cron: '* * * * *'",
+		"*": "needs quotes", "*a": "needs quotes", "@daily": "needs quotes, as in cron: '@daily'", "%x": "needs quotes", "`x`": "needs quotes",
+	} {
+		got := applyText(t, s.Pipe(), "schedules:\n  - id: a\n    cron: "+cron+"\n    task: {type: noop}\n")
+		if got.Code != 2 || !strings.Contains(got.Err, want) {
+			t.Errorf("%s: %+v", cron, got)
+		}
+	}
+}

@@ -102,7 +102,9 @@ func (m *manifestReader) document(r *yamlReader, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return
 	}
-	n.Content = withoutNullLists(n.Content)
+	if n.Kind == yaml.MappingNode {
+		n.Content = withoutUnread(n.Content)
+	}
 	namespace := ""
 	pairs := r.structPairs(n, "", reflect.TypeFor[documentShape]())
 	for _, pair := range pairs {
@@ -122,11 +124,12 @@ func (m *manifestReader) document(r *yamlReader, n *yaml.Node) {
 	}
 }
 
-// withoutNullLists leaves out "schedules:" and "tasks:" without a value.
-func withoutNullLists(content []*yaml.Node) (kept []*yaml.Node) {
+// withoutUnread leaves out "schedules:" and "tasks:" without a value, and keys that begin with x-, as for anchors that others
+// refer to.
+func withoutUnread(content []*yaml.Node) (kept []*yaml.Node) {
 	for i := 0; i+1 < len(content); i += 2 {
 		name, v := content[i].Value, content[i+1]
-		if (name == "schedules" || name == "tasks") && v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null" {
+		if strings.HasPrefix(name, "x-") || (name == "schedules" || name == "tasks") && v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null" {
 			continue
 		}
 		kept = append(kept, content[i], v)

@@ -55,6 +55,13 @@ func (r *yamlReader) errors() []error {
 
 var yamlErrorPrefix = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
+// yamlAdvice says what to do about errors of the YAML package, of which the key is a part.
+var yamlAdvice = map[string]string{
+	"did not find expected alphabetic or numeric character": "a text that begins with * or & needs quotes, as in cron: '* * * * *'",
+	"unknown anchor": "a text that begins with * needs quotes, as in cron: '* * * * *'",
+	"found character that cannot start any token": "a text that begins with @, % or ` needs quotes, as in cron: '@daily'; lines are indented by blanks",
+}
+
 // syntaxFault returns the fault of an error of the YAML package. One without a line is about the first.
 func syntaxFault(err error) fault {
 	prefix := yamlErrorPrefix.FindStringSubmatch(err.Error())
@@ -62,6 +69,11 @@ func syntaxFault(err error) fault {
 	if prefix != nil {
 		f.text = "is not YAML: " + strings.TrimPrefix(err.Error(), prefix[0])
 		f.line, _ = strconv.Atoi(cmp.Or(prefix[1], "1"))
+	}
+	for part, advice := range yamlAdvice {
+		if strings.Contains(f.text, part) {
+			f.text += ": " + advice
+		}
 	}
 	return f
 }

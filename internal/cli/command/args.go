@@ -70,6 +70,30 @@ func suggestion(cmd *cobra.Command, word string) string {
 	return fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
 }
 
+// CompleteFiles offers the shell files as values of a flag: unlike cobra, dtsctl offers them only where they fit. The flag
+// must exist.
+func CompleteFiles(cmd *cobra.Command, flag string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, offerFiles)
+}
+
+// CompleteFileArguments offers the shell files as arguments.
+func CompleteFileArguments(cmd *cobra.Command) { cmd.ValidArgsFunction = offerFiles }
+
+// CompleteCommand offers the shell files behind the name of a thing and "--", where a command stands. Cobra does not tell
+// whether there was a "--", but nothing else stands there.
+func CompleteCommand(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return offerFiles(cmd, args, word)
+	}
+}
+
+func offerFiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
 // Complete tells the shell the values of a flag. The flag must exist.
 func Complete(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

@@ -26,8 +26,9 @@ type ExitError struct{ Code int }
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
 // ForEach calls do for each id. A refusal of one is told and does not hold back the others; any other error does. The
-// error is ErrReported if any was refused.
+// error is ErrReported if any was refused. It goes on when nobody reads the results any more.
 func ForEach(p *printer.Printer, ids []string, do func(id string) error) error {
+	p.Persist = true
 	var reported error
 	for _, id := range ids {
 		err := do(id)

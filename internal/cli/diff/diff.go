@@ -66,7 +66,7 @@ func plain(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &text) == nil && !bytes.Equal(raw, []byte("null")) {
 		return text
 	}
-	return string(raw)
+	return string(printer.PlainSigns(raw))
 }
 
 // Changes returns the fields that differ between two definitions, sorted by name. The arguments are as for Fields.

@@ -21,7 +21,7 @@ type Execution struct {
 // Bind adds the flags.
 func (e *Execution) Bind(f *pflag.FlagSet) {
 	String(f, &e.Queue, "queue", "the queue it goes through")
-	Int(f, &e.MaxAttempts, "max-attempts", "how many attempts it has; 1 means at most once")
+	Int(f, &e.MaxAttempts, "max-attempts", "how many attempts it has, 25 by default, 4 for shell; 1 means at most once")
 	Duration(f, &e.Timeout, "timeout", "how long one attempt may take")
 	Duration(f, &e.Retention, "retention", "how long it is kept after its end")
 	Duration(f, &e.MaxElapsed, "max-elapsed", "no attempt after the first is due later than this after the first")

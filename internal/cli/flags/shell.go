@@ -2,7 +2,10 @@ package flags
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -35,6 +38,23 @@ func (c *ShellCommand) Bind(f *pflag.FlagSet) {
 	f.StringVar(&c.Memory, "memory", "", "most memory of each of its processes, as 512MiB")
 	Duration(f, &c.CPUTime, "cpu-time", "most CPU time of each of its processes, as 1m30s")
 	f.IntVar(&c.OpenFiles, "open-files", 0, "most open files of each of its processes")
+}
+
+// shellSigns are what a shell understands and names of programs do not have.
+const shellSigns = " \t\n|&;<>()$`\\\"'*?[]{}~#"
+
+// LineWarnings warns of a line for a shell where a program and its arguments belong: one argument with blanks or shell signs
+// that names no file here.
+func LineWarnings(command []string) []string {
+	if len(command) != 1 || !strings.ContainsAny(command[0], shellSigns) {
+		return nil
+	}
+	if _, err := os.Stat(command[0]); err == nil {
+		return nil
+	}
+	quoted := "'" + strings.ReplaceAll(command[0], "'", `'\''`) + "'"
+	const text = "all of %[1]s is taken as the name of a program; to have a shell run it, write: -- sh -c %[1]s"
+	return []string{fmt.Sprintf(text, quoted)}
 }
 
 // shellPayload is what the shell executor takes.

@@ -12,6 +12,9 @@ import (
 // TextLimit is how many bytes are read where a flag names a file. The server takes less.
 const TextLimit = 1 << 20
 
+// ByteOrderMark is what some editors put in front of UTF-8. It is no part of a text in JSON.
+const ByteOrderMark = "\ufeff"
+
 // Text returns the value of a flag that takes a text, @FILE, or @- for standard input.
 func Text(stdin io.Reader, flag, value string) (string, error) {
 	path, isFile := strings.CutPrefix(value, "@")
@@ -42,6 +45,7 @@ func JSON(stdin io.Reader, flag string, value *string) (json.RawMessage, error) 
 	if err != nil {
 		return nil, err
 	}
+	text = strings.TrimPrefix(text, ByteOrderMark)
 	var parsed json.RawMessage
 	if err := json.Unmarshal([]byte(text), &parsed); err != nil {
 		return nil, command.Usagef("%s: is not JSON: %v", flag, err)

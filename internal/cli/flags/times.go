@@ -16,6 +16,17 @@ type Times struct {
 // TimesOf returns a reader of times in the user's zone.
 func TimesOf(f *command.Factory) Times { return Times{f.Printer.Now, f.Printer.Zone} }
 
+// In returns a reader of times in a zone, the same one if the zone is not known here.
+func (t Times) In(zone *string) Times {
+	if zone == nil || *zone == "" {
+		return t
+	}
+	if loc, err := time.LoadLocation(*zone); err == nil {
+		t.zone = loc
+	}
+	return t
+}
+
 // Time reads a time: RFC 3339, or a local date with or without a time of day. It returns nil for a nil text.
 func (t Times) Time(flag string, text *string) (*time.Time, error) {
 	if text == nil {

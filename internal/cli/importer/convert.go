@@ -87,6 +87,9 @@ func (s settings) define(line *imported, e crontab.Entry) error {
 		Cron: &e.When, Timezone: &zone, Exclude: e.Exclude, Overlap: &overlap, Labels: new(s.labels()),
 		Description: new(task.Cut(fmt.Sprintf("Line %d of %s", e.Line, s.Source), schedule.DescriptionLimit)), Task: template,
 	}
+	if e.Delay > 0 {
+		line.definition.Jitter = new(e.Delay.String())
+	}
 	if e.MailTo != "" {
 		line.definition.Owner = new(task.Cut(e.MailTo, task.OwnerLimit))
 	}

@@ -69,9 +69,10 @@ with the variables that the lines above set, and what follows a % as its standar
 if they have --enable-shell.
 
 A schedule means what its line means to cron: it is tried once, may overlap with the run before, and has
-a day of the month and a day of the week that go together as in cron. --timezone is the zone of the
-machine on which cron runs, where the crontab has no CRON_TZ. There is no default for it: this machine
-and the one of the server may be in other zones, and the same import would mean something else there.
+a day of the month and a day of the week that go together as in cron. RANDOM_DELAY is its jitter.
+--timezone is the zone of the machine on which cron runs, where the crontab has no CRON_TZ. There is no
+default for it: this machine and the one of the server may be in other zones, and the same import would
+mean something else there.
 
 Each schedule is named after its command, with --prefix in front and a digest of the command, the user, the
 standard input and the variables behind it. The time is no part of the name: importing the same file again
@@ -105,6 +106,7 @@ With --dry-run, nothing is sent: the output is the YAML, or with -o json the JSO
 		},
 	}
 	opts.addFlags(cmd)
+	command.CompleteFileArguments(cmd)
 	return cmd
 }
 
@@ -138,6 +140,7 @@ func crontabRun(ctx context.Context, opts *crontabOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Persist = true
 	i := importing{client: c, printer: opts.Printer, lines: lines, labels: opts.labels(), prune: opts.Prune}
 	return i.conclude(i.run(ctx))
 }

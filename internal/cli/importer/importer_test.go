@@ -70,6 +70,16 @@ func TestCrontab_TakesWhatTheFlagsSay(t *testing.T) {
 	}
 }
 
+func TestCrontab_SpreadsAsRandomDelayDoes(t *testing.T) {
+	s := clitest.Start(t)
+	takePuts(s, "created")
+	importText(t, s.Pipe(), "RANDOM_DELAY=45\n0 3 * * * x", "--timezone", "UTC").
+		Expect(t, 0, "2\tx-6423f44b0c03\tcreated\t\n", "1 of 1 lines were imported\n")
+	if got := s.LastOf("PUT"); !strings.Contains(got.Body, `"jitter":"45m0s"`) {
+		t.Errorf("sent %s", got.Body)
+	}
+}
+
 func TestCrontab_NamesEachRefusedLineAndTakesTheOthers(t *testing.T) {
 	s := clitest.Start(t)
 	takePuts(s, "unchanged")

@@ -64,6 +64,7 @@ and the time to wait is over. 125: the lock was lost. 126 and 127: the command c
 	set.BoolVar(&opts.Try, "try", false, "do not wait, as --wait 0")
 	set.StringVar(&opts.Note, "note", "", "what the lock is held for; \"lock list\" shows it")
 	set.DurationVar(&opts.Grace, "grace", defaultGrace, "how long the command may go on after SIGTERM, if the lock is lost")
+	command.CompleteCommand(cmd)
 	cmd.AddCommand(newListCommand(f))
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return opts.read(cmd, args) }
 	return cmd

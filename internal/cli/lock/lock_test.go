@@ -51,6 +51,9 @@ func TestLock_EndsWithTheCodeOfTheCommand(t *testing.T) {
 	if got := s.Pipe().Run(t, "lock", "deploy", "--", "no-such-command"); got.Code != 127 || !strings.Contains(got.Err, "no-such-command") {
 		t.Errorf("got %+v", got)
 	}
+	if got := s.Pipe().Run(t, "lock", "deploy", "--", "ls | wc"); got.Code != 127 || !strings.Contains(got.Err, "sh -c 'ls | wc'") {
+		t.Errorf("got %+v", got)
+	}
 	if got := s.Pipe().Run(t, "lock", "deploy", "--", "/"); got.Code != 126 {
 		t.Errorf("got %+v", got)
 	}

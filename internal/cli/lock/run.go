@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
 )
 
 // The exit codes that are not those of the command.
@@ -31,6 +32,7 @@ func (o *options) run(lease *rest.Lease, signals <-chan os.Signal) error {
 	if err := p.cmd.Start(); err != nil {
 		o.Printer.Errorf("%v", err)
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+			o.Printer.Warn(flags.LineWarnings(o.Command))
 			return &command.ExitError{Code: exitNotFound}
 		}
 		return &command.ExitError{Code: exitCannot}

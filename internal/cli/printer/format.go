@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -41,8 +42,28 @@ func (f *Format) Set(text string) error {
 // Type names the kind of value in the help of a flag.
 func (f *Format) Type() string { return "format" }
 
+// PlainSigns returns JSON with the same meaning, in which &, < and > stand as they are and not as \u0026, \u003c and
+// \u003e: some programs that write JSON escape them, for pages in HTML.
+func PlainSigns(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte(`\u00`)) {
+		return raw
+	}
+	return escape.ReplaceAllFunc(raw, func(found []byte) []byte {
+		if sign, ok := plainSigns[strings.ToLower(string(found))]; ok {
+			return []byte(sign)
+		}
+		return found
+	})
+}
+
+// escape is what begins with a backslash in a string of JSON.
+var escape = regexp.MustCompile(`\\(?:u[0-9a-fA-F]{4}|.)`)
+
+var plainSigns = map[string]string{`\u0026`: "&", `\u003c`: "<", `\u003e`: ">"}
+
 // printJSON breaks the lines for a terminal only.
 func (p *Printer) printJSON(raw json.RawMessage) error {
+	raw = PlainSigns(raw)
 	if !p.OutIsTerminal {
 		return p.Printf("%s\n", raw)
 	}

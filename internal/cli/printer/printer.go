@@ -6,10 +6,15 @@ package printer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"syscall"
 	"time"
 )
+
+// ErrUnread is the error for results that nobody reads any more, as behind "| head -1".
+var ErrUnread = errors.New("nobody reads the results any more")
 
 // Options says where a Printer writes and who reads there.
 type Options struct {
@@ -30,7 +35,11 @@ type Printer struct {
 	Options
 	Format Format
 
+	// Persist has the command go on, and end what it began, when nobody reads its results any more.
+	Persist bool
+
 	warned map[string]bool
+	unread bool // nobody reads the results any more
 }
 
 // New returns a printer of tables.
@@ -56,6 +65,7 @@ func (p *Printer) Show(raw json.RawMessage, table func() error) error {
 // ShowLine is like Show for one element of an endless sequence: its JSON takes exactly one line.
 func (p *Printer) ShowLine(raw json.RawMessage, table func() error) error {
 	if p.Format == JSON {
+		raw = PlainSigns(raw)
 		if p.OutIsTerminal {
 			return p.Printf("%s\n", escapeHostile(raw))
 		}
@@ -65,13 +75,23 @@ func (p *Printer) ShowLine(raw json.RawMessage, table func() error) error {
 }
 
 // Printf writes to the results. A terminal gets nothing that moves its cursor or reorders its text; a pipe gets all as
-// it is.
+// it is. Error: ErrUnread, unless Persist is set; or that of Out.
 func (p *Printer) Printf(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	if p.OutIsTerminal {
 		text = forTerminal(text)
 	}
-	if _, err := io.WriteString(p.Out, text); err != nil {
+	if p.unread && p.Persist {
+		return nil
+	}
+	_, err := io.WriteString(p.Out, text)
+	p.unread = errors.Is(err, syscall.EPIPE)
+	switch {
+	case p.unread && p.Persist:
+		return nil
+	case p.unread:
+		return ErrUnread
+	case err != nil:
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil

@@ -35,8 +35,8 @@ func (d *definitionFlags) bind(cmd *cobra.Command) {
 	set.StringArrayVar(&d.Crons, "cron", nil, "ticks of a cron expression, such as '30 2 * * MON-FRI' or @daily; may be repeated")
 	set.DurationSliceVar(&d.Every, "every", nil, "a tick each time this much has passed, such as 10s; may be repeated")
 	flags.String(set, &d.Timezone, "timezone", "the IANA zone of the cron expressions and exclusions, such as Europe/Berlin (default UTC)")
-	flags.String(set, &d.StartAt, "start-at", "no tick before this time; intervals are counted from it")
-	flags.String(set, &d.EndAt, "end-at", "no tick after this time")
+	flags.String(set, &d.StartAt, "start-at", "no tick before this time; intervals are counted from it. Without an offset, it is in the zone of --timezone, else local")
+	flags.String(set, &d.EndAt, "end-at", "no tick after this time; without an offset as --start-at")
 	flags.Int(set, &d.MaxRuns, "max-runs", "how many ticks may run, before the schedule ends")
 	flags.Duration(set, &d.Jitter, "jitter", "each task is due up to this much after its tick")
 	set.StringArrayVar(&d.Exclude, "exclude", nil, "no run on this date (2026-12-25), in this range (2026-12-24/2027-01-02), or at this cron expression; may be repeated")
@@ -60,6 +60,7 @@ func (d *definitionFlags) definition(times flags.Times, task client.TaskTemplate
 		Overlap: (*client.Overlap)(d.Overlap), PauseOnFailure: d.PauseOnFailure, Paused: d.Paused, Owner: d.Owner,
 		Description: d.Description, Task: task,
 	}
+	times = times.In(d.Timezone)
 	var err error
 	if definition.Labels, err = flags.Labels("--label", d.Labels); err != nil {
 		return definition, err

@@ -63,7 +63,7 @@ func details(answer rest.Answer[client.Schedule]) ([]printer.Detail, error) {
 	for _, f := range definition {
 		all = append(all, printer.Detail{Name: f.Name, Value: f.Value})
 	}
-	return append(all,
+	all = append(all,
 		printer.Detail{Name: "revision", Value: s.Revision},
 		printer.Detail{Name: "created_at", Value: s.CreatedAt},
 		printer.Detail{Name: "updated_at", Value: s.UpdatedAt},
@@ -76,5 +76,9 @@ func details(answer rest.Answer[client.Schedule]) ([]printer.Detail, error) {
 		printer.Detail{Name: "failures", Value: s.Failures},
 		printer.Detail{Name: "live", Value: s.Live},
 		printer.Detail{Name: "waiting", Value: s.Waiting},
-	), nil
+	)
+	if len(s.Warnings) > 0 {
+		all = append(all, printer.Detail{Name: "warnings", Value: printer.List(s.Warnings)})
+	}
+	return all, nil
 }

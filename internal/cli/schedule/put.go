@@ -44,8 +44,8 @@ The task is a command behind "--", as in "task shell" (with --env, --dir, --stdi
 --task-owner and --task-label to its tasks.
 
 A cron expression has 5 fields (minute, hour, day of the month, month, day of the week), 6 (seconds first) or 7 (a year
-last), or is @hourly, @daily and the like. Days can be L, L-3, 15W, LW, 5L or 5#2. H stands for a value derived from the
-schedule's name; it spreads schedules that need no exact time.
+last), or is @hourly, @daily and the like. Sunday is 0 and 7. Days can be L, L-3, 15W, LW, 5L or 5#2. H stands for a
+value derived from the schedule's name; it spreads schedules that need no exact time.
 
 A terminal is told what changed and the next ticks. A pipe gets a line: the id; created, changed or unchanged; the
 revision; the next tick.`,
@@ -63,8 +63,10 @@ revision; the next tick.`,
 			return putRun(cmd.Context(), opts)
 		},
 	}
+	command.CompleteCommand(cmd)
 	opts.Definition.bind(cmd)
 	opts.Template.bind(cmd.Flags())
+	command.CompleteFiles(cmd, "descriptor-set")
 	flags.Int(cmd.Flags(), &opts.IfMatch, "if-match", "only if this is the revision in force")
 	cmd.Flags().BoolVar(&opts.IfAbsent, "if-absent", false, "only if there is no schedule with that id")
 	return cmd
@@ -121,6 +123,7 @@ func putRun(ctx context.Context, opts *putOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(flags.LineWarnings(opts.Template.Command))
 	c, err := opts.Client()
 	if err != nil {
 		return err

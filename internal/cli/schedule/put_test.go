@@ -72,7 +72,7 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 		},
 		"the times": {
 			[]string{"--every", "1s", "--start-at", "2026-03-04", "--end-at", "2026-03-04T05:06:07Z", "--exclude", "2026-12-25", "--exclude", "* 1,2 * * *", "--timezone", "UTC", "--", "true"},
-			`{"end_at":"2026-03-04T05:06:07Z","every":"1s","exclude":["2026-12-25","* 1,2 * * *"],"start_at":"2026-03-03T23:00:00Z",` + task + `,"timezone":"UTC"}`,
+			`{"end_at":"2026-03-04T05:06:07Z","every":"1s","exclude":["2026-12-25","* 1,2 * * *"],"start_at":"2026-03-04T00:00:00Z",` + task + `,"timezone":"UTC"}`,
 		},
 		"the rest": {
 			[]string{"--every", "1s", "--max-runs", "3", "--jitter", "5s", "--overlap", "queue", "--pause-on-failure", "2", "--paused=false", "--owner", "me", "--description", "d", "--label", "a=b", "--", "true"},
@@ -109,6 +109,16 @@ func TestPut_IsConditional(t *testing.T) {
 	}
 	if got := s.Lines(); len(got) != 2 {
 		t.Errorf("asked %q", got)
+	}
+}
+
+func TestPut_WarnsOfALineForAShell(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
+	s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+	got := s.Pipe().Run(t, "schedule", "put", "a", "--every", "1s", "--", "ls | wc")
+	if got.Code != 0 || !strings.HasSuffix(got.Err, "write: -- sh -c 'ls | wc'\n") {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -176,5 +186,29 @@ func TestPut_RefusesBadUsage(t *testing.T) {
 		if first, _, _ := strings.Cut(got.Err, "\n"); got.Code != 2 || first != "dtsctl: "+want {
 			t.Errorf("%q: code %d\n%s\nwant %s", args, got.Code, got.Err, want)
 		}
+	}
+}
+
+func TestPut_ReadsTimesInTheZoneOfTheSchedule(t *testing.T) {
+	for zone, want := range map[string]string{
+		"--timezone=Asia/Tokyo":    `"end_at":"2026-06-30T15:00:00Z","every":"1h0m0s","start_at":"2026-01-02T00:30:00Z"`,
+		"--timezone=UTC":           `"end_at":"2026-07-01T00:00:00Z","every":"1h0m0s","start_at":"2026-01-02T09:30:00Z"`,
+		"--timezone=Europe/Berlin": `"end_at":"2026-06-30T22:00:00Z","every":"1h0m0s","start_at":"2026-01-02T08:30:00Z"`,
+		"--overlap=skip":           `"end_at":"2026-06-30T23:00:00Z","every":"1h0m0s","overlap":"skip","start_at":"2026-01-02T08:30:00Z"`, // local: CET
+	} {
+		s := clitest.Start(t)
+		s.On("PUT /v1/schedules/{id}", http.StatusOK, aSchedule("a"))
+		s.On("GET /v1/schedules/{id}", http.StatusOK, aSchedule("a"))
+		got := s.Pipe().Run(t, "schedule", "put", "a", "--every", "1h", zone, "--start-at", "2026-01-02 09:30", "--end-at", "2026-07-01", "--", "true")
+		if body := s.LastOf("PUT").Body; got.Code != 0 || !strings.Contains(body, want) {
+			t.Errorf("%s: %+v, sent %s", zone, got, body)
+		}
+	}
+	s := clitest.Start(t)
+	s.On("PUT /v1/schedules/{id}", http.StatusOK, aSchedule("a"))
+	s.On("GET /v1/schedules/{id}", http.StatusOK, aSchedule("a"))
+	s.Pipe().Run(t, "schedule", "put", "a", "--every", "1h", "--timezone", "Asia/Tokyo", "--start-at", "2026-01-02T09:30:00+01:00", "--", "true")
+	if body := s.LastOf("PUT").Body; !strings.Contains(body, `"start_at":"2026-01-02T08:30:00Z"`) {
+		t.Errorf("with an offset: sent %s", body)
 	}
 }

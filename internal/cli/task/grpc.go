@@ -36,6 +36,7 @@ The server describes its methods by reflection. If it does not, --descriptor-set
 	}
 	opts.bind(cmd)
 	opts.Call.Bind(cmd.Flags())
+	command.CompleteFiles(cmd, "descriptor-set")
 	return cmd
 }
 

@@ -84,6 +84,27 @@ func pages(s *clitest.Stub, n int) {
 	})
 }
 
+// Programs that write JSON for pages in HTML escape the signs &, < and >.
+func TestGet_ShowsSignsOfJSONAsTheyAre(t *testing.T) {
+	const payload = `{"command":["a \u0026\u0026 b","\u003Cx\u003e","\\u0026","\u00e9"]}`
+	const shown = `{"command":["a && b","<x>","\\u0026","\u00e9"]}`
+	s := clitest.Start(t)
+	raw := strings.Replace(clitest.JSON(t, clitest.Task("a", client.StateScheduled)), `{"command":["true"]}`, payload, 1)
+	s.Handle("GET /v1/tasks/{id}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(raw))
+	})
+	for _, sh := range []clitest.Shell{s.Pipe(), s.Terminal()} {
+		if got := sh.Run(t, "task", "get", "a").Out; !strings.Contains(got, shown) {
+			t.Errorf("got %s", got)
+		}
+		got := strings.NewReplacer(" ", "", "\n", "").Replace(sh.Run(t, "task", "get", "a", "-o", "json").Out)
+		if !strings.Contains(got, strings.ReplaceAll(shown, " ", "")) {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
 func TestList_AsksForWhatItNeeds(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  []string
@@ -126,7 +147,7 @@ func TestList_PrintsTasks(t *testing.T) {
 	s.On("GET /v1/tasks", 200, client.TaskList{Tasks: tasks, NextCursor: new("c")})
 	s.Pipe().Run(t, "task", "list", "--limit", "2").Expect(t, 0,
 		"b\tfailed\tshell\tdefault\t1\t2026-01-02T15:07:05.000Z\t2026-01-02T15:04:03.000Z\tn1\t"+strings.Repeat("x", 100)+"\n"+
-			"long-id\tscheduled\tshell\tdefault\t0\t2026-01-02T15:07:05.000Z\t\t\t\n", "")
+			"long-id\tscheduled\tshell\tdefault\t0\t2026-01-02T15:07:05.000Z\t\t\t\n", "There are more; --all lists them.\n")
 	s.Terminal().Run(t, "task", "list", "--limit", "2").Expect(t, 0,
 		"ID       STATE      TYPE   QUEUE    ATTEMPT  DUE           FINISHED       NODE  ERROR\n"+
 			"b        "+printer.Red+"failed"+printer.Reset+"     shell  default  1        in 3 minutes  2 seconds ago  n1    "+strings.Repeat("x", 59)+"…\n"+

@@ -21,8 +21,9 @@ func newShellCommand(f *command.Factory) *cobra.Command {
 		Use:   "shell [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Submit a task that runs a command on a worker",
 		Long: `shell submits a task of type shell: a worker runs the command, and the task succeeds if it exits with 0. The command
-is run directly, without a shell: for pipes and variables, run sh -c. Its output is the task's log. Nodes run
-commands only if they were started with --enable-shell.`,
+is run directly, without a shell: for pipes and variables, run sh -c. One argument that looks like a line for a
+shell, as in -- "ls | wc", is the name of a program, and gives a warning. The output of the command is the task's
+log. Nodes run commands only if they were started with --enable-shell.`,
 		Example: `  dtsctl task shell -- /usr/local/bin/backup --full
   dtsctl task shell --id cleanup --at "2026-01-02 03:00" --dir /var/tmp -- sh -c 'rm -f *.tmp'
   dtsctl task shell --env LEVEL=debug --stdin @input.csv --wait -- import
@@ -40,6 +41,7 @@ commands only if they were started with --enable-shell.`,
 	}
 	opts.bind(cmd)
 	opts.Shell.Bind(cmd.Flags())
+	command.CompleteFileArguments(cmd)
 	cmd.Flags().SetInterspersed(false) // flags after the name of the command belong to it
 	return cmd
 }
@@ -49,5 +51,6 @@ func shellRun(ctx context.Context, opts *shellOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(flags.LineWarnings(opts.Command))
 	return createRun(ctx, &opts.createOptions, "shell", payload)
 }

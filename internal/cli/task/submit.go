@@ -50,6 +50,7 @@ give the tasks ids, so that the file can be submitted again.`,
 	set.StringVar(&opts.Type, "type", "", "which executor runs it, such as http, grpc or shell")
 	flags.String(set, &opts.Payload, "payload", "what the executor gets: JSON, @FILE, or @- for standard input")
 	flags.StringP(set, &opts.File, "file", "f", "submit the tasks in this file, one JSON object per line; - is standard input")
+	command.CompleteFiles(cmd, "file")
 	return cmd
 }
 

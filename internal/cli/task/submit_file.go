@@ -31,6 +31,7 @@ func submitFileRun(ctx context.Context, opts *submitOptions) error {
 		return command.Usagef("--file: %v", err)
 	}
 	defer func() { _ = in.Close() }()
+	opts.Printer.Persist = true
 	s := fileSubmission{submitOptions: opts, client: c, line: printer.StatusLine{Printer: opts.Printer}}
 	err = s.submit(ctx, in)
 	s.line.Clear()

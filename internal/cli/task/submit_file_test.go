@@ -133,3 +133,15 @@ func TestSubmitFile_SendsNothingThatIsNoTask(t *testing.T) {
 	}
 	sh.Run(t, "task", "submit", "-f", "there-is-none").Expect(t, 2, "", "dtsctl: --file: open there-is-none: no such file or directory\nRun 'dtsctl task submit --help' for what it takes.\n")
 }
+
+// Editors of Windows put one in front of a text.
+func TestSubmit_PassesOverAByteOrderMark(t *testing.T) {
+	s := clitest.Start(t)
+	clitest.AcceptBatches(s)
+	s.On("POST /v1/tasks", http.StatusCreated, clitest.Task("a", client.StateScheduled))
+	sh := s.Pipe()
+	sh.Stdin = "\ufeff" + `{"type":"x","id":"a"}`
+	sh.Run(t, "task", "submit", "-f", "-").Expect(t, 0, "1\ta\t201\t\n", "1 of 1 tasks were accepted\n")
+	sh.Run(t, "task", "submit", "--type", "x", "--payload", "@-").Expect(t, 0, "a\n", "")
+	sh.Run(t, "task", "grpc", "h:1", "b.C/D", "--data", "@-").Expect(t, 0, "a\n", "")
+}

@@ -30,6 +30,9 @@ func fileLines(in io.Reader) iter.Seq2[fileLine, error] {
 				yield(fileLine{}, fmt.Errorf("after line %d: %w", number-1, err))
 				return
 			}
+			if number == 1 {
+				text = bytes.TrimPrefix(text, []byte(flags.ByteOrderMark))
+			}
 			text = bytes.TrimSpace(text)
 			if (len(text) > 0 || tooLong) && !yield(lineOf(number, text, tooLong), nil) || err != nil {
 				return

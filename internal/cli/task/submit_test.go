@@ -104,6 +104,15 @@ func TestSubmit_PrintsTheTask(t *testing.T) {
 	}
 }
 
+const lineWarning = "warning: all of 'ls | wc' is taken as the name of a program; to have a shell run it, write: -- sh -c 'ls | wc'\n"
+
+func TestShell_WarnsOfALineForAShell(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("POST /v1/tasks", 201, clitest.Task("a", client.StateScheduled))
+	s.Pipe().Run(t, "task", "shell", "--", "ls | wc").Expect(t, 0, "a\n", lineWarning)
+	s.Pipe().Run(t, "task", "shell", "--", "sh", "-c", "ls | wc").Expect(t, 0, "a\n", "")
+}
+
 func TestSubmit_TellsThatTheTaskWasSubmittedBefore(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/tasks", 200, clitest.Task("a", client.StateSucceeded, clitest.Ran))

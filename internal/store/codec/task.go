@@ -130,6 +130,8 @@ type Record struct {
 	Result     string
 	Error      string
 	Checkpoint string
+
+	RetriesSince time.Time // since when the present defaults of retries hold; tasks that were created before have earlier ones
 }
 
 // createdDigits is the number of digits at the beginning of a stored definition: the time of the creation in ms.
@@ -182,7 +184,8 @@ func decodeDefinition(t *task.Task, r Record) error {
 	if t.Damage != "" || len(d.Payload) == 0 {
 		d.Payload = nil
 	}
-	t.Definition, t.CreatedAt, t.MaxAttempts, t.DueAt = d, created, d.Retry.Attempts(), d.FirstDue(created)
+	t.Definition, t.CreatedAt, t.DueAt, t.Earlier = d, created, d.FirstDue(created), created.Before(r.RetriesSince)
+	t.MaxAttempts = t.Policy().MaxAttempts
 	return nil
 }
 

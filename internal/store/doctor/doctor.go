@@ -44,6 +44,8 @@ type Options struct {
 	Nodes     func(ctx context.Context) ([]cluster.Node, error)
 	// Audit returns the ticks of a schedule, decided between two times, that have no record, and the records that have no tick.
 	Audit func(ctx context.Context, ref task.Ref, from, until time.Time) ([]string, error)
+	// Limits returns the limits of queues, by queue. Error: CodeUnavailable.
+	Limits func(ctx context.Context) (map[string]int, error)
 	// Embedded says that Redis is one inside the process, without settings and without a disk.
 	Embedded bool
 	// Entries is how many entries one examination reads, give or take a page; 0 means EntryLimit.
@@ -138,10 +140,11 @@ type examination struct {
 	results map[string]*Result
 	at      position
 	started time.Time
-	rested  time.Time // end of the last pause
-	entries int       // that were read
-	servers int       // of Redis, once they are known
-	passed  string    // the newest of what could not be looked at because of a key of the wrong type
+	rested  time.Time      // end of the last pause
+	entries int            // that were read
+	servers int            // of Redis, once they are known
+	passed  string         // the newest of what could not be looked at because of a key of the wrong type
+	limits  map[string]int // of queues; nil until they are known
 }
 
 // wants reports whether one of the checks is asked for.

@@ -30,8 +30,9 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 func newDoctor(w *storetest.World, entries int) *doctor.Doctor {
 	return doctor.New(doctor.Options{
 		Layout: w.Layout, Tasks: w.Tasks, Schedules: w.Schedules, Queues: queue.New(queue.Options{DB: w.DB}), Entries: entries,
-		Nodes: func(context.Context) ([]cluster.Node, error) { return nil, nil },
-		Audit: func(context.Context, task.Ref, time.Time, time.Time) ([]string, error) { return nil, nil },
+		Nodes:  func(context.Context) ([]cluster.Node, error) { return nil, nil },
+		Audit:  func(context.Context, task.Ref, time.Time, time.Time) ([]string, error) { return nil, nil },
+		Limits: func(context.Context) (map[string]int, error) { return nil, nil },
 	})
 }
 

@@ -3,12 +3,12 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
@@ -24,11 +24,13 @@ const (
 	notLookedAt = "schedule-not-looked-at"
 	liveEnded   = "live-ended"
 	ledgerHoles = "ledger-holes"
+	heldBack    = "schedule-held-back"
 )
 
 var (
-	scheduleChecks = []string{unreadable, notLookedAt, "schedule-drift", "schedule-leftovers"}
+	scheduleChecks = []string{unreadable, notLookedAt, "schedule-drift", "schedule-lost", "schedule-leftovers"}
 	ledgerChecks   = []string{ledgerHoles, unreadable}
+	tickChecks     = append([]string{heldBack}, scheduleChecks...)
 )
 
 // scheduleCollections are the collections of a partition that have schedules. The pages of the first two lead to what schedules have of their own:
@@ -58,10 +60,40 @@ func (e *examination) scheduleCollections(p int) []collection {
 			}
 			return e.examineSchedules(ctx, p, names)
 		}),
-		e.pages("ticks", scheduleChecks, db.ZScan, string(k.Ticks()), schedulesPage, func(ctx context.Context, names []string) error {
-			return e.examineSchedules(ctx, p, names)
+		e.pages("ticks", tickChecks, db.ZScan, string(k.Ticks()), schedulesPage, func(ctx context.Context, names []string) error {
+			if err := e.examineSchedules(ctx, p, names); err != nil {
+				return err
+			}
+			return e.lookForHeldBack(ctx, p, names)
 		}),
 	}
+}
+
+// lookForHeldBack looks for schedules of a partition whose ticks are held back. While no queue has a limit, none is.
+func (e *examination) lookForHeldBack(ctx context.Context, p int, members []string) error {
+	if !e.wants(heldBack) {
+		return nil
+	}
+	e.looked(len(members), heldBack)
+	if e.limits == nil {
+		var err error
+		if e.limits, err = e.o.Limits(ctx); err != nil {
+			return err
+		}
+	}
+	if len(e.limits) == 0 {
+		return nil
+	}
+	return e.inTurn(ctx, members, schedulesPage, func(some []string) error {
+		held, err := e.o.Schedules.HeldBack(ctx, p, some)
+		for _, h := range held {
+			if limit := e.limits[h.Queue]; limit > 0 {
+				e.found(heldBack, h.Ref.String(), fmt.Sprintf("has ticks that are held back since %s: the queue %s is at its limit, %d",
+					h.Since.UTC().Format(time.RFC3339), h.Queue, limit))
+			}
+		}
+		return err
+	})
 }
 
 // examineSchedules examines schedules of a partition, and repairs them.
@@ -127,14 +159,11 @@ func (e *examination) nextTick(ctx context.Context, member string, hash map[stri
 	if err != nil || errDecode != nil || present.Revision == 0 || !present.EndedAt.IsZero() {
 		return time.Time{}, false, nil //nolint:nilerr // another check tells that it cannot be read
 	}
-	var history []schedule.Revision
-	if present.Cursor.Before(present.UpdatedAt) { // ticks up to UpdatedAt have the times of an earlier revision
-		if history, err = e.o.Schedules.History(ctx, ref); task.CodeOf(err) == task.CodeUnavailable || ctx.Err() != nil {
-			return time.Time{}, false, err
-		}
+	line, err := e.o.Schedules.Timeline(ctx, present)
+	if task.CodeOf(err) == task.CodeUnavailable || ctx.Err() != nil {
+		return time.Time{}, false, err
 	}
-	line, errLine := schedule.NewTimeline(present, history)
-	if err != nil || errLine != nil {
+	if err != nil {
 		return time.Time{}, false, nil //nolint:nilerr // as above
 	}
 	tick, _ := line.Next(present.Cursor)

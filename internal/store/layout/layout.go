@@ -37,6 +37,7 @@ type Layout struct {
 	serves        []string           // see Serves
 	present       atomic.Value       // string: see Present
 	secret        atomic.Value       // string: of the installation, see Sign
+	retries       atomic.Int64       // see RetriesSince, in ms; unsettled until Open knows it
 	wipes         atomic.Int64       // how often Redis has lost all data, as far as this process has noticed
 	Log           *slog.Logger       // gets an error for each stored entry that is unreadable and skipped; never nil
 	memory        sync.Map           // by server: *memory
@@ -76,6 +77,7 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 		l.serves = strings.Split(served, ",")
 	}
 	l.present.Store(l.serves[0]) // nodes that are not on the list yet may serve no newer one
+	l.retries.Store(unsettled)
 	_, found, err := l.settle(ctx, cmp.Or(o.Partitions, DefaultPartitions), rand.Text())
 	if err != nil {
 		return nil, err
@@ -88,6 +90,9 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 		layout, err = migration.Present, migration.Run(ctx, migration.Options{DB: l.DB, Keys: l.Keys, Partitions: l.partitions, Log: l.Log})
 	}
 	l.present.Store(layout)
+	if err == nil {
+		err = l.settleRetries(ctx, found)
+	}
 	return l, err
 }
 
@@ -95,13 +100,19 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 // settles them. It only reads if none is missing, which a Redis that refuses writes allows. Error: one of Redis.
 func (l *Layout) settle(ctx context.Context, partitions int, secret string) (gone bool, found []any, _ error) {
 	meta := string(l.Keys.Meta())
-	found, err := l.DB.HMGet(ctx, meta, "partitions", "layout", "secret").Result()
-	if err == nil && slices.Contains(found, nil) {
+	found, err := l.DB.HMGet(ctx, meta, metaFields...).Result()
+	if err == nil && slices.Contains(found[:3], nil) {
+		if found[0] == nil { // a new installation
+			l.retries.CompareAndSwap(unsettled, 0)
+		}
 		pipe := l.DB.Pipeline()
 		first := pipe.HSetNX(ctx, meta, "partitions", partitions)
 		pipe.HSetNX(ctx, meta, "layout", l.Present())
 		pipe.HSetNX(ctx, meta, "secret", secret)
-		all := pipe.HMGet(ctx, meta, "partitions", "layout", "secret")
+		if since := l.retries.Load(); since != unsettled {
+			pipe.HSetNX(ctx, meta, "retries", since)
+		}
+		all := pipe.HMGet(ctx, meta, metaFields...)
 		_, err = pipe.Exec(ctx)
 		gone, found = first.Val(), all.Val()
 	}
@@ -110,6 +121,40 @@ func (l *Layout) settle(ctx context.Context, partitions int, secret string) (gon
 	}
 	return gone, found, nil
 }
+
+// metaFields are the fields of dts:meta that Open and Check settle.
+var metaFields = []string{"partitions", "layout", "secret", "retries"}
+
+// unsettled stands for a time that is not known yet.
+const unsettled = -1
+
+// settleRetries settles since when the present defaults of retries hold in an installation of an earlier release, whose data this node serves:
+// from now on, or as another node has settled it. found is dts:meta. A full Redis lacks the time: until it has room, each node has its own. Error:
+// CodeUnavailable.
+func (l *Layout) settleRetries(ctx context.Context, found []any) error {
+	if found[3] != nil {
+		return nil
+	}
+	if l.retries.Load() == unsettled {
+		now, err := l.Now(ctx, 0)
+		if err != nil {
+			return err
+		}
+		l.retries.Store(now.UnixMilli())
+	}
+	pipe := l.DB.Pipeline()
+	pipe.HSetNX(ctx, string(l.Keys.Meta()), "retries", l.retries.Load())
+	settled := pipe.HGet(ctx, string(l.Keys.Meta()), "retries")
+	_, _ = pipe.Exec(ctx) // each reply has its error
+	if since, err := settled.Int64(); err == nil {
+		l.retries.Store(since)
+	}
+	return nil
+}
+
+// RetriesSince is since when the present defaults of retries hold in this installation: tasks that were created before keep
+// the earlier ones (ADR 31).
+func (l *Layout) RetriesSince() time.Time { return time.UnixMilli(l.retries.Load()) }
 
 // ErrOther is the error of Check if Redis holds the data of another installation than the one that was opened.
 var ErrOther = errors.New("redis holds other data now")
@@ -130,7 +175,7 @@ func (l *Layout) Check(ctx context.Context) (gone bool, _ error) {
 		return gone, fmt.Errorf("%w: %w", ErrOther, err)
 	}
 	l.present.Store(layout)
-	return gone, nil
+	return gone, l.settleRetries(ctx, found)
 }
 
 // NoteWipe records that Redis has lost all data: what this process remembers of it is wrong.
@@ -160,6 +205,13 @@ func (l *Layout) adopt(meta []any, expected int) (string, error) {
 		l.partitions = n
 	}
 	l.secret.Store(secret)
+	if since, ok := meta[3].(string); ok {
+		ms, err := strconv.ParseInt(since, 10, 64)
+		if err != nil {
+			return "", fmt.Errorf("%s: retries is %q, must be a time in ms since 1970", l.Keys.Meta(), since)
+		}
+		l.retries.Store(ms)
+	}
 	return found, nil
 }
 

@@ -120,9 +120,39 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	return nil, task.Errorf(task.CodeQueueFull, "the queue %q is full: %d tasks wait in it, the limit is %d", name, waiting, limit)
 }
 
-// of returns the limit of a queue, 0 if it has none, and its gauge. Of several callers, one reads the limits again when they are too old; all wait for
-// the first reading.
+// Any reports whether any queue has a limit, by a reading that is a second old at most if Redis answers.
+func (s *Limits) Any(ctx context.Context) bool {
+	s.refresh(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.known) > 0
+}
+
+// Of returns the limit of a queue, 0 if it has none, by a reading as that of Any.
+func (s *Limits) Of(ctx context.Context, name string) int {
+	limit, _ := s.of(ctx, name)
+	return limit
+}
+
+// of returns the limit of a queue, 0 if it has none, and its gauge.
 func (s *Limits) of(ctx context.Context, name string) (int, *gauge) {
+	s.refresh(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit := s.known[name]
+	if limit == 0 {
+		return 0, nil
+	}
+	g := s.gauges[name]
+	if g == nil {
+		g = &gauge{}
+		s.gauges[name] = g
+	}
+	return limit, g
+}
+
+// refresh reads the limits again when they are too old. Of several callers, one does so; all wait for the first reading.
+func (s *Limits) refresh(ctx context.Context) {
 	s.mu.Lock()
 	var read <-chan singleflight.Result
 	if !s.asked || s.readAt.IsZero() || clock.Since(s.readAt) > lifetime {
@@ -136,18 +166,6 @@ func (s *Limits) of(ctx context.Context, name string) (int, *gauge) {
 		case <-ctx.Done():
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	limit := s.known[name]
-	if limit == 0 {
-		return 0, nil
-	}
-	g := s.gauges[name]
-	if g == nil {
-		g = &gauge{}
-		s.gauges[name] = g
-	}
-	return limit, g
 }
 
 // read reads the limits. What was known counts until it has ended, and stays if it fails.

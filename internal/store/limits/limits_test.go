@@ -232,3 +232,15 @@ func TestSet_RefusesWhatIsNoLimit(t *testing.T) {
 		t.Errorf("a change: %v", err)
 	}
 }
+
+func TestAny_FollowsWhatIsSet(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	l := open(w)
+	for limit, want := range []bool{false, true} {
+		testkit.Must(t, l.Set(w.Ctx, "small", limit))
+		if l.Any(w.Ctx) != want || l.Of(w.Ctx, "small") != limit || l.Of(w.Ctx, "other") != 0 {
+			t.Errorf("with the limit %d: %t, %d", limit, l.Any(w.Ctx), l.Of(w.Ctx, "small"))
+		}
+	}
+}

@@ -176,7 +176,7 @@ func (l *Leader) LookAfter(ctx context.Context, look Look) (Watched, error) {
 // watched decodes a task without payload. ok is false if it cannot be read.
 func (l *Leader) watched(ctx context.Context, member, record, state string) (task.Task, bool) {
 	ref, err := task.ParseRef(member)
-	t := codec.DecodeTask(ref, codec.Record{Definition: record, State: state})
+	t := codec.DecodeTask(ref, codec.Record{Definition: record, State: state, RetriesSince: l.o.Layout.RetriesSince()})
 	if err != nil || t.Damage != "" {
 		l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable task", "task", member, "error", cmp.Or(t.Damage, fmt.Sprint(err)))
 		return task.Task{}, false
@@ -195,7 +195,11 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, re
 	}
 	err := l.reap(ctx, t, to, until, reason)
 	if redisx.RefusedWith(err, lua.CodeCancelled) {
-		err = l.reap(ctx, t, task.Cancelled, until, reason)
+		to = task.Cancelled
+		err = l.reap(ctx, t, to, until, reason)
+	}
+	if err == nil {
+		l.o.Tasks.LogEnd(ctx, t, to, task.OutcomeLost, reason)
 	}
 	if redisx.RefusedWith(err, lua.CodeState, lua.CodeStale, lua.CodeNotFound, lua.CodeHeld) {
 		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, tasks.ErrStale)

@@ -63,7 +63,7 @@ func TestFire_ReplacesAsManyTasksAsMayBeLiveInPieces(t *testing.T) {
 	var all []partition.Ticked
 	pieces := 0
 	for {
-		due, err := w.Leader(nightly).Due(w.Ctx, 10)
+		due, err := w.Leader(nightly).Due(w.Ctx, 10, false)
 		testkit.Must(t, err)
 		if len(due.Agendas) == 0 {
 			break
@@ -99,7 +99,7 @@ func TestFire_GoesOnReplacingWhateverHappensBetweenThePieces(t *testing.T) {
 	fence := lua.Fence(storetest.Fence)
 	var all []partition.Ticked
 	for pieces := 0; ; pieces++ {
-		due, err := w.Partitions.At(w.PartitionOf(nightly)).Lead(fence).Due(w.Ctx, 10)
+		due, err := w.Partitions.At(w.PartitionOf(nightly)).Lead(fence).Due(w.Ctx, 10, false)
 		testkit.Must(t, err)
 		if len(due.Agendas) == 0 {
 			break

@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,16 +25,16 @@ type Due struct {
 type Agenda struct {
 	schedule.Agenda
 	Ref      task.Ref
-	Queue    string // of its tasks
+	Queue    string // of its tasks; "" if it was not asked for
 	Created  time.Time
 	revision int
 }
 
-// Due reads up to limit schedules whose ticks have to be planned now. It postpones an unreadable one by a minute and goes
-// on. Errors: ErrFenced, CodeUnavailable, or an error of Redis.
-func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
+// Due reads up to limit schedules whose ticks have to be planned now, and with queues also the queues of their tasks: these take Redis longer, as
+// it reads payloads too. It postpones an unreadable one by a minute and goes on. Errors: ErrFenced, CodeUnavailable, or an error of Redis.
+func (l *Leader) Due(ctx context.Context, limit int, queues bool) (Due, error) {
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.DueSchedules{
-		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Limit: limit,
+		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Limit: limit, Queues: queues,
 	})
 	if err != nil {
 		return Due{}, fenced(err)
@@ -83,17 +82,11 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 	if err != nil {
 		return Agenda{}, err
 	}
-	var history []schedule.Revision
-	if present.Cursor.Before(present.UpdatedAt) { // ticks up to UpdatedAt have the times of an earlier revision
-		if history, err = l.o.Schedules.History(ctx, ref); err != nil {
-			return Agenda{}, err
-		}
-	}
-	line, err := schedule.NewTimeline(present, history)
+	line, err := l.o.Schedules.Timeline(ctx, present)
 	if err != nil {
 		return Agenda{}, err
 	}
-	a := Agenda{Ref: ref, Queue: cmp.Or(present.Task.Queue, task.DefaultQueue), Created: present.CreatedAt, revision: present.Revision}
+	a := Agenda{Ref: ref, Queue: due.Queue, Created: present.CreatedAt, revision: present.Revision}
 	a.Agenda = schedule.Agenda{
 		Timeline: line, Present: line[len(line)-1].Table, Misfire: present.Misfire, Cursor: present.Cursor, Now: now,
 		LastPause: present.LastPause, Done: !present.EndedAt.IsZero(),

@@ -68,7 +68,7 @@ func TestFire_WithAnOldFenceChangesNothing(t *testing.T) {
 	a := w.Agenda(nightly)
 	before := redistest.Dump(t, w.DB)
 	stale := w.Partitions.At(w.PartitionOf(nightly)).Lead("0:stale")
-	if _, err := stale.Due(w.Ctx, 10); !errors.Is(err, partition.ErrFenced) {
+	if _, err := stale.Due(w.Ctx, 10, false); !errors.Is(err, partition.ErrFenced) {
 		t.Errorf("Due: %v, want ErrFenced", err)
 	}
 	if fired := w.FireOnce("0:stale", a); !errors.Is(fired.Err, partition.ErrFenced) {
@@ -117,7 +117,7 @@ func TestDue_PostponesAnUnreadableScheduleUnderItsFence(t *testing.T) {
 	k := w.KeysOf(nightly)
 	putUnreadable(t, w, k, nightly)
 	dueAt := func() float64 { return w.DB.ZScore(w.Ctx, string(k.Ticks()), nightly.String()).Val() }
-	_, err := w.Leader(nightly).Due(w.Ctx, 10)
+	_, err := w.Leader(nightly).Due(w.Ctx, 10, false)
 	testkit.Must(t, err)
 	postponed := dueAt()
 	if postponed <= 0 {

@@ -4,6 +4,7 @@ package schedules
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -50,7 +51,7 @@ func (s *Schedules) Write(ctx context.Context, d schedule.Definition, base int, 
 	k := s.l.KeysOf(d.Ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.PutSchedule{
 		Schedule: k.Schedule(d.Ref), History: k.History(d.Ref), Schedules: k.Schedules(), Ticks: k.Ticks(),
-		Member: d.Ref, Base: base, Asked: at, Def: def, Task: taskDef, Pause: paused, Wake: s.l.WakeOf(d.Ref),
+		Member: d.Ref, Base: base, Asked: at, Def: def, Task: taskDef, Pause: paused, Nonce: rand.Text(), Wake: s.l.WakeOf(d.Ref),
 	})
 	if redisx.RefusedWith(err, lua.CodeChanged, lua.CodeEarly) {
 		return schedule.Schedule{}, fmt.Errorf("schedule %s: %w: %w", d.Ref, ErrMoved, err)

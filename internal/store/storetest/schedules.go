@@ -104,7 +104,7 @@ func (w *World) Hourly(n int, change func(*schedule.Definition)) []string {
 // Agenda reads what the leader of a schedule's partition finds due, which must be that schedule alone.
 func (w *World) Agenda(ref task.Ref) partition.Agenda {
 	w.t.Helper()
-	due, err := w.Leader(ref).Due(w.Ctx, 10)
+	due, err := w.Leader(ref).Due(w.Ctx, 10, false)
 	testkit.Must(w.t, err)
 	if len(due.Agendas) != 1 || due.Agendas[0].Ref != ref {
 		w.t.Fatalf("due are %v, want %s alone", due.Agendas, ref)
@@ -117,7 +117,7 @@ func (w *World) Fire(ref task.Ref) []partition.Ticked {
 	w.t.Helper()
 	var all []partition.Ticked
 	for {
-		due, err := w.Leader(ref).Due(w.Ctx, 10)
+		due, err := w.Leader(ref).Due(w.Ctx, 10, false)
 		testkit.Must(w.t, err)
 		if len(due.Agendas) == 0 {
 			return all

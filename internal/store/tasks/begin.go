@@ -93,7 +93,7 @@ func (s *Tasks) begun(start Start, lease time.Duration, answer lua.BeginAnswer) 
 	if code := answer.Refused.Code; code != "" {
 		return Begun{Err: fmt.Errorf("task %s, attempt %d: %w: %s", start.Ref, start.Attempt, ErrLeftover, code)}
 	}
-	run := s.RunOf(codec.DecodeTask(start.Ref, codec.Record{
+	run := s.RunOf(s.decode(start.Ref, codec.Record{
 		Definition: answer.Record, Payload: answer.Payload, State: answer.State, Checkpoint: answer.Checkpoint,
 	}))
 	run.Lease = lease

@@ -6,7 +6,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -26,7 +25,7 @@ func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err != nil {
 		return task.Task{}, publicError(err, cancelCodes, ref)
 	}
-	t := codec.DecodeTask(ref, recordOf(lua.ReadTasksTask(reply)))
+	t := s.decode(ref, recordOf(lua.ReadTasksTask(reply)))
 	if t.State == task.Unreadable { // the script has changed nothing
 		return task.Task{}, unreadable(t)
 	}
@@ -49,12 +48,12 @@ func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
 		States: k.States(), Expiry: k.Expiry(),
-		Member: ref, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
+		Member: ref, Attempts: t.Policy().MaxAttempts, Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)
 	}
-	return codec.DecodeTask(ref, recordOf(lua.ReadTasksTask(reply))), nil
+	return s.decode(ref, recordOf(lua.ReadTasksTask(reply))), nil
 }
 
 // unreadable is the error, with CodeUnreadable, for what cannot be done with a task because of its damage.

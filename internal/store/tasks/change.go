@@ -54,7 +54,7 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	if err != nil {
 		return task.Task{}, publicError(err, changeCodes, ref)
 	}
-	return codec.DecodeTask(ref, codec.Record{
+	return s.decode(ref, codec.Record{
 		Definition: reply.Record, Payload: string(after.Payload), State: reply.State, Due: reply.Due, Result: reply.Result, Error: reply.Reason,
 	}), nil
 }

@@ -85,7 +85,7 @@ func (s *Tasks) createOnce(ctx context.Context, defs []task.Definition, dry bool
 	var existed []int
 	for n, reply := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, b.calls) {
 		for k, i := range b.places[n] {
-			results[i] = created(results[i].Task.Definition, reply, k)
+			results[i] = s.created(results[i].Task.Definition, reply, k)
 			if results[i].Existed && !results[i].Deleted {
 				existed = append(existed, i)
 			}
@@ -107,7 +107,7 @@ func (s *Tasks) readExisting(ctx context.Context, results []Created, places []in
 	for k, i := range places {
 		results[i] = Created{Existed: true, Err: err}
 		if err == nil {
-			results[i].Task, results[i].Err = decodeFound(refs[k], records[k])
+			results[i].Task, results[i].Err = s.decodeFound(refs[k], records[k])
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (b *createCalls) add(place int, d task.Definition, def string) {
 }
 
 // created is the result for the kth task of a call, which has that definition.
-func created(d task.Definition, result redisx.Result[lua.CreateReply], k int) Created {
+func (s *Tasks) created(d task.Definition, result redisx.Result[lua.CreateReply], k int) Created {
 	if result.Err != nil {
 		return Created{Err: layout.Unavailable(result.Err)}
 	}
@@ -154,23 +154,26 @@ func created(d task.Definition, result redisx.Result[lua.CreateReply], k int) Cr
 	case answer == "conflict", other:
 		return Created{Err: &task.Error{Code: task.CodeTaskConflict, Message: sentence(task.CodeTaskConflict, d.Ref, "")}}
 	case answer != "new":
-		return deleted(d, answer)
+		return s.deleted(d, answer)
 	}
-	t := task.Task{Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: result.Reply.Now}
+	t := task.Task{Definition: d, State: task.Scheduled, CreatedAt: result.Reply.Now}
+	t.MaxAttempts = t.Policy().MaxAttempts
 	t.DueAt = d.FirstDue(t.CreatedAt)
 	return Created{Task: t}
 }
 
 // deleted is the result for a task that has ended and was deleted; answer is its final state and the times of its creation and its end.
-func deleted(d task.Definition, answer string) Created {
+func (s *Tasks) deleted(d task.Definition, answer string) Created {
 	fields := strings.Fields(answer)
 	if len(fields) != 3 {
 		return Created{Err: fmt.Errorf("task %s: what is remembered of it, %q, cannot be read", d.Ref, answer)}
 	}
 	t := task.Task{
-		Definition: d, State: task.State(fields[0]), MaxAttempts: d.Retry.Attempts(),
+		Definition: d, State: task.State(fields[0]),
 		CreatedAt: codec.FromMS(codec.Number(fields[1])), FinishedAt: codec.FromMS(codec.Number(fields[2])),
 	}
+	t.Earlier = t.CreatedAt.Before(s.l.RetriesSince())
+	t.MaxAttempts = t.Policy().MaxAttempts
 	t.DueAt = d.FirstDue(t.CreatedAt)
 	return Created{Task: t, Existed: true, Deleted: true}
 }

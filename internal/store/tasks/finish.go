@@ -1,7 +1,9 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -17,6 +19,8 @@ type End struct {
 	Result  string        // cut to its limit; "" for none
 	Reason  string        // the error, cut to its limit; "" for none
 	Delay   time.Duration // until the further attempt is due
+	Last    int           // the number of the last attempt that may be made, if the attempt was snoozed; else 0
+	Span    time.Duration // what that one may take, if it must be over before the next tick of the task's schedule; else 0
 }
 
 // Ending is how an attempt ended.
@@ -26,6 +30,25 @@ type Ending struct {
 	Reason  string        // the error
 	Final   bool          // no further attempt can succeed, whatever the retry policy allows
 	Wait    time.Duration // least time until the next attempt
+	Snooze  bool          // the target asks for Wait: the attempt does not count, as far as task.Task.Snooze allows that
+	Timeout time.Duration // of the next attempt
+}
+
+// noTimeLeft ends the error of a failed attempt of a tick's task that gets no further one because of the next tick.
+const noTimeLeft = "; not tried again, as another attempt could last until the next tick of the schedule"
+
+// After returns how an attempt ended after the report that it ended as e was refused with err. ok is false if the refusal says nothing
+// of that.
+func (e Ending) After(err error) (_ Ending, ok bool) {
+	switch {
+	case errors.Is(err, ErrCancelled):
+		e.Outcome = task.OutcomeCancelled
+	case errors.Is(err, ErrTick):
+		e.Final, e.Reason = true, task.Cut(e.Reason, task.ErrorLimit-len(noTimeLeft))+noTimeLeft
+	default:
+		return e, false
+	}
+	return e, true
 }
 
 // End decides what becomes of the task after an attempt that ended so: it ends with it, or another attempt follows. now is the time of
@@ -39,19 +62,34 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 		end.State = task.Cancelled
 		return end
 	}
-	if due, again := r.Task.NextAttempt(e.Outcome, now, e.Wait, random); again && !e.Final {
+	due, again := r.Task.NextAttempt(e.Outcome, now, e.Wait, random)
+	if e.Snooze && !e.Final {
+		if later, ok := r.Task.Snooze(now, e.Wait); ok {
+			due, again = later, true
+			end.Outcome, end.Last = task.OutcomeSnoozed, r.Task.MaxAttempts+1
+		}
+	}
+	if again && !e.Final {
 		end.State, end.Delay = task.Scheduled, due.Sub(now)
+		if e.Outcome != task.OutcomeLost && r.Task.MustEndBeforeTick() {
+			end.Span = cmp.Or(e.Timeout, task.DefaultTimeout)
+		}
 	}
 	return end
 }
 
 // FinishEach reports the ends of attempts in one round trip, and returns an error for each, in order: ErrStale; ErrBehind; ErrCancelled,
-// if the task was asked to stop and State is neither Succeeded nor Cancelled; or an error of Redis.
+// if the task was asked to stop and State is neither Succeeded nor Cancelled; ErrTick, if a further attempt could last until the next tick of
+// the schedule that created the task; or an error of Redis. After ErrCancelled and ErrTick, Ending.After says how it ended instead.
 func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	errs := make([]error, len(ends))
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
 		if errs[i] = f.err; f.err == nil {
 			s.recent.add(ends[i], s.serverOf(ends[i].Run), f.at)
+			if f.recorded {
+				e := ends[i]
+				s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
+			}
 		}
 	}
 	return errs
@@ -127,7 +165,7 @@ func finishEnd(e End) lua.FinishEnd {
 	return lua.FinishEnd{
 		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: e.State, Outcome: e.Outcome,
 		Result: task.Cut(e.Result, task.ResultLimit), Reason: task.Cut(e.Reason, task.ErrorLimit), Delay: e.Delay,
-		Retention: t.EffectiveRetention(e.State), Queued: t.QueuedAt,
+		Retention: t.EffectiveRetention(e.State), Queued: t.QueuedAt, Span: e.Span, Last: e.Last,
 	}
 }
 

@@ -39,15 +39,21 @@ func (s *Tasks) get(ctx context.Context, ref task.Ref, brief bool) (task.Task, e
 	if err != nil {
 		return task.Task{}, err
 	}
-	return decodeFound(ref, records[0])
+	return s.decodeFound(ref, records[0])
 }
 
 // decodeFound decodes a record that was read. Error: CodeTaskNotFound if it is empty.
-func decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
+func (s *Tasks) decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
 	if r.Definition == "" {
 		return task.Task{}, notFound(ref)
 	}
-	return codec.DecodeTask(ref, r), nil
+	return s.decode(ref, r), nil
+}
+
+// decode reads a task with the defaults that hold for it.
+func (s *Tasks) decode(ref task.Ref, r codec.Record) task.Task {
+	r.RetriesSince = s.l.RetriesSince()
+	return codec.DecodeTask(ref, r)
 }
 
 func notFound(ref task.Ref) error {
@@ -69,7 +75,7 @@ func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, bri
 	tasks := make([]task.Task, 0, len(refs))
 	for i, r := range records {
 		if r.Definition != "" {
-			tasks = append(tasks, codec.DecodeTask(refs[i], r))
+			tasks = append(tasks, s.decode(refs[i], r))
 		}
 	}
 	return tasks, nil

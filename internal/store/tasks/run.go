@@ -27,6 +27,8 @@ var (
 	ErrBehind = errors.New("what came before the attempt is not known to Redis yet")
 	// ErrCancelled is returned if the task was asked to stop: its attempt must end as cancelled.
 	ErrCancelled = errors.New("the task was asked to stop")
+	// ErrTick is returned if a further attempt could last until the next tick of the task's schedule: the task must end as failed.
+	ErrTick = errors.New("a further attempt could last until the next tick")
 	// ErrOver is returned if the lease of a run cannot be extended because its time is over.
 	ErrOver = errors.New("the time of the attempt is over")
 )
@@ -130,13 +132,15 @@ func (r *Run) reportError(err error) error {
 	return r.s.refusedReport(r.Task, lua.Refused{Code: refusal.Code, Detail: refusal.Detail})
 }
 
-// refusedReport is the error of a report that a script refused: ErrCancelled, ErrOver, ErrBehind or ErrStale; nil if it did not.
+// refusedReport is the error of a report that a script refused: ErrCancelled, ErrTick, ErrOver, ErrBehind or ErrStale; nil if it did not.
 func (s *Tasks) refusedReport(t task.Task, refused lua.Refused) error {
 	switch refused.Code {
 	case "":
 		return nil
 	case lua.CodeCancelled:
 		return fmt.Errorf("task %s: %w", t.Ref, ErrCancelled)
+	case lua.CodeTick:
+		return fmt.Errorf("task %s: %w", t.Ref, ErrTick)
 	case lua.CodeOver:
 		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, ErrOver)
 	}

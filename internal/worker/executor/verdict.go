@@ -16,7 +16,7 @@ import (
 type Verdict struct {
 	Err     error
 	Follows Follows
-	Wait    time.Duration // with FollowsWait: from the end of this attempt on; longer ones than task.BackoffLimit count as that
+	Wait    time.Duration // with FollowsWait and FollowsSnooze: from the end of this attempt on; longer ones than task.BackoffLimit count as that
 }
 
 // Follows is what follows an error.
@@ -26,6 +26,7 @@ type Follows int
 const (
 	FollowsNothing   Follows = iota // the task has failed: no further attempt can succeed
 	FollowsWait                     // the next attempt does not begin before some time has passed
+	FollowsSnooze                   // as FollowsWait, and the attempt does not count, as far as the task may be snoozed
 	FollowsCancelled                // the task ends as cancelled: nobody needs it any more
 )
 
@@ -40,6 +41,11 @@ func Permanent(err error) error { return judged(Verdict{Err: err, Follows: Follo
 // RetryAfter wraps an error after which the next attempt waits at least that long. nil stays nil.
 func RetryAfter(err error, wait time.Duration) error {
 	return judged(Verdict{Err: err, Follows: FollowsWait, Wait: max(wait, 0)})
+}
+
+// Snooze wraps an error of a target that asks to be called again after that time. nil stays nil.
+func Snooze(err error, wait time.Duration) error {
+	return judged(Verdict{Err: err, Follows: FollowsSnooze, Wait: max(wait, 0)})
 }
 
 // Cancelled wraps the reason to give up work that nobody needs any more. nil stays nil.
@@ -68,6 +74,9 @@ func VerdictIn(err error) *Verdict {
 
 // IsCancelled reports whether err says that the work was given up.
 func IsCancelled(err error) bool { return follows(err, FollowsCancelled) }
+
+// IsSnooze reports whether err says that its target asks to be called again later.
+func IsSnooze(err error) bool { return follows(err, FollowsSnooze) }
 
 // IsPermanent reports whether no attempt can succeed after err.
 func IsPermanent(err error) bool { return follows(err, FollowsNothing) }

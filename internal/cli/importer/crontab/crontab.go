@@ -7,8 +7,12 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/dts-sched/dts/internal/schedule"
 )
 
 // Entry is a line of a crontab that has a command run.
@@ -20,6 +24,7 @@ type Entry struct {
 	User    string            // "" in the crontab of a user
 	Shell   string            // SHELL; "" if there is none
 	MailTo  string            // MAILTO; "" if there is none
+	Delay   time.Duration     // RANDOM_DELAY: each run begins up to this much later; 0 if there is none
 	Env     map[string]string // the other variables of the lines above
 	Command string
 	Stdin   string // what follows an unescaped % in the line
@@ -42,6 +47,7 @@ const byteOrderMark = "\ufeff"
 type parser struct {
 	system bool
 	env    map[string]string
+	delay  time.Duration
 }
 
 // Parse reads a crontab; system says that its lines have a column for the user, as those of /etc/crontab and /etc/cron.d. Each line is taken by
@@ -103,10 +109,30 @@ func (p *parser) set(name, value string) error {
 	case slices.Contains(ownVariables, name):
 		return fmt.Errorf("%s is set by DTS; the lines below are taken without it", name)
 	}
+	if name == randomDelay {
+		return p.setDelay(value)
+	}
 	p.env[name] = value
 	if !utf8.ValidString(value) {
 		return errNotUTF8
 	}
+	return nil
+}
+
+// randomDelay is the variable by which cronie spreads the starts of what is due at the same time.
+const randomDelay = "RANDOM_DELAY"
+
+// delayLimit is how long a schedule may spread its runs, in minutes.
+const delayLimit = int(schedule.JitterLimit / time.Minute)
+
+// setDelay reads RANDOM_DELAY: whole minutes. Lines below a value that is refused have no delay.
+func (p *parser) setDelay(value string) error {
+	minutes, err := strconv.Atoi(value)
+	if err != nil || minutes < 0 || minutes > delayLimit {
+		p.delay = 0
+		return fmt.Errorf("%s: %q must be 0 to %d minutes; the lines below are taken without it", randomDelay, value, delayLimit)
+	}
+	p.delay = time.Duration(minutes) * time.Minute
 	return nil
 }
 
@@ -160,8 +186,8 @@ func (p *parser) entry(line string) (*Entry, error) {
 
 // withVariables is an entry with the variables of the lines above.
 func (p *parser) withVariables() *Entry {
-	e := &Entry{Zone: p.env["CRON_TZ"], Shell: p.env["SHELL"], MailTo: p.env["MAILTO"], Env: maps.Clone(p.env)}
-	for _, own := range []string{"CRON_TZ", "SHELL", "MAILTO", "MAILFROM", "RANDOM_DELAY"} { // these are for cron itself
+	e := &Entry{Zone: p.env["CRON_TZ"], Shell: p.env["SHELL"], MailTo: p.env["MAILTO"], Delay: p.delay, Env: maps.Clone(p.env)}
+	for _, own := range []string{"CRON_TZ", "SHELL", "MAILTO", "MAILFROM"} { // these are for cron itself
 		delete(e.Env, own)
 	}
 	return e
@@ -179,29 +205,32 @@ func cut(line string, n int) (words []string, rest string) {
 	return words, rest
 }
 
-// split divides what follows the times: an unescaped % ends the command, and each further one is the end of a line of its standard input. \% is
-// a %.
+// split divides what follows the times: the first unescaped % ends the command, and each further one is the end of a line of
+// its standard input. \% is a %. As in cron, a backslash escapes a backslash in the command, which keeps both; in the standard
+// input it does not.
 func split(text string) (command, stdin string) {
-	var b strings.Builder
-	var lines []string
-	for i := 0; i < len(text); i++ {
-		switch {
-		case text[i] == '\\' && i+1 < len(text) && text[i+1] == '%':
-			b.WriteByte('%')
-			i++
-		case text[i] == '%':
-			lines = append(lines, b.String())
-			b.Reset()
-		default:
-			b.WriteByte(text[i])
+	end, escaped := len(text), false
+	for i := range len(text) {
+		if text[i] == '%' && !escaped {
+			end = i
+			break
 		}
+		escaped = text[i] == '\\' && !escaped
 	}
-	lines = append(lines, b.String())
-	if stdin = strings.Join(lines[1:], "\n"); stdin != "" && !strings.HasSuffix(stdin, "\n") {
+	command = commandEscapes.Replace(text[:end])
+	if end == len(text) {
+		return command, ""
+	}
+	if stdin = stdinEscapes.Replace(text[end+1:]); stdin != "" && !strings.HasSuffix(stdin, "\n") {
 		stdin += "\n" // cron ends the last line, too
 	}
-	return lines[0], stdin
+	return command, stdin
 }
+
+var (
+	commandEscapes = strings.NewReplacer(`\\`, `\\`, `\%`, `%`)
+	stdinEscapes   = strings.NewReplacer(`\%`, `%`, `%`, "\n")
+)
 
 // setTimes takes the times of a line: five columns, or a descriptor.
 func (e *Entry) setTimes(words []string) error {

@@ -61,10 +61,34 @@ func TestParse_EndsACommandAtAPercentSign(t *testing.T) {
 		"cat%100\\% done%":    {"cat", "100% done\n"},
 		"cat%":                {"cat", ""},
 		`printf 'a\b'`:        {`printf 'a\b'`, ""},
+		`cat C:\\%%hello`:     {`cat C:\\`, "\nhello\n"},
+		`a \\\%b`:             {`a \\%b`, ""},
+		`a \\\\%b`:            {`a \\\\`, "b\n"},
+		`a%b\\%c\%`:           {"a", "b\\%c%\n"},
+		`a \`:                 {`a \`, ""},
 	} {
 		if e := one(t, "0 0 * * * "+line, false); e.Command != want[0] || e.Stdin != want[1] {
 			t.Errorf("%q: got %q and %q", line, e.Command, e.Stdin)
 		}
+	}
+}
+
+func TestParse_SpreadsLinesBelowARandomDelay(t *testing.T) {
+	t.Parallel()
+	entries, refusals := Parse(strings.Join([]string{
+		"@daily a", "RANDOM_DELAY=45", "@daily b", "RANDOM_DELAY = \"5\"", "@daily c", "RANDOM_DELAY=x", "@daily d",
+		"RANDOM_DELAY=1441", "RANDOM_DELAY=-1", "RANDOM_DELAY=0", "@daily e",
+	}, "\n"), false)
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Command+" "+e.Delay.String())
+	}
+	if want := "a 0s, b 45m0s, c 5m0s, d 0s, e 0s"; strings.Join(got, ", ") != want || len(refusals) != 3 {
+		t.Fatalf("got %q, %v", got, refusals)
+	}
+	const why = `RANDOM_DELAY: "x" must be 0 to 1440 minutes; the lines below are taken without it`
+	if refusals[0] != (Refusal{Line: 6, Reason: why}) {
+		t.Errorf("refused: %+v", refusals[0])
 	}
 }
 

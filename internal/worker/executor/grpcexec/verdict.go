@@ -34,6 +34,8 @@ func judge(c *grpccall.Call, err error) error {
 	switch {
 	case final[s.Code()] && !c.Again[code.Code(s.Code())]:
 		return executor.Permanent(refusal)
+	case retryInfo(s) > 0 && (s.Code() == codes.ResourceExhausted || s.Code() == codes.Unavailable):
+		return executor.Snooze(refusal, min(retryInfo(s), retryInfoLimit))
 	case retryInfo(s) > 0:
 		return executor.RetryAfter(refusal, min(retryInfo(s), retryInfoLimit))
 	}

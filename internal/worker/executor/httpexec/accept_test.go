@@ -176,6 +176,7 @@ func TestSettings_CheckTheCallbackURL(t *testing.T) {
 	t.Parallel()
 	for url, valid := range map[string]bool{
 		"": true, "https://dts.example.com/": true, "http://10.0.0.1:8080/dts": true, "dts.example.com": false, "ftp://a": false, "http://a/?b=c": false,
+		"https://dts.example.com/a b": false, "https://dts.example.com/#a": false, "https://dts.example.com/é": false,
 	} {
 		s := settings{Rules: address.New(), callback: url}
 		if err := s.Validate(); (err == nil) != valid {

@@ -157,7 +157,16 @@ func (c *call) setHeaders(headers map[string]string) error {
 			c.header[key] = []string{value}
 		}
 	}
+	c.setEncoding()
 	return nil
+}
+
+// setEncoding leaves Accept-Encoding to net/http, which asks for what it decodes, but only if the header is not set. The
+// payload may ask for an answer that is not encoded.
+func (c *call) setEncoding() {
+	if asked := c.header.Get("Accept-Encoding"); !strings.EqualFold(strings.TrimSpace(asked), "identity") {
+		c.header.Del("Accept-Encoding")
+	}
 }
 
 // setBody sets the body to send: the text of a JSON string, or any other JSON as it is.

@@ -229,10 +229,14 @@ func (c *call) refused(resp *http.Response, body string) error {
 	if !c.tryAgain(resp.StatusCode) {
 		return executor.Permanent(err)
 	}
-	if wait := retryAfter(resp.Header); wait > 0 {
-		return executor.RetryAfter(err, min(wait, retryAfterLimit))
+	wait := min(retryAfter(resp.Header), retryAfterLimit)
+	switch {
+	case wait <= 0:
+		return err
+	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable:
+		return executor.Snooze(err, wait)
 	}
-	return err
+	return executor.RetryAfter(err, wait)
 }
 
 // retryAfter reads the header Retry-After, which has seconds or a time; 0 if there is none (RFC 9110, 10.2.3).

@@ -33,7 +33,7 @@ func (s *settings) checkCallback() error {
 		return nil
 	}
 	u, err := url.Parse(s.callback)
-	if err != nil || !callable(u) || u.RawQuery != "" || u.Fragment != "" || strings.Contains(s.callback, "%") {
+	if err != nil || !callable(u) || u.RawQuery != "" || strings.Contains(s.callback, "%") || escape(s.callback) != s.callback {
 		return fmt.Errorf("http-callback-url: %q must be a URL such as https://dts.example.com", config.MaskAddress(s.callback))
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -28,15 +29,17 @@ func callable(u *url.URL) bool {
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // escape makes a URL, or a relative reference to one, of a text as people write it, without the fragment: what RFC
-// 3986 does not allow in a path or a query is escaped, as browsers do, and what is escaped already stays. Control
-// characters stay, and make it invalid.
+// 3986 does not allow in a path or a query is escaped, as browsers do, and what is escaped already stays. So is a % in
+// a path that begins no escape; in a query, it stays. Control characters stay, and make it invalid.
 func escape(text string) string {
 	text, _, _ = strings.Cut(text, "#")
 	host := hostEnd(text)
+	path, _, _ := strings.Cut(text[host:], "?")
 	var b strings.Builder
 	b.WriteString(text[:host])
-	for _, c := range []byte(text[host:]) {
-		if c == ' ' || c > 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+	for i, c := range []byte(text[host:]) {
+		lone := c == '%' && i < len(path) && !isEscape(path[i+1:])
+		if lone || c == ' ' || c > 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
 			b.WriteByte('%')
 			b.WriteByte(upperHex[c>>4])
 			b.WriteByte(upperHex[c&15])
@@ -48,6 +51,15 @@ func escape(text string) string {
 }
 
 const upperHex = "0123456789ABCDEF"
+
+// isEscape reports whether what follows a % begins with two hexadecimal digits.
+func isEscape(text string) bool {
+	if len(text) < 2 {
+		return false
+	}
+	_, err := strconv.ParseUint(text[:2], 16, 8)
+	return err == nil
+}
 
 // hostEnd returns where the host of a URL ends; 0 if it names none.
 func hostEnd(text string) int {

@@ -23,6 +23,7 @@ var written = map[string]string{
 	"/a{b}|c^d`e\\f?a{b}|c^d`e\\f": "/a%7Bb%7D%7Cc%5Ed%60e%5Cf?a%7Bb%7D%7Cc%5Ed%60e%5Cf",
 	"/?a[]=1&b='c'&d=100%&e=//f":   "/?a[]=1&b='c'&d=100%&e=//f",
 	"/a?b#c d":                     "/a?b",
+	"/100%/50%2F%zz%4?100%":        "/100%25/50%2F%25zz%254?100%",
 	"? victim x":                   "/?%20victim%20x",
 	"":                             "/",
 }
@@ -68,7 +69,7 @@ func TestExecutor_EscapesWhereAnAnswerSendsIt(t *testing.T) {
 	t.Parallel()
 	for location, want := range map[string]string{
 		"/end?name=two words": "/end?name=two%20words", "/a%2Fb c": "/a%2Fb%20c", "?name=日本": "/?name=%E6%97%A5%E6%9C%AC",
-		"end <x>": "/end%20%3Cx%3E", "/\xe9": "/%E9", "/a#b c": "/a",
+		"end <x>": "/end%20%3Cx%3E", "/\xe9": "/%E9", "/a#b c": "/a", "/100% done": "/100%25%20done",
 	} {
 		seen := make(chan string, 2)
 		first := true

@@ -40,14 +40,14 @@ func TestExecutor_WaitsAsLongAsTheAnswerAsks(t *testing.T) {
 		"7": 7 * time.Second, "0": 0, "-1": 0, "soon": 0, "": 0, "604800": 24 * time.Hour, "99999999999999999999": 24 * time.Hour,
 		date.Add(90 * time.Second).Format(http.TimeFormat): 90 * time.Second, date.Add(-time.Hour).Format(http.TimeFormat): 0,
 	} {
-		for _, status := range []int{429, 503} {
+		for _, status := range []int{429, 503, 500} {
 			url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header()["Date"] = []string{date.Format(http.TimeFormat)}
 				w.Header().Set("Retry-After", value)
 				w.WriteHeader(status)
 			})
 			_, err := execute(t, newExecutor(t), object{"url": url})
-			if got := executor.Wait(err); err == nil || got != want || executor.IsPermanent(err) {
+			if got := executor.Wait(err); err == nil || got != want || executor.IsPermanent(err) || executor.IsSnooze(err) != (want > 0 && status != 500) {
 				t.Errorf("HTTP %d with Retry-After %q: %v, wait %s; want %s", status, value, err, got, want)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/dts-sched/dts/internal/testkit"
@@ -48,7 +49,7 @@ func TestExecutor_NeedsPrivilegeToRunAsAnotherUser(t *testing.T) {
 		rerun(t, nil)
 		return
 	}
-	_, err := described(t, "--shell-users=root").Execute(t.Context(), as(t, "root", "true").Attempt)
+	_, err := New(Options{Users: []string{"root"}}).Execute(t.Context(), as(t, "root", "true").Attempt)
 	if want := "payload.user: this node cannot run commands as root: that needs " + switchNeeds; err == nil || err.Error() != want || !executor.IsPermanent(err) {
 		t.Errorf("error is %v, want finally %q", err, want)
 	}
@@ -114,25 +115,38 @@ func warningsOf(t *testing.T, settings ...string) string {
 	return log.String()
 }
 
-func TestDescribe_WarnsOfUsersAsWhomNoCommandCanRun(t *testing.T) {
+// refusalOf returns why a node with these settings does not start.
+func refusalOf(t *testing.T, settings ...string) string {
+	t.Helper()
+	d := Describe()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	d.Settings.Declare(flags)
+	testkit.Must(t, flags.Parse(settings))
+	testkit.Must(t, d.Settings.Validate())
+	e, err := d.New(executor.Options{Log: slog.New(slog.DiscardHandler)})
+	if err == nil || e != nil {
+		t.Fatalf("a node with %q starts", settings)
+	}
+	return err.Error()
+}
+
+func TestDescribe_RefusesUsersAsWhomNoCommandCanRun(t *testing.T) {
 	t.Parallel()
-	if got := warningsOf(t, "--shell-users=no-such-user"); strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "shell-users: this node has no user no-such-user") {
+	own, err := user.Current()
+	testkit.Must(t, err)
+	const unknown = "shell-users: this node has no user no-such-user; create it, or leave it out"
+	if got := refusalOf(t, "--shell-users="+own.Username+",no-such-user"); got != unknown {
 		t.Errorf("an unknown user: %s", got)
 	}
 	if maySwitch() {
 		rerun(t, nil)
 		return
 	}
-	own, err := user.Current()
-	testkit.Must(t, err)
-	got := warningsOf(t, "--shell-users=root,daemon,"+own.Username)
-	for _, want := range []string{
-		"this node cannot run commands as root, daemon: that needs root, or the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL",
-		"systemd: AmbientCapabilities=CAP_SETUID CAP_SETGID CAP_KILL; Docker: --cap-add SETUID --cap-add SETGID --cap-add KILL;",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is missing in %s", want, got)
-		}
+	const want = "shell-users: this node cannot run commands as root, daemon: that needs root, or the capabilities " +
+		"CAP_SETUID, CAP_SETGID and CAP_KILL; systemd: AmbientCapabilities=CAP_SETUID CAP_SETGID CAP_KILL; " +
+		"Docker: --cap-add SETUID --cap-add SETGID --cap-add KILL; "
+	if got := refusalOf(t, "--shell-users=root,daemon,"+own.Username); !strings.HasPrefix(got, want) {
+		t.Errorf("without privileges: %s", got)
 	}
 	if got := warningsOf(t, "--shell-users="+own.Username, "--shell-max-open-files=64"); got != "" {
 		t.Errorf("its own user needs nothing: %s", got)
@@ -142,9 +156,9 @@ func TestDescribe_WarnsOfUsersAsWhomNoCommandCanRun(t *testing.T) {
 func TestDescribe_WarnsOfLimitsThatItCannotSet(t *testing.T) {
 	t.Parallel()
 	needSwitch(t)
-	plain, limited := warningsOf(t, "--shell-users=daemon"), warningsOf(t, "--shell-users=daemon", "--shell-max-open-files=64")
+	plain := warningsOf(t, "--shell-users=daemon")
 	if hasSysResource(t) {
-		if plain != "" || limited != "" {
+		if limited := warningsOf(t, "--shell-users=daemon", "--shell-max-open-files=64"); plain != "" || limited != "" {
 			t.Errorf("there is nothing to warn of: %s%s", plain, limited)
 		}
 		if os.Getenv(rerunTest) == "" {
@@ -156,7 +170,8 @@ func TestDescribe_WarnsOfLimitsThatItCannotSet(t *testing.T) {
 	if !strings.Contains(plain, want+"commands with limits fail") || !strings.Contains(plain, "Docker: --cap-add SYS_RESOURCE;") {
 		t.Error(plain)
 	}
-	if !strings.Contains(limited, want+"commands fail, as all have the limits") {
+	limited := refusalOf(t, "--shell-users=daemon", "--shell-max-open-files=64")
+	if !strings.Contains(limited, want+"commands would fail, as all have the limits") {
 		t.Error(limited)
 	}
 	if got := warningsOf(t); got != "" {

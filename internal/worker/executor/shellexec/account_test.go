@@ -93,14 +93,18 @@ func TestExecutor_RunsACommandAsItsOwnUserWithoutAnyPrivilege(t *testing.T) {
 
 func TestExecutor_FailsForGoodWhereItMayNotOrCannotRunAsTheUser(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ users, user, want string }{
-		"nobody is allowed": {"", other, "payload.user: this node may not run commands as nobody: --shell-users names nobody"},
-		"others are":        {"daemon,www-data", "root", "payload.user: this node may not run commands as root: --shell-users has only daemon, www-data"},
-		"not on this node":  {"no-such-user", "no-such-user", "payload.user: this node has no user no-such-user"},
+	const notAllowed = "payload.user: this node may not run commands as "
+	for name, c := range map[string]struct {
+		users      []string
+		user, want string
+	}{
+		"nobody is allowed": {nil, other, notAllowed + "nobody: --shell-users names nobody"},
+		"others are":        {[]string{"daemon", "www-data"}, "root", notAllowed + "root: --shell-users has only daemon, www-data"},
+		"gone meanwhile":    {[]string{"no-such-user"}, "no-such-user", "payload.user: this node has no user no-such-user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := described(t, "--shell-users="+c.users).Execute(t.Context(), as(t, c.user, "true").Attempt)
+			_, err := New(Options{Users: c.users}).Execute(t.Context(), as(t, c.user, "true").Attempt)
 			if err == nil || err.Error() != c.want || !executor.IsPermanent(err) {
 				t.Errorf("error is %v, want finally %q", err, c.want)
 			}

@@ -3,6 +3,7 @@ package shellexec
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -68,12 +69,15 @@ func FuzzParseCommand(f *testing.F) {
 }
 
 func FuzzReadLines(f *testing.F) {
-	f.Add("a\nb\r\n\n::progress 3\nlast")
-	f.Add(strings.Repeat("é", 5000) + "\n\xff")
-	f.Add("::checkpoint {\"a\": 1}\r\n" + checkpointPrefix + strings.Repeat("é", checkpointLine/2) + "\nlast")
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Add("a\nb\r\n\n::progress 3\nlast", 1)
+	f.Add(strings.Repeat("é", 5000)+"\n\xff", 7)
+	f.Add("::checkpoint {\"a\": 1}\r\n"+checkpointPrefix+strings.Repeat("é", checkpointLine/2)+"\nlast", 4096)
+	f.Add("\r10%\r20%\r\n\r\r30%\r\r\n\r", 1)
+	f.Fuzz(func(t *testing.T, text string, size int) {
 		var got []string
-		if err := readLines(strings.NewReader(text), func(line string) { got = append(got, line) }); err != nil {
+		chunks := &chunked{rest: text, size: max(size, 1)}
+		err := readLines(chunks, func(line string) { got = append(got, line) }, func(string) {})
+		if err != nil {
 			t.Fatal(err)
 		}
 		want := strings.Split(text, "\n")
@@ -84,9 +88,29 @@ func FuzzReadLines(f *testing.F) {
 			t.Fatalf("%d lines of %d", len(got), len(want))
 		}
 		for i, line := range want {
-			if exp := lineText([]byte(line)); got[i] != exp {
+			states := strings.FieldsFunc(line, func(r rune) bool { return r == '\r' })
+			newest := ""
+			if len(states) > 0 {
+				newest = states[len(states)-1]
+			}
+			if exp := lineText([]byte(newest)); got[i] != exp {
 				t.Fatalf("line %d is %q, want %q", i, got[i], exp)
 			}
 		}
 	})
+}
+
+// chunked returns a text in pieces.
+type chunked struct {
+	rest string
+	size int
+}
+
+func (c *chunked) Read(into []byte) (int, error) {
+	n := copy(into, c.rest[:min(c.size, len(c.rest))])
+	c.rest = c.rest[n:]
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }

@@ -1,26 +1,52 @@
 package shellexec
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+
+	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// need is something that commands of users of this node need, and that the node does not have. Such a command fails when it is to run.
+// need is something that commands of users of this node need, and that the node does not have.
 type need struct {
 	what   string
 	remedy string // "" if what says it
+	always bool   // every command of such a user fails for it, whatever its payload
 }
 
-// warn logs what commands of users will fail for.
-func (o Options) warn(log *slog.Logger) {
+// warn logs the need.
+func (n need) warn(log *slog.Logger) {
+	switch {
+	case log == nil:
+	case n.remedy == "":
+		log.Warn(n.what)
+	default:
+		log.Warn(n.what, "remedy", n.remedy)
+	}
+}
+
+// err is the need as an error.
+func (n need) err() error {
+	if n.remedy == "" {
+		return errors.New(n.what)
+	}
+	return fmt.Errorf("%s; %s", n.what, n.remedy)
+}
+
+// check looks for what commands of the users need. What only some payloads need is a warning: such commands fail when
+// they are to run. Error: no command could run as one of the users.
+func (o Options) check(log *slog.Logger) error {
+	var failures []error
 	for _, n := range o.needs() {
-		if n.remedy == "" {
-			log.Warn(n.what)
+		if n.always {
+			failures = append(failures, n.err())
 		} else {
-			log.Warn(n.what, "remedy", n.remedy)
+			n.warn(log)
 		}
 	}
+	return errors.Join(failures...)
 }
 
 // needs finds what the users, and the limits of their commands, need.
@@ -29,8 +55,10 @@ func (o Options) needs() (needs []need) {
 	for _, name := range o.Users {
 		a, err := lookUp(name)
 		switch {
-		case err != nil:
-			needs = append(needs, need{what: fmt.Sprintf("shell-users: %s", err)})
+		case executor.IsPermanent(err):
+			needs = append(needs, need{what: fmt.Sprintf("shell-users: %s; create it, or leave it out", err), always: true})
+		case err != nil: // the users could not be looked up
+			needs = append(needs, need{what: fmt.Sprintf("shell-users: %s: %s", name, err)})
 		case a.checkPossible() != nil:
 			beyond = append(beyond, name)
 		case !a.own():
@@ -39,21 +67,29 @@ func (o Options) needs() (needs []need) {
 	}
 	if len(beyond) > 0 {
 		needs = append(needs, need{
-			what:   fmt.Sprintf("shell-users: this node cannot run commands as %s: that needs %s", strings.Join(beyond, ", "), switchNeeds),
+			what: fmt.Sprintf("shell-users: this node cannot run commands as %s: that needs %s",
+				strings.Join(beyond, ", "), switchNeeds),
 			remedy: howToGive("CAP_SETUID", "CAP_SETGID", "CAP_KILL"),
+			always: true,
 		})
 	}
 	if len(limited) > 0 && canLimit && !mayLimitOthers() {
-		which := "commands with limits fail"
-		if o.limits.exist() {
-			which = "commands fail, as all have the limits of --shell-max-memory, --shell-max-cpu-time or --shell-max-open-files"
-		}
-		needs = append(needs, need{
-			what:   fmt.Sprintf("shell-users: this node cannot limit commands that run as %s: that needs %s; %s", strings.Join(limited, ", "), limitOthersNeeds, which),
-			remedy: howToGive("CAP_SYS_RESOURCE"),
-		})
+		needs = append(needs, o.needsOfLimits(limited))
 	}
 	return needs
+}
+
+// needsOfLimits is what is missing for limits of the commands of users.
+func (o Options) needsOfLimits(users []string) need {
+	n := need{remedy: howToGive("CAP_SYS_RESOURCE"), always: o.limits.exist()}
+	which := "commands with limits fail"
+	if n.always {
+		which = "commands would fail, as all have the limits of --shell-max-memory, --shell-max-cpu-time or " +
+			"--shell-max-open-files"
+	}
+	n.what = fmt.Sprintf("shell-users: this node cannot limit commands that run as %s: that needs %s; %s",
+		strings.Join(users, ", "), limitOthersNeeds, which)
+	return n
 }
 
 // howToGive says how a service or a container gets capabilities.
@@ -62,6 +98,8 @@ func howToGive(capabilities ...string) string {
 	for i, c := range capabilities {
 		short[i] = strings.TrimPrefix(c, "CAP_")
 	}
-	return fmt.Sprintf("systemd: AmbientCapabilities=%s; Docker: --cap-add %s; Kubernetes: securityContext.capabilities.add: [%s]",
-		strings.Join(capabilities, " "), strings.Join(short, " --cap-add "), strings.Join(short, ", "))
+	const text = "systemd: AmbientCapabilities=%s; Docker: --cap-add %s; " +
+		"Kubernetes: securityContext.capabilities.add: [%s]"
+	all := strings.Join(capabilities, " ")
+	return fmt.Sprintf(text, all, strings.Join(short, " --cap-add "), strings.Join(short, ", "))
 }

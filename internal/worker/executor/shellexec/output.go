@@ -18,12 +18,13 @@ const (
 // checkpointLine is the most bytes of a line with a checkpoint, which may have blanks that the stored form does not have.
 const checkpointLine = 2 * task.CheckpointLimit
 
-// output takes the lines of a command as they come. stdout and stderr are each called by one goroutine; result and
-// complaint may be called after both have ended.
+// output takes the lines of a command as they come. stdout and stderr are each called by one goroutine, which calls
+// showStdout and showStderr as well; result and complaint may be called after both have ended.
 type output struct {
-	attempt executor.Attempt
-	tail    tail
-	lastErr string
+	attempt            executor.Attempt
+	tail               tail
+	last               complaint
+	shownOut, shownErr string // the state of an unfinished line that was logged last; "" if there is none
 }
 
 // stdout takes a line of standard output. A line "::progress 40 rows copied" reports progress, and "::checkpoint {...}" saves a
@@ -37,8 +38,34 @@ func (o *output) stdout(line string) {
 		o.save(checkpoint)
 		return
 	}
-	o.attempt.Log("stdout", line)
+	o.log("stdout", line, &o.shownOut)
 	o.tail.add(line)
+}
+
+// showStdout takes a state of an unfinished line of standard output. It may end in the middle, which a checkpoint must not.
+func (o *output) showStdout(state string) {
+	if strings.HasPrefix(state, checkpointPrefix) {
+		return
+	}
+	if percent, note, ok := parseProgress(state); ok {
+		o.attempt.Progress(percent, note)
+		return
+	}
+	o.attempt.Log("stdout", state)
+	o.shownOut = state
+}
+
+func (o *output) showStderr(state string) {
+	o.attempt.Log("stderr", state)
+	o.shownErr = state
+}
+
+// log logs a line, unless it ends as it was shown.
+func (o *output) log(stream, line string, shown *string) {
+	if line == "" || line != *shown {
+		o.attempt.Log(stream, line)
+	}
+	*shown = ""
 }
 
 // save saves a checkpoint soon: a command may write them faster than Redis should save them. The log says why if that
@@ -50,21 +77,11 @@ func (o *output) save(checkpoint string) {
 }
 
 func (o *output) stderr(line string) {
-	o.attempt.Log("stderr", line)
-	if strings.TrimSpace(line) != "" {
-		o.lastErr = line
-	}
+	o.log("stderr", line, &o.shownErr)
+	o.last.add(line)
 }
 
 func (o *output) result() string { return o.tail.String() }
-
-// complaint is ": " and the last line of standard error that is not blank, or "" if there is none.
-func (o *output) complaint() string {
-	if o.lastErr == "" {
-		return ""
-	}
-	return ": " + o.lastErr
-}
 
 // parseProgress reads "::progress 40" or "::progress 40 rows copied".
 func parseProgress(line string) (percent int, note string, ok bool) {

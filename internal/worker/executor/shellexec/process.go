@@ -58,7 +58,7 @@ func (c *command) start(a executor.Attempt, passed []string, as *account, out *o
 	as.open(p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr)
 	if err := as.start(p.cmd.Start); err != nil {
 		closeAll(p.pipes)
-		return nil, err
+		return nil, c.lack(err, p.cmd.Path, as)
 	}
 	if err := c.limits.apply(p.cmd.Process.Pid); err != nil {
 		p.signal(syscall.SIGKILL)
@@ -88,8 +88,8 @@ func (p *process) connect() (childEnds []*os.File, err error) {
 // Writing ends with the process, as Wait closes stdin.
 func (p *process) stream(input string, stdin io.WriteCloser, out *output) {
 	var readers sync.WaitGroup
-	readers.Go(func() { _ = readLines(p.pipes[0], out.stdout) })
-	readers.Go(func() { _ = readLines(p.pipes[1], out.stderr) })
+	readers.Go(func() { _ = readLines(p.pipes[0], out.stdout, out.showStdout) })
+	readers.Go(func() { _ = readLines(p.pipes[1], out.stderr, out.showStderr) })
 	go func() {
 		readers.Wait()
 		close(p.drained)

@@ -38,12 +38,11 @@ func Describe() *executor.Descriptor {
 		OptIn:        "run tasks of type shell: whoever may submit, may run any command here",
 		Settings:     s,
 		New: func(o executor.Options) (executor.Executor, error) {
-			hidden := hide()
-			if o.Log != nil {
-				s.warn(o.Log)
-				if hidden != nil {
-					o.Log.Warn("cannot hide the environment of this node from shell commands", "error", hidden)
-				}
+			if err := hide(); err != nil && o.Log != nil {
+				o.Log.Warn("cannot hide the environment of this node from shell commands", "error", err)
+			}
+			if err := s.check(o.Log); err != nil {
+				return nil, err
 			}
 			return New(s.Options), nil
 		},
@@ -145,14 +144,14 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	case p.cmd.ProcessState == nil: // waiting for the process failed
 		return "", executor.Brief(err)
 	case !p.cmd.ProcessState.Success():
-		return "", c.failure(p.cmd.ProcessState, out.complaint())
+		return "", c.failure(p.cmd.ProcessState, &out.last)
 	}
 	return out.result(), nil
 }
 
 // failure is the error for a command that ended by itself, and with no success.
-func (c *command) failure(state *os.ProcessState, complaint string) error {
-	err := errors.New(task.Cut(ending(state)+c.limits.blame(state, complaint)+complaint, task.ErrorLimit))
+func (c *command) failure(state *os.ProcessState, last *complaint) error {
+	err := errors.New(task.Cut(ending(state)+c.limits.blame(state, last.newest())+last.String(), task.ErrorLimit))
 	if slices.Contains(c.final, state.ExitCode()) {
 		return executor.Permanent(err)
 	}
