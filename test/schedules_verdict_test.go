@@ -276,11 +276,19 @@ func (v *verdict) checkRest(a account) {
 		if newest && edge { // there may have been a newer one
 			break
 		}
-		runs := newest && a.policy != client.MisfirePolicySkip
+		runs := newest && a.policy != client.MisfirePolicySkip && !a.laterRan(e)
 		if missed := e.Outcome == client.TickOutcomeMissed; missed == runs {
 			v.errorf("%s: tick %s of a pause (the newest: %t) came to %s", a.id, e.Tick, newest, e.Outcome)
 		}
 	}
+}
+
+// laterRan reports whether a later tick was due when a tick was decided, and did not count as a misfire: with policy once, it
+// runs for all before it.
+func (a account) laterRan(e client.LedgerEntry) bool {
+	return slices.ContainsFunc(a.ledger, func(later client.LedgerEntry) bool {
+		return later.Tick.After(e.Tick) && !later.Tick.After(e.DecidedAt) && later.Outcome != client.TickOutcomeMissed
+	})
 }
 
 // checkTotal: the handlers were called for no task that is in no ledger, there is no other task, and all of this was

@@ -146,7 +146,7 @@ func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
 	if silent := v.At.Sub(lastBeat(t, srv.DB(t), "b")); silent <= 3*brief {
 		t.Errorf("dead after %s only", silent)
 	}
-	said := log.Find(t, "a node has died: others lead its partitions, and the attempts that it ran are lost")
+	said := log.Find(t, "a node has died: others take over its partitions and attempts")
 	if len(said) != 1 || said[0]["died"] != "b" || said[0]["running"] != 7.0 || said[0]["level"] != "WARN" {
 		t.Errorf("of the death, and of the node that left, it says %v", said)
 	}

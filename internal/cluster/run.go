@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -120,7 +121,8 @@ func (r *Registry) living(ctx context.Context, reply lua.BeatReply) ([]member, e
 	}
 	left := clock.Until(r.spareUntil)
 	if left <= 0 {
-		return members, r.tellDeaths(ctx, before, members)
+		r.tellDeaths(ctx, before, members)
+		return members, nil
 	}
 	all, err := redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key})
 	if err != nil {
@@ -137,25 +139,26 @@ func (r *Registry) living(ctx context.Context, reply lua.BeatReply) ([]member, e
 	return members, nil
 }
 
-// tellDeaths logs which of the nodes that lived at the last heartbeat have died since; those that left are not on the list any more. Error: one
-// of Redis.
-func (r *Registry) tellDeaths(ctx context.Context, before View, living []member) error {
+// tellDeaths logs which of the nodes that lived at the last heartbeat have died since; those that left are not on the list any more.
+func (r *Registry) tellDeaths(ctx context.Context, before View, living []member) {
 	gone := before.liveStates()
 	delete(gone, r.o.ID)
 	for _, m := range living {
 		delete(gone, m.ID)
 	}
 	if len(gone) == 0 {
-		return nil
+		return
 	}
 	all, err := r.Nodes(ctx)
+	if err != nil {
+		r.o.Log.WarnContext(ctx, "cannot read which nodes have died or left", "nodes", slices.Sorted(maps.Keys(gone)), "error", err)
+	}
 	for _, n := range all {
 		if _, lived := gone[n.ID]; lived && n.State == StateDead {
-			r.o.Log.WarnContext(ctx, "a node has died: others lead its partitions, and the attempts that it ran are lost", "died", n.ID,
+			r.o.Log.WarnContext(ctx, "a node has died: others take over its partitions and attempts", "died", n.ID,
 				"roles", strings.Join(n.Roles, ","), "running", n.Running, "partitions", len(n.Partitions), "last_beat", n.LastBeat)
 		}
 	}
-	return err
 }
 
 // self returns the current data of this node.

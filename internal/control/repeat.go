@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -10,14 +11,14 @@ import (
 // creation is Create or Preview of the store.
 type creation func(context.Context, []task.Definition) []tasks.Created
 
-// recognise looks at the tasks that are there where a submission has their id and is written in another way. Where both
-// mean the same, it repeats the submission as it was written first, so that the result is the task. Only submissions
+// recognise looks at the tasks that are there where a submission has their id and is written in another way. If both
+// mean the same, it submits the stored wording again, which returns the task that is there. Only submissions
 // that conflict cost these round trips. The first content of a task that was changed or deleted is known as a digest
 // only: the conflict stays.
 func (c *Control) recognise(ctx context.Context, defs []task.Definition, results []tasks.Created, create creation) {
 	var refs []task.Ref
 	for n, r := range results {
-		if task.CodeOf(r.Err) == task.CodeTaskConflict {
+		if task.CodeOf(r.Err) == task.CodeTaskConflict && !slices.Contains(refs, defs[n].Ref) {
 			refs = append(refs, defs[n].Ref)
 		}
 	}
@@ -25,8 +26,13 @@ func (c *Control) recognise(ctx context.Context, defs []task.Definition, results
 		return
 	}
 	found, err := c.store.Tasks.GetEach(ctx, refs)
-	if err != nil {
-		return // they conflict, as far as is known
+	if err != nil { // nobody knows whether they conflict
+		for n, r := range results {
+			if task.CodeOf(r.Err) == task.CodeTaskConflict {
+				results[n].Err = err
+			}
+		}
+		return
 	}
 	there := make(map[task.Ref]task.Task, len(found))
 	for _, t := range found {

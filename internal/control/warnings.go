@@ -58,8 +58,8 @@ func (c *Control) WhyWaiting(ctx context.Context, t task.Task) []string {
 	return c.unattended(ctx, t.Type, t.Queue)
 }
 
-// WhyHeldBack says why ticks of a schedule are due and not decided: the limit of its queue holds them back, and why its queue is at its
-// limit, as far as WhyWaiting would say that. It is nil for any other schedule.
+// WhyHeldBack says why ticks of a schedule are due and not decided: the limit of its queue holds them back. As WhyWaiting does, it
+// also says whether the queue is paused or has no worker. It is nil for any other schedule.
 func (c *Control) WhyHeldBack(ctx context.Context, s schedule.Schedule) []string {
 	if c.limits == nil || !s.PausedAt.IsZero() {
 		return nil

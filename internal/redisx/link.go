@@ -169,8 +169,8 @@ func (l *Link) forget(address string) {
 	delete(l.outages, address)
 }
 
-// noteRefusal notes that a server turned a command away. That is an outage if it does nothing else for as long as a silence that is one: of a
-// Redis whose password was changed, connections that stood before still work. The caller holds mu.
+// noteRefusal notes that a server turned a command away. Refusals alone, for as long as silence, begin an outage. After a
+// change of the password, connections that stood before still work. The caller holds mu.
 func (l *Link) noteRefusal(address string, start time.Time, err error) {
 	o := l.outageOf(address)
 	if o.turned.IsZero() {

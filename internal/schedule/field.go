@@ -119,7 +119,7 @@ func (f field) parseBase(base, step string, hasStep bool) (valueRange, error) {
 	return valueRange{low: low, high: low}, err
 }
 
-// parseRange parses a range, of which both ends are included. The step behind it, "" for none, counts for advice only.
+// parseRange parses a range with both of its ends. The step behind it, "" for none, counts for advice only.
 func (f field) parseRange(from, to, step string) (valueRange, error) {
 	r, err := f.parseEnds(from, to)
 	if err == nil && r.low > r.high {

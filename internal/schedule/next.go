@@ -32,7 +32,7 @@ func (s Schedule) NextTick() (time.Time, bool) {
 }
 
 // nextRun returns the first tick after the given time that is not excluded, the zero time if it does not find one in so many
-// steps. more says that one may follow.
+// steps. more: there may be one after them.
 func (t *Timetable) nextRun(after time.Time, steps int) (at time.Time, more bool) {
 	for range steps {
 		at, ok := t.next(after)

@@ -12,7 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// holdsLimit is the number of schedules of which it is remembered that they were held back.
+// holdsLimit is the number of schedules that are remembered as held back.
 const holdsLimit = 10_000
 
 // holds is why ticks were held back, for the ledger.

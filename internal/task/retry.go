@@ -98,7 +98,8 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 	}
 	if outcome != OutcomeLost {
 		policy := t.Policy()
-		before := t.MaxAttempts - policy.MaxAttempts // attempts made before it was retried, or snoozed since
+		// Attempts made before it was retried, or snoozed since. A node of an earlier release may have stored a lower limit.
+		before := max(t.MaxAttempts-policy.MaxAttempts, 0)
 		at = at.Add(max(policy.after(t.Attempt-before, random), min(least, BackoffLimit).Round(time.Millisecond)))
 	}
 	if t.Retry.MaxElapsed > 0 && at.Sub(t.firstDue()) > t.Retry.MaxElapsed {
@@ -108,7 +109,7 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 }
 
 // Snooze decides about an attempt whose target asked for that wait at the given time: the next one is due after it, and this one is not
-// among those of the policy, so that a task of which it was the last one gets a further one. ok is false if it counts as any other that
+// among those of the policy, so that its task gets a further one after its last. ok is false if it counts as any other that
 // failed: a task with one attempt is run at most once, and both the number and the time of all attempts are bounded.
 func (t Task) Snooze(at time.Time, wait time.Duration) (due time.Time, ok bool) {
 	due = at.Add(wait.Round(time.Millisecond))

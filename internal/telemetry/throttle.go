@@ -22,8 +22,8 @@ const (
 // Throttle returns a logger that writes what fails as Redis does not answer, refuses or is almost full, or as this node is overloaded, at most once
 // in ten seconds for each message, kind of failure and, if the record names one as "server", server: as long as that lasts, everything fails again
 // and again. The next record that is written says in left_out how many were not.
-// So it does with ends of attempts, of whatever level: for each message, "type" and "outcome" of a record that names both.
-// Other records, and those below warnings, all pass.
+// It also throttles ends of attempts at every level: for each message, "type" and "outcome" of a record that names both.
+// All other records pass.
 func Throttle(log *slog.Logger) *slog.Logger {
 	if _, done := log.Handler().(throttled); done {
 		return log

@@ -55,7 +55,7 @@ func (r *yamlReader) errors() []error {
 
 var yamlErrorPrefix = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// yamlAdvice says what to do about errors of the YAML package, of which the key is a part.
+// yamlAdvice says what to do about errors of the YAML package that contain the key.
 var yamlAdvice = map[string]string{
 	"did not find expected alphabetic or numeric character": "a text that begins with * or & needs quotes, as in cron: '* * * * *'",
 	"unknown anchor": "a text that begins with * needs quotes, as in cron: '* * * * *'",

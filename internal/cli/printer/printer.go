@@ -35,7 +35,7 @@ type Printer struct {
 	Options
 	Format Format
 
-	// Persist has the command go on, and end what it began, when nobody reads its results any more.
+	// Persist lets the command finish its work after its output pipe closes.
 	Persist bool
 
 	warned map[string]bool

@@ -223,14 +223,26 @@ func TestExamine_LetsADueTaskWaitWithoutAName(t *testing.T) {
 	if n := w.DB.ZCard(w.Ctx, string(k.Ready(lua.Unnamed))).Val(); n != 1 {
 		t.Fatalf("%d tasks wait without a name", n)
 	}
-	report, err := newDoctor(w, 1000).Examine(w.Ctx, doctor.Request{Checks: []string{"scheduled-lost", "index-drift", "backlog-unlisted"}})
-	testkit.Must(t, err)
-	for _, r := range report.Results {
-		if r.Found > 0 || r.Looked == 0 {
-			t.Errorf("%v: it looked at %d and found %d: %v", r.Check, r.Looked, r.Found, r.Examples)
+	looked := map[string]int{}
+	checks := []string{"scheduled-lost", "index-drift", "backlog-unlisted"}
+	for r := (doctor.Request{Checks: checks}); ; { // a slow machine takes longer than one examination may
+		report, err := newDoctor(w, 1000).Examine(w.Ctx, r)
+		testkit.Must(t, err)
+		for _, result := range report.Results {
+			if looked[result.Check.Name] += result.Looked; result.Found > 0 {
+				t.Errorf("%v: it found %d: %v", result.Check, result.Found, result.Examples)
+			}
+		}
+		if r.Cursor = report.NextCursor; r.Cursor == "" {
+			break
 		}
 	}
-	report, err = newDoctor(w, 1000).Examine(w.Ctx, doctor.Request{Checks: []string{"unserved-queues"}})
+	for _, check := range checks {
+		if looked[check] == 0 {
+			t.Errorf("%s looked at nothing", check)
+		}
+	}
+	report, err := newDoctor(w, 1000).Examine(w.Ctx, doctor.Request{Checks: []string{"unserved-queues"}})
 	testkit.Must(t, err)
 	if said := report.Results[0].Detail; !strings.Contains(said, "1 of further queues and types") {
 		t.Errorf("it says %q", said)

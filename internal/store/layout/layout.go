@@ -129,8 +129,8 @@ var metaFields = []string{"partitions", "layout", "secret", "retries"}
 const unsettled = -1
 
 // settleRetries settles since when the present defaults of retries hold in an installation of an earlier release, whose data this node serves:
-// from now on, or as another node has settled it. found is dts:meta. A full Redis lacks the time: until it has room, each node has its own. Error:
-// CodeUnavailable.
+// from now on, or as another node has settled it. found is dts:meta. While Redis is full, the time cannot be stored, and each node uses its own.
+// Error: CodeUnavailable.
 func (l *Layout) settleRetries(ctx context.Context, found []any) error {
 	if found[3] != nil {
 		return nil

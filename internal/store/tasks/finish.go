@@ -20,7 +20,7 @@ type End struct {
 	Reason  string        // the error, cut to its limit; "" for none
 	Delay   time.Duration // until the further attempt is due
 	Last    int           // the number of the last attempt that may be made, if the attempt was snoozed; else 0
-	Span    time.Duration // what that one may take, if it must be over before the next tick of the task's schedule; else 0
+	Span    time.Duration // the timeout of the further attempt, if it must end before the next tick of the task's schedule; else 0
 }
 
 // Ending is how an attempt ended.
@@ -37,8 +37,8 @@ type Ending struct {
 // noTimeLeft ends the error of a failed attempt of a tick's task that gets no further one because of the next tick.
 const noTimeLeft = "; not tried again, as another attempt could last until the next tick of the schedule"
 
-// After returns how an attempt ended after the report that it ended as e was refused with err. ok is false if the refusal says nothing
-// of that.
+// After returns how an attempt ended after the report that it ended as e was refused with err. ok is false if err is neither
+// ErrCancelled nor ErrTick.
 func (e Ending) After(err error) (_ Ending, ok bool) {
 	switch {
 	case errors.Is(err, ErrCancelled):
