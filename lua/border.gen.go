@@ -1154,8 +1154,8 @@ func (ExamineLive) Decode(r *Reply) (v ExamineLiveReply) {
 	return v
 }
 
-// ExamineLocks runs examine_locks.lua: finds locks that never expire, or that are not in the list of locks, and entries of the list for locks that nobody holds;
-// and repairs them if it is asked to.
+// ExamineLocks runs examine_locks.lua: finds locks that never expire, that cannot be read, or that are not in the list of locks, and entries of the list for locks that
+// nobody holds; and repairs them if it is asked to.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineLocks struct {
@@ -3000,6 +3000,27 @@ var KeyTypes = map[string]string{
 	"dts:{p}:epoch":            "string",
 	"dts:{p}:inflight":         "zset",
 	"dts:{p}:unconverted":      "zset",
+	"asynq:{q}:t:":             "hash",
+	"asynq:{q}:pending":        "list",
+	"asynq:{q}:active":         "list",
+	"asynq:{q}:lease":          "zset",
+	"asynq:{q}:paused":         "string",
+	"asynq:{q}:scheduled":      "zset",
+	"asynq:{q}:retry":          "zset",
+	"asynq:{q}:archived":       "zset",
+	"asynq:{q}:completed":      "zset",
+	"asynq:{q}:groups":         "set",
+	"asynq:{q}:g:":             "zset",
+	"asynq:{q}:processed":      "string",
+	"asynq:{q}:processed:":     "string",
+	"asynq:{q}:failed":         "string",
+	"asynq:{q}:failed:":        "string",
+	"asynq:{q}:awaited":        "string",
+	"asynq:{q}:called":         "string",
+	"asynq:{q}:skipped":        "string",
+	"asynq:queues":             "set",
+	"asynq:servers":            "zset",
+	"asynq:workers":            "zset",
 }
 
 // DefsKey names a HASH: the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -74,7 +75,7 @@ func (l *lookout) look(ctx context.Context) error {
 		return err
 	}
 	l.warn(ctx, "cannot look after queued and running tasks", err)
-	if l.all = err != nil; l.all || !w.More {
+	if l.all = err != nil && !redisx.IsDamage(err); err != nil || !w.More {
 		l.sleepUntilLook(ctx, w.Now, nextLook(w, spared), got)
 	}
 	return nil
@@ -144,6 +145,10 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 	for i, end := range handed.Ended {
 		failures = append(failures, t.endHandled(ctx, w.Queued[i], end, w.Now))
 	}
+	for _, damaged := range w.Damaged {
+		t.s.o.Log.Error("a task failed that cannot be read", "task", damaged.Ref.String(), "error", damaged.Damage)
+		failures = append(failures, t.endHandled(ctx, damaged, queue.Ended{Error: damaged.Damage}, w.Now))
+	}
 	return errors.Join(failures...)
 }
 
@@ -171,7 +176,7 @@ func (t *term) reapLapsed(ctx context.Context, w partition.Watched) error {
 // foreignRun is the run of an attempt that one of asynq's own servers has made.
 const foreignRun = "asynq#1"
 
-// endHandled ends the attempt of a queued task as one of asynq's own servers has handled its delivery.
+// endHandled ends the attempt of a queued task as one of asynq's own servers has handled its delivery, or as nobody can run it.
 func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended, now time.Time) error {
 	queued.Run = foreignRun
 	run := t.s.o.Store.Tasks.RunOf(queued)

@@ -254,9 +254,9 @@ func writeKeys(b *strings.Builder) {
 	b.WriteString("// KeyTypes are the types of keys as Redis's TYPE says them, by the pattern of their names without its parameters.\n")
 	b.WriteString("var KeyTypes = map[string]string{\n")
 	for _, k := range Keys {
-		ours := k.owner() == inPartition || k.owner() == inInstallation
-		if ours && k.Type != Channel && k.Name != "aside" {
-			fmt.Fprintf(b, "\t%q: %q,\n", parameter.Split(k.Pattern, 2)[0], strings.ToLower(k.Type))
+		begins := parameter.Split(k.Pattern, 2)[0]
+		if begins != "" && !strings.HasSuffix(begins, "{") && k.Type != Channel && k.Name != "aside" {
+			fmt.Fprintf(b, "\t%q: %q,\n", begins, strings.ToLower(k.Type))
 		}
 	}
 	b.WriteString("}\n\n")

@@ -10,28 +10,35 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
 const keyType = "key-type"
 
-// wantedType returns the type that a key of this installation must have, as TYPE says it; "" for a key of which that is not known.
+// wantedType returns the type that a key must have, as TYPE says it; "" for a key of which that is not known.
 func (e *examination) wantedType(key string) string {
-	rest, ours := strings.CutPrefix(key, e.prefix())
+	return lua.KeyTypes[e.patternOf(key)]
+}
+
+// patternOf returns the pattern in lua.KeyTypes of a key of this installation, or of asynq; "" for any other key.
+func (e *examination) patternOf(key string) string {
+	begins := "asynq:{q}:"
+	rest, ours := strings.CutPrefix(key, "asynq:")
 	if !ours {
-		return ""
+		begins = "dts:{p}:"
+		if rest, ours = strings.CutPrefix(key, e.prefix()); !ours {
+			return ""
+		}
 	}
-	pattern := "dts:" + rest
-	if number, inside, ok := strings.Cut(rest, "}:"); ok && strings.HasPrefix(number, "{") {
-		pattern = "dts:{p}:" + inside
+	pattern := strings.SplitAfterN(begins, ":", 2)[0] + rest
+	if tag, inside, ok := strings.Cut(rest, "}:"); ok && strings.HasPrefix(tag, "{") {
+		pattern = begins + inside
 	}
-	if want := lua.KeyTypes[pattern]; want != "" {
-		return want
-	}
-	for i := strings.LastIndexByte(pattern, ':'); i > 0; i = strings.LastIndexByte(pattern[:i], ':') {
-		if want := lua.KeyTypes[pattern[:i+1]]; want != "" {
-			return want
+	for i := len(pattern) - 1; i > 0; i = strings.LastIndexByte(pattern[:i], ':') {
+		if _, known := lua.KeyTypes[pattern[:i+1]]; known {
+			return pattern[:i+1]
 		}
 	}
 	return ""
@@ -108,49 +115,66 @@ func (e *examination) putKeyAside(ctx context.Context, key, want string) (string
 // inPartition is a key of a partition: the tag, and the rest.
 var inPartition = regexp.MustCompile(`^(.*\{\d+\}:)(.*)$`)
 
-// asideOf is where a key is put. A key that belongs to no partition is the tag of its new name, so that both are on one server of a cluster.
+// asideOf is where a key is put: on the same server of a cluster. A key without a tag is the tag of its new name.
 func (e *examination) asideOf(key string) string {
 	at := strconv.FormatInt(clock.Now().UnixMilli(), 10)
-	if m := inPartition.FindStringSubmatch(key); m != nil {
+	switch m := inPartition.FindStringSubmatch(key); {
+	case m != nil && strings.HasPrefix(key, e.prefix()):
 		return m[1] + "aside:" + at + ":" + m[2]
+	case strings.Contains(key, "{"): // a queue of asynq
+		return e.prefix() + "aside:" + at + ":" + key
 	}
 	return e.prefix() + "aside:" + at + ":{" + key + "}"
 }
 
-// putScheduleAside renames what Redis has of a schedule that cannot be read, and removes it from the lists of its partition.
-func (e *examination) putScheduleAside(ctx context.Context, ref task.Ref) error {
+// putScheduleAside puts the hash of a schedule aside that cannot be read and, unless a history is left from which it can come back, all that
+// Redis has of it. It returns whether there was such a hash: of a lost one, what is left stays, and one of the wrong type is for another check.
+func (e *examination) putScheduleAside(ctx context.Context, ref task.Ref) (bool, error) {
+	_, _, err := e.o.Schedules.Read(ctx, ref)
+	if task.CodeOf(err) != task.CodeUnreadable || redisx.IsDamage(err) {
+		return false, nil //nolint:nilerr // it can be read by now, or the next command fails as well
+	}
 	k := e.o.Layout.KeysOf(ref)
-	own := []string{
-		string(k.Schedule(ref)), string(k.History(ref)), string(k.Ledger(ref)), string(k.Live(ref)), string(k.Waiting(ref)),
+	own := []string{string(k.Schedule(ref)), string(k.Live(ref)), string(k.Waiting(ref)), string(k.Ledger(ref)), string(k.History(ref))}
+	history, err := e.o.Schedules.History(ctx, ref)
+	comesBack := err == nil && len(history) > 0
+	if comesBack {
+		own = own[:1]
 	}
 	for _, key := range own {
-		if exists, err := e.o.Layout.DB.Exists(ctx, key).Result(); err != nil || exists == 0 {
-			if err != nil {
-				return err
-			}
-			continue
+		if err := e.renameAside(ctx, key); err != nil {
+			return false, err
 		}
-		if _, err := e.putKeyAside(ctx, key, ""); err != nil {
-			return err
-		}
+	}
+	if comesBack {
+		return true, e.examineSchedules(ctx, e.o.Layout.PartitionOf(ref), []string{ref.String()})
 	}
 	pipe := e.o.Layout.DB.TxPipeline()
 	pipe.ZRem(ctx, string(k.Schedules()), ref.String())
 	pipe.ZRem(ctx, string(k.Ticks()), ref.String())
-	_, err := pipe.Exec(ctx)
+	_, err = pipe.Exec(ctx)
+	return true, err
+}
+
+// renameAside puts a key aside, if there is one.
+func (e *examination) renameAside(ctx context.Context, key string) error {
+	exists, err := e.o.Layout.DB.Exists(ctx, key).Result()
+	if err == nil && exists > 0 {
+		_, err = e.putKeyAside(ctx, key, "")
+	}
 	return err
 }
 
-// passOver returns nil for an error because of a key of the wrong type, so that the examination goes on; any other error as it is. what is the name
-// of what cannot be looked at, for these checks.
+// passOver returns nil for an error because of damage, so that the examination goes on; any other error as it is. what is the name of what cannot
+// be looked at, for these checks.
 func (e *examination) passOver(what string, err error, checks ...string) error {
-	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if !redisx.IsDamage(err) {
 		return err
 	}
 	e.passed = what
 	for _, name := range checks {
 		if r := e.results[name]; r != nil && !r.OfData {
-			e.verdict(name, Unknown, "a key has the wrong type")
+			e.verdict(name, Unknown, "a key is damaged")
 		}
 	}
 	return nil
@@ -159,7 +183,7 @@ func (e *examination) passOver(what string, err error, checks ...string) error {
 // notePassed finds that something was passed over, unless the key is found.
 func (e *examination) notePassed() {
 	if r := e.results[keyType]; r != nil && r.Found == 0 && e.passed != "" {
-		e.found(keyType, e.passed, "cannot be looked at: a key that belongs to it has the wrong type")
+		e.found(keyType, e.passed, "cannot be looked at: a key that belongs to it has the wrong type, or a value that is none")
 		r.Repaired = 0
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 )
 
@@ -171,7 +172,7 @@ func (e *examination) lookAtOverdue(ctx context.Context) error {
 			first[set], asked[set] = pipe.ZRangeWithScores(ctx, set, 0, 0), now
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
 		return err
 	}
 	var late []string

@@ -24,7 +24,7 @@ const leaseTTL = time.Minute
 // another one some seconds after the death of its leader.
 const queuedLong = time.Minute
 
-var lockChecks = []string{"lock-unlimited", "lock-drift"}
+var lockChecks = []string{"lock-unlimited", "lock-unreadable", "lock-drift"}
 
 // partitionCollections are the collections of a partition.
 func (e *examination) partitionCollections(ctx context.Context, p int) ([]collection, error) {

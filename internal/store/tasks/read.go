@@ -147,10 +147,7 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	if !exists.Val() {
 		return nil, notFound(ref)
 	}
-	attempts, err := decodeAttempts(ended.Val())
-	if err != nil {
-		return nil, err
-	}
+	attempts := decodeAttempts(ended.Val())
 	t := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled}
 	if err := codec.DecodeState(&t, codec.Text(state.Val()[0])); err != nil {
 		return nil, err
@@ -164,17 +161,17 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
 
-// decodeAttempts decodes the list of a task's earlier attempts.
-func decodeAttempts(entries []string) ([]task.Attempt, error) {
-	attempts := make([]task.Attempt, len(entries), len(entries)+1)
+// decodeAttempts decodes the list of a task's earlier attempts. One that cannot be read says so in its error.
+func decodeAttempts(entries []string) []task.Attempt {
+	attempts, number := make([]task.Attempt, len(entries), len(entries)+1), 0
 	for i, entry := range entries {
 		a, err := codec.DecodeAttempt(entry)
 		if err != nil {
-			return nil, err
+			a = task.Attempt{Number: number + 1, Error: err.Error()}
 		}
-		attempts[i] = a
+		attempts[i], number = a, a.Number
 	}
-	return attempts, nil
+	return attempts
 }
 
 // LogPage is a part of a task's log. More: lines may follow.
