@@ -101,12 +101,10 @@ func (e *examination) readEntries(ctx context.Context, keys []string) ([][]entry
 // examineEntry finds an entry that cannot be read.
 func (e *examination) examineEntry(ctx context.Context, key string, entry entryOf) error {
 	e.looked(1, entryUnreadable)
-	err := readable[e.patternOf(key)](entry)
-	if err == nil {
+	if readable[e.patternOf(key)](entry) == nil {
 		return nil
 	}
-	words := fmt.Sprintf("has an entry that cannot be read: %q %q: %s",
-		task.CutMiddle(entry.name, quoted), task.CutMiddle(entry.value, quoted), task.CutMiddle(err.Error(), 2*quoted))
+	words := fmt.Sprintf("has an entry that cannot be read: %q %q", task.CutMiddle(entry.name, quoted), task.CutMiddle(entry.value, quoted))
 	if e.Repair {
 		to := e.asideOf(key)
 		if err := e.putEntryAside(ctx, key, to, entry); err != nil {

@@ -106,12 +106,21 @@ func goesOn(t *testing.T, w *storetest.World, other task.Ref) {
 	full := task.Ref{Namespace: "default", ID: other.ID + "@full"}
 	w.Create(task.Definition{Ref: full, Queue: "full"})
 	quotas := partition.Quotas{Default: 100, Queues: map[string]partition.Quota{"full": {}}}
+	ticks := 0
 	for range 2 {
 		claimed, err := l.Claim(w.Ctx, 100, quotas, time.Second)
 		testkit.Must(t, err)
-		if slices.ContainsFunc(claimed.Deliveries, func(d task.Delivery) bool { return d.Ref == full }) {
-			t.Error("it claimed a task of a queue that is full")
+		for _, d := range claimed.Deliveries {
+			if d.Ref == full {
+				t.Error("it claimed a task of a queue that is full")
+			}
+			if strings.HasPrefix(d.Ref.ID, other.ID+"@") {
+				ticks++
+			}
 		}
+	}
+	if ticks == 0 {
+		t.Errorf("it claimed no task of a tick of %s", other)
 	}
 	testkit.Must(t, w.DB.ZAddXX(w.Ctx, string(w.KeysOf(full).Wheel()), redis.Z{Score: 1, Member: full.String()}).Err()) // a minute later
 	quotas.Queues["full"] = partition.Quota{Number: 1}
@@ -119,11 +128,6 @@ func goesOn(t *testing.T, w *storetest.World, other task.Ref) {
 	testkit.Must(t, err)
 	if got := w.Get(full).State; got != task.Queued {
 		t.Errorf("when its queue has room, the task is %s", got)
-	}
-	for id, state := range w.TasksOf(other) {
-		if state != task.Queued {
-			t.Errorf("%s is %s", id, state)
-		}
 	}
 	_, err = l.LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 100, All: true})
 	testkit.Must(t, err)
