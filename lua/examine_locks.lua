@@ -1,5 +1,5 @@
--- examine_locks: finds locks that never expire, that cannot be read, or that are not in the list of locks, and entries of the list for locks that
--- nobody holds; and repairs them if it is asked to.
+-- examine_locks: finds locks that never expire, that cannot be read, or that are not in the list of locks, and entries
+-- of the list for locks that nobody holds; and repairs them if it is asked to.
 -- includes: clock, number, findings
 -- keys:
 --   locks  ZSET  the script makes further keys of the same partition
@@ -16,8 +16,9 @@ local SLACK = 1000 -- ms by which an entry may outlive its lock
 
 -- is_whole returns whether a lock has all that it needs.
 local function is_whole(member)
-  local fields = redis.call('HMGET', lock_key(member), 'holder', 'fence', 'since', 'expires', 'ttl')
-  return fields[1] and tonumber(fields[2] or '') and tonumber(fields[3] or '') and tonumber(fields[4] or '') and tonumber(fields[5] or '')
+  local holder, fence, since, expires, ttl =
+    unpack(redis.call('HMGET', lock_key(member), 'holder', 'fence', 'since', 'expires', 'ttl'))
+  return holder and tonumber(fence or '') and tonumber(since or '') and tonumber(expires or '') and tonumber(ttl or '')
 end
 
 -- put_aside keeps a lock where nobody looks for it.
@@ -43,7 +44,8 @@ for member in members() do
   if held and not listed and report(member, 'lock-drift', 'is held, and not in ' .. locks) then
     redis.call('ZADD', locks, redis.call('HGET', lock_key(member), 'expires'), member)
   end
-  if not held and listed and tonumber(listed) > now + SLACK and report(member, 'lock-drift', 'is not held, and in ' .. locks) then
+  if not held and listed and tonumber(listed) > now + SLACK and
+      report(member, 'lock-drift', 'is not held, and in ' .. locks) then
     redis.call('ZREM', locks, member)
   end
 end

@@ -18,11 +18,15 @@ var damages = []struct {
 	state        client.State
 	cancels      bool
 }{
-	{"a lost payload", "its payload is lost", []any{"HDEL", "dts:{0}:payloads", "default:broken"}, client.StateScheduled, true},
+	{"a lost payload", "its payload is lost", []any{
+		"HDEL", "dts:{0}:payloads", "default:broken",
+	}, client.StateScheduled, true},
 	{"a payload that is not JSON", `its payload "{" is not JSON`, []any{
 		"HSET", "dts:{0}:defs", "default:broken", `1767366245120{"type":"http"}` + "\n{",
 	}, client.StateScheduled, true},
-	{"a definition of one word", `its definition "17" cannot be read`, []any{"HSET", "dts:{0}:defs", "default:broken", "17"}, client.StateScheduled, true},
+	{"a definition of one word", `its definition "17" cannot be read`, []any{
+		"HSET", "dts:{0}:defs", "default:broken", "17",
+	}, client.StateScheduled, true},
 	{"a definition that is not JSON", "its definition cannot be read", []any{
 		"HSET", "dts:{0}:defs", "default:broken", "1767366245120{\"type\n{}",
 	}, client.StateScheduled, true},
@@ -32,7 +36,9 @@ var damages = []struct {
 	{"no time of its creation", "its definition", []any{
 		"HSET", "dts:{0}:defs", "default:broken", "xxxxxxxxxxxxx{\"type\":\"http\"}\n{}",
 	}, client.StateScheduled, true},
-	{"a state of one word", `its state "lost" cannot be read`, []any{"HSET", "dts:{0}:states", "default:broken", "lost"}, client.StateUnreadable, false},
+	{"a state of one word", `its state "lost" cannot be read`, []any{
+		"HSET", "dts:{0}:states", "default:broken", "lost",
+	}, client.StateUnreadable, false},
 	{"an unknown state", `its state "asleep 1" cannot be read`, []any{
 		"HSET", "dts:{0}:states", "default:broken", "asleep 1",
 	}, client.StateUnreadable, false},
@@ -44,7 +50,8 @@ func startDamaged(t *testing.T, command []any) *rig {
 	r := startRig(t)
 	long := `"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`
 	for _, id := range []string{"broken", "whole"} {
-		if got := r.call("POST", "/v1/tasks", `{"id":"`+id+`","type":"http","delay":"1h","payload":`+long+`}`); got.status != http.StatusCreated {
+		got := r.call("POST", "/v1/tasks", `{"id":"`+id+`","type":"http","delay":"1h","payload":`+long+`}`)
+		if got.status != http.StatusCreated {
 			t.Fatalf("submitting %s: %d %s", id, got.status, got.body)
 		}
 	}
@@ -58,7 +65,8 @@ func TestTasks_ShowWhatCannotBeReadAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := startDamaged(t, c.command)
-			for _, params := range []client.ListTasksParams{{}, {State: []client.State{client.StateScheduled}, Type: new("http")}} {
+			narrow := client.ListTasksParams{State: []client.State{client.StateScheduled}, Type: new("http")}
+			for _, params := range []client.ListTasksParams{{}, narrow} {
 				list, err := r.ListTasksWithResponse(t.Context(), &params)
 				testkit.Must(t, err)
 				if list.JSON200 == nil || len(list.JSON200.Tasks) != 2 {
@@ -72,7 +80,8 @@ func TestTasks_ShowWhatCannotBeReadAlone(t *testing.T) {
 			}
 			got, err := r.GetTaskWithResponse(t.Context(), "broken", nil)
 			testkit.Must(t, err)
-			if shown := got.JSON200; shown == nil || shown.Damage == nil || !strings.HasPrefix(*shown.Damage, c.damage) || shown.State != c.state {
+			shown := got.JSON200
+			if shown == nil || shown.Damage == nil || !strings.HasPrefix(*shown.Damage, c.damage) || shown.State != c.state {
 				t.Errorf("task: %d %s, want the damage %q and the state %s", got.StatusCode(), got.Body, c.damage, c.state)
 			}
 		})
@@ -85,7 +94,9 @@ func TestTasks_ChangeNothingThatCannotBeRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := startDamaged(t, c.command)
-			for _, try := range []answer{r.call("PATCH", "/v1/tasks/broken", `{"queue":"other"}`), r.call("POST", "/v1/tasks/broken/retry", "")} {
+			changed := r.call("PATCH", "/v1/tasks/broken", `{"queue":"other"}`)
+			retried := r.call("POST", "/v1/tasks/broken/retry", "")
+			for _, try := range []answer{changed, retried} {
 				codes := []ProblemCode{ProblemCode(task.CodeUnreadable), ProblemCode(task.CodeNotFinished)}
 				if p := try.problem(t); !slices.Contains(codes, p.Code) {
 					t.Errorf("answered %d %s", try.status, try.body)
@@ -108,7 +119,8 @@ func TestChangeTask_ReplacesALostPayload(t *testing.T) {
 	for _, c := range damages[:2] {
 		r := startDamaged(t, c.command)
 		got := r.call("PATCH", "/v1/tasks/broken", `{"payload":{"url":"http://127.0.0.1:9"}}`)
-		if got.status != http.StatusOK || strings.Contains(string(got.body), "damage") || !strings.Contains(string(got.body), `{"url":"http://127.0.0.1:9"}`) {
+		body, payload := string(got.body), `{"url":"http://127.0.0.1:9"}`
+		if got.status != http.StatusOK || strings.Contains(body, "damage") || !strings.Contains(body, payload) {
 			t.Errorf("%s: %d %s", c.name, got.status, got.body)
 		}
 	}

@@ -57,7 +57,8 @@ func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
 			w.do("HSET", w.Keys.Partition(other).Results(), "default:ghost", "x")
 			results := w.examine(control.DoctorRequest{})
 			typed := results["key-type"]
-			if typed.Severity != doctor.Error || !slices.ContainsFunc(typed.Examples, func(e string) bool { return strings.HasPrefix(e, key+" is a ") }) {
+			named := slices.ContainsFunc(typed.Examples, func(e string) bool { return strings.HasPrefix(e, key+" is a ") })
+			if typed.Severity != doctor.Error || !named {
 				t.Errorf("key-type found %v", typed.Examples)
 			}
 			ofPartition := kind.InPartition() || kind.InAsynqQueue()
@@ -76,7 +77,8 @@ func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
 			}
 			w.examine(control.DoctorRequest{Repair: true})
 			for name, r := range w.examine(control.DoctorRequest{}) {
-				byHand := []string{"payload-lost", "schedule-unreadable", "delivery-missing", "ledger-holes"} // what was there is lost
+				// what was there is lost
+				byHand := []string{"payload-lost", "schedule-unreadable", "delivery-missing", "ledger-holes"}
 				if r.OfData && r.Found > 0 && !slices.Contains(byHand, name) {
 					t.Errorf("after all repairs, %s finds %v", name, r.Examples)
 				}
@@ -85,7 +87,8 @@ func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
 	}
 }
 
-// What belongs to one task or schedule can be cancelled, paused and deleted though a key of it is damaged, or a clear error says why not.
+// What belongs to one task or schedule can be cancelled, paused and deleted though a key of it is damaged, or a clear
+// error says why not.
 func TestControl_SaysClearlyWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	for _, kind := range storetest.Kinds() {
@@ -186,7 +189,8 @@ func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 	}
 }
 
-// Runs that the ledger has still count, and intervals have the ticks that they had, though nobody knows when the schedule was created.
+// Runs that the ledger has still count, and intervals have the ticks that they had, though nobody knows when the
+// schedule was created.
 func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
@@ -202,7 +206,8 @@ func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
 	testkit.Must(t, err)
 	w.Put(storetest.Daily(func(d *schedule.Definition) { d.Ref = often }))
 	history := string(w.KeysOf(often).History(often))
-	entry := strings.Replace(w.DB.LIndex(w.Ctx, history, 0).Val(), `"revision":"1"`, `"revision":"21"`, 1) // as after many changes
+	entry := w.DB.LIndex(w.Ctx, history, 0).Val()
+	entry = strings.Replace(entry, `"revision":"1"`, `"revision":"21"`, 1) // as after many changes
 	testkit.Must(t, w.DB.LSet(w.Ctx, history, 0, entry).Err())
 	ledger := string(w.KeysOf(often).Ledger(often))
 	for _, z := range w.DB.ZRangeWithScores(w.Ctx, ledger, 0, -1).Val() {
@@ -224,7 +229,8 @@ func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
 	if off := s.CreatedAt.Sub(before.CreatedAt) % (7 * time.Hour); off != 0 {
 		t.Errorf("its intervals have moved by %s", off)
 	}
-	if !strings.Contains(s.PauseNote, "It counts 3 runs") || !strings.HasSuffix(s.PauseNote, "whether it had ended, and when it was created") {
+	unknown := "whether it had ended, and when it was created"
+	if !strings.Contains(s.PauseNote, "It counts 3 runs") || !strings.HasSuffix(s.PauseNote, unknown) {
 		t.Errorf("the note says %q", s.PauseNote)
 	}
 }

@@ -1,8 +1,8 @@
 -- aside: keeps what nobody can read, for a while, where DTS does not look.
 -- includes: clock, number, remains
 
--- put_aside keeps what Redis has of a task that nobody can read, for a while, and removes it from where DTS looks. member is false if nothing is to
--- be done.
+-- put_aside keeps what Redis has of a task that nobody can read, for a while, and removes it from where DTS looks.
+-- member is false if nothing is to be done.
 local function put_aside(member, listed)
   if not member then
     return

@@ -1,7 +1,8 @@
 -- damage: goes on where a key or a value is not what a script needs, as somebody has written to Redis by hand.
 -- includes: nothing
 
--- is_damage returns whether an error is that of such a key or value, and not one of a Redis that is full or refuses writes.
+-- is_damage returns whether an error is that of such a key or value, and not one of a Redis that is full or refuses
+-- writes.
 local function is_damage(failure)
   local text = type(failure) == 'table' and failure.err or tostring(failure)
   for _, words in ipairs({ 'WRONGTYPE', 'not an integer', 'attempt to ' }) do

@@ -23,7 +23,8 @@ end
 local function decode_entry(text)
   local entry = cjson.decode(text)
   local definition = type(entry.def) == 'string' and cjson.decode(entry.def)
-  local whole = type(definition) == 'table' and type(entry.task) == 'string' and tonumber(entry.revision) and tonumber(entry.from)
+  local whole = type(definition) == 'table' and type(entry.task) == 'string' and
+    tonumber(entry.revision) and tonumber(entry.from)
   return whole and entry or nil
 end
 
@@ -32,8 +33,8 @@ local function entries_of(member)
   return redis.call('LRANGE', history_key(member), 0, -1)
 end
 
--- ends_of returns the newest and the oldest entry of a history that can be read, and how many come before the newest one; nil if there are
--- none.
+-- ends_of returns the newest and the oldest entry of a history that can be read, and how many come before the newest
+-- one; nil if there are none.
 local function ends_of(member)
   local newest, oldest, before = nil, nil, 0
   for i, text in ipairs(try(entries_of, member) or {}) do

@@ -52,7 +52,8 @@ func (e *examination) prefix() string {
 // fixedKeys are the keys of a partition, or of the installation, that have no parameters.
 func (e *examination) fixedKeys(begins, at string) (keys []string) {
 	for pattern := range lua.KeyTypes {
-		if rest, ok := strings.CutPrefix(pattern, begins); ok && !strings.HasSuffix(rest, ":") && !strings.HasPrefix(rest, "{") {
+		rest, ok := strings.CutPrefix(pattern, begins)
+		if ok && !strings.HasSuffix(rest, ":") && !strings.HasPrefix(rest, "{") {
 			keys = append(keys, at+rest)
 		}
 	}
@@ -127,15 +128,18 @@ func (e *examination) asideOf(key string) string {
 	return e.prefix() + "aside:" + at + ":{" + key + "}"
 }
 
-// putScheduleAside puts the hash of a schedule aside that cannot be read and, unless a history is left from which it can come back, all that
-// Redis has of it. It returns whether there was such a hash: of a lost one, what is left stays, and one of the wrong type is for another check.
+// putScheduleAside puts the hash of a schedule aside that cannot be read and, unless a history is left from which it
+// can come back, all that Redis has of it. It returns whether there was such a hash: of a lost one, what is left stays,
+// and one of the wrong type is for another check.
 func (e *examination) putScheduleAside(ctx context.Context, ref task.Ref) (bool, error) {
 	_, _, err := e.o.Schedules.Read(ctx, ref)
 	if task.CodeOf(err) != task.CodeUnreadable || redisx.IsDamage(err) {
-		return false, nil //nolint:nilerr // it can be read by now, or the next command fails as well
+		return false, nil // it can be read by now, or the next command fails as well
 	}
 	k := e.o.Layout.KeysOf(ref)
-	own := []string{string(k.Schedule(ref)), string(k.Live(ref)), string(k.Waiting(ref)), string(k.Ledger(ref)), string(k.History(ref))}
+	own := []string{
+		string(k.Schedule(ref)), string(k.Live(ref)), string(k.Waiting(ref)), string(k.Ledger(ref)), string(k.History(ref)),
+	}
 	history, err := e.o.Schedules.History(ctx, ref)
 	comesBack := err == nil && len(history) > 0
 	if comesBack {
@@ -165,8 +169,8 @@ func (e *examination) renameAside(ctx context.Context, key string) error {
 	return err
 }
 
-// passOver returns nil for an error because of damage, so that the examination goes on; any other error as it is. what is the name of what cannot
-// be looked at, for these checks.
+// passOver returns nil for an error because of damage, so that the examination goes on; any other error as it is. what
+// is the name of what cannot be looked at, for these checks.
 func (e *examination) passOver(what string, err error, checks ...string) error {
 	if !redisx.IsDamage(err) {
 		return err
@@ -183,7 +187,7 @@ func (e *examination) passOver(what string, err error, checks ...string) error {
 // notePassed finds that something was passed over, unless the key is found.
 func (e *examination) notePassed() {
 	if r := e.results[keyType]; r != nil && r.Found == 0 && e.passed != "" {
-		e.found(keyType, e.passed, "cannot be looked at: a key that belongs to it has the wrong type, or a value that is none")
+		e.found(keyType, e.passed, "cannot be looked at: a key of it has the wrong type, or a value that is none")
 		r.Repaired = 0
 	}
 }

@@ -15,12 +15,12 @@ import (
 
 const entryUnreadable = "entry-unreadable"
 
-// entryOf is an entry of a key: an element of a list with its index as the name, a member of a sorted set with its score as the value, or a field
-// of a hash.
+// entryOf is an entry of a key: an element of a list with its index as the name, a member of a sorted set with its
+// score as the value, or a field of a hash.
 type entryOf struct{ name, value string }
 
-// readable says by the pattern of keys whether an entry can be read. What is in other keys is examined together with its task or schedule, or may be
-// anything.
+// readable says by the pattern of keys whether an entry can be read. What is in other keys is examined together with
+// its task or schedule, or may be anything.
 var readable = map[string]func(entryOf) error{
 	"dts:{p}:attempts:": func(e entryOf) error { return second(codec.DecodeAttempt(e.value)) },
 	"dts:{p}:history:":  func(e entryOf) error { return second(codec.DecodeRevision(task.Ref{}, e.value)) },
@@ -104,7 +104,8 @@ func (e *examination) examineEntry(ctx context.Context, key string, entry entryO
 	if readable[e.patternOf(key)](entry) == nil {
 		return nil
 	}
-	words := fmt.Sprintf("has an entry that cannot be read: %q %q", task.CutMiddle(entry.name, quoted), task.CutMiddle(entry.value, quoted))
+	words := fmt.Sprintf("has an entry that cannot be read: %q %q",
+		task.CutMiddle(entry.name, quoted), task.CutMiddle(entry.value, quoted))
 	if e.Repair {
 		to := e.asideOf(key)
 		if err := e.putEntryAside(ctx, key, to, entry); err != nil {

@@ -35,7 +35,8 @@ func hourly(w *storetest.World, ref task.Ref) {
 	w.Rewind(ref, 2*time.Hour+time.Minute)
 }
 
-// fireAll plans and applies due ticks of a partition until none is due, and returns how many were decided. ErrDamaged is no failure.
+// fireAll plans and applies due ticks of a partition until none is due, and returns how many were decided. ErrDamaged
+// is no failure.
 func fireAll(t *testing.T, w *storetest.World, l *partition.Leader) (decided map[task.Ref]int) {
 	t.Helper()
 	decided = make(map[task.Ref]int)
@@ -57,7 +58,8 @@ func fireAll(t *testing.T, w *storetest.World, l *partition.Leader) (decided map
 	return nil
 }
 
-// A key that belongs to one task, schedule, queue or namespace holds up nothing else of its partition, whatever kind it is.
+// A key that belongs to one task, schedule, queue or namespace holds up nothing else of its partition, whatever kind it
+// is.
 func TestLeader_GoesOnPastADamagedKey(t *testing.T) {
 	t.Parallel()
 	for _, kind := range storetest.Kinds() {
@@ -87,7 +89,8 @@ func TestLeader_GoesOnPastADamagedKey(t *testing.T) {
 			if got := w.Get(retried); got.State != task.Failed || got.Attempt != 2 {
 				t.Errorf("the task is %s after attempt %d", got.State, got.Attempt)
 			}
-			testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(retried).Expiry()), redis.Z{Score: 1, Member: retried.String()}).Err())
+			over := redis.Z{Score: 1, Member: retried.String()}
+			testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(retried).Expiry()), over).Err())
 			swept, err := w.Leader(nightly).Sweep(w.Ctx, partition.Keep{Tasks: 1000}, 100)
 			if err != nil || swept.Deleted != 1 || w.Get(retried).State != task.None {
 				t.Errorf("swept %+v, %v", swept, err)
@@ -96,7 +99,8 @@ func TestLeader_GoesOnPastADamagedKey(t *testing.T) {
 	}
 }
 
-// goesOn checks that a leader fires the ticks of a schedule, claims due tasks of all queues and looks after what it claimed.
+// goesOn checks that a leader fires the ticks of a schedule, claims due tasks of all queues and looks after what it
+// claimed.
 func goesOn(t *testing.T, w *storetest.World, other task.Ref) {
 	t.Helper()
 	l := w.Leader(other)
@@ -122,7 +126,8 @@ func goesOn(t *testing.T, w *storetest.World, other task.Ref) {
 	if ticks == 0 {
 		t.Errorf("it claimed no task of a tick of %s", other)
 	}
-	testkit.Must(t, w.DB.ZAddXX(w.Ctx, string(w.KeysOf(full).Wheel()), redis.Z{Score: 1, Member: full.String()}).Err()) // a minute later
+	minuteLater := redis.Z{Score: 1, Member: full.String()}
+	testkit.Must(t, w.DB.ZAddXX(w.Ctx, string(w.KeysOf(full).Wheel()), minuteLater).Err())
 	quotas.Queues["full"] = partition.Quota{Number: 1}
 	_, err := l.Claim(w.Ctx, 100, quotas, time.Second)
 	testkit.Must(t, err)
@@ -144,11 +149,13 @@ func TestLookAfter_ReturnsWhatCannotBeReadApart(t *testing.T) {
 	w.Claim(queued)
 	w.Lapse(running)
 	k := w.KeysOf(queued)
-	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Defs()), queued.String(), "garbage", running.String(), "1767366245120{\"type\"\n{}").Err())
+	garbage := []string{queued.String(), "garbage", running.String(), "1767366245120{\"type\"\n{}"}
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Defs()), garbage).Err())
 	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Queued()), redis.Z{Member: queued.String()}).Err())
 	watched, err := w.Leader(queued).LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 10})
 	testkit.Must(t, err)
-	if len(watched.Damaged) != 1 || watched.Damaged[0].Ref != queued || len(watched.Lapsed) != 1 || len(watched.Queued) != 0 {
+	if len(watched.Damaged) != 1 || watched.Damaged[0].Ref != queued ||
+		len(watched.Lapsed) != 1 || len(watched.Queued) != 0 {
 		t.Fatalf("to look after: %+v", watched)
 	}
 	testkit.Must(t, w.Leader(queued).Reap(w.Ctx, watched.Lapsed[0], watched.Now, watched.Until, "lost"))
@@ -202,7 +209,8 @@ func TestFire_PassesOverGarbageInListsOfASchedule(t *testing.T) {
 			return w.DB.LSet(w.Ctx, string(w.KeysOf(nightly).History(nightly)), 0, "garbage").Err()
 		}},
 		{"how many records there are", schedule.OverlapAllow, func(w *storetest.World) error {
-			return w.DB.HSet(w.Ctx, string(w.KeysOf(nightly).Schedule(nightly)), "records", "x", "oldest", "y", "known", "z").Err()
+			key := string(w.KeysOf(nightly).Schedule(nightly))
+			return w.DB.HSet(w.Ctx, key, "records", "x", "oldest", "y", "known", "z").Err()
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 // parameter is a parameter of the pattern of a kind of key.
 var parameter = regexp.MustCompile(`<(\w+)>`)
 
-// Kinds are the kinds of keys that Redis can have and of which doctor knows the type: not those with a name that another program chooses.
+// Kinds are the kinds of keys that Redis can have and of which doctor knows the type: not those with a name that
+// another program chooses.
 func Kinds() []contract.Kind {
 	return slices.DeleteFunc(slices.Clone(contract.Keys), func(k contract.Kind) bool {
 		return k.Type == contract.Channel || k.Pattern == "" || k.Name == "aside" || strings.Contains(k.Pattern, "{<")
@@ -31,8 +32,8 @@ var (
 
 // Parameters stand for the parameters of all kinds of keys but <ref>. A kind with another one needs a value here.
 var Parameters = map[string]string{
-	"queue": "full", "namespace": "default", "state": "failed", "fence": "9:nobody", "worker": "w", "id": "default:queued:1", "group": "g",
-	"day": "2026-01-02",
+	"queue": "full", "namespace": "default", "state": "failed", "fence": "9:nobody", "worker": "w",
+	"id": "default:queued:1", "group": "g", "day": "2026-01-02",
 }
 
 // KeyOf returns a key of a kind: in a partition, or of asynq's queue default. ref stands for <ref>.
