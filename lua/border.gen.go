@@ -1154,8 +1154,8 @@ func (ExamineLive) Decode(r *Reply) (v ExamineLiveReply) {
 	return v
 }
 
-// ExamineLocks runs examine_locks.lua: finds locks that never expire, or that are not in the list of locks, and entries of the list for locks that nobody holds;
-// and repairs them if it is asked to.
+// ExamineLocks runs examine_locks.lua: finds locks that never expire, that cannot be read, or that are not in the list of locks, and entries of the list for locks that
+// nobody holds; and repairs them if it is asked to.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineLocks struct {
@@ -2952,6 +2952,77 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 	return v
 }
 
+// KeyTypes are the types of keys as Redis's TYPE says them, by the pattern of their names without its parameters.
+var KeyTypes = map[string]string{
+	"dts:{p}:defs":             "hash",
+	"dts:{p}:payloads":         "hash",
+	"dts:{p}:originals":        "hash",
+	"dts:{p}:states":           "hash",
+	"dts:{p}:results":          "hash",
+	"dts:{p}:errors":           "hash",
+	"dts:{p}:checkpoints":      "hash",
+	"dts:{p}:wheel":            "zset",
+	"dts:{p}:ready:":           "zset",
+	"dts:{p}:backlog":          "set",
+	"dts:{p}:queued":           "zset",
+	"dts:{p}:running":          "zset",
+	"dts:{p}:held":             "zset",
+	"dts:{p}:expiry":           "zset",
+	"dts:{p}:remembered":       "hash",
+	"dts:{p}:remembered:order": "list",
+	"dts:{p}:deleted":          "zset",
+	"dts:{p}:listeners":        "string",
+	"dts:{p}:attempts:":        "list",
+	"dts:{p}:log:":             "stream",
+	"dts:{p}:state:":           "zset",
+	"dts:{p}:schedules":        "zset",
+	"dts:{p}:ticks":            "zset",
+	"dts:{p}:schedule:":        "hash",
+	"dts:{p}:history:":         "list",
+	"dts:{p}:ledger:":          "zset",
+	"dts:{p}:live:":            "zset",
+	"dts:{p}:waiting:":         "list",
+	"dts:{p}:wakes":            "string",
+	"dts:{p}:lease":            "string",
+	"dts:{p}:lease:":           "string",
+	"dts:{p}:losses":           "list",
+	"dts:{p}:confirmed":        "string",
+	"dts:{p}:lock:":            "hash",
+	"dts:{p}:locks":            "zset",
+	"dts:{p}:token":            "string",
+	"dts:nodes":                "hash",
+	"dts:taken:":               "string",
+	"dts:namespaces":           "zset",
+	"dts:limits":               "hash",
+	"dts:meta":                 "hash",
+	"dts:conversion":           "string",
+	"dts:{p}:task:":            "hash",
+	"dts:{p}:epoch":            "string",
+	"dts:{p}:inflight":         "zset",
+	"dts:{p}:unconverted":      "zset",
+	"asynq:{q}:t:":             "hash",
+	"asynq:{q}:pending":        "list",
+	"asynq:{q}:active":         "list",
+	"asynq:{q}:lease":          "zset",
+	"asynq:{q}:paused":         "string",
+	"asynq:{q}:scheduled":      "zset",
+	"asynq:{q}:retry":          "zset",
+	"asynq:{q}:archived":       "zset",
+	"asynq:{q}:completed":      "zset",
+	"asynq:{q}:groups":         "set",
+	"asynq:{q}:g:":             "zset",
+	"asynq:{q}:processed":      "string",
+	"asynq:{q}:processed:":     "string",
+	"asynq:{q}:failed":         "string",
+	"asynq:{q}:failed:":        "string",
+	"asynq:{q}:awaited":        "string",
+	"asynq:{q}:called":         "string",
+	"asynq:{q}:skipped":        "string",
+	"asynq:queues":             "set",
+	"asynq:servers":            "zset",
+	"asynq:workers":            "zset",
+}
+
 // DefsKey names a HASH: the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1.
 type DefsKey string
 
@@ -3318,6 +3389,14 @@ type UnconvertedKey string
 // Unconverted makes the key dts:{p}:unconverted.
 func (p Partition) Unconverted() UnconvertedKey {
 	return UnconvertedKey(p.prefix + "unconverted")
+}
+
+// AsideKey names a HASH: what `doctor --repair` has put aside because nobody could read it, for 30 days; `<what>` is the time of that in ms, a colon and the rest of the key that it was. Of a task (`task:<ref>`), a hash with the values by the keys that they were in; of a key of the wrong type, that key itself.
+type AsideKey string
+
+// Aside makes the key dts:{p}:aside:<what>.
+func (p Partition) Aside(what string) AsideKey {
+	return AsideKey(p.prefix + "aside:" + what)
 }
 
 // EventsChannel names a CHANNEL: what happens to tasks: states, changes, progress, log lines.

@@ -1,6 +1,6 @@
 -- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
 -- where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
--- includes: clock, number, state, definition, findings, listings, entries, remains, wakes
+-- includes: clock, number, state, definition, findings, listings, entries, remains, aside, wakes
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -81,7 +81,7 @@ for member in members() do
   if not record then
     clear(member, listed)
   elseif not string.find(record, READABLE) or not fields[LAST[fields.state] or ''] then
-    report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing'))
+    put_aside(report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing')) and member, listed)
   else
     local wanted = listings_for(member, record, fields, listed)
     place(member, fields.state, listed, wanted)

@@ -34,13 +34,18 @@ if cursor and tonumber(cursor) > asked then
   return refuse('EARLY', cursor)
 end
 
+-- is_past returns whether an entry of the history decides no tick any more; one that cannot be read decides none.
+local function is_past(entry)
+  local readable, earlier = pcall(cjson.decode, entry)
+  return not readable or type(earlier) ~= 'table' or tonumber(earlier['until'] or 0) <= tonumber(cursor)
+end
+
 asked = int(asked)
 if revision then
   redis.call('LPUSH', history, cjson.encode({
     revision = revision, from = from, ['until'] = ended or asked, def = old_def, task = old_task }))
   local kept = redis.call('LLEN', history)
-  while kept > REVISIONS_UNDECIDED or kept > REVISIONS_LIMIT and
-      tonumber(cjson.decode(redis.call('LINDEX', history, -1))['until']) <= tonumber(cursor) do
+  while kept > REVISIONS_UNDECIDED or kept > REVISIONS_LIMIT and is_past(redis.call('LINDEX', history, -1)) do
     redis.call('RPOP', history)
     kept = kept - 1
   end

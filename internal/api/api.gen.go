@@ -248,6 +248,7 @@ const (
 	BodyTooLarge         ProblemCode = "body_too_large"
 	BodyTooSlow          ProblemCode = "body_too_slow"
 	CrossOrigin          ProblemCode = "cross_origin"
+	DataUnreadable       ProblemCode = "data_unreadable"
 	HostNotAllowed       ProblemCode = "host_not_allowed"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
@@ -287,6 +288,8 @@ func (e ProblemCode) Valid() bool {
 	case BodyTooSlow:
 		return true
 	case CrossOrigin:
+		return true
+	case DataUnreadable:
 		return true
 	case HostNotAllowed:
 		return true
@@ -386,12 +389,13 @@ func (e ReportedLineStream) Valid() bool {
 
 // Defines values for State.
 const (
-	StateCancelled State = "cancelled"
-	StateFailed    State = "failed"
-	StateQueued    State = "queued"
-	StateRunning   State = "running"
-	StateScheduled State = "scheduled"
-	StateSucceeded State = "succeeded"
+	StateCancelled  State = "cancelled"
+	StateFailed     State = "failed"
+	StateQueued     State = "queued"
+	StateRunning    State = "running"
+	StateScheduled  State = "scheduled"
+	StateSucceeded  State = "succeeded"
+	StateUnreadable State = "unreadable"
 )
 
 // Valid indicates whether the value is a known member of the State enum.
@@ -408,6 +412,8 @@ func (e State) Valid() bool {
 	case StateScheduled:
 		return true
 	case StateSucceeded:
+		return true
+	case StateUnreadable:
 		return true
 	default:
 		return false
@@ -492,6 +498,9 @@ type AttemptEndOutcome string
 // AttemptList defines model for AttemptList.
 type AttemptList struct {
 	Attempts []Attempt `json:"attempts"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // AttemptReport defines model for AttemptReport.
@@ -598,8 +607,10 @@ type BatchResult struct {
 
 	// Status What `POST /v1/tasks` would have answered: 201 accepted, 200 was accepted before, 400 invalid, 409
 	// conflict, 503 not asked or not answered in time (send it again with the same id).
-	Status int  `json:"status"`
-	Task   Task `json:"task,omitempty,omitzero"`
+	Status int `json:"status"`
+
+	// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
+	Task Task `json:"task,omitempty,omitzero"`
 }
 
 // ClockChange The next change of the zone's clock within a year, and the ticks around it.
@@ -737,7 +748,7 @@ type Event struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 	State State `json:"state"`
 
 	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
@@ -907,7 +918,13 @@ type LedgerPage struct {
 
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
+
+// ListWarnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+type ListWarnings = []string
 
 // Lock A lock that somebody holds.
 type Lock struct {
@@ -962,6 +979,9 @@ type LockList struct {
 
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // LockRelease defines model for LockRelease.
@@ -1043,6 +1063,9 @@ type LogPage struct {
 	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
 	// runs. Left out while nothing has been written.
 	NextCursor LogCursor `json:"next_cursor,omitempty,omitzero"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // LostWrites defines model for LostWrites.
@@ -1089,6 +1112,9 @@ type NamespaceEntry struct {
 type NamespaceList struct {
 	Namespaces []NamespaceEntry `json:"namespaces"`
 	NextCursor string           `json:"next_cursor,omitempty,omitzero"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Node defines model for Node.
@@ -1135,6 +1161,9 @@ type NodeState string
 type NodeList struct {
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
 	Nodes      []Node `json:"nodes"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
@@ -1159,6 +1188,7 @@ type Problem struct {
 	// |---|---|---|
 	// | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 	// | `task_not_found` | 404 | no task of that id in that namespace |
+	// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
 	// | `task_conflict` | 409 | the id is taken by a task with other content |
 	// | `task_not_waiting` | 409 | only a task that waits can be changed |
 	// | `task_finished` | 409 | the task has already ended |
@@ -1219,6 +1249,7 @@ type Problem struct {
 // |---|---|---|
 // | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 // | `task_not_found` | 404 | no task of that id in that namespace |
+// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
 // | `task_conflict` | 409 | the id is taken by a task with other content |
 // | `task_not_waiting` | 409 | only a task that waits can be changed |
 // | `task_finished` | 409 | the task has already ended |
@@ -1309,6 +1340,9 @@ type QueueLimit struct {
 type QueueList struct {
 	NextCursor string  `json:"next_cursor,omitempty,omitzero"`
 	Queues     []Queue `json:"queues"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Readiness defines model for Readiness.
@@ -1368,6 +1402,9 @@ type RevisionList struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
 	Revisions  []Revision `json:"revisions"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // RevisionTag The `ETag` of a schedule, or `*`.
@@ -1599,6 +1636,9 @@ type ScheduleList struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
 	Schedules  []Schedule `json:"schedules"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // SchedulePause defines model for SchedulePause.
@@ -1644,7 +1684,7 @@ type ScheduleRule struct {
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-// `cancelled`.
+// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 type State string
 
 // Submission A task to run.
@@ -1785,7 +1825,7 @@ type TakenList struct {
 	Attempts []TakenAttempt `json:"attempts"`
 }
 
-// Task defines model for Task.
+// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
 type Task struct {
 	// Attempt The number of the newest attempt; 0 before the first.
 	Attempt int `json:"attempt"`
@@ -1796,7 +1836,12 @@ type Task struct {
 	// Checkpoint What an attempt saved for the attempts that follow it, until the task succeeds; any JSON of up to 64 KiB. Only in the
 	// answer to `GET /v1/tasks/{id}`.
 	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
-	CreatedAt  string          `json:"created_at"`
+	CreatedAt  string          `json:"created_at,omitempty,omitzero"`
+
+	// Damage What of the task cannot be read in Redis: its definition, its state, or its payload, which is lost. Left out if all can be read.
+	// Such a task does not run: an attempt that begins fails at once. `POST /v1/doctor/repair` puts what has no readable
+	// definition or state aside.
+	Damage string `json:"damage,omitempty,omitzero"`
 
 	// Error Why the newest attempt did not succeed.
 	Error string `json:"error,omitempty,omitzero"`
@@ -1829,18 +1874,14 @@ type Task struct {
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-	Payload Payload `json:"payload"`
+	Payload Payload `json:"payload,omitempty,omitzero"`
 
 	// Progress Percent.
 	Progress int `json:"progress"`
 
 	// ProgressNote What the newest attempt was at when it last told its progress.
 	ProgressNote string `json:"progress_note,omitempty,omitzero"`
-
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue Name `json:"queue"`
+	Queue        Name   `json:"queue,omitempty,omitzero"`
 
 	// QueuedAt When the newest attempt was handed to its queue.
 	QueuedAt string `json:"queued_at,omitempty,omitzero"`
@@ -1856,7 +1897,7 @@ type Task struct {
 	Retry Retry `json:"retry"`
 
 	// RunAt When it is or was due, for its first run or its next attempt.
-	RunAt string `json:"run_at"`
+	RunAt string `json:"run_at,omitempty,omitzero"`
 
 	// Schedule The schedule that created it, if one did.
 	Schedule string `json:"schedule,omitempty,omitzero"`
@@ -1866,19 +1907,15 @@ type Task struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 	State State `json:"state"`
 
 	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.
 	Tick string `json:"tick,omitempty,omitzero"`
 
 	// Timeout How long one attempt may take.
-	Timeout Duration `json:"timeout"`
-
-	// Type Which executor runs the task, such as `http` or `shell`.
-	//
-	// Example: http
-	Type TypeName `json:"type"`
+	Timeout Duration `json:"timeout,omitempty,omitzero"`
+	Type    TypeName `json:"type,omitempty,omitzero"`
 
 	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
 	// its type. Otherwise: why it waits, though it is due; one of these, or its queue is paused. They tell what was so some
@@ -1916,6 +1953,9 @@ type TaskList struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
 	Tasks      []Task `json:"tasks"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.

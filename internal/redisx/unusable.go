@@ -1,6 +1,7 @@
 package redisx
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -40,6 +41,30 @@ func Passes(err error) bool {
 
 // IsFull reports whether err is the answer of a Redis that has no memory left for a write.
 func IsFull(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
+
+// damages are parts of the answers of Redis where a key or a value is not what a command or a script needs.
+var damages = []string{"WRONGTYPE", "not an integer", "attempt to "}
+
+// IsDamage reports whether err is an answer of Redis for a key or a value that is not what a command or a script needs, as somebody has written
+// to Redis by hand. Asking again does not help.
+func IsDamage(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && slices.ContainsFunc(damages, func(part string) bool { return strings.Contains(reply.Error(), part) })
+}
+
+// ExecPastDamage sends a pipeline of commands. Error: the first one that is not for damage; the commands have theirs.
+func ExecPastDamage(ctx context.Context, pipe redis.Pipeliner) error {
+	cmds, err := pipe.Exec(ctx)
+	if !IsDamage(err) {
+		return err
+	}
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err != nil && !IsDamage(err) {
+			return err
+		}
+	}
+	return nil
+}
 
 // refusing are those answers by which Redis refuses all writes, and still reads: it cannot save, its replicas are away, or it is one itself.
 var refusing = []string{"MISCONF", "NOREPLICAS", "READONLY"}

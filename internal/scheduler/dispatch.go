@@ -105,10 +105,10 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	return claimed, got, errors.Join(failures...)
 }
 
-// unlessSharded returns an error of Redis for which a partition pauses. In a cluster, the error of one server is no reason for others to pause: it
-// warns of that, unless the server is late, and returns nil.
+// unlessSharded returns an error of Redis for which a partition pauses. In a cluster, the error of one server is no reason for others to pause, and
+// nowhere is a damaged key of one queue: it warns of that, unless the server is late, and returns nil.
 func (t *term) unlessSharded(ctx context.Context, message string, err error) error {
-	if !t.s.o.DB.Sharded() {
+	if !t.s.o.DB.Sharded() && !redisx.IsDamage(err) {
 		return err
 	}
 	if !errors.Is(err, redisx.ErrLate) {

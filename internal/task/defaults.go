@@ -107,3 +107,6 @@ func (d Definition) FirstDue(created time.Time) time.Time {
 	}
 	return created.Add(d.Delay)
 }
+
+// AsideKept is how long Redis keeps what a repair has put aside because nobody could read it.
+const AsideKept = 30 * 24 * time.Hour

@@ -253,6 +253,7 @@ const (
 	BodyTooLarge         ProblemCode = "body_too_large"
 	BodyTooSlow          ProblemCode = "body_too_slow"
 	CrossOrigin          ProblemCode = "cross_origin"
+	DataUnreadable       ProblemCode = "data_unreadable"
 	HostNotAllowed       ProblemCode = "host_not_allowed"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
@@ -292,6 +293,8 @@ func (e ProblemCode) Valid() bool {
 	case BodyTooSlow:
 		return true
 	case CrossOrigin:
+		return true
+	case DataUnreadable:
 		return true
 	case HostNotAllowed:
 		return true
@@ -391,12 +394,13 @@ func (e ReportedLineStream) Valid() bool {
 
 // Defines values for State.
 const (
-	StateCancelled State = "cancelled"
-	StateFailed    State = "failed"
-	StateQueued    State = "queued"
-	StateRunning   State = "running"
-	StateScheduled State = "scheduled"
-	StateSucceeded State = "succeeded"
+	StateCancelled  State = "cancelled"
+	StateFailed     State = "failed"
+	StateQueued     State = "queued"
+	StateRunning    State = "running"
+	StateScheduled  State = "scheduled"
+	StateSucceeded  State = "succeeded"
+	StateUnreadable State = "unreadable"
 )
 
 // Valid indicates whether the value is a known member of the State enum.
@@ -413,6 +417,8 @@ func (e State) Valid() bool {
 	case StateScheduled:
 		return true
 	case StateSucceeded:
+		return true
+	case StateUnreadable:
 		return true
 	default:
 		return false
@@ -497,6 +503,9 @@ type AttemptEndOutcome string
 // AttemptList defines model for AttemptList.
 type AttemptList struct {
 	Attempts []Attempt `json:"attempts"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
 
 // AttemptReport defines model for AttemptReport.
@@ -603,8 +612,10 @@ type BatchResult struct {
 
 	// Status What `POST /v1/tasks` would have answered: 201 accepted, 200 was accepted before, 400 invalid, 409
 	// conflict, 503 not asked or not answered in time (send it again with the same id).
-	Status int   `json:"status"`
-	Task   *Task `json:"task,omitempty"`
+	Status int `json:"status"`
+
+	// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
+	Task *Task `json:"task,omitempty"`
 }
 
 // ClockChange The next change of the zone's clock within a year, and the ticks around it.
@@ -742,7 +753,7 @@ type Event struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 	State State `json:"state"`
 
 	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
@@ -912,7 +923,13 @@ type LedgerPage struct {
 
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string `json:"next_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
+
+// ListWarnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+type ListWarnings = []string
 
 // Lock A lock that somebody holds.
 type Lock struct {
@@ -967,6 +984,9 @@ type LockList struct {
 
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string `json:"next_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
 
 // LockRelease defines model for LockRelease.
@@ -1048,6 +1068,9 @@ type LogPage struct {
 	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
 	// runs. Left out while nothing has been written.
 	NextCursor *LogCursor `json:"next_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
 
 // LostWrites defines model for LostWrites.
@@ -1094,6 +1117,9 @@ type NamespaceEntry struct {
 type NamespaceList struct {
 	Namespaces []NamespaceEntry `json:"namespaces"`
 	NextCursor *string          `json:"next_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
 
 // Node defines model for Node.
@@ -1140,6 +1166,9 @@ type NodeState string
 type NodeList struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 	Nodes      []Node  `json:"nodes"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
@@ -1164,6 +1193,7 @@ type Problem struct {
 	// |---|---|---|
 	// | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 	// | `task_not_found` | 404 | no task of that id in that namespace |
+	// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
 	// | `task_conflict` | 409 | the id is taken by a task with other content |
 	// | `task_not_waiting` | 409 | only a task that waits can be changed |
 	// | `task_finished` | 409 | the task has already ended |
@@ -1224,6 +1254,7 @@ type Problem struct {
 // |---|---|---|
 // | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 // | `task_not_found` | 404 | no task of that id in that namespace |
+// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
 // | `task_conflict` | 409 | the id is taken by a task with other content |
 // | `task_not_waiting` | 409 | only a task that waits can be changed |
 // | `task_finished` | 409 | the task has already ended |
@@ -1314,6 +1345,9 @@ type QueueLimit struct {
 type QueueList struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 	Queues     []Queue `json:"queues"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
 
 // Readiness defines model for Readiness.
@@ -1373,6 +1407,9 @@ type RevisionList struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string    `json:"next_cursor,omitempty"`
 	Revisions  []Revision `json:"revisions"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
 
 // RevisionTag The `ETag` of a schedule, or `*`.
@@ -1604,6 +1641,9 @@ type ScheduleList struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string    `json:"next_cursor,omitempty"`
 	Schedules  []Schedule `json:"schedules"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
 
 // SchedulePause defines model for SchedulePause.
@@ -1649,7 +1689,7 @@ type ScheduleRule struct {
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-// `cancelled`.
+// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 type State string
 
 // Submission A task to run.
@@ -1790,7 +1830,7 @@ type TakenList struct {
 	Attempts []TakenAttempt `json:"attempts"`
 }
 
-// Task defines model for Task.
+// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
 type Task struct {
 	// Attempt The number of the newest attempt; 0 before the first.
 	Attempt int `json:"attempt"`
@@ -1801,7 +1841,12 @@ type Task struct {
 	// Checkpoint What an attempt saved for the attempts that follow it, until the task succeeds; any JSON of up to 64 KiB. Only in the
 	// answer to `GET /v1/tasks/{id}`.
 	Checkpoint json.RawMessage `json:"checkpoint,omitempty"`
-	CreatedAt  time.Time       `json:"created_at"`
+	CreatedAt  time.Time       `json:"created_at,omitempty"`
+
+	// Damage What of the task cannot be read in Redis: its definition, its state, or its payload, which is lost. Left out if all can be read.
+	// Such a task does not run: an attempt that begins fails at once. `POST /v1/doctor/repair` puts what has no readable
+	// definition or state aside.
+	Damage *string `json:"damage,omitempty"`
 
 	// Error Why the newest attempt did not succeed.
 	Error *string `json:"error,omitempty"`
@@ -1834,18 +1879,14 @@ type Task struct {
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-	Payload Payload `json:"payload"`
+	Payload Payload `json:"payload,omitempty"`
 
 	// Progress Percent.
 	Progress int `json:"progress"`
 
 	// ProgressNote What the newest attempt was at when it last told its progress.
 	ProgressNote *string `json:"progress_note,omitempty"`
-
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue Name `json:"queue"`
+	Queue        Name    `json:"queue,omitempty"`
 
 	// QueuedAt When the newest attempt was handed to its queue.
 	QueuedAt *time.Time `json:"queued_at,omitempty"`
@@ -1861,7 +1902,7 @@ type Task struct {
 	Retry Retry `json:"retry"`
 
 	// RunAt When it is or was due, for its first run or its next attempt.
-	RunAt time.Time `json:"run_at"`
+	RunAt time.Time `json:"run_at,omitempty"`
 
 	// Schedule The schedule that created it, if one did.
 	Schedule *string `json:"schedule,omitempty"`
@@ -1871,19 +1912,15 @@ type Task struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 	State State `json:"state"`
 
 	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.
 	Tick *time.Time `json:"tick,omitempty"`
 
 	// Timeout How long one attempt may take.
-	Timeout Duration `json:"timeout"`
-
-	// Type Which executor runs the task, such as `http` or `shell`.
-	//
-	// Example: http
-	Type TypeName `json:"type"`
+	Timeout Duration `json:"timeout,omitempty"`
+	Type    TypeName `json:"type,omitempty"`
 
 	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
 	// its type. Otherwise: why it waits, though it is due; one of these, or its queue is paused. They tell what was so some
@@ -1921,6 +1958,9 @@ type TaskList struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string `json:"next_cursor,omitempty"`
 	Tasks      []Task  `json:"tasks"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings *ListWarnings `json:"warnings,omitempty"`
 }
 
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.

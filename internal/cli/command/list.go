@@ -5,12 +5,13 @@ import (
 	"github.com/dts-sched/dts/internal/cli/server"
 )
 
-// ShowPages prints a list, and says on stderr if it goes on. A document says it by itself.
+// ShowPages prints a list, and says on stderr what is missing in it, and whether it goes on. A document says both by itself.
 func ShowPages[T any](p *printer.Printer, pages server.Pages[T], columns []printer.Column[T]) error {
 	raw, err := pages.JSON()
 	if err != nil {
 		return err
 	}
+	p.Warn(pages.Warnings)
 	if pages.More && p.IsTable() {
 		defer p.Notef("There are more; --all lists them.")
 	}

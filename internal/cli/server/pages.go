@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/api/rest"
 )
@@ -17,11 +18,12 @@ type Window struct {
 
 // Pages is the joined pages of a list.
 type Pages[T any] struct {
-	Rows  []T
-	More  bool                       // the list goes on
-	Rest  map[string]json.RawMessage // the page read last, without its rows
-	name  string                     // of the pages' field that has the rows
-	items []json.RawMessage          // the rows as the server sent them
+	Rows     []T
+	More     bool                       // the list goes on
+	Warnings []string                   // what cannot be read, and is left out
+	Rest     map[string]json.RawMessage // the page read last, without its rows
+	name     string                     // of the pages' field that has the rows
+	items    []json.RawMessage          // the rows as the server sent them
 }
 
 // ReadPages reads pages until there are as many rows as wanted. The rows are in the field name of each page.
@@ -68,9 +70,30 @@ func (p *Pages[T]) add(page json.RawMessage) (cursor *string, err error) {
 			return nil, err
 		}
 	}
+	if err := p.addWarnings(); err != nil {
+		return nil, err
+	}
 	delete(p.Rest, p.name)
 	p.Rows, p.items = append(p.Rows, rows...), append(p.items, items...)
 	return cursor, nil
+}
+
+// addWarnings adds the warnings of a page that was read, each one once.
+func (p *Pages[T]) addWarnings() error {
+	raw, ok := p.Rest["warnings"]
+	if !ok {
+		return nil
+	}
+	var warnings []string
+	if err := json.Unmarshal(raw, &warnings); err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		if !slices.Contains(p.Warnings, w) {
+			p.Warnings = append(p.Warnings, w)
+		}
+	}
+	return nil
 }
 
 // JSON returns the list as one page that has all the rows.
@@ -78,6 +101,9 @@ func (p *Pages[T]) JSON() (json.RawMessage, error) {
 	page := make(map[string]any, len(p.Rest)+1)
 	for name, value := range p.Rest {
 		page[name] = value
+	}
+	if len(p.Warnings) > 0 {
+		page["warnings"] = p.Warnings
 	}
 	page[p.name] = p.items
 	return rest.Encode(page)

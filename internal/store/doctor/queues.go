@@ -27,6 +27,9 @@ var deliveryChecks = []string{"delivery-lost", "delivery-unleased", deliveryLeft
 // queueCollections are the queues of the installation that asynq knows, and asynq's servers.
 func (e *examination) queueCollections(ctx context.Context) ([]collection, error) {
 	names, err := e.o.Queues.Known(ctx)
+	if err = e.passOver("asynq's list of queues", err); err != nil {
+		return nil, err
+	}
 	all := []collection{once("servers", serverLeftovers, e.lookAtServers)}
 	for _, name := range names {
 		all = append(all, collection{name: "queue " + name, checks: deliveryChecks, look: func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
@@ -40,7 +43,7 @@ func (e *examination) queueCollections(ctx context.Context) ([]collection, error
 			return nil, 0, e.lookForLeftovers(ctx, name, ids)
 		}})
 	}
-	return all, err
+	return all, nil
 }
 
 // examineDeliveries examines deliveries of a queue, and repairs them.

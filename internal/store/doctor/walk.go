@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 )
 
@@ -149,6 +150,9 @@ func (e *examination) walkPages(ctx context.Context, c collection, from uint64, 
 	for {
 		inner, next, err := c.look(ctx, from)
 		if err != nil {
+			inner, next = nil, 0
+		}
+		if err = e.passOver(c.name, err, c.checks...); err != nil {
 			return false, err
 		}
 		if len(inner) > 0 {
@@ -191,11 +195,37 @@ func (e *examination) rest(ctx context.Context) error {
 // inTurn has names looked at, so many at a time, with a pause after each.
 func (e *examination) inTurn(ctx context.Context, names []string, count int, look func(some []string) error) error {
 	for some := range slices.Chunk(names, count) {
-		if err := look(some); err != nil {
+		if err := e.lookAt(some, look); err != nil {
 			return err
 		}
 		if err := e.rest(ctx); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// allDamaged is of how many names in a row a key is damaged before that counts as one that they share.
+const allDamaged = 20
+
+// lookAt has names looked at: all at once or, if a key of one of them is damaged, one by one, and passes over those that are.
+func (e *examination) lookAt(names []string, look func(some []string) error) error {
+	err := look(names)
+	if !redisx.IsDamage(err) {
+		return err
+	}
+	damaged := 0
+	for _, name := range names {
+		if len(names) > 1 {
+			err = look([]string{name})
+		}
+		switch damaged++; {
+		case err == nil:
+			damaged = 0
+		case !redisx.IsDamage(err) || damaged >= allDamaged:
+			return err
+		default:
+			_ = e.passOver(name, err)
 		}
 	}
 	return nil

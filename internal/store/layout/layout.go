@@ -262,11 +262,14 @@ func (l *Layout) Now(ctx context.Context, partition int) (time.Time, error) {
 	return now.UTC(), nil
 }
 
-// Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err. Only
-// context.Canceled is returned as it is.
+// Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err; with CodeUnreadable, if
+// that says that what Redis has is damaged. Only context.Canceled is returned as it is.
 func Unavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, ErrOther) {
 		return err
+	}
+	if redisx.IsDamage(err) {
+		return &task.Error{Code: task.CodeUnreadable, Message: "Redis has something else where this should be: dtsctl doctor names it", Err: err}
 	}
 	return &task.Error{Code: task.CodeUnavailable, Message: redisx.WhyNot(err), Err: err}
 }

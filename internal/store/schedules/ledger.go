@@ -78,19 +78,21 @@ func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout
 	if err != nil {
 		return nil, nil, err
 	}
-	var packed []schedule.Entry
 	for _, m := range members {
-		if packed, err = codec.DecodeLedger(m.Member, m.Score); err != nil {
-			return nil, nil, err
+		packed, err := codec.DecodeLedger(m.Member, m.Score)
+		if err != nil { // doctor names it
+			last = &layout.Entry{Score: m.Score, Member: m.Member}
+			continue
 		}
 		for _, e := range slices.Backward(packed) {
 			if from == nil || comesAfter(e, *from) { // from may be in the middle of a chunk
 				entries = append(entries, e)
 			}
 		}
-	}
-	if more {
 		last = positionOf(packed[0])
+	}
+	if !more {
+		last = nil
 	}
 	return entries, last, nil
 }
@@ -108,16 +110,16 @@ func positionOf(e schedule.Entry) *layout.Entry {
 }
 
 // History reads the revisions of a schedule before the present one that are kept, newest first. A schedule that does not
-// exist has none. Error: CodeUnavailable.
+// exist has none. Those that cannot be read are left out: doctor names them. Errors: CodeUnavailable; CodeUnreadable for the whole.
 func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
 	entries, err := s.l.DB.LRange(ctx, string(s.l.KeysOf(ref).History(ref)), 0, -1).Result()
 	if err != nil {
 		return nil, layout.Unavailable(err)
 	}
-	revisions := make([]schedule.Revision, len(entries))
-	for i, e := range entries {
-		if revisions[i], err = codec.DecodeRevision(ref, e); err != nil {
-			return nil, err
+	revisions := make([]schedule.Revision, 0, len(entries))
+	for _, e := range entries {
+		if revision, err := codec.DecodeRevision(ref, e); err == nil {
+			revisions = append(revisions, revision)
 		}
 	}
 	return revisions, nil
@@ -127,8 +129,12 @@ func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revis
 // no revisions follow. Error: CodeUnavailable.
 func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, before int) (page []schedule.Revision, more bool, _ error) {
 	key := string(s.l.KeysOf(ref).History(ref))
+	i, err := s.indexBefore(ctx, ref, max(0, present-before), before)
+	if err != nil {
+		return nil, false, err
+	}
 	var portions layout.Portions
-	for i := max(0, present-before); ; { // the newest one is the one before the present one, and there are no gaps
+	for {
 		n := portions.Next(layout.ReadChunk)
 		entries, err := s.l.DB.LRange(ctx, key, int64(i), int64(i+n-1)).Result()
 		if err != nil {
@@ -136,10 +142,7 @@ func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, befo
 		}
 		for _, e := range entries {
 			revision, err := codec.DecodeRevision(ref, e)
-			if err != nil {
-				return nil, false, err
-			}
-			if revision.Number >= before { // the schedule was changed meanwhile
+			if err != nil || revision.Number >= before { // as in History; or the schedule was changed meanwhile
 				continue
 			}
 			if portions.Full() {
@@ -156,6 +159,26 @@ func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, befo
 	}
 }
 
+// indexBefore returns the index in a history of the newest revision before another one. It is i, as the newest revision is the one before the
+// present one and there are no gaps; and less, if doctor has put some aside. Error: CodeUnavailable.
+func (s *Schedules) indexBefore(ctx context.Context, ref task.Ref, i, before int) (int, error) {
+	key := string(s.l.KeysOf(ref).History(ref))
+	kept, err := s.l.DB.LLen(ctx, key).Result()
+	if err != nil {
+		return 0, layout.Unavailable(err)
+	}
+	for i = min(i, int(kept)); i > 0; i-- {
+		entry, err := s.l.DB.LIndex(ctx, key, int64(i-1)).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return 0, layout.Unavailable(err)
+		}
+		if revision, err := codec.DecodeRevision(ref, entry); err == nil && revision.Number >= before {
+			break
+		}
+	}
+	return i, nil
+}
+
 // ForgottenUntil reads the time up to which the ledger of a schedule has forgotten its records; the zero time if it has
 // forgotten none. Error: CodeUnavailable.
 func (s *Schedules) ForgottenUntil(ctx context.Context, ref task.Ref) (time.Time, error) {
@@ -167,7 +190,7 @@ func (s *Schedules) ForgottenUntil(ctx context.Context, ref task.Ref) (time.Time
 }
 
 // LedgerEntries reads all records of a schedule whose ticks lie between from and until, both included, oldest first. The
-// zero from is the oldest record. Error: CodeUnavailable.
+// zero from is the oldest record. Those that cannot be read are left out: doctor names them. Error: CodeUnavailable.
 func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until time.Time) ([]schedule.Entry, error) {
 	key := string(s.l.KeysOf(ref).Ledger(ref))
 	low, high := int64(math.MinInt64), until.UnixMilli()
@@ -184,7 +207,7 @@ func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until
 	for _, z := range slices.Concat(before.Val(), within.Val()) { // the member before may be a chunk that reaches into the range
 		packed, err := codec.DecodeLedger(codec.Text(z.Member), int64(z.Score))
 		if err != nil {
-			return nil, err
+			continue
 		}
 		for _, e := range packed {
 			if tick := e.Tick.UnixMilli(); low <= tick && tick <= high {

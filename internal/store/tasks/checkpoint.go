@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,10 @@ func (s *Tasks) readCheckpoint(ctx context.Context, t *task.Task) error {
 		return nil
 	case err != nil:
 		return layout.Unavailable(err)
+	}
+	if !json.Valid([]byte(text)) {
+		t.Damage = cmp.Or(t.Damage, "its checkpoint is not JSON: the next attempt starts without one")
+		return nil
 	}
 	t.Checkpoint = json.RawMessage(text)
 	return nil

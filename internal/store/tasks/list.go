@@ -177,8 +177,11 @@ func (f Filter) matchesName(ref task.Ref) bool {
 	return f.Schedule == "" || strings.HasPrefix(ref.ID, f.Schedule+"@")
 }
 
+// matches reports whether a task matches the filter. What of it cannot be read matches, so that no list leaves it out in silence: the set that
+// lists it tells its state.
 func (f Filter) matches(t task.Task) bool {
 	matches := func(want, value string) bool { return want == "" || want == value }
-	return (len(f.States) == 0 || slices.Contains(f.States, t.State)) && f.matchesName(t.Ref) &&
-		matches(f.Queue, t.Queue) && matches(f.Type, t.Type) && matches(f.Owner, t.Owner) && matches(f.Node, t.Node)
+	ofState := t.State == task.Unreadable || (len(f.States) == 0 || slices.Contains(f.States, t.State)) && matches(f.Node, t.Node)
+	ofDefinition := t.Type == "" || matches(f.Queue, t.Queue) && matches(f.Type, t.Type) && matches(f.Owner, t.Owner)
+	return ofState && ofDefinition && f.matchesName(t.Ref)
 }

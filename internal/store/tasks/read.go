@@ -47,11 +47,11 @@ func (s *Tasks) decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
 	if r.Definition == "" {
 		return task.Task{}, notFound(ref)
 	}
-	return s.decode(ref, r)
+	return s.decode(ref, r), nil
 }
 
-// decode reads a task with the defaults that hold for it. Error: the definition or the state cannot be read.
-func (s *Tasks) decode(ref task.Ref, r codec.Record) (task.Task, error) {
+// decode reads a task with the defaults that hold for it.
+func (s *Tasks) decode(ref task.Ref, r codec.Record) task.Task {
 	r.RetriesSince = s.l.RetriesSince()
 	return codec.DecodeTask(ref, r)
 }
@@ -60,8 +60,8 @@ func notFound(ref task.Ref) error {
 	return &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
 }
 
-// GetEach reads many tasks in one round trip. Tasks that do not exist are left out, and so are those that cannot be read:
-// one unreadable task must not keep the others from being listed. Error: CodeUnavailable.
+// GetEach reads many tasks in one round trip. Tasks that do not exist are left out; of those that cannot be read, Damage says so.
+// Error: CodeUnavailable.
 func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
 	return s.getEach(ctx, s.l.DB, refs, false)
 }
@@ -74,15 +74,9 @@ func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, bri
 	}
 	tasks := make([]task.Task, 0, len(refs))
 	for i, r := range records {
-		if r.Definition == "" {
-			continue
+		if r.Definition != "" {
+			tasks = append(tasks, s.decode(refs[i], r))
 		}
-		t, err := s.decode(refs[i], r)
-		if err != nil {
-			s.l.Log.ErrorContext(ctx, "skipping unreadable task", "task", refs[i].String(), "error", err)
-			continue
-		}
-		tasks = append(tasks, t)
 	}
 	return tasks, nil
 }
@@ -153,10 +147,7 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	if !exists.Val() {
 		return nil, notFound(ref)
 	}
-	attempts, err := decodeAttempts(ended.Val())
-	if err != nil {
-		return nil, err
-	}
+	attempts := decodeAttempts(ended.Val())
 	t := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled}
 	if err := codec.DecodeState(&t, codec.Text(state.Val()[0])); err != nil {
 		return nil, err
@@ -170,17 +161,17 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
 
-// decodeAttempts decodes the list of a task's earlier attempts.
-func decodeAttempts(entries []string) ([]task.Attempt, error) {
-	attempts := make([]task.Attempt, len(entries), len(entries)+1)
+// decodeAttempts decodes the list of a task's earlier attempts. One that cannot be read says so in its error.
+func decodeAttempts(entries []string) []task.Attempt {
+	attempts, number := make([]task.Attempt, len(entries), len(entries)+1), 0
 	for i, entry := range entries {
 		a, err := codec.DecodeAttempt(entry)
 		if err != nil {
-			return nil, err
+			a = task.Attempt{Number: number + 1, Error: err.Error()}
 		}
-		attempts[i] = a
+		attempts[i], number = a, a.Number
 	}
-	return attempts, nil
+	return attempts
 }
 
 // LogPage is a part of a task's log. More: lines may follow.
