@@ -68,6 +68,9 @@ func WhyNot(err error) string {
 	if said := RefusedWrites(err); said != "" {
 		return "Redis refuses writes: " + said
 	}
+	if HasWrongType(err) {
+		return "a key that this needs has the wrong type in Redis (dtsctl doctor finds it)" + doubt
+	}
 	return "Redis did not answer in time, or refused" + doubt
 }
 

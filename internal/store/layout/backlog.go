@@ -26,7 +26,7 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	for i, p := range partitions {
 		backlogs[i] = pipe.SMembers(ctx, string(l.Keys.Partition(p).Backlog()))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, Unavailable(err)
 	}
 	var sets []ready
@@ -104,7 +104,7 @@ func (l *Layout) eachReady(ctx context.Context, partitions []int, visit func(set
 		for i, set := range some {
 			sizes[i] = pipe.ZCard(ctx, string(set.key))
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
+		if err := redisx.ExecReads(ctx, pipe); err != nil {
 			return Unavailable(err)
 		}
 		for i, set := range some {
