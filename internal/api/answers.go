@@ -111,7 +111,8 @@ func (a *answers) send(c echo.Context, status int, header http.Header, text []by
 		out = newPaced(c, a.whole)
 	}
 	maps.Copy(c.Response().Header(), header)
-	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text))) // so that a client notices if an answer is cut
+	// A client notices by the length if an answer is cut.
+	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
 	c.Response().WriteHeader(status)
 	if c.Request().Method == http.MethodHead {
 		return nil

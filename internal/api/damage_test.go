@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -178,7 +177,7 @@ func TestLists_LeaveOutWhatIsNoEntry(t *testing.T) {
 		"/v1/schedules":                {"HSET", "dts:{0}:schedule:default:nightly", "def", "{"},
 		"/v1/schedules/nightly/ledger": {"ZADD", "dts:{0}:ledger:default:nightly", 1, "{"},
 		"/v1/forecast":                 {"HSET", "dts:{0}:schedule:default:nightly", "revision", "x"},
-		"/v1/tasks/ended/attempts":     {"LPUSH", "dts:{0}:attempts:default:ended", `{"number":0}`},
+		"/v1/tasks/twice/attempts":     {"LPUSH", "dts:{0}:attempts:default:twice", `{"number":0}`},
 		"/v1/tasks/ended/logs":         {"XADD", "dts:{0}:log:default:ended", "9999999999-1", "text", "x"},
 		"/v1/locks":                    {"HSET", "dts:{0}:lock:default:door", "fence", "0"},
 		"/v1/nodes":                    {"HSET", "dts:nodes", "n2", "17 {}"},
@@ -186,9 +185,12 @@ func TestLists_LeaveOutWhatIsNoEntry(t *testing.T) {
 		"/v1/queues":                   {"HSET", "dts:limits", "low", "many"},
 		"/v1/queues?":                  {"SADD", "asynq:queues", "a b"},
 	} {
-		entry := damage{do: func(ctx context.Context, _ redis.Cmdable, _ string) error { return r.db.Do(ctx, command...).Err() }}
+		entry := damage{do: func(ctx context.Context, _ redis.Cmdable, _ string) error {
+			return r.db.Do(ctx, command...).Err()
+		}}
 		r.whileDamaged(command[1].(string), entry, func() {
-			if got := r.call("GET", path, ""); got.status != http.StatusOK || !strings.Contains(string(got.body), `"warnings":["`) {
+			got := r.call("GET", path, "")
+			if got.status != http.StatusOK || !strings.Contains(string(got.body), `"warnings":["`) {
 				t.Errorf("%s answered %d %s", path, got.status, got.body)
 			}
 		})
@@ -222,7 +224,8 @@ func TestGetTask_ShowsATaskWithoutItsResult(t *testing.T) {
 	r, _ := startFull(t)
 	r.whileDamaged("dts:{0}:errors", wrongType, func() {
 		got := r.call("GET", "/v1/tasks/ended", "")
-		for _, want := range []string{`"state":"succeeded"`, `"damage":"the key dts:{0}:errors of partition 0 has the wrong type`} {
+		const damage = `"damage":"the key dts:{0}:errors of partition 0 has the wrong type`
+		for _, want := range []string{`"state":"succeeded"`, damage} {
 			if !strings.Contains(string(got.body), want) {
 				t.Errorf("no %s in %d %s", want, got.status, got.body)
 			}
@@ -292,11 +295,10 @@ func TestListTasks_SaysThatAPageIsIncomplete(t *testing.T) {
 	r := startRigOn(t, b, control.New(control.Options{Store: hurried}))
 	for i := range layout.ReadChunk + 1 {
 		owner := "many"
-		if i == 0 { // the oldest one is on the last page
+		if i == 0 { // the one that is due first is on the last page
 			owner = "one"
 		}
-		at := start.Add(time.Duration(i)*time.Hour).AddDate(50, 0, 0).Format(time.RFC3339)
-		r.call("POST", "/v1/tasks", fmt.Sprintf(`{"type":"http","owner":%q,"run_at":%q}`, owner, at))
+		r.call("POST", "/v1/tasks", fmt.Sprintf(`{"type":"http","owner":%q,"delay":"%dh"}`, owner, i+1))
 	}
 	first, err := r.ListTasksWithResponse(t.Context(), &client.ListTasksParams{Owner: new("one")})
 	testkit.Must(t, err)

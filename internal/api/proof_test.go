@@ -34,11 +34,12 @@ var pathValues = map[string]map[string]string{
 	"/v1/locks/":     {"name": "door"},
 }
 
-// queryValues are what stands for the parameters of a query, by name; "": the parameter changes nothing of what is read.
+// queryValues are what stands for the parameters of a query, by name; "": the parameter does not change what is read.
 var queryValues = map[string]string{
-	"namespace": "", "state": "scheduled,running,failed", "queue": "default", "type": "http", "owner": "ops", "node": "n1", "schedule": "nightly",
-	"limit": "2", "cursor": "", "label": "team=x", "paused": "false", "count": "3", "after": "", "since": "2020-01-01T00:00:00Z", "until": "",
-	"gaps": "true", "from": "2020-01-01T00:00:00Z", "to": "", "hours": "1", "check": "task-unreadable", "partition": "0", "follow": "true", "task": "ended",
+	"namespace": "", "state": "scheduled,running,failed", "queue": "default", "type": "http", "owner": "ops", "node": "n1",
+	"schedule": "nightly", "limit": "2", "cursor": "", "label": "team=x", "paused": "false", "count": "3", "after": "",
+	"since": "2020-01-01T00:00:00Z", "until": "", "gaps": "true", "from": "2020-01-01T00:00:00Z", "to": "", "hours": "1",
+	"check": "task-unreadable", "partition": "0", "follow": "true", "task": "ended",
 }
 
 // reads are the requests that read, for each operation of the document: one without parameters, and one for each of the
@@ -166,7 +167,8 @@ func startFull(t *testing.T) (*rig, *nthFails) {
 	store := openStore(t, db)
 	observer := cluster.NewObserver(cluster.Options{DB: db, Key: store.Keys.Nodes()})
 	t.Cleanup(observer.Close)
-	useCases := control.New(control.Options{Store: store, Queues: queue.New(queue.Options{DB: db}), Nodes: quietNodes{observer}})
+	queues := queue.New(queue.Options{DB: db})
+	useCases := control.New(control.Options{Store: store, Queues: queues, Nodes: quietNodes{observer}})
 	r := startRigOn(t, b, useCases, func(o *Options) { o.Heartbeat = 20 * time.Millisecond })
 	r.fill()
 	return r, fails
@@ -183,7 +185,7 @@ func (r *rig) fill() {
 	}
 	long := strings.Repeat("x", 2*task.InlinePayloadLimit)
 	for _, id := range []string{"waiting", "queued", "running", "ended"} {
-		made("POST", "/v1/tasks", `{"id":"`+id+`","type":"http","owner":"ops","delay":"1h","payload":"`+long+`","labels":{"team":"x"}}`)
+		made("POST", "/v1/tasks", `{"id":"`+id+`","type":"http","owner":"ops","delay":"1h","payload":"`+long+`"}`)
 	}
 	made("POST", "/v1/tasks", `{"id":"twice","type":"http"}`)
 	r.end("twice", task.Failed, "no")
@@ -195,14 +197,15 @@ func (r *rig) fill() {
 	r.log("ended", "one", "two", "three")
 	r.end("ended", task.Succeeded, "")
 	for _, every := range []string{"1h", "2h"} {
-		made("PUT", "/v1/schedules/nightly", `{"every":"`+every+`","owner":"ops","labels":{"team":"x"},"task":{"type":"http"}}`)
+		made("PUT", "/v1/schedules/nightly",
+			`{"every":"`+every+`","overlap":"allow","owner":"ops","labels":{"team":"x"},"task":{"type":"http"}}`)
 	}
 	made("POST", "/v1/schedules/nightly/trigger", "")
 	made("POST", "/v1/locks/door/acquire", `{"holder":"me","ttl":"1h"}`)
 	made("PUT", "/v1/queues/default/limit", `{"limit":1000}`)
 	r.openQueue("default")
-	beat := fmt.Sprintf(`%d {"sequence":1,"host":"h","ip":"127.0.0.1","version":"v","roles":["api"],"state":"alive","partitions":[0],`+
-		`"queues":{"default":1},"started_at":"2026-01-02T15:04:05Z","beat_ms":3600000}`, time.Now().UnixMilli())
+	beat := fmt.Sprintf(`%d {"sequence":1,"host":"h","ip":"127.0.0.1","version":"v","roles":["api"],`+
+		`"state":"alive","partitions":[0],"queues":{"default":1},"started_at":"2026-01-02T15:04:05Z","beat_ms":3600000}`, time.Now().UnixMilli())
 	testkit.Must(r.t, r.db.HSet(r.ctx, "dts:nodes", "n1", beat).Err())
 }
 
@@ -214,12 +217,13 @@ type seen struct {
 }
 
 // digits change from one request to the next: times, and how long something has waited.
-var digits = regexp.MustCompile(`[0-9]+`)
+var digits = regexp.MustCompile(`([0-9]+(\.[0-9]+)?(ns|µs|ms|m|s|h)?)+`)
 
 // tells reports whether an answer says that something is missing.
 func (s seen) tells() bool {
-	return s.status >= http.StatusBadRequest || strings.Contains(s.body, `"warnings":[`) || strings.Contains(s.body, `"damage":"`) ||
-		strings.Contains(s.body, `"severity":"error"`) || strings.Contains(s.body, problemEvent)
+	words := []string{`"warnings":[`, `"damage":"`, `"severity":"error"`, problemEvent}
+	has := func(word string) bool { return strings.Contains(s.body, word) }
+	return s.status >= http.StatusBadRequest || slices.ContainsFunc(words, has)
 }
 
 // read makes a request, and checks the form of the answer; the transport of the rig holds it against the document.
@@ -257,7 +261,7 @@ func (r *rig) read(path string) seen {
 // readStream reads a stream to its end, or until it is silent for a heartbeat. Whatever ends it is its last event.
 func (r *rig) readStream(path string, body io.Reader) seen {
 	r.t.Helper()
-	text := readUntil(body, ": alive\n\n")
+	text := readTo(body, ": alive\n\n")
 	events := client.NewStream(strings.NewReader(text))
 	check, s := r.http.Transport.(*checker), seen{status: http.StatusOK}
 	last := ""
@@ -278,8 +282,8 @@ func (r *rig) readStream(path string, body io.Reader) seen {
 	return s
 }
 
-// readUntil reads up to and including a text, or to the end.
-func readUntil(from io.Reader, text string) string {
+// readTo reads up to and including a text, or to the end.
+func readTo(from io.Reader, text string) string {
 	var all strings.Builder
 	for part := make([]byte, 4096); !strings.HasSuffix(all.String(), text); {
 		n, err := from.Read(part)
@@ -291,8 +295,8 @@ func readUntil(from io.Reader, text string) string {
 	return all.String()
 }
 
-// A handler that loses an error on its way answers 200 with less than there is. It is tried for each command that a request
-// sends.
+// A handler that loses an error on its way answers 200 with less than there is. It is tried for each command that a
+// request sends.
 func TestReads_FailOrAreWholeIfACommandFails(t *testing.T) {
 	t.Parallel()
 	r, fails := startFull(t)
@@ -340,7 +344,7 @@ var gone = damage{name: "is gone", do: func(ctx context.Context, db redis.Cmdabl
 
 // garbage has another text in place of each value, or beside the members.
 func garbage(text string) damage {
-	return damage{name: fmt.Sprintf("has %q in it", text), do: func(ctx context.Context, db redis.Cmdable, key string) error {
+	do := func(ctx context.Context, db redis.Cmdable, key string) error {
 		kind, err := db.Type(ctx, key).Result()
 		if err != nil {
 			return err
@@ -362,12 +366,14 @@ func garbage(text string) damage {
 			return db.XAdd(ctx, &redis.XAddArgs{Stream: key, ID: "9-9", Values: []string{text, text}}).Err()
 		}
 		return db.Set(ctx, key, text, redis.KeepTTL).Err()
-	}}
+	}
+	return damage{name: fmt.Sprintf("has %q in it", text), do: do}
 }
 
 // keyDamages begin with those of the short form.
 var keyDamages = []damage{
-	wrongType, garbage("{"), gone, garbage("{}"), garbage("17"), garbage("scheduled 1"), garbage("default:a"), garbage("running x x x x x x x 777"),
+	wrongType, garbage("{"), gone, garbage("{}"), garbage("17"), garbage("default:a"),
+	garbage("running x x x x x x x 777"),
 	garbage(`1767366245120{"type":"a b"}` + "\n{}"), garbage(`{"rules":[{"cron":"x"}],"number":1,"outcome":"x"}`),
 }
 
@@ -390,8 +396,8 @@ func TestReads_FailOrSayWhatCannotBeRead(t *testing.T) {
 		}
 	}
 	for _, key := range keys {
-		if key == "dts:meta" { // of which nodes look after themselves
-			continue
+		if key == "dts:meta" || r.db.TTL(r.ctx, key).Val() > 0 && key != "dts:{0}:lock:default:door" {
+			continue // nodes look after the one themselves, and the others end
 		}
 		for _, d := range keyDamages[:testkit.Amount(2, len(keyDamages))] {
 			r.whileDamaged(key, d, func() {
@@ -411,9 +417,6 @@ func TestReads_FailOrSayWhatCannotBeRead(t *testing.T) {
 func (r *rig) whileDamaged(key string, d damage, do func()) {
 	r.t.Helper()
 	before, err := r.db.Dump(r.ctx, key).Result()
-	if errors.Is(err, redis.Nil) { // it has expired
-		return
-	}
 	testkit.Must(r.t, err)
 	testkit.Must(r.t, d.do(r.ctx, r.db, key))
 	defer func() {

@@ -24,8 +24,8 @@ type LeftOut struct {
 
 type leftOutKey struct{}
 
-// LeavingOut returns a context under which readers leave out what cannot be read in Redis, and what collects that. Under
-// any other context they fail: whoever decides by what they read must have all of it.
+// LeavingOut returns a context under which readers leave out what cannot be read in Redis, and what collects that.
+// Under any other context they fail: whoever decides by what they read must have all of it.
 func LeavingOut(ctx context.Context) (context.Context, *LeftOut) {
 	l := &LeftOut{}
 	return context.WithValue(ctx, leftOutKey{}, l), l
@@ -37,7 +37,8 @@ func LeavesOut(ctx context.Context) bool {
 	return ok
 }
 
-// LeaveOut notes a sentence, without a full stop, about what is left out. It returns false if ctx is not one of LeavingOut.
+// LeaveOut notes a sentence, without a full stop, about what is left out. It returns false if ctx is not one of
+// LeavingOut.
 func LeaveOut(ctx context.Context, format string, args ...any) bool {
 	l, ok := ctx.Value(leftOutKey{}).(*LeftOut)
 	if !ok {
@@ -66,10 +67,11 @@ func (l *LeftOut) Texts() []string {
 	return l.texts
 }
 
-// LeaveOutKey notes, if err says so, that a key has the wrong type. It returns false for any other error, and if ctx is not
-// one of LeavingOut.
+// LeaveOutKey notes, if err says so, that a key has the wrong type. It returns false for any other error, and if ctx is
+// not one of LeavingOut.
 func LeaveOutKey(ctx context.Context, key string, err error) bool {
-	return HasWrongType(err) && LeaveOut(ctx, "%s has the wrong type, so that what it should hold is left out", describe(key))
+	const text = "%s has the wrong type, so that what it should hold is left out"
+	return HasWrongType(err) && LeaveOut(ctx, text, describe(key))
 }
 
 // ofPartition is a key of a partition, with its number.
@@ -83,14 +85,14 @@ func describe(key string) string {
 	return "the key " + key
 }
 
-// HasWrongType reports whether err is the answer of Redis to a command on a key of another type than the command is for.
+// HasWrongType reports whether err is the answer of Redis to a command on a key of another type than it is for.
 func HasWrongType(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer) && strings.Contains(answer.Error(), "WRONGTYPE")
 }
 
-// ExecReads executes a pipeline of commands that read one key each. Under LeavingOut, a key of the wrong type is read as
-// one that does not exist. Error: that of the first other command that failed.
+// ExecReads executes a pipeline of commands that read one key each. Under LeavingOut, a key of the wrong type is read
+// as one that does not exist. Error: that of the first other command that failed.
 func ExecReads(ctx context.Context, pipe redis.Pipeliner) error {
 	cmds, err := pipe.Exec(ctx)
 	for _, cmd := range cmds {

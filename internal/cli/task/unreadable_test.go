@@ -13,7 +13,9 @@ const keyWarning = "the key dts:{3}:wheel of partition 3 has the wrong type: dts
 
 func TestList_SaysWhatCannotBeRead(t *testing.T) {
 	s := clitest.Start(t)
-	broken := client.Task{ID: "b", Namespace: "default", State: client.StateUnreadable, Damage: new("its state \"x\" cannot be read")}
+	broken := client.Task{
+		ID: "b", Namespace: "default", State: client.StateUnreadable, Damage: new("its state \"x\" cannot be read"),
+	}
 	s.On("GET /v1/tasks", 200, client.TaskList{
 		Tasks: []client.Task{clitest.Task("a", client.StateScheduled), broken}, Warnings: []string{keyWarning},
 	})
@@ -43,8 +45,8 @@ func TestReads_SayWhatCannotBeRead(t *testing.T) {
 	s.On("GET /v1/namespaces", 200, client.NamespaceList{Namespaces: []client.NamespaceEntry{}, Warnings: warnings})
 	s.On("GET /v1/nodes", 200, client.NodeList{Nodes: []client.Node{}, Warnings: warnings})
 	for _, command := range []string{
-		"task attempts a", "task logs a", "schedule list", "schedule ledger a", "schedule history a", "schedule forecast", "lock list",
-		"queue list", "namespace list", "node list",
+		"task attempts a", "task logs a", "schedule list", "schedule ledger a", "schedule history a", "schedule forecast",
+		"lock list", "queue list", "namespace list", "node list",
 	} {
 		for _, format := range []string{"", " -o json"} {
 			got := s.Pipe().Run(t, strings.Fields(command+format)...)
@@ -57,8 +59,10 @@ func TestReads_SayWhatCannotBeRead(t *testing.T) {
 
 func TestGet_ShowsDamage(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", client.StateScheduled, func(t *client.Task) { t.Damage = new("its payload is lost") }))
-	if got := s.Pipe().Run(t, "task", "get", "a"); got.Code != 0 || !strings.Contains(got.Out, "\ndamage\tits payload is lost\n") {
+	damaged := func(t *client.Task) { t.Damage = new("its payload is lost") }
+	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", client.StateScheduled, damaged))
+	got := s.Pipe().Run(t, "task", "get", "a")
+	if got.Code != 0 || !strings.Contains(got.Out, "\ndamage\tits payload is lost\n") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -76,20 +80,23 @@ func TestList_StopsAfterAWhile(t *testing.T) {
 		}
 		s.Reply(w, 200, page)
 	})
-	const stopped = "Stopped with 1, as few of those that were looked at match. Go on with --cursor c2, look longer with --within, " +
-		"or at all of them with --all.\n"
+	const stopped = "Stopped with 1, as few of those that were looked at match. Go on with --cursor c2, " +
+		"look longer with --within, or at all of them with --all.\n"
 	for _, format := range []string{"table", "json"} {
 		got := s.Pipe().Run(t, "task", "list", "--within", "0s", "--cursor", "c1", "-o", format)
 		if got.Code != 0 || got.Err != stopped || !strings.Contains(got.Out, "b") {
 			t.Errorf("%s: %+v", format, got)
 		}
 	}
-	for _, args := range [][]string{{"task", "list", "--cursor", "c1"}, {"task", "list", "--cursor", "c1", "--within", "0s", "--all"}} {
+	for _, args := range [][]string{
+		{"task", "list", "--cursor", "c1"}, {"task", "list", "--cursor", "c1", "--within", "0s", "--all"},
+	} {
 		if got := s.Pipe().Run(t, args...); got.Code != 0 || got.Err != "" || strings.Count(got.Out, "\n") != 2 {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
-	if got := s.Terminal().Run(t, "task", "list", "--within", "0s"); got.Code != 0 || !strings.HasPrefix(got.Err, "Stopped with 0, ") {
+	got := s.Terminal().Run(t, "task", "list", "--within", "0s")
+	if got.Code != 0 || !strings.HasPrefix(got.Err, "Stopped with 0, ") {
 		t.Errorf("on a terminal: %+v", got)
 	}
 	if got := s.Pipe().Run(t, "task", "list", "--within", "-1s"); got.Code != 2 {
@@ -104,7 +111,8 @@ func TestLogs_FollowFailsIfTheStreamSaysSo(t *testing.T) {
 		send("log", "1-1", logLine("1-1", "stdout", "one"))
 		send("problem", "", clitest.Problem(500, client.DataUnreadable, "", "the line 1-2 of its log has no time"))
 	})
-	s.Pipe().Run(t, "task", "logs", "a", "-f").Expect(t, 1, "one\n", "dtsctl: the line 1-2 of its log has no time (data_unreadable)\n")
+	s.Pipe().Run(t, "task", "logs", "a", "-f").
+		Expect(t, 1, "one\n", "dtsctl: the line 1-2 of its log has no time (data_unreadable)\n")
 }
 
 func TestLogs_FollowOutlastsAProblemThatPasses(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// A cursor says which kind of list it is of, so that a list of another kind refuses it. Nodes of the release before this
-// one write cursors that do not say it, and read those that do: the sign of a score means nothing to them, and a name with
-// something behind it is the next name.
+// A cursor says which kind of list it is of, so that a list of another kind refuses it. Nodes of the release before
+// this one write cursors that do not say it, and read those that do: the sign of a score means nothing to them, and a
+// name with something behind it is the next name.
 
 // EntryList is a kind of list whose cursors are entries: what their text begins with.
 type EntryList string

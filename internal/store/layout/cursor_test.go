@@ -10,7 +10,9 @@ import (
 func TestParseCursor_ReadsThoseOfItsListOnly(t *testing.T) {
 	t.Parallel()
 	ofTask, ofTick := Entry{17, "default:a"}, Entry{17, "20260102T150405Z fired 1 0 17 1 "}
-	earlier := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) } // of the release before
+	earlier := func(text string) string { // of the release before
+		return base64.RawURLEncoding.EncodeToString([]byte(text))
+	}
 	for _, c := range []struct {
 		list   EntryList
 		cursor string
@@ -29,7 +31,8 @@ func TestParseCursor_ReadsThoseOfItsListOnly(t *testing.T) {
 		{TaskEntries, "nonsense!", nil},
 	} {
 		got, err := ParseCursor(c.list, c.cursor)
-		if refused := task.CodeOf(err) == task.CodeInvalid; c.want == nil && !refused || c.want != nil && (err != nil || *got != *c.want) {
+		refused := task.CodeOf(err) == task.CodeInvalid
+		if refused != (c.want == nil) || !refused && (err != nil || *got != *c.want) {
 			t.Errorf("%q %q: %v, %v; want %v", c.list, c.cursor, got, err, c.want)
 		}
 	}
