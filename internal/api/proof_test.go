@@ -205,7 +205,8 @@ func (r *rig) fill() {
 	made("PUT", "/v1/queues/default/limit", `{"limit":1000}`)
 	r.openQueue("default")
 	beat := fmt.Sprintf(`%d {"sequence":1,"host":"h","ip":"127.0.0.1","version":"v","roles":["api"],`+
-		`"state":"alive","partitions":[0],"queues":{"default":1},"started_at":"2026-01-02T15:04:05Z","beat_ms":3600000}`, time.Now().UnixMilli())
+		`"state":"alive","partitions":[0],"queues":{"default":1},"started_at":"2026-01-02T15:04:05Z",`+
+		`"beat_ms":3600000}`, time.Now().UnixMilli())
 	testkit.Must(r.t, r.db.HSet(r.ctx, "dts:nodes", "n1", beat).Err())
 }
 
