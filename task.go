@@ -18,6 +18,9 @@ const (
 	StateCancelled State = "cancelled"
 )
 
+// StateUnreadable stands for a state that Redis has and nobody can read: see Damage of Task.
+const StateUnreadable State = "unreadable"
+
 // Final reports whether a task in that state has ended: it does not run again unless somebody retries it.
 func (s State) Final() bool {
 	return s == StateSucceeded || s == StateFailed || s == StateCancelled
@@ -93,6 +96,9 @@ type Task struct {
 	Schedule  string    // the schedule that created it; "": none did
 	Tick      time.Time // the time of the schedule for which it was created
 	Warnings  []string  // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
+	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload. "" if all can be read. The other
+	// fields have what can be read; if the definition cannot, there is no Type.
+	Damage string
 }
 
 // IdempotencyKey names the work for whoever does it: "<namespace>:<id>", the same for all attempts of the task.

@@ -823,6 +823,9 @@ type Forecast struct {
 
 	// Total How many ticks there will be in all.
 	Total int `json:"total"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Health defines model for Health.
@@ -1633,6 +1636,10 @@ type ScheduleID = string
 
 // ScheduleList defines model for ScheduleList.
 type ScheduleList struct {
+	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
+	// out otherwise.
+	Incomplete bool `json:"incomplete,omitempty,omitzero"`
+
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
 	Schedules  []Schedule `json:"schedules"`
@@ -1950,6 +1957,10 @@ type TaskID = string
 
 // TaskList defines model for TaskList.
 type TaskList struct {
+	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
+	// out otherwise.
+	Incomplete bool `json:"incomplete,omitempty,omitzero"`
+
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
 	Tasks      []Task `json:"tasks"`

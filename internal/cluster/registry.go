@@ -123,8 +123,8 @@ func (r *Registry) View() View {
 // Now is the time by Redis's clock, as far as the heartbeats of this node tell it; zero before the first one.
 func (r *Registry) Now() time.Time { return r.View().Now() }
 
-// Nodes reads the list from Redis, including dead nodes, sorted by id.
-// Error: *task.Error with CodeUnavailable.
+// Nodes reads the list from Redis, including dead nodes, sorted by id. Entries that cannot be read are left out, which
+// redisx.LeavingOut notes. Error: *task.Error with CodeUnavailable.
 func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
 	_, nodes, err := r.read(ctx)
 	return nodes, err
@@ -136,7 +136,7 @@ func (r *Registry) read(ctx context.Context) (time.Time, []Node, error) {
 	if err != nil {
 		return time.Time{}, nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot read the list of nodes", Err: err}
 	}
-	return reply.Now, nodesOf(r.members(reply.Now, reply.Nodes)), nil
+	return reply.Now, nodesOf(r.members(ctx, reply.Now, reply.Nodes)), nil
 }
 
 // SetDraining sets whether this node finishes its work and accepts no new work. A heartbeat tells the other nodes

@@ -74,6 +74,15 @@ const (
 	OutcomeSnoozed   Outcome = "snoozed"
 )
 
+// Valid reports whether it is one of the outcomes.
+func (o Outcome) Valid() bool {
+	switch o {
+	case OutcomeSucceeded, OutcomeFailed, OutcomeTimeout, OutcomeCancelled, OutcomeLost, OutcomeSnoozed:
+		return true
+	}
+	return false
+}
+
 // Attempt is one attempt to run a task. A running attempt has no FinishedAt and no Outcome.
 type Attempt struct {
 	Number     int    // from 1

@@ -505,7 +505,7 @@ type AttemptList struct {
 	Attempts []Attempt `json:"attempts"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // AttemptReport defines model for AttemptReport.
@@ -828,6 +828,9 @@ type Forecast struct {
 
 	// Total How many ticks there will be in all.
 	Total int `json:"total"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // Health defines model for Health.
@@ -925,7 +928,7 @@ type LedgerPage struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // ListWarnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
@@ -986,7 +989,7 @@ type LockList struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // LockRelease defines model for LockRelease.
@@ -1070,7 +1073,7 @@ type LogPage struct {
 	NextCursor *LogCursor `json:"next_cursor,omitempty"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // LostWrites defines model for LostWrites.
@@ -1119,7 +1122,7 @@ type NamespaceList struct {
 	NextCursor *string          `json:"next_cursor,omitempty"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // Node defines model for Node.
@@ -1168,7 +1171,7 @@ type NodeList struct {
 	Nodes      []Node  `json:"nodes"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
@@ -1347,7 +1350,7 @@ type QueueList struct {
 	Queues     []Queue `json:"queues"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // Readiness defines model for Readiness.
@@ -1409,7 +1412,7 @@ type RevisionList struct {
 	Revisions  []Revision `json:"revisions"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // RevisionTag The `ETag` of a schedule, or `*`.
@@ -1638,12 +1641,16 @@ type ScheduleID = string
 
 // ScheduleList defines model for ScheduleList.
 type ScheduleList struct {
+	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
+	// out otherwise.
+	Incomplete *bool `json:"incomplete,omitempty"`
+
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string    `json:"next_cursor,omitempty"`
 	Schedules  []Schedule `json:"schedules"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // SchedulePause defines model for SchedulePause.
@@ -1955,12 +1962,16 @@ type TaskID = string
 
 // TaskList defines model for TaskList.
 type TaskList struct {
+	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
+	// out otherwise.
+	Incomplete *bool `json:"incomplete,omitempty"`
+
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string `json:"next_cursor,omitempty"`
 	Tasks      []Task  `json:"tasks"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings *ListWarnings `json:"warnings,omitempty"`
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
@@ -2622,8 +2633,8 @@ type ClientInterface interface {
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
-	// stream goes on. A comment is sent every 15 s to keep the
-	// connection alive.
+	// stream goes on. If something goes wrong with the stream, its last event is `problem`, whose `data` is a Problem. A comment is
+	// sent every 15 s to keep the connection alive.
 	//
 	// A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
 	// beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
@@ -2956,7 +2967,8 @@ type ClientInterface interface {
 	//
 	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
-	// after a look at 20,000 tasks, and after about half a second.
+	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
+	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 	//
 	// Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 	ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3121,7 +3133,7 @@ type ClientInterface interface {
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
-	// is the task. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
+	// is the task. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
 	// every 15 s to keep the connection alive. `limit` has no meaning here.
 	//
 	// Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
@@ -3303,8 +3315,8 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
-// stream goes on. A comment is sent every 15 s to keep the
-// connection alive.
+// stream goes on. If something goes wrong with the stream, its last event is `problem`, whose `data` is a Problem. A comment is
+// sent every 15 s to keep the connection alive.
 //
 // A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
 // beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
@@ -3977,7 +3989,8 @@ func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *Tri
 //
 // Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 // even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
-// after a look at 20,000 tasks, and after about half a second.
+// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
+// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 //
 // Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4282,7 +4295,7 @@ func (c *Client) ReportAttempt(ctx context.Context, id TaskID, number AttemptNum
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
-// is the task. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
+// is the task. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
 // every 15 s to keep the connection alive. `limit` has no meaning here.
 //
 // Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
@@ -7755,8 +7768,8 @@ type ClientWithResponsesInterface interface {
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
-	// stream goes on. A comment is sent every 15 s to keep the
-	// connection alive.
+	// stream goes on. If something goes wrong with the stream, its last event is `problem`, whose `data` is a Problem. A comment is
+	// sent every 15 s to keep the connection alive.
 	//
 	// A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
 	// beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
@@ -8125,7 +8138,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
-	// after a look at 20,000 tasks, and after about half a second.
+	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
+	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8298,7 +8312,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
-	// is the task. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
+	// is the task. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
 	// every 15 s to keep the connection alive. `limit` has no meaning here.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -11023,8 +11037,8 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
-// stream goes on. A comment is sent every 15 s to keep the
-// connection alive.
+// stream goes on. If something goes wrong with the stream, its last event is `problem`, whose `data` is a Problem. A comment is
+// sent every 15 s to keep the connection alive.
 //
 // A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
 // beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
@@ -11597,7 +11611,8 @@ func (c *ClientWithResponses) TriggerScheduleWithResponse(ctx context.Context, i
 //
 // Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 // even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
-// after a look at 20,000 tasks, and after about half a second.
+// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
+// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11854,7 +11869,7 @@ func (c *ClientWithResponses) ReportAttemptWithResponse(ctx context.Context, id 
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
-// is the task. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
+// is the task. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
 // every 15 s to keep the connection alive. `limit` has no meaning here.
 //
 // Returns a wrapper object for the known response body format(s).

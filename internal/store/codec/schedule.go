@@ -151,6 +151,9 @@ func DecodeRevision(ref task.Ref, entry string) (schedule.Revision, error) {
 		return schedule.Revision{}, fmt.Errorf("schedule %s: its history cannot be read: %w", ref, err)
 	}
 	d, err := DecodeScheduleDefinition(ref, r.Def, r.Task)
+	if err == nil && (Number(r.Revision) < 1 || Number(r.From) == 0) {
+		err = fmt.Errorf("schedule %s: a revision of its history has no number, or no time", ref)
+	}
 	return schedule.Revision{
 		Number: int(Number(r.Revision)), Definition: d,
 		Span: schedule.Span{From: FromMS(Number(r.From)), Until: FromMS(Number(r.Until))},

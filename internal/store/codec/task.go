@@ -176,6 +176,8 @@ func decodeDefinition(t *task.Task, r Record) error {
 		return err
 	case d.Type == "":
 		return errors.New("its definition has no type")
+	case !isName(d.Type), !isName(d.Queue):
+		return fmt.Errorf("its definition cannot be read: the type %q or the queue %q is no name", task.CutMiddle(d.Type, damageLimit), task.CutMiddle(d.Queue, damageLimit))
 	}
 	if r.Payload != "" {
 		d.Payload = json.RawMessage(r.Payload)
@@ -187,6 +189,13 @@ func decodeDefinition(t *task.Task, r Record) error {
 	t.Definition, t.CreatedAt, t.DueAt, t.Earlier = d, created, d.FirstDue(created), created.Before(r.RetriesSince)
 	t.MaxAttempts = t.Policy().MaxAttempts
 	return nil
+}
+
+// isName reports whether a text has only the signs of which names of types and queues are.
+func isName(text string) bool {
+	return text != "" && strings.IndexFunc(text, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+	}) < 0
 }
 
 // damageLimit is how many bytes of what cannot be read are quoted.
@@ -210,7 +219,7 @@ func DecodeState(t *task.Task, text string) error {
 		return nil
 	}
 	f := strings.Fields(text)
-	if len(f) < 2 || !task.State(f[0]).Valid() {
+	if len(f) < 2 || !task.State(f[0]).Valid() || !isNumber(f[1]) {
 		return fmt.Errorf("its state %q cannot be read", task.CutMiddle(text, damageLimit))
 	}
 	field := func(i int) string {
@@ -238,6 +247,12 @@ func DecodeState(t *task.Task, text string) error {
 	return nil
 }
 
+// isNumber reports whether a text is a number from 0 on, in decimal.
+func isNumber(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= 0
+}
+
 // NodeOf returns the node that made a run token; "" for none.
 func NodeOf(run string) string { return run[:max(strings.LastIndexByte(run, '#'), 0)] }
 
@@ -246,7 +261,10 @@ func NodeOf(run string) string { return run[:max(strings.LastIndexByte(run, '#')
 func decodeProgress(field string) (percent int, note string) {
 	number, encoded, _ := strings.Cut(field, ":")
 	note, _ = url.PathUnescape(encoded)
-	return int(Number(number)), note
+	if percent = int(Number(number)); percent < 0 || percent > 100 {
+		percent = 0
+	}
+	return percent, note
 }
 
 // FormatState writes a state as lua/include/state.lua does. The number of attempts and the time of the first one are 0 if

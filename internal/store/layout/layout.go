@@ -262,6 +262,9 @@ func (l *Layout) Now(ctx context.Context, partition int) (time.Time, error) {
 	return now.UTC(), nil
 }
 
+// ErrUnreadable is what an error is about stored text that has not its form, other than that of a task or a schedule.
+var ErrUnreadable = errors.New("cannot be read in Redis")
+
 // Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err; with CodeUnreadable, if
 // that says that what Redis has is damaged. Only context.Canceled is returned as it is.
 func Unavailable(err error) error {

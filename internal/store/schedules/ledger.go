@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -22,13 +23,14 @@ import (
 var gaps = []schedule.Outcome{schedule.Missed, schedule.SkippedOverlap, schedule.Replaced}
 
 // Ledger reads a schedule's records, the newest ticks first. A page may have fewer records than limit and not be the last:
-// read on until NextCursor is empty. Errors: CodeScheduleNotFound, CodeInvalid for the cursor, CodeUnavailable.
+// read on until NextCursor is empty. Under redisx.LeavingOut, records that cannot be read are left out.
+// Errors: CodeScheduleNotFound, CodeInvalid for the cursor, CodeUnavailable.
 func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
 	sched, _, err := s.Read(ctx, ref)
 	if err != nil {
 		return LedgerPage{}, err
 	}
-	from, err := layout.ParseCursor(cursor)
+	from, err := layout.ParseCursor(layout.LedgerEntries, cursor)
 	if err != nil {
 		return LedgerPage{}, err
 	}
@@ -49,7 +51,7 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 				continue
 			}
 			if len(page.Entries) == limit {
-				page.NextCursor = from.Cursor()
+				page.NextCursor = from.Cursor(layout.LedgerEntries)
 				return page, nil
 			}
 			page.Entries, from = append(page.Entries, e), positionOf(e)
@@ -81,15 +83,20 @@ func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout
 	for _, m := range members {
 		packed, err := codec.DecodeLedger(m.Member, m.Score)
 		if err != nil { // doctor names it
-			last = &layout.Entry{Score: m.Score, Member: m.Member}
+			redisx.LeaveOut(ctx, "schedule %s: %v", ref, err)
+			last = &m
 			continue
 		}
+		last = positionOf(packed[0])
 		for _, e := range slices.Backward(packed) {
+			known := slices.Contains(schedule.Outcomes, e.Outcome) && !e.DecidedAt.IsZero()
+			if !known && redisx.LeaveOut(ctx, "the record of %s in the ledger of schedule %s has no outcome, or no time", e.Name, ref) {
+				continue
+			}
 			if from == nil || comesAfter(e, *from) { // from may be in the middle of a chunk
 				entries = append(entries, e)
 			}
 		}
-		last = positionOf(packed[0])
 	}
 	if !more {
 		last = nil
@@ -118,31 +125,44 @@ func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revis
 	}
 	revisions := make([]schedule.Revision, 0, len(entries))
 	for _, e := range entries {
-		if revision, err := codec.DecodeRevision(ref, e); err == nil {
+		revision, err := codec.DecodeRevision(ref, e)
+		if err == nil {
 			revisions = append(revisions, revision)
+		} else {
+			redisx.LeaveOut(ctx, "%v", err)
 		}
 	}
 	return revisions, nil
 }
 
 // HistoryPage reads the revisions of a schedule, whose present one is given, that come before another one, newest first. more is false if
-// no revisions follow. Error: CodeUnavailable.
+// no revisions follow. Under redisx.LeavingOut, those that cannot be read are left out. Error: CodeUnavailable.
 func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, before int) (page []schedule.Revision, more bool, _ error) {
 	key := string(s.l.KeysOf(ref).History(ref))
 	i, err := s.indexBefore(ctx, ref, max(0, present-before), before)
-	if err != nil {
+	switch {
+	case redisx.LeaveOutKey(ctx, key, err):
+		return nil, false, nil
+	case err != nil:
 		return nil, false, err
 	}
 	var portions layout.Portions
 	for {
 		n := portions.Next(layout.ReadChunk)
 		entries, err := s.l.DB.LRange(ctx, key, int64(i), int64(i+n-1)).Result()
-		if err != nil {
+		switch {
+		case redisx.LeaveOutKey(ctx, key, err):
+			return nil, false, nil
+		case err != nil:
 			return nil, false, layout.Unavailable(err)
 		}
 		for _, e := range entries {
 			revision, err := codec.DecodeRevision(ref, e)
-			if err != nil || revision.Number >= before { // as in History; or the schedule was changed meanwhile
+			if err != nil {
+				redisx.LeaveOut(ctx, "%v", err)
+				continue
+			}
+			if revision.Number >= before { // the schedule was changed meanwhile
 				continue
 			}
 			if portions.Full() {
@@ -207,6 +227,7 @@ func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until
 	for _, z := range slices.Concat(before.Val(), within.Val()) { // the member before may be a chunk that reaches into the range
 		packed, err := codec.DecodeLedger(codec.Text(z.Member), int64(z.Score))
 		if err != nil {
+			redisx.LeaveOut(ctx, "schedule %s: %v", ref, err)
 			continue
 		}
 		for _, e := range packed {

@@ -41,6 +41,8 @@ func (s *Tasks) readCheckpoint(ctx context.Context, t *task.Task) error {
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil
+	case redisx.LeaveOutKey(ctx, string(s.l.KeysOf(t.Ref).Checkpoints()), err):
+		return nil
 	case err != nil:
 		return layout.Unavailable(err)
 	}
