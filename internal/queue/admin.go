@@ -79,10 +79,7 @@ func (q *Queues) pausedKey(name string) string {
 	return string(lua.AsynqQueue(q.names.asynq(name)).Paused())
 }
 
-// unavailable wraps an error of Redis in a *task.Error with CodeUnavailable, or CodeUnreadable if what Redis has is damaged.
+// unavailable wraps an error of Redis in a *task.Error with CodeUnavailable.
 func unavailable(err error) error {
-	if redisx.IsDamage(err) {
-		return &task.Error{Code: task.CodeUnreadable, Message: "Redis has something else where a queue should be: dtsctl doctor names it", Err: err}
-	}
 	return &task.Error{Code: task.CodeUnavailable, Message: redisx.WhyNot(err), Err: err}
 }
