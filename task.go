@@ -57,7 +57,7 @@ type Backoff struct {
 	Initial time.Duration // the wait before attempt 2; default 1 s
 	Factor  float64       // how many times as long each further wait is, 1 to 100; default 2
 	Max     time.Duration // the longest wait; default 1 h; 10 min for commands
-	Jitter  *float64      // the share by which waits are longer or shorter at random, 0 to 1; nil: each is drawn from 0 to its full length; 0.1 for commands
+	Jitter  *float64      // the share by which waits are longer or shorter at random, 0 to 1; nil: each is drawn from 0 to its full length; 0.1 for commands. A wait that was asked for, as by [RetryAfter], is longer by up to this share, nil: 0.1
 }
 
 // Task is a task as DTS knows it. Times that have not come are zero.

@@ -64,7 +64,7 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 	}
 	due, again := r.Task.NextAttempt(e.Outcome, now, e.Wait, random)
 	if e.Snooze && !e.Final {
-		if later, ok := r.Task.Snooze(now, e.Wait); ok {
+		if later, ok := r.Task.Snooze(now, e.Wait, random); ok {
 			due, again = later, true
 			end.Outcome, end.Last = task.OutcomeSnoozed, r.Task.MaxAttempts+1
 		}
