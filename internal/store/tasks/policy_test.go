@@ -60,6 +60,15 @@ func TestFinish_EndsATicksTaskInTimeForTheNext(t *testing.T) {
 			change: func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow },
 			next:   time.Second, end: failed, want: task.Failed,
 		},
+		"a task that is cancelled meanwhile": {
+			before: func(w *storetest.World) {
+				for id := range w.TasksOf(storetest.Nightly) {
+					_, err := w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: id})
+					testkit.Must(t, err)
+				}
+			},
+			next: time.Second, end: failed, want: task.Cancelled,
+		},
 		"a policy of its own": {
 			change: func(d *schedule.Definition) { d.Task.Retry.MaxAttempts = 3 },
 			next:   time.Second, end: failed, want: task.Scheduled,
