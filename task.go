@@ -47,7 +47,7 @@ type Submission struct {
 // and 4 for commands; the task of a schedule's tick then makes no attempt after a failed one that could last until the next tick.
 type Retry struct {
 	MaxAttempts int             // in all; 1 means at most once; 0: one more than there are Delays, or 25; 4 for commands
-	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was; 0: no limit
+	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was; 0: no limit, and 24 h while attempts are snoozed
 	Backoff     Backoff         // used if there are no Delays
 	Delays      []time.Duration // before attempt 2, 3, ...; the last one is repeated
 }

@@ -102,8 +102,7 @@ func (r Retry) spread(wait time.Duration, random float64) time.Duration {
 // next one waits as the policy says, and at least for least and a random share of it. BackoffLimit bounds that. random, from 0 to less than 1,
 // selects the wait from the range that the jitter allows.
 //
-// After a client has retried an ended task, attempts and waits count from that retry. MaxElapsed still counts from the time at
-// which the task was due for the first time.
+// After a client has retried an ended task, attempts, waits and MaxElapsed count from that retry.
 func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, random float64) (due time.Time, ok bool) {
 	if t.Attempt >= t.MaxAttempts {
 		return time.Time{}, false
