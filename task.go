@@ -44,7 +44,7 @@ type Submission struct {
 }
 
 // Retry says how often a task is tried, and how long to wait in between. The zero value means 25 attempts with the default Backoff,
-// and 4 for commands; the task of a schedule's tick then makes no attempt after a failed one that could last until the next tick.
+// and 4 for commands; the task of a tick is then not retried if another attempt could run into the next tick.
 type Retry struct {
 	MaxAttempts int             // in all; 1 means at most once; 0: one more than there are Delays, or 25; 4 for commands
 	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was; 0: no limit, and 24 h while attempts are snoozed
