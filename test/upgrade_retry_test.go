@@ -14,8 +14,8 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// Workers of both releases decide about attempts of the same tasks while an upgrade goes on. The older one takes a snooze
-// for attempts before a retry by hand, and so repeats each second what has 25 attempts by default (ADR 31).
+// Workers of both releases decide about attempts of the same tasks while an upgrade goes on. The older one takes a
+// snooze for attempts before a retry by hand, and so repeats each second what has 25 attempts by default (ADR 31).
 func TestUpgrade_BothReleasesGoOnAfterASnooze(t *testing.T) {
 	testkit.OnlyLong(t)
 	t.Parallel()
@@ -33,7 +33,8 @@ func TestUpgrade_BothReleasesGoOnAfterASnooze(t *testing.T) {
 
 	status.Store(http.StatusTooManyRequests)
 	newer := startRelease(t, thisRelease, redis.URL())
-	newer.submit(client.Submission{ID: ptr(id), Type: "http", Payload: json.RawMessage(fmt.Sprintf(`{"url": %q}`, target.URL))})
+	payload := json.RawMessage(fmt.Sprintf(`{"url": %q}`, target.URL))
+	newer.submit(client.Submission{ID: ptr(id), Type: "http", Payload: payload})
 	await(t, time.Minute, "it is snoozed", func() bool {
 		task := newer.task(id)
 		return task.State == client.StateScheduled && task.Attempt == 1
@@ -50,7 +51,7 @@ func TestUpgrade_BothReleasesGoOnAfterASnooze(t *testing.T) {
 	if changed.JSON200 == nil {
 		t.Fatalf("the older node does not change it: %s", changed.Body)
 	}
-	await(t, time.Minute, "the older worker repeats it beyond its own default", func() bool { return older.task(id).Attempt > 5 })
+	await(t, time.Minute, "the older worker repeats it", func() bool { return older.task(id).Attempt > 5 }) // of its 4
 	if first := older.attempts(id)[0]; first.Outcome == nil || *first.Outcome != client.OutcomeSnoozed {
 		t.Errorf("the older node says of the first attempt %+v", first)
 	}

@@ -26,9 +26,9 @@ type rewordings struct {
 }
 
 // recognise looks at the tasks that are there where a submission has their id and is written in another way. If both
-// mean the same, it submits the stored wording again, which returns the task that is there. Only submissions
-// that conflict cost these round trips; a payload is read once, and only if the rest of the definition means the same. The
-// first content of a task that was changed or deleted is known as a digest only: the conflict stays.
+// mean the same, it submits the stored wording again, which returns the task that is there. Only submissions that
+// conflict cost these round trips. A payload is read once, and only if the rest of the definition means the same.
+// The first content of a task that was changed or deleted is known as a digest only: the conflict stays.
 func (c *Control) recognise(ctx context.Context, defs []task.Definition, results []tasks.Created, create creation) {
 	if !slices.ContainsFunc(results, conflicts) {
 		return
@@ -103,8 +103,8 @@ func (c *Control) repeat(ctx context.Context, r rewordings, refs []task.Ref, cre
 	return nil
 }
 
-// narrow leaves those submissions that mean the same as the task that is there, as far as alike looks, and returns the tasks
-// that have any.
+// narrow leaves those submissions that mean the same as the task that is there, as far as alike looks. It returns the
+// tasks that have any.
 func (r rewordings) narrow(there []task.Task, alike func(task.Task) func(task.Definition) bool) []task.Ref {
 	var left []task.Ref
 	for _, t := range there {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// AlikeBesides reports whether a definition means the same as that of a task, besides the payload: a default of the task
-// may be left out in one of them. That holds for what is submitted. For a schedule's task it makes a difference whether its
-// policy is spelled out: see MustEndBeforeTick.
+// AlikeBesides reports whether a definition means the same as that of a task, besides the payload: a default of the
+// task may be left out in one of them. That holds for what is submitted. For a schedule's task it makes a difference
+// whether its policy is spelled out: see MustEndBeforeTick.
 func (t Types) AlikeBesides(there Task, d Definition) bool {
 	defaults := there.defaultRetry()
 	return reflect.DeepEqual(t.spelledOut(there.Definition, defaults), t.spelledOut(d, defaults))
 }
 
-// SamePayload returns a function that reports whether another payload means the same as this one: the members of objects
-// may have another order. Numbers are compared as they are written, since 64 bits do not hold all of them.
+// SamePayload returns a function that reports whether another payload means the same as this one: the members of
+// objects may have another order. Numbers are compared as they are written, since 64 bits do not hold all of them.
 func SamePayload(there json.RawMessage) func(json.RawMessage) bool {
 	decoded := sync.OnceValues(func() (any, error) { return decodeJSON(there) })
 	return func(other json.RawMessage) bool {

@@ -24,7 +24,7 @@ type Backoff struct {
 	Initial time.Duration
 	Factor  float64
 	Max     time.Duration
-	Jitter  *float64 // the greatest share of the wait to add or take away, 0 to 1; nil: the default of the task. See also spread
+	Jitter  *float64 // the greatest share of the wait to add or take away, 0 to 1; nil: the default of the task
 }
 
 // Policy is the retry policy of the task, with the defaults in place of what its definition leaves out.
@@ -85,9 +85,8 @@ func (r Retry) after(n int, random float64) time.Duration {
 	return time.Duration(wait).Round(time.Millisecond)
 }
 
-// spread returns the wait that a target asked for and a random share of it on top, at most BackoffLimit, in whole ms: what
-// was told to come back after the same time does not come back at once. The policy is resolved. random is from 0 to less
-// than 1.
+// spread returns the wait that a target asked for and a random share of it on top, at most BackoffLimit, in whole ms:
+// tasks that were told the same time do not come back together. The policy is resolved. random is from 0 to less than 1.
 func (r Retry) spread(wait time.Duration, random float64) time.Duration {
 	share := DefaultSpread
 	if r.Backoff.Jitter != nil {
@@ -99,8 +98,8 @@ func (r Retry) spread(wait time.Duration, random float64) time.Duration {
 
 // NextAttempt decides what follows an attempt that ended without success: another one, due at that time, or none if ok is
 // false. outcome and at say how and when the attempt ended, by Redis's clock; one that was lost is repeated at once. After others the
-// next one waits as the policy says, and at least for least and a random share of it. BackoffLimit bounds that. random, from 0 to less than 1,
-// selects the wait from the range that the jitter allows.
+// next one waits as the policy says, and at least for least, with a random share on top and BackoffLimit at most.
+// random, from 0 to less than 1, selects the wait from the range that the jitter allows.
 //
 // After a client has retried an ended task, attempts, waits and MaxElapsed count from that retry.
 func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, random float64) (due time.Time, ok bool) {
@@ -119,10 +118,10 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 	return at, true
 }
 
-// Snooze decides about an attempt whose target asked for that wait at the given time: the next one is due after it and a
-// random share of it, and this one is not among those of the policy, so that its task gets a further one after its last.
-// ok is false if it counts as any other that failed: a task with one attempt is run at most once, and both the number and
-// the time of all attempts are bounded. random, from 0 to less than 1, selects the share.
+// Snooze decides about an attempt whose target asked for that wait at the given time: the next one is due after it and
+// a random share of it, and this one is not among those of the policy, so that its task gets a further one after its
+// last. ok is false if it counts as any other that failed: a task with one attempt is run at most once, and both the
+// number and the time of all attempts are bounded. random, from 0 to less than 1, selects the share.
 func (t Task) Snooze(at time.Time, wait time.Duration, random float64) (due time.Time, ok bool) {
 	policy, last := t.Policy(), t.firstDue().Add(cmp.Or(t.Retry.MaxElapsed, DefaultSnooze))
 	soonest := at.Add(wait.Round(time.Millisecond))

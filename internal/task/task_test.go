@@ -270,29 +270,32 @@ func TestRetry_SpreadsWhatWasToldTheSameTime(t *testing.T) {
 	of := func(r Retry) Task {
 		return Task{Definition: Definition{Retry: r}, Attempt: 1, MaxAttempts: 25, FirstDueAt: ended}
 	}
-	jitter := func(share float64) Retry { return Retry{Backoff: Backoff{Jitter: &share}} }
+	jitter := func(share float64) Task { return of(Retry{Backoff: Backoff{Jitter: &share}}) }
+	earlier := Task{Attempt: 1, MaxAttempts: 4, FirstDueAt: ended, Earlier: true}
+	const longer = 66 * time.Minute
 	for name, c := range map[string]struct {
 		task    Task
 		wait    time.Duration
 		longest time.Duration // the next attempt is due later than the least wait, up to this
 		snoozed time.Duration // the same for a snoozed one
 	}{
-		"the default":       {of(Retry{}), time.Hour, 66 * time.Minute, 66 * time.Minute},
-		"a list of delays":  {of(Retry{Delays: []time.Duration{time.Second, time.Second}}), time.Hour, 66 * time.Minute, 66 * time.Minute},
-		"a jitter":          {of(jitter(0.5)), time.Hour, 90 * time.Minute, 90 * time.Minute},
-		"no jitter":         {of(jitter(0)), time.Hour, time.Hour, time.Hour},
+		"the default":       {of(Retry{}), time.Hour, longer, longer},
+		"a list of delays":  {of(Retry{Delays: []time.Duration{1, 1}}), time.Hour, longer, longer},
+		"a jitter":          {jitter(0.5), time.Hour, 90 * time.Minute, 90 * time.Minute},
+		"no jitter":         {jitter(0), time.Hour, time.Hour, time.Hour},
 		"almost a day":      {of(Retry{}), 23 * time.Hour, 23*time.Hour + 138*time.Minute, 24 * time.Hour},
 		"the longest wait":  {of(Retry{MaxElapsed: 2 * BackoffLimit}), BackoffLimit, BackoffLimit, BackoffLimit},
-		"a task of before":  {Task{Attempt: 1, MaxAttempts: 4, FirstDueAt: ended, Earlier: true}, time.Hour, 66 * time.Minute, 66 * time.Minute},
-		"a wait of some ms": {of(Retry{}), 100 * time.Millisecond, time.Second, 110 * time.Millisecond}, // the backoff is longer
-		"no whole ms":       {of(jitter(0)), time.Hour + time.Microsecond, time.Hour, time.Hour},
+		"a task of before":  {earlier, time.Hour, longer, longer},
+		"less than backoff": {of(Retry{}), 100 * time.Millisecond, time.Second, 110 * time.Millisecond},
+		"no whole ms":       {jitter(0), time.Hour + time.Microsecond, time.Hour, time.Hour},
 	} {
 		const almost = 1 - 1e-9
 		for random, want := range map[float64][2]time.Duration{0: {c.wait, c.wait}, almost: {c.longest, c.snoozed}} {
 			next, again := c.task.NextAttempt(OutcomeFailed, ended, c.wait, random)
 			later, ok := c.task.Snooze(ended, c.wait, random)
 			got := [2]time.Duration{next.Sub(ended), later.Sub(ended)}
-			if want[0], want[1] = want[0].Round(time.Millisecond), want[1].Round(time.Millisecond); !again || !ok || got != want {
+			want = [2]time.Duration{want[0].Round(time.Millisecond), want[1].Round(time.Millisecond)}
+			if !again || !ok || got != want {
 				t.Errorf("%s, with %g drawn: it waits %v, want %v", name, random, got, want)
 			}
 		}

@@ -23,8 +23,8 @@ const (
 // Throttle returns a logger that writes what fails as Redis does not answer, refuses or is almost full, or as this node is overloaded, at most once
 // in ten seconds for each message, kind of failure and, if the record names one as "server", server: as long as that lasts, everything fails again
 // and again. The next record that is written says in left_out how many were not.
-// It also throttles ends of attempts at every level: for each message, "type" and "outcome" of a record that names both. Only
-// the first types are told apart, as clients may name any number of them.
+// It also throttles ends of attempts at every level: for each message, "type" and "outcome" of a record that names both.
+// Only the first types are told apart, as clients may name any number of them.
 // All other records pass.
 func Throttle(log *slog.Logger) *slog.Logger {
 	if _, done := log.Handler().(throttled); done {

@@ -164,7 +164,8 @@ func TestAttempt_SnoozedOneIsNotUsedUp(t *testing.T) {
 	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
 	got := w.reaches(ref, task.Scheduled)
 	a := w.last(ref, task.OutcomeSnoozed)
-	if wait := got.DueAt.Sub(a.FinishedAt); got.MaxAttempts != 3 || got.Error != "HTTP 429" || wait != time.Hour+3*time.Minute {
+	wait := got.DueAt.Sub(a.FinishedAt)
+	if got.MaxAttempts != 3 || got.Error != "HTTP 429" || wait != time.Hour+3*time.Minute {
 		t.Errorf("the task has %d attempts, and the next one is due after %s; want 3, 1h3m", got.MaxAttempts, wait)
 	}
 	once := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
@@ -181,7 +182,8 @@ func TestAttempt_CountsTheOutcomeThatIsRecorded(t *testing.T) {
 		return "", executor.Snooze(errors.New("HTTP 429"), time.Hour)
 	})
 	hourly := schedule.Definition{
-		Ref: task.Ref{ID: "hourly"}, Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}, Task: task.Definition{Type: "echo"},
+		Ref: task.Ref{ID: "hourly"}, Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}},
+		Task: task.Definition{Type: "echo"},
 	}
 	_, err := w.useCases().PutSchedule(t.Context(), caller, hourly, control.PutOptions{})
 	testkit.Must(t, err)

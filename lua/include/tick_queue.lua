@@ -1,4 +1,4 @@
--- tick_queue: the queue of the tasks of a schedule, beside the definition of the task, which Redis reads with the payload.
+-- tick_queue: the queue of the tasks of a schedule, beside the definition of the task, which has the payload.
 -- includes: definition
 
 -- queue_note returns what the hash of a schedule has in its field queue: for which revision that holds, and the queue.
@@ -6,7 +6,7 @@ local function queue_note(revision, def)
   return revision .. ' ' .. queue_of(def)
 end
 
--- queue_of_ticks returns the queue of the tasks of a schedule with that revision; '' if it has no task. Where a node that
+-- queue_of_ticks returns the queue of the tasks of a schedule with that revision; '' if it has no task. If a node that
 -- writes no note has put the revision, only the definition says it.
 local function queue_of_ticks(member, revision)
   local noted, queue = string.match(redis.call('HGET', schedule_key(member), 'queue') or '', '^(%d+) (.*)$')

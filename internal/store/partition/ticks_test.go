@@ -60,7 +60,7 @@ func TestFire_CreatesTheTaskOfATickOnceAndRecordsIt(t *testing.T) {
 	}
 }
 
-// A limit of any queue has the leader read the queues of all schedules that are due. Their tasks can have long payloads.
+// While any queue has a limit, the leader reads the queues of all due schedules. Their tasks can have long payloads.
 func TestDue_ReadsQueuesBesideDefinitions(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
