@@ -76,6 +76,7 @@ func FuzzReadLines(f *testing.F) {
 	f.Add(strings.Repeat("é", 5000)+"\n\xff", 7)
 	f.Add("::checkpoint {\"a\": 1}\r\n"+checkpointPrefix+strings.Repeat("é", checkpointLine/2)+"\nlast", 4096)
 	f.Add("\r10%\r20%\r\n\r\r30%\r\r\n\r", 1)
+	f.Add("10%\r20%", 100)
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		var got []string
 		chunks := &chunked{rest: text, size: max(size, 1)}
