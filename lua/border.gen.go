@@ -895,7 +895,7 @@ type DueSchedules struct {
 	Ticks  TicksKey // ZSET
 	Fence  Fence    // that this leader got with the lease
 	Limit  int      // maximum number of schedules
-	Queues bool     // also reads the queues of their tasks; without it, none of the definitions of tasks is read
+	Queues bool     // also reads the queues of their tasks
 }
 
 // DueSchedulesReply is the reply to DueSchedules.
@@ -3207,7 +3207,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, revision, nonce, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
+// ScheduleKey names a HASH: one schedule: def, task, queue, revision, nonce, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `queue`: `<revision> <queue of its tasks>`, which holds while that revision is the present one (nodes of earlier releases leave it as it is); `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.

@@ -1,12 +1,12 @@
 -- due_schedules: reads the schedules whose ticks a leader has to plan now.
--- includes: clock, number, refuse, fence, definition, damage
+-- includes: clock, number, refuse, fence, damage, tick_queue
 -- keys:
 --   lease  STRING
 --   ticks  ZSET
 -- args:
 --   fence   fence   that this leader got with the lease
 --   limit   number  maximum number of schedules
---   queues  flag    also reads the queues of their tasks; without it, none of the definitions of tasks is read
+--   queues  flag    also reads the queues of their tasks
 -- reply:
 --   now   time
 --   next  time  when the next schedule is due; none if no other one is
@@ -34,8 +34,7 @@ for _, member in ipairs(members) do
   for i = 1, 9 do
     due[#due + 1] = fields[i] or false
   end
-  local def = queues and fields[9] and redis.call('HGET', schedule_key(member), 'task')
-  due[#due + 1] = def and queue_of(def) or ''
+  due[#due + 1] = queues and fields[9] and queue_of_ticks(member, fields[1]) or ''
 end
 local nearest = redis.call('ZRANGE', ticks, #members, #members, 'WITHSCORES')
 return { now, tonumber(nearest[2]) or false, due }

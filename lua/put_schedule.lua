@@ -1,6 +1,6 @@
 -- put_schedule: creates a schedule, or replaces its definition.
 -- The leader plans its ticks at once: ticks up to asked are decided by the old definition, later ticks by the new one.
--- includes: number, refuse, look
+-- includes: number, refuse, look, tick_queue
 -- keys:
 --   schedule   HASH
 --   history    LIST
@@ -53,7 +53,9 @@ else
   redis.call('HSET', schedule, 'created', asked, 'cursor', asked)
   redis.call('ZADD', schedules, 0, member)
 end
-redis.call('HSET', schedule, 'revision', int(base + 1), 'from', asked, 'def', def, 'task', task, 'nonce', nonce)
+revision = int(base + 1)
+redis.call('HSET', schedule, 'revision', revision, 'from', asked, 'def', def, 'task', task,
+  'queue', queue_note(revision, task), 'nonce', nonce)
 redis.call('HDEL', schedule, 'ended')
 if pause and not paused then
   redis.call('HSET', schedule, 'paused', asked, 'note', '')

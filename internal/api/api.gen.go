@@ -485,7 +485,7 @@ type AttemptEnd struct {
 	// Result Of one that succeeded; cut at 16 KiB.
 	Result string `json:"result,omitempty,omitzero"`
 
-	// RetryAfter The least time until the next attempt.
+	// RetryAfter The least time until the next attempt; a random share of it, up to `retry.backoff.jitter` or a tenth, is added.
 	RetryAfter Duration `json:"retry_after,omitempty,omitzero"`
 
 	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
@@ -588,7 +588,8 @@ type Backoff struct {
 	Initial Duration `json:"initial,omitempty,omitzero"`
 
 	// Jitter The share of a wait by which it is made longer or shorter at random. Default: each wait is drawn at random
-	// from 0 to its full length; 0.1 for `shell`.
+	// from 0 to its full length; 0.1 for `shell`. A wait that a target or a worker asks for (`Retry-After`,
+	// `RetryInfo`, `retry_after`) is never shorter; it is made longer by up to this share, by default 0.1.
 	Jitter *float64 `json:"jitter,omitempty"`
 
 	// Max The longest wait. Default 1h; 10m for `shell`.
@@ -1368,8 +1369,8 @@ type ReportedLine struct {
 // ReportedLineStream `stdout` unless it is said.
 type ReportedLineStream string
 
-// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 type Retry struct {
 	// Backoff Waits that grow by a factor from one attempt to the next.
 	Backoff Backoff `json:"backoff,omitempty,omitzero"`
@@ -1381,8 +1382,9 @@ type Retry struct {
 	MaxAttempts int `json:"max_attempts,omitempty,omitzero"`
 
 	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
-	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h for attempts after
-	// an answer with `Retry-After` (429 and 503), which do not count as such.
+	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h while
+	// attempts are `snoozed`: after an answer with `Retry-After` (429 and 503) or `RetryInfo`
+	// (`RESOURCE_EXHAUSTED` and `UNAVAILABLE`).
 	MaxElapsed Duration `json:"max_elapsed,omitempty,omitzero"`
 }
 
@@ -1727,8 +1729,8 @@ type Submission struct {
 	// Retention How long it is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry,omitempty,omitzero"`
 
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
@@ -1899,8 +1901,8 @@ type Task struct {
 	// Retention How long it is kept after its end; left out where the defaults are used.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry"`
 
 	// RunAt When it is or was due, for its first run or its next attempt.
@@ -1991,8 +1993,8 @@ type TaskTemplate struct {
 	// Retention How long a task is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry,omitempty,omitzero"`
 
 	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.

@@ -30,8 +30,8 @@ func newTopics() []*cobra.Command {
        or 128 and the number of the signal that ended it
   130  interrupted (SIGINT or SIGTERM). "events" and "task logs -f" go on until they are interrupted, and then
        end with 0
-  141  nobody read the results any more, as behind "| head -1". Commands that change several things go on to their
-       end, and have the code of that`,
+  141  nobody read the results any more, as behind "| head -1". The change that "schedule put", "task submit" and
+       the like make was made. Commands that change several things go on to their end, and have the code of that`,
 		},
 		{
 			Use:   "environment",

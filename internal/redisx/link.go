@@ -50,7 +50,7 @@ type Link struct {
 type outage struct {
 	since   time.Time // start of the first command that failed; zero when it is over
 	noticed time.Time // end of that command
-	failed  time.Time // end of the last command that failed
+	failed  time.Time // end of the last command that failed, or was turned away
 	back    time.Time // end of the outage
 	turned  time.Time // start of the first command that was turned away, since the last one that was not
 	said    string    // the refusal that was logged last
@@ -153,9 +153,13 @@ func (l *Link) noteAnswer(address string, start time.Time) {
 		return
 	}
 	for other, o := range l.outages {
-		if o.lasts() && clock.Since(o.failed) >= unasked {
+		switch {
+		case clock.Since(o.failed) < unasked:
+		case o.lasts():
 			l.end(other, "Redis server not asked any more")
 			l.heard.Delete(other)
+			l.forget(other)
+		case !o.turned.IsZero(): // it has refused something, and was asked nothing since
 			l.forget(other)
 		}
 	}
@@ -177,16 +181,15 @@ func (l *Link) noteRefusal(address string, start time.Time, err error) {
 		o.turned = start
 		l.turning.Add(1)
 	}
+	o.failed = clock.Now()
 	lasts, said := o.lasts(), err.Error()
 	switch {
 	case !lasts && clock.Since(o.turned) >= silence:
 		o.said = said
 		l.noteFailure(address, start, err)
 	case lasts && o.said != said:
-		o.said, o.failed = said, clock.Now()
+		o.said = said
 		l.log.Error("Redis answers, but turns this node away", attributes(address, slog.Any("error", err))...)
-	case lasts:
-		o.failed = clock.Now()
 	}
 }
 

@@ -137,17 +137,41 @@ func TestLink_IsDownBeforeRedisHasDoneAnything(t *testing.T) {
 func TestLink_ForgetsARefusalByAServerThatIsNotAskedAnyMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		for _, refusals := range []int{1, 2} { // one begins no outage
+			l := linkLoggedTo(io.Discard)
+			for range refusals {
+				l.record("a:1", clock.Now(), noauth)
+				_ = clock.Sleep(t.Context(), silence)
+			}
+			if up := refusals == 1; l.Up() != up {
+				t.Fatalf("after %d refusals, up %v", refusals, l.Up())
+			}
+			_ = clock.Sleep(t.Context(), unasked-silence-1)
+			if l.record("b:1", clock.Now(), nil); l.turning.Load() != 1 {
+				t.Errorf("after %d refusals, the server is forgotten before it is one that nobody asks", refusals)
+			}
+			_ = clock.Sleep(t.Context(), silence)
+			if l.record("b:1", clock.Now(), nil); !l.Up() || l.turning.Load() != 0 {
+				t.Errorf("after %d refusals: up %v, %d servers turn this node away", refusals, l.Up(), l.turning.Load())
+			}
+		}
+	})
+}
+
+// A server that is asked once a second, while others answer all the time, still becomes an outage.
+func TestLink_KeepsARefusalWhileOtherServersAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		l := linkLoggedTo(io.Discard)
 		for range 2 {
 			l.record("a:1", clock.Now(), noauth)
-			_ = clock.Sleep(t.Context(), silence)
+			for range 4 {
+				_ = clock.Sleep(t.Context(), time.Second/4)
+				l.record("b:1", clock.Now(), nil)
+			}
 		}
 		if l.Up() {
-			t.Fatal("a server that turns all away is no outage")
-		}
-		_ = clock.Sleep(t.Context(), unasked)
-		if l.record("b:1", clock.Now(), nil); !l.Up() || l.turning.Load() != 0 {
-			t.Errorf("up %v, %d servers turn this node away", l.Up(), l.turning.Load())
+			t.Error("a server that turns all away is no outage")
 		}
 	})
 }

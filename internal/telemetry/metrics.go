@@ -80,10 +80,10 @@ func New() *Metrics {
 	return m
 }
 
-// ShowRedis exports whether Redis answers, as up says.
+// ShowRedis exports whether Redis works, as up says.
 func (m *Metrics) ShowRedis(up func() bool) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "dts_redis_up", Help: "1 if Redis answers this node, of a cluster every server that it asks, else 0. Metrics that are read from Redis are missing then.",
+		Name: "dts_redis_up", Help: "1 if Redis works for this node, of a cluster every server that it asks; 0 if it does not answer, reads its data from the disk or refuses the password. Metrics that are read from Redis are missing then.",
 	}, func() float64 {
 		if up() {
 			return 1

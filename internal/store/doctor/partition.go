@@ -254,7 +254,7 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 			refs = append(refs, ref)
 		}
 	}
-	found, err := e.o.Tasks.GetEach(ctx, refs)
+	found, err := e.o.Tasks.Briefs(ctx, refs)
 	var queued []task.Delivery
 	for _, t := range found {
 		if t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {

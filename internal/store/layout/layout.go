@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -146,7 +147,11 @@ func (l *Layout) settleRetries(ctx context.Context, found []any) error {
 	pipe.HSetNX(ctx, string(l.Keys.Meta()), "retries", l.retries.Load())
 	settled := pipe.HGet(ctx, string(l.Keys.Meta()), "retries")
 	_, _ = pipe.Exec(ctx) // each reply has its error
-	if since, err := settled.Int64(); err == nil {
+	switch since, err := settled.Int64(); {
+	case errors.Is(err, redis.Nil): // Redis takes no writes
+	case err != nil:
+		return Unavailable(err)
+	default:
 		l.retries.Store(since)
 	}
 	return nil

@@ -31,8 +31,8 @@ type Agenda struct {
 	revision int
 }
 
-// Due reads up to limit schedules whose ticks have to be planned now, and with queues also the queues of their tasks. Reading queues is
-// slower, as Redis also reads the payloads. It postpones an unreadable one by a minute and goes on. Errors: ErrFenced, CodeUnavailable, or an error of Redis.
+// Due reads up to limit schedules whose ticks have to be planned now, and with queues also the queues of their tasks. It
+// postpones an unreadable one by a minute and goes on. Errors: ErrFenced, CodeUnavailable, or an error of Redis.
 func (l *Leader) Due(ctx context.Context, limit int, queues bool) (Due, error) {
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.DueSchedules{
 		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Limit: limit, Queues: queues,

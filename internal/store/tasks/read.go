@@ -68,6 +68,11 @@ func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, erro
 	return s.getEach(ctx, s.l.DB, refs, false)
 }
 
+// Briefs is GetEach without payloads, results and errors, which can be long.
+func (s *Tasks) Briefs(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
+	return s.getEach(ctx, s.l.DB, refs, true)
+}
+
 // getEach is GetEach; brief tasks have no payload, result and error.
 func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, brief bool) ([]task.Task, error) {
 	records, err := s.read(ctx, db, refs, brief)
