@@ -167,6 +167,12 @@ var breakages = []struct {
 	stays       bool     // there is no repair
 	also        []string // other checks that find it
 }{
+	{check: "meta-lost", name: "dts:meta is gone", damage: func(w *ward) {
+		w.do("DEL", w.Keys.Meta())
+	}, example: "partitions is missing in dts:meta"},
+	{check: "meta-lost", name: "dts:meta lacks a field", damage: func(w *ward) {
+		w.do("HDEL", w.Keys.Meta(), "layout")
+	}, example: "layout is missing in dts:meta"},
 	{check: "scheduled-lost", name: "a task is not on the wheel", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("waiting")).Wheel(), ref("waiting"))
 	}, example: "default:waiting is scheduled, and not in dts:{1}:wheel"},

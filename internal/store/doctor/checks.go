@@ -62,6 +62,7 @@ var Checks = []Check{
 	{Name: "overdue", Severity: Error, Means: "Something has been due for more than a minute, and no leader has looked at it: tasks, ticks, or runs whose worker has died.", Warns: "The same, but Redis is almost full, so ticks are held back.", Repair: "See that scheduler nodes run, and what they log."},
 	{Name: "unserved-queues", Severity: Warning, Means: "Tasks wait in queues that no living worker serves.", Repair: "Start a worker that serves them (`--queues`), or move the tasks (`dtsctl task change ID --queue`)."},
 
+	{Name: metaLost, Severity: Error, Means: "`dts:meta`, which says how many partitions there are, is gone or lacks a field, and the data is there: as after DEL, an eviction, or an incomplete restore. Other keys may be gone, too.", Repair: "Writes it again, as this node knows it.", Repairs: true, OfData: true},
 	{Name: "task-unreadable", Severity: Error, Means: "The definition or the state of a task cannot be read: it does not run, and lists leave it out.", Repair: "By hand: somebody else has written to these keys: find out who, and submit the task again.", OfData: true},
 	{Name: "payload-lost", Severity: Error, Means: "The long payload of a task is not there: its attempts get none.", Repair: "By hand: cancel the task, and submit it again.", OfData: true},
 	{Name: "scheduled-lost", Severity: Error, Means: "A task is scheduled and waits nowhere, or for a time at which it is not due: it would never run, or at the wrong time.", Repair: "Has it wait for its due time.", Repairs: true, OfData: true},
