@@ -47,14 +47,14 @@ type Options struct {
 // App is one node.
 //
 // Its parts start in the order profiles, watch of the data, record of losses, reported ends, registry, event hub,
-// succession, remote workers, API, watch of the servers, worker, scheduler, and stop in the opposite order:
+// succession, watch of the memory, remote workers, API, watch of the servers, worker, scheduler, and stop in the opposite order:
 //
 //  1. The scheduler releases its partitions, so that other nodes take them over at once.
 //  2. The worker drains. Meanwhile the API still answers, and the registry still beats, so that no other node takes the
 //     running attempts for lost. Then nobody watches any more which servers Redis has.
 //  3. The API stops and ends its streams of events.
 //  4. The sessions of remote workers end. The workers go on through other nodes.
-//  5. The succession stops: nothing runs here any more of which a new primary would have to be told.
+//  5. The watch of the memory stops, and the succession: nothing runs here any more of which a new primary would have to be told.
 //  6. The event hub stops. It has no readers left.
 //  7. The registry takes the node off the list.
 //  8. The reported ends, the record of losses and the watch of the data stop: nobody tells them anything any more.
@@ -69,6 +69,7 @@ type App struct {
 	node       string
 	succession *redisx.Succession
 	losses     lossLog
+	shortages  shortages
 	metrics    *telemetry.Metrics
 	link       *redisx.Link
 	store      *store.Store
@@ -95,7 +96,7 @@ type App struct {
 	draining   chan struct{}                             // closed when the node begins to stop
 
 	serversPause time.Duration // between two looks which servers and sentinels a Redis has
-	dataPause    time.Duration // between two checks of the data
+	dataPause    time.Duration // between two checks of the data, and of the memory of Redis
 }
 
 // New binds the API's port, connects to Redis and builds the node, whose parts Run starts. It waits for a Redis that does not answer, until
@@ -210,6 +211,7 @@ func (a *App) build(ctx context.Context) error {
 	a.queues = queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
 	a.buildScheduler(db)
 	a.noteReplicas(ctx)
+	a.lookAtMemory(ctx)
 	return a.buildWorker(ctx)
 }
 

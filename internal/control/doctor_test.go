@@ -534,7 +534,11 @@ var ailments = []struct {
 	{"redis-version", "Redis does not say", func(w *ward) { w.says("redis_version", "") }, doctor.Unknown, "does not say which version"},
 	{"eviction", "Redis throws keys away", func(w *ward) {
 		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "1gb")
-	}, doctor.Error, "allkeys-lru"},
+	}, doctor.Error, "allkeys-lru: it loses tasks, schedules, locks"},
+	{"eviction", "Redis throws locks away", func(w *ward) {
+		w.do("CONFIG", "SET", "maxmemory-policy", "volatile-ttl", "maxmemory", "1gb")
+	}, doctor.Error, "volatile-ttl: it loses locks that are held"},
+	{"eviction", "Redis keeps all", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", "1gb") }, doctor.OK, "noeviction"},
 	{"eviction", "Redis would throw keys away", func(w *ward) {
 		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	}, doctor.Warning, "allkeys-lru, without a limit"},
