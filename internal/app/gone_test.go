@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -22,7 +23,8 @@ import (
 func watching(t *testing.T, c config.Config) (*running, *testkit.Log) {
 	t.Helper()
 	log := &testkit.Log{}
-	o := Options{Config: c, Executors: builtin.Table(), Log: slog.New(slog.NewTextHandler(log, nil))}
+	handler := slog.NewTextHandler(io.MultiWriter(log, t.Output()), nil)
+	o := Options{Config: c, Executors: builtin.Table(), Log: slog.New(handler)}
 	o.Executors.EnableAll()
 	a, err := New(t.Context(), o)
 	testkit.Must(t, err)
