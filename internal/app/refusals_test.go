@@ -115,7 +115,9 @@ func keepBusy(t *testing.T, s *redistest.Server) (end func()) {
 	}()
 	return func() {
 		testkit.Eventually(t, "the script is killed", func() bool { return s.Admin().ScriptKill(t.Context()).Err() == nil })
-		testkit.Receive(t, ended, "the end of the script")
+		if err := testkit.Receive(t, ended, "the end of the script"); err == nil {
+			t.Error("the script has ended by itself")
+		}
 	}
 }
 
