@@ -3343,7 +3343,7 @@ func (k Keyspace) Limits() LimitsKey {
 	return LimitsKey(k.prefix + "limits")
 }
 
-// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since. `retries`: since when the present defaults of retries hold, in ms; 0 for always.
+// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since. `retries`: since when the present defaults of retries hold, in ms; 0 for always. `data`: drawn at the first start, and by the node that writes the hash again after Redis has lost all data.
 type MetaKey string
 
 // Meta makes the key dts:meta.

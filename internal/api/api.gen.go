@@ -1354,6 +1354,9 @@ type Readiness struct {
 	// Checks The names of what was looked at.
 	Checks []string        `json:"checks"`
 	Status ReadinessStatus `json:"status"`
+
+	// Warnings What somebody must change, though the node can do its work; a server of Redis evicts keys when it is full.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // ReadinessStatus defines model for Readiness.Status.

@@ -39,13 +39,14 @@ type Options struct {
 	// Guests returns the workers that reach Redis through this node, each with its ID. They are on the list while they are
 	// among them. nil means none.
 	Guests func() []Node
-	// Rejoined is called by Run when this node is not on the list, or as a dead one, although it was before. lost says that it had sent a
-	// heartbeat so recently that it would still be there: Redis has lost data. nil for no call.
-	Rejoined func(lost bool)
+	// Rejoined is called by Run when this node is not on the list, or as a dead one, although it was before. forgotten says that it is not there at
+	// all, and lately that it had sent a heartbeat so recently that nobody has removed it for its age. nil for no call.
+	Rejoined func(forgotten, lately bool)
 	// Check is called by an Observer when it reads the list for a view; nil for no call.
 	Check func(ctx context.Context)
-	// WentBack, if set, is called when Redis does not know a heartbeat that it had acknowledged: it has lost writes since a time.
-	WentBack func(ctx context.Context, since, now time.Time)
+	// WentBack, if set, is called when Redis does not know a heartbeat that it had acknowledged: it has lost writes since a time. forgotten
+	// says that it does not know this node at all.
+	WentBack func(ctx context.Context, since, now time.Time, forgotten bool)
 	// Log receives warnings about failed heartbeats and invalid entries. nil discards them.
 	Log *slog.Logger
 }
@@ -93,7 +94,7 @@ func New(o Options) *Registry {
 		o.Guests = func() []Node { return nil }
 	}
 	if o.Rejoined == nil {
-		o.Rejoined = func(bool) {}
+		o.Rejoined = func(bool, bool) {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

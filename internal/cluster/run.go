@@ -77,7 +77,7 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 	r.reportRecovery()
 	r.announced = self.State
 	if before := r.View().seen; reply.Joined && !before.IsZero() {
-		r.o.Rejoined(reply.Before.IsZero() && clock.Since(before) < missedLimit*r.o.Beat)
+		r.o.Rejoined(reply.Before.IsZero(), clock.Since(before) < missedLimit*r.o.Beat)
 	}
 	r.checkBefore(ctx, reply)
 	r.setView(View{At: reply.Now, Nodes: nodesOf(members), self: self, seen: clock.Now()})
@@ -106,7 +106,7 @@ func (r *Registry) checkBefore(ctx context.Context, reply lua.BeatReply) {
 	if since.After(reply.Now) { // the clock of Redis has jumped back too
 		since = reply.Now
 	}
-	r.o.WentBack(ctx, since, reply.Now)
+	r.o.WentBack(ctx, since, reply.Now, reply.Before.IsZero())
 }
 
 // living returns the nodes that live, by the reply to a heartbeat. It lets nodes live that this node knew to be alive, if its own last

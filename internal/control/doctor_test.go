@@ -168,6 +168,12 @@ var breakages = []struct {
 	byHand      bool     // this one is not repaired, though the check repairs others
 	also        []string // other checks that find it
 }{
+	{check: "meta-lost", name: "dts:meta is gone", damage: func(w *ward) {
+		w.do("DEL", w.Keys.Meta())
+	}, example: "partitions is missing in dts:meta"},
+	{check: "meta-lost", name: "dts:meta lacks a field", damage: func(w *ward) {
+		w.do("HDEL", w.Keys.Meta(), "layout")
+	}, example: "layout is missing in dts:meta"},
 	{check: "scheduled-lost", name: "a task is not on the wheel", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("waiting")).Wheel(), ref("waiting"))
 	}, example: "default:waiting is scheduled, and not in dts:{1}:wheel"},
@@ -567,7 +573,11 @@ var ailments = []struct {
 	{"redis-version", "Redis does not say", func(w *ward) { w.says("redis_version", "") }, doctor.Unknown, "does not say which version"},
 	{"eviction", "Redis throws keys away", func(w *ward) {
 		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "1gb")
-	}, doctor.Error, "allkeys-lru"},
+	}, doctor.Error, "allkeys-lru: it loses tasks, schedules, locks"},
+	{"eviction", "Redis throws locks away", func(w *ward) {
+		w.do("CONFIG", "SET", "maxmemory-policy", "volatile-ttl", "maxmemory", "1gb")
+	}, doctor.Error, "volatile-ttl: it loses locks that are held"},
+	{"eviction", "Redis keeps all", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", "1gb") }, doctor.OK, "noeviction"},
 	{"eviction", "Redis would throw keys away", func(w *ward) {
 		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	}, doctor.Warning, "allkeys-lru, without a limit"},

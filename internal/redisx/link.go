@@ -54,6 +54,7 @@ type outage struct {
 	back    time.Time // end of the outage
 	turned  time.Time // start of the first command that was turned away, since the last one that was not
 	said    string    // the refusal that was logged last
+	rights  bool      // the last refusal was for a missing right
 }
 
 func (o *outage) lasts() bool { return o != nil && !o.since.IsZero() }
@@ -143,7 +144,7 @@ func (l *Link) record(address string, start time.Time, err error) {
 // noteAnswer notes the answer of a server while there is an outage, or one may begin. The caller holds mu.
 func (l *Link) noteAnswer(address string, start time.Time) {
 	if o := l.outages[address]; o != nil && !o.turned.IsZero() {
-		o.turned = time.Time{}
+		o.turned, o.rights = time.Time{}, false
 		l.turning.Add(-1)
 	}
 	if o := l.outages[address]; o.lasts() && !start.Before(o.noticed) {
@@ -182,6 +183,7 @@ func (l *Link) noteRefusal(address string, start time.Time, err error) {
 		l.turning.Add(1)
 	}
 	o.failed = clock.Now()
+	o.rights = redis.HasErrorPrefix(err, noRight)
 	lasts, said := o.lasts(), err.Error()
 	switch {
 	case !lasts && clock.Since(o.turned) >= silence:
@@ -191,6 +193,17 @@ func (l *Link) noteRefusal(address string, start time.Time, err error) {
 		o.said = said
 		l.log.Error("Redis answers, but turns this node away", attributes(address, slog.Any("error", err))...)
 	}
+}
+
+// lacksRights reports whether a server has just refused this node something for a missing right.
+func (l *Link) lacksRights(address string) bool {
+	if l.away.Load() == 0 && l.turning.Load() == 0 {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.outages[address]
+	return o != nil && o.rights
 }
 
 // outageOf is the newest outage of a server. The caller holds mu.
@@ -244,8 +257,8 @@ func isAnswer(err error) bool {
 	return err == nil || errors.As(err, &reply)
 }
 
-// isTurnedAway reports whether err shows that Redis answers and does nothing for this node: it reads its data from the disk after a start, or it
-// does not take the password.
+// isTurnedAway reports whether err shows that Redis answers and does nothing for this node: it reads its data from the disk after a start, does not
+// take the password, has too many clients, is busy with a script, is a replica, or is a cluster that lacks a part.
 func isTurnedAway(err error) bool {
 	for _, prefix := range turningAway {
 		if redis.HasErrorPrefix(err, prefix) {

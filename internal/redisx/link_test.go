@@ -126,6 +126,71 @@ func TestLink_IsAwayWhenRedisTurnsAllAway(t *testing.T) {
 	})
 }
 
+// Only what DTS asks for itself shows that Redis works. What prepares a connection is answered in any case.
+func TestLink_IsAwayWhileRedisDoesNothing(t *testing.T) {
+	t.Parallel()
+	for answer, c := range map[string]struct {
+		command string
+		up      bool
+	}{
+		"MASTERDOWN Link with MASTER is down":                                  {"evalsha", false},
+		"CLUSTERDOWN The cluster is down":                                      {"evalsha", false},
+		"BUSY Redis is busy running a script":                                  {"get", false},
+		"DENIED Redis is running in protected mode because no password is set": {"evalsha", false},
+		"ERR max number of clients reached":                                    {"get", false},
+		"ERR max number of clients + cluster connections reached":              {"get", false},
+		string(errReplica):                                                     {"get", false},
+		"NOPERM User dts has no permissions to run the 'evalsha' command":      {"evalsha", false},
+		"NOPERM User dts has no permissions to run the 'config|get' command":   {"config", true},
+		"READONLY You can't write against a read only replica.":                {"evalsha", true},
+		"MISCONF Redis is configured to save RDB snapshots":                    {"evalsha", true},
+		"NOREPLICAS Not enough good replicas to write.":                        {"evalsha", true},
+		"OOM command not allowed when used memory > 'maxmemory'.":              {"evalsha", true},
+		"BUSYKEY Target key name already exists.":                              {"restore", true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := linkLoggedTo(io.Discard)
+			for range 2 {
+				ask(t, l, "", c.command, replyError(answer))
+				ask(t, l, "", "hello", nil)
+				_ = clock.Sleep(t.Context(), silence)
+			}
+			if l.Up() != c.up {
+				t.Errorf("%s: up %t", answer, l.Up())
+			}
+			if ask(t, l, "", "evalsha", nil); !l.Up() {
+				t.Errorf("%s: it is away when Redis works again", answer)
+			}
+		})
+	}
+}
+
+// Reads that are still allowed are no end of it.
+func TestLink_IsAwayWhileItsUserMayRunNoScripts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := linkLoggedTo(&out)
+		for range 5 {
+			ask(t, l, "", "evalsha", replyError("NOPERM User dts has no permissions to run the 'evalsha' command"))
+			ask(t, l, "", "get", nil)
+			_ = clock.Sleep(t.Context(), silence/2)
+		}
+		if l.Up() || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), "NOPERM") {
+			t.Errorf("up %t, logged %s", l.Up(), out.String())
+		}
+		if ask(t, l, "", "evalsha", nil); !l.Up() || !strings.Contains(last(&out), "Redis back") {
+			t.Errorf("when it may again: up %t, logged %s", l.Up(), out.String())
+		}
+		if ask(t, l, "", "get", errRefused); l.Up() {
+			t.Error("a later outage is none")
+		}
+		if ask(t, l, "", "get", nil); !l.Up() {
+			t.Error("a later outage does not end")
+		}
+	})
+}
+
 func TestLink_IsDownBeforeRedisHasDoneAnything(t *testing.T) {
 	t.Parallel()
 	l := NewLink(nil)

@@ -29,10 +29,20 @@ var refusals = []struct{ answer, reason string }{
 }
 
 // passing are how answers begin that Redis gives for a while only: it is full, starts, cannot save, has lost its replicas or fails over.
-var passing = []string{"OOM", "LOADING", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"}
+var passing = []string{
+	"OOM", "LOADING", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", tooManyClients,
+}
+
+// tooManyClients is how Redis begins its answer to a new connection when it has as many as it may.
+const tooManyClients = "max number of clients"
+
+// noRight is how Redis begins its answer to a user who lacks a right. It is about one command, so others may still work.
+const noRight = "NOPERM"
 
 // turningAway are how answers begin by which Redis does nothing for a client.
-var turningAway = []string{"LOADING", "NOAUTH", "WRONGPASS"}
+var turningAway = []string{
+	"LOADING", "NOAUTH", "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", tooManyClients, string(errReplica),
+}
 
 // Passes reports whether err is an answer of Redis that it gives for a while only.
 func Passes(err error) bool {

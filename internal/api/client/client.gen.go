@@ -1359,6 +1359,9 @@ type Readiness struct {
 	// Checks The names of what was looked at.
 	Checks []string        `json:"checks"`
 	Status ReadinessStatus `json:"status"`
+
+	// Warnings What somebody must change, though the node can do its work; a server of Redis evicts keys when it is full.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // ReadinessStatus defines model for Readiness.Status.
@@ -2603,7 +2606,7 @@ type ClientInterface interface {
 
 	// Readyz Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3255,7 +3258,7 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // Readyz Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 //
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7732,7 +7735,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadyzWithResponse Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10983,7 +10986,7 @@ func (c *ClientWithResponses) OpenapiWithResponse(ctx context.Context, reqEditor
 
 // ReadyzWithResponse Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -41,7 +41,7 @@ func TestOpen_SettlesSinceWhenRetriesHold(t *testing.T) {
 		t.Errorf("for the second node since %s, want %s", second.RetriesSince(), since)
 	}
 	testkit.Must(t, db.Del(t.Context(), "dts:meta").Err())
-	_, err = first.Check(t.Context())
+	_, err = first.Check(t.Context(), known)
 	testkit.Must(t, err)
 	if third := serving(t, db); !third.RetriesSince().Equal(since) {
 		t.Errorf("after Redis lost it, since %s, want %s", third.RetriesSince(), since)
@@ -88,7 +88,7 @@ func TestOpen_NeedsNoWriteToSettleRetries(t *testing.T) {
 		t.Errorf("since %s, want a time of its own", l.RetriesSince())
 	}
 	testkit.Must(t, db.ConfigSet(t.Context(), "maxmemory", "0").Err())
-	_, err := l.Check(t.Context())
+	_, err := l.Check(t.Context(), known)
 	testkit.Must(t, err)
 	if other := serving(t, db); !other.RetriesSince().Equal(l.RetriesSince()) {
 		t.Errorf("once there is room, since %s, want %s", other.RetriesSince(), l.RetriesSince())
