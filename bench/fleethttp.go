@@ -23,8 +23,8 @@ func fleetHTTPRow() row {
 		name: "fleet-http", title: "Two nodes, HTTP handlers in a third process",
 		method: "`dtsd serve` in two processes with default settings but 64 slots each, and tasks of type `http`; " +
 			"beside it two processes with an asynq server of 64 slots each, whose handlers make the same call with Go's " +
-			"client. The server that is called is in this process and answers 204. All tasks are stored while their queue is paused and " +
-			"the workers run; then it is resumed. From the first call to the last write about the last task.",
+			"client. The server that is called is in this process and answers 204. All tasks are stored while their queue " +
+			"is paused and the workers run; then it is resumed. From the first call to the last write about the last task.",
 		goals: []goal{atLeast("DTS / asynq", 1)},
 		run: func(ctx context.Context, b *bench) (figures, error) {
 			w, err := httpWork(ctx, b)
