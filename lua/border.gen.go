@@ -1313,7 +1313,7 @@ type ExamineTasks struct {
 	Checks  string  // those that are wanted, each between blanks
 	Repair  bool
 	Lease   time.Duration // for which a running task is leased that has no lease: until then its worker extends it, or has died
-	Name    string        // the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere
+	Name    string        // the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere. Those that may be in that set are left out: a call without a name examines them
 	Wake    WakeChannel
 	Members []string
 }

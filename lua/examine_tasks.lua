@@ -7,7 +7,8 @@
 --   checks   text  those that are wanted, each between blanks
 --   repair   flag
 --   lease    ms    for which a running task is leased that has no lease: until then its worker extends it, or has died
---   name     text  the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere
+--   name     text  the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere. Those that may be
+--     in that set are left out: a call without a name examines them
 --   wake     channel
 --   members  text*
 -- reply:
@@ -53,7 +54,7 @@ local function place(member, state, listed, wanted)
   for set, entry in pairs(wanted) do
     local wrong = whats_wrong(set, listed[set], entry)
     if wrong and report(member, lost, 'is ' .. state .. ', and ' .. wrong) then
-      redis.call('ZADD', set, int(entry.score), member)
+      list_in(set, member, entry.score)
       placed = true
     end
   end
@@ -75,7 +76,7 @@ local function note_backlog(member, record, wanted)
   end
 end
 
-for member in members() do
+for member in unknown(members()) do
   local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
   local fields, listed = parse_state(text or 'scheduled 0'), listings_of(member, record)
   if not record then

@@ -91,14 +91,16 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	failures := []error{t.unlessSharded(ctx, "cannot look for asynq's own servers", err)} // what nobody may serve is taken back
 	if len(served) > 0 {
 		t.s.o.Metrics.Claimed.Add(float64(len(served)))
+		room := t.s.quotas.roomSince(served)
 		handed := t.s.quotas.handOver(ctx, served)
 		o.lengths = handed.Lengths
 		failures = append(failures, t.unlessSharded(ctx, "cannot hand over due tasks", handed.Failure()))
 		for i, err := range handed.Failures {
-			if err != nil {
-				continue
+			if err == nil {
+				due := got.Add(served[i].DueAt.Sub(claimed.Now)) // by the clock of this node
+				late := min(handed.At[i].Sub(due), handed.At[i].Sub(room[i]))
+				t.s.o.Metrics.DispatchLateness.Observe(late.Seconds())
 			}
-			t.s.o.Metrics.DispatchLateness.Observe((claimed.Now.Sub(served[i].DueAt) + clock.Since(got)).Seconds())
 		}
 	}
 	failures = append(failures, t.takeBack(ctx, split, o.backlog))

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -185,9 +186,17 @@ func (e *examination) enter(page place, depth int) {
 	}
 }
 
-// rest pauses for as long as the examination has worked since the last pause, so that Redis has at least half of its time for others.
+// leastRest is the shortest pause: the clock of a machine makes shorter ones longer, up to about a millisecond.
+const leastRest = 2 * time.Millisecond
+
+// rest pauses for as long as the examination has worked since the last pause, so that Redis has at least half of its time for others. It does not
+// if that was less than leastRest, which counts for the next pause.
 func (e *examination) rest(ctx context.Context) error {
-	err := clock.Sleep(ctx, clock.Since(e.rested))
+	worked := clock.Since(e.rested)
+	if worked < leastRest {
+		return ctx.Err()
+	}
+	err := clock.Sleep(ctx, worked)
 	e.rested = clock.Now()
 	return err
 }
