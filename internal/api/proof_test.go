@@ -418,10 +418,16 @@ func TestReads_FailOrSayWhatCannotBeRead(t *testing.T) {
 func (r *rig) whileDamaged(key string, d damage, do func()) {
 	r.t.Helper()
 	before, err := r.db.Dump(r.ctx, key).Result()
-	testkit.Must(r.t, err)
+	absent := errors.Is(err, redis.Nil)
+	if !absent {
+		testkit.Must(r.t, err)
+	}
 	testkit.Must(r.t, d.do(r.ctx, r.db, key))
 	defer func() {
-		testkit.Must(r.t, r.db.RestoreReplace(r.ctx, key, 0, before).Err())
+		testkit.Must(r.t, r.db.Del(r.ctx, key).Err())
+		if !absent {
+			testkit.Must(r.t, r.db.Restore(r.ctx, key, 0, before).Err())
+		}
 	}()
 	do()
 }
