@@ -1154,8 +1154,8 @@ func (ExamineLive) Decode(r *Reply) (v ExamineLiveReply) {
 	return v
 }
 
-// ExamineLocks runs examine_locks.lua: finds locks that never expire, that cannot be read, or that are not in the list of locks, and entries of the list for locks that
-// nobody holds; and repairs them if it is asked to.
+// ExamineLocks runs examine_locks.lua: finds locks that never expire, that cannot be read, or that are not in the list of locks, and entries
+// of the list for locks that nobody holds; and repairs them if it is asked to.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineLocks struct {

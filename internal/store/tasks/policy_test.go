@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -157,7 +158,7 @@ func TestCreate_KeepsDefaultsOfBeforeForOldTasks(t *testing.T) {
 	}
 	since := old.CreatedAt.Add(time.Millisecond)
 	testkit.Must(t, w.DB.HSet(w.Ctx, "dts:meta", "retries", since.UnixMilli()).Err())
-	_, err := w.Check(w.Ctx)
+	_, err := w.Check(w.Ctx, func(context.Context) (bool, error) { return false, nil })
 	testkit.Must(t, err)
 	repeated := w.Tasks.Create(w.Ctx, []task.Definition{d})[0]
 	if repeated.Err != nil || !repeated.Existed || repeated.Task.MaxAttempts != 4 {
