@@ -137,8 +137,8 @@ func (l *Layout) RestoreMeta(ctx context.Context) error {
 const unsettled = -1
 
 // settleLater settles what data of an earlier release lacks: since when the present defaults of retries hold, which
-// is from now on, and the field data. While Redis takes no writes, neither can be stored: each node uses its own time then,
-// and tries again at the next Check. Error: CodeUnavailable.
+// is from now on, and the field data. While Redis takes no writes, neither can be stored: each node uses its own time
+// then, and tries again at the next Check. Error: CodeUnavailable.
 func (l *Layout) settleLater(ctx context.Context, found meta) error {
 	if found.Retries != "" && found.Data != "" {
 		return nil

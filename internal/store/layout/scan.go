@@ -49,8 +49,8 @@ func (s *Scan) Read(entries int) { s.seen += entries }
 // Over reports whether the page is to end. Ask it when the list has gone on by an entry: a page must do so.
 func (s *Scan) Over() bool { return s.seen >= ScanBudget || clock.Since(s.began) >= s.limit }
 
-// Until returns how long to go through the entries that were read just now: to the end of the page's time, and at least for
-// a quarter of that, as reading them may have taken long, and would again for the next page.
+// Until returns how long to go through the entries that were read just now: to the end of the page's time, and at
+// least for a quarter of that, as reading them may have taken long, and would again for the next page.
 func (s *Scan) Until() time.Time {
 	end, least := s.began.Add(s.limit), clock.Now().Add(s.limit/4)
 	if end.After(least) {

@@ -62,8 +62,8 @@ func notFound(ref task.Ref) error {
 	return &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
 }
 
-// GetEach reads many tasks in one round trip. Tasks that do not exist are left out; of those that cannot be read, Damage says so.
-// Error: CodeUnavailable.
+// GetEach reads many tasks in one round trip. Tasks that do not exist are left out; of those that cannot be read,
+// Damage says so. Error: CodeUnavailable.
 func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
 	return s.getEach(ctx, s.l.DB, refs, false)
 }
@@ -88,8 +88,8 @@ func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, bri
 	return tasks, nil
 }
 
-// read reads the records of tasks; that of a task that does not exist is empty. Under redisx.LeavingOut, keys of the wrong
-// type are left out. Error: CodeUnavailable.
+// read reads the records of tasks; that of a task that does not exist is empty. Under redisx.LeavingOut, keys of the
+// wrong type are left out. Error: CodeUnavailable.
 func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief bool) ([]codec.Record, error) {
 	records := make([]codec.Record, len(refs))
 	var failure error
@@ -116,10 +116,12 @@ func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief 
 	return records, failure
 }
 
-// readDamaged reads the records of tasks at some places key by key, each as far as its key has the right type. It reads all
-// of what read does, but of a task that waits in a ready set not the time when its next attempt is due.
+// readDamaged reads the records of tasks at some places key by key, each as far as its key has the right type. It
+// reads all of what read does, but of a task that waits in a ready set not the time when its next attempt is due.
 // Error: CodeUnavailable.
-func (s *Tasks) readDamaged(ctx context.Context, db *redisx.DB, refs []task.Ref, places []int, records []codec.Record) error {
+func (s *Tasks) readDamaged(
+	ctx context.Context, db *redisx.DB, refs []task.Ref, places []int, records []codec.Record,
+) error {
 	type parts struct {
 		definition, payload, state, result, reason *redis.SliceCmd
 		due                                        *redis.FloatSliceCmd
@@ -130,7 +132,8 @@ func (s *Tasks) readDamaged(ctx context.Context, db *redisx.DB, refs []task.Ref,
 		field := func(key string) *redis.SliceCmd { return pipe.HMGet(ctx, key, member) }
 		all[n] = parts{
 			definition: field(string(k.Defs())), payload: field(string(k.Payloads())), state: field(string(k.States())),
-			result: field(string(k.Results())), reason: field(string(k.Errors())), due: pipe.ZMScore(ctx, string(k.Wheel()), member),
+			result: field(string(k.Results())), reason: field(string(k.Errors())),
+			due: pipe.ZMScore(ctx, string(k.Wheel()), member),
 		}
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
@@ -139,9 +142,11 @@ func (s *Tasks) readDamaged(ctx context.Context, db *redisx.DB, refs []task.Ref,
 	named := false // a key of the wrong type
 	for n, i := range places {
 		p := all[n]
-		named = named || cmp.Or(p.definition.Err(), p.payload.Err(), p.state.Err(), p.result.Err(), p.reason.Err(), p.due.Err()) != nil
+		failed := cmp.Or(p.definition.Err(), p.payload.Err(), p.state.Err(), p.result.Err(), p.reason.Err(), p.due.Err())
+		named = named || failed != nil
 		records[i] = codec.Record{
-			Definition: first(p.definition), Payload: first(p.payload), State: first(p.state), Result: first(p.result), Error: first(p.reason),
+			Definition: first(p.definition), Payload: first(p.payload), State: first(p.state),
+			Result: first(p.result), Error: first(p.reason),
 		}
 		if p.state.Err() != nil {
 			records[i].State = string(task.Unreadable) // which is no state that Redis has
@@ -151,7 +156,8 @@ func (s *Tasks) readDamaged(ctx context.Context, db *redisx.DB, refs []task.Ref,
 		}
 	}
 	if !named {
-		redisx.LeaveOut(ctx, "a set in which due tasks of partition %d wait has the wrong type", s.l.PartitionOf(refs[places[0]]))
+		redisx.LeaveOut(ctx, "a set in which due tasks of partition %d wait has the wrong type",
+			s.l.PartitionOf(refs[places[0]]))
 	}
 	return nil
 }
@@ -189,7 +195,9 @@ func (s *Tasks) Sizes(ctx context.Context, refs []task.Ref) []int {
 }
 
 func recordOf(t lua.ReadTasksTask) codec.Record {
-	return codec.Record{Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason}
+	return codec.Record{
+		Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason,
+	}
 }
 
 // Attempts reads the attempts of a task, oldest first, including the one that runs now. Of those that ended, the newest
@@ -251,9 +259,9 @@ type LogPage struct {
 	More  bool   // lines may follow
 }
 
-// Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or from
-// the first line kept if after is "". The page ends early when it is full. Under redisx.LeavingOut, lines that cannot be read
-// are left out. Errors: CodeTaskNotFound, CodeInvalid for the name or the cursor, CodeUnavailable.
+// Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or
+// from the first line kept if after is "". The page ends early when it is full. Under redisx.LeavingOut, lines that
+// cannot be read are left out. Errors: CodeTaskNotFound, CodeInvalid for the name or the cursor, CodeUnavailable.
 func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) (LogPage, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return LogPage{}, err
