@@ -95,7 +95,7 @@ verify: ## Check that generated files, go.mod and formatting are as they should 
 	if [ -n "$$unformatted" ]; then echo "Not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: bench
-bench: ## Measure DTS beside bare asynq (15 minutes, nothing else should run) and write bench/RESULTS.md
+bench: ## Measure DTS beside bare asynq (17 minutes, nothing else should run) and write bench/RESULTS.md
 	scripts/ensure-test-tools
 	cd bench && go run . -results RESULTS.md
 

@@ -130,7 +130,7 @@ func taskFrom(t client.Task) *Task {
 		RunAt: t.RunAt, CreatedAt: t.CreatedAt, QueuedAt: value(t.QueuedAt), StartedAt: value(t.StartedAt), FinishedAt: value(t.FinishedAt),
 		CancelRequestedAt: value(t.CancelRequestedAt), Node: value(t.Node), Progress: t.Progress, ProgressNote: value(t.ProgressNote), Checkpoint: t.Checkpoint,
 		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention), Owner: value(t.Owner), Labels: value(t.Labels),
-		Schedule: value(t.Schedule), Tick: value(t.Tick), Warnings: t.Warnings,
+		Schedule: value(t.Schedule), Tick: value(t.Tick), Warnings: t.Warnings, Damage: value(t.Damage),
 	}
 }
 

@@ -150,7 +150,7 @@ func taskKnown(t task.Task, types task.Types) *Task {
 		Payload: t.Payload, Result: t.Result, Error: t.Error, RunAt: t.DueAt, CreatedAt: t.CreatedAt, QueuedAt: t.QueuedAt,
 		StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, CancelRequestedAt: t.CancelRequested, Node: t.Node, Progress: t.Progress,
 		ProgressNote: t.ProgressNote, Checkpoint: t.Checkpoint, Timeout: types.Timeout(t.Definition), Retention: t.Retention, Owner: t.Owner, Labels: t.Labels,
-		Retry: retryOf(t.Policy()),
+		Retry: retryOf(t.Policy()), Damage: t.Damage,
 	}
 	if of, name, ok := schedule.OfTask(t.Ref); ok {
 		out.Schedule = of

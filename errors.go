@@ -36,6 +36,7 @@ const (
 	CodeOverloaded       Code = "overloaded"         // too many submissions wait at the server; nothing was done
 	CodeUnavailable      Code = "unavailable"        // the server or Redis cannot be reached, or Redis is nearly full
 	CodeNotReplicated    Code = "not_replicated"     // it was done, but too few replicas of Redis have it: a failover may lose it, or has lost it; repeat the call
+	CodeDataUnreadable   Code = "data_unreadable"    // what Redis has of the task or the schedule cannot be read
 	CodeInternal         Code = "internal"           // a fault of DTS
 )
 

@@ -1,6 +1,7 @@
 package dts
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -41,7 +42,8 @@ type Queue struct {
 	Latency   time.Duration // how long the oldest delivery has waited for a worker
 }
 
-// Nodes returns the nodes that are alive or have died lately. Error: CodeUnavailable.
+// Nodes returns the nodes that are alive or have died lately. Errors: CodeUnavailable; CodeDataUnreadable, together with the
+// others, if some cannot be read.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	list, err := call[client.NodeList](c.api.ListNodesWithResponse(ctx))
 	return each(list.Nodes, func(n client.Node) Node {
@@ -49,10 +51,11 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 			ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: n.Roles, State: string(n.State), Capacity: n.Capacity, Running: n.Running,
 			Partitions: n.Partitions, Queues: n.Queues, Types: n.Types, Via: value(n.Via), StartedAt: n.StartedAt, LastBeat: n.LastBeat,
 		}
-	}), err
+	}), cmp.Or(err, leftOut(list.Warnings))
 }
 
-// Queues returns the queues that ever held a task. Error: CodeUnavailable.
+// Queues returns the queues that ever held a task. Errors: CodeUnavailable; CodeDataUnreadable, together with the others, if some
+// cannot be read.
 func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	list, err := call[client.QueueList](c.api.ListQueuesWithResponse(ctx))
 	return each(list.Queues, func(q client.Queue) Queue {
@@ -60,7 +63,7 @@ func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 			Name: q.Name, Paused: q.Paused, Limit: value(q.Limit), Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
 			Processed: q.Processed, Failed: q.Failed, Latency: span(q.Latency),
 		}
-	}), err
+	}), cmp.Or(err, leftOut(list.Warnings))
 }
 
 // Namespace is a tenant that tasks and schedules belong to.
@@ -69,12 +72,13 @@ type Namespace struct {
 	LastSubmittedAt time.Time // when somebody last submitted a task or put a schedule, to the minute; ticks do not count
 }
 
-// Namespaces returns the namespaces to which something was submitted, by name. Error: CodeUnavailable.
+// Namespaces returns the namespaces to which something was submitted, by name. Errors: CodeUnavailable; CodeDataUnreadable,
+// together with the others, if some cannot be read.
 func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
 	list, err := call[client.NamespaceList](c.api.ListNamespacesWithResponse(ctx))
 	return each(list.Namespaces, func(n client.NamespaceEntry) Namespace {
 		return Namespace{Name: n.Name, LastSubmittedAt: n.LastSubmittedAt}
-	}), err
+	}), cmp.Or(err, leftOut(list.Warnings))
 }
 
 // PauseQueue has workers take nothing from a queue any more; what runs goes on. Error: CodeQueueNotFound.

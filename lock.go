@@ -173,16 +173,17 @@ type HeldLock struct {
 	Note      string
 }
 
-// ListLocks yields the locks of the namespace that somebody holds, by name.
+// ListLocks yields the locks of the namespace that somebody holds, by name. Error: CodeDataUnreadable, after the others, if some cannot
+// be read.
 func (c *Client) ListLocks(ctx context.Context) iter.Seq2[HeldLock, error] {
 	if err := c.checkNamespace(); err != nil {
 		return failing[HeldLock](err)
 	}
 	params := client.ListLocksParams{Namespace: c.api.Namespace, Limit: new(pageLimit)}
-	return pages(func(cursor *string) ([]HeldLock, *string, error) {
+	return pages(func(cursor *string) (page[HeldLock], error) {
 		params.Cursor = cursor
-		page, err := call[client.LockList](c.api.ListLocksWithResponse(ctx, &params))
-		return each(page.Locks, heldLockFrom), page.NextCursor, err
+		list, err := call[client.LockList](c.api.ListLocksWithResponse(ctx, &params))
+		return page[HeldLock]{each(list.Locks, heldLockFrom), list.NextCursor, list.Warnings}, err
 	})
 }
 

@@ -71,7 +71,8 @@ type ScheduleFilter struct {
 	Labels map[string]string
 }
 
-// ListSchedules yields the schedules of the namespace, by id. Error: CodeInvalid for the filter.
+// ListSchedules yields the schedules of the namespace, by id. Errors: CodeInvalid for the filter; CodeDataUnreadable, after the
+// others, if some cannot be read.
 func (c *Client) ListSchedules(ctx context.Context, f ScheduleFilter) iter.Seq2[*Schedule, error] {
 	if err := c.checkNamespace(); err != nil {
 		return failing[*Schedule](err)
@@ -80,10 +81,10 @@ func (c *Client) ListSchedules(ctx context.Context, f ScheduleFilter) iter.Seq2[
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		params.Label = append(params.Label, name+"="+f.Labels[name])
 	}
-	return pages(func(cursor *string) ([]*Schedule, *string, error) {
+	return pages(func(cursor *string) (page[*Schedule], error) {
 		params.Cursor = cursor
-		page, err := call[client.ScheduleList](c.api.ListSchedulesWithResponse(ctx, &params))
-		return each(page.Schedules, scheduleFrom), page.NextCursor, err
+		list, err := call[client.ScheduleList](c.api.ListSchedulesWithResponse(ctx, &params))
+		return page[*Schedule]{each(list.Schedules, scheduleFrom), list.NextCursor, list.Warnings}, err
 	})
 }
 
@@ -152,7 +153,7 @@ func (c *Client) UpcomingTicks(ctx context.Context, id string, count int) ([]Upc
 }
 
 // ScheduleLedger yields what became of the ticks of a schedule, the newest first.
-// Errors: CodeScheduleNotFound, CodeInvalid for the filter.
+// Errors: CodeScheduleNotFound, CodeInvalid for the filter; CodeDataUnreadable, after the others, if some cannot be read.
 func (c *Client) ScheduleLedger(ctx context.Context, id string, f LedgerFilter) iter.Seq2[LedgerEntry, error] {
 	if err := c.checkSchedule(id); err != nil {
 		return failing[LedgerEntry](err)
@@ -160,10 +161,10 @@ func (c *Client) ScheduleLedger(ctx context.Context, id string, f LedgerFilter) 
 	params := client.ReadLedgerParams{
 		Namespace: c.api.Namespace, Since: givenTime(f.Since), Until: givenTime(f.Until), Gaps: given(f.Gaps), Limit: new(pageLimit),
 	}
-	return pages(func(cursor *string) ([]LedgerEntry, *string, error) {
+	return pages(func(cursor *string) (page[LedgerEntry], error) {
 		params.Cursor = cursor
-		page, err := call[client.LedgerPage](c.api.ReadLedgerWithResponse(ctx, id, &params))
-		return each(page.Entries, entryFrom), page.NextCursor, err
+		list, err := call[client.LedgerPage](c.api.ReadLedgerWithResponse(ctx, id, &params))
+		return page[LedgerEntry]{each(list.Entries, entryFrom), list.NextCursor, list.Warnings}, err
 	})
 }
 
@@ -207,13 +208,15 @@ func (c *Client) BackfillSchedule(ctx context.Context, id string, b Backfill) (e
 	return each(answer.Entries, entryFrom), answer.Left, err
 }
 
-// ScheduleRevisions returns the earlier definitions of a schedule and the present one, the newest first. Error: CodeScheduleNotFound.
+// ScheduleRevisions returns the earlier definitions of a schedule and the present one, the newest first. Errors: CodeScheduleNotFound;
+// CodeDataUnreadable, together with the others, if some cannot be read.
 func (c *Client) ScheduleRevisions(ctx context.Context, id string) ([]Revision, error) {
 	if err := c.checkSchedule(id); err != nil {
 		return nil, err
 	}
 	params := client.ListRevisionsParams{Namespace: c.api.Namespace}
 	var all []Revision
+	var warnings []string
 	for {
 		page, err := call[client.RevisionList](c.api.ListRevisionsWithResponse(ctx, id, &params))
 		if err != nil {
@@ -222,8 +225,9 @@ func (c *Client) ScheduleRevisions(ctx context.Context, id string) ([]Revision, 
 		all = append(all, each(page.Revisions, func(r client.Revision) Revision {
 			return Revision{Revision: r.Revision, From: r.From, Until: value(r.Until), Definition: definitionFrom(r.Definition)}
 		})...)
+		warnings = append(warnings, page.Warnings...)
 		if params.Cursor = page.NextCursor; params.Cursor == nil {
-			return all, nil
+			return all, leftOut(warnings)
 		}
 	}
 }

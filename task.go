@@ -18,6 +18,9 @@ const (
 	StateCancelled State = "cancelled"
 )
 
+// StateUnreadable stands for a state that Redis has and nobody can read: see Damage of Task.
+const StateUnreadable State = "unreadable"
+
 // Final reports whether a task in that state has ended: it does not run again unless somebody retries it.
 func (s State) Final() bool {
 	return s == StateSucceeded || s == StateFailed || s == StateCancelled
@@ -44,10 +47,10 @@ type Submission struct {
 }
 
 // Retry says how often a task is tried, and how long to wait in between. The zero value means 25 attempts with the default Backoff,
-// and 4 for commands; the task of a schedule's tick then makes no attempt after a failed one that could last until the next tick.
+// and 4 for commands; the task of a tick is then not retried if another attempt could run into the next tick.
 type Retry struct {
 	MaxAttempts int             // in all; 1 means at most once; 0: one more than there are Delays, or 25; 4 for commands
-	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was; 0: no limit
+	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was; 0: no limit, and 24 h while attempts are snoozed
 	Backoff     Backoff         // used if there are no Delays
 	Delays      []time.Duration // before attempt 2, 3, ...; the last one is repeated
 }
@@ -57,7 +60,7 @@ type Backoff struct {
 	Initial time.Duration // the wait before attempt 2; default 1 s
 	Factor  float64       // how many times as long each further wait is, 1 to 100; default 2
 	Max     time.Duration // the longest wait; default 1 h; 10 min for commands
-	Jitter  *float64      // the share by which waits are longer or shorter at random, 0 to 1; nil: each is drawn from 0 to its full length; 0.1 for commands
+	Jitter  *float64      // the share by which waits are longer or shorter at random, 0 to 1; nil: each is drawn from 0 to its full length; 0.1 for commands. A wait that was asked for, as by [RetryAfter], is longer by up to this share, nil: 0.1
 }
 
 // Task is a task as DTS knows it. Times that have not come are zero.
@@ -93,6 +96,9 @@ type Task struct {
 	Schedule  string    // the schedule that created it; "": none did
 	Tick      time.Time // the time of the schedule for which it was created
 	Warnings  []string  // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
+	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload. "" if all can be read. The other
+	// fields have what can be read; if the definition cannot, there is no Type.
+	Damage string
 }
 
 // IdempotencyKey names the work for whoever does it: "<namespace>:<id>", the same for all attempts of the task.

@@ -1,12 +1,15 @@
 package dts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -126,7 +129,8 @@ func (c *Client) Get(ctx context.Context, id string) (*Task, error) {
 }
 
 // List yields tasks of the namespace, the newest first. It reads them page by page: what happens meanwhile may show or not.
-// Error: CodeInvalid for the filter.
+// It goes on by itself where the server answers a page early, as few of the tasks match. Of a task that cannot be read, Damage says so.
+// Errors: CodeInvalid for the filter; CodeDataUnreadable, after all that could be read, if something of the list itself could not.
 func (c *Client) List(ctx context.Context, f TaskFilter) iter.Seq2[*Task, error] {
 	if err := c.checkNamespace(); err != nil {
 		return failing[*Task](err)
@@ -135,35 +139,58 @@ func (c *Client) List(ctx context.Context, f TaskFilter) iter.Seq2[*Task, error]
 		Namespace: c.api.Namespace, State: states(f.States), Queue: given(f.Queue), Type: given(f.Type), Owner: given(f.Owner),
 		Node: given(f.Node), Schedule: given(f.Schedule), Limit: new(pageLimit),
 	}
-	return pages(func(cursor *string) ([]*Task, *string, error) {
+	return pages(func(cursor *string) (page[*Task], error) {
 		params.Cursor = cursor
-		page, err := call[client.TaskList](c.api.ListTasksWithResponse(ctx, &params))
-		return each(page.Tasks, taskFrom), page.NextCursor, err
+		list, err := call[client.TaskList](c.api.ListTasksWithResponse(ctx, &params))
+		return page[*Task]{each(list.Tasks, taskFrom), list.NextCursor, list.Warnings}, err
 	})
 }
 
-// pages yields the rows of pages until there is no next one.
-func pages[T any](read func(cursor *string) (rows []T, next *string, err error)) iter.Seq2[T, error] {
+// page is a part of a list.
+type page[T any] struct {
+	rows     []T
+	next     *string  // the cursor of the next one; nil on the last one
+	warnings []string // what cannot be read, and is left out
+}
+
+// pages yields the rows of pages until there is no next one, and then an error if something was left out.
+func pages[T any](read func(cursor *string) (page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
+		var none T
 		var cursor *string
+		var warnings []string
 		for {
-			rows, next, err := read(cursor)
+			p, err := read(cursor)
 			if err != nil {
-				var none T
 				yield(none, err)
 				return
 			}
-			for _, row := range rows {
+			for _, row := range p.rows {
 				if !yield(row, nil) {
 					return
 				}
 			}
-			if next == nil {
-				return
+			for _, w := range p.warnings {
+				if !slices.Contains(warnings, w) {
+					warnings = append(warnings, w)
+				}
 			}
-			cursor = next
+			if cursor = p.next; cursor == nil {
+				break
+			}
+		}
+		if err := leftOut(warnings); err != nil {
+			yield(none, err)
 		}
 	}
+}
+
+// leftOut is the error of a list that lacks what cannot be read; nil if it lacks nothing.
+func leftOut(warnings []string) error {
+	if len(warnings) == 0 {
+		return nil
+	}
+	return &Error{Code: CodeDataUnreadable, Message: strings.Join(warnings, "; ")}
 }
 
 func states(all []State) []client.State {
@@ -230,29 +257,31 @@ func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Tas
 	return taskOf(c.api.ChangeTaskWithBodyWithResponse(ctx, id, &client.ChangeTaskParams{Namespace: c.api.Namespace}, rest.JSONType, body))
 }
 
-// Attempts returns the newest 100 attempts of a task, the oldest first, with the one that runs now. Error: CodeTaskNotFound.
+// Attempts returns the newest 100 attempts of a task, the oldest first, with the one that runs now. Errors: CodeTaskNotFound;
+// CodeDataUnreadable, together with the others, if some cannot be read.
 func (c *Client) Attempts(ctx context.Context, id string) ([]Attempt, error) {
 	if err := c.checkTask(id); err != nil {
 		return nil, err
 	}
 	list, err := call[client.AttemptList](c.api.ListAttemptsWithResponse(ctx, id, &client.ListAttemptsParams{Namespace: c.api.Namespace}))
-	return each(list.Attempts, attemptFrom), err
+	return each(list.Attempts, attemptFrom), cmp.Or(err, leftOut(list.Warnings))
 }
 
-// Logs yields the newest 1,000 lines of a task's log, the oldest first. Error: CodeTaskNotFound.
+// Logs yields the newest 1,000 lines of a task's log, the oldest first. Errors: CodeTaskNotFound; CodeDataUnreadable, after the
+// others, if some cannot be read.
 func (c *Client) Logs(ctx context.Context, id string) iter.Seq2[LogLine, error] {
 	if err := c.checkTask(id); err != nil {
 		return failing[LogLine](err)
 	}
 	params := client.ReadLogsParams{Namespace: c.api.Namespace, Limit: new(lineLimit)}
-	return pages(func(cursor *string) ([]LogLine, *string, error) {
+	return pages(func(cursor *string) (page[LogLine], error) {
 		params.After = cursor
-		page, err := call[client.LogPage](c.api.ReadLogsWithResponse(ctx, id, &params))
-		more := page.More != nil && *page.More
-		if !more && len(page.Lines) < lineLimit { // an older server does not tell
-			page.NextCursor = nil // those are all, for now
+		log, err := call[client.LogPage](c.api.ReadLogsWithResponse(ctx, id, &params))
+		more := log.More != nil && *log.More
+		if !more && len(log.Lines) < lineLimit { // an older server does not tell
+			log.NextCursor = nil // those are all, for now
 		}
-		return each(page.Lines, lineFrom), page.NextCursor, err
+		return page[LogLine]{each(log.Lines, lineFrom), log.NextCursor, log.Warnings}, err
 	})
 }
 

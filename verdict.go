@@ -10,8 +10,8 @@ import (
 // [Cancelled] say survives further wrapping; where they wrap each other, the outermost one counts, and of joined errors the first.
 func Permanent(err error) error { return executor.Permanent(err) }
 
-// RetryAfter wraps an error after which the next attempt, if the task has one left, waits at least that long, at most 30 days.
-// nil stays nil.
+// RetryAfter wraps an error after which the next attempt, if the task has one left, waits at least that long and a random
+// share on top (see Backoff.Jitter), at most 30 days. nil stays nil.
 func RetryAfter(err error, wait time.Duration) error { return executor.RetryAfter(err, wait) }
 
 // Cancelled wraps the reason why a handler has given up a task that nobody needs any more: it ends as cancelled, not as failed. nil

@@ -15,12 +15,17 @@ const (
 	asynqCallers = 16                    // goroutines that enqueue
 )
 
-// startAsynq runs a bare asynq server until the end of the round.
-func (b *bench) startAsynq(queues map[string]int, handle asynq.HandlerFunc) error {
-	s := asynq.NewServer(asynq.RedisClientOpt{Addr: b.redis.addr}, asynq.Config{
+// newAsynq returns a bare asynq server.
+func newAsynq(addr string, queues map[string]int) *asynq.Server {
+	return asynq.NewServer(asynq.RedisClientOpt{Addr: addr}, asynq.Config{
 		Concurrency: concurrency, Queues: queues, TaskCheckInterval: asynqCheck, DelayedTaskCheckInterval: asynqForward,
 		LogLevel: asynq.ErrorLevel,
 	})
+}
+
+// startAsynq runs a bare asynq server until the end of the round.
+func (b *bench) startAsynq(queues map[string]int, handle asynq.HandlerFunc) error {
+	s := newAsynq(b.redis.addr, queues)
 	if err := s.Start(handle); err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ type options struct {
 	waiting int
 	results string
 	root    string
+	asynq   string
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -56,6 +57,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.waiting, "waiting", 0, "tasks that wait in the row waiting, 500 bytes of Redis each (default: 1,000,000)")
 	flags.StringVar(&o.results, "results", "", "`FILE` to write the results to, as Markdown")
 	flags.StringVar(&o.root, "root", "..", "`DIR` of the repository, for building dtsd")
+	flags.StringVar(&o.asynq, asynqFlag, "", "be an asynq server on the Redis at `ADDRESS`, as a part of the row fleet-http")
 	return o, flags.Parse(args)
 }
 
@@ -86,6 +88,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	if err != nil {
 		return err
+	}
+	if o.asynq != "" {
+		return serveAsynq(o.asynq)
 	}
 	chosen, err := o.chosen()
 	if err != nil {

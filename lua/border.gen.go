@@ -895,7 +895,7 @@ type DueSchedules struct {
 	Ticks  TicksKey // ZSET
 	Fence  Fence    // that this leader got with the lease
 	Limit  int      // maximum number of schedules
-	Queues bool     // also reads the queues of their tasks; without it, none of the definitions of tasks is read
+	Queues bool     // also reads the queues of their tasks
 }
 
 // DueSchedulesReply is the reply to DueSchedules.
@@ -1154,8 +1154,8 @@ func (ExamineLive) Decode(r *Reply) (v ExamineLiveReply) {
 	return v
 }
 
-// ExamineLocks runs examine_locks.lua: finds locks that never expire, or that are not in the list of locks, and entries of the list for locks that nobody holds;
-// and repairs them if it is asked to.
+// ExamineLocks runs examine_locks.lua: finds locks that never expire, that cannot be read, or that are not in the list of locks, and entries
+// of the list for locks that nobody holds; and repairs them if it is asked to.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineLocks struct {
@@ -1313,7 +1313,7 @@ type ExamineTasks struct {
 	Checks  string  // those that are wanted, each between blanks
 	Repair  bool
 	Lease   time.Duration // for which a running task is leased that has no lease: until then its worker extends it, or has died
-	Name    string        // the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere
+	Name    string        // the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere. Those that may be in that set are left out: a call without a name examines them
 	Wake    WakeChannel
 	Members []string
 }
@@ -2952,6 +2952,77 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 	return v
 }
 
+// KeyTypes are the types of keys as Redis's TYPE says them, by the pattern of their names without its parameters.
+var KeyTypes = map[string]string{
+	"dts:{p}:defs":             "hash",
+	"dts:{p}:payloads":         "hash",
+	"dts:{p}:originals":        "hash",
+	"dts:{p}:states":           "hash",
+	"dts:{p}:results":          "hash",
+	"dts:{p}:errors":           "hash",
+	"dts:{p}:checkpoints":      "hash",
+	"dts:{p}:wheel":            "zset",
+	"dts:{p}:ready:":           "zset",
+	"dts:{p}:backlog":          "set",
+	"dts:{p}:queued":           "zset",
+	"dts:{p}:running":          "zset",
+	"dts:{p}:held":             "zset",
+	"dts:{p}:expiry":           "zset",
+	"dts:{p}:remembered":       "hash",
+	"dts:{p}:remembered:order": "list",
+	"dts:{p}:deleted":          "zset",
+	"dts:{p}:listeners":        "string",
+	"dts:{p}:attempts:":        "list",
+	"dts:{p}:log:":             "stream",
+	"dts:{p}:state:":           "zset",
+	"dts:{p}:schedules":        "zset",
+	"dts:{p}:ticks":            "zset",
+	"dts:{p}:schedule:":        "hash",
+	"dts:{p}:history:":         "list",
+	"dts:{p}:ledger:":          "zset",
+	"dts:{p}:live:":            "zset",
+	"dts:{p}:waiting:":         "list",
+	"dts:{p}:wakes":            "string",
+	"dts:{p}:lease":            "string",
+	"dts:{p}:lease:":           "string",
+	"dts:{p}:losses":           "list",
+	"dts:{p}:confirmed":        "string",
+	"dts:{p}:lock:":            "hash",
+	"dts:{p}:locks":            "zset",
+	"dts:{p}:token":            "string",
+	"dts:nodes":                "hash",
+	"dts:taken:":               "string",
+	"dts:namespaces":           "zset",
+	"dts:limits":               "hash",
+	"dts:meta":                 "hash",
+	"dts:conversion":           "string",
+	"dts:{p}:task:":            "hash",
+	"dts:{p}:epoch":            "string",
+	"dts:{p}:inflight":         "zset",
+	"dts:{p}:unconverted":      "zset",
+	"asynq:{q}:t:":             "hash",
+	"asynq:{q}:pending":        "list",
+	"asynq:{q}:active":         "list",
+	"asynq:{q}:lease":          "zset",
+	"asynq:{q}:paused":         "string",
+	"asynq:{q}:scheduled":      "zset",
+	"asynq:{q}:retry":          "zset",
+	"asynq:{q}:archived":       "zset",
+	"asynq:{q}:completed":      "zset",
+	"asynq:{q}:groups":         "set",
+	"asynq:{q}:g:":             "zset",
+	"asynq:{q}:processed":      "string",
+	"asynq:{q}:processed:":     "string",
+	"asynq:{q}:failed":         "string",
+	"asynq:{q}:failed:":        "string",
+	"asynq:{q}:awaited":        "string",
+	"asynq:{q}:called":         "string",
+	"asynq:{q}:skipped":        "string",
+	"asynq:queues":             "set",
+	"asynq:servers":            "zset",
+	"asynq:workers":            "zset",
+}
+
 // DefsKey names a HASH: the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1.
 type DefsKey string
 
@@ -3136,7 +3207,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, revision, nonce, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
+// ScheduleKey names a HASH: one schedule: def, task, queue, revision, nonce, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `queue`: `<revision> <queue of its tasks>`, which holds while that revision is the present one (nodes of earlier releases leave it as it is); `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.
@@ -3272,7 +3343,7 @@ func (k Keyspace) Limits() LimitsKey {
 	return LimitsKey(k.prefix + "limits")
 }
 
-// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since. `retries`: since when the present defaults of retries hold, in ms; 0 for always.
+// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since. `retries`: since when the present defaults of retries hold, in ms; 0 for always. `data`: drawn at the first start, and by the node that writes the hash again after Redis has lost all data.
 type MetaKey string
 
 // Meta makes the key dts:meta.
@@ -3318,6 +3389,14 @@ type UnconvertedKey string
 // Unconverted makes the key dts:{p}:unconverted.
 func (p Partition) Unconverted() UnconvertedKey {
 	return UnconvertedKey(p.prefix + "unconverted")
+}
+
+// AsideKey names a HASH: what `doctor --repair` has put aside because nobody could read it, for 30 days; `<what>` is the time of that in ms, a colon and the rest of the key that it was. Of a task (`task:<ref>`), a hash with the values by the keys that they were in; of a key of the wrong type, that key itself.
+type AsideKey string
+
+// Aside makes the key dts:{p}:aside:<what>.
+func (p Partition) Aside(what string) AsideKey {
+	return AsideKey(p.prefix + "aside:" + what)
 }
 
 // EventsChannel names a CHANNEL: what happens to tasks: states, changes, progress, log lines.

@@ -1,12 +1,12 @@
 -- due_schedules: reads the schedules whose ticks a leader has to plan now.
--- includes: clock, number, refuse, fence, definition
+-- includes: clock, number, refuse, fence, damage, tick_queue
 -- keys:
 --   lease  STRING
 --   ticks  ZSET
 -- args:
 --   fence   fence   that this leader got with the lease
 --   limit   number  maximum number of schedules
---   queues  flag    also reads the queues of their tasks; without it, none of the definitions of tasks is read
+--   queues  flag    also reads the queues of their tasks
 -- reply:
 --   now   time
 --   next  time  when the next schedule is due; none if no other one is
@@ -21,17 +21,20 @@ if leader then
   return refuse('FENCED', leader)
 end
 
+-- read returns the fields of a schedule.
+local function read(member)
+  return redis.call('HMGET', schedule_key(member), 'revision', 'cursor', 'from', 'created', 'ended', 'paused', 'rest', 'runs', 'def')
+end
+
 local members = redis.call('ZRANGE', ticks, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, limit)
 local due = {}
 for _, member in ipairs(members) do
-  local fields = redis.call('HMGET', schedule_key(member),
-    'revision', 'cursor', 'from', 'created', 'ended', 'paused', 'rest', 'runs', 'def')
+  local fields = try(read, member) or {}
   due[#due + 1] = member
   for i = 1, 9 do
-    due[#due + 1] = fields[i]
+    due[#due + 1] = fields[i] or false
   end
-  local def = queues and redis.call('HGET', schedule_key(member), 'task')
-  due[#due + 1] = def and queue_of(def) or ''
+  due[#due + 1] = queues and fields[9] and queue_of_ticks(member, fields[1]) or ''
 end
 local nearest = redis.call('ZRANGE', ticks, #members, #members, 'WITHSCORES')
 return { now, tonumber(nearest[2]) or false, due }

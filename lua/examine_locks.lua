@@ -1,6 +1,6 @@
--- examine_locks: finds locks that never expire, or that are not in the list of locks, and entries of the list for locks that nobody holds;
--- and repairs them if it is asked to.
--- includes: clock, findings
+-- examine_locks: finds locks that never expire, that cannot be read, or that are not in the list of locks, and entries
+-- of the list for locks that nobody holds; and repairs them if it is asked to.
+-- includes: clock, number, findings
 -- keys:
 --   locks  ZSET  the script makes further keys of the same partition
 -- args:
@@ -14,16 +14,38 @@
 -- full: refused
 local SLACK = 1000 -- ms by which an entry may outlive its lock
 
+-- is_whole returns whether a lock has all that it needs.
+local function is_whole(member)
+  local holder, fence, since, expires, ttl =
+    unpack(redis.call('HMGET', lock_key(member), 'holder', 'fence', 'since', 'expires', 'ttl'))
+  return holder and tonumber(fence or '') and tonumber(since or '') and tonumber(expires or '') and tonumber(ttl or '')
+end
+
+-- put_aside keeps a lock where nobody looks for it.
+local function put_aside(member)
+  local kept = aside_key(int(now) .. ':lock:' .. member)
+  redis.call('RENAME', lock_key(member), kept)
+  redis.call('PEXPIRE', kept, ASIDE_KEPT)
+  redis.call('ZREM', locks, member)
+end
+
 for member in members() do
   local left, listed = redis.call('PTTL', lock_key(member)), redis.call('ZSCORE', locks, member)
   local held = left ~= -2
-  if left == -1 and report(member, 'lock-unlimited', 'never expires') then
-    redis.call('PEXPIRE', lock_key(member), redis.call('HGET', lock_key(member), 'ttl') or SLACK)
+  if held and not is_whole(member) then
+    if report(member, 'lock-unreadable', 'cannot be read') then
+      put_aside(member)
+    end
+    held, listed = false, false
+  end
+  if held and left == -1 and report(member, 'lock-unlimited', 'never expires') then
+    redis.call('PEXPIRE', lock_key(member), redis.call('HGET', lock_key(member), 'ttl'))
   end
   if held and not listed and report(member, 'lock-drift', 'is held, and not in ' .. locks) then
-    redis.call('ZADD', locks, redis.call('HGET', lock_key(member), 'expires') or now, member)
+    redis.call('ZADD', locks, redis.call('HGET', lock_key(member), 'expires'), member)
   end
-  if not held and listed and tonumber(listed) > now + SLACK and report(member, 'lock-drift', 'is not held, and in ' .. locks) then
+  if not held and listed and tonumber(listed) > now + SLACK and
+      report(member, 'lock-drift', 'is not held, and in ' .. locks) then
     redis.call('ZREM', locks, member)
   end
 end

@@ -1,13 +1,14 @@
 -- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
 -- where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
--- includes: clock, number, state, definition, findings, listings, entries, remains, wakes
+-- includes: clock, number, state, definition, findings, listings, entries, remains, aside, wakes
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
 --   checks   text  those that are wanted, each between blanks
 --   repair   flag
 --   lease    ms    for which a running task is leased that has no lease: until then its worker extends it, or has died
---   name     text  the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere
+--   name     text  the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere. Those that may be
+--     in that set are left out: a call without a name examines them
 --   wake     channel
 --   members  text*
 -- reply:
@@ -53,7 +54,7 @@ local function place(member, state, listed, wanted)
   for set, entry in pairs(wanted) do
     local wrong = whats_wrong(set, listed[set], entry)
     if wrong and report(member, lost, 'is ' .. state .. ', and ' .. wrong) then
-      redis.call('ZADD', set, int(entry.score), member)
+      list_in(set, member, entry.score)
       placed = true
     end
   end
@@ -75,13 +76,13 @@ local function note_backlog(member, record, wanted)
   end
 end
 
-for member in members() do
+for member in unknown(members()) do
   local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
   local fields, listed = parse_state(text or 'scheduled 0'), listings_of(member, record)
   if not record then
     clear(member, listed)
   elseif not string.find(record, READABLE) or not fields[LAST[fields.state] or ''] then
-    report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing'))
+    put_aside(report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing')) and member, listed)
   else
     local wanted = listings_for(member, record, fields, listed)
     place(member, fields.state, listed, wanted)

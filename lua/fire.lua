@@ -36,6 +36,9 @@ if fields.revision ~= revision or tonumber(fields.cursor) ~= cursor or fields.pa
   return refuse('CHANGED', member)
 end
 
+for _, key in ipairs({ live_key(member), ledger_key(member) }) do
+  redis.call('ZCARD', key) -- a key of the wrong type ends the script before it writes
+end
 local policy = policy_of(fields.def)
 fields.overlap = policy.overlap
 local runs, from = tonumber(fields.runs or '0'), tonumber(fields.from)
@@ -46,8 +49,10 @@ go_on_replacing(fields)
 while redis.call('LLEN', waiting_key(member)) > 0 and
     (redis.call('ZCARD', live_key(member)) == 0 or policy.overlap == 'allow') do
   local tick, name = string.match(redis.call('LPOP', waiting_key(member)), '^(%d+) (%S+)$')
-  start_tick(tick, name, fields.task, now)
-  record_tick(revision, tick, name, is_manual(name) and 'triggered' or 'fired', 1, now - tick, 'waited for the task before it')
+  if tick then -- else somebody has written to Redis by hand
+    start_tick(tick, name, fields.task, now)
+    record_tick(revision, tick, name, is_manual(name) and 'triggered' or 'fired', 1, now - tick, 'waited for the task before it')
+  end
 end
 local last = cursor
 for tick, name, action, due, delay, reason in decisions() do

@@ -1,6 +1,6 @@
 -- held_schedules: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately,
 -- or is about to. They are held back if a tick is due before that look: the leader has seen it and not decided it.
--- includes: clock, number, definition
+-- includes: clock, number, tick_queue
 -- keys:
 --   ticks  ZSET  the script makes further keys of the same partition
 -- args:
@@ -18,13 +18,12 @@ for member in members() do
   local look = tonumber(redis.call('ZSCORE', ticks, member) or '')
   if look and look > now - RECENT and look <= now + HOLD_PAUSE then
     local fields = redis.call('HMGET', schedule_key(member), 'revision', 'cursor', 'from', 'created', 'ended', 'def')
-    local task = redis.call('HGET', schedule_key(member), 'task')
     held[#held + 1] = member
     held[#held + 1] = int(look)
     for i = 1, 6 do
       held[#held + 1] = fields[i]
     end
-    held[#held + 1] = task and queue_of(task) or ''
+    held[#held + 1] = queue_of_ticks(member, fields[1])
   end
 end
 return { held }

@@ -337,7 +337,7 @@ func definitionsOf(body string) []string {
 }
 
 // builtin are the functions and words of Lua that may stand before a bracket.
-var builtin = strings.Fields("and or not if elseif while until return in function ipairs pairs next pcall select tonumber tostring type unpack")
+var builtin = strings.Fields("and or not if elseif while until return in function error ipairs pairs next pcall select tonumber tostring type unpack")
 
 // unknownFunctions are the functions that code calls and that are neither Lua's nor its own.
 func unknownFunctions(code string) []string {

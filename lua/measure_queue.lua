@@ -66,6 +66,7 @@ if n > 0 then
   size, memory = size + grouped, memory + bytes / n * grouped
 end
 
-local since = pending_count > 0 and redis.call('HGET', delivery_key(redis.call('LINDEX', pending, -1)), 'pending_since') -- in ns
-local waited = since and math.max(now - math.floor(tonumber(since) / 1000000), 0)
+local oldest = pending_count > 0 and redis.call('HGET', delivery_key(redis.call('LINDEX', pending, -1)), 'pending_since')
+local since = tonumber(oldest or '') -- in ns; nil also if somebody has written something else
+local waited = since and math.max(now - math.floor(since / 1000000), 0)
 return { pending_count, active_count, archived_count, size, memory, waited or 0 }

@@ -1,6 +1,6 @@
 -- put_schedule: creates a schedule, or replaces its definition.
 -- The leader plans its ticks at once: ticks up to asked are decided by the old definition, later ticks by the new one.
--- includes: number, refuse, look
+-- includes: number, refuse, look, tick_queue
 -- keys:
 --   schedule   HASH
 --   history    LIST
@@ -34,13 +34,18 @@ if cursor and tonumber(cursor) > asked then
   return refuse('EARLY', cursor)
 end
 
+-- is_past returns whether an entry of the history decides no tick any more; one that cannot be read decides none.
+local function is_past(entry)
+  local readable, earlier = pcall(cjson.decode, entry)
+  return not readable or type(earlier) ~= 'table' or tonumber(earlier['until'] or 0) <= tonumber(cursor)
+end
+
 asked = int(asked)
 if revision then
   redis.call('LPUSH', history, cjson.encode({
     revision = revision, from = from, ['until'] = ended or asked, def = old_def, task = old_task }))
   local kept = redis.call('LLEN', history)
-  while kept > REVISIONS_UNDECIDED or kept > REVISIONS_LIMIT and
-      tonumber(cjson.decode(redis.call('LINDEX', history, -1))['until']) <= tonumber(cursor) do
+  while kept > REVISIONS_UNDECIDED or kept > REVISIONS_LIMIT and is_past(redis.call('LINDEX', history, -1)) do
     redis.call('RPOP', history)
     kept = kept - 1
   end
@@ -48,7 +53,9 @@ else
   redis.call('HSET', schedule, 'created', asked, 'cursor', asked)
   redis.call('ZADD', schedules, 0, member)
 end
-redis.call('HSET', schedule, 'revision', int(base + 1), 'from', asked, 'def', def, 'task', task, 'nonce', nonce)
+revision = int(base + 1)
+redis.call('HSET', schedule, 'revision', revision, 'from', asked, 'def', def, 'task', task,
+  'queue', queue_note(revision, task), 'nonce', nonce)
 redis.call('HDEL', schedule, 'ended')
 if pause and not paused then
   redis.call('HSET', schedule, 'paused', asked, 'note', '')

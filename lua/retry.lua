@@ -1,5 +1,5 @@
 -- retry: puts a task that has ended back on the wheel, due now, with its full number of attempts again.
--- includes: clock, number, refuse, state, attempts, events, wheel, task, scheduled_tick
+-- includes: clock, number, refuse, state, attempts, events, wheel, task, scheduled_tick, damage
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 --   expiry  ZSET
@@ -30,6 +30,11 @@ if not fields.finished then
   return refuse('STATE', fields.state)
 end
 
+-- unlist removes the task from those that are listed in a state.
+local function unlist(state)
+  redis.call('ZREM', index_key(string.match(member, '^[^:]+'), state), member)
+end
+
 if fields.outcome then -- a task can end without an attempt
   record_attempt(member, fields, redis.call('HGET', errors_key(), member) or '')
 end
@@ -38,7 +43,7 @@ redis.call('HSET', states, member, format_state({
 }))
 redis.call('HDEL', results_key(), member)
 redis.call('HDEL', errors_key(), member)
-redis.call('ZREM', index_key(string.match(member, '^[^:]+'), fields.state), member)
+try(unlist, fields.state)
 redis.call('ZREM', expiry, member)
 if tick then
   live_again(member, tick)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/redisx"
 )
 
 const (
@@ -73,6 +75,11 @@ func takeTurn(ctx context.Context, c echo.Context, pages *control.Control) (end 
 	return end, err
 }
 
+// leavingOut has the request leave out what cannot be read in Redis, and returns what collects that for the answer.
+func leavingOut(c echo.Context) (context.Context, *redisx.LeftOut) {
+	return redisx.LeavingOut(c.Request().Context())
+}
+
 func (a *answers) ok(c echo.Context, v any) error { return a.reply(c, http.StatusOK, jsonType, v) }
 
 // reply answers with a JSON document. Error: CodeOverloaded, if the answer is large, changes nothing, and too many are
@@ -104,6 +111,8 @@ func (a *answers) send(c echo.Context, status int, header http.Header, text []by
 		out = newPaced(c, a.whole)
 	}
 	maps.Copy(c.Response().Header(), header)
+	// A client notices by the length if an answer is cut.
+	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(text)))
 	c.Response().WriteHeader(status)
 	if c.Request().Method == http.MethodHead {
 		return nil

@@ -248,6 +248,7 @@ const (
 	BodyTooLarge         ProblemCode = "body_too_large"
 	BodyTooSlow          ProblemCode = "body_too_slow"
 	CrossOrigin          ProblemCode = "cross_origin"
+	DataUnreadable       ProblemCode = "data_unreadable"
 	HostNotAllowed       ProblemCode = "host_not_allowed"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
@@ -287,6 +288,8 @@ func (e ProblemCode) Valid() bool {
 	case BodyTooSlow:
 		return true
 	case CrossOrigin:
+		return true
+	case DataUnreadable:
 		return true
 	case HostNotAllowed:
 		return true
@@ -386,12 +389,13 @@ func (e ReportedLineStream) Valid() bool {
 
 // Defines values for State.
 const (
-	StateCancelled State = "cancelled"
-	StateFailed    State = "failed"
-	StateQueued    State = "queued"
-	StateRunning   State = "running"
-	StateScheduled State = "scheduled"
-	StateSucceeded State = "succeeded"
+	StateCancelled  State = "cancelled"
+	StateFailed     State = "failed"
+	StateQueued     State = "queued"
+	StateRunning    State = "running"
+	StateScheduled  State = "scheduled"
+	StateSucceeded  State = "succeeded"
+	StateUnreadable State = "unreadable"
 )
 
 // Valid indicates whether the value is a known member of the State enum.
@@ -408,6 +412,8 @@ func (e State) Valid() bool {
 	case StateScheduled:
 		return true
 	case StateSucceeded:
+		return true
+	case StateUnreadable:
 		return true
 	default:
 		return false
@@ -479,7 +485,7 @@ type AttemptEnd struct {
 	// Result Of one that succeeded; cut at 16 KiB.
 	Result string `json:"result,omitempty,omitzero"`
 
-	// RetryAfter The least time until the next attempt.
+	// RetryAfter The least time until the next attempt; a random share of it, up to `retry.backoff.jitter` or a tenth, is added.
 	RetryAfter Duration `json:"retry_after,omitempty,omitzero"`
 
 	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
@@ -492,6 +498,9 @@ type AttemptEndOutcome string
 // AttemptList defines model for AttemptList.
 type AttemptList struct {
 	Attempts []Attempt `json:"attempts"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // AttemptReport defines model for AttemptReport.
@@ -579,7 +588,8 @@ type Backoff struct {
 	Initial Duration `json:"initial,omitempty,omitzero"`
 
 	// Jitter The share of a wait by which it is made longer or shorter at random. Default: each wait is drawn at random
-	// from 0 to its full length; 0.1 for `shell`.
+	// from 0 to its full length; 0.1 for `shell`. A wait that a target or a worker asks for (`Retry-After`,
+	// `RetryInfo`, `retry_after`) is never shorter; it is made longer by up to this share, by default 0.1.
 	Jitter *float64 `json:"jitter,omitempty"`
 
 	// Max The longest wait. Default 1h; 10m for `shell`.
@@ -598,8 +608,10 @@ type BatchResult struct {
 
 	// Status What `POST /v1/tasks` would have answered: 201 accepted, 200 was accepted before, 400 invalid, 409
 	// conflict, 503 not asked or not answered in time (send it again with the same id).
-	Status int  `json:"status"`
-	Task   Task `json:"task,omitempty,omitzero"`
+	Status int `json:"status"`
+
+	// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
+	Task Task `json:"task,omitempty,omitzero"`
 }
 
 // ClockChange The next change of the zone's clock within a year, and the ticks around it.
@@ -737,7 +749,7 @@ type Event struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 	State State `json:"state"`
 
 	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
@@ -812,6 +824,9 @@ type Forecast struct {
 
 	// Total How many ticks there will be in all.
 	Total int `json:"total"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Health defines model for Health.
@@ -907,7 +922,13 @@ type LedgerPage struct {
 
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
+
+// ListWarnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+type ListWarnings = []string
 
 // Lock A lock that somebody holds.
 type Lock struct {
@@ -962,6 +983,9 @@ type LockList struct {
 
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // LockRelease defines model for LockRelease.
@@ -1043,6 +1067,9 @@ type LogPage struct {
 	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
 	// runs. Left out while nothing has been written.
 	NextCursor LogCursor `json:"next_cursor,omitempty,omitzero"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // LostWrites defines model for LostWrites.
@@ -1089,6 +1116,9 @@ type NamespaceEntry struct {
 type NamespaceList struct {
 	Namespaces []NamespaceEntry `json:"namespaces"`
 	NextCursor string           `json:"next_cursor,omitempty,omitzero"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Node defines model for Node.
@@ -1135,6 +1165,9 @@ type NodeState string
 type NodeList struct {
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
 	Nodes      []Node `json:"nodes"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
@@ -1159,6 +1192,7 @@ type Problem struct {
 	// |---|---|---|
 	// | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 	// | `task_not_found` | 404 | no task of that id in that namespace |
+	// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
 	// | `task_conflict` | 409 | the id is taken by a task with other content |
 	// | `task_not_waiting` | 409 | only a task that waits can be changed |
 	// | `task_finished` | 409 | the task has already ended |
@@ -1219,6 +1253,7 @@ type Problem struct {
 // |---|---|---|
 // | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 // | `task_not_found` | 404 | no task of that id in that namespace |
+// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
 // | `task_conflict` | 409 | the id is taken by a task with other content |
 // | `task_not_waiting` | 409 | only a task that waits can be changed |
 // | `task_finished` | 409 | the task has already ended |
@@ -1309,6 +1344,9 @@ type QueueLimit struct {
 type QueueList struct {
 	NextCursor string  `json:"next_cursor,omitempty,omitzero"`
 	Queues     []Queue `json:"queues"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Readiness defines model for Readiness.
@@ -1316,6 +1354,9 @@ type Readiness struct {
 	// Checks The names of what was looked at.
 	Checks []string        `json:"checks"`
 	Status ReadinessStatus `json:"status"`
+
+	// Warnings What somebody must change, though the node can do its work; a server of Redis evicts keys when it is full.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // ReadinessStatus defines model for Readiness.Status.
@@ -1331,8 +1372,8 @@ type ReportedLine struct {
 // ReportedLineStream `stdout` unless it is said.
 type ReportedLineStream string
 
-// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 type Retry struct {
 	// Backoff Waits that grow by a factor from one attempt to the next.
 	Backoff Backoff `json:"backoff,omitempty,omitzero"`
@@ -1344,8 +1385,9 @@ type Retry struct {
 	MaxAttempts int `json:"max_attempts,omitempty,omitzero"`
 
 	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
-	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h for attempts after
-	// an answer with `Retry-After` (429 and 503), which do not count as such.
+	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h while
+	// attempts are `snoozed`: after an answer with `Retry-After` (429 and 503) or `RetryInfo`
+	// (`RESOURCE_EXHAUSTED` and `UNAVAILABLE`).
 	MaxElapsed Duration `json:"max_elapsed,omitempty,omitzero"`
 }
 
@@ -1368,6 +1410,9 @@ type RevisionList struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
 	Revisions  []Revision `json:"revisions"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // RevisionTag The `ETag` of a schedule, or `*`.
@@ -1596,9 +1641,16 @@ type ScheduleID = string
 
 // ScheduleList defines model for ScheduleList.
 type ScheduleList struct {
+	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
+	// out otherwise.
+	Incomplete bool `json:"incomplete,omitempty,omitzero"`
+
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
 	Schedules  []Schedule `json:"schedules"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // SchedulePause defines model for SchedulePause.
@@ -1644,7 +1696,7 @@ type ScheduleRule struct {
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-// `cancelled`.
+// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 type State string
 
 // Submission A task to run.
@@ -1680,8 +1732,8 @@ type Submission struct {
 	// Retention How long it is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry,omitempty,omitzero"`
 
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
@@ -1785,7 +1837,7 @@ type TakenList struct {
 	Attempts []TakenAttempt `json:"attempts"`
 }
 
-// Task defines model for Task.
+// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
 type Task struct {
 	// Attempt The number of the newest attempt; 0 before the first.
 	Attempt int `json:"attempt"`
@@ -1796,7 +1848,12 @@ type Task struct {
 	// Checkpoint What an attempt saved for the attempts that follow it, until the task succeeds; any JSON of up to 64 KiB. Only in the
 	// answer to `GET /v1/tasks/{id}`.
 	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
-	CreatedAt  string          `json:"created_at"`
+	CreatedAt  string          `json:"created_at,omitempty,omitzero"`
+
+	// Damage What of the task cannot be read in Redis: its definition, its state, or its payload, which is lost. Left out if all can be read.
+	// Such a task does not run: an attempt that begins fails at once. `POST /v1/doctor/repair` puts what has no readable
+	// definition or state aside.
+	Damage string `json:"damage,omitempty,omitzero"`
 
 	// Error Why the newest attempt did not succeed.
 	Error string `json:"error,omitempty,omitzero"`
@@ -1829,18 +1886,14 @@ type Task struct {
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-	Payload Payload `json:"payload"`
+	Payload Payload `json:"payload,omitempty,omitzero"`
 
 	// Progress Percent.
 	Progress int `json:"progress"`
 
 	// ProgressNote What the newest attempt was at when it last told its progress.
 	ProgressNote string `json:"progress_note,omitempty,omitzero"`
-
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue Name `json:"queue"`
+	Queue        Name   `json:"queue,omitempty,omitzero"`
 
 	// QueuedAt When the newest attempt was handed to its queue.
 	QueuedAt string `json:"queued_at,omitempty,omitzero"`
@@ -1851,12 +1904,12 @@ type Task struct {
 	// Retention How long it is kept after its end; left out where the defaults are used.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry"`
 
 	// RunAt When it is or was due, for its first run or its next attempt.
-	RunAt string `json:"run_at"`
+	RunAt string `json:"run_at,omitempty,omitzero"`
 
 	// Schedule The schedule that created it, if one did.
 	Schedule string `json:"schedule,omitempty,omitzero"`
@@ -1866,19 +1919,15 @@ type Task struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 	State State `json:"state"`
 
 	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.
 	Tick string `json:"tick,omitempty,omitzero"`
 
 	// Timeout How long one attempt may take.
-	Timeout Duration `json:"timeout"`
-
-	// Type Which executor runs the task, such as `http` or `shell`.
-	//
-	// Example: http
-	Type TypeName `json:"type"`
+	Timeout Duration `json:"timeout,omitempty,omitzero"`
+	Type    TypeName `json:"type,omitempty,omitzero"`
 
 	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
 	// its type. Otherwise: why it waits, though it is due; one of these, or its queue is paused. They tell what was so some
@@ -1913,9 +1962,16 @@ type TaskID = string
 
 // TaskList defines model for TaskList.
 type TaskList struct {
+	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
+	// out otherwise.
+	Incomplete bool `json:"incomplete,omitempty,omitzero"`
+
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
 	Tasks      []Task `json:"tasks"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
@@ -1940,8 +1996,8 @@ type TaskTemplate struct {
 	// Retention How long a task is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry,omitempty,omitzero"`
 
 	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.

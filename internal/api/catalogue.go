@@ -51,6 +51,7 @@ var catalogue = map[task.Code]entry{
 	task.CodeOverloaded:       {status: http.StatusServiceUnavailable, title: "Too much is under way", retry: 1},
 	task.CodeUnavailable:      {status: http.StatusServiceUnavailable, title: "Not available at the moment", retry: 5},
 	task.CodeNotReplicated:    {status: http.StatusServiceUnavailable, title: "Not confirmed by replicas", retry: 5},
+	task.CodeUnreadable:       {status: http.StatusInternalServerError, title: "It cannot be read in Redis"},
 	task.CodeInternal:         {status: http.StatusInternalServerError, title: "Internal error"},
 
 	codeNotFound:             {status: http.StatusNotFound, title: "Not found"},

@@ -171,10 +171,12 @@ func (e *endpoints) taskOf(t task.Task) Task {
 		Result:            t.Result,
 		Error:             t.Error,
 		Payload:           t.Payload,
-		Timeout:           formatDuration(e.Types.Timeout(t.Definition)),
-		Retry:             retryOf(t.Policy()),
 		Owner:             t.Owner,
 		Labels:            t.Labels,
+		Damage:            t.Damage,
+	}
+	if t.Type != "" { // else nobody knows its definition
+		out.Timeout, out.Retry = formatDuration(e.Types.Timeout(t.Definition)), retryOf(t.Policy())
 	}
 	if t.Retention > 0 {
 		out.Retention = formatDuration(t.Retention)

@@ -2,8 +2,11 @@ package api
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -47,6 +50,20 @@ func TestDoctor_RefusesWhatItDoesNotKnow(t *testing.T) {
 		testkit.Must(t, json.Unmarshal(got.body, &problem))
 		if got.status != 400 || problem.Field != field {
 			t.Errorf("%s: status %d, %s", query, got.status, got.body)
+		}
+	}
+}
+
+func TestExamine_NamesTheChecksThatThereAre(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	got := r.call("GET", "/v1/doctor?check=nosuch", "").problem(t)
+	if got.Code != ProblemCode(task.CodeInvalid) || got.Field != "check" || strings.Contains(got.Detail, "bytes cut") {
+		t.Errorf("%+v", got)
+	}
+	for _, check := range doctor.Checks {
+		if !strings.Contains(got.Detail, check.Name) {
+			t.Errorf("no %s in %s", check.Name, got.Detail)
 		}
 	}
 }

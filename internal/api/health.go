@@ -29,7 +29,15 @@ func (e *endpoints) Readyz(c echo.Context) error {
 		}
 		names = append(names, check.Name)
 	}
-	return e.ok(c, Readiness{Status: ReadinessStatusOk, Checks: names})
+	return e.ok(c, Readiness{Status: ReadinessStatusOk, Checks: names, Warnings: e.warnings()})
+}
+
+// warnings are what /readyz tells besides.
+func (e *endpoints) warnings() []string {
+	if e.Warnings == nil {
+		return nil
+	}
+	return e.Warnings()
 }
 
 // Openapi answers GET /openapi.json.

@@ -86,11 +86,12 @@ func (e *endpoints) GetLock(c echo.Context, name LockName, _ GetLockParams) erro
 
 // ListLocks answers GET /v1/locks.
 func (e *endpoints) ListLocks(c echo.Context, params ListLocksParams) error {
-	page, err := e.Control.ListLocks(c.Request().Context(), callerOf(c), cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	ctx, left := leavingOut(c)
+	page, err := e.Control.ListLocks(ctx, callerOf(c), cmp.Or(params.Limit, defaultListLimit), params.Cursor)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, LockList{Locks: each(page.Locks, lockOf), NextCursor: page.NextCursor})
+	return e.ok(c, LockList{Locks: each(page.Locks, lockOf), NextCursor: page.NextCursor, Warnings: left.Texts()})
 }
 
 func lockOf(l control.Lock) Lock {

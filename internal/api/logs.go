@@ -35,7 +35,8 @@ func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) e
 	if params.Follow {
 		return e.followLogs(c, who, id, after)
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), e.RequestTimeout)
+	ctx, left := leavingOut(c)
+	ctx, cancel := context.WithTimeout(ctx, e.RequestTimeout)
 	defer cancel()
 	end, err := takeTurn(ctx, c, e.Control)
 	if err != nil {
@@ -46,10 +47,7 @@ func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) e
 	if err != nil {
 		return err
 	}
-	if n := len(page.Lines); n > 0 {
-		after = page.Lines[n-1].Cursor
-	}
-	return e.ok(c, LogPage{Lines: each(page.Lines, lineOf), NextCursor: after, More: page.More})
+	return e.ok(c, LogPage{Lines: each(page.Lines, lineOf), NextCursor: page.Last, More: page.More, Warnings: left.Texts()})
 }
 
 func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after string) error {

@@ -8,11 +8,12 @@ import (
 
 // ListNamespaces answers GET /v1/namespaces.
 func (e *endpoints) ListNamespaces(c echo.Context) error {
-	found, err := e.Control.ListNamespaces(c.Request().Context(), callerOf(c))
+	ctx, left := leavingOut(c)
+	found, err := e.Control.ListNamespaces(ctx, callerOf(c))
 	if err != nil {
 		return err
 	}
-	return e.ok(c, NamespaceList{Namespaces: each(found, namespaceOf)})
+	return e.ok(c, NamespaceList{Namespaces: each(found, namespaceOf), Warnings: left.Texts()})
 }
 
 func namespaceOf(n control.Namespace) NamespaceEntry {

@@ -4,9 +4,10 @@ import "github.com/labstack/echo/v4"
 
 // ListNodes answers GET /v1/nodes.
 func (e *endpoints) ListNodes(c echo.Context) error {
-	nodes, err := e.Control.ListNodes(c.Request().Context(), callerOf(c))
+	ctx, left := leavingOut(c)
+	nodes, err := e.Control.ListNodes(ctx, callerOf(c))
 	if err != nil {
 		return err
 	}
-	return e.ok(c, NodeList{Nodes: each(nodes, nodeOf)})
+	return e.ok(c, NodeList{Nodes: each(nodes, nodeOf), Warnings: left.Texts()})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -34,8 +35,8 @@ type failure struct {
 	err error
 }
 
-// fail turns whatever went wrong with a request into its problem document. Nothing can be answered where
-// the answer has begun, as in streams, or where the client has gone.
+// fail turns whatever went wrong with a request into its problem document. A stream that has begun ends with it as an
+// event. Nothing can be answered where the client has gone.
 func (s *Server) fail(err error, c echo.Context) {
 	gone := errors.Is(err, context.Canceled) && c.Request().Context().Err() != nil
 	if cause := context.Cause(c.Request().Context()); gone && errors.Is(cause, errCutOff) {
@@ -46,6 +47,9 @@ func (s *Server) fail(err error, c echo.Context) {
 	c.Set(failureKey, failure{p, err})
 	switch {
 	case c.Response().Committed:
+		if !gone {
+			endStream(c, p)
+		}
 		return
 	case gone:
 		c.Response().Status = statusClientGone
@@ -107,6 +111,10 @@ func asTaskError(err error) *task.Error {
 		http    *echo.HTTPError
 	)
 	switch {
+	case redisx.HasWrongType(err):
+		return &task.Error{Code: task.CodeUnreadable, Message: redisx.WhyNot(err), Err: err}
+	case errors.Is(err, layout.ErrUnreadable):
+		return &task.Error{Code: task.CodeUnreadable, Message: err.Error(), Err: err}
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &tooLong):

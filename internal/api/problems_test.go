@@ -287,16 +287,16 @@ func TestProblem_LogsAFaultAndDoesNotTellIt(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
-	testkit.Must(t, r.db.HSet(t.Context(), "dts:{0}:defs", "default:a", "1795000000000no JSON\n").Err())
 	faults := []struct {
+		hold         func(context.Context)
 		fault        error
 		code, secret string
 	}{
-		{nil, "internal", "invalid character"},
-		{errors.New("dial tcp 10.0.0.7:6379: secret"), "unavailable", "secret"},
+		{func(context.Context) { panic("nil is a secret") }, nil, "internal", "secret"},
+		{nil, errors.New("dial tcp 10.0.0.7:6379: secret"), "unavailable", "secret"},
 	}
 	for _, c := range faults {
-		r.faults.set(nil, c.fault)
+		r.faults.set(c.hold, c.fault)
 		got := r.call("GET", "/v1/tasks/a", "", "X-Request-Id", "mine-1")
 		if p := got.problem(t); string(p.Code) != c.code || strings.Contains(string(got.body), c.secret) {
 			t.Errorf("got %s", got.body)

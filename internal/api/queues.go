@@ -8,11 +8,12 @@ import (
 
 // ListQueues answers GET /v1/queues.
 func (e *endpoints) ListQueues(c echo.Context) error {
-	queues, err := e.Control.ListQueues(c.Request().Context(), callerOf(c))
+	ctx, left := leavingOut(c)
+	queues, err := e.Control.ListQueues(ctx, callerOf(c))
 	if err != nil {
 		return err
 	}
-	return e.ok(c, QueueList{Queues: each(queues, queueOf)})
+	return e.ok(c, QueueList{Queues: each(queues, queueOf), Warnings: left.Texts()})
 }
 
 // PauseQueue answers POST /v1/queues/{queue}/pause.

@@ -90,8 +90,9 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 		return err
 	}
 	filter := control.ScheduleFilter{Paused: params.Paused, Owner: params.Owner, Labels: labels}
-	ctx := c.Request().Context()
-	page, err := e.Control.ListSchedules(ctx, callerOf(c), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	ctx, left := leavingOut(c)
+	limit := cmp.Or(params.Limit, defaultListLimit)
+	page, err := e.Control.ListSchedules(ctx, callerOf(c), filter, limit, params.Cursor)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,10 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 	if err != nil {
 		return err
 	}
-	return e.ok(c, ScheduleList{Schedules: schedules, NextCursor: page.NextCursor})
+	return e.ok(c, ScheduleList{
+		Schedules: schedules, NextCursor: page.NextCursor, Incomplete: page.NextCursor != "" && len(schedules) < limit,
+		Warnings: left.Texts(),
+	})
 }
 
 // schedulesOf is a page of schedules as the API shows them. To find the next tick of one with many exclusions takes up to

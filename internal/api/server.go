@@ -30,11 +30,13 @@ type Options struct {
 	Events  *events.Hub
 	Log     *slog.Logger
 
-	Types   task.Types   // tells the timeout of a task that names none; nil: DefaultTimeout
-	Version string       // what /healthz tells
-	Ready   []Check      // what /readyz looks at; none: always ready
-	Monitor http.Handler // at /monitor; nil: not served
-	Metrics http.Handler // at /metrics; nil: not served
+	Types   task.Types // tells the timeout of a task that names none; nil: DefaultTimeout
+	Version string     // what /healthz tells
+	Ready   []Check    // what /readyz looks at; none: always ready
+	// Warnings is what /readyz tells besides of a node that is ready: what somebody must change; nil: nothing.
+	Warnings func() []string
+	Monitor  http.Handler // at /monitor; nil: not served
+	Metrics  http.Handler // at /metrics; nil: not served
 
 	// Refusal, if set, answers everything but /healthz, /readyz and /metrics: for a node that does not serve more, or not yet. Then Control
 	// and Events are not needed.

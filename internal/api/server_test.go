@@ -116,6 +116,20 @@ func TestReadyz_FailsWithItsChecks(t *testing.T) {
 	}
 }
 
+func TestReadyz_IsReadyWithWarnings(t *testing.T) {
+	t.Parallel()
+	var warnings []string
+	r := startRig(t, func(o *Options) { o.Warnings = func() []string { return warnings } })
+	if got := r.call("GET", "/readyz", ""); string(got.body) != "{\"checks\":[],\"status\":\"ok\"}\n" {
+		t.Errorf("without a warning: %s", got.body)
+	}
+	warnings = []string{"Redis evicts"}
+	got := r.call("GET", "/readyz", "")
+	if got.status != http.StatusOK || string(got.body) != "{\"checks\":[],\"status\":\"ok\",\"warnings\":[\"Redis evicts\"]}\n" {
+		t.Errorf("with one: %d %s", got.status, got.body)
+	}
+}
+
 func TestHealth_TakesAnyParameters(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)

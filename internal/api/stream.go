@@ -97,7 +97,7 @@ type stream struct {
 	ctrl *http.ResponseController
 }
 
-// openStream begins the answer. From then on an error can only end the stream.
+// openStream begins the answer. From then on an error ends the stream with the event "problem".
 func openStream(c echo.Context) (*stream, error) {
 	if conn, ok := c.Request().Context().Value(connKey{}).(interface{ SetWriteBuffer(n int) error }); ok {
 		if err := conn.SetWriteBuffer(sendBuffer); err != nil {
@@ -111,6 +111,20 @@ func openStream(c echo.Context) (*stream, error) {
 	h.Set("X-Accel-Buffering", "no") // tells nginx not to buffer the stream
 	c.Response().WriteHeader(http.StatusOK)
 	return s, s.comment("open")
+}
+
+// problemEvent is the last event of a stream that ends because something went wrong; its data is the problem.
+const problemEvent = "problem"
+
+// endStream tells the reader of a stream that has begun why it ends. Other answers are whole when they begin.
+func endStream(c echo.Context, p Problem) {
+	if c.Response().Header().Get(echo.HeaderContentType) != streamType {
+		return
+	}
+	s := &stream{out: c.Response(), ctrl: http.NewResponseController(c.Response())}
+	if s.send(problemEvent, "", p) == nil {
+		_ = s.flush() // whoever cannot be told has gone
+	}
 }
 
 // send writes one event; it goes out with the next flush.

@@ -55,7 +55,7 @@ func (l *listener) next() client.Message {
 	l.t.Helper()
 	m, err := l.Next()
 	testkit.Must(l.t, err)
-	schema, ok := map[string]string{"log": "LogLine", "end": "Task", "dropped": "Dropped"}[m.Name]
+	schema, ok := map[string]string{"log": "LogLine", "end": "Task", "dropped": "Dropped", problemEvent: "Problem"}[m.Name]
 	if !ok {
 		schema = "Event"
 	}

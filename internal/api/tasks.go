@@ -92,17 +92,29 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 	filter := control.TaskFilter{
 		States: statesOf(params.State), Queue: params.Queue, Type: params.Type, Owner: params.Owner, Node: params.Node, Schedule: params.Schedule,
 	}
-	page, err := e.Control.ListTasks(c.Request().Context(), callerOf(c), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	ctx, left := leavingOut(c)
+	limit := cmp.Or(params.Limit, defaultListLimit)
+	page, err := e.Control.ListTasks(ctx, callerOf(c), filter, limit, params.Cursor)
 	if err != nil {
 		return err
 	}
 	shown := func(t task.Task) Task { return e.explained(c, t) }
-	return e.ok(c, TaskList{Tasks: each(page.Tasks, shown), NextCursor: page.NextCursor})
+	return e.ok(c, TaskList{
+		Tasks: each(page.Tasks, shown), NextCursor: page.NextCursor, Incomplete: page.NextCursor != "" && len(page.Tasks) < limit,
+		Warnings: left.Texts(),
+	})
 }
 
 // GetTask answers GET /v1/tasks/{id}.
 func (e *endpoints) GetTask(c echo.Context, id TaskID, _ GetTaskParams) error {
-	t, err := e.Control.GetTask(c.Request().Context(), callerOf(c), id)
+	ctx, left := leavingOut(c)
+	t, err := e.Control.GetTask(ctx, callerOf(c), id)
+	if texts := left.Texts(); len(texts) > 0 {
+		if err != nil { // what would say whether it exists cannot be read
+			return task.Errorf(task.CodeUnreadable, "%s", texts[0])
+		}
+		t.Damage = cmp.Or(t.Damage, texts[0])
+	}
 	return e.answerTask(c, t, err)
 }
 
@@ -168,11 +180,12 @@ func (e *endpoints) explained(c echo.Context, t task.Task) Task {
 
 // ListAttempts answers GET /v1/tasks/{id}/attempts.
 func (e *endpoints) ListAttempts(c echo.Context, id TaskID, _ ListAttemptsParams) error {
-	attempts, err := e.Control.Attempts(c.Request().Context(), callerOf(c), id)
+	ctx, left := leavingOut(c)
+	attempts, err := e.Control.Attempts(ctx, callerOf(c), id)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, AttemptList{Attempts: each(attempts, attemptOf)})
+	return e.ok(c, AttemptList{Attempts: each(attempts, attemptOf), Warnings: left.Texts()})
 }
 
 // ReportProgress answers POST /v1/tasks/{id}/progress.

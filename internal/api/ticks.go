@@ -66,12 +66,14 @@ func (e *endpoints) ReadLedger(c echo.Context, id ScheduleID, params ReadLedgerP
 	if r.err != nil {
 		return r.err
 	}
-	page, err := e.Control.Ledger(c.Request().Context(), callerOf(c), id, filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	ctx, left := leavingOut(c)
+	page, err := e.Control.Ledger(ctx, callerOf(c), id, filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
 	if err != nil {
 		return err
 	}
 	return e.ok(c, LedgerPage{
 		Entries: each(page.Entries, ledgerOf(id)), KnownFrom: formatTime(page.ForgottenUntil), NextCursor: page.NextCursor,
+		Warnings: left.Texts(),
 	})
 }
 
@@ -91,20 +93,24 @@ func (e *endpoints) AuditSchedule(c echo.Context, id ScheduleID, params AuditSch
 
 // ListRevisions answers GET /v1/schedules/{id}/history.
 func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, params ListRevisionsParams) error {
-	page, err := e.Control.Revisions(c.Request().Context(), callerOf(c), id, params.Cursor)
+	ctx, left := leavingOut(c)
+	page, err := e.Control.Revisions(ctx, callerOf(c), id, params.Cursor)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, RevisionList{Revisions: each(page.Revisions, revisionOf), NextCursor: page.NextCursor})
+	return e.ok(c, RevisionList{Revisions: each(page.Revisions, revisionOf), NextCursor: page.NextCursor, Warnings: left.Texts()})
 }
 
 // Forecast answers GET /v1/forecast.
 func (e *endpoints) Forecast(c echo.Context, params ForecastParams) error {
-	forecast, err := e.Control.Forecast(c.Request().Context(), callerOf(c), cmp.Or(params.Hours, defaultForecastHours))
+	ctx, left := leavingOut(c)
+	forecast, err := e.Control.Forecast(ctx, callerOf(c), cmp.Or(params.Hours, defaultForecastHours))
 	if err != nil {
 		return err
 	}
-	return e.ok(c, forecastOf(forecast))
+	out := forecastOf(forecast)
+	out.Warnings = left.Texts()
+	return e.ok(c, out)
 }
 
 // timeRange reads the two ends of a range, of which either can be left out.

@@ -47,14 +47,14 @@ type Options struct {
 // App is one node.
 //
 // Its parts start in the order profiles, watch of the data, record of losses, reported ends, registry, event hub,
-// succession, remote workers, API, watch of the servers, worker, scheduler, and stop in the opposite order:
+// succession, watch of the memory, remote workers, API, watch of the servers, worker, scheduler, and stop in the opposite order:
 //
 //  1. The scheduler releases its partitions, so that other nodes take them over at once.
 //  2. The worker drains. Meanwhile the API still answers, and the registry still beats, so that no other node takes the
 //     running attempts for lost. Then nobody watches any more which servers Redis has.
 //  3. The API stops and ends its streams of events.
 //  4. The sessions of remote workers end. The workers go on through other nodes.
-//  5. The succession stops: nothing runs here any more of which a new primary would have to be told.
+//  5. The watch of the memory stops, and the succession: nothing runs here any more of which a new primary would have to be told.
 //  6. The event hub stops. It has no readers left.
 //  7. The registry takes the node off the list.
 //  8. The reported ends, the record of losses and the watch of the data stop: nobody tells them anything any more.
@@ -69,6 +69,7 @@ type App struct {
 	node       string
 	succession *redisx.Succession
 	losses     lossLog
+	shortages  shortages
 	metrics    *telemetry.Metrics
 	link       *redisx.Link
 	store      *store.Store
@@ -88,12 +89,14 @@ type App struct {
 	serve      func(context.Context, net.Listener) error // runs the API; nil if the node is headless
 	debug      net.Listener                              // of the profiles; nil without them
 	rejoined   chan struct{}                             // signalled when the node was missing from the list of nodes
-	dataLost   atomic.Bool                               // at the time of that, as this node had just sent a heartbeat
+	forgotten  atomic.Bool                               // ... so that Redis did not know it at all
+	delisted   atomic.Bool                               // ... though it had just sent a heartbeat
 	checked    chan struct{}                             // closed when the node has joined the list and found data that it can serve
 	ready      chan struct{}                             // closed once every role runs
 	draining   chan struct{}                             // closed when the node begins to stop
 
 	serversPause time.Duration // between two looks which servers and sentinels a Redis has
+	dataPause    time.Duration // between two checks of the data, and of the memory of Redis
 }
 
 // New binds the API's port, connects to Redis and builds the node, whose parts Run starts. It waits for a Redis that does not answer, until
@@ -120,13 +123,13 @@ func newApp(ctx context.Context, o Options, e edge) (*App, error) {
 	o.Log = telemetry.Throttle(o.Log)
 	o.Embedded = o.Embedded || o.Config.Redis.Embedded()
 	a := &App{
-		network: cluster.Network(), serversPause: serversPause,
+		network: cluster.Network(), serversPause: serversPause, dataPause: dataPause,
 		o: o, types: o.Executors.Types(), metrics: telemetry.New(), succession: redisx.NewSuccession(settleTime),
 		rejoined: make(chan struct{}, 1), checked: make(chan struct{}), ready: make(chan struct{}), draining: make(chan struct{}),
 	}
 	a.succession.Join(false)
 	if a.unhurried() {
-		a.o.Config = a.o.Config.Unhurried()
+		a.o.Config, a.dataPause = a.o.Config.Unhurried(), unhurriedPause
 	}
 	a.node = cluster.NewNodeID(a.host())
 	a.o.Log = o.Log.With("node", a.node)
@@ -150,6 +153,9 @@ const vitalPool = 8
 
 // Node is this node's id.
 func (a *App) Node() string { return a.node }
+
+// unhurriedPause is between two looks at a Redis inside the process, which nobody else changes.
+const unhurriedPause = 24 * time.Hour
 
 // unhurried reports whether the Redis is inside the process, and in a test.
 func (a *App) unhurried() bool { return a.o.Config.Redis.Embedded() }
@@ -205,6 +211,7 @@ func (a *App) build(ctx context.Context) error {
 	a.queues = queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
 	a.buildScheduler(db)
 	a.noteReplicas(ctx)
+	a.lookAtMemory(ctx)
 	return a.buildWorker(ctx)
 }
 
@@ -250,11 +257,7 @@ func (a *App) buildRegistry() error {
 	a.registry = cluster.New(cluster.Options{
 		DB: a.store.Vital, Key: a.store.Keys.Nodes(), Channel: a.store.Keys.Members(), ID: a.node, Beat: a.o.Config.Heartbeat,
 		Log: a.o.Log, Self: func() cluster.Node { return a.describe(meter, started) }, Guests: a.guests,
-		Rejoined: a.rejoin,
-		WentBack: func(ctx context.Context, since, now time.Time) {
-			a.store.RecordLossBeside(ctx, string(a.store.Keys.Nodes()), since, now, "a heartbeat of this node")
-			a.rejoin(false) // the layout may have gone back as well
-		},
+		Rejoined: a.rejoin, WentBack: a.wentBack,
 	})
 	return nil
 }

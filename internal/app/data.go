@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
@@ -13,10 +14,17 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// rejoin notes that this node has found itself missing from the list of nodes; lost says that Redis must have lost data.
-func (a *App) rejoin(lost bool) {
-	if lost {
-		a.dataLost.Store(true)
+// dataPause is App.dataPause, but in tests and where Redis is inside the process.
+const dataPause = 20 * time.Second
+
+// beatPoll is the time between two looks whether a heartbeat has been answered.
+const beatPoll = 5 * time.Millisecond
+
+// rejoin notes that this node has found itself missing from the list of nodes; see cluster.Options.
+func (a *App) rejoin(forgotten, lately bool) {
+	if forgotten {
+		a.forgotten.Store(true)
+		a.delisted.Store(lately)
 	}
 	select {
 	case a.rejoined <- struct{}{}:
@@ -24,9 +32,20 @@ func (a *App) rejoin(lost bool) {
 	}
 }
 
-// watchData checks, whenever this node has joined the list of nodes, whether Redis has lost the data or has other data now, and has the layout
-// of the data move when the nodes on the list change, until ctx ends. If Redis has other data, it has everything that this node sends to Redis
-// fail, and returns an error, which ends the node. It closes checked after the first check.
+// wentBack records that Redis has lost writes of this node. If all that is missing is its entry on the list of nodes,
+// and Redis has not restarted or failed over lately, somebody may have deleted the list: the check of the data, which
+// follows, tells.
+func (a *App) wentBack(ctx context.Context, since, now time.Time, forgotten bool) {
+	if !forgotten || a.store.MayHaveLost() {
+		a.store.RecordLossBeside(ctx, string(a.store.Keys.Nodes()), since, now, "a heartbeat of this node")
+	}
+	a.rejoin(false, false) // the layout may have gone back as well
+}
+
+// watchData checks whether Redis has lost the data, or a part of what nodes share, or has other data now: whenever
+// this node has joined the list of nodes, and regularly. It has the layout of the data move when the nodes on the
+// list change, until ctx ends. If Redis has other data, it has everything that this node sends to Redis fail, and
+// returns an error, which ends the node. It closes checked after the first check.
 func (a *App) watchData(ctx context.Context) error {
 	changed, stop := a.registry.Watch()
 	defer stop()
@@ -35,6 +54,8 @@ func (a *App) watchData(ctx context.Context) error {
 		return nil
 	case <-a.registry.Ready():
 	}
+	regularly := time.NewTicker(a.dataPause)
+	defer regularly.Stop()
 	joined, checked := true, a.checked
 	for {
 		err := a.lookAtData(ctx, joined)
@@ -55,52 +76,97 @@ func (a *App) watchData(ctx context.Context) error {
 			joined = true
 		case <-changed:
 			joined = false
+		case <-regularly.C:
+			joined = false
 		}
 	}
 }
 
-// lookAtData checks the data if this node has joined the list, and then does its part in moving the layout. Errors: layout.ErrOther, after
-// which the link is severed, or one of Redis.
+// lookAtData checks the data, and then does its part in moving the layout. joined says that this node has joined the
+// list of nodes. Errors: layout.ErrOther, after which the link is severed, or one of Redis.
 func (a *App) lookAtData(ctx context.Context, joined bool) error {
 	if joined {
 		if err := a.store.Joined(ctx); err != nil {
 			return err
 		}
-		if err := checkData(ctx, a.store, a.link, a.dataLost.Swap(false), a.o.Log, a.metrics.DataLost.Inc); err != nil {
-			return err
-		}
+	}
+	if err := a.checkData(ctx); err != nil {
+		return err
 	}
 	err := a.store.Advance(ctx, a.members)
 	refuseOther(a.link, a.o.Log, err)
 	return err
 }
 
-// members are the nodes on the list, and those that this node spares though they look dead, as after an outage of Redis.
+// checkData compares what is in Redis with what was opened, and says what is gone. Errors: as lookAtData.
+func (a *App) checkData(ctx context.Context) error {
+	forgotten, delisted := a.forgotten.Swap(false), a.delisted.Swap(false)
+	found, err := a.store.Check(ctx, func(ctx context.Context) (bool, error) {
+		forgotten = forgotten || a.isForgotten(ctx)
+		return forgotten, ctx.Err()
+	})
+	if err != nil && !errors.Is(err, layout.ErrOther) {
+		if forgotten {
+			a.forgotten.Store(true) // for the next try
+			a.delisted.Store(delisted)
+		}
+		return err
+	}
+	found.Lost = found.Lost || delisted && err != nil
+	switch told := tellFinding(a.store, a.o.Log, found); {
+	case found.Lost:
+		a.metrics.DataLost.Inc()
+	case delisted && !told:
+		a.o.Log.Warn("this node was missing from the list of nodes, " + string(a.store.Keys.Nodes()) +
+			", and the data is there: it has registered again; somebody has deleted the list or the entry, " +
+			"or Redis has evicted it")
+	}
+	refuseOther(a.link, a.o.Log, err)
+	return err
+}
+
+// isForgotten reports whether Redis does not know this node any more, as its next heartbeat shows.
+func (a *App) isForgotten(ctx context.Context) bool {
+	before := a.registry.View().At
+	a.registry.BeatNow()
+	for a.registry.View().At.Equal(before) && clock.Sleep(ctx, beatPoll) == nil {
+		continue
+	}
+	a.delisted.Store(false) // if it is set, so is the other, which says more
+	return a.forgotten.Swap(false)
+}
+
+// members are the nodes on the list, and those that this node spares though they look dead, as after an outage of
+// Redis.
 func (a *App) members(ctx context.Context) ([]cluster.Node, error) {
 	list, err := a.registry.Nodes(ctx)
 	return append(list, a.registry.View().Nodes...), err
 }
 
-// checkData compares what is in Redis with what was opened, and says loudly if Redis has lost the data, as the caller may know already.
-// Errors: layout.ErrOther, after which the link is severed, or one of Redis.
-func checkData(ctx context.Context, s *store.Store, link *redisx.Link, lost bool, log *slog.Logger, count func()) error {
-	gone, err := s.Check(ctx)
-	if lost || gone {
-		log.Error("Redis has lost its data: tasks, schedules and locks are gone (FLUSHALL, a restart without persistence, or another Redis)")
+// tellFinding says loudly what is gone, and returns whether anything is.
+func tellFinding(s *store.Store, log *slog.Logger, found layout.Finding) bool {
+	switch {
+	case found.Lost:
+		log.Error("Redis has lost its data: tasks, schedules and locks are gone " +
+			"(FLUSHALL, a restart without persistence, or another Redis)")
 		s.NoteWipe()
-		count()
+	case len(found.Missing) > 0:
+		log.Error(string(s.Keys.Meta())+" was gone, and the data is there: "+layout.WhyGone+
+			"; this node wrote it again, as it was; "+layout.WhatIsRight,
+			"fields", found.Missing, "partitions", s.Layout.Partitions())
+	default:
+		return false
 	}
-	if gone {
-		log.Warn("wrote " + string(s.Keys.Meta()) + " again, as it was")
-	}
-	refuseOther(link, log, err)
-	return err
+	return true
 }
 
 // refuseOther severs the link if the error says that Redis holds other data.
 func refuseOther(link *redisx.Link, log *slog.Logger, err error) {
 	if errors.Is(err, layout.ErrOther) {
 		log.Error("stopping: Redis does not hold the data of this installation any more", "error", err)
-		link.Sever(&task.Error{Code: task.CodeUnavailable, Message: "Redis holds data of another installation, layout or number of partitions now", Err: err})
+		link.Sever(&task.Error{
+			Code: task.CodeUnavailable, Err: err,
+			Message: "Redis holds data of another installation, layout or number of partitions now",
+		})
 	}
 }

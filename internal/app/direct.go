@@ -76,7 +76,7 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	hub := events.New(events.Options{Source: data.Tasks, Log: o.Log})
 	d.nodes = cluster.NewObserver(cluster.Options{
 		DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log,
-		Check: func(ctx context.Context) { _ = checkData(ctx, data, d.link, false, o.Log, func() {}) },
+		Check: func(ctx context.Context) { checkFrom(ctx, data, d.link, o.Log) },
 	})
 	d.cleanups = append(d.cleanups, func() error { d.nodes.Close(); return nil })
 	d.control = control.New(control.Options{
@@ -89,6 +89,22 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	}
 	d.follow(hub)
 	return nil
+}
+
+// errNodesSettle says that the nodes on the list settle what is missing.
+var errNodesSettle = errors.New("the nodes settle it")
+
+// checkFrom is checkData for a client, whom the list of nodes does not name: if dts:meta is gone and so is the list, Redis has lost all data.
+func checkFrom(ctx context.Context, s *store.Store, link *redisx.Link, log *slog.Logger) {
+	found, err := s.Check(ctx, func(ctx context.Context) (bool, error) {
+		listed, err := s.DB.Exists(ctx, string(s.Keys.Nodes())).Result()
+		if listed > 0 {
+			err = errNodesSettle
+		}
+		return true, err
+	})
+	tellFinding(s, log, found)
+	refuseOther(link, log, err)
 }
 
 // follow runs the event hub until Close, which ends the streams of its readers.

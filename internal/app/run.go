@@ -71,7 +71,7 @@ func (a *App) parts() []part {
 		{name: "registry", run: a.registry.Run, ready: a.checked},
 		{name: "events", run: a.events.Run},
 	}...)
-	parts = append(parts, part{name: "succession", run: a.followSuccession})
+	parts = append(parts, part{name: "succession", run: a.followSuccession}, part{name: "watch of the memory", run: a.watchMemory})
 	if a.remote != nil {
 		parts = append(parts, part{name: "remote workers", run: a.remote.Run})
 	}

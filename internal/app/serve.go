@@ -38,6 +38,7 @@ func (a *App) buildServer() error {
 			{Name: "redis", Do: a.store.Ready},
 			{Name: "roles", Do: a.checkRunning},
 		},
+		Warnings: a.shortages.warnings,
 	}
 	if !serves {
 		o.Refusal = api.ErrNoAPI

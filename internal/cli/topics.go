@@ -16,10 +16,12 @@ func newTopics() []*cobra.Command {
 
   0    done. For "task wait" and --wait: the task succeeded; for "schedule audit": every tick is accounted for;
        for "bench": every task succeeded, and none started early; for "doctor": everything was examined, and no error
-       is left
+       is left; for lists: all was listed that could be read. What is left out, as Redis has it in another form, is told
+       on stderr as a warning, as is how to go on with a list that stopped early
   1    the server said no, the task did not succeed, or audit or doctor found something; the reason is on stderr,
        with the code that the API gives it in brackets:
          dtsctl: payload: is not valid JSON (invalid)
+       Also if a stream ends because something went wrong at the server
   2    bad usage: an unknown command or flag, a missing argument, a file that cannot be read. Nothing was sent
   3    the server cannot be reached, or something that is not DTS answered. What was sent may have arrived:
        a submission with an --id can be repeated safely
@@ -28,8 +30,8 @@ func newTopics() []*cobra.Command {
        or 128 and the number of the signal that ended it
   130  interrupted (SIGINT or SIGTERM). "events" and "task logs -f" go on until they are interrupted, and then
        end with 0
-  141  nobody read the results any more, as behind "| head -1". Commands that change several things go on to their
-       end, and have the code of that`,
+  141  nobody read the results any more, as behind "| head -1". The change that "schedule put", "task submit" and
+       the like make was made. Commands that change several things go on to their end, and have the code of that`,
 		},
 		{
 			Use:   "environment",

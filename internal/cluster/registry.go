@@ -39,13 +39,14 @@ type Options struct {
 	// Guests returns the workers that reach Redis through this node, each with its ID. They are on the list while they are
 	// among them. nil means none.
 	Guests func() []Node
-	// Rejoined is called by Run when this node is not on the list, or as a dead one, although it was before. lost says that it had sent a
-	// heartbeat so recently that it would still be there: Redis has lost data. nil for no call.
-	Rejoined func(lost bool)
+	// Rejoined is called by Run when this node is not on the list, or as a dead one, although it was before. forgotten says that it is not there at
+	// all, and lately that it had sent a heartbeat so recently that nobody has removed it for its age. nil for no call.
+	Rejoined func(forgotten, lately bool)
 	// Check is called by an Observer when it reads the list for a view; nil for no call.
 	Check func(ctx context.Context)
-	// WentBack, if set, is called when Redis does not know a heartbeat that it had acknowledged: it has lost writes since a time.
-	WentBack func(ctx context.Context, since, now time.Time)
+	// WentBack, if set, is called when Redis does not know a heartbeat that it had acknowledged: it has lost writes since a time. forgotten
+	// says that it does not know this node at all.
+	WentBack func(ctx context.Context, since, now time.Time, forgotten bool)
 	// Log receives warnings about failed heartbeats and invalid entries. nil discards them.
 	Log *slog.Logger
 }
@@ -93,7 +94,7 @@ func New(o Options) *Registry {
 		o.Guests = func() []Node { return nil }
 	}
 	if o.Rejoined == nil {
-		o.Rejoined = func(bool) {}
+		o.Rejoined = func(bool, bool) {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -123,8 +124,8 @@ func (r *Registry) View() View {
 // Now is the time by Redis's clock, as far as the heartbeats of this node tell it; zero before the first one.
 func (r *Registry) Now() time.Time { return r.View().Now() }
 
-// Nodes reads the list from Redis, including dead nodes, sorted by id.
-// Error: *task.Error with CodeUnavailable.
+// Nodes reads the list from Redis, including dead nodes, sorted by id. Entries that cannot be read are left out, which
+// redisx.LeavingOut notes. Error: *task.Error with CodeUnavailable.
 func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
 	_, nodes, err := r.read(ctx)
 	return nodes, err
@@ -136,7 +137,7 @@ func (r *Registry) read(ctx context.Context) (time.Time, []Node, error) {
 	if err != nil {
 		return time.Time{}, nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot read the list of nodes", Err: err}
 	}
-	return reply.Now, nodesOf(r.members(reply.Now, reply.Nodes)), nil
+	return reply.Now, nodesOf(r.members(ctx, reply.Now, reply.Nodes)), nil
 }
 
 // SetDraining sets whether this node finishes its work and accepts no new work. A heartbeat tells the other nodes

@@ -214,7 +214,7 @@ func TestRegistry_NoticesThatRedisHasLostItsHeartbeat(t *testing.T) {
 	db := redistest.Start(t).DB(t)
 	type loss struct{ since, now time.Time }
 	losses := make(chan loss, 10)
-	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, now time.Time) { losses <- loss{since, now} }}).awaitReady()
+	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, now time.Time, _ bool) { losses <- loss{since, now} }}).awaitReady()
 	first := a.View().At
 	testkit.Eventually(t, "a later heartbeat", func() bool { a.BeatNow(); return a.View().At.After(first) })
 	if len(losses) > 0 {
@@ -239,7 +239,7 @@ func TestRegistry_TakesAJumpOfTheClockBackForNoLoss(t *testing.T) {
 	srv := redistest.Start(t, redistest.MovableClock(t))
 	srv.MoveClock(time.Hour)
 	db := srv.DB(t)
-	lost := func(_ context.Context, since, now time.Time) { t.Errorf("a loss since %s, at %s", since, now) }
+	lost := func(_ context.Context, since, now time.Time, _ bool) { t.Errorf("a loss since %s, at %s", since, now) }
 	a := run(t, cluster.Options{DB: db, ID: "a", Beat: brief, WentBack: lost}).awaitReady()
 	b := run(t, cluster.Options{DB: db, ID: "b", Beat: brief, WentBack: lost}).awaitReady()
 	for _, ahead := range []time.Duration{59 * time.Minute, 59*time.Minute - 3*brief} {
@@ -257,7 +257,7 @@ func TestRegistry_TakesAHeartbeatThatOthersCutForNoLoss(t *testing.T) {
 	srv := redistest.Start(t, redistest.MovableClock(t))
 	db := srv.DB(t)
 	losses := make(chan time.Time, 10)
-	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, _ time.Time) { losses <- since }}).awaitReady()
+	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, _ time.Time, _ bool) { losses <- since }}).awaitReady()
 	known := a.View().At
 	b := run(t, cluster.Options{DB: db, ID: "b", Beat: brief}).awaitReady()
 	for _, behind := range []time.Duration{20 * time.Second, 40 * time.Second} {
@@ -285,7 +285,7 @@ func TestRegistry_TakesAHeartbeatThatRedisExecutedLateForNoLoss(t *testing.T) {
 	srv := redistest.Start(t, redistest.MovableClock(t))
 	db := srv.DB(t)
 	losses := make(chan time.Time, 10)
-	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, _ time.Time) { losses <- since }}).awaitReady()
+	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, _ time.Time, _ bool) { losses <- since }}).awaitReady()
 	first := a.View().At
 	_, entry, _ := strings.Cut(db.HGet(t.Context(), key, "a").Val(), " ")
 	testkit.Eventually(t, "a later heartbeat", func() bool { a.BeatNow(); return a.View().At.After(first) })
@@ -377,7 +377,7 @@ func TestRegistry_TellsWhenRedisHasLostTheList(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	told := make(chan bool, 10)
-	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief, Rejoined: func(lost bool) { told <- lost }}).awaitReady()
+	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief, Rejoined: func(forgotten, lately bool) { told <- forgotten && lately }}).awaitReady()
 	at := n.View().At
 	testkit.Eventually(t, "further beats", func() bool { return n.View().At.Sub(at) > 2*brief })
 	if len(told) > 0 {
@@ -397,7 +397,7 @@ func TestRegistry_TellsOfNoLossIfItsEntryMayHaveBeenRemoved(t *testing.T) {
 	srv := redistest.Start(t)
 	db, way := behindProxy(t, srv)
 	told := make(chan bool, 10)
-	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief, Rejoined: func(lost bool) { told <- lost }}).awaitReady()
+	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief, Rejoined: func(forgotten, lately bool) { told <- forgotten && lately }}).awaitReady()
 	way.Cut()
 	entry := lastBeat(t, srv.DB(t), "a")
 	testkit.Eventually(t, "it would be dead", func() bool { return redisTime(t, srv.DB(t)).Sub(entry) > 4*brief })

@@ -77,7 +77,7 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 	r.reportRecovery()
 	r.announced = self.State
 	if before := r.View().seen; reply.Joined && !before.IsZero() {
-		r.o.Rejoined(reply.Before.IsZero() && clock.Since(before) < missedLimit*r.o.Beat)
+		r.o.Rejoined(reply.Before.IsZero(), clock.Since(before) < missedLimit*r.o.Beat)
 	}
 	r.checkBefore(ctx, reply)
 	r.setView(View{At: reply.Now, Nodes: nodesOf(members), self: self, seen: clock.Now()})
@@ -106,7 +106,7 @@ func (r *Registry) checkBefore(ctx context.Context, reply lua.BeatReply) {
 	if since.After(reply.Now) { // the clock of Redis has jumped back too
 		since = reply.Now
 	}
-	r.o.WentBack(ctx, since, reply.Now)
+	r.o.WentBack(ctx, since, reply.Now, reply.Before.IsZero())
 }
 
 // living returns the nodes that live, by the reply to a heartbeat. It lets nodes live that this node knew to be alive, if its own last
@@ -114,7 +114,7 @@ func (r *Registry) checkBefore(ctx context.Context, reply lua.BeatReply) {
 // which a node counts as dead to send another one. Error: one of Redis.
 func (r *Registry) living(ctx context.Context, reply lua.BeatReply) ([]member, error) {
 	isDead := func(m member) bool { return m.State == StateDead }
-	members := slices.DeleteFunc(r.members(reply.Now, reply.Nodes), isDead)
+	members := slices.DeleteFunc(r.members(ctx, reply.Now, reply.Nodes), isDead)
 	before := r.View()
 	if !before.seen.IsZero() && (clock.Since(before.seen) > 2*r.o.Beat || reply.Now.Sub(before.Now()) > r.o.Beat) {
 		r.spareUntil = clock.Now().Add(missedLimit * r.o.Beat)
@@ -129,7 +129,7 @@ func (r *Registry) living(ctx context.Context, reply lua.BeatReply) ([]member, e
 		return nil, err
 	}
 	states := before.liveStates()
-	for _, m := range r.members(reply.Now, all.Nodes) {
+	for _, m := range r.members(ctx, reply.Now, all.Nodes) {
 		if state, alive := states[m.ID]; alive && isDead(m) {
 			m.State, m.deadAt = state, reply.Now.Add(left)
 			members = append(members, m)
@@ -207,9 +207,10 @@ func (r *Registry) untilNextBeat(now time.Time, members []member) time.Duration 
 }
 
 // members parses the entries of all nodes and logs a warning for each invalid one.
-func (r *Registry) members(now time.Time, entries map[string]string) []member {
+func (r *Registry) members(ctx context.Context, now time.Time, entries map[string]string) []member {
 	members, errs := parseNodes(now, entries)
 	for _, err := range errs {
+		redisx.LeaveOut(ctx, "%v", err)
 		r.o.Log.Warn("skipping the unreadable entry of a node", slog.Any("error", err))
 	}
 	return members

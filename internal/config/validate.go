@@ -19,7 +19,6 @@ const (
 	concurrencyLimit = 10_000
 	weightLimit      = 1000
 	poolsLimit       = 50
-	partitionsLimit  = 1024
 	tasksLimit       = 100_000_000
 	submissionsLimit = 1_000_000
 	connectionsLimit = 1_000_000
@@ -27,6 +26,9 @@ const (
 	transferLeast    = Size(32 << 20) // one address gets a half: the largest body, and as much that is under way beside it
 	transferMost     = Size(1 << 40)
 )
+
+// PartitionsLimit is the most partitions that an installation has.
+const PartitionsLimit = 1024
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
@@ -52,7 +54,7 @@ func (c Config) Validate() error {
 		checkRange("max-connections-per-address", c.MaxConnectionsPerAddress, 0, connectionsLimit),
 		checkRange("max-streams", c.MaxStreams, 1, streamsLimit),
 		checkRange("max-streams-per-address", c.MaxStreamsPerAddress, 1, streamsLimit),
-		checkRange("partitions", c.Partitions, 0, partitionsLimit),
+		checkRange("partitions", c.Partitions, 0, PartitionsLimit),
 		checkRange("hand-over", c.HandOver, 1, 1000),
 		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),
 		CheckSpan("remember", c.Remember, 0, 30*24*time.Hour),

@@ -18,11 +18,15 @@ type TaskChange struct {
 }
 
 // ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
-// CodeChanged if somebody else changed it at the same moment.
+// CodeChanged if somebody else changed it at the same moment, CodeUnreadable if something of it cannot be read; a payload may be, if the
+// change has another one.
 func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change TaskChange) (task.Task, error) {
 	t, err := c.store.Tasks.Get(ctx, who.Ref(id))
 	if err != nil {
 		return task.Task{}, err
+	}
+	if t.Type == "" || t.State == task.Unreadable || t.Damage != "" && change.Payload == nil {
+		return task.Task{}, task.Errorf(task.CodeUnreadable, "task %q cannot be changed: %s", t.ID, t.Damage)
 	}
 	changed := change.apply(t.Definition).Normalize()
 	if err := c.checkTask(ctx, changed); err != nil {

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
@@ -18,6 +20,15 @@ type DoctorReport = doctor.Report
 // Examine looks for what does not fit together in Redis and in the deployment, and repairs it if the request says so. It concerns all
 // namespaces. It needs the queues and the nodes. Errors: CodeInvalid, CodeUnavailable.
 func (c *Control) Examine(ctx context.Context, _ Caller, r DoctorRequest) (DoctorReport, error) {
+	var names []string
+	for _, check := range doctor.Checks {
+		names = append(names, check.Name)
+	}
+	for _, name := range r.Checks {
+		if !slices.Contains(names, name) {
+			return DoctorReport{}, task.Invalid("check", "there is no check %q: there are %s", task.CutMiddle(name, 40), strings.Join(names, ", "))
+		}
+	}
 	d := doctor.New(doctor.Options{
 		Layout: c.store.Layout, Tasks: c.store.Tasks, Schedules: c.store.Schedules, Queues: c.queues, Nodes: c.nodes.Nodes, Audit: c.unaccounted,
 		Embedded: c.embedded, Limits: c.limits.All,

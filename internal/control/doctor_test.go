@@ -164,9 +164,16 @@ var breakages = []struct {
 	check, name string
 	damage      func(w *ward)
 	example     string
-	stays       bool     // there is no repair
+	stays       bool     // the repair does not mend it at once
+	byHand      bool     // this one is not repaired, though the check repairs others
 	also        []string // other checks that find it
 }{
+	{check: "meta-lost", name: "dts:meta is gone", damage: func(w *ward) {
+		w.do("DEL", w.Keys.Meta())
+	}, example: "partitions is missing in dts:meta"},
+	{check: "meta-lost", name: "dts:meta lacks a field", damage: func(w *ward) {
+		w.do("HDEL", w.Keys.Meta(), "layout")
+	}, example: "layout is missing in dts:meta"},
 	{check: "scheduled-lost", name: "a task is not on the wheel", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("waiting")).Wheel(), ref("waiting"))
 	}, example: "default:waiting is scheduled, and not in dts:{1}:wheel"},
@@ -252,18 +259,44 @@ var breakages = []struct {
 			w.do("HSET", hash, ref("ghost"), "failed 1")
 		}
 	}, example: "default:ghost does not exist, and is left in "},
+	{check: "key-type", name: "the wheel is a string", damage: func(w *ward) {
+		w.do("SET", w.KeysOf(ref("waiting")).Wheel(), "x")
+	}, example: "dts:{1}:wheel is a string, and must be a zset"},
+	{check: "key-type", name: "a ledger is a list", damage: func(w *ward) {
+		w.do("DEL", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly))
+		w.do("RPUSH", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), "x")
+	}, example: "dts:{"},
+	{check: "key-type", name: "a log is a hash", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("waiting")).Log(ref("waiting")), "x", "y")
+	}, example: "dts:{1}:log:default:waiting is a hash, and must be a stream"},
+	{check: "key-type", name: "the limits are a string", damage: func(w *ward) {
+		w.do("SET", w.Keys.Limits(), "x")
+	}, example: "dts:limits is a string, and must be a hash"},
 	{check: "task-unreadable", name: "a state cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("queued")).States(), ref("queued"), "lost")
-	}, example: "default:queued cannot be read: its state is lost", stays: true, also: []string{"delivery-leftovers"}},
+	}, example: "default:queued cannot be read: its state is lost", also: []string{"delivery-leftovers"}},
 	{check: "task-unreadable", name: "a definition cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "17")
-	}, example: "default:waiting cannot be read: its state is missing", stays: true},
+	}, example: "default:waiting cannot be read: its state is missing"},
 	{check: "payload-lost", name: "a payload is lost", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("long")).Payloads(), ref("long"))
 	}, example: "default:long has no payload", stays: true},
 	{check: "id-never-forgotten", name: "a remembered id is not in order", damage: func(w *ward) {
 		w.do("DEL", w.KeysOf(ref("deleted")).RememberedOrder())
 	}, example: "default:deleted is remembered, and not in "},
+	{check: "entry-unreadable", name: "an attempt is garbage", damage: func(w *ward) {
+		w.do("LPUSH", w.KeysOf(ref("retried")).Attempts(ref("retried")), "{")
+	}, example: "dts:{1}:attempts:default:retried has an entry that cannot be read: \"0\" \"{\""},
+	{check: "entry-unreadable", name: "a revision is garbage", damage: func(w *ward) {
+		w.change(2)
+		w.do("LSET", w.KeysOf(ref("often")).History(ref("often")), 0, "garbage")
+	}, example: "dts:{0}:history:default:often has an entry that cannot be read: \"0\" \"garbage\""},
+	{check: "entry-unreadable", name: "a record of a ledger is garbage", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), 1, "garbage")
+	}, example: "dts:{1}:ledger:default:nightly has an entry that cannot be read: \"garbage\" \"1\""},
+	{check: "entry-unreadable", name: "a limit is garbage", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Limits(), "default", "many")
+	}, example: "dts:limits has an entry that cannot be read: \"default\" \"many\""},
 	{check: "unconverted", name: "a task was not converted", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("old")).Unconverted(), 1, ref("old"))
 		w.do("RPUSH", w.KeysOf(ref("old")).Attempts(ref("old")), "{}") // stays, with the task
@@ -302,15 +335,15 @@ var breakages = []struct {
 		w.do("RPUSH", w.KeysOf(ref("ghost")).Waiting(ref("ghost")), "1 x")
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "schedule-unreadable", name: "a ledger is left alone", damage: func(w *ward) {
-		w.do("ZADD", w.KeysOf(ref("ghost")).Ledger(ref("ghost")), 1, "x")
-	}, example: "default:ghost cannot be read: its definition is lost", stays: true},
+		w.do("ZADD", w.KeysOf(ref("ghost")).Ledger(ref("ghost")), 1, "20260101T000000Z fired 1 0 1 1 ")
+	}, example: "default:ghost cannot be read: its definition is lost", stays: true, byHand: true},
 	{check: "schedule-unreadable", name: "a schedule of one revision is lost", damage: func(w *ward) {
 		w.do("DEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly))
-	}, example: "default:nightly cannot be read: its definition is lost", stays: true},
+	}, example: "default:nightly cannot be read: its definition is lost", stays: true, byHand: true},
 	{check: "schedule-unreadable", name: "a schedule is lost, and its history is garbage", damage: func(w *ward) {
 		w.do("DEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly))
 		w.do("RPUSH", w.KeysOf(storetest.Nightly).History(storetest.Nightly), "{")
-	}, example: "default:nightly cannot be read: its definition is lost", stays: true},
+	}, example: "default:nightly cannot be read: its definition is lost", stays: true, byHand: true, also: []string{"entry-unreadable"}},
 	{check: "schedule-lost", name: "a schedule is lost", damage: func(w *ward) {
 		w.change(2)
 		w.do("DEL", w.KeysOf(ref("often")).Schedule(ref("often")))
@@ -327,10 +360,16 @@ var breakages = []struct {
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "schedule-unreadable", name: "a schedule has no revision", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "revision")
-	}, example: "default:nightly cannot be read: ", stays: true},
+	}, example: "default:nightly cannot be read: "},
+	{check: "schedule-unreadable", name: "a schedule's cursor is no time", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "cursor", "yesterday")
+	}, example: "default:nightly cannot be read: "},
+	{check: "schedule-unreadable", name: "a name is none", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Schedules(), 0, "garbage")
+	}, example: "garbage is not a valid name of a schedule"},
 	{check: "schedule-unreadable", name: "a schedule's definition is no definition", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", "{")
-	}, example: "default:nightly cannot be read: ", stays: true},
+	}, example: "default:nightly cannot be read: "},
 	{check: "live-ended", name: "a live tick has no task", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Live(storetest.Nightly), 1, "20260101T000000Z")
 	}, example: "default:nightly@20260101T000000Z does not exist, and is in "},
@@ -343,6 +382,9 @@ var breakages = []struct {
 	{check: "lock-unlimited", name: "a lock never expires", damage: func(w *ward) {
 		w.do("PERSIST", w.KeysOf(ref("lock")).Lock(ref("lock")))
 	}, example: "default:lock never expires"},
+	{check: "lock-unreadable", name: "a lock has no end", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("lock")).Lock(ref("lock")), "ttl")
+	}, example: "default:lock cannot be read"},
 	{check: "lock-drift", name: "a lock is not listed", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("lock")).Locks(), ref("lock"))
 	}, example: "default:lock is held, and not in "},
@@ -449,7 +491,10 @@ func TestExamine_BringsALostScheduleBack(t *testing.T) {
 	if s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() || s.Cursor.Before(before.Cursor) || s.UpdatedAt != s.Cursor {
 		t.Errorf("it is back as %+v", s)
 	}
-	if !strings.Contains(s.PauseNote, "revision 2: check it") {
+	if !s.CreatedAt.Equal(history[len(history)-1].From) || s.Runs != before.Runs || !s.EndedAt.IsZero() {
+		t.Errorf("it was created at %s, before %s, has %d runs, before %d, and ended at %s", s.CreatedAt, history[1].From, s.Runs, before.Runs, s.EndedAt)
+	}
+	if !strings.Contains(s.PauseNote, "revision 2: check it") || !strings.HasSuffix(s.PauseNote, "it is not known whether it had ended") {
 		t.Errorf("the note says %q", s.PauseNote)
 	}
 	after, err := w.Schedules.History(w.Ctx, often)
@@ -497,7 +542,7 @@ func TestExamine_FindsAndRepairs(t *testing.T) {
 			}
 			repaired := w.examine(control.DoctorRequest{Checks: []string{b.check}, Repair: true})
 			expect(repaired)
-			if r := repaired[b.check]; r.Repairs != (r.Repaired == r.Found) || len(repaired) != 1 {
+			if r := repaired[b.check]; (r.Repairs && !b.byHand) != (r.Repaired == r.Found) || len(repaired) != 1 {
 				t.Errorf("repaired %+v", repaired)
 			}
 			if left := findings(w.examine(control.DoctorRequest{Checks: []string{b.check}})); !b.stays && len(left) > 0 {
@@ -528,7 +573,11 @@ var ailments = []struct {
 	{"redis-version", "Redis does not say", func(w *ward) { w.says("redis_version", "") }, doctor.Unknown, "does not say which version"},
 	{"eviction", "Redis throws keys away", func(w *ward) {
 		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "1gb")
-	}, doctor.Error, "allkeys-lru"},
+	}, doctor.Error, "allkeys-lru: it loses tasks, schedules, locks"},
+	{"eviction", "Redis throws locks away", func(w *ward) {
+		w.do("CONFIG", "SET", "maxmemory-policy", "volatile-ttl", "maxmemory", "1gb")
+	}, doctor.Error, "volatile-ttl: it loses locks that are held"},
+	{"eviction", "Redis keeps all", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", "1gb") }, doctor.OK, "noeviction"},
 	{"eviction", "Redis would throw keys away", func(w *ward) {
 		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	}, doctor.Warning, "allkeys-lru, without a limit"},

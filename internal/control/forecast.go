@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -94,8 +95,11 @@ func (c *Control) forecaster(ctx context.Context, who Caller, hours int) (*sched
 		if !s.PausedAt.IsZero() || !s.EndedAt.IsZero() {
 			return
 		}
-		if table, err := schedule.Compile(s.Spec, s.Ref, s.CreatedAt); err == nil {
-			f.Add(s.Ref, table, now)
+		table, err := schedule.Compile(s.Spec, s.Ref, s.CreatedAt)
+		if err != nil {
+			redisx.LeaveOut(ctx, "schedule %s is left out, as its times cannot be computed: %v", s.Ref, err)
+			return
 		}
+		f.Add(s.Ref, table, now)
 	})
 }

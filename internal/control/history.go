@@ -47,7 +47,7 @@ func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) 
 	page, before := RevisionPage{Revisions: []schedule.Revision{presentOf(s)}}, s.Revision
 	if cursor != "" {
 		page.Revisions = nil
-		if before, err = strconv.Atoi(cursor); err != nil {
+		if before, err = strconv.Atoi(cursor); err != nil || before < 1 {
 			return RevisionPage{}, layout.InvalidCursor()
 		}
 	}

@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a limit, and that asynq has not seen
-// yet.
+// yet. Under redisx.LeavingOut, what cannot be read is left out.
 func (c *Control) ListQueues(ctx context.Context, _ Caller) ([]queue.Info, error) {
 	queues, err := c.queues.List(ctx)
 	if err != nil {
@@ -35,6 +36,9 @@ func (c *Control) ListQueues(ctx context.Context, _ Caller) ([]queue.Info, error
 	for name, n := range waiting {
 		queues = append(queues, queue.Info{Name: name, Waiting: n, Limit: limited[name]})
 	}
+	queues = slices.DeleteFunc(queues, func(q queue.Info) bool {
+		return task.ValidateQueue(q.Name) != nil && redisx.LeaveOut(ctx, "the queue %q is left out, as that is no name", q.Name)
+	})
 	slices.SortFunc(queues, func(a, b queue.Info) int { return cmp.Compare(a.Name, b.Name) })
 	return queues, nil
 }

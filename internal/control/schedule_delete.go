@@ -37,11 +37,11 @@ const deleteNote = "being deleted"
 const deleteChunk = 500
 
 // DeleteSchedule deletes a schedule with its ledger and history; tasks says what happens to its tasks. It pauses the
-// schedule first, so that no new task comes in between. A deletion that failed half-way may be repeated.
+// schedule first, so that no new task comes in between. A deletion that failed half-way may be repeated. A definition that cannot be read goes, too.
 // Error: CodeScheduleNotFound.
 func (c *Control) DeleteSchedule(ctx context.Context, who Caller, id string, tasks DeleteTasks) (Deleted, error) {
 	for {
-		if _, err := c.store.Schedules.Pause(ctx, who.Ref(id), deleteNote); err != nil {
+		if _, err := c.store.Schedules.Pause(ctx, who.Ref(id), deleteNote); err != nil && task.CodeOf(err) != task.CodeUnreadable {
 			return Deleted{}, err
 		}
 		deleted, err := c.endTasks(ctx, who, id, tasks)

@@ -207,6 +207,18 @@ func (r repeats) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+// A task of a schedule with a policy goes on beyond the next tick, whatever the policy says.
+func TestPutSchedule_TellsASpelledOutRetryFromNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n, retry := range []task.Retry{{}, task.Task{Definition: daily(nil).Task}.Policy(), {}} {
+		put, err := w.PutSchedule(w.ctx, me, daily(func(d *schedule.Definition) { d.Task.Retry = retry }), PutOptions{})
+		if err != nil || !put.Changed || put.Schedule.Revision != n+1 {
+			t.Errorf("%+v, %v; want revision %d", put, err, n+1)
+		}
+	}
+}
+
 func TestPutSchedule_KnowsItsOwnRevisionAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,9 +1,12 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +118,87 @@ func TestSubmit_AnswersForATaskThatIsNotKeptAnyMore(t *testing.T) {
 	}
 	if _, err := w.GetTask(w.ctx, me, "a"); task.CodeOf(err) != task.CodeTaskNotFound {
 		t.Errorf("reading it: %v", err)
+	}
+}
+
+// Whoever sends thousands of small tasks with the id of a large one must not have that read for each of them.
+func TestSubmitEach_ReadsEachTaskThatIsThereOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := strings.Repeat("x", task.PayloadLimit/2)
+	first := func(id string) task.Definition {
+		payload := json.RawMessage(`{"a":"` + text + `","b":1}`)
+		return task.Definition{Ref: me.Ref(id), Type: "http", Payload: payload}
+	}
+	reworded := func(id string) task.Definition {
+		d := first(id)
+		d.Payload = json.RawMessage(`{"b":1,"a":"` + text + `"}`)
+		return d
+	}
+	const large = 3 * repeatBytes / task.PayloadLimit // of half the limit: more than one portion
+	var there, defs []task.Definition
+	for i := range large {
+		id := fmt.Sprint("large-", i)
+		there, defs = append(there, first(id)), append(defs, reworded(id), reworded(id))
+	}
+	for range 300 { // what conflicts, by its payload and by something else
+		small, other := first("large-0"), first("large-1")
+		small.Payload, other.Owner = json.RawMessage(`{"a":"y"}`), "somebody"
+		defs = append(defs, small, other)
+	}
+	w.submit(there)
+	before := netOutput(w)
+	answers := w.submit(defs)
+	for i, a := range answers {
+		same := i < 2*large
+		if !same && task.CodeOf(a.Err) != task.CodeTaskConflict {
+			t.Fatalf("answer %d is %.300v", i, a)
+		}
+		if same && (a.Err != nil || !a.Existed || !bytes.Equal(a.Task.Payload, there[i/2].Payload)) {
+			t.Fatalf("answer %d is %.300v", i, a)
+		}
+	}
+	// Each is read to be compared, and as the answer.
+	if read := netOutput(w) - before; read > 3*large*len(text) {
+		t.Errorf("Redis sent %d bytes for %d tasks of %d", read, large, len(text))
+	}
+}
+
+// netOutput is how many bytes Redis has sent.
+func netOutput(w *world) int {
+	w.t.Helper()
+	info, err := w.db.Info(w.ctx, "stats").Result()
+	testkit.Must(w.t, err)
+	_, rest, _ := strings.Cut(info, "total_net_output_bytes:")
+	text, _, _ := strings.Cut(rest, "\r")
+	n, err := strconv.Atoi(text)
+	testkit.Must(w.t, err)
+	return n
+}
+
+// Nobody knows whether a submission conflicts while the task that is there cannot be read.
+func TestSubmitEach_IsUnavailableIfItCannotCompare(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := task.Definition{Ref: me.Ref("a"), Type: "http", Payload: json.RawMessage(`{"a":1,"b":2}`)}
+	for range 2 { // the second one reads it, so that Redis has the script
+		w.submit([]task.Definition{d})
+	}
+	d.Payload = json.RawMessage(`{"b":2,"a":1}`)
+	for readings := range 2 { // that succeed: none, and that of all but the payload
+		db := w.server.DB(t)
+		c := w.open(db)
+		db.AddHook(&unreading{left: readings})
+		answers, err := c.SubmitEach(w.ctx, me, []task.Definition{d, d})
+		testkit.Must(t, err)
+		for i, a := range answers {
+			if task.CodeOf(a.Err) != task.CodeUnavailable {
+				t.Errorf("after %d readings, answer %d is %v, want %s", readings, i, a.Err, task.CodeUnavailable)
+			}
+		}
+	}
+	if got, err := w.Submit(w.ctx, me, d); err != nil || !got.Existed {
+		t.Errorf("when Redis is back: %v, %v", got, err)
 	}
 }
 

@@ -20,11 +20,12 @@ import (
 const outlineLimit = 1000
 
 // List reads all queues of this installation, sorted by name: the figures that asynq's inspector has. It takes three round trips, and
-// more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. Error:
+// more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. Under
+// redisx.LeavingOut, a queue is left out that has a key of the wrong type. Error:
 // *task.Error with CodeUnavailable; then the result has the queues that could be read: those on the servers that answer, if the list could be.
 func (q *Queues) List(ctx context.Context) ([]Info, error) {
 	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
-	if err != nil {
+	if err != nil && !redisx.LeaveOutKey(ctx, string(lua.AsynqQueues), err) {
 		return nil, unavailable(err)
 	}
 	all = slices.DeleteFunc(all, func(asynqName string) bool { _, ours := q.names.queue(asynqName); return !ours })
@@ -63,12 +64,14 @@ func (q *Queues) read(ctx context.Context, asynqNames []string) ([]Info, error) 
 	}
 	for i, r := range redisx.RunEach[lua.MeasureQueueReply](ctx, q.db, calls) {
 		at := occupied[i]
-		if r.Err != nil {
-			failures = append(failures, fmt.Errorf("queue %s: %w", asynqNames[at], r.Err))
-			infos[at].Name = ""
+		switch {
+		case r.Err == nil:
+			infos[at].fill(r.Reply)
 			continue
+		case !redisx.HasWrongType(r.Err) || !redisx.LeaveOut(ctx, "queue %s is left out, as one of its keys has the wrong type", infos[at].Name):
+			failures = append(failures, fmt.Errorf("queue %s: %w", asynqNames[at], r.Err))
 		}
-		infos[at].fill(r.Reply)
+		infos[at].Name = ""
 	}
 	infos = slices.DeleteFunc(infos, func(i Info) bool { return i.Name == "" })
 	return infos, errors.Join(failures...)

@@ -97,9 +97,17 @@ func New(o Options) *Queues {
 // Handed is what came of HandOver.
 type Handed struct {
 	Failures []error        // in the order of the deliveries; nil means that the delivery is there, or has ended
+	At       []time.Time    // when Redis had answered, in the order of the deliveries; zero where it has not
 	Lengths  map[string]int // deliveries that wait now, by queue
 	Ended    map[int]Ended  // by place in the order of the deliveries
 	Unlisted error          // why queues are not in asynq's list of queues, which asynq's tools read; nil if they are
+}
+
+// NewHanded is what came of handing n deliveries over, before anything has.
+func NewHanded(n int) Handed {
+	return Handed{
+		Failures: make([]error, n), At: make([]time.Time, n), Lengths: make(map[string]int), Ended: make(map[int]Ended),
+	}
 }
 
 // Failure returns one of the failures, which is enough to log; nil if there are none. That a queue is being listed still is none.
@@ -130,7 +138,7 @@ type Choose func(queue string, byType map[string]int) []string
 // belongs to an earlier task with the same id, or was taken by a worker that died. It does not change a delivery that waits for a
 // worker, is held by a live one, or has ended, so a call can be repeated.
 func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choose Choose) Handed {
-	h := Handed{Failures: make([]error, len(deliveries)), Lengths: make(map[string]int), Ended: make(map[int]Ended)}
+	h := NewHanded(len(deliveries))
 	batches := q.batches(deliveries)
 	calls := make([]lua.Enqueue, len(batches))
 	total := make(map[string]map[string]int, 1) // deliveries by queue and type
@@ -147,7 +155,12 @@ func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choos
 		calls[i] = b.call
 	}
 	h.Unlisted = q.publish(ctx, batches)
-	for i, r := range redisx.RunEach[lua.EnqueueReply](ctx, q.db, calls) {
+	results := redisx.RunEach[lua.EnqueueReply](ctx, q.db, calls)
+	at := clock.Now()
+	for i := range h.At {
+		h.At[i] = at
+	}
+	for i, r := range results {
 		if r.Err == nil {
 			h.Lengths[deliveries[batches[i].places[0]].Queue] = r.Reply.Length
 			for _, e := range r.Reply.Ended {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,10 +113,27 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 		if h.address != "" && isAnswer(err) && !isTurnedAway(err) && slices.ContainsFunc(cmds, concernsData) {
 			h.link.heard.Store(h.address, clock.Now())
 		}
-		h.link.record(h.address, start, err)
+		if h.isTelling(cmds, err) {
+			h.link.record(h.address, start, err)
+		}
 	}
 	return err
 }
+
+// isTelling reports whether what became of commands, if they were answered, says whether Redis works. It also answers those that prepare a
+// connection while it reads its data from the disk, or as a replica. A right that is missing tells something if it is that to run scripts, which every
+// node runs all the time: others, as that to CONFIG, may be missing. Then only a script shows that it has come back.
+func (h hook) isTelling(cmds []redis.Cmder, err error) bool {
+	switch {
+	case redis.HasErrorPrefix(err, noRight), isAnswer(err) && h.link.lacksRights(h.address):
+		return slices.ContainsFunc(cmds, isScript)
+	case isAnswer(err) && !isTurnedAway(err):
+		return slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return concernsData(cmd) || cmd.Name() == "ping" })
+	}
+	return true
+}
+
+func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
 
 // repeat sends commands, and again what did not fail by their server: go-redis repeats what it is given for a whole Redis, but not what is sent to one
 // server of a cluster; and it does not connect again for up to a second, in which another client may reach the server already.

@@ -50,10 +50,11 @@ type Link struct {
 type outage struct {
 	since   time.Time // start of the first command that failed; zero when it is over
 	noticed time.Time // end of that command
-	failed  time.Time // end of the last command that failed
+	failed  time.Time // end of the last command that failed, or was turned away
 	back    time.Time // end of the outage
 	turned  time.Time // start of the first command that was turned away, since the last one that was not
 	said    string    // the refusal that was logged last
+	rights  bool      // the last refusal was for a missing right
 }
 
 func (o *outage) lasts() bool { return o != nil && !o.since.IsZero() }
@@ -143,7 +144,7 @@ func (l *Link) record(address string, start time.Time, err error) {
 // noteAnswer notes the answer of a server while there is an outage, or one may begin. The caller holds mu.
 func (l *Link) noteAnswer(address string, start time.Time) {
 	if o := l.outages[address]; o != nil && !o.turned.IsZero() {
-		o.turned = time.Time{}
+		o.turned, o.rights = time.Time{}, false
 		l.turning.Add(-1)
 	}
 	if o := l.outages[address]; o.lasts() && !start.Before(o.noticed) {
@@ -153,9 +154,13 @@ func (l *Link) noteAnswer(address string, start time.Time) {
 		return
 	}
 	for other, o := range l.outages {
-		if o.lasts() && clock.Since(o.failed) >= unasked {
+		switch {
+		case clock.Since(o.failed) < unasked:
+		case o.lasts():
 			l.end(other, "Redis server not asked any more")
 			l.heard.Delete(other)
+			l.forget(other)
+		case !o.turned.IsZero(): // it has refused something, and was asked nothing since
 			l.forget(other)
 		}
 	}
@@ -177,17 +182,28 @@ func (l *Link) noteRefusal(address string, start time.Time, err error) {
 		o.turned = start
 		l.turning.Add(1)
 	}
+	o.failed = clock.Now()
+	o.rights = redis.HasErrorPrefix(err, noRight)
 	lasts, said := o.lasts(), err.Error()
 	switch {
 	case !lasts && clock.Since(o.turned) >= silence:
 		o.said = said
 		l.noteFailure(address, start, err)
 	case lasts && o.said != said:
-		o.said, o.failed = said, clock.Now()
+		o.said = said
 		l.log.Error("Redis answers, but turns this node away", attributes(address, slog.Any("error", err))...)
-	case lasts:
-		o.failed = clock.Now()
 	}
+}
+
+// lacksRights reports whether a server has just refused this node something for a missing right.
+func (l *Link) lacksRights(address string) bool {
+	if l.away.Load() == 0 && l.turning.Load() == 0 {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.outages[address]
+	return o != nil && o.rights
 }
 
 // outageOf is the newest outage of a server. The caller holds mu.
@@ -241,8 +257,8 @@ func isAnswer(err error) bool {
 	return err == nil || errors.As(err, &reply)
 }
 
-// isTurnedAway reports whether err shows that Redis answers and does nothing for this node: it reads its data from the disk after a start, or it
-// does not take the password.
+// isTurnedAway reports whether err shows that Redis answers and does nothing for this node: it reads its data from the disk after a start, does not
+// take the password, has too many clients, is busy with a script, is a replica, or is a cluster that lacks a part.
 func isTurnedAway(err error) bool {
 	for _, prefix := range turningAway {
 		if redis.HasErrorPrefix(err, prefix) {

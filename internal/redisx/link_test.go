@@ -126,6 +126,71 @@ func TestLink_IsAwayWhenRedisTurnsAllAway(t *testing.T) {
 	})
 }
 
+// Only what DTS asks for itself shows that Redis works. What prepares a connection is answered in any case.
+func TestLink_IsAwayWhileRedisDoesNothing(t *testing.T) {
+	t.Parallel()
+	for answer, c := range map[string]struct {
+		command string
+		up      bool
+	}{
+		"MASTERDOWN Link with MASTER is down":                                  {"evalsha", false},
+		"CLUSTERDOWN The cluster is down":                                      {"evalsha", false},
+		"BUSY Redis is busy running a script":                                  {"get", false},
+		"DENIED Redis is running in protected mode because no password is set": {"evalsha", false},
+		"ERR max number of clients reached":                                    {"get", false},
+		"ERR max number of clients + cluster connections reached":              {"get", false},
+		string(errReplica):                                                     {"get", false},
+		"NOPERM User dts has no permissions to run the 'evalsha' command":      {"evalsha", false},
+		"NOPERM User dts has no permissions to run the 'config|get' command":   {"config", true},
+		"READONLY You can't write against a read only replica.":                {"evalsha", true},
+		"MISCONF Redis is configured to save RDB snapshots":                    {"evalsha", true},
+		"NOREPLICAS Not enough good replicas to write.":                        {"evalsha", true},
+		"OOM command not allowed when used memory > 'maxmemory'.":              {"evalsha", true},
+		"BUSYKEY Target key name already exists.":                              {"restore", true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := linkLoggedTo(io.Discard)
+			for range 2 {
+				ask(t, l, "", c.command, replyError(answer))
+				ask(t, l, "", "hello", nil)
+				_ = clock.Sleep(t.Context(), silence)
+			}
+			if l.Up() != c.up {
+				t.Errorf("%s: up %t", answer, l.Up())
+			}
+			if ask(t, l, "", "evalsha", nil); !l.Up() {
+				t.Errorf("%s: it is away when Redis works again", answer)
+			}
+		})
+	}
+}
+
+// Reads that are still allowed are no end of it.
+func TestLink_IsAwayWhileItsUserMayRunNoScripts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := linkLoggedTo(&out)
+		for range 5 {
+			ask(t, l, "", "evalsha", replyError("NOPERM User dts has no permissions to run the 'evalsha' command"))
+			ask(t, l, "", "get", nil)
+			_ = clock.Sleep(t.Context(), silence/2)
+		}
+		if l.Up() || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), "NOPERM") {
+			t.Errorf("up %t, logged %s", l.Up(), out.String())
+		}
+		if ask(t, l, "", "evalsha", nil); !l.Up() || !strings.Contains(last(&out), "Redis back") {
+			t.Errorf("when it may again: up %t, logged %s", l.Up(), out.String())
+		}
+		if ask(t, l, "", "get", errRefused); l.Up() {
+			t.Error("a later outage is none")
+		}
+		if ask(t, l, "", "get", nil); !l.Up() {
+			t.Error("a later outage does not end")
+		}
+	})
+}
+
 func TestLink_IsDownBeforeRedisHasDoneAnything(t *testing.T) {
 	t.Parallel()
 	l := NewLink(nil)
@@ -137,17 +202,41 @@ func TestLink_IsDownBeforeRedisHasDoneAnything(t *testing.T) {
 func TestLink_ForgetsARefusalByAServerThatIsNotAskedAnyMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		for _, refusals := range []int{1, 2} { // one begins no outage
+			l := linkLoggedTo(io.Discard)
+			for range refusals {
+				l.record("a:1", clock.Now(), noauth)
+				_ = clock.Sleep(t.Context(), silence)
+			}
+			if up := refusals == 1; l.Up() != up {
+				t.Fatalf("after %d refusals, up %v", refusals, l.Up())
+			}
+			_ = clock.Sleep(t.Context(), unasked-silence-1)
+			if l.record("b:1", clock.Now(), nil); l.turning.Load() != 1 {
+				t.Errorf("after %d refusals, the server is forgotten before it is one that nobody asks", refusals)
+			}
+			_ = clock.Sleep(t.Context(), silence)
+			if l.record("b:1", clock.Now(), nil); !l.Up() || l.turning.Load() != 0 {
+				t.Errorf("after %d refusals: up %v, %d servers turn this node away", refusals, l.Up(), l.turning.Load())
+			}
+		}
+	})
+}
+
+// A server that is asked once a second, while others answer all the time, still becomes an outage.
+func TestLink_KeepsARefusalWhileOtherServersAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		l := linkLoggedTo(io.Discard)
 		for range 2 {
 			l.record("a:1", clock.Now(), noauth)
-			_ = clock.Sleep(t.Context(), silence)
+			for range 4 {
+				_ = clock.Sleep(t.Context(), time.Second/4)
+				l.record("b:1", clock.Now(), nil)
+			}
 		}
 		if l.Up() {
-			t.Fatal("a server that turns all away is no outage")
-		}
-		_ = clock.Sleep(t.Context(), unasked)
-		if l.record("b:1", clock.Now(), nil); !l.Up() || l.turning.Load() != 0 {
-			t.Errorf("up %v, %d servers turn this node away", l.Up(), l.turning.Load())
+			t.Error("a server that turns all away is no outage")
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package redisx
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -28,10 +29,20 @@ var refusals = []struct{ answer, reason string }{
 }
 
 // passing are how answers begin that Redis gives for a while only: it is full, starts, cannot save, has lost its replicas or fails over.
-var passing = []string{"OOM", "LOADING", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"}
+var passing = []string{
+	"OOM", "LOADING", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", tooManyClients,
+}
+
+// tooManyClients is how Redis begins its answer to a new connection when it has as many as it may.
+const tooManyClients = "max number of clients"
+
+// noRight is how Redis begins its answer to a user who lacks a right. It is about one command, so others may still work.
+const noRight = "NOPERM"
 
 // turningAway are how answers begin by which Redis does nothing for a client.
-var turningAway = []string{"LOADING", "NOAUTH", "WRONGPASS"}
+var turningAway = []string{
+	"LOADING", "NOAUTH", "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", tooManyClients, string(errReplica),
+}
 
 // Passes reports whether err is an answer of Redis that it gives for a while only.
 func Passes(err error) bool {
@@ -40,6 +51,32 @@ func Passes(err error) bool {
 
 // IsFull reports whether err is the answer of a Redis that has no memory left for a write.
 func IsFull(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
+
+// damages are parts of the answers of Redis where a key or a value is not what a command or a script needs.
+var damages = []string{"WRONGTYPE", "not an integer", "attempt to "}
+
+// IsDamage reports whether err is an answer of Redis for a key or a value that is not what a command or a script needs, as somebody has written
+// to Redis by hand. Asking again does not help.
+func IsDamage(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && slices.ContainsFunc(damages, func(part string) bool { return strings.Contains(reply.Error(), part) })
+}
+
+// ExecPastDamage sends a pipeline of commands that read one key each. Under LeavingOut, keys of the wrong type are noted. Error: the first
+// one that is not for damage; the commands have theirs.
+func ExecPastDamage(ctx context.Context, pipe redis.Pipeliner) error {
+	cmds, err := pipe.Exec(ctx)
+	if !IsDamage(err) {
+		return err
+	}
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err != nil && !IsDamage(err) {
+			return err
+		}
+		leaveOutKeyOf(ctx, cmd)
+	}
+	return nil
+}
 
 // refusing are those answers by which Redis refuses all writes, and still reads: it cannot save, its replicas are away, or it is one itself.
 var refusing = []string{"MISCONF", "NOREPLICAS", "READONLY"}
@@ -67,6 +104,9 @@ func WhyNot(err error) string {
 	}
 	if said := RefusedWrites(err); said != "" {
 		return "Redis refuses writes: " + said
+	}
+	if HasWrongType(err) {
+		return "a key that this needs has the wrong type in Redis (dtsctl doctor finds it)" + doubt
 	}
 	return "Redis did not answer in time, or refused" + doubt
 }

@@ -91,24 +91,26 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	failures := []error{t.unlessSharded(ctx, "cannot look for asynq's own servers", err)} // what nobody may serve is taken back
 	if len(served) > 0 {
 		t.s.o.Metrics.Claimed.Add(float64(len(served)))
+		room := t.s.quotas.roomSince(served)
 		handed := t.s.quotas.handOver(ctx, served)
 		o.lengths = handed.Lengths
 		failures = append(failures, t.unlessSharded(ctx, "cannot hand over due tasks", handed.Failure()))
 		for i, err := range handed.Failures {
-			if err != nil {
-				continue
+			if err == nil {
+				due := got.Add(served[i].DueAt.Sub(claimed.Now)) // by the clock of this node
+				late := min(handed.At[i].Sub(due), handed.At[i].Sub(room[i]))
+				t.s.o.Metrics.DispatchLateness.Observe(late.Seconds())
 			}
-			t.s.o.Metrics.DispatchLateness.Observe((claimed.Now.Sub(served[i].DueAt) + clock.Since(got)).Seconds())
 		}
 	}
 	failures = append(failures, t.takeBack(ctx, split, o.backlog))
 	return claimed, got, errors.Join(failures...)
 }
 
-// unlessSharded returns an error of Redis for which a partition pauses. In a cluster, the error of one server is no reason for others to pause: it
-// warns of that, unless the server is late, and returns nil.
+// unlessSharded returns an error of Redis for which a partition pauses. In a cluster, the error of one server is no reason for others to pause, and
+// nowhere is a damaged key of one queue: it warns of that, unless the server is late, and returns nil.
 func (t *term) unlessSharded(ctx context.Context, message string, err error) error {
-	if !t.s.o.DB.Sharded() {
+	if !t.s.o.DB.Sharded() && !redisx.IsDamage(err) {
 		return err
 	}
 	if !errors.Is(err, redisx.ErrLate) {

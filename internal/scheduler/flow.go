@@ -7,6 +7,8 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -27,6 +29,45 @@ type flow struct {
 	ended    int64             // deliveries that had ended in the queue at the time measured
 	measured time.Time
 	rate     float64 // deliveries that end in a second
+
+	full  bool      // there was no room when this was last known
+	since time.Time // when there was room again; zero if there always was, as far as known
+	word  time.Time // when somebody said that there may be room; zero if nobody has since the last look
+}
+
+// forgetAsked has the next look ask Redis, as there may be room.
+func (f *flow) forgetAsked() {
+	f.asked = time.Time{}
+	if f.word.IsZero() {
+		f.word = clock.Now()
+	}
+}
+
+// begin returns since when there is the room that a look has found: since the word of it or, without one, since the
+// look was asked for.
+func (f *flow) begin() time.Time {
+	at := f.word
+	if at.IsZero() {
+		at = f.asked
+	}
+	if at.IsZero() {
+		at = clock.Now()
+	}
+	f.word = time.Time{}
+	return at
+}
+
+// fill notes that there is no room. What was said before is no word of the next one.
+func (f *flow) fill() { f.full, f.word = true, time.Time{} }
+
+// noteRoom notes whether there is room, and at what time. Before, tasks have waited for the workers.
+func (f *flow) noteRoom(at time.Time) {
+	switch has := f.free+f.reserved > 0; {
+	case !has:
+		f.fill()
+	case f.full:
+		f.full, f.since = false, at
+	}
 }
 
 func (f *flow) waits(p int) bool {
@@ -94,4 +135,25 @@ func (f *flow) measure(look queue.Look) {
 		f.rate = float64(max(look.Ended-f.ended, 0)) / passed.Seconds()
 	}
 	f.ended, f.measured = look.Ended, now
+}
+
+// roomSince returns, for each of the deliveries that were claimed, since when its queue or lane has had room, as far as
+// this node knows; the zero time if it always had.
+func (q *quotas) roomSince(deliveries []task.Delivery) []time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	since := make([]time.Time, len(deliveries))
+	if len(q.flows) == 0 {
+		return since
+	}
+	for i, d := range deliveries {
+		f := q.flows[lua.LaneName(d.Queue, d.Type)]
+		if f == nil {
+			f = q.flows[d.Queue]
+		}
+		if f != nil {
+			since[i] = f.since
+		}
+	}
+	return since
 }

@@ -138,6 +138,9 @@ func (q *quotas) release(p int, reserved partition.Quotas, o outcome) {
 	q.note(o.lengths)
 	for name, quota := range reserved.Queues {
 		f := q.flows[name]
+		if quota.Number > 0 {
+			f.noteRoom(clock.Now())
+		}
 		if quota.Number > 0 && (f.free > 0 || f.asked.IsZero()) { // it may be the turn of others now
 			q.wake(f)
 		}
@@ -158,7 +161,8 @@ func (q *quotas) leave(p int) {
 	}
 }
 
-// setBacklog records what waits in a partition. The caller holds the mutex.
+// setBacklog records what waits in a partition. What a claim finds there without a quota has waited since before: for
+// room, or for a worker. The caller holds the mutex.
 func (q *quotas) setBacklog(p int, backlog partition.Backlog) {
 	for name, f := range q.flows {
 		if _, waits := backlog[name]; !waits {
@@ -167,6 +171,9 @@ func (q *quotas) setBacklog(p int, backlog partition.Backlog) {
 	}
 	for name, at := range backlog {
 		f := q.flow(name)
+		if at.IsZero() && !f.waits(p) {
+			f.fill()
+		}
 		if !at.IsZero() || !f.waits(p) {
 			f.oldest[p] = at
 		}
@@ -191,7 +198,7 @@ func (q *quotas) told(name string) {
 func (q *quotas) forgetAsked(name string) {
 	for of, f := range q.flows {
 		if served, _ := lua.SplitLane(of); served == name {
-			f.asked = time.Time{}
+			f.forgetAsked()
 			q.wake(f)
 		}
 	}
@@ -202,7 +209,7 @@ func (q *quotas) toldAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, f := range q.flows {
-		f.asked = time.Time{}
+		f.forgetAsked()
 		q.wake(f)
 	}
 	q.wakeApart()
@@ -240,6 +247,9 @@ func (q *quotas) note(lengths map[string]int) {
 		}
 		f.used = clock.Now()
 		f.free = min(f.free, max(free-f.reserved, 0))
+		if free <= f.reserved {
+			f.fill()
+		}
 	}
 }
 
@@ -310,6 +320,7 @@ func (q *quotas) evaluate(name string, look queue.Look) {
 		waiting = look.Types[taskType]
 	}
 	f.free = max(q.share(q.bound(name, f)-waiting)-f.reserved, 0)
+	f.noteRoom(f.begin())
 }
 
 // backlogOf returns the queues for which tasks of a partition wait.
@@ -337,6 +348,7 @@ func (q *quotas) levels(p int, names []string) (asked []string, levels map[strin
 		switch {
 		case bound == 0:
 			f.free = 0
+			f.fill()
 		case q.isAsking(name):
 		case clock.Since(f.asked) >= q.askPause(name) && slices.Contains(f.first(), p):
 			f.asked = clock.Now() // before Redis is asked: word that comes meanwhile makes it zero again

@@ -70,7 +70,7 @@ func (q *quotas) handOver(ctx context.Context, deliveries []task.Delivery) queue
 	if !q.s.o.DB.Sharded() {
 		return q.enqueue(ctx, deliveries)
 	}
-	handed := queue.Handed{Failures: make([]error, len(deliveries)), Lengths: make(map[string]int), Ended: make(map[int]queue.Ended)}
+	handed := queue.NewHanded(len(deliveries))
 	var open, away []int
 	q.mu.Lock()
 	for i, d := range deliveries {
@@ -128,6 +128,7 @@ func (q *quotas) enqueueAt(ctx context.Context, e *redisx.Errands, deliveries []
 			continue
 		}
 		q.learn(some[k].Queue, r.Err)
+		handed.At[i] = r.Reply.At[r.Reply.place]
 		maps.Copy(handed.Lengths, r.Reply.Lengths)
 		if end, ended := r.Reply.Ended[r.Reply.place]; ended {
 			handed.Ended[i] = end

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
 )
 
@@ -99,13 +100,18 @@ func (t *term) sleep(ctx context.Context, next, now, got time.Time, wakes []chan
 	}
 }
 
-// pause waits before something that failed is tried again.
-func (t *term) pause(ctx context.Context) { _ = clock.Sleep(ctx, retryAfterError) }
+// damagedPause is for how long a loop rests for which a key of its partition is damaged. Somebody has to repair it first.
+const damagedPause = time.Minute
 
 // failed reports a failure, unless ctx has ended, and waits before the next try.
 func (t *term) failed(ctx context.Context, message string, err error) {
+	pause := retryAfterError
+	if redisx.IsDamage(err) {
+		pause = damagedPause
+		message += ", as a key in Redis is damaged: dtsctl doctor names it; trying again in a minute"
+	}
 	t.warn(ctx, message, err)
-	t.pause(ctx)
+	_ = clock.Sleep(ctx, pause)
 }
 
 // warn reports a failure, unless err is nil or ctx has ended.

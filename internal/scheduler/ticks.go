@@ -95,11 +95,12 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		case errors.Is(f.Err, schedules.ErrMoved):
 			// The tick loop plans it again. If this call was sent twice, there may be new tasks: wake dispatch.
 			t.s.wake(t.partition)
+		case errors.Is(f.Err, partition.ErrDamaged): // it is due in a minute
 		case f.Err != nil:
 			failures = append(failures, f.Err)
 		case len(f.Ticked) > 0:
 			t.s.wake(t.partition)
-			t.count(planned[i].Plan, f)
+			t.count(planned[i], f)
 			lost = t.remember(planned[i], decided) || lost
 		}
 	}
@@ -124,11 +125,11 @@ func (t *term) remember(p partition.Planned, decided *cursors) (lost bool) {
 	return lost
 }
 
-// count updates the metrics with what became of ticks.
-func (t *term) count(plan schedule.Plan, f partition.Fired) {
+// count updates the metrics with what became of ticks. Those that were held back are late for want of room.
+func (t *term) count(p partition.Planned, f partition.Fired) {
 	onTime := make(map[string]time.Time)
-	for _, d := range plan.Decisions {
-		if d.OnTime() {
+	for _, d := range p.Plan.Decisions {
+		if d.OnTime() && d.Tick.After(p.Agenda.HeldUntil) {
 			onTime[schedule.TickName(d.Tick)] = d.Tick
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -40,8 +41,21 @@ func (t *term) watch(ctx context.Context) error {
 // lookout is what a term remembers from one look to the next.
 type lookout struct {
 	*term
-	jumps int  // how often the clock had jumped
-	all   bool // something that was found may still be lost
+	jumps int       // how often the clock had jumped
+	all   bool      // something that was found may still be lost
+	told  time.Time // when it last told of damage; zero: never
+}
+
+// tell logs why something that was found could not be recovered. Damage, which stays until somebody repairs it, is told once a minute.
+func (l *lookout) tell(ctx context.Context, err error) {
+	damaged := redisx.IsDamage(err)
+	if damaged && !l.told.IsZero() && clock.Since(l.told) < damagedPause {
+		return
+	}
+	if damaged {
+		l.told = clock.Now()
+	}
+	l.warn(ctx, "cannot look after queued and running tasks", err)
 }
 
 // look looks once, recovers what it finds, and waits until it is time for the next look. Error: partition.ErrFenced; it logs others.
@@ -73,7 +87,7 @@ func (l *lookout) look(ctx context.Context) error {
 	if errors.Is(err, partition.ErrFenced) {
 		return err
 	}
-	l.warn(ctx, "cannot look after queued and running tasks", err)
+	l.tell(ctx, err)
 	if l.all = err != nil; l.all || !w.More {
 		l.sleepUntilLook(ctx, w.Now, nextLook(w, spared), got)
 	}
@@ -144,6 +158,10 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 	for i, end := range handed.Ended {
 		failures = append(failures, t.endHandled(ctx, w.Queued[i], end, w.Now))
 	}
+	for _, damaged := range w.Damaged {
+		t.s.o.Log.Error("a task failed that cannot be read", "task", damaged.Ref.String(), "error", damaged.Damage)
+		failures = append(failures, t.endHandled(ctx, damaged, queue.Ended{Error: damaged.Damage}, w.Now))
+	}
 	return errors.Join(failures...)
 }
 
@@ -187,7 +205,7 @@ func (t *term) reap(ctx context.Context, lapsed task.Task, w partition.Watched, 
 // foreignRun is the run of an attempt that one of asynq's own servers has made.
 const foreignRun = "asynq#1"
 
-// endHandled ends the attempt of a queued task as one of asynq's own servers has handled its delivery.
+// endHandled ends the attempt of a queued task as one of asynq's own servers has handled its delivery, or as nobody can run it.
 func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended, now time.Time) error {
 	queued.Run = foreignRun
 	run := t.s.o.Store.Tasks.RunOf(queued)

@@ -34,7 +34,7 @@ func TestOpen_FixesTheNumberOfPartitionsAtTheFirstStart(t *testing.T) {
 
 // A person or a later version may leave something in Redis that cannot be read. It is skipped, and holds up nothing else
 // in its partition.
-func TestStore_SkipsUnreadableTasks(t *testing.T) {
+func TestStore_ShowsUnreadableTasksApart(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	good, bad := task.Ref{Namespace: "default", ID: "good"}, task.Ref{Namespace: "default", ID: "bad"}
@@ -52,7 +52,8 @@ func TestStore_SkipsUnreadableTasks(t *testing.T) {
 		testkit.Must(t, w.DB.ZAdd(w.Ctx, set, redis.Z{Member: "nonsense"}, redis.Z{Member: bad.String()}, redis.Z{Member: good.String()}).Err())
 	}
 	watched, err := w.Leader(good).LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 10})
-	if err != nil || len(watched.Waiting) != 1 || watched.Waiting[0].Ref != good || len(watched.Lapsed) != 0 {
+	if err != nil || len(watched.Waiting) != 1 || watched.Waiting[0].Ref != good || len(watched.Lapsed) != 0 ||
+		len(watched.Damaged) != 1 || watched.Damaged[0].Ref != bad {
 		t.Errorf("to look after: %+v, %v", watched, err)
 	}
 	left := append(w.DB.ZRange(w.Ctx, string(k.Held()), 0, -1).Val(), w.DB.ZRange(w.Ctx, string(k.Queued()), 0, -1).Val()...)
@@ -60,7 +61,12 @@ func TestStore_SkipsUnreadableTasks(t *testing.T) {
 		t.Errorf("queued and held are %v", left)
 	}
 	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default"}, 10, "")
-	if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != good.ID {
-		t.Errorf("listed %v, %v", page.Tasks, err)
+	testkit.Must(t, err)
+	damage := map[string]bool{}
+	for _, listed := range page.Tasks {
+		damage[listed.ID] = listed.Damage != ""
+	}
+	if len(damage) != 2 || damage[good.ID] || !damage[bad.ID] {
+		t.Errorf("listed %v", page.Tasks)
 	}
 }

@@ -4,16 +4,30 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"sync"
 	"time"
 )
 
-// Alike reports whether a definition means the same as that of a task: the members of objects in the payload may have
-// another order, and a default of the task may be left out in one of them. Numbers are compared as they are written,
-// since 64 bits do not hold all of them.
-func (t Types) Alike(there Task, d Definition) bool {
+// AlikeBesides reports whether a definition means the same as that of a task, besides the payload: a default of the
+// task may be left out in one of them. That holds for what is submitted. For a schedule's task it makes a difference
+// whether its policy is spelled out: see MustEndBeforeTick.
+func (t Types) AlikeBesides(there Task, d Definition) bool {
 	defaults := there.defaultRetry()
-	return sameJSON(there.Payload, d.Payload) &&
-		reflect.DeepEqual(t.spelledOut(there.Definition, defaults), t.spelledOut(d, defaults))
+	return reflect.DeepEqual(t.spelledOut(there.Definition, defaults), t.spelledOut(d, defaults))
+}
+
+// SamePayload returns a function that reports whether another payload means the same as this one: the members of
+// objects may have another order. Numbers are compared as they are written, since 64 bits do not hold all of them.
+func SamePayload(there json.RawMessage) func(json.RawMessage) bool {
+	decoded := sync.OnceValues(func() (any, error) { return decodeJSON(there) })
+	return func(other json.RawMessage) bool {
+		if bytes.Equal(there, other) {
+			return true
+		}
+		a, errA := decoded()
+		b, errB := decodeJSON(other)
+		return errA == nil && errB == nil && reflect.DeepEqual(a, b)
+	}
 }
 
 // spelledOut returns a definition with the defaults in place of what it leaves out, and without its payload.
@@ -31,16 +45,6 @@ func (t Types) spelledOut(d Definition, defaults Retry) Definition {
 	}
 	d.Payload = nil
 	return d
-}
-
-// sameJSON reports whether two texts hold the same JSON value.
-func sameJSON(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	valueA, errA := decodeJSON(a)
-	valueB, errB := decodeJSON(b)
-	return errA == nil && errB == nil && reflect.DeepEqual(valueA, valueB)
 }
 
 func decodeJSON(text json.RawMessage) (value any, err error) {

@@ -13,6 +13,10 @@ const (
 	DefaultBackoffMax     = time.Hour
 	DefaultSnooze         = 24 * time.Hour // for so long an attempt may be snoozed after the first one was due, without retry.max_elapsed
 
+	// DefaultSpread is the greatest share that is added at random to a wait that a target asked for. A jitter of the
+	// policy takes its place.
+	DefaultSpread = 0.1
+
 	// Commands are tried less often, as are tasks of before the present defaults (see Task.Earlier).
 	CommandType          = "shell"
 	CommandMaxAttempts   = 4
@@ -107,3 +111,6 @@ func (d Definition) FirstDue(created time.Time) time.Time {
 	}
 	return created.Add(d.Delay)
 }
+
+// AsideKept is how long Redis keeps what a repair has put aside because nobody could read it.
+const AsideKept = 30 * 24 * time.Hour

@@ -33,6 +33,7 @@ const (
 	CodeOverloaded       Code = "overloaded"         // too many submissions wait at this node; nothing was done
 	CodeUnavailable      Code = "unavailable"        // Redis is unreachable or refuses writes
 	CodeNotReplicated    Code = "not_replicated"     // what was asked for was done, but too few replicas of Redis have it, or a failover has lost it: repeat the request
+	CodeUnreadable       Code = "data_unreadable"    // what Redis has of the task or the schedule cannot be read
 	CodeInternal         Code = "internal"           // a bug in DTS
 )
 

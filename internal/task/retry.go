@@ -85,13 +85,23 @@ func (r Retry) after(n int, random float64) time.Duration {
 	return time.Duration(wait).Round(time.Millisecond)
 }
 
+// spread returns the wait that a target asked for and a random share of it on top, at most BackoffLimit, in whole ms:
+// tasks that were told the same time do not come back together. The policy is resolved. random is from 0 to less than 1.
+func (r Retry) spread(wait time.Duration, random float64) time.Duration {
+	share := DefaultSpread
+	if r.Backoff.Jitter != nil {
+		share = *r.Backoff.Jitter
+	}
+	longer := time.Duration(float64(wait) * share * random)
+	return min(wait+longer, BackoffLimit).Round(time.Millisecond)
+}
+
 // NextAttempt decides what follows an attempt that ended without success: another one, due at that time, or none if ok is
 // false. outcome and at say how and when the attempt ended, by Redis's clock; one that was lost is repeated at once. After others the
-// next one waits as the policy says, and at least for least, of which BackoffLimit counts at most. random, from 0 to less than 1, selects
-// the wait from the range that the jitter allows.
+// next one waits as the policy says, and at least for least, with a random share on top and BackoffLimit at most.
+// random, from 0 to less than 1, selects the wait from the range that the jitter allows.
 //
-// After a client has retried an ended task, attempts and waits count from that retry. MaxElapsed still counts from the time at
-// which the task was due for the first time.
+// After a client has retried an ended task, attempts, waits and MaxElapsed count from that retry.
 func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, random float64) (due time.Time, ok bool) {
 	if t.Attempt >= t.MaxAttempts {
 		return time.Time{}, false
@@ -100,7 +110,7 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 		policy := t.Policy()
 		// Attempts made before it was retried, or snoozed since. A node of an earlier release may have stored a lower limit.
 		before := max(t.MaxAttempts-policy.MaxAttempts, 0)
-		at = at.Add(max(policy.after(t.Attempt-before, random), min(least, BackoffLimit).Round(time.Millisecond)))
+		at = at.Add(max(policy.after(t.Attempt-before, random), policy.spread(min(least, BackoffLimit), random)))
 	}
 	if t.Retry.MaxElapsed > 0 && at.Sub(t.firstDue()) > t.Retry.MaxElapsed {
 		return time.Time{}, false
@@ -108,13 +118,17 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 	return at, true
 }
 
-// Snooze decides about an attempt whose target asked for that wait at the given time: the next one is due after it, and this one is not
-// among those of the policy, so that its task gets a further one after its last. ok is false if it counts as any other that
-// failed: a task with one attempt is run at most once, and both the number and the time of all attempts are bounded.
-func (t Task) Snooze(at time.Time, wait time.Duration) (due time.Time, ok bool) {
-	due = at.Add(wait.Round(time.Millisecond))
-	within := due.Sub(t.firstDue()) <= cmp.Or(t.Retry.MaxElapsed, DefaultSnooze)
-	return due, wait > 0 && within && t.Attempt < AttemptsLimit && t.Policy().MaxAttempts > 1
+// Snooze decides about an attempt whose target asked for that wait at the given time: the next one is due after it and
+// a random share of it, and this one is not among those of the policy, so that its task gets a further one after its
+// last. ok is false if it counts as any other that failed: a task with one attempt is run at most once, and both the
+// number and the time of all attempts are bounded. random, from 0 to less than 1, selects the share.
+func (t Task) Snooze(at time.Time, wait time.Duration, random float64) (due time.Time, ok bool) {
+	policy, last := t.Policy(), t.firstDue().Add(cmp.Or(t.Retry.MaxElapsed, DefaultSnooze))
+	soonest := at.Add(wait.Round(time.Millisecond))
+	if due = at.Add(policy.spread(wait, random)); due.After(last) {
+		due = last
+	}
+	return due, wait > 0 && !soonest.After(last) && t.Attempt < AttemptsLimit && policy.MaxAttempts > 1
 }
 
 // firstDue is the time from which MaxElapsed counts. Only the first attempt has no FirstDueAt yet.

@@ -12,6 +12,8 @@ const (
 	Succeeded State = "succeeded"
 	Failed    State = "failed" // and no further attempt is made: a dead letter
 	Cancelled State = "cancelled"
+	// Unreadable stands for a state that Redis has and nobody can read. No task is in it.
+	Unreadable State = "unreadable"
 )
 
 // States lists every state of an existing task, in the order in which a task passes through them. None is not among them.

@@ -54,6 +54,9 @@ type Task struct {
 	Result          string          // the result from the executor, at most ResultLimit bytes
 	Outcome         Outcome         // of the newest attempt, if the task ended with it
 	Error           string          // why the newest attempt did not succeed, at most ErrorLimit bytes
+	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload. "" if all can be read. The
+	// other fields have what can be read; if the definition cannot, there is no Type.
+	Damage string
 }
 
 // Outcome is the result of an attempt.
@@ -70,6 +73,15 @@ const (
 	OutcomeLost      Outcome = "lost"
 	OutcomeSnoozed   Outcome = "snoozed"
 )
+
+// Valid reports whether it is one of the outcomes.
+func (o Outcome) Valid() bool {
+	switch o {
+	case OutcomeSucceeded, OutcomeFailed, OutcomeTimeout, OutcomeCancelled, OutcomeLost, OutcomeSnoozed:
+		return true
+	}
+	return false
+}
 
 // Attempt is one attempt to run a task. A running attempt has no FinishedAt and no Outcome.
 type Attempt struct {

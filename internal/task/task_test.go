@@ -256,9 +256,48 @@ func TestSnooze_IsBoundedByTimeAndNumber(t *testing.T) {
 		"up to attempt 1,000":     {task(999, time.Hour, Retry{}), time.Second, true},
 		"from attempt 1,000 on":   {task(1000, time.Hour, Retry{}), time.Second, false},
 	} {
-		due, ok := c.task.Snooze(ended, c.wait)
+		due, ok := c.task.Snooze(ended, c.wait, 0)
 		if ok != c.want || ok && !due.Equal(ended.Add(c.wait)) {
 			t.Errorf("%s: %s, %v; want %v", name, due, ok, c.want)
+		}
+	}
+}
+
+// Tasks that were turned away together must not come back together, nor before the time that their target named.
+func TestRetry_SpreadsWhatWasToldTheSameTime(t *testing.T) {
+	t.Parallel()
+	ended := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	of := func(r Retry) Task {
+		return Task{Definition: Definition{Retry: r}, Attempt: 1, MaxAttempts: 25, FirstDueAt: ended}
+	}
+	jitter := func(share float64) Task { return of(Retry{Backoff: Backoff{Jitter: &share}}) }
+	earlier := Task{Attempt: 1, MaxAttempts: 4, FirstDueAt: ended, Earlier: true}
+	const longer = 66 * time.Minute
+	for name, c := range map[string]struct {
+		task    Task
+		wait    time.Duration
+		longest time.Duration // the next attempt is due later than the least wait, up to this
+		snoozed time.Duration // the same for a snoozed one
+	}{
+		"the default":       {of(Retry{}), time.Hour, longer, longer},
+		"a list of delays":  {of(Retry{Delays: []time.Duration{1, 1}}), time.Hour, longer, longer},
+		"a jitter":          {jitter(0.5), time.Hour, 90 * time.Minute, 90 * time.Minute},
+		"no jitter":         {jitter(0), time.Hour, time.Hour, time.Hour},
+		"almost a day":      {of(Retry{}), 23 * time.Hour, 23*time.Hour + 138*time.Minute, 24 * time.Hour},
+		"the longest wait":  {of(Retry{MaxElapsed: 2 * BackoffLimit}), BackoffLimit, BackoffLimit, BackoffLimit},
+		"a task of before":  {earlier, time.Hour, longer, longer},
+		"less than backoff": {of(Retry{}), 100 * time.Millisecond, time.Second, 110 * time.Millisecond},
+		"no whole ms":       {jitter(0), time.Hour + time.Microsecond, time.Hour, time.Hour},
+	} {
+		const almost = 1 - 1e-9
+		for random, want := range map[float64][2]time.Duration{0: {c.wait, c.wait}, almost: {c.longest, c.snoozed}} {
+			next, again := c.task.NextAttempt(OutcomeFailed, ended, c.wait, random)
+			later, ok := c.task.Snooze(ended, c.wait, random)
+			got := [2]time.Duration{next.Sub(ended), later.Sub(ended)}
+			want = [2]time.Duration{want[0].Round(time.Millisecond), want[1].Round(time.Millisecond)}
+			if !again || !ok || got != want {
+				t.Errorf("%s, with %g drawn: it waits %v, want %v", name, random, got, want)
+			}
 		}
 	}
 }

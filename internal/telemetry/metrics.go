@@ -13,7 +13,7 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 
-	DispatchLateness prometheus.Histogram     // seconds from due to enqueued in asynq
+	DispatchLateness prometheus.Histogram     // seconds from due, or from when a worker could have it, to enqueued in asynq
 	BeginLateness    prometheus.Histogram     // seconds from due to begun by a worker
 	Claimed          prometheus.Counter       // attempts claimed
 	Ticks            *prometheus.CounterVec   // ticks of schedules, by outcome
@@ -49,11 +49,11 @@ func New() *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
 		Registry:         r,
-		DispatchLateness: histogram("dispatch_lateness_seconds", "Time from the due time of an attempt until it was enqueued in asynq.", lateness),
+		DispatchLateness: histogram("dispatch_lateness_seconds", "Schedulers' part of the lateness of an attempt: from its due time, or since there is room for it in its queue, until it was enqueued in asynq.", lateness),
 		BeginLateness:    histogram("begin_lateness_seconds", "Time from the due time of an attempt until a worker began it.", lateness),
 		Claimed:          counter("claimed_total", "Due tasks that leaders have taken for their queues."),
 		Ticks:            counters("ticks_total", "Decisions of leaders about ticks of schedules. A tick that waits for an earlier task counts again when it is fired or replaced.", "outcome"),
-		TickLateness:     histogram("tick_lateness_seconds", "Time from the nominal time of a tick until its task was created. Misfires and ticks that waited are excluded.", lateness),
+		TickLateness:     histogram("tick_lateness_seconds", "Time from the nominal time of a tick until its task was created. Misfires, and ticks that waited or were held back, are excluded.", lateness),
 		HeldBack:         counter("held_back_schedules_total", "Looks of leaders at schedules whose ticks they held back, as their queue was at its limit: about one a second for each."),
 		Attempts:         counters("attempts_total", "Attempts that ended on this node, or through its API.", "type", "outcome"),
 		AttemptSeconds:   histograms("attempt_seconds", "Duration of attempts.", prometheus.ExponentialBuckets(.005, 4, 10), "type"),
@@ -82,10 +82,10 @@ func New() *Metrics {
 	return m
 }
 
-// ShowRedis exports whether Redis answers, as up says.
+// ShowRedis exports whether Redis works, as up says.
 func (m *Metrics) ShowRedis(up func() bool) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "dts_redis_up", Help: "1 if Redis answers this node, of a cluster every server that it asks, else 0. Metrics that are read from Redis are missing then.",
+		Name: "dts_redis_up", Help: "1 if Redis works for this node, of a cluster every server that it asks; 0 if it does not answer, reads its data from the disk or refuses the password. Metrics that are read from Redis are missing then.",
 	}, func() float64 {
 		if up() {
 			return 1

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -91,11 +92,34 @@ func TestThrottle_WritesTheSameFailureOfRedisOnceInAWhile(t *testing.T) {
 
 func TestThrottle_RemembersABoundedNumberOfKinds(t *testing.T) {
 	t.Parallel()
-	s := &seen{kinds: make(map[string]*kind)}
+	s := &seen{kinds: make(map[name]*kind)}
 	for i := range 2 * throttleKinds {
-		s.note(fmt.Sprint("message ", i))
+		s.note(name{text: fmt.Sprint("message ", i)})
 	}
 	if n := len(s.kinds); n == 0 || n > throttleKinds {
 		t.Errorf("%d kinds are remembered", n)
 	}
+}
+
+// Tasks of thousands of types must neither fill the log with their ends, nor have failures of Redis repeated.
+func TestThrottle_HoldsEndsOfAnyNumberOfTypes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := Throttle(slog.New(slog.NewTextHandler(&out, nil)))
+		for i := range 5 * throttleKinds {
+			log.Warn("cannot claim", "error", io.EOF)
+			log.Warn("a task has failed", "type", fmt.Sprint("type-", i), "outcome", "failed")
+		}
+		claims, ends := strings.Count(out.String(), "cannot claim"), strings.Count(out.String(), "a task has failed")
+		if claims != 1 || ends != throttleTyped+1 {
+			t.Errorf("%d lines of one failure and %d of ends, want 1 and %d", claims, ends, throttleTyped+1)
+		}
+		_ = clock.Sleep(t.Context(), throttleInterval)
+		out.Reset()
+		log.Warn("a task has failed", "type", "another", "outcome", "failed")
+		if left := fmt.Sprint("left_out=", 5*throttleKinds-throttleTyped-1); !strings.Contains(out.String(), left) {
+			t.Errorf("the next line is %q, want %s", out.String(), left)
+		}
+	})
 }

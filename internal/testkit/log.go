@@ -28,6 +28,13 @@ func (l *Log) Has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
+// Count is how often the log has that text.
+func (l *Log) Count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
 // Find returns the entries with that message, of a log with a JSON object in each line.
 func (l *Log) Find(t testing.TB, msg string) []map[string]any {
 	t.Helper()

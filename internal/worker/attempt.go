@@ -160,12 +160,6 @@ func (a *attempt) perform() error {
 	}
 	e.Reason, e.Timeout = task.Cut(e.Reason, task.ErrorLimit), a.w.o.Types.Timeout(run.Task.Definition)
 	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(clock.Since(start).Seconds())
-	outcome := e.Outcome
-	if e.Snooze {
-		outcome = run.End(e, a.redisNow(), 0).Outcome
-	}
-	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(run.Task.Type), string(outcome)).Inc()
-	a.w.o.Log.Debug("attempt ended", "delivery", a.name, "outcome", outcome, "error", e.Reason)
 	return a.report(run, e)
 }
 
@@ -195,10 +189,13 @@ func described(t task.Task) executor.Attempt {
 	return executor.Attempt{Ref: t.Ref, Number: t.Attempt, Type: t.Type, Payload: t.Payload, Task: t, Checkpoint: t.Checkpoint}
 }
 
-// recorded tells an executor that waits for it that the success of the attempt is recorded.
-func (a *attempt) recorded(run *tasks.Run, e tasks.Ending) {
-	if keeper, ok := a.w.o.Executors[run.Task.Type].(executor.Keeper); ok && e.Outcome == task.OutcomeSucceeded {
-		keeper.Recorded(described(run.Task))
+// recorded counts an attempt whose end is recorded. If it has succeeded, it tells an executor that waits for that.
+func (a *attempt) recorded(end tasks.End) {
+	t := end.Run.Task
+	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(t.Type), string(end.Outcome)).Inc()
+	a.w.o.Log.Debug("attempt ended", "delivery", a.name, "outcome", end.Outcome, "error", end.Reason)
+	if keeper, ok := a.w.o.Executors[t.Type].(executor.Keeper); ok && end.Outcome == task.OutcomeSucceeded {
+		keeper.Recorded(described(t))
 	}
 }
 
@@ -239,16 +236,18 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 // before Redis answered.
 func (a *attempt) report(run *tasks.Run, e tasks.Ending) error {
 	for try := 0; ; try++ {
-		dead, err := a.reportOnce(run, e)
+		end := run.End(e, a.redisNow(), a.w.o.Random())
+		err := a.finish(end)
 		if other, ok := e.After(err); ok {
 			e = other
 			continue
 		}
 		switch {
-		case err == nil && dead:
+		case err == nil && end.State == task.Failed:
+			a.recorded(end)
 			return fmt.Errorf("%w: %s", queue.ErrDeadLetter, e.Reason)
 		case err == nil:
-			a.recorded(run, e)
+			a.recorded(end)
 			return nil
 		case errors.Is(err, tasks.ErrStale) && a.shared.Load():
 			return a.settleShared(run)
@@ -271,10 +270,4 @@ func (a *attempt) finish(e tasks.End) error {
 		return err
 	}
 	return failure
-}
-
-// reportOnce reports the ending. It returns true if the task has failed for good: it is a dead letter.
-func (a *attempt) reportOnce(run *tasks.Run, e tasks.Ending) (dead bool, _ error) {
-	end := run.End(e, a.redisNow(), a.w.o.Random())
-	return end.State == task.Failed, a.finish(end)
 }

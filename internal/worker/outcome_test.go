@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -151,7 +152,7 @@ func TestAttempt_FailureSaysHowLongTheNextOneWaits(t *testing.T) {
 	if got := w.reaches(ref, task.Scheduled); got.Error != "busy" {
 		t.Errorf("the error is %q", got.Error)
 	}
-	w.expectDelay(ref, time.Hour)
+	w.expectDelay(ref, time.Hour+3*time.Minute) // and half of a tenth, as the world draws it
 }
 
 func TestAttempt_SnoozedOneIsNotUsedUp(t *testing.T) {
@@ -163,12 +164,42 @@ func TestAttempt_SnoozedOneIsNotUsedUp(t *testing.T) {
 	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
 	got := w.reaches(ref, task.Scheduled)
 	a := w.last(ref, task.OutcomeSnoozed)
-	if wait := got.DueAt.Sub(a.FinishedAt); got.MaxAttempts != 3 || got.Error != "HTTP 429" || wait != time.Hour {
-		t.Errorf("the task has %d attempts, and the next one is due after %s; want 3, an hour", got.MaxAttempts, wait)
+	wait := got.DueAt.Sub(a.FinishedAt)
+	if got.MaxAttempts != 3 || got.Error != "HTTP 429" || wait != time.Hour+3*time.Minute {
+		t.Errorf("the task has %d attempts, and the next one is due after %s; want 3, 1h3m", got.MaxAttempts, wait)
 	}
 	once := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
 	if got := w.reaches(once, task.Failed); got.Attempt != 1 {
 		t.Errorf("a task that is run at most once made %d attempts", got.Attempt)
+	}
+}
+
+// The next tick of the schedule leaves no time for another attempt, however its target asks for one.
+func TestAttempt_CountsTheOutcomeThatIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(func(context.Context, executor.Attempt) (string, error) {
+		return "", executor.Snooze(errors.New("HTTP 429"), time.Hour)
+	})
+	hourly := schedule.Definition{
+		Ref: task.Ref{ID: "hourly"}, Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}},
+		Task: task.Definition{Type: "echo"},
+	}
+	_, err := w.useCases().PutSchedule(t.Context(), caller, hourly, control.PutOptions{})
+	testkit.Must(t, err)
+	triggered, err := w.useCases().TriggerSchedule(t.Context(), caller, "hourly")
+	testkit.Must(t, err)
+	w.dispatch()
+	got := w.reaches(caller.Ref("hourly@"+triggered.Name), task.Failed)
+	if !strings.Contains(got.Error, "next tick") {
+		t.Errorf("the error is %q", got.Error)
+	}
+	counted := func(o task.Outcome) float64 {
+		return testkit.Metric(t, w.metrics.Attempts.WithLabelValues("echo", string(o)))
+	}
+	testkit.Eventually(t, "the failed attempt is counted", func() bool { return counted(task.OutcomeFailed) == 1 })
+	if n := counted(task.OutcomeSnoozed); n != 0 {
+		t.Errorf("%v snoozed ones are counted", n)
 	}
 }
 

@@ -28,6 +28,7 @@ var Constants = map[string]any{
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
 	"FAILED_RETENTION":      task.DefaultFailedRetention.Milliseconds(),
 	"LOCKS_LIMIT":           task.LocksLimit,
+	"ASIDE_KEPT":            task.AsideKept.Milliseconds(),
 	"WORKER_LEASE_LIMIT":    task.WorkerLeaseLimit.Milliseconds(),
 	"DELETED_FOR":           2 * task.ReportedFor.Milliseconds(),
 	"DELETED_LIMIT":         task.ReportedLimit,

@@ -251,6 +251,15 @@ var owners = map[string]struct{ receiver, prefix string }{
 }
 
 func writeKeys(b *strings.Builder) {
+	b.WriteString("// KeyTypes are the types of keys as Redis's TYPE says them, by the pattern of their names without its parameters.\n")
+	b.WriteString("var KeyTypes = map[string]string{\n")
+	for _, k := range Keys {
+		begins := parameter.Split(k.Pattern, 2)[0]
+		if begins != "" && !strings.HasSuffix(begins, "{") && k.Type != Channel && k.Name != "aside" {
+			fmt.Fprintf(b, "\t%q: %q,\n", begins, strings.ToLower(k.Type))
+		}
+	}
+	b.WriteString("}\n\n")
 	for _, k := range Keys {
 		fmt.Fprintf(b, "// %s names a %s: %s.\ntype %s string\n\n", k.GoType(), k.Type, k.Holds, k.GoType())
 		if maker := k.goMaker(); maker != "" {

@@ -1,18 +1,23 @@
 -- apart: lets due tasks wait that nobody can run, and no claim looks at them until somebody can: under their name or,
 -- if there are too many names, in one set without a name.
--- includes: changes
+-- includes: changes, damage, ready
 
 local apart = {} -- names that nobody serves and under which tasks wait
 local listed = nil -- the number of names under which tasks wait, if they were counted
 local owned = nil -- names by the namespace of the first task that waits under them, if they were counted
 local got = {} -- names that a namespace has got from this claim
 
+-- first_of returns the first task that waits under a name.
+local function first_of(name)
+  return redis.call('ZRANGE', ready_key(name), 0, 0)[1]
+end
+
 -- names_of returns how many names a namespace has.
 local function names_of(namespace)
   if not owned then
     owned = {}
     for _, name in ipairs(redis.call('SMEMBERS', backlog_key())) do
-      local first = redis.call('ZRANGE', ready_key(name), 0, 0)[1]
+      local first = try(first_of, name)
       local owner = first and string.match(first, '^[^:]*') or ''
       owned[owner] = (owned[owner] or 0) + 1
     end
@@ -42,6 +47,9 @@ end
 
 -- wait_apart lets a due task wait under a name, or without one.
 local function wait_apart(place, member, due)
+  if is_broken(place) then
+    return stay_on_wheel(member)
+  end
   if not apart[place] then
     apart[place] = true
     add_later(backlog_key(), place)

@@ -1,5 +1,5 @@
 -- attempts: the history of a task's attempts.
--- includes: state, changes
+-- includes: state, changes, damage
 -- finally: write_attempts()
 
 local ended_attempts = {}
@@ -12,11 +12,15 @@ local function record_attempt(member, fields, reason)
     finished = tonumber(fields.finished), outcome = fields.outcome, error = reason }) }
 end
 
+-- append adds a record to the history of a task.
+local function append(attempt)
+  redis.call('RPUSH', attempt.key, attempt.record)
+  redis.call('LTRIM', attempt.key, -ATTEMPT_HISTORY_LIMIT, -1)
+end
+
 -- write_attempts comes after the removals of changes: a Redis that is full lets a script go on that has removed something.
 local function write_attempts()
   for _, attempt in ipairs(ended_attempts) do
-    redis.call('RPUSH', attempt.key, attempt.record)
-    redis.call('LTRIM', attempt.key, -ATTEMPT_HISTORY_LIMIT, -1)
+    try(append, attempt)
   end
 end
-

@@ -1,17 +1,14 @@
 -- changes: collects writes of many tasks and makes all of one kind with one command, after the body.
--- includes: nothing
+-- includes: damage
 -- finally: write_changes()
 
 local removals, entries, deletions, values, additions = {}, {}, {}, {}, {}
+local optional = {} -- keys of entries, and whether these may be lacking
 
 -- list_of returns the list of arguments for a key.
 local function list_of(lists, key)
-  local list = lists[key]
-  if not list then
-    list = {}
-    lists[key] = list
-  end
-  return list
+  lists[key] = lists[key] or {}
+  return lists[key]
 end
 
 -- remove_later removes a member from a sorted set.
@@ -20,9 +17,10 @@ local function remove_later(set, member)
   list[#list + 1] = member
 end
 
--- put_later puts a member into a sorted set.
-local function put_later(set, score, member)
+-- put_later puts a member into a sorted set. With may_lack, the set is passed over if it is damaged: doctor puts the member there.
+local function put_later(set, score, member, may_lack)
   local list = list_of(entries, set)
+  optional[set] = may_lack
   list[#list + 1] = score
   list[#list + 1] = member
 end
@@ -46,15 +44,31 @@ local function add_later(set, member)
   list[#list + 1] = member
 end
 
+local function remove_all(set, list)
+  redis.call('ZREM', set, unpack(list))
+end
+
+local function put_all(set, list)
+  redis.call('ZADD', set, unpack(list))
+end
+
+local function delete_all(hash, list)
+  redis.call('HDEL', hash, unpack(list))
+end
+
 local function write_changes()
   for set, list in pairs(removals) do
-    redis.call('ZREM', set, unpack(list))
+    try(remove_all, set, list)
   end
   for set, list in pairs(entries) do
-    redis.call('ZADD', set, unpack(list))
+    if optional[set] then
+      try(put_all, set, list)
+    else
+      put_all(set, list)
+    end
   end
   for hash, list in pairs(deletions) do
-    redis.call('HDEL', hash, unpack(list))
+    try(delete_all, hash, list)
   end
   for hash, list in pairs(values) do
     redis.call('HSET', hash, unpack(list))

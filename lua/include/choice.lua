@@ -1,6 +1,6 @@
 -- choice: chooses due tasks of queues and lanes, by their names.
 -- needs: arg limit, arg quota
--- includes: changes, definition, lanes, apart
+-- includes: changes, definition, lanes, ready, apart
 
 local members, dues, records = {}, {}, {} -- of the chosen tasks
 local moved = 0 -- tasks that waited, and go on waiting elsewhere
@@ -15,6 +15,9 @@ end
 
 -- leave lets a due task wait in the set of ready tasks.
 local function leave(name, member, due)
+  if is_broken(name) then
+    return stay_on_wheel(member)
+  end
   put_later(ready_key(name), due, member)
   if not waits[name] then
     waits[name], oldest[name] = true, tonumber(due)

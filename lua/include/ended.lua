@@ -1,6 +1,6 @@
 -- ended: the effects of a task's end on the schedule that created it.
 -- needs: arg wake
--- includes: clock, number, fields, look, policy
+-- includes: clock, number, fields, look, policy, damage
 
 -- pause_after_failure counts a failure and pauses the schedule after too many in a row. Returns true if it paused it.
 -- paused is nil unless the schedule is paused already.
@@ -15,12 +15,9 @@ local function pause_after_failure(schedule_ref, def, paused)
   return true
 end
 
--- task_ended updates the schedule of a task that ended in the state final: it counts failures, and makes the schedule due
--- if a tick waits for the end of the task. It ignores tasks that are not live: those of no schedule, and backfilled ones.
--- Returns true if it paused the schedule, because too many tasks in a row failed.
-local function task_ended(member, final)
-  local schedule_ref, name = string.match(member, '^([^@]+)@(.+)$')
-  if not schedule_ref or redis.call('ZREM', live_key(schedule_ref), name) == 0 then
+-- update_schedule does what task_ended says for the task of a tick.
+local function update_schedule(schedule_ref, name, final)
+  if redis.call('ZREM', live_key(schedule_ref), name) == 0 then
     return false
   end
   local schedule = read_fields(schedule_key(schedule_ref), { 'def', 'paused' })
@@ -34,5 +31,13 @@ local function task_ended(member, final)
     look_at(schedule_ref, now)
   end
   return false
+end
+
+-- task_ended updates the schedule of a task that ended in the state final: it counts failures, and makes the schedule due
+-- if a tick waits for the end of the task. It ignores tasks that are not live: those of no schedule, and backfilled ones.
+-- Returns true if it paused the schedule, because too many tasks in a row failed. Damage of the schedule keeps no task from ending.
+local function task_ended(member, final)
+  local schedule_ref, name = string.match(member, '^([^@]+)@(.+)$')
+  return schedule_ref and try(update_schedule, schedule_ref, name, final) or false
 end
 

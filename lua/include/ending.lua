@@ -15,7 +15,7 @@ local function keep_ended(member, record, state, attempt, run, reason, retention
   if reason ~= '' then
     set_later(errors_key(), member, reason)
   end
-  put_later(index_key(string.match(member, '^[^:]+'), state), ended_at, member)
+  put_later(index_key(string.match(member, '^[^:]+'), state), ended_at, member, true)
   put_later(expiry_key(), int(now + retention), member)
   if followed then
     announce(state, member, state, attempt, node_of(run), record, error_of(reason))

@@ -1,13 +1,47 @@
 -- listings: in which sorted sets tasks are listed.
--- needs: arg name
--- includes: definition
+-- needs: key defs, arg name
+-- includes: number, definition
 
 -- waiting_sets returns the sets in one of which a scheduled task waits.
 local function waiting_sets(record)
   return { wheel_key(), ready_key(queue_of(record)), ready_key(lane_of(record)), ready_key(UNNAMED) }
 end
 
--- listings_of returns the scores of a member by the keys of the sets in which it is listed. record is nil if there is no such task.
+-- is_known returns whether a task with that record was found in a set of ready tasks in which it may be. Whoever
+-- examines the task itself looks there.
+local function is_known(record)
+  return name ~= '' and record and (name == UNNAMED or name == queue_of(record) or name == lane_of(record))
+end
+
+-- unknown iterates over the members that next_member returns, without those that is_known says need no look.
+local function unknown(next_member)
+  return function()
+    for member in next_member do
+      if name == '' or not is_known(redis.call('HGET', defs, member)) then
+        return member
+      end
+    end
+  end
+end
+
+local exist = {} -- by set: whether it exists
+
+-- score_of returns the score of a member in a set, nil if it is not there.
+local function score_of(set, member)
+  if exist[set] == nil then
+    exist[set] = redis.call('EXISTS', set) == 1
+  end
+  return exist[set] and redis.call('ZSCORE', set, member) or nil
+end
+
+-- list_in adds a member to a set.
+local function list_in(set, member, score)
+  redis.call('ZADD', set, int(score), member)
+  exist[set] = true
+end
+
+-- listings_of returns the scores of a member by the keys of the sets in which it is listed. record is nil if there is
+-- no such task.
 local function listings_of(member, record)
   local sets = record and waiting_sets(record) or { wheel_key() }
   for _, set in ipairs({ queued_key(), running_key(), held_key(), expiry_key() }) do
@@ -21,7 +55,7 @@ local function listings_of(member, record)
   end
   local listed = {}
   for _, set in ipairs(sets) do
-    listed[set] = redis.call('ZSCORE', set, member) or nil
+    listed[set] = score_of(set, member)
   end
   return listed
 end

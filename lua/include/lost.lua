@@ -1,6 +1,6 @@
 -- lost: schedules that have lost their hash, and so their definition, as after an eviction.
 -- needs: key schedules
--- includes: clock, number, findings, chunk
+-- includes: findings, damage, revival
 
 -- places_of returns where something is left of a schedule that has no hash, and whether that shows that it existed: the
 -- script that deletes a schedule deletes all of it.
@@ -19,44 +19,42 @@ local function places_of(member)
   return places, existed
 end
 
--- count_ledger returns how many ticks the ledger of a schedule has, and a time (ms) before which it has none.
-local function count_ledger(member)
-  local total = 0
-  for _, entry in ipairs(redis.call('ZRANGE', ledger_key(member), 0, -1)) do
-    local _, count = string.match(entry, CHUNK)
-    total = total + tonumber(count or 1)
+-- decode_entry returns an entry of a history; nil if it lacks something.
+local function decode_entry(text)
+  local entry = cjson.decode(text)
+  local definition = type(entry.def) == 'string' and cjson.decode(entry.def)
+  local whole = type(definition) == 'table' and type(entry.task) == 'string' and
+    tonumber(entry.revision) and tonumber(entry.from)
+  return whole and entry or nil
+end
+
+-- entries_of returns the texts of a history, newest first.
+local function entries_of(member)
+  return redis.call('LRANGE', history_key(member), 0, -1)
+end
+
+-- ends_of returns the newest and the oldest entry of a history that can be read, and how many come before the newest
+-- one; nil if there are none.
+local function ends_of(member)
+  local newest, oldest, before = nil, nil, 0
+  for i, text in ipairs(try(entries_of, member) or {}) do
+    local readable, entry = pcall(decode_entry, text)
+    oldest = readable and entry or oldest
+    newest, before = newest or oldest, newest and before or i - 1
   end
-  return total, tonumber(redis.call('ZRANGE', ledger_key(member), 0, 0, 'WITHSCORES')[2] or now)
+  return newest, oldest, before
 end
 
--- bring_back makes the newest revision that is left the present one, which decides ticks from now on. It gets the
--- number of the lost one, as a history has no gaps.
-local function bring_back(member, newest, oldest)
-  local records, since = count_ledger(member)
-  redis.call('HSET', schedule_key(member), 'revision', int(newest.revision + 1), 'def', newest.def, 'task', newest.task,
-    'created', oldest.from, 'from', int(now), 'cursor', int(now), 'records', records, 'oldest', int(since),
-    'paused', int(now), 'note',
-    'a later definition was lost; this is that of revision ' .. newest.revision .. ': check it before you resume')
-  redis.call('ZADD', schedules, 0, member)
-  redis.call('ZREM', ticks_key(), member)
-end
-
--- decoded returns an entry of a history; false if there is none, or it cannot be read.
-local function decoded(member, index)
-  local ok, entry = pcall(cjson.decode, redis.call('LINDEX', history_key(member), index) or '')
-  local whole = ok and type(entry) == 'table' and tonumber(entry.revision) and entry.from and entry.def and entry.task
-  return whole and entry
-end
-
--- find_lost finds what is left of a schedule that has no hash. What may be the last trace of a definition stays.
+-- find_lost finds what is left of a schedule that has no hash. It never deletes a history or a ledger.
 local function find_lost(member)
   local places, existed = places_of(member)
+  local newest, oldest, before = ends_of(member)
   local words = 'left in ' .. table.concat(places, ', ')
-  local newest, oldest = decoded(member, 0), decoded(member, -1)
-  if newest and oldest then
-    words = 'has lost its definition, and revision ' .. newest.revision .. ' is ' .. words
+  if newest then
+    words = 'has lost its definition, and revision ' .. newest.revision .. ' is ' .. words ..
+      '; what nobody knows any more: later revisions, whether it had ended, and runs that its ledger does not have'
     if report(member, 'schedule-lost', words) then
-      bring_back(member, newest, oldest)
+      bring_back(member, newest, oldest, before + 1)
     end
   elseif existed then
     words = 'cannot be read: its definition is lost, and so is each earlier one; it is ' .. words

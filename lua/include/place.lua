@@ -1,11 +1,27 @@
--- place: where scheduled tasks wait: on the wheel or, if they are due and there is no room for them, in the set of ready tasks of their
--- queue, of their lane, or of those without a name.
--- includes: definition
+-- place: where scheduled tasks wait: on the wheel or, if they are due and there is no room for them, in the set of
+-- ready tasks of their queue, of their lane, or of those without a name.
+-- includes: definition, damage
+
+-- score_of returns the score of a member in a set, as text; nil if there is none.
+local function score_of(set, member)
+  return redis.call('ZSCORE', set, member) or nil
+end
 
 -- due_of returns when a scheduled task is due, as text; nil if it is not scheduled.
 local function due_of(member, record)
-  return redis.call('ZSCORE', wheel_key(), member) or redis.call('ZSCORE', ready_key(queue_of(record)), member) or
-    redis.call('ZSCORE', ready_key(lane_of(record)), member) or redis.call('ZSCORE', ready_key(UNNAMED), member) or nil
+  local due = score_of(wheel_key(), member)
+  for _, name in ipairs(due and {} or { queue_of(record), lane_of(record), UNNAMED }) do
+    due = due or try(score_of, ready_key(name), member)
+  end
+  return due
+end
+
+-- leave_ready removes a task that waits under a name.
+local function leave_ready(name, member)
+  local left = redis.call('ZREM', ready_key(name), member) == 1
+  if left and redis.call('EXISTS', ready_key(name)) == 0 then
+    redis.call('SREM', backlog_key(), name)
+  end
 end
 
 -- unschedule removes a task from where it waits.
@@ -14,9 +30,7 @@ local function unschedule(member, record)
     return
   end
   for _, name in ipairs({ queue_of(record), lane_of(record), UNNAMED }) do
-    if redis.call('ZREM', ready_key(name), member) == 1 and redis.call('EXISTS', ready_key(name)) == 0 then
-      redis.call('SREM', backlog_key(), name)
-    end
+    try(leave_ready, name, member)
   end
 end
 

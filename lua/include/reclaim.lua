@@ -11,7 +11,7 @@ local function unbegun_state(member, text, attempt, queued)
     return nil
   end
   local record = redis.call('HGET', defs_key(), member)
-  if not record or tonumber(string.sub(record, 1, 13)) > (queued or 0) then
+  if not record or (tonumber(string.sub(record, 1, 13)) or 0) > (queued or 0) then
     return nil
   end
   if claimed then

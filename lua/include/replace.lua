@@ -53,8 +53,10 @@ local function replace_live(revision, name)
   local dropped = 0
   for _, entry in ipairs(redis.call('LRANGE', waiting_key(member), 0, -1)) do
     local tick, waiting_name = string.match(entry, '^(%d+) (%S+)')
-    dropped = dropped + (is_manual(waiting_name) and 0 or 1)
-    record_tick(revision, tick, waiting_name, 'replaced', 0, nil, 'gave way to ' .. name)
+    if tick then -- else somebody has written to Redis by hand
+      dropped = dropped + (is_manual(waiting_name) and 0 or 1)
+      record_tick(revision, tick, waiting_name, 'replaced', 0, nil, 'gave way to ' .. name)
+    end
   end
   redis.call('DEL', waiting_key(member))
   stop_live(revision, name)

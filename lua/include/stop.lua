@@ -1,10 +1,11 @@
 -- stop: cancels tasks.
 -- needs: arg events, arg control, arg wake
--- includes: clock, number, state, place, events, ended
+-- includes: clock, number, state, place, events, ended, damage
 
 -- retention_of returns how long a cancelled task is kept, in ms.
 local function retention_of(record)
-  return cjson.decode(head_of(record)).retention or DEFAULT_RETENTION
+  local readable, head = pcall(cjson.decode, head_of(record))
+  return readable and type(head) == 'table' and head.retention or DEFAULT_RETENTION
 end
 
 -- tell_to_stop asks the worker of a running task to stop it.
@@ -17,6 +18,11 @@ local function tell_to_stop(member, record, fields)
   redis.call('PUBLISH', control, member .. ':' .. fields.attempt)
 end
 
+-- list_cancelled lists a cancelled task where those of its namespace are listed.
+local function list_cancelled(member)
+  redis.call('ZADD', index_key(string.match(member, '^[^:]+'), 'cancelled'), int(now), member)
+end
+
 -- end_waiting cancels a scheduled or queued task.
 local function end_waiting(member, record, fields)
   fields.due = due_of(member, record) or fields.due
@@ -24,7 +30,7 @@ local function end_waiting(member, record, fields)
   redis.call('HSET', states_key(), member, format_state(fields))
   unschedule(member, record)
   redis.call('ZREM', queued_key(), member)
-  redis.call('ZADD', index_key(string.match(member, '^[^:]+'), 'cancelled'), int(now), member)
+  try(list_cancelled, member)
   redis.call('ZADD', expiry_key(), int(now + retention_of(record)), member)
   announce('cancelled', member, 'cancelled', fields.attempt, node_of(fields.run), record, '')
   task_ended(member, 'cancelled')

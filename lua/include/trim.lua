@@ -14,11 +14,11 @@ local function load_size()
   end
   size, oldest, known_from = unpack(redis.call('HMGET', schedule_key(member), 'records', 'oldest', 'known'))
   size_before, oldest_before = tonumber(size or -1), tonumber(oldest or -1)
-  if not size then
+  if not tonumber(size) then
     size = redis.call('ZCARD', ledger_key(member))
     oldest = redis.call('ZRANGE', ledger_key(member), 0, 0, 'WITHSCORES')[2]
   end
-  size, oldest, known_from = tonumber(size), tonumber(oldest or now), tonumber(known_from or 0)
+  size, oldest, known_from = tonumber(size), tonumber(oldest or '') or now, tonumber(known_from or '') or 0
 end
 
 -- drop_members deletes the oldest members of which all ticks are before the horizon (ms) or surplus. Returns forgotten or, if

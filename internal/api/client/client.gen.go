@@ -253,6 +253,7 @@ const (
 	BodyTooLarge         ProblemCode = "body_too_large"
 	BodyTooSlow          ProblemCode = "body_too_slow"
 	CrossOrigin          ProblemCode = "cross_origin"
+	DataUnreadable       ProblemCode = "data_unreadable"
 	HostNotAllowed       ProblemCode = "host_not_allowed"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
@@ -292,6 +293,8 @@ func (e ProblemCode) Valid() bool {
 	case BodyTooSlow:
 		return true
 	case CrossOrigin:
+		return true
+	case DataUnreadable:
 		return true
 	case HostNotAllowed:
 		return true
@@ -391,12 +394,13 @@ func (e ReportedLineStream) Valid() bool {
 
 // Defines values for State.
 const (
-	StateCancelled State = "cancelled"
-	StateFailed    State = "failed"
-	StateQueued    State = "queued"
-	StateRunning   State = "running"
-	StateScheduled State = "scheduled"
-	StateSucceeded State = "succeeded"
+	StateCancelled  State = "cancelled"
+	StateFailed     State = "failed"
+	StateQueued     State = "queued"
+	StateRunning    State = "running"
+	StateScheduled  State = "scheduled"
+	StateSucceeded  State = "succeeded"
+	StateUnreadable State = "unreadable"
 )
 
 // Valid indicates whether the value is a known member of the State enum.
@@ -413,6 +417,8 @@ func (e State) Valid() bool {
 	case StateScheduled:
 		return true
 	case StateSucceeded:
+		return true
+	case StateUnreadable:
 		return true
 	default:
 		return false
@@ -484,7 +490,7 @@ type AttemptEnd struct {
 	// Result Of one that succeeded; cut at 16 KiB.
 	Result *string `json:"result,omitempty"`
 
-	// RetryAfter The least time until the next attempt.
+	// RetryAfter The least time until the next attempt; a random share of it, up to `retry.backoff.jitter` or a tenth, is added.
 	RetryAfter *Duration `json:"retry_after,omitempty"`
 
 	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
@@ -497,6 +503,9 @@ type AttemptEndOutcome string
 // AttemptList defines model for AttemptList.
 type AttemptList struct {
 	Attempts []Attempt `json:"attempts"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // AttemptReport defines model for AttemptReport.
@@ -584,7 +593,8 @@ type Backoff struct {
 	Initial *Duration `json:"initial,omitempty"`
 
 	// Jitter The share of a wait by which it is made longer or shorter at random. Default: each wait is drawn at random
-	// from 0 to its full length; 0.1 for `shell`.
+	// from 0 to its full length; 0.1 for `shell`. A wait that a target or a worker asks for (`Retry-After`,
+	// `RetryInfo`, `retry_after`) is never shorter; it is made longer by up to this share, by default 0.1.
 	Jitter *float64 `json:"jitter,omitempty"`
 
 	// Max The longest wait. Default 1h; 10m for `shell`.
@@ -603,8 +613,10 @@ type BatchResult struct {
 
 	// Status What `POST /v1/tasks` would have answered: 201 accepted, 200 was accepted before, 400 invalid, 409
 	// conflict, 503 not asked or not answered in time (send it again with the same id).
-	Status int   `json:"status"`
-	Task   *Task `json:"task,omitempty"`
+	Status int `json:"status"`
+
+	// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
+	Task *Task `json:"task,omitempty"`
 }
 
 // ClockChange The next change of the zone's clock within a year, and the ticks around it.
@@ -742,7 +754,7 @@ type Event struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 	State State `json:"state"`
 
 	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
@@ -817,6 +829,9 @@ type Forecast struct {
 
 	// Total How many ticks there will be in all.
 	Total int `json:"total"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // Health defines model for Health.
@@ -912,7 +927,13 @@ type LedgerPage struct {
 
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string `json:"next_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
+
+// ListWarnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+type ListWarnings = []string
 
 // Lock A lock that somebody holds.
 type Lock struct {
@@ -967,6 +988,9 @@ type LockList struct {
 
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string `json:"next_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // LockRelease defines model for LockRelease.
@@ -1048,6 +1072,9 @@ type LogPage struct {
 	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
 	// runs. Left out while nothing has been written.
 	NextCursor *LogCursor `json:"next_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // LostWrites defines model for LostWrites.
@@ -1094,6 +1121,9 @@ type NamespaceEntry struct {
 type NamespaceList struct {
 	Namespaces []NamespaceEntry `json:"namespaces"`
 	NextCursor *string          `json:"next_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // Node defines model for Node.
@@ -1140,6 +1170,9 @@ type NodeState string
 type NodeList struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 	Nodes      []Node  `json:"nodes"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
@@ -1164,6 +1197,7 @@ type Problem struct {
 	// |---|---|---|
 	// | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 	// | `task_not_found` | 404 | no task of that id in that namespace |
+	// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
 	// | `task_conflict` | 409 | the id is taken by a task with other content |
 	// | `task_not_waiting` | 409 | only a task that waits can be changed |
 	// | `task_finished` | 409 | the task has already ended |
@@ -1224,6 +1258,7 @@ type Problem struct {
 // |---|---|---|
 // | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 // | `task_not_found` | 404 | no task of that id in that namespace |
+// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
 // | `task_conflict` | 409 | the id is taken by a task with other content |
 // | `task_not_waiting` | 409 | only a task that waits can be changed |
 // | `task_finished` | 409 | the task has already ended |
@@ -1314,6 +1349,9 @@ type QueueLimit struct {
 type QueueList struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
 	Queues     []Queue `json:"queues"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // Readiness defines model for Readiness.
@@ -1321,6 +1359,9 @@ type Readiness struct {
 	// Checks The names of what was looked at.
 	Checks []string        `json:"checks"`
 	Status ReadinessStatus `json:"status"`
+
+	// Warnings What somebody must change, though the node can do its work; a server of Redis evicts keys when it is full.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // ReadinessStatus defines model for Readiness.Status.
@@ -1336,8 +1377,8 @@ type ReportedLine struct {
 // ReportedLineStream `stdout` unless it is said.
 type ReportedLineStream string
 
-// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 type Retry struct {
 	// Backoff Waits that grow by a factor from one attempt to the next.
 	Backoff *Backoff `json:"backoff,omitempty"`
@@ -1349,8 +1390,9 @@ type Retry struct {
 	MaxAttempts *int `json:"max_attempts,omitempty"`
 
 	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
-	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h for attempts after
-	// an answer with `Retry-After` (429 and 503), which do not count as such.
+	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h while
+	// attempts are `snoozed`: after an answer with `Retry-After` (429 and 503) or `RetryInfo`
+	// (`RESOURCE_EXHAUSTED` and `UNAVAILABLE`).
 	MaxElapsed *Duration `json:"max_elapsed,omitempty"`
 }
 
@@ -1373,6 +1415,9 @@ type RevisionList struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string    `json:"next_cursor,omitempty"`
 	Revisions  []Revision `json:"revisions"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // RevisionTag The `ETag` of a schedule, or `*`.
@@ -1601,9 +1646,16 @@ type ScheduleID = string
 
 // ScheduleList defines model for ScheduleList.
 type ScheduleList struct {
+	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
+	// out otherwise.
+	Incomplete *bool `json:"incomplete,omitempty"`
+
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string    `json:"next_cursor,omitempty"`
 	Schedules  []Schedule `json:"schedules"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // SchedulePause defines model for SchedulePause.
@@ -1649,7 +1701,7 @@ type ScheduleRule struct {
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-// `cancelled`.
+// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 type State string
 
 // Submission A task to run.
@@ -1685,8 +1737,8 @@ type Submission struct {
 	// Retention How long it is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention *Duration `json:"retention,omitempty"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry *Retry `json:"retry,omitempty"`
 
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
@@ -1790,7 +1842,7 @@ type TakenList struct {
 	Attempts []TakenAttempt `json:"attempts"`
 }
 
-// Task defines model for Task.
+// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
 type Task struct {
 	// Attempt The number of the newest attempt; 0 before the first.
 	Attempt int `json:"attempt"`
@@ -1801,7 +1853,12 @@ type Task struct {
 	// Checkpoint What an attempt saved for the attempts that follow it, until the task succeeds; any JSON of up to 64 KiB. Only in the
 	// answer to `GET /v1/tasks/{id}`.
 	Checkpoint json.RawMessage `json:"checkpoint,omitempty"`
-	CreatedAt  time.Time       `json:"created_at"`
+	CreatedAt  time.Time       `json:"created_at,omitempty"`
+
+	// Damage What of the task cannot be read in Redis: its definition, its state, or its payload, which is lost. Left out if all can be read.
+	// Such a task does not run: an attempt that begins fails at once. `POST /v1/doctor/repair` puts what has no readable
+	// definition or state aside.
+	Damage *string `json:"damage,omitempty"`
 
 	// Error Why the newest attempt did not succeed.
 	Error *string `json:"error,omitempty"`
@@ -1834,18 +1891,14 @@ type Task struct {
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-	Payload Payload `json:"payload"`
+	Payload Payload `json:"payload,omitempty"`
 
 	// Progress Percent.
 	Progress int `json:"progress"`
 
 	// ProgressNote What the newest attempt was at when it last told its progress.
 	ProgressNote *string `json:"progress_note,omitempty"`
-
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue Name `json:"queue"`
+	Queue        Name    `json:"queue,omitempty"`
 
 	// QueuedAt When the newest attempt was handed to its queue.
 	QueuedAt *time.Time `json:"queued_at,omitempty"`
@@ -1856,12 +1909,12 @@ type Task struct {
 	// Retention How long it is kept after its end; left out where the defaults are used.
 	Retention *Duration `json:"retention,omitempty"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry"`
 
 	// RunAt When it is or was due, for its first run or its next attempt.
-	RunAt time.Time `json:"run_at"`
+	RunAt time.Time `json:"run_at,omitempty"`
 
 	// Schedule The schedule that created it, if one did.
 	Schedule *string `json:"schedule,omitempty"`
@@ -1871,19 +1924,15 @@ type Task struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
 	State State `json:"state"`
 
 	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.
 	Tick *time.Time `json:"tick,omitempty"`
 
 	// Timeout How long one attempt may take.
-	Timeout Duration `json:"timeout"`
-
-	// Type Which executor runs the task, such as `http` or `shell`.
-	//
-	// Example: http
-	Type TypeName `json:"type"`
+	Timeout Duration `json:"timeout,omitempty"`
+	Type    TypeName `json:"type,omitempty"`
 
 	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
 	// its type. Otherwise: why it waits, though it is due; one of these, or its queue is paused. They tell what was so some
@@ -1918,9 +1967,16 @@ type TaskID = string
 
 // TaskList defines model for TaskList.
 type TaskList struct {
+	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
+	// out otherwise.
+	Incomplete *bool `json:"incomplete,omitempty"`
+
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string `json:"next_cursor,omitempty"`
 	Tasks      []Task  `json:"tasks"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
@@ -1945,8 +2001,8 @@ type TaskTemplate struct {
 	// Retention How long a task is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention *Duration `json:"retention,omitempty"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
-	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry *Retry `json:"retry,omitempty"`
 
 	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
@@ -2550,7 +2606,7 @@ type ClientInterface interface {
 
 	// Readyz Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2582,8 +2638,8 @@ type ClientInterface interface {
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
-	// stream goes on. A comment is sent every 15 s to keep the
-	// connection alive.
+	// stream goes on. If something goes wrong with the stream, its last event is `problem`, whose `data` is a Problem. A comment is
+	// sent every 15 s to keep the connection alive.
 	//
 	// A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
 	// beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
@@ -2916,7 +2972,8 @@ type ClientInterface interface {
 	//
 	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
-	// after a look at 20,000 tasks, and after about half a second.
+	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
+	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 	//
 	// Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 	ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3081,7 +3138,7 @@ type ClientInterface interface {
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
-	// is the task. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
+	// is the task. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
 	// every 15 s to keep the connection alive. `limit` has no meaning here.
 	//
 	// Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
@@ -3201,7 +3258,7 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // Readyz Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 //
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3263,8 +3320,8 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
-// stream goes on. A comment is sent every 15 s to keep the
-// connection alive.
+// stream goes on. If something goes wrong with the stream, its last event is `problem`, whose `data` is a Problem. A comment is
+// sent every 15 s to keep the connection alive.
 //
 // A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
 // beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
@@ -3937,7 +3994,8 @@ func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *Tri
 //
 // Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 // even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
-// after a look at 20,000 tasks, and after about half a second.
+// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
+// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 //
 // Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4242,7 +4300,7 @@ func (c *Client) ReportAttempt(ctx context.Context, id TaskID, number AttemptNum
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
-// is the task. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
+// is the task. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
 // every 15 s to keep the connection alive. `limit` has no meaning here.
 //
 // Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
@@ -7677,7 +7735,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadyzWithResponse Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7715,8 +7773,8 @@ type ClientWithResponsesInterface interface {
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
-	// stream goes on. A comment is sent every 15 s to keep the
-	// connection alive.
+	// stream goes on. If something goes wrong with the stream, its last event is `problem`, whose `data` is a Problem. A comment is
+	// sent every 15 s to keep the connection alive.
 	//
 	// A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
 	// beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
@@ -8085,7 +8143,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
-	// after a look at 20,000 tasks, and after about half a second.
+	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
+	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8258,7 +8317,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
-	// is the task. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
+	// is the task. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
 	// every 15 s to keep the connection alive. `limit` has no meaning here.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -10927,7 +10986,7 @@ func (c *ClientWithResponses) OpenapiWithResponse(ctx context.Context, reqEditor
 
 // ReadyzWithResponse Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10983,8 +11042,8 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
-// stream goes on. A comment is sent every 15 s to keep the
-// connection alive.
+// stream goes on. If something goes wrong with the stream, its last event is `problem`, whose `data` is a Problem. A comment is
+// sent every 15 s to keep the connection alive.
 //
 // A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
 // beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
@@ -11557,7 +11616,8 @@ func (c *ClientWithResponses) TriggerScheduleWithResponse(ctx context.Context, i
 //
 // Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 // even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
-// after a look at 20,000 tasks, and after about half a second.
+// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
+// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11814,7 +11874,7 @@ func (c *ClientWithResponses) ReportAttemptWithResponse(ctx context.Context, id 
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
-// is the task. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
+// is the task. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
 // every 15 s to keep the connection alive. `limit` has no meaning here.
 //
 // Returns a wrapper object for the known response body format(s).

@@ -17,7 +17,7 @@ const messageLimit = 1 << 20
 
 // Message is one server-sent event: of /v1/events, Name is the event's type and Data an Event, or "dropped"
 // and a Dropped, which is the last one if this client read too slowly; of followed logs, "log" and a LogLine, or
-// "end" and a Task.
+// "end" and a Task. A stream that something went wrong with ends with "problem" and a Problem.
 type Message struct {
 	Name string
 	ID   string // the newest id of the stream: where to take a lost stream up again

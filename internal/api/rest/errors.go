@@ -40,7 +40,11 @@ func IsRefusal(err error) bool { return RefusalIn(err) != nil }
 // IsFinal reports whether err is a refusal that repeating the request does not change.
 func IsFinal(err error) bool {
 	refusal := RefusalIn(err)
-	return refusal != nil && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests
+	if refusal == nil {
+		return false
+	}
+	return refusal.Code == client.DataUnreadable ||
+		refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests
 }
 
 // Unreachable is the error where no answer came, or one that DTS would not give.

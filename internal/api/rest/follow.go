@@ -34,7 +34,7 @@ func (t *takeResult) Error() string { return fmt.Sprintf("finished: %v", t.err) 
 var errSilent = errors.New("it fell silent")
 
 // Follow passes messages to Take until Take has enough of them, and reconnects when the connection breaks. Its error
-// is that of Take, that of a stream that could never be opened, a *Refusal that stays one, or that of ctx.
+// is that of Take, that of a stream that could never be opened, a *Refusal that stays one, also within a stream, or that of ctx.
 func (c *Client) Follow(ctx context.Context, s Stream) error {
 	pause := firstPause
 	for reached := false; ; {
@@ -105,10 +105,27 @@ func drain(body io.Reader, take func(client.Message) (bool, error)) error {
 		if err != nil {
 			return err
 		}
+		if m.Name == problemEvent {
+			return problemIn(m.Data)
+		}
 		if done, err := take(m); done || err != nil {
 			return &takeResult{err}
 		}
 	}
+}
+
+// problemEvent is the name of the last message of a stream that something went wrong with.
+const problemEvent = "problem"
+
+// problemIn is why a stream ended. One that can be tried again is the reason of a lost connection; any other ends the stream
+// for good.
+func problemIn(data []byte) error {
+	err := refusalOf(data, "a problem")
+	refusal := RefusalIn(err)
+	if refusal == nil || refusal.Status == http.StatusServiceUnavailable || refusal.Status == http.StatusTooManyRequests {
+		return err
+	}
+	return &takeResult{err}
 }
 
 // reasonFor returns the cause of the end of ctx where err is only a consequence of it, else err.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +31,7 @@ type Sight struct {
 	Attempt  int
 	Progress int    // percent
 	Note     string // what the attempt is at; "" if it did not say
-	// Warnings say why the task has not begun. They are known when the task was read, not from events.
+	// Warnings say why the task has not begun, and what of it cannot be read. They are known when the task was read, not from events.
 	Warnings []string
 }
 
@@ -112,7 +113,11 @@ func (w *waiter) read(ctx context.Context) (Answer[client.Task], error) {
 		w.reached = true
 		t := answer.Value
 		w.begun = t.State == client.StateRunning
-		w.Show(Sight{t.State, t.Attempt, t.Progress, text(t.ProgressNote), t.Warnings})
+		warnings := slices.Clone(t.Warnings)
+		if t.Damage != nil {
+			warnings = append(warnings, *t.Damage)
+		}
+		w.Show(Sight{t.State, t.Attempt, t.Progress, text(t.ProgressNote), warnings})
 		return answer, nil
 	case ctx.Err() != nil || !w.reached || IsFinal(err):
 		return answer, err

@@ -66,6 +66,7 @@ func (a *applier) labelledSchedules(ctx context.Context, namespace string, label
 		if err != nil {
 			return nil, err
 		}
+		a.printer.Warn(page.Value.Warnings)
 		for _, s := range page.Value.Schedules {
 			if hasLabels(s, labels) {
 				all = append(all, s)

@@ -131,3 +131,14 @@ func TestEvents_GivesUpWhenTheServerRefusesAfterABreak(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// The status of such an answer was 200, so nothing but its last event tells.
+func TestEvents_FailsIfTheStreamSaysSo(t *testing.T) {
+	s := clitest.Start(t)
+	s.OnStream("GET /v1/events", func(_ *http.Request, send func(string, string, any)) {
+		send("problem", "", clitest.Problem(500, client.Internal, "", "see the server's log for this request id"))
+	})
+	if got := s.Pipe().Run(t, "events"); got.Code != 1 || !strings.Contains(got.Err, "see the server's log") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -24,7 +24,7 @@ func (e *Execution) Bind(f *pflag.FlagSet) {
 	Int(f, &e.MaxAttempts, "max-attempts", "how many attempts it has, 25 by default, 4 for shell; 1 means at most once")
 	Duration(f, &e.Timeout, "timeout", "how long one attempt may take")
 	Duration(f, &e.Retention, "retention", "how long it is kept after its end")
-	Duration(f, &e.MaxElapsed, "max-elapsed", "no attempt after the first is due later than this after the first")
+	Duration(f, &e.MaxElapsed, "max-elapsed", "do not retry later than this after the first attempt was due")
 	f.DurationSliceVar(&e.RetryDelays, "retry-delays", nil, "the delays before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
 }
 

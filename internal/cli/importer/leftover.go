@@ -41,6 +41,7 @@ func (i *importing) ownSchedules(ctx context.Context) (ids []string, err error) 
 		if err != nil {
 			return ids, err
 		}
+		i.printer.Warn(page.Value.Warnings)
 		for _, s := range page.Value.Schedules {
 			if isOwn(s, i.labels) {
 				ids = append(ids, s.ID)

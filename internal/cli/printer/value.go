@@ -35,6 +35,9 @@ const remarkWidth = 60
 // Text returns the text of a value for the reader of the results. It is one line and contains nothing that moves the
 // cursor of a terminal.
 func (p *Printer) Text(v any) string {
+	if at, ok := v.(time.Time); ok && at.IsZero() { // it could not be read
+		return ""
+	}
 	if p.OutIsTerminal {
 		return Harmless(Flat(p.textForPeople(v)))
 	}

@@ -41,6 +41,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(answer.Value.Warnings)
 	return opts.Printer.Show(answer.Raw, func() error {
 		return printer.PrintTable(opts.Printer, listColumns, answer.Value.Queues)
 	})

@@ -57,6 +57,7 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 		return err
 	}
 	p := opts.Printer
+	p.Warn(answer.Value.Warnings)
 	return p.Show(answer.Raw, func() error {
 		if !p.OutIsTerminal {
 			return p.PrintTabbed(minuteLines(answer.Value))

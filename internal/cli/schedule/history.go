@@ -54,6 +54,7 @@ func historyRun(ctx context.Context, opts *historyOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(answer.Value.Warnings)
 	revisions, err := comparedRevisions(answer)
 	if err != nil {
 		return err
@@ -67,6 +68,7 @@ func historyRun(ctx context.Context, opts *historyOptions) error {
 // readRevisions reads all pages, as one.
 func readRevisions(ctx context.Context, c *rest.Client, id string) (rest.Answer[client.RevisionList], error) {
 	type rawList struct {
+		Warnings  []string          `json:"warnings,omitempty"`
 		Revisions []json.RawMessage `json:"revisions"`
 	}
 	var all rest.Answer[client.RevisionList]
@@ -81,8 +83,9 @@ func readRevisions(ctx context.Context, c *rest.Client, id string) (rest.Answer[
 			return all, rest.Misunderstood(err)
 		}
 		all.Value.Revisions = append(all.Value.Revisions, page.Value.Revisions...)
-		allRaw.Revisions = append(allRaw.Revisions, raw.Revisions...)
+		allRaw.Revisions, allRaw.Warnings = append(allRaw.Revisions, raw.Revisions...), append(allRaw.Warnings, raw.Warnings...)
 		if params.Cursor = page.Value.NextCursor; params.Cursor == nil {
+			all.Value.Warnings = allRaw.Warnings
 			all.Raw, err = rest.Encode(allRaw)
 			return all, err
 		}
@@ -106,8 +109,8 @@ func comparedRevisions(answer rest.Answer[client.RevisionList]) ([]comparedRevis
 	revisions := make([]comparedRevision, len(answer.Value.Revisions))
 	for i, r := range answer.Value.Revisions {
 		revisions[i] = comparedRevision{Revision: r, raw: raw.Revisions[i]}
-		if i+1 == len(revisions) {
-			break
+		if i+1 == len(revisions) || answer.Value.Revisions[i+1].Revision != r.Revision-1 { // the one before it is not there, or cannot be read
+			continue
 		}
 		before, err := rest.Encode(answer.Value.Revisions[i+1].Definition)
 		if err != nil {

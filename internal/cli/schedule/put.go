@@ -43,6 +43,9 @@ The task is a command behind "--", as in "task shell" (with --env, --dir, --stdi
 --metadata, --data, --tls); or a task of any type (with --payload). --owner and --label belong to the schedule,
 --task-owner and --task-label to its tasks.
 
+Without --max-attempts, --max-elapsed and --retry-delays, a failed task is not retried if another attempt could run into
+the next tick. With any of them, it is.
+
 A cron expression has 5 fields (minute, hour, day of the month, month, day of the week), 6 (seconds first) or 7 (a year
 last), or is @hourly, @daily and the like. Sunday is 0 and 7. Days can be L, L-3, 15W, LW, 5L or 5#2. H stands for a
 value derived from the schedule's name; it spreads schedules that need no exact time.

@@ -45,6 +45,7 @@ func attemptsRun(ctx context.Context, opts *attemptsOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(answer.Value.Warnings)
 	return opts.Printer.Show(answer.Raw, func() error {
 		return printer.PrintTable(opts.Printer, attemptColumns, answer.Value.Attempts)
 	})

@@ -65,6 +65,9 @@ func details(t client.Task) []printer.Detail {
 	if t.Labels != nil {
 		all = append(all, printer.Detail{Name: "labels", Value: labelList(*t.Labels)})
 	}
+	if t.Damage != nil {
+		all = append(all, printer.Detail{Name: "damage", Value: t.Damage})
+	}
 	if len(t.Warnings) > 0 {
 		all = append(all, printer.Detail{Name: "warnings", Value: printer.List(t.Warnings)})
 	}

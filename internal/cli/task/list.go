@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -28,7 +29,8 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Use: "list", Short: "List tasks", Args: command.ExactArgs(),
 		Long: `list lists the tasks of a namespace, the newest first. Filters are joined by "and".
 
-The columns are: id, state, type, queue, attempt, due, finished, node, error.`,
+The columns are: id, state, type, queue, attempt, due, finished, node, error. Of a task that cannot be read in Redis, the
+error says so; what is left out of the list for that reason is told on stderr.`,
 		Example: `  dtsctl task list --state failed
   dtsctl task list --schedule nightly --limit 3
   dtsctl task list --state scheduled,queued --queue reports --all
@@ -76,5 +78,7 @@ var listColumns = []printer.Column[client.Task]{
 	{Name: "due", Value: func(t client.Task) any { return t.RunAt }},
 	{Name: "finished", Value: func(t client.Task) any { return t.FinishedAt }},
 	{Name: "node", Value: func(t client.Task) any { return t.Node }},
-	{Name: "error", Value: func(t client.Task) any { return printer.Remark(printer.Deref(t.Error)) }},
+	{Name: "error", Value: func(t client.Task) any {
+		return printer.Remark(cmp.Or(printer.Deref(t.Damage), printer.Deref(t.Error)))
+	}},
 }

@@ -99,6 +99,7 @@ type rawLogPage struct {
 	Lines      []json.RawMessage `json:"lines"`
 	NextCursor *string           `json:"next_cursor"`
 	More       bool              `json:"more"`
+	Warnings   []string          `json:"warnings"`
 }
 
 // readWritten reads all lines that exist already, as the server sent them.
@@ -112,6 +113,7 @@ func (r *logReader) readWritten(ctx context.Context) ([]json.RawMessage, error) 
 			return nil, err
 		}
 		page := answer.Value
+		r.Printer.Warn(page.Warnings)
 		lines = append(lines, page.Lines...)
 		if page.NextCursor != nil {
 			r.after = page.NextCursor

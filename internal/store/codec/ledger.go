@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // chunkMark begins a chunk of a ledger. The record of one tick begins with a name, and no name is this word.
@@ -21,7 +22,7 @@ func DecodeLedger(member string, score int64) ([]schedule.Entry, error) {
 	}
 	f := strings.SplitN(member, " ", 7)
 	if len(f) != 7 {
-		return nil, fmt.Errorf("the ledger's record %q has %d fields, want 7", member, len(f))
+		return nil, fmt.Errorf("the ledger's record %q has %d fields, want 7", task.CutMiddle(member, damageLimit), len(f))
 	}
 	return []schedule.Entry{{
 		Name: f[0], Outcome: schedule.Outcome(f[1]), HasTask: f[2] == "1", Late: ms(Number(f[3])), DecidedAt: FromMS(Number(f[4])),
@@ -33,7 +34,7 @@ func DecodeLedger(member string, score int64) ([]schedule.Entry, error) {
 func decodeChunk(member string, first int64) ([]schedule.Entry, error) {
 	f := strings.Split(member, " ")
 	if len(f) != 6 {
-		return nil, fmt.Errorf("the ledger's chunk %q has %d fields, want 6", member, len(f))
+		return nil, fmt.Errorf("the ledger's chunk %q has %d fields, want 6", task.CutMiddle(member, damageLimit), len(f))
 	}
 	revision := int(Number(f[1]))
 	entries := make([]schedule.Entry, 0, strings.Count(f[5], ",")+1)
@@ -44,7 +45,7 @@ func decodeChunk(member string, first int64) ([]schedule.Entry, error) {
 		}
 		late, err := strconv.ParseInt(tick, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("the ledger's chunk %q: a tick is %q, want its lateness in ms", member, tick)
+			return nil, fmt.Errorf("the ledger's chunk %q: a tick is %q, want its lateness in ms", task.CutMiddle(member, damageLimit), tick)
 		}
 		at += step
 		entries = append(entries, onTime(FromMS(at), ms(late), revision))

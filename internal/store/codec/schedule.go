@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,12 +91,33 @@ func DecodeScheduleDefinition(ref task.Ref, def, taskDef string) (schedule.Defin
 	return d, err
 }
 
+// scheduleNumbers are the numbers that a schedule has from the start, and those that it may have.
+var scheduleNumbers, laterNumbers = []string{"revision", "created", "from", "cursor"}, []string{"runs", "paused", "ended"}
+
+// checkNumbers returns an error if a number of a schedule's hash is none, or if one is missing.
+func checkNumbers(ref task.Ref, h map[string]string) error {
+	for _, name := range scheduleNumbers {
+		if n, err := strconv.ParseInt(h[name], 10, 64); err != nil || strconv.FormatInt(n, 10) != h[name] {
+			return fmt.Errorf("schedule %s: its field %s cannot be read: %q", ref, name, task.CutMiddle(h[name], damageLimit))
+		}
+	}
+	for _, name := range laterNumbers {
+		if _, err := strconv.ParseInt(h[name], 10, 64); err != nil && h[name] != "" {
+			return fmt.Errorf("schedule %s: its field %s cannot be read: %q", ref, name, task.CutMiddle(h[name], damageLimit))
+		}
+	}
+	return nil
+}
+
 // DecodeSchedule reads a schedule from its hash. The counts of live tasks and waiting ticks are not in the hash; they are 0
-// in the result. Error: the definition cannot be read.
+// in the result. Error: CodeUnreadable, for the definition or a number.
 func DecodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error) {
 	d, err := DecodeScheduleDefinition(ref, h["def"], h["task"])
+	if err == nil {
+		err = checkNumbers(ref, h)
+	}
 	if err != nil {
-		return schedule.Schedule{}, err
+		return schedule.Schedule{}, &task.Error{Code: task.CodeUnreadable, Message: err.Error()}
 	}
 	s := schedule.Schedule{
 		Definition: d, Revision: int(Number(h["revision"])), PauseNote: h["note"], LastPause: DecodeSpan(h["rest"]),
@@ -129,6 +151,9 @@ func DecodeRevision(ref task.Ref, entry string) (schedule.Revision, error) {
 		return schedule.Revision{}, fmt.Errorf("schedule %s: its history cannot be read: %w", ref, err)
 	}
 	d, err := DecodeScheduleDefinition(ref, r.Def, r.Task)
+	if err == nil && (Number(r.Revision) < 1 || Number(r.From) == 0) {
+		err = fmt.Errorf("schedule %s: a revision of its history has no number, or no time", ref)
+	}
 	return schedule.Revision{
 		Number: int(Number(r.Revision)), Definition: d,
 		Span: schedule.Span{From: FromMS(Number(r.From)), Until: FromMS(Number(r.Until))},

@@ -7,6 +7,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -92,7 +93,7 @@ func Digest(text string) string {
 func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	var h head
 	if err := json.Unmarshal(line, &h); err != nil {
-		return task.Definition{}, fmt.Errorf("task %s: its definition cannot be read: %w", ref, err)
+		return task.Definition{Ref: ref}, fmt.Errorf("its definition cannot be read: %w", err)
 	}
 	d := task.Definition{
 		Ref: ref, Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
@@ -138,40 +139,77 @@ const createdDigits = 13
 
 // Split separates a stored definition into the time of its creation and the definition. ok is false if it is neither.
 func Split(record string) (created time.Time, def string, ok bool) {
-	if len(record) < createdDigits {
+	if len(record) < createdDigits || Number(record[:createdDigits]) == 0 {
 		return time.Time{}, "", false
 	}
 	return FromMS(Number(record[:createdDigits])), record[createdDigits:], true
 }
 
-// DecodeTask reads a task. Error: the definition or the state cannot be read.
-func DecodeTask(ref task.Ref, r Record) (task.Task, error) {
-	created, def, ok := Split(r.Definition)
-	if !ok {
-		return task.Task{}, fmt.Errorf("task %s: its definition %q cannot be read", ref, r.Definition)
-	}
-	d, err := DecodeDefinition(ref, def)
-	if err != nil {
-		return task.Task{}, err
-	}
-	if r.Payload != "" {
-		d.Payload = json.RawMessage(r.Payload)
-	}
-	t := task.Task{
-		Definition: d, State: task.Scheduled, CreatedAt: created, DueAt: d.FirstDue(created),
-		Result: r.Result, Error: r.Error, Earlier: created.Before(r.RetriesSince),
-	}
-	t.MaxAttempts = t.Policy().MaxAttempts
-	if r.Checkpoint != "" {
-		t.Checkpoint = json.RawMessage(r.Checkpoint)
+// DecodeTask reads a task. What cannot be read is left out, and Damage says so.
+func DecodeTask(ref task.Ref, r Record) task.Task {
+	t := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled, Result: r.Result, Error: r.Error}
+	if err := decodeDefinition(&t, r); err != nil {
+		t.Damage = err.Error()
 	}
 	if err := DecodeState(&t, r.State); err != nil {
-		return task.Task{}, err
+		t.State, t.Damage = task.Unreadable, cmp.Or(t.Damage, err.Error())
 	}
 	if t.State == task.Scheduled && !r.Due.IsZero() {
 		t.DueAt = r.Due
 	}
-	return t, nil
+	if r.Checkpoint != "" && json.Valid([]byte(r.Checkpoint)) { // without one, the attempt starts from the beginning
+		t.Checkpoint = json.RawMessage(r.Checkpoint)
+	}
+	return t
+}
+
+// decodeDefinition reads the definition of a task and its payload, and what follows from it while the task has no state. Error: the
+// definition cannot be read.
+func decodeDefinition(t *task.Task, r Record) error {
+	created, def, ok := Split(r.Definition)
+	if !ok {
+		return fmt.Errorf("its definition %q cannot be read", task.CutMiddle(r.Definition, damageLimit))
+	}
+	d, err := DecodeDefinition(t.Ref, def)
+	switch {
+	case err != nil:
+		return err
+	case d.Type == "":
+		return errors.New("its definition has no type")
+	case !isName(d.Type), !isName(d.Queue):
+		return fmt.Errorf("its definition cannot be read: the type %q or the queue %q is no name", task.CutMiddle(d.Type, damageLimit), task.CutMiddle(d.Queue, damageLimit))
+	}
+	if r.Payload != "" {
+		d.Payload = json.RawMessage(r.Payload)
+	}
+	t.Damage = damageOf(d.Payload)
+	if t.Damage != "" || len(d.Payload) == 0 {
+		d.Payload = nil
+	}
+	t.Definition, t.CreatedAt, t.DueAt, t.Earlier = d, created, d.FirstDue(created), created.Before(r.RetriesSince)
+	t.MaxAttempts = t.Policy().MaxAttempts
+	return nil
+}
+
+// isName reports whether a text has only the signs of which names of types and queues are.
+func isName(text string) bool {
+	return text != "" && strings.IndexFunc(text, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+	}) < 0
+}
+
+// damageLimit is how many bytes of what cannot be read are quoted.
+const damageLimit = 100
+
+// damageOf says what is wrong with a payload; "" for one that is left out.
+func damageOf(payload []byte) string {
+	switch {
+	case len(payload) == 0 || json.Valid(payload):
+		return ""
+	case payload[0] == '@':
+		return "its payload is lost: Redis has the SHA-1 of a long payload, and not the payload"
+	}
+	return fmt.Sprintf("its payload %q is not JSON", task.CutMiddle(string(payload), damageLimit))
 }
 
 // DecodeState reads a state, as lua/include/state.lua writes it, into a task; "" changes nothing. Error: it does not begin with
@@ -181,8 +219,8 @@ func DecodeState(t *task.Task, text string) error {
 		return nil
 	}
 	f := strings.Fields(text)
-	if len(f) < 2 || !task.State(f[0]).Valid() {
-		return fmt.Errorf("task %s: its state %q cannot be read", t.Ref, text)
+	if len(f) < 2 || !task.State(f[0]).Valid() || !isNumber(f[1]) {
+		return fmt.Errorf("its state %q cannot be read", task.CutMiddle(text, damageLimit))
 	}
 	field := func(i int) string {
 		if i < len(f) && f[i] != "0" {
@@ -209,6 +247,12 @@ func DecodeState(t *task.Task, text string) error {
 	return nil
 }
 
+// isNumber reports whether a text is a number from 0 on, in decimal.
+func isNumber(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= 0
+}
+
 // NodeOf returns the node that made a run token; "" for none.
 func NodeOf(run string) string { return run[:max(strings.LastIndexByte(run, '#'), 0)] }
 
@@ -217,7 +261,10 @@ func NodeOf(run string) string { return run[:max(strings.LastIndexByte(run, '#')
 func decodeProgress(field string) (percent int, note string) {
 	number, encoded, _ := strings.Cut(field, ":")
 	note, _ = url.PathUnescape(encoded)
-	return int(Number(number)), note
+	if percent = int(Number(number)); percent < 0 || percent > 100 {
+		percent = 0
+	}
+	return percent, note
 }
 
 // FormatState writes a state as lua/include/state.lua does. The number of attempts and the time of the first one are 0 if

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 )
 
@@ -23,6 +24,7 @@ const overdueAfter = time.Minute
 func (e *examination) deploymentCollections() []collection {
 	look := func(name string, do func(context.Context) error) collection { return once(name, name, do) }
 	all := []collection{
+		once(" types", keyType, func(ctx context.Context) error { return e.examineTypes(ctx, e.fixedKeys("dts:", e.prefix())) }),
 		look("nodes", e.lookAtNodes), look("leaders", e.lookAtLeaders), look("overdue", e.lookAtOverdue), look("unserved-queues", e.lookAtServed),
 	}
 	for name, judge := range judges {
@@ -170,7 +172,7 @@ func (e *examination) lookAtOverdue(ctx context.Context) error {
 			first[set], asked[set] = pipe.ZRangeWithScores(ctx, set, 0, 0), now
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
 		return err
 	}
 	var late []string

@@ -97,6 +97,7 @@ func (d *Doctor) Examine(ctx context.Context, r Request) (Report, error) {
 	if err != nil {
 		return Report{}, layout.Unavailable(err)
 	}
+	e.notePassed()
 	report := Report{NextCursor: next}
 	for _, c := range Checks {
 		if result := e.results[c.Name]; result != nil {
@@ -142,6 +143,7 @@ type examination struct {
 	rested  time.Time      // end of the last pause
 	entries int            // that were read
 	servers int            // of Redis, once they are known
+	passed  string         // the newest of what could not be looked at because of a key of the wrong type
 	limits  map[string]int // of queues; nil until they are known
 }
 

@@ -67,6 +67,37 @@ func TestExamine_GoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
+// A task that waits is in the definitions and in a set of ready tasks: one of the two leads to all of it. Redis counts how often it looks.
+func TestExamine_LooksAtWaitingTasksOnce(t *testing.T) {
+	t.Parallel()
+	const many = 500
+	w := storetest.New(t)
+	for i := range many {
+		ref := task.Ref{Namespace: "default", ID: fmt.Sprint("waits-", i)}
+		w.Create(task.Definition{Ref: ref, Type: "echo", Queue: "nobody"})
+		k := w.KeysOf(ref)
+		testkit.Must(t, w.DB.ZRem(w.Ctx, string(k.Wheel()), ref.String()).Err())
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Ready("nobody")), redis.Z{Score: 1, Member: ref.String()}).Err())
+		testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), "nobody").Err())
+	}
+	testkit.Must(t, w.DB.ConfigResetStat(w.Ctx).Err())
+	report, err := newDoctor(w, 100*many).Examine(w.Ctx, doctor.Request{Checks: []string{"scheduled-lost", "task-leftovers"}})
+	testkit.Must(t, err)
+	for _, r := range report.Results {
+		if r.Found > 0 || r.Looked < many || report.NextCursor != "" {
+			t.Errorf("%s: %+v, next %q", r.Name, r, report.NextCursor)
+		}
+	}
+	stats, err := w.DB.Info(w.Ctx, "commandstats").Result()
+	testkit.Must(t, err)
+	var looks int
+	_, rest, _ := strings.Cut(stats, "cmdstat_zscore:calls=")
+	_, err = fmt.Sscan(strings.SplitN(rest, ",", 2)[0], &looks)
+	if testkit.Must(t, err); looks < many || looks > 5*many {
+		t.Errorf("Redis looked %d times for the scores of %d tasks", looks, many)
+	}
+}
+
 // What belongs to one schedule, queue or list can be more than one examination looks at. The bounds hold within it, and nothing is left out.
 func TestExamine_GoesOnWithinACollection(t *testing.T) {
 	testkit.NotQuick(t)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,13 +19,16 @@ func (e *examination) keyCollections(ctx context.Context, number int) ([]collect
 	if e.servers = len(servers); err != nil || number >= len(servers) {
 		return nil, err
 	}
-	checks := slices.Concat([]string{leftovers, "backlog-unlisted", "queue-unlisted"}, scheduleChecks, lockChecks, deliveryChecks)
+	checks := slices.Concat([]string{keyType, entryUnreadable, leftovers, "backlog-unlisted", "queue-unlisted"}, scheduleChecks, lockChecks, deliveryChecks)
 	return []collection{{name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
 		if err != nil {
 			return nil, 0, err
 		}
 		e.entries += len(keys)
+		if err := errors.Join(e.examineTypes(ctx, keys), e.examineEntries(ctx, keys)); err != nil {
+			return nil, 0, err
+		}
 		inner, err := e.lookAtKeys(ctx, keys)
 		return inner, next, err
 	}}}, nil
@@ -62,24 +66,24 @@ type sorted struct {
 func (e *examination) lookAtKeys(ctx context.Context, keys []string) ([]collection, error) {
 	s := e.sort(keys)
 	for p, members := range s.tasks {
-		if err := e.lookForOrphans(ctx, p, members); err != nil {
+		if err := e.passOver(members[0], e.lookForOrphans(ctx, p, members)); err != nil {
 			return nil, err
 		}
 	}
 	for p, members := range s.schedules {
-		if err := e.examineSchedules(ctx, p, members); err != nil {
+		if err := e.passOver(members[0], e.examineSchedules(ctx, p, members)); err != nil {
 			return nil, err
 		}
 	}
 	for p, members := range s.locks {
-		if err := e.examineLocks(ctx, p, members); err != nil {
+		if err := e.passOver(members[0], e.examineLocks(ctx, p, members)); err != nil {
 			return nil, err
 		}
 	}
 	var unknown []collection
 	for p, names := range s.ready {
 		more, err := e.unlisted(ctx, p, names)
-		if err != nil {
+		if err := e.passOver(names[0], err); err != nil {
 			return nil, err
 		}
 		unknown = append(unknown, more...)
@@ -149,7 +153,7 @@ func (e *examination) unlisted(ctx context.Context, p int, names []string) ([]co
 // lookAtQueues looks at deliveries, and whether asynq knows their queues.
 func (e *examination) lookAtQueues(ctx context.Context, s sorted) error {
 	for name, ids := range s.deliveries {
-		if err := e.examineDeliveries(ctx, name, ids); err != nil {
+		if err := e.passOver("queue "+name, e.examineDeliveries(ctx, name, ids)); err != nil {
 			return err
 		}
 	}
@@ -162,7 +166,7 @@ func (e *examination) lookAtQueues(ctx context.Context, s sorted) error {
 				err = e.o.Queues.Add(ctx, name)
 			}
 		}
-		if err != nil {
+		if err := e.passOver("queue "+name, err); err != nil {
 			return err
 		}
 	}

@@ -24,17 +24,22 @@ const leaseTTL = time.Minute
 // another one some seconds after the death of its leader.
 const queuedLong = time.Minute
 
-var lockChecks = []string{"lock-unlimited", "lock-drift"}
+var lockChecks = []string{"lock-unlimited", "lock-unreadable", "lock-drift"}
 
 // partitionCollections are the collections of a partition.
 func (e *examination) partitionCollections(ctx context.Context, p int) ([]collection, error) {
 	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
+	if len(e.at.Path) == 0 { // before anything needs them
+		if err := e.examineTypes(ctx, e.fixedKeys("dts:{p}:", strings.TrimSuffix(string(k.Defs()), "defs"))); err != nil {
+			return nil, err
+		}
+	}
 	ready, err := db.SMembers(ctx, string(k.Backlog())).Result()
-	if err != nil {
+	if err = e.passOver(string(k.Backlog()), err); err != nil {
 		return nil, err
 	}
 	indexes, err := e.indexes(ctx, k)
-	if err != nil {
+	if err = e.passOver("the list of namespaces", err); err != nil {
 		return nil, err
 	}
 	all := append(e.taskCollections(p, ready, indexes), e.scheduleCollections(p)...)
@@ -249,7 +254,7 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 			refs = append(refs, ref)
 		}
 	}
-	found, err := e.o.Tasks.GetEach(ctx, refs)
+	found, err := e.o.Tasks.Briefs(ctx, refs)
 	var queued []task.Delivery
 	for _, t := range found {
 		if t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {

@@ -20,14 +20,18 @@ const (
 const (
 	deliveryLeftovers = "delivery-leftovers"
 	serverLeftovers   = "server-leftovers"
+	metaLost          = "meta-lost"
 )
 
 var deliveryChecks = []string{"delivery-lost", "delivery-unleased", deliveryLeftovers}
 
-// queueCollections are the queues of the installation that asynq knows, and asynq's servers.
+// queueCollections are the queues of the installation that asynq knows, asynq's servers, and dts:meta.
 func (e *examination) queueCollections(ctx context.Context) ([]collection, error) {
 	names, err := e.o.Queues.Known(ctx)
-	all := []collection{once("servers", serverLeftovers, e.lookAtServers)}
+	if err = e.passOver("asynq's list of queues", err); err != nil {
+		return nil, err
+	}
+	all := []collection{once("meta", metaLost, e.lookAtMeta), once("servers", serverLeftovers, e.lookAtServers)}
 	for _, name := range names {
 		all = append(all, collection{name: "queue " + name, checks: deliveryChecks, look: func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
 			ids, err := e.o.Queues.Listed(ctx, name, waitingLimit)
@@ -40,7 +44,7 @@ func (e *examination) queueCollections(ctx context.Context) ([]collection, error
 			return nil, 0, e.lookForLeftovers(ctx, name, ids)
 		}})
 	}
-	return all, err
+	return all, nil
 }
 
 // examineDeliveries examines deliveries of a queue, and repairs them.
@@ -105,6 +109,22 @@ func (e *examination) notQueued(ctx context.Context, queueName string, ids []str
 		}
 	}
 	return not, nil
+}
+
+// lookAtMeta looks for fields that dts:meta lacks.
+func (e *examination) lookAtMeta(ctx context.Context) error {
+	missing, err := e.o.Layout.MissingMeta(ctx)
+	if err != nil {
+		return err
+	}
+	e.looked(1, metaLost)
+	for _, field := range missing {
+		e.found(metaLost, field, "is missing in "+string(e.o.Layout.Keys.Meta()))
+	}
+	if len(missing) == 0 || !e.Repair {
+		return nil
+	}
+	return e.o.Layout.RestoreMeta(ctx)
 }
 
 // lookAtServers looks for servers that asynq lists and that have been dead for long.

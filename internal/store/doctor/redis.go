@@ -71,17 +71,16 @@ func judgeVersion(ctx context.Context, server redis.Cmdable) (Severity, string, 
 }
 
 func judgeEviction(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
-	values, err := redisx.Info(ctx, server, "memory")
-	policy := values["maxmemory_policy"]
+	m, err := redisx.ReadMemory(ctx, server)
 	switch {
-	case err != nil || policy == "":
+	case err != nil || m.Policy == "":
 		return Unknown, "Redis does not say what it does when it is full", err
-	case policy == "noeviction":
-		return OK, policy, nil
-	case values["maxmemory"] == "0":
-		return Warning, policy + ", without a limit of the memory", nil
+	case m.Loses() == "":
+		return OK, m.Policy, nil
+	case m.Limit == 0:
+		return Warning, m.Policy + ", without a limit of the memory", nil
 	}
-	return Error, policy, nil
+	return Error, m.Policy + ": it loses " + m.Loses(), nil
 }
 
 func judgePersistence(ctx context.Context, server redis.Cmdable) (Severity, string, error) {

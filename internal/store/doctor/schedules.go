@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,12 +53,11 @@ func (e *examination) scheduleCollections(p int) []collection {
 		each("live", []string{liveEnded}, func(ref task.Ref) collection { return e.liveTicks(p, ref) }),
 		e.pages("schedules", scheduleChecks, db.ZScan, string(k.Schedules()), schedulesPage, func(ctx context.Context, names []string) error {
 			e.looked(len(names), scheduleChecks...)
-			for _, name := range names {
-				if _, err := task.ParseRef(name); err != nil {
-					e.found(unreadable, name, "is not a valid name of a schedule")
-				}
+			valid, err := e.dropInvalid(ctx, p, names)
+			if err != nil {
+				return err
 			}
-			return e.examineSchedules(ctx, p, names)
+			return e.examineSchedules(ctx, p, valid)
 		}),
 		e.pages("ticks", tickChecks, db.ZScan, string(k.Ticks()), schedulesPage, func(ctx context.Context, names []string) error {
 			if err := e.examineSchedules(ctx, p, names); err != nil {
@@ -66,6 +66,24 @@ func (e *examination) scheduleCollections(p int) []collection {
 			return e.lookForHeldBack(ctx, p, names)
 		}),
 	}
+}
+
+// dropInvalid finds what is no name of a schedule and is listed as one, and returns the others.
+func (e *examination) dropInvalid(ctx context.Context, p int, names []string) (valid []string, _ error) {
+	k := e.o.Layout.Keys.Partition(p)
+	for _, name := range names {
+		if _, err := task.ParseRef(name); err == nil {
+			valid = append(valid, name)
+			continue
+		}
+		e.found(unreadable, name, "is not a valid name of a schedule")
+		if e.Repair && e.wants(unreadable) { // there is nothing to put aside
+			if err := e.o.Layout.DB.ZRem(ctx, string(k.Schedules()), name).Err(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return valid, nil
 }
 
 // lookForHeldBack looks for schedules of a partition whose ticks are held back. While no queue has a limit, none is.
@@ -107,9 +125,24 @@ func (e *examination) examineSchedules(ctx context.Context, p int, members []str
 		})
 		for _, f := range reply.Found {
 			e.found(f.Check, f.Member, f.Words)
+			if ref, errRef := task.ParseRef(f.Member); f.Check == unreadable && errRef == nil {
+				err = errors.Join(err, e.mendUnreadable(ctx, ref))
+			}
 		}
 		return err
 	})
+}
+
+// mendUnreadable puts a schedule aside that was found to be unreadable, if that is to be repaired and can be.
+func (e *examination) mendUnreadable(ctx context.Context, ref task.Ref) error {
+	if !e.Repair || !e.wants(unreadable) {
+		return nil
+	}
+	done, err := e.putScheduleAside(ctx, ref)
+	if !done {
+		e.results[unreadable].Repaired--
+	}
+	return err
 }
 
 // upcoming returns the next ticks of schedules, which only their definitions say, together with the cursors after which they come. The script
@@ -197,8 +230,12 @@ func (e *examination) ledger(ref task.Ref) collection {
 			return nil, 0, err
 		}
 		holes, failure, err = e.compare(ctx, ref)
+		if redisx.IsDamage(failure) {
+			return nil, 0, failure
+		}
 		if failure != nil {
 			e.found(unreadable, ref.String(), "cannot be read: "+failure.Error())
+			err = errors.Join(err, e.mendUnreadable(ctx, ref))
 		}
 		for _, words := range holes {
 			e.found(ledgerHoles, ref.String(), words)

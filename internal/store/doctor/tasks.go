@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	examinePage = 50   // tasks that one script examines: Redis does nothing else meanwhile
+	examinePage = 50   // tasks that one script examines: Redis does nothing else for some ms meanwhile
+	readyPage   = 200  // the same of ready tasks, most of which the script only has to recognize
 	orphansPage = 500  // entries of which one pipeline asks whether there is a task
 	valuesPage  = 100  // entries whose values may be long, and are read with their names
 	longPage    = 20   // the same of payloads
@@ -92,7 +93,7 @@ func (e *examination) taskCollections(p int, ready []string, indexes []lua.Index
 // readyTasks is the set of ready tasks of a queue or lane.
 func (e *examination) readyTasks(p int, name string) collection {
 	set := string(e.o.Layout.Keys.Partition(p).Ready(name))
-	return e.pages(set, append([]string{leftovers}, taskChecks...), e.o.Layout.DB.ZScan, set, examinePage, func(ctx context.Context, names []string) error {
+	return e.pages(set, append([]string{leftovers}, taskChecks...), e.o.Layout.DB.ZScan, set, readyPage, func(ctx context.Context, names []string) error {
 		e.looked(len(names), leftovers)
 		return e.examineTasks(ctx, p, name, names)
 	})
@@ -101,7 +102,11 @@ func (e *examination) readyTasks(p int, name string) collection {
 // examineTasks examines tasks of a partition, and repairs them. name is the queue or lane in whose set of ready tasks they were found; "" if they were
 // found elsewhere.
 func (e *examination) examineTasks(ctx context.Context, p int, name string, members []string) error {
-	return e.inTurn(ctx, members, examinePage, func(some []string) error {
+	page := examinePage
+	if name != "" {
+		page = readyPage
+	}
+	return e.inTurn(ctx, members, page, func(some []string) error {
 		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineTasks{
 			Defs: e.o.Layout.Keys.Partition(p).Defs(), Checks: e.wanted, Repair: e.Repair, Lease: restLease, Name: name,
 			Wake: e.o.Layout.Keys.Wake(p), Members: some,

@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 )
 
@@ -149,6 +151,9 @@ func (e *examination) walkPages(ctx context.Context, c collection, from uint64, 
 	for {
 		inner, next, err := c.look(ctx, from)
 		if err != nil {
+			inner, next = nil, 0
+		}
+		if err = e.passOver(c.name, err, c.checks...); err != nil {
 			return false, err
 		}
 		if len(inner) > 0 {
@@ -181,9 +186,17 @@ func (e *examination) enter(page place, depth int) {
 	}
 }
 
-// rest pauses for as long as the examination has worked since the last pause, so that Redis has at least half of its time for others.
+// leastRest is the shortest pause: the clock of a machine makes shorter ones longer, up to about a millisecond.
+const leastRest = 2 * time.Millisecond
+
+// rest pauses for as long as the examination has worked since the last pause, so that Redis has at least half of its time for others. It does not
+// if that was less than leastRest, which counts for the next pause.
 func (e *examination) rest(ctx context.Context) error {
-	err := clock.Sleep(ctx, clock.Since(e.rested))
+	worked := clock.Since(e.rested)
+	if worked < leastRest {
+		return ctx.Err()
+	}
+	err := clock.Sleep(ctx, worked)
 	e.rested = clock.Now()
 	return err
 }
@@ -191,11 +204,37 @@ func (e *examination) rest(ctx context.Context) error {
 // inTurn has names looked at, so many at a time, with a pause after each.
 func (e *examination) inTurn(ctx context.Context, names []string, count int, look func(some []string) error) error {
 	for some := range slices.Chunk(names, count) {
-		if err := look(some); err != nil {
+		if err := e.lookAt(some, look); err != nil {
 			return err
 		}
 		if err := e.rest(ctx); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// allDamaged is of how many names in a row a key is damaged before that counts as one that they share.
+const allDamaged = 20
+
+// lookAt has names looked at: all at once or, if a key of one of them is damaged, one by one, and passes over those that are.
+func (e *examination) lookAt(names []string, look func(some []string) error) error {
+	err := look(names)
+	if !redisx.IsDamage(err) {
+		return err
+	}
+	damaged := 0
+	for _, name := range names {
+		if len(names) > 1 {
+			err = look([]string{name})
+		}
+		switch damaged++; {
+		case err == nil:
+			damaged = 0
+		case !redisx.IsDamage(err) || damaged >= allDamaged:
+			return err
+		default:
+			_ = e.passOver(name, err)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	for i, p := range partitions {
 		backlogs[i] = pipe.SMembers(ctx, string(l.Keys.Partition(p).Backlog()))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
 		return nil, Unavailable(err)
 	}
 	var sets []ready
@@ -59,7 +59,7 @@ func (l *Layout) Unnamed(ctx context.Context) (int, error) {
 	for p := range counts {
 		counts[p] = pipe.ZCard(ctx, string(l.Keys.Partition(p).Ready(lua.Unnamed)))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
 		return 0, Unavailable(err)
 	}
 	sum := 0
@@ -104,7 +104,7 @@ func (l *Layout) eachReady(ctx context.Context, partitions []int, visit func(set
 		for i, set := range some {
 			sizes[i] = pipe.ZCard(ctx, string(set.key))
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
+		if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
 			return Unavailable(err)
 		}
 		for i, set := range some {
@@ -157,7 +157,7 @@ func (l *Layout) CrowdedNames(ctx context.Context) (map[int]WaitingNames, error)
 	for p := range counts {
 		counts[p] = pipe.SCard(ctx, string(l.Keys.Partition(p).Backlog()))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
 		return nil, Unavailable(err)
 	}
 	crowded := make(map[int]WaitingNames)
@@ -185,7 +185,7 @@ func (l *Layout) waitingNames(ctx context.Context, p int) (WaitingNames, error) 
 	for i, name := range names {
 		first[i] = pipe.ZRange(ctx, string(k.Ready(name)), 0, 0)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
 		return WaitingNames{}, Unavailable(err)
 	}
 	waiting := WaitingNames{All: make(map[string]bool, len(names)), Of: make(map[string]int)}

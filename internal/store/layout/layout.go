@@ -5,12 +5,9 @@ package layout
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +34,7 @@ type Layout struct {
 	serves        []string           // see Serves
 	present       atomic.Value       // string: see Present
 	secret        atomic.Value       // string: of the installation, see Sign
+	data          atomic.Value       // string: drawn anew when Redis has lost the data; "" while it is not known
 	retries       atomic.Int64       // see RetriesSince, in ms; unsettled until Open knows it
 	wipes         atomic.Int64       // how often Redis has lost all data, as far as this process has noticed
 	Log           *slog.Logger       // gets an error for each stored entry that is unreadable and skipped; never nil
@@ -66,8 +64,9 @@ type Options struct {
 }
 
 // Open reads the number of partitions, and fixes it at the first start. It converts data of a layout that is too old to be served first, or
-// waits while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
-// partitions than Options expects, or the data cannot be converted now.
+// waits while another node does (see package migration). If dts:meta is gone and the data is there, it finds the number of partitions in that.
+// Errors: Redis does not answer, holds another layout or another number of partitions than Options expects, or one that nobody can
+// tell; or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
 	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), PageTime: PageTime, mayHaveLost: o.MayHaveLost, awaitsReports: o.AwaitsReports}
 	if l.Log == nil {
@@ -78,7 +77,8 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 	}
 	l.present.Store(l.serves[0]) // nodes that are not on the list yet may serve no newer one
 	l.retries.Store(unsettled)
-	_, found, err := l.settle(ctx, cmp.Or(o.Partitions, DefaultPartitions), rand.Text())
+	l.data.Store("")
+	found, err := l.openMeta(ctx, o.Partitions)
 	if err != nil {
 		return nil, err
 	}
@@ -86,133 +86,15 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.data.Store(found.Data)
 	if !slices.Contains(l.serves, layout) {
 		layout, err = migration.Present, migration.Run(ctx, migration.Options{DB: l.DB, Keys: l.Keys, Partitions: l.partitions, Log: l.Log})
 	}
 	l.present.Store(layout)
 	if err == nil {
-		err = l.settleRetries(ctx, found)
+		err = l.settleLater(ctx, found)
 	}
 	return l, err
-}
-
-// settle writes the fields of dts:meta that are missing, and returns whether all were and what they are now: of several nodes, the first one
-// settles them. It only reads if none is missing, which a Redis that refuses writes allows. Error: one of Redis.
-func (l *Layout) settle(ctx context.Context, partitions int, secret string) (gone bool, found []any, _ error) {
-	meta := string(l.Keys.Meta())
-	found, err := l.DB.HMGet(ctx, meta, metaFields...).Result()
-	if err == nil && slices.Contains(found[:3], nil) {
-		if found[0] == nil { // a new installation
-			l.retries.CompareAndSwap(unsettled, 0)
-		}
-		pipe := l.DB.Pipeline()
-		first := pipe.HSetNX(ctx, meta, "partitions", partitions)
-		pipe.HSetNX(ctx, meta, "layout", l.Present())
-		pipe.HSetNX(ctx, meta, "secret", secret)
-		if since := l.retries.Load(); since != unsettled {
-			pipe.HSetNX(ctx, meta, "retries", since)
-		}
-		all := pipe.HMGet(ctx, meta, metaFields...)
-		_, err = pipe.Exec(ctx)
-		gone, found = first.Val(), all.Val()
-	}
-	if err != nil {
-		return false, nil, fmt.Errorf("reading %s: %w", meta, err)
-	}
-	return gone, found, nil
-}
-
-// metaFields are the fields of dts:meta that Open and Check settle.
-var metaFields = []string{"partitions", "layout", "secret", "retries"}
-
-// unsettled stands for a time that is not known yet.
-const unsettled = -1
-
-// settleRetries settles since when the present defaults of retries hold in an installation of an earlier release, whose data this node serves:
-// from now on, or as another node has settled it. found is dts:meta. While Redis is full, the time cannot be stored, and each node uses its own.
-// Error: CodeUnavailable.
-func (l *Layout) settleRetries(ctx context.Context, found []any) error {
-	if found[3] != nil {
-		return nil
-	}
-	if l.retries.Load() == unsettled {
-		now, err := l.Now(ctx, 0)
-		if err != nil {
-			return err
-		}
-		l.retries.Store(now.UnixMilli())
-	}
-	pipe := l.DB.Pipeline()
-	pipe.HSetNX(ctx, string(l.Keys.Meta()), "retries", l.retries.Load())
-	settled := pipe.HGet(ctx, string(l.Keys.Meta()), "retries")
-	_, _ = pipe.Exec(ctx) // each reply has its error
-	if since, err := settled.Int64(); err == nil {
-		l.retries.Store(since)
-	}
-	return nil
-}
-
-// RetriesSince is since when the present defaults of retries hold in this installation: tasks that were created before keep
-// the earlier ones (ADR 31).
-func (l *Layout) RetriesSince() time.Time { return time.UnixMilli(l.retries.Load()) }
-
-// ErrOther is the error of Check if Redis holds the data of another installation than the one that was opened.
-var ErrOther = errors.New("redis holds other data now")
-
-// Check compares dts:meta with what Open found, and writes it again if it is gone: then Redis has lost the data. If another node has
-// written it first, Check takes over its secret; if one has moved the data to another layout, that one. Errors: ErrOther if the number of
-// partitions differs, or this node does not serve the layout, so that nothing would be found where it is; or one of Redis.
-func (l *Layout) Check(ctx context.Context) (gone bool, _ error) {
-	gone, found, err := l.settle(ctx, l.partitions, l.secret.Load().(string))
-	if err != nil {
-		return false, err
-	}
-	layout, err := l.adopt(found, l.partitions)
-	if err == nil && !slices.Contains(l.serves, layout) {
-		err = fmt.Errorf("%s: the data has layout %q, this dtsd serves only layout %s", l.Keys.Meta(), layout, strings.Join(l.serves, " and "))
-	}
-	if err != nil {
-		return gone, fmt.Errorf("%w: %w", ErrOther, err)
-	}
-	l.present.Store(layout)
-	return gone, l.settleRetries(ctx, found)
-}
-
-// NoteWipe records that Redis has lost all data: what this process remembers of it is wrong.
-func (l *Layout) NoteWipe() { l.wipes.Add(1) }
-
-// Wipes is how often NoteWipe was called.
-func (l *Layout) Wipes() int64 { return l.wipes.Load() }
-
-// adopt checks the fields of dts:meta partitions and layout, and takes over the number of partitions and the secret. expected is 0
-// if any number will do. It returns the layout, which this node serves or can convert.
-func (l *Layout) adopt(meta []any, expected int) (string, error) {
-	count, _ := meta[0].(string)
-	n, err := strconv.Atoi(count)
-	if err != nil || n < 1 {
-		return "", fmt.Errorf("%s: partitions is %q, must be an integer of at least 1", l.Keys.Meta(), count)
-	}
-	found, _ := meta[1].(string)
-	if !slices.Contains(l.serves, found) && !migration.Needed(found) {
-		return "", fmt.Errorf("%s: the data has layout %q, this dtsd serves only layout %s: run a dtsd that serves it, or give this one an empty Redis or another --prefix",
-			l.Keys.Meta(), found, strings.Join(l.serves, " and "))
-	}
-	if expected != 0 && expected != n {
-		return "", fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, expected)
-	}
-	secret, _ := meta[2].(string)
-	if l.partitions != n {
-		l.partitions = n
-	}
-	l.secret.Store(secret)
-	if since, ok := meta[3].(string); ok {
-		ms, err := strconv.ParseInt(since, 10, 64)
-		if err != nil {
-			return "", fmt.Errorf("%s: retries is %q, must be a time in ms since 1970", l.Keys.Meta(), since)
-		}
-		l.retries.Store(ms)
-	}
-	return found, nil
 }
 
 // Partitions is the number of partitions.
@@ -223,7 +105,9 @@ func (l *Layout) Partitions() int { return l.partitions }
 func (l *Layout) PartitionOf(r task.Ref) int { return l.PartitionWith(HashName(r.Namespace, r.Root())) }
 
 // PartitionWith is the partition of the names with that hash.
-func (l *Layout) PartitionWith(h NameHash) int { return int(uint32(h) % uint32(l.partitions)) }
+func (l *Layout) PartitionWith(h NameHash) int { return partitionOf(h, l.partitions) }
+
+func partitionOf(h NameHash, partitions int) int { return int(uint32(h) % uint32(partitions)) }
 
 // NameHash is the hash of a name, or of its beginning: FNV-1a with 32 bits, without an allocation, unlike package hash/fnv.
 type NameHash uint32
@@ -262,11 +146,17 @@ func (l *Layout) Now(ctx context.Context, partition int) (time.Time, error) {
 	return now.UTC(), nil
 }
 
-// Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err. Only
-// context.Canceled is returned as it is.
+// ErrUnreadable is what an error is about stored text that has not its form, other than that of a task or a schedule.
+var ErrUnreadable = errors.New("cannot be read in Redis")
+
+// Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err; with CodeUnreadable, if
+// that says that what Redis has is damaged. Only context.Canceled is returned as it is.
 func Unavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, ErrOther) {
 		return err
+	}
+	if redisx.IsDamage(err) {
+		return &task.Error{Code: task.CodeUnreadable, Message: "Redis has something else where this should be: dtsctl doctor names it", Err: err}
 	}
 	return &task.Error{Code: task.CodeUnavailable, Message: redisx.WhyNot(err), Err: err}
 }

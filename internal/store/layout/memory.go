@@ -2,7 +2,6 @@ package layout
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,11 +84,6 @@ func (m *memory) inUse(read func() float64) float64 {
 
 // readMemory returns the share of its maxmemory that a server uses; 0 if it has none, or does not answer.
 func readMemory(ctx context.Context, server redis.Cmdable) float64 {
-	fields, _ := redisx.Info(ctx, server, "memory")
-	used, _ := strconv.ParseFloat(fields["used_memory"], 64)
-	limit, _ := strconv.ParseFloat(fields["maxmemory"], 64)
-	if limit <= 0 {
-		return 0
-	}
-	return used / limit
+	m, _ := redisx.ReadMemory(ctx, server)
+	return m.InUse()
 }

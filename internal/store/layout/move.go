@@ -41,7 +41,7 @@ func (l *Layout) Joined(ctx context.Context) error {
 
 // Advance moves the data to the newest layout that all nodes serve, or finds that another node has done so. It does nothing if this node
 // serves no newer one than the present one. nodes reads the list, which this node is on; those that are dead do not count. It is to be
-// called whenever the list has changed. Errors: as Check, or that of nodes.
+// called whenever the list has changed. Errors: as reread, or that of nodes.
 func (l *Layout) Advance(ctx context.Context, nodes func(context.Context) ([]cluster.Node, error)) error {
 	for l.Present() != l.serves[len(l.serves)-1] {
 		from, move, err := l.prepare(ctx)
@@ -64,7 +64,7 @@ func (l *Layout) Advance(ctx context.Context, nodes func(context.Context) ([]clu
 		if err != nil {
 			return err
 		}
-		if _, err := l.Check(ctx); err != nil {
+		if err := l.reread(ctx); err != nil {
 			return err
 		}
 		if moved {
@@ -74,7 +74,7 @@ func (l *Layout) Advance(ctx context.Context, nodes func(context.Context) ([]clu
 	return nil
 }
 
-// prepare returns the present layout and the name of a move, which is the same for all that want one until a node joins. Error: as Check.
+// prepare returns the present layout and the name of a move, which is the same for all that want one until a node joins. Error: as reread.
 func (l *Layout) prepare(ctx context.Context) (from, move string, _ error) {
 	meta := string(l.Keys.Meta())
 	if err := l.DB.HSetNX(ctx, meta, movingField, rand.Text()).Err(); err != nil {
@@ -84,7 +84,7 @@ func (l *Layout) prepare(ctx context.Context) (from, move string, _ error) {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return "", "", err
 	}
-	_, err = l.Check(ctx)
+	err = l.reread(ctx)
 	return l.Present(), move, err
 }
 

@@ -134,7 +134,7 @@ func TestAdvance_MovesInACluster(t *testing.T) {
 	l, other := serving(t, db, "3", "4"), serving(t, db, "3", "4")
 	testkit.Must(t, l.Joined(t.Context()))
 	testkit.Must(t, l.Advance(t.Context(), list()))
-	_, err := other.Check(t.Context())
+	_, err := other.Check(t.Context(), known)
 	testkit.Must(t, err)
 	if stored(t, db) != "4" || l.Present() != "4" || other.Present() != "4" {
 		t.Errorf("layout %s; %s and %s are present", stored(t, db), l.Present(), other.Present())
@@ -158,17 +158,17 @@ func TestCheck_FollowsTheLayoutAsFarAsItIsServed(t *testing.T) {
 	older, both := serving(t, db, "3"), serving(t, db, "3", "4")
 	for _, version := range []string{"4", "3", "4"} { // back: Redis has lost the move
 		testkit.Must(t, db.HSet(t.Context(), "dts:meta", "layout", version).Err())
-		_, err := both.Check(t.Context())
+		_, err := both.Check(t.Context(), known)
 		if testkit.Must(t, err); both.Present() != version {
 			t.Errorf("%s is present, want %s", both.Present(), version)
 		}
 	}
-	if _, err := older.Check(t.Context()); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), `the data has layout "4", this dtsd serves only layout 3`) {
+	if _, err := older.Check(t.Context(), known); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), `the data has layout "4", this dtsd serves only layout 3`) {
 		t.Errorf("a node that does not serve it: %v", err)
 	}
 	testkit.Must(t, db.FlushAll(t.Context()).Err())
-	if gone, err := both.Check(t.Context()); err != nil || !gone || stored(t, db) != "4" {
-		t.Errorf("after Redis has lost all data: gone %v, %v, layout %s", gone, err, stored(t, db))
+	if f, err := both.Check(t.Context(), forgotten); err != nil || !f.Lost || stored(t, db) != "4" {
+		t.Errorf("after Redis has lost all data: %+v, %v, layout %s", f, err, stored(t, db))
 	}
 }
 
@@ -190,7 +190,7 @@ func TestAdvance_NeverMovesPastANodeThatJoins(t *testing.T) {
 		joins := []func(){
 			func() { nodes = append(nodes, cluster.Node{ID: "joiner", Layouts: []string{"3"}}) },
 			func() { testkit.Must(t, joiner.Joined(t.Context())) },
-			func() { _, found = joiner.Check(t.Context()) },
+			func() { _, found = joiner.Check(t.Context(), known) },
 		}
 		n := 0
 		counted.do = func() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -25,7 +26,8 @@ func (l *Layout) NoteNamespaces(ctx context.Context, names []string) error {
 	return nil
 }
 
-// Namespaces reads the namespaces that are kept, sorted by name. Error: CodeUnavailable.
+// Namespaces reads the namespaces that are kept, sorted by name. Under redisx.LeavingOut, what is no name is left out.
+// Error: CodeUnavailable.
 func (l *Layout) Namespaces(ctx context.Context) ([]Namespace, error) {
 	members, err := l.DB.ZRangeWithScores(ctx, string(l.Keys.Namespaces()), 0, -1).Result()
 	if err != nil {
@@ -33,7 +35,11 @@ func (l *Layout) Namespaces(ctx context.Context) ([]Namespace, error) {
 	}
 	found := make([]Namespace, 0, len(members))
 	for _, m := range members {
-		if name, ok := m.Member.(string); ok {
+		name, ok := m.Member.(string)
+		if task.ValidateName("namespace", name) != nil && redisx.LeaveOut(ctx, "%q in the list of namespaces is no name", name) {
+			continue
+		}
+		if ok {
 			found = append(found, Namespace{Name: name, LastSubmittedAt: time.UnixMilli(int64(m.Score)).UTC()})
 		}
 	}

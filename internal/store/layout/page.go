@@ -3,13 +3,12 @@ package layout
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -36,7 +35,8 @@ const (
 )
 
 // ReadEntries reads the newest n entries of all sets together that come after from, newest first; from nil is the start. The
-// sets are grouped: those of a group are of one partition. more is false if no entries follow. Error: CodeUnavailable.
+// sets are grouped: those of a group are of one partition. more is false if no entries follow. Under redisx.LeavingOut, keys
+// of the wrong type are left out. Error: CodeUnavailable.
 //
 // The partitions have about as many entries each, so it reads some more than its part of n from each of them, and again from
 // those of which all that it got is among the newest n.
@@ -45,6 +45,9 @@ func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *
 		var rest []unread
 		for _, trip := range roundTrips(calls) {
 			for i, page := range redisx.RunEach[lua.ReadPageReply](ctx, l.DB, trip) {
+				if redisx.HasWrongType(page.Err) {
+					trip[i], page = l.readRest(ctx, trip[i], page)
+				}
 				if page.Err != nil {
 					return nil, false, Unavailable(page.Err)
 				}
@@ -64,6 +67,37 @@ func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *
 		return all[:n], true, nil
 	}
 	return all, more, nil
+}
+
+// readRest is for a call that failed because a set has the wrong type. It reads the others, if that one may be left out, and
+// returns the call that does so.
+func (l *Layout) readRest(
+	ctx context.Context, call lua.ReadPage, failed redisx.Result[lua.ReadPageReply],
+) (lua.ReadPage, redisx.Result[lua.ReadPageReply]) {
+	keys := append([]string{string(call.ZSet)}, call.Others...)
+	pipe := l.DB.Pipeline()
+	types := make([]*redis.StatusCmd, len(keys))
+	for i, key := range keys {
+		types[i] = pipe.Type(ctx, key)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return call, redisx.Result[lua.ReadPageReply]{Err: err}
+	}
+	var kept []string
+	for i, key := range keys {
+		if found := types[i].Val(); found == "zset" || found == "none" || !redisx.LeaveOutKey(ctx, key, failed.Err) {
+			kept = append(kept, key)
+		}
+	}
+	switch len(kept) {
+	case len(keys): // it may not be left out, or has another type by now
+		return call, failed
+	case 0:
+		return call, redisx.Result[lua.ReadPageReply]{}
+	}
+	call.ZSet, call.Others = lua.ZSetKey(kept[0]), kept[1:]
+	reply, err := redisx.Run(ctx, l.DB, call)
+	return call, redisx.Result[lua.ReadPageReply]{Reply: reply, Err: err}
 }
 
 // roundTrips cuts calls into those of one round trip each.
@@ -119,28 +153,4 @@ func readCalls(groups [][]lua.ZSetKey, from *Entry, n int) []lua.ReadPage {
 		calls[i].Limit = min(n, 2*n/len(calls)+10)
 	}
 	return calls
-}
-
-// Cursor is the entry as an opaque text, safe in a URL.
-func (e Entry) Cursor() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(e.Score, 10) + " " + e.Member))
-}
-
-// ParseCursor reads what Cursor returned; "" is nil, the start. Error: CodeInvalid.
-func ParseCursor(cursor string) (*Entry, error) {
-	if cursor == "" {
-		return nil, nil //nolint:nilnil // nil is the start
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	score, member, ok := strings.Cut(string(raw), " ")
-	n, errScore := strconv.ParseInt(score, 10, 64)
-	if err != nil || !ok || errScore != nil {
-		return nil, InvalidCursor()
-	}
-	return &Entry{Score: n, Member: member}, nil
-}
-
-// InvalidCursor is the error, with CodeInvalid, for a cursor that no list returned.
-func InvalidCursor() error {
-	return task.Invalid("cursor", "must be a next_cursor that a list returned")
 }

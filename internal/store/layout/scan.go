@@ -11,9 +11,9 @@ const (
 	ScanChunk  = 500    // entries that are read at least when a list reads on
 	ScanBudget = 20_000 // entries read in one request
 
-	// PageTime is how long one request goes on reading. Most pages take some ms. A request that is cut off after 30 s
-	// has done all its work for nothing, and is made again.
-	PageTime = 500 * time.Millisecond
+	// PageTime is how long one request goes on reading, so that it is answered within half a second. Most pages take some
+	// ms. A request that is cut off after 30 s has done all its work for nothing, and is made again.
+	PageTime = 400 * time.Millisecond
 
 	scanMost = 5000 // entries that are read at once
 	setsRead = 8    // sets for each entry that a list asks for when it reads on, as a look at them costs the most
@@ -47,7 +47,14 @@ func (s *Scan) Next() int {
 func (s *Scan) Read(entries int) { s.seen += entries }
 
 // Over reports whether the page is to end. Ask it when the list has gone on by an entry: a page must do so.
-func (s *Scan) Over() bool { return s.seen >= ScanBudget || s.IsLong(s.began) }
+func (s *Scan) Over() bool { return s.seen >= ScanBudget || clock.Since(s.began) >= s.limit }
 
-// IsLong reports whether a part of the request that began then takes as long as a page may.
-func (s *Scan) IsLong(began time.Time) bool { return clock.Since(began) >= s.limit }
+// Until returns how long to go through the entries that were read just now: to the end of the page's time, and at
+// least for a quarter of that, as reading them may have taken long, and would again for the next page.
+func (s *Scan) Until() time.Time {
+	end, least := s.began.Add(s.limit), clock.Now().Add(s.limit/4)
+	if end.After(least) {
+		return end
+	}
+	return least
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -26,6 +27,8 @@ const (
 	Most = 100_000_000
 	// MostQueues is the most queues that have a limit.
 	MostQueues = 1000
+
+	textLimit = 40 // bytes of a limit that cannot be read, as they are quoted
 
 	lifetime     = time.Second           // how long the limits, and a count, are used
 	countPause   = 50 * time.Millisecond // between two counts of a queue that seems to be full
@@ -82,17 +85,23 @@ func (s *Limits) Set(ctx context.Context, name string, limit int) error {
 	return nil
 }
 
-// All reads the limits, by queue. Error: CodeUnavailable.
+// All reads the limits, by queue. Those that cannot be read are left out, which redisx.LeavingOut notes. Error: CodeUnavailable.
 func (s *Limits) All(ctx context.Context) (map[string]int, error) {
 	texts, err := s.l.DB.HGetAll(ctx, string(s.l.Keys.Limits())).Result()
-	if err != nil {
+	switch {
+	case redisx.LeaveOutKey(ctx, string(s.l.Keys.Limits()), err):
+		return map[string]int{}, nil
+	case err != nil:
 		return nil, layout.Unavailable(err)
 	}
 	all := make(map[string]int, len(texts))
 	for name, text := range texts {
-		if n, err := strconv.Atoi(text); err == nil && n > 0 { // somebody may have written to Redis by hand
-			all[name] = n
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 { // somebody may have written to Redis by hand
+			redisx.LeaveOut(ctx, "the limit %q of queue %q is left out, as it is no number", task.CutMiddle(text, textLimit), name)
+			continue
 		}
+		all[name] = n
 	}
 	return all, nil
 }

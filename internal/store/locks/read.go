@@ -2,13 +2,13 @@ package locks
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -19,11 +19,15 @@ type Page struct {
 	NextCursor string // "" on the last page
 }
 
-// Get reads one lock. Errors: CodeLockNotFound if nobody holds it, CodeUnavailable.
+// Get reads one lock. Errors: CodeLockNotFound if nobody holds it, CodeUnreadable, CodeUnavailable.
 func (s *Locks) Get(ctx context.Context, ref task.Ref) (Lock, error) {
+	ctx, left := redisx.LeavingOut(ctx)
 	found, err := s.getEach(ctx, []task.Ref{ref})
 	if err != nil {
 		return Lock{}, err
+	}
+	if texts := left.Texts(); len(texts) > 0 {
+		return Lock{}, &task.Error{Code: task.CodeUnreadable, Message: texts[0]}
 	}
 	if len(found) == 0 {
 		return Lock{}, task.Errorf(task.CodeLockNotFound, "nobody holds a lock %q", ref.ID)
@@ -34,18 +38,18 @@ func (s *Locks) Get(ctx context.Context, ref task.Ref) (Lock, error) {
 // List reads up to limit of the locks of a namespace that are held, by name, from a cursor on. A page can be shorter than limit and
 // not be the last. Errors: CodeInvalid for the cursor, CodeUnavailable.
 func (s *Locks) List(ctx context.Context, namespace string, limit int, cursor string) (Page, error) {
-	after, err := base64.RawURLEncoding.DecodeString(cursor)
+	after, err := layout.ParseNameCursor(layout.LockNames, cursor)
 	if err != nil {
-		return Page{}, layout.InvalidCursor()
+		return Page{}, err
 	}
-	refs, err := s.readRefs(ctx, namespace, string(after))
+	refs, err := s.readRefs(ctx, namespace, after)
 	if err != nil {
 		return Page{}, err
 	}
 	var page Page
 	if len(refs) > limit {
 		refs = refs[:limit]
-		page.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(refs[limit-1].ID))
+		page.NextCursor = layout.NameCursor(layout.LockNames, refs[limit-1].ID)
 	}
 	page.Locks, err = s.getEach(ctx, refs)
 	return page, err
@@ -59,7 +63,7 @@ func (s *Locks) readRefs(ctx context.Context, namespace, after string) ([]task.R
 	for p := range found {
 		found[p] = pipe.ZRange(ctx, string(s.l.Keys.Partition(p).Locks()), 0, -1)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
 	var refs []task.Ref
@@ -75,7 +79,8 @@ func (s *Locks) readRefs(ctx context.Context, namespace, after string) ([]task.R
 	return refs, nil
 }
 
-// getEach reads many locks in one round trip. Those that nobody holds are left out.
+// getEach reads many locks in one round trip. Those that nobody holds are left out, and those that cannot be read, which
+// redisx.LeavingOut notes.
 func (s *Locks) getEach(ctx context.Context, refs []task.Ref) ([]Lock, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -85,7 +90,7 @@ func (s *Locks) getEach(ctx context.Context, refs []task.Ref) ([]Lock, error) {
 	for i, ref := range refs {
 		found[i] = pipe.HGetAll(ctx, string(s.l.KeysOf(ref).Lock(ref)))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
 	all := make([]Lock, 0, len(refs))
@@ -95,6 +100,7 @@ func (s *Locks) getEach(ctx context.Context, refs []task.Ref) ([]Lock, error) {
 		}
 		lock, err := decode(refs[i], h.Val())
 		if err != nil {
+			redisx.LeaveOut(ctx, "lock %s cannot be read: %v", refs[i], err)
 			s.l.Log.ErrorContext(ctx, "skipping unreadable lock", "lock", refs[i].String(), "error", err)
 			continue
 		}
@@ -110,6 +116,9 @@ func decode(ref task.Ref, h map[string]string) (Lock, error) {
 		n, err := strconv.ParseInt(h[field], 10, 64)
 		if err != nil {
 			return Lock{}, fmt.Errorf("%s: %w", field, err)
+		}
+		if n < 1 {
+			return Lock{}, fmt.Errorf("%s is %d", field, n)
 		}
 		numbers[field] = n
 	}

@@ -145,10 +145,10 @@ func convertedOlder(t *testing.T) map[string]any {
 	return dumpConverted(t, db)
 }
 
-// dumpConverted is what Redis holds after a conversion, without the time of the conversion.
+// dumpConverted is what Redis holds after a conversion, without its time and what is drawn.
 func dumpConverted(t *testing.T, db *redisx.DB) map[string]any {
 	t.Helper()
-	testkit.Must(t, db.HDel(t.Context(), "dts:meta", "retries").Err())
+	testkit.Must(t, db.HDel(t.Context(), "dts:meta", "retries", "data").Err())
 	return redistest.Dump(t, db)
 }
 

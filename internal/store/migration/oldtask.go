@@ -148,11 +148,14 @@ func (o oldTask) check(t task.Task, c lua.ConvertTask) error {
 	if len(created) != 13 {
 		return fmt.Errorf("the time of its creation, %s, is not one", created)
 	}
-	got, err := codec.DecodeTask(t.Ref, codec.Record{Definition: created + c.Def, State: c.State})
-	if err == nil && (got.Run != t.Run || got.State != t.State || !got.FinishedAt.Equal(t.FinishedAt)) {
-		err = fmt.Errorf("its state would be %q", c.State)
+	got := codec.DecodeTask(t.Ref, codec.Record{Definition: created + c.Def, State: c.State})
+	switch {
+	case got.Type == "", got.State == task.Unreadable:
+		return errors.New(got.Damage)
+	case got.Run != t.Run || got.State != t.State || !got.FinishedAt.Equal(t.FinishedAt):
+		return fmt.Errorf("its state would be %q", c.State)
 	}
-	return err
+	return nil
 }
 
 // fields reads numbers, and keeps the first error.

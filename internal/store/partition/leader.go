@@ -130,6 +130,7 @@ type Watched struct {
 	Lapsed  []task.Task     // running, and the lease of the run is over; without payload
 	Waiting []task.Delivery // of tasks that no worker has begun for a while, in order of their due time
 	Queued  []task.Task     // the tasks of these, without payload
+	Damaged []task.Task     // queued, and nobody can run them, as their definitions cannot be read
 	Now     time.Time       // Redis's time
 	Next    time.Time       // when to look again; zero if nothing is queued and nothing runs
 	More    bool            // there may be more to look after at once
@@ -158,11 +159,16 @@ func (l *Leader) LookAfter(ctx context.Context, look Look) (Watched, error) {
 	w := Watched{Now: reply.Now, Next: reply.Next, More: reply.More, Until: reply.Now.Add(look.Again)}
 	for _, found := range reply.Lapsed {
 		if t, ok := l.watched(ctx, found.Member, found.Record, found.State); ok && t.State == task.Running {
-			w.Lapsed = append(w.Lapsed, t)
+			w.Lapsed = append(w.Lapsed, t) // its run ends, even if its definition cannot be read
 		}
 	}
 	for _, found := range reply.Waiting {
-		if t, ok := l.watched(ctx, found.Member, found.Record, found.State); ok && t.State == task.Queued {
+		t, ok := l.watched(ctx, found.Member, found.Record, found.State)
+		switch {
+		case !ok || t.State != task.Queued:
+		case t.Damage != "":
+			w.Damaged = append(w.Damaged, t)
+		default:
 			w.Queued = append(w.Queued, t)
 		}
 	}
@@ -173,12 +179,12 @@ func (l *Leader) LookAfter(ctx context.Context, look Look) (Watched, error) {
 	return w, nil
 }
 
-// watched decodes a task without payload. ok is false if it cannot be read.
+// watched decodes a task without payload. ok is false if its name or its state cannot be read.
 func (l *Leader) watched(ctx context.Context, member, record, state string) (task.Task, bool) {
 	ref, err := task.ParseRef(member)
-	t, errTask := codec.DecodeTask(ref, codec.Record{Definition: record, State: state, RetriesSince: l.o.Layout.RetriesSince()})
-	if err := errors.Join(err, errTask); err != nil {
-		l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable task", "task", member, "error", err)
+	t := codec.DecodeTask(ref, codec.Record{Definition: record, State: state, RetriesSince: l.o.Layout.RetriesSince()})
+	if err != nil || t.State == task.Unreadable {
+		l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable task", "task", member, "error", cmp.Or(t.Damage, fmt.Sprint(err)))
 		return task.Task{}, false
 	}
 	return t, true
@@ -192,15 +198,15 @@ type Loss struct {
 }
 
 // Reap ends the running attempt of a worker that died or has lost the attempt, with the outcome lost. The task is then
-// scheduled; failed, if it may make no further attempt; or cancelled, if it was asked to stop. t is the task as it was read;
-// now is the time of Redis. Errors: tasks.ErrStale if the attempt has ended in the meantime, or its lease does not end at
+// scheduled; failed, if it may make no further attempt, or cannot be read; or cancelled, if it was asked to stop. t is the
+// task as it was read; now is the time of Redis. Errors: tasks.ErrStale if the attempt has ended in the meantime, or its lease does not end at
 // until any more, and nothing was changed; ErrFenced; or an error of Redis.
 func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, loss Loss) error {
 	if loss.Due.Before(now) {
 		loss.Due = now
 	}
 	to := task.Scheduled
-	if _, again := t.NextAttempt(task.OutcomeLost, loss.Due, 0, 0); !again || loss.Deaths.Poison() {
+	if _, again := t.NextAttempt(task.OutcomeLost, loss.Due, 0, 0); !again || t.Damage != "" || loss.Deaths.Poison() {
 		to = task.Failed
 	}
 	delay := loss.Due.Sub(now)

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,8 @@ type Agenda struct {
 	revision int
 }
 
-// Due reads up to limit schedules whose ticks have to be planned now, and with queues also the queues of their tasks. Reading queues is
-// slower, as Redis also reads the payloads. It postpones an unreadable one by a minute and goes on. Errors: ErrFenced, CodeUnavailable, or an error of Redis.
+// Due reads up to limit schedules whose ticks have to be planned now, and with queues also the queues of their tasks. It
+// postpones an unreadable one by a minute and goes on. Errors: ErrFenced, CodeUnavailable, or an error of Redis.
 func (l *Leader) Due(ctx context.Context, limit int, queues bool) (Due, error) {
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.DueSchedules{
 		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Limit: limit, Queues: queues,
@@ -46,8 +47,7 @@ func (l *Leader) Due(ctx context.Context, limit int, queues bool) (Due, error) {
 			return Due{}, err // Redis failed; the schedule may be readable
 		}
 		if err != nil {
-			l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable schedule for a minute", "schedule", due.Member, "error", err)
-			if err := l.postpone(ctx, due.Member, unreadablePause); err != nil {
+			if err := l.skip(ctx, due.Member, err); err != nil {
 				return Due{}, err
 			}
 			continue
@@ -57,13 +57,17 @@ func (l *Leader) Due(ctx context.Context, limit int, queues bool) (Due, error) {
 	return d, nil
 }
 
-// unreadablePause is how long Due leaves an unreadable schedule alone, so that it does not hold up the others.
+// unreadablePause is how long an unreadable schedule is left alone, so that it does not hold up the others.
 const unreadablePause = time.Minute
 
-// postpone makes a schedule due after delay. Error: ErrFenced, or an error of Redis.
-func (l *Leader) postpone(ctx context.Context, member string, delay time.Duration) error {
+// ErrDamaged is the result of Fire for a schedule of which a key is damaged. Nothing was decided, and the schedule is due in a minute.
+var ErrDamaged = errors.New("what Redis has of the schedule is damaged")
+
+// skip makes a schedule due in a minute that cannot be read because of why, which it logs. Error: ErrFenced, or an error of Redis.
+func (l *Leader) skip(ctx context.Context, member string, why error) error {
+	l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable schedule for a minute", "schedule", member, "error", why)
 	_, err := redisx.Run(ctx, l.o.Layout.DB, lua.PostponeSchedule{
-		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Member: member, Delay: delay,
+		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Member: member, Delay: unreadablePause,
 	})
 	return fenced(err)
 }
@@ -100,7 +104,7 @@ type Planned struct {
 	Plan   schedule.Plan
 }
 
-// Fired is the result of applying a plan. Err is ErrFenced, schedules.ErrMoved, or an error of Redis.
+// Fired is the result of applying a plan. Err is ErrFenced, schedules.ErrMoved, ErrDamaged, or an error of Redis.
 type Fired struct {
 	Ticked []Ticked  // in the order of the decisions, ticks that had waited for their turn first
 	At     time.Time // Redis's time when the plan was applied
@@ -123,6 +127,9 @@ func (l *Leader) Fire(ctx context.Context, planned []Planned) []Fired {
 	fired := make([]Fired, len(planned))
 	for i, result := range redisx.RunEach[lua.FireReply](ctx, l.o.Layout.DB, calls) {
 		fired[i] = firedOf(planned[i].Agenda.Ref, result)
+		if redisx.IsDamage(fired[i].Err) {
+			fired[i].Err = cmp.Or(l.skip(ctx, planned[i].Agenda.Ref.String(), fired[i].Err), ErrDamaged)
+		}
 	}
 	return fired
 }

@@ -60,6 +60,37 @@ func TestFire_CreatesTheTaskOfATickOnceAndRecordsIt(t *testing.T) {
 	}
 }
 
+// While any queue has a limit, the leader reads the queues of all due schedules. Their tasks can have long payloads.
+func TestDue_ReadsQueuesBesideDefinitions(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	hash := string(w.KeysOf(nightly).Schedule(nightly))
+	write := func(fields ...any) { testkit.Must(t, w.DB.HSet(w.Ctx, hash, fields...).Err()) }
+	put := func(queue string) {
+		w.Put(storetest.Daily(func(d *schedule.Definition) { d.Task.Queue = queue }))
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"put", func() { put("low") }, "low"},
+		{"noted", func() { write("queue", "1 noted") }, "noted"}, // in place of that of the definition
+		{"put again", func() { put("high") }, "high"},
+		{"put by an older node", func() { write("revision", 3, "task", `{"type":"http","queue":"low"}`+"\n") }, "low"},
+		{"put after that", func() { put("") }, task.DefaultQueue},
+		{"never noted", func() { testkit.Must(t, w.DB.HDel(w.Ctx, hash, "queue").Err()) }, task.DefaultQueue},
+	} {
+		step.do()
+		w.MakeDue(nightly)
+		due, err := w.Leader(nightly).Due(w.Ctx, 10, true)
+		testkit.Must(t, err)
+		if len(due.Agendas) != 1 || due.Agendas[0].Queue != step.want {
+			t.Errorf("%s: due are %+v, want the queue %s", step.name, due.Agendas, step.want)
+		}
+	}
+}
+
 func TestFire_WithAnOldFenceChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -22,13 +23,14 @@ import (
 var gaps = []schedule.Outcome{schedule.Missed, schedule.SkippedOverlap, schedule.Replaced}
 
 // Ledger reads a schedule's records, the newest ticks first. A page may have fewer records than limit and not be the last:
-// read on until NextCursor is empty. Errors: CodeScheduleNotFound, CodeInvalid for the cursor, CodeUnavailable.
+// read on until NextCursor is empty. Under redisx.LeavingOut, records that cannot be read are left out.
+// Errors: CodeScheduleNotFound, CodeInvalid for the cursor, CodeUnavailable.
 func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
 	sched, _, err := s.Read(ctx, ref)
 	if err != nil {
 		return LedgerPage{}, err
 	}
-	from, err := layout.ParseCursor(cursor)
+	from, err := layout.ParseCursor(layout.LedgerEntries, cursor)
 	if err != nil {
 		return LedgerPage{}, err
 	}
@@ -49,7 +51,7 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 				continue
 			}
 			if len(page.Entries) == limit {
-				page.NextCursor = from.Cursor()
+				page.NextCursor = from.Cursor(layout.LedgerEntries)
 				return page, nil
 			}
 			page.Entries, from = append(page.Entries, e), positionOf(e)
@@ -78,19 +80,26 @@ func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout
 	if err != nil {
 		return nil, nil, err
 	}
-	var packed []schedule.Entry
 	for _, m := range members {
-		if packed, err = codec.DecodeLedger(m.Member, m.Score); err != nil {
-			return nil, nil, err
+		packed, err := codec.DecodeLedger(m.Member, m.Score)
+		if err != nil { // doctor names it
+			redisx.LeaveOut(ctx, "schedule %s: %v", ref, err)
+			last = &m
+			continue
 		}
+		last = positionOf(packed[0])
 		for _, e := range slices.Backward(packed) {
+			known := slices.Contains(schedule.Outcomes, e.Outcome) && !e.DecidedAt.IsZero()
+			if !known && redisx.LeaveOut(ctx, "the record of %s in the ledger of schedule %s has no outcome, or no time", e.Name, ref) {
+				continue
+			}
 			if from == nil || comesAfter(e, *from) { // from may be in the middle of a chunk
 				entries = append(entries, e)
 			}
 		}
 	}
-	if more {
-		last = positionOf(packed[0])
+	if !more {
+		last = nil
 	}
 	return entries, last, nil
 }
@@ -108,36 +117,50 @@ func positionOf(e schedule.Entry) *layout.Entry {
 }
 
 // History reads the revisions of a schedule before the present one that are kept, newest first. A schedule that does not
-// exist has none. Error: CodeUnavailable.
+// exist has none. Those that cannot be read are left out: doctor names them. Errors: CodeUnavailable; CodeUnreadable for the whole.
 func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
 	entries, err := s.l.DB.LRange(ctx, string(s.l.KeysOf(ref).History(ref)), 0, -1).Result()
 	if err != nil {
 		return nil, layout.Unavailable(err)
 	}
-	revisions := make([]schedule.Revision, len(entries))
-	for i, e := range entries {
-		if revisions[i], err = codec.DecodeRevision(ref, e); err != nil {
-			return nil, err
+	revisions := make([]schedule.Revision, 0, len(entries))
+	for _, e := range entries {
+		revision, err := codec.DecodeRevision(ref, e)
+		if err == nil {
+			revisions = append(revisions, revision)
+		} else {
+			redisx.LeaveOut(ctx, "%v", err)
 		}
 	}
 	return revisions, nil
 }
 
 // HistoryPage reads the revisions of a schedule, whose present one is given, that come before another one, newest first. more is false if
-// no revisions follow. Error: CodeUnavailable.
+// no revisions follow. Under redisx.LeavingOut, those that cannot be read are left out. Error: CodeUnavailable.
 func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, before int) (page []schedule.Revision, more bool, _ error) {
 	key := string(s.l.KeysOf(ref).History(ref))
+	i, err := s.indexBefore(ctx, ref, max(0, present-before), before)
+	switch {
+	case redisx.LeaveOutKey(ctx, key, err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
 	var portions layout.Portions
-	for i := max(0, present-before); ; { // the newest one is the one before the present one, and there are no gaps
+	for {
 		n := portions.Next(layout.ReadChunk)
 		entries, err := s.l.DB.LRange(ctx, key, int64(i), int64(i+n-1)).Result()
-		if err != nil {
+		switch {
+		case redisx.LeaveOutKey(ctx, key, err):
+			return nil, false, nil
+		case err != nil:
 			return nil, false, layout.Unavailable(err)
 		}
 		for _, e := range entries {
 			revision, err := codec.DecodeRevision(ref, e)
 			if err != nil {
-				return nil, false, err
+				redisx.LeaveOut(ctx, "%v", err)
+				continue
 			}
 			if revision.Number >= before { // the schedule was changed meanwhile
 				continue
@@ -156,6 +179,26 @@ func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, befo
 	}
 }
 
+// indexBefore returns the index in a history of the newest revision before another one. It is i, as the newest revision is the one before the
+// present one and there are no gaps; and less, if doctor has put some aside. Error: CodeUnavailable.
+func (s *Schedules) indexBefore(ctx context.Context, ref task.Ref, i, before int) (int, error) {
+	key := string(s.l.KeysOf(ref).History(ref))
+	kept, err := s.l.DB.LLen(ctx, key).Result()
+	if err != nil {
+		return 0, layout.Unavailable(err)
+	}
+	for i = min(i, int(kept)); i > 0; i-- {
+		entry, err := s.l.DB.LIndex(ctx, key, int64(i-1)).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return 0, layout.Unavailable(err)
+		}
+		if revision, err := codec.DecodeRevision(ref, entry); err == nil && revision.Number >= before {
+			break
+		}
+	}
+	return i, nil
+}
+
 // ForgottenUntil reads the time up to which the ledger of a schedule has forgotten its records; the zero time if it has
 // forgotten none. Error: CodeUnavailable.
 func (s *Schedules) ForgottenUntil(ctx context.Context, ref task.Ref) (time.Time, error) {
@@ -167,7 +210,7 @@ func (s *Schedules) ForgottenUntil(ctx context.Context, ref task.Ref) (time.Time
 }
 
 // LedgerEntries reads all records of a schedule whose ticks lie between from and until, both included, oldest first. The
-// zero from is the oldest record. Error: CodeUnavailable.
+// zero from is the oldest record. Those that cannot be read are left out: doctor names them. Error: CodeUnavailable.
 func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until time.Time) ([]schedule.Entry, error) {
 	key := string(s.l.KeysOf(ref).Ledger(ref))
 	low, high := int64(math.MinInt64), until.UnixMilli()
@@ -184,7 +227,8 @@ func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until
 	for _, z := range slices.Concat(before.Val(), within.Val()) { // the member before may be a chunk that reaches into the range
 		packed, err := codec.DecodeLedger(codec.Text(z.Member), int64(z.Score))
 		if err != nil {
-			return nil, err
+			redisx.LeaveOut(ctx, "schedule %s: %v", ref, err)
+			continue
 		}
 		for _, e := range packed {
 			if tick := e.Tick.UnixMilli(); low <= tick && tick <= high {

@@ -3,14 +3,13 @@ package schedules
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -18,11 +17,10 @@ import (
 // List reads the schedules of a namespace, sorted by name. A page may have fewer schedules than limit, even none, and not
 // be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for the cursor, CodeUnavailable.
 func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	after, err := layout.ParseNameCursor(layout.ScheduleNames, cursor)
 	if err != nil {
-		return Page{}, layout.InvalidCursor()
+		return Page{}, err
 	}
-	after := string(raw)
 	var page Page
 	var portions layout.Portions
 	for scan := s.l.NewScan(limit, 0, true); ; {
@@ -44,7 +42,7 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 			break
 		}
 		if len(page.Schedules) == limit || last < len(refs) || portions.Full() || scan.Over() {
-			page.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(after))
+			page.NextCursor = layout.NameCursor(layout.ScheduleNames, after)
 			break
 		}
 	}
@@ -57,8 +55,8 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 func (s *Schedules) match(
 	ctx context.Context, f Filter, refs []task.Ref, limit int, scan *layout.Scan, portions *layout.Portions,
 ) (matched []schedule.Schedule, last int, _ error) {
-	began := clock.Now()
-	for last < len(refs) && (last == 0 || !scan.IsLong(began)) {
+	until := scan.Until()
+	for last < len(refs) && (last == 0 || clock.Now().Before(until)) {
 		chunk := refs[last:min(len(refs), last+portions.Next(layout.ReadChunk))]
 		found, err := s.getEach(ctx, chunk)
 		if err != nil {
@@ -101,7 +99,7 @@ func (s *Schedules) readRefs(ctx context.Context, namespace, after string, limit
 		by := &redis.ZRangeBy{Min: "(" + namespace + ":" + after, Max: "(" + namespace + ";", Count: int64(limit)}
 		found[p] = pipe.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), by)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, false, layout.Unavailable(err)
 	}
 	var refs []task.Ref
@@ -133,7 +131,8 @@ type stored struct {
 	bytes int
 }
 
-// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read are nil.
+// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read are nil,
+// which redisx.LeavingOut notes of the latter.
 func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -143,7 +142,7 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, er
 	for i, ref := range refs {
 		found[i] = pipe.HGetAll(ctx, string(s.l.KeysOf(ref).Schedule(ref)))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
 	all := make([]*stored, len(refs))
@@ -151,8 +150,9 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, er
 		if len(h.Val()) == 0 {
 			continue
 		}
-		sched, err := codec.DecodeSchedule(refs[i], h.Val())
+		sched, err := decode(refs[i], h.Val())
 		if err != nil {
+			redisx.LeaveOut(ctx, "%v", err)
 			s.l.Log.ErrorContext(ctx, "skipping unreadable schedule", "schedule", refs[i].String(), "error", err)
 			continue
 		}
@@ -178,6 +178,9 @@ func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule
 		for {
 			page := &redis.ZRangeBy{Min: low, Max: high, Count: eachChunk}
 			members, err := s.l.DB.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), page).Result()
+			if redisx.LeaveOutKey(ctx, string(s.l.Keys.Partition(p).Schedules()), err) {
+				break
+			}
 			if err != nil {
 				return layout.Unavailable(err)
 			}

@@ -72,8 +72,20 @@ func (s *Schedules) LookUp(ctx context.Context, ref task.Ref) (_ schedule.Schedu
 	if now, err = s.l.Now(ctx, s.l.PartitionOf(ref)); err != nil || len(hash) == 0 {
 		return schedule.Schedule{}, false, now, err
 	}
-	sched, err := codec.DecodeSchedule(ref, hash)
+	sched, err := decode(ref, hash)
 	return sched, true, now, err
+}
+
+// decode reads a schedule from all of its hash. Error: CodeUnreadable.
+func decode(ref task.Ref, hash map[string]string) (schedule.Schedule, error) {
+	s, err := codec.DecodeSchedule(ref, hash)
+	switch {
+	case err != nil:
+		return s, err
+	case s.Revision < 1, s.CreatedAt.IsZero(), s.UpdatedAt.IsZero(), task.ValidateType(s.Task.Type) != nil, task.ValidateQueue(s.Task.Queue) != nil:
+		return s, task.Errorf(task.CodeUnreadable, "schedule %s cannot be read: a part of it is missing, or is no such thing", ref)
+	}
+	return s, nil
 }
 
 // Get reads a schedule with its counts. Errors: CodeScheduleNotFound, CodeInvalid for the name, CodeUnavailable.
@@ -119,7 +131,7 @@ func (s *Schedules) countEach(ctx context.Context, all []schedule.Schedule) ([]s
 		k := s.l.KeysOf(sched.Ref)
 		counts[i] = [2]interface{ Val() int64 }{pipe.ZCard(ctx, string(k.Live(sched.Ref))), pipe.LLen(ctx, string(k.Waiting(sched.Ref)))}
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecPastDamage(ctx, pipe); err != nil { // of what is damaged, the counts are 0: doctor names it
 		return nil, layout.Unavailable(err)
 	}
 	for i, c := range counts {

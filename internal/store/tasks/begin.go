@@ -3,6 +3,7 @@ package tasks
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -60,7 +61,28 @@ func (s *Tasks) BeginEach(ctx context.Context, who Runner, starts []Start) []Beg
 			begun[i] = s.begun(starts[i], who.Lease, r.Reply.Answers[k])
 		}
 	})
+	s.failDamaged(ctx, begun)
 	return begun
+}
+
+// failDamaged ends the attempts of tasks of which something cannot be read, so that nobody runs them with the rest. Their results are then
+// ErrLeftover, or the error of the report, after which the same Start can be sent again.
+func (s *Tasks) failDamaged(ctx context.Context, begun []Begun) {
+	for i, b := range begun {
+		if b.Err != nil || b.Run.Task.Damage == "" {
+			continue
+		}
+		t := b.Run.Task
+		err := b.Run.Finish(ctx, task.Failed, task.OutcomeFailed, "", t.Damage)
+		if errors.Is(err, ErrCancelled) {
+			err = b.Run.Finish(ctx, task.Cancelled, task.OutcomeCancelled, "", t.Damage)
+		}
+		if err == nil {
+			s.l.Log.ErrorContext(ctx, "a task failed that cannot be read", "task", t.Ref.String(), "error", t.Damage)
+			err = fmt.Errorf("task %s, attempt %d: %w: %s", t.Ref, t.Attempt, ErrLeftover, t.Damage)
+		}
+		begun[i] = Begun{Err: err}
+	}
 }
 
 // begun decodes one answer of begin.
@@ -71,13 +93,9 @@ func (s *Tasks) begun(start Start, lease time.Duration, answer lua.BeginAnswer) 
 	if code := answer.Refused.Code; code != "" {
 		return Begun{Err: fmt.Errorf("task %s, attempt %d: %w: %s", start.Ref, start.Attempt, ErrLeftover, code)}
 	}
-	t, err := s.decode(start.Ref, codec.Record{
+	run := s.RunOf(s.decode(start.Ref, codec.Record{
 		Definition: answer.Record, Payload: answer.Payload, State: answer.State, Checkpoint: answer.Checkpoint,
-	})
-	if err != nil {
-		return Begun{Err: fmt.Errorf("%w: %w", ErrLeftover, err)} // trying again would not help
-	}
-	run := s.RunOf(t)
+	}))
 	run.Lease = lease
 	return Begun{Run: run}
 }

@@ -13,7 +13,8 @@ import (
 var cancelCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeFinished}
 
 // Cancel ends a waiting task, and asks the worker of a running one to stop it; the state of the result tells which. A
-// cancelled task stays as it is. Errors: CodeTaskNotFound, CodeFinished, CodeInvalid for the name, CodeUnavailable.
+// cancelled task stays as it is. Errors: CodeTaskNotFound, CodeFinished, CodeInvalid for the name, CodeUnreadable for the state,
+// CodeUnavailable.
 func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
@@ -24,18 +25,25 @@ func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err != nil {
 		return task.Task{}, publicError(err, cancelCodes, ref)
 	}
-	return s.decode(ref, recordOf(lua.ReadTasksTask(reply)))
+	t := s.decode(ref, recordOf(lua.ReadTasksTask(reply)))
+	if t.State == task.Unreadable { // the script has changed nothing
+		return task.Task{}, unreadable(t)
+	}
+	return t, nil
 }
 
 var retryCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
 
 // Retry puts a task that has ended back on the wheel, due now, with its full number of attempts again. The numbers of the
 // attempts continue, so that every delivery has a unique name.
-// Errors: CodeTaskNotFound, CodeNotFinished, CodeInvalid for the name, CodeUnavailable.
+// Errors: CodeTaskNotFound, CodeNotFinished, CodeInvalid for the name, CodeUnreadable for the definition or the state, CodeUnavailable.
 func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 	t, err := s.get(ctx, ref, true)
-	if err != nil {
+	switch {
+	case err != nil:
 		return task.Task{}, err
+	case t.Damage != "":
+		return task.Task{}, unreadable(t)
 	}
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
@@ -45,7 +53,12 @@ func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)
 	}
-	return s.decode(ref, recordOf(lua.ReadTasksTask(reply)))
+	return s.decode(ref, recordOf(lua.ReadTasksTask(reply))), nil
+}
+
+// unreadable is the error, with CodeUnreadable, for what cannot be done with a task because of its damage.
+func unreadable(t task.Task) error {
+	return task.Errorf(task.CodeUnreadable, "task %q cannot be read: %s (dtsctl doctor --repair puts it aside)", t.ID, t.Damage)
 }
 
 // tickOf is the time of the tick whose task has that name; the zero time for any other task.

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -45,7 +46,7 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	reply, err := redisx.Run(ctx, s.l.DB, call)
 	if redisx.RefusedWith(err, lua.CodeChanged) { // or another release writes the same definition in another way
 		record, errRead := s.l.DB.HGet(ctx, string(k.Defs()), ref.String()).Result()
-		if _, stored, ok := codec.Split(record); errRead == nil && ok && codec.SameContent(stored, before) {
+		if _, stored, ok := codec.Split(record); errRead == nil && ok && codec.SameContent(withoutLost(stored, before), before) {
 			call.Before = stored
 			reply, err = redisx.Run(ctx, s.l.DB, call)
 		}
@@ -55,5 +56,14 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	}
 	return s.decode(ref, codec.Record{
 		Definition: reply.Record, Payload: string(after.Payload), State: reply.State, Due: reply.Due, Result: reply.Result, Error: reply.Reason,
-	})
+	}), nil
+}
+
+// withoutLost returns a stored definition without the payload if that could not be read, so that before has none.
+func withoutLost(stored string, before task.Definition) string {
+	if before.Payload != nil {
+		return stored
+	}
+	head, _, _ := strings.Cut(stored, "\n")
+	return head + "\n"
 }

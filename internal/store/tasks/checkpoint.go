@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,8 +41,14 @@ func (s *Tasks) readCheckpoint(ctx context.Context, t *task.Task) error {
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil
+	case redisx.LeaveOutKey(ctx, string(s.l.KeysOf(t.Ref).Checkpoints()), err):
+		return nil
 	case err != nil:
 		return layout.Unavailable(err)
+	}
+	if !json.Valid([]byte(text)) {
+		t.Damage = cmp.Or(t.Damage, "its checkpoint is not JSON: the next attempt starts without one")
+		return nil
 	}
 	t.Checkpoint = json.RawMessage(text)
 	return nil

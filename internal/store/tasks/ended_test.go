@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -26,7 +27,14 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 		loss := partition.Loss{Reason: "node node-a died"}
 		return w.Leader(run.Task.Ref).Reap(w.Ctx, run.Task, now, time.UnixMilli(1), loss)
 	}
+	elsewhere, err := store.Open(w.Ctx, store.Options{DB: w.DB})
+	testkit.Must(t, err)
 	ends := map[string]func(*tasks.Run) error{
+		"unheard": func(r *tasks.Run) error { // Redis had the first report, and its reply was lost
+			err := elsewhere.Tasks.RunOf(r.Task).Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "boom")
+			testkit.Must(t, err)
+			return r.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "boom")
+		},
 		"failed": func(r *tasks.Run) error {
 			return r.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", strings.Repeat("x", 1000))
 		},
@@ -59,10 +67,11 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"default:failed": "WARN failed attempts 1 attempt <nil> on node-a",
-		"default:again":  "INFO timeout attempts <nil> attempt 1 on node-a",
-		"default:lost":   "WARN lost attempts <nil> attempt 1 on node-a",
-		"default:poison": "WARN lost attempts 1 attempt <nil> on node-a",
+		"default:failed":  "WARN failed attempts 1 attempt <nil> on node-a",
+		"default:unheard": "WARN failed attempts 1 attempt <nil> on node-a",
+		"default:again":   "INFO timeout attempts <nil> attempt 1 on node-a",
+		"default:lost":    "WARN lost attempts <nil> attempt 1 on node-a",
+		"default:poison":  "WARN lost attempts 1 attempt <nil> on node-a",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the log has %v, want %v", got, want)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -42,7 +43,7 @@ const noTimeLeft = "; not tried again, as another attempt could last until the n
 func (e Ending) After(err error) (_ Ending, ok bool) {
 	switch {
 	case errors.Is(err, ErrCancelled):
-		e.Outcome = task.OutcomeCancelled
+		e.Outcome, e.Reason = task.OutcomeCancelled, strings.TrimSuffix(e.Reason, noTimeLeft)
 	case errors.Is(err, ErrTick):
 		e.Final, e.Reason = true, task.Cut(e.Reason, task.ErrorLimit-len(noTimeLeft))+noTimeLeft
 	default:
@@ -64,7 +65,7 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 	}
 	due, again := r.Task.NextAttempt(e.Outcome, now, e.Wait, random)
 	if e.Snooze && !e.Final {
-		if later, ok := r.Task.Snooze(now, e.Wait); ok {
+		if later, ok := r.Task.Snooze(now, e.Wait, random); ok {
 			due, again = later, true
 			end.Outcome, end.Last = task.OutcomeSnoozed, r.Task.MaxAttempts+1
 		}
@@ -85,11 +86,11 @@ func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	errs := make([]error, len(ends))
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
 		if errs[i] = f.err; f.err == nil {
-			s.recent.add(ends[i], s.serverOf(ends[i].Run), f.at)
-			if f.recorded {
-				e := ends[i]
+			e := ends[i]
+			if f.recorded || !s.recent.has(e.Run) { // by an earlier call whose reply was lost, it was recorded and not logged
 				s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
 			}
+			s.recent.add(e, s.serverOf(e.Run), f.at)
 		}
 	}
 	return errs

@@ -16,7 +16,7 @@ import (
 // last: it ends early after layout.ScanBudget entries and after layout.PageTime. Read on until NextCursor is empty.
 // Errors: CodeInvalid for the cursor, CodeUnavailable.
 func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
-	from, err := layout.ParseCursor(cursor)
+	from, err := layout.ParseCursor(layout.TaskEntries, cursor)
 	if err != nil {
 		return Page{}, err
 	}
@@ -42,7 +42,7 @@ func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (P
 		}
 		from = &entries[last-1]
 		if len(page.Tasks) >= limit || last < len(entries) || portions.Full() || scan.Over() {
-			page.NextCursor = from.Cursor()
+			page.NextCursor = from.Cursor(layout.TaskEntries)
 			return page, nil
 		}
 	}
@@ -111,8 +111,8 @@ func (s *Tasks) listPartitions(f Filter) []int {
 func (s *Tasks) match(
 	ctx context.Context, f Filter, entries []layout.Entry, limit int, scan *layout.Scan, portions *layout.Portions,
 ) (matched []task.Task, last int, _ error) {
-	began := clock.Now()
-	for last < len(entries) && (last == 0 || !scan.IsLong(began)) {
+	until := scan.Until()
+	for last < len(entries) && (last == 0 || clock.Now().Before(until)) {
 		chunk := entries[last:min(len(entries), last+layout.ReadChunk)]
 		refs, err := s.selectRefs(ctx, f, f.refs(chunk))
 		if err != nil {
@@ -177,8 +177,11 @@ func (f Filter) matchesName(ref task.Ref) bool {
 	return f.Schedule == "" || strings.HasPrefix(ref.ID, f.Schedule+"@")
 }
 
+// matches reports whether a task matches the filter. What of it cannot be read matches, so that no list leaves it out in silence: the set that
+// lists it tells its state.
 func (f Filter) matches(t task.Task) bool {
 	matches := func(want, value string) bool { return want == "" || want == value }
-	return (len(f.States) == 0 || slices.Contains(f.States, t.State)) && f.matchesName(t.Ref) &&
-		matches(f.Queue, t.Queue) && matches(f.Type, t.Type) && matches(f.Owner, t.Owner) && matches(f.Node, t.Node)
+	ofState := t.State == task.Unreadable || (len(f.States) == 0 || slices.Contains(f.States, t.State)) && matches(f.Node, t.Node)
+	ofDefinition := t.Type == "" || matches(f.Queue, t.Queue) && matches(f.Type, t.Type) && matches(f.Owner, t.Owner)
+	return ofState && ofDefinition && f.matchesName(t.Ref)
 }

@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -59,6 +61,40 @@ func TestFinish_EndsATicksTaskInTimeForTheNext(t *testing.T) {
 		"overlap allow": {
 			change: func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow },
 			next:   time.Second, end: failed, want: task.Failed,
+		},
+		"a tick that is held back": { // it runs in place of another attempt
+			before: func(w *storetest.World) {
+				w.MakeDue(storetest.Nightly)
+				a := w.Agenda(storetest.Nightly)
+				held := partition.Planned{Agenda: a, Plan: schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}}
+				testkit.Must(t, w.Leader(storetest.Nightly).Fire(w.Ctx, []partition.Planned{held})[0].Err)
+			},
+			end: failed, want: task.Failed,
+		},
+		"a next tick that is excluded": { // it counts, too
+			before: func(w *storetest.World) {
+				now, err := w.Now(w.Ctx, 0)
+				testkit.Must(t, err)
+				days := now.AddDate(0, 0, -2).Format(time.DateOnly) + "/" + now.AddDate(0, 0, 2).Format(time.DateOnly)
+				w.Put(storetest.Daily(func(d *schedule.Definition) {
+					d.Rules, d.Exclude = []schedule.Rule{{Every: time.Hour}}, []string{days}
+				}))
+				w.Fire(storetest.Nightly) // plans it
+			},
+			end: tasks.Ending{Outcome: task.OutcomeFailed, Reason: "boom", Timeout: time.Hour}, want: task.Failed,
+		},
+		"a task that is cancelled meanwhile": {
+			before: func(w *storetest.World) {
+				for id := range w.TasksOf(storetest.Nightly) {
+					_, err := w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: id})
+					testkit.Must(t, err)
+				}
+			},
+			next: time.Second, end: failed, want: task.Cancelled,
+		},
+		"the default, spelled out": { // what somebody writes is what somebody wants
+			change: func(d *schedule.Definition) { d.Task.Retry = task.Task{Definition: d.Task}.Policy() },
+			next:   time.Second, end: failed, want: task.Scheduled,
 		},
 		"a policy of its own": {
 			change: func(d *schedule.Definition) { d.Task.Retry.MaxAttempts = 3 },
@@ -122,7 +158,7 @@ func TestCreate_KeepsDefaultsOfBeforeForOldTasks(t *testing.T) {
 	}
 	since := old.CreatedAt.Add(time.Millisecond)
 	testkit.Must(t, w.DB.HSet(w.Ctx, "dts:meta", "retries", since.UnixMilli()).Err())
-	_, err := w.Check(w.Ctx)
+	_, err := w.Check(w.Ctx, func(context.Context) (bool, error) { return false, nil })
 	testkit.Must(t, err)
 	repeated := w.Tasks.Create(w.Ctx, []task.Definition{d})[0]
 	if repeated.Err != nil || !repeated.Existed || repeated.Task.MaxAttempts != 4 {

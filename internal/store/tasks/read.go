@@ -1,9 +1,11 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -47,11 +49,11 @@ func (s *Tasks) decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
 	if r.Definition == "" {
 		return task.Task{}, notFound(ref)
 	}
-	return s.decode(ref, r)
+	return s.decode(ref, r), nil
 }
 
-// decode reads a task with the defaults that hold for it. Error: the definition or the state cannot be read.
-func (s *Tasks) decode(ref task.Ref, r codec.Record) (task.Task, error) {
+// decode reads a task with the defaults that hold for it.
+func (s *Tasks) decode(ref task.Ref, r codec.Record) task.Task {
 	r.RetriesSince = s.l.RetriesSince()
 	return codec.DecodeTask(ref, r)
 }
@@ -60,10 +62,15 @@ func notFound(ref task.Ref) error {
 	return &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
 }
 
-// GetEach reads many tasks in one round trip. Tasks that do not exist are left out, and so are those that cannot be read:
-// one unreadable task must not keep the others from being listed. Error: CodeUnavailable.
+// GetEach reads many tasks in one round trip. Tasks that do not exist are left out; of those that cannot be read,
+// Damage says so. Error: CodeUnavailable.
 func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
 	return s.getEach(ctx, s.l.DB, refs, false)
+}
+
+// Briefs is GetEach without payloads, results and errors, which can be long.
+func (s *Tasks) Briefs(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
+	return s.getEach(ctx, s.l.DB, refs, true)
 }
 
 // getEach is GetEach; brief tasks have no payload, result and error.
@@ -74,23 +81,19 @@ func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, bri
 	}
 	tasks := make([]task.Task, 0, len(refs))
 	for i, r := range records {
-		if r.Definition == "" {
-			continue
+		if r.Definition != "" {
+			tasks = append(tasks, s.decode(refs[i], r))
 		}
-		t, err := s.decode(refs[i], r)
-		if err != nil {
-			s.l.Log.ErrorContext(ctx, "skipping unreadable task", "task", refs[i].String(), "error", err)
-			continue
-		}
-		tasks = append(tasks, t)
 	}
 	return tasks, nil
 }
 
-// read reads the records of tasks; that of a task that does not exist is empty. Error: CodeUnavailable.
+// read reads the records of tasks; that of a task that does not exist is empty. Under redisx.LeavingOut, keys of the
+// wrong type are left out. Error: CodeUnavailable.
 func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief bool) ([]codec.Record, error) {
 	records := make([]codec.Record, len(refs))
 	var failure error
+	var damaged []int // places of tasks in partitions with a key of the wrong type
 	runParts(ctx, db, s.parts(refs), func(p part) lua.ReadTasks {
 		call := lua.ReadTasks{Defs: p.keys.Defs(), Brief: brief, Members: make([]string, len(p.places))}
 		for n, i := range p.places {
@@ -98,13 +101,73 @@ func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief 
 		}
 		return call
 	}, func(i, k int, r redisx.Result[lua.ReadTasksReply]) {
-		if r.Err != nil {
+		switch {
+		case redisx.HasWrongType(r.Err) && redisx.LeavesOut(ctx):
+			damaged = append(damaged, i)
+		case r.Err != nil:
 			failure = layout.Unavailable(r.Err)
-			return
+		default:
+			records[i] = recordOf(r.Reply.Tasks[k])
 		}
-		records[i] = recordOf(r.Reply.Tasks[k])
 	})
+	if failure == nil && len(damaged) > 0 {
+		failure = s.readDamaged(ctx, db, refs, damaged, records)
+	}
 	return records, failure
+}
+
+// readDamaged reads the records of tasks at some places key by key, each as far as its key has the right type. It
+// reads all of what read does, but of a task that waits in a ready set not the time when its next attempt is due.
+// Error: CodeUnavailable.
+func (s *Tasks) readDamaged(
+	ctx context.Context, db *redisx.DB, refs []task.Ref, places []int, records []codec.Record,
+) error {
+	type parts struct {
+		definition, payload, state, result, reason *redis.SliceCmd
+		due                                        *redis.FloatSliceCmd
+	}
+	pipe, all := db.Pipeline(), make([]parts, len(places))
+	for n, i := range places {
+		k, member := s.l.KeysOf(refs[i]), refs[i].String()
+		field := func(key string) *redis.SliceCmd { return pipe.HMGet(ctx, key, member) }
+		all[n] = parts{
+			definition: field(string(k.Defs())), payload: field(string(k.Payloads())), state: field(string(k.States())),
+			result: field(string(k.Results())), reason: field(string(k.Errors())),
+			due: pipe.ZMScore(ctx, string(k.Wheel()), member),
+		}
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return layout.Unavailable(err)
+	}
+	named := false // a key of the wrong type
+	for n, i := range places {
+		p := all[n]
+		failed := cmp.Or(p.definition.Err(), p.payload.Err(), p.state.Err(), p.result.Err(), p.reason.Err(), p.due.Err())
+		named = named || failed != nil
+		records[i] = codec.Record{
+			Definition: first(p.definition), Payload: first(p.payload), State: first(p.state),
+			Result: first(p.result), Error: first(p.reason),
+		}
+		if p.state.Err() != nil {
+			records[i].State = string(task.Unreadable) // which is no state that Redis has
+		}
+		if due := p.due.Val(); len(due) > 0 {
+			records[i].Due = codec.FromMS(int64(due[0]))
+		}
+	}
+	if !named {
+		redisx.LeaveOut(ctx, "a set in which due tasks of partition %d wait has the wrong type",
+			s.l.PartitionOf(refs[places[0]]))
+	}
+	return nil
+}
+
+// first is the text in a reply with one value; "" if there is none.
+func first(reply *redis.SliceCmd) string {
+	if values := reply.Val(); len(values) > 0 {
+		return codec.Text(values[0])
+	}
+	return ""
 }
 
 // SizeLimit is the most that Sizes returns for a task, in bytes.
@@ -132,11 +195,14 @@ func (s *Tasks) Sizes(ctx context.Context, refs []task.Ref) []int {
 }
 
 func recordOf(t lua.ReadTasksTask) codec.Record {
-	return codec.Record{Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason}
+	return codec.Record{
+		Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason,
+	}
 }
 
 // Attempts reads the attempts of a task, oldest first, including the one that runs now. Of those that ended, the newest
-// task.HistoryLimit are kept. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
+// task.HistoryLimit are kept. Under redisx.LeavingOut, those that cannot be read are left out.
+// Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return nil, err
@@ -147,58 +213,62 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	ended := pipe.LRange(ctx, string(k.Attempts(ref)), 0, -1)
 	state := pipe.HMGet(ctx, string(k.States()), ref.String())
 	reason := pipe.HMGet(ctx, string(k.Errors()), ref.String())
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
-	if !exists.Val() {
+	if !exists.Val() && exists.Err() == nil {
 		return nil, notFound(ref)
 	}
-	attempts, err := decodeAttempts(ended.Val())
-	if err != nil {
-		return nil, err
-	}
+	attempts := decodeAttempts(ctx, ref, ended.Val())
 	t := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled}
-	if err := codec.DecodeState(&t, codec.Text(state.Val()[0])); err != nil {
-		return nil, err
+	err := codec.DecodeState(&t, first(state))
+	if err != nil && !redisx.LeaveOut(ctx, "the newest attempt of task %s is left out, as %v", ref, err) {
+		return nil, fmt.Errorf("task %s: %w: %w", ref, layout.ErrUnreadable, err)
 	}
 	if t.State == task.Running || t.Outcome != "" { // the newest attempt is in the state of the task
 		attempts = append(attempts, task.Attempt{
 			Number: t.Attempt, Node: t.Node, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, Outcome: t.Outcome,
-			Error: codec.Text(reason.Val()[0]),
+			Error: first(reason),
 		})
 	}
+	attempts = slices.DeleteFunc(attempts, func(a task.Attempt) bool {
+		known := a.Number > 0 && !a.StartedAt.IsZero() && (a.Outcome == "" || a.Outcome.Valid())
+		return !known && redisx.LeaveOut(ctx, "attempt %d of task %s has no number, no start or no outcome", a.Number, ref)
+	})
 	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
 
-// decodeAttempts decodes the list of a task's earlier attempts.
-func decodeAttempts(entries []string) ([]task.Attempt, error) {
-	attempts := make([]task.Attempt, len(entries), len(entries)+1)
-	for i, entry := range entries {
+// decodeAttempts decodes the list of a task's earlier attempts, without those that cannot be read.
+func decodeAttempts(ctx context.Context, ref task.Ref, entries []string) []task.Attempt {
+	attempts := make([]task.Attempt, 0, len(entries)+1)
+	for _, entry := range entries {
 		a, err := codec.DecodeAttempt(entry)
 		if err != nil {
-			return nil, err
+			redisx.LeaveOut(ctx, "task %s: %v", ref, err)
+			continue
 		}
-		attempts[i] = a
+		attempts = append(attempts, a)
 	}
-	return attempts, nil
+	return attempts
 }
 
-// LogPage is a part of a task's log. More: lines may follow.
+// LogPage is a part of a task's log.
 type LogPage struct {
 	Lines []task.LogLine
-	More  bool
+	Last  string // the cursor of the last line, also of one that is left out; "" if there is none
+	More  bool   // lines may follow
 }
 
-// Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or from
-// the first line kept if after is "". The page ends early when it is full. Errors: CodeTaskNotFound, CodeInvalid for the
-// name or the cursor, CodeUnavailable.
+// Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or
+// from the first line kept if after is "". The page ends early when it is full. Under redisx.LeavingOut, lines that
+// cannot be read are left out. Errors: CodeTaskNotFound, CodeInvalid for the name or the cursor, CodeUnavailable.
 func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) (LogPage, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return LogPage{}, err
 	}
 	from := "-"
 	if after != "" {
-		if _, err := attemptOf(after); err != nil {
+		if !cursorPattern.MatchString(after) {
 			return LogPage{}, task.Invalid("after", "%q must be the cursor of a log line", after)
 		}
 		from = "(" + after
@@ -207,43 +277,47 @@ func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 	pipe := s.l.DB.Pipeline()
 	exists := pipe.HExists(ctx, string(k.Defs()), ref.String())
 	entries := pipe.XRangeN(ctx, string(k.Log(ref)), from, "+", int64(limit))
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return LogPage{}, layout.Unavailable(err)
 	}
-	if !exists.Val() {
+	if !exists.Val() && exists.Err() == nil {
 		return LogPage{}, notFound(ref)
 	}
-	lines, err := decodeLines(entries.Val())
-	return logPage(lines, limit), err
-}
-
-// logPage is a page of lines, of which limit were asked for.
-func logPage(lines []task.LogLine, limit int) LogPage {
+	page := LogPage{More: len(entries.Val()) == limit, Last: after}
 	var portions layout.Portions
-	for i, line := range lines {
+	for _, e := range entries.Val() {
 		if portions.Full() {
-			return LogPage{Lines: lines[:i], More: true}
+			page.More = true
+			break
 		}
-		portions.Read(layout.TextBytes(line.Text), true)
+		line, err := decodeLine(e)
+		switch {
+		case err == nil:
+			page.Lines = append(page.Lines, line)
+			portions.Read(layout.TextBytes(line.Text), true)
+		case !redisx.LeaveOut(ctx, "task %s: %v", ref, err):
+			return LogPage{}, fmt.Errorf("task %s: %w: %w", ref, layout.ErrUnreadable, err)
+		}
+		page.Last = e.ID
 	}
-	return LogPage{Lines: lines, More: len(lines) == limit}
+	return page, nil
 }
 
-// decodeLines decodes the entries of a task's log.
-func decodeLines(entries []redis.XMessage) ([]task.LogLine, error) {
-	lines := make([]task.LogLine, len(entries))
-	for i, e := range entries {
-		attempt, err := attemptOf(e.ID)
-		if err != nil {
-			return nil, err
-		}
-		lines[i] = task.LogLine{
-			Cursor: e.ID, Attempt: attempt, Stream: codec.Text(e.Values["stream"]),
-			At: codec.FromMS(codec.Number(codec.Text(e.Values["at"]))), Text: codec.Text(e.Values["text"]),
-		}
+// decodeLine decodes an entry of a task's log.
+func decodeLine(e redis.XMessage) (task.LogLine, error) {
+	attempt, err := attemptOf(e.ID)
+	line := task.LogLine{
+		Cursor: e.ID, Attempt: attempt, Stream: codec.Text(e.Values["stream"]),
+		At: codec.FromMS(codec.Number(codec.Text(e.Values["at"]))), Text: codec.Text(e.Values["text"]),
 	}
-	return lines, nil
+	if err == nil && line.At.IsZero() {
+		err = fmt.Errorf("the line %s of its log has no time", e.ID)
+	}
+	return line, err
 }
+
+// cursorPattern is that of ids of lines, also of those that cannot be read.
+var cursorPattern = regexp.MustCompile(`^\d{1,18}-\d{1,18}$`)
 
 var linePattern = regexp.MustCompile(`^(\d{1,9})-\d{1,18}$`)
 

@@ -58,6 +58,15 @@ func (r *recent) add(e End, partition int, at time.Time) {
 	}
 }
 
+// has reports whether the end of a run is kept.
+func (r *recent) has(run *Run) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.ends, func(e *recentEnd) bool {
+		return e.Run.Task.Run == run.Task.Run && e.Run.Task.Ref == run.Task.Ref && e.Run.Task.Attempt == run.Task.Attempt
+	})
+}
+
 // await blocks until there are ends. It returns an error only if ctx ends.
 func (r *recent) await(ctx context.Context) error {
 	for r.empty() {

@@ -1,4 +1,5 @@
-// Package address says which addresses the executors that call others may call. It is one set of rules for a node, whatever the executor.
+// Package address says which addresses the executors that call others may call. It is one set of rules for a node,
+// whatever the executor.
 package address
 
 import (
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/net/idna"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -73,15 +75,17 @@ const (
 	excerptLimit = 200 // bytes of a name that an error quotes
 )
 
-// Rules says which addresses may be called: those that are allowed, and of the others those that are not denied. It is a config.Section.
+// Rules says which addresses may be called: those that are allowed, and of the others those that are not denied. It is
+// a config.Section.
 type Rules struct {
 	Allow, Deny Networks
-	LookUp      func(ctx context.Context, network, host string) ([]netip.Addr, error) // of net.DefaultResolver, but in tests
-	own         func() []executor.Endpoint                                            // see Protect; nil for none
+	LookUp      lookUp
+	names       *names
+	own         func() []executor.Endpoint // see Protect; nil for none
 }
 
 // New makes rules that deny addresses of the link and cloud metadata only.
-func New() *Rules { return &Rules{LookUp: net.DefaultResolver.LookupNetIP} }
+func New() *Rules { return &Rules{LookUp: net.DefaultResolver.LookupNetIP, names: newNames()} }
 
 // Protect denies the endpoints of the installation, except those of which Allow names the port. nil: there are none.
 func (r *Rules) Protect(own func() []executor.Endpoint) { r.own = own }
@@ -138,8 +142,8 @@ func denied(address fmt.Stringer, why string) error {
 	return executor.Permanent(fmt.Errorf("this node may not call the address %s: %s", address, why))
 }
 
-// Dial connects to an address and checks it first: after its name was resolved, and for every redirect. If a name has several addresses
-// and some may be called, a failure is not final.
+// Dial connects to an address and checks it first: after its name was resolved, and for every redirect. If a name has
+// several addresses and some may be called, a failure is not final.
 func (r *Rules) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var allowed atomic.Bool
 	dialer := net.Dialer{Timeout: dialTimeout}
@@ -161,17 +165,33 @@ func (r *Rules) Dial(ctx context.Context, network, address string) (net.Conn, er
 	return conn, err
 }
 
-// CheckHost checks the host of a request that a proxy will make, as Dial sees only the proxy. A name that this node cannot resolve is
-// left to the proxy, unless addresses are denied. A number in place of a name is refused: proxies read it as an address.
+// metadataNames have addresses that reserved denies: a resolver of the cloud knows them, which may be that of a proxy.
+// Sources: the documentation of Google Cloud and of Tencent Cloud.
+var metadataNames = map[string]netip.Addr{
+	"metadata.google.internal": netip.AddrFrom4([4]byte{169, 254, 169, 254}),
+	"metadata.tencentyun.com":  netip.AddrFrom4([4]byte{169, 254, 0, 23}),
+}
+
+// CheckHost checks the host of a request that a proxy will make, as Dial sees only the proxy, or that a target has
+// named, as there may be a connection already. A name is looked up if addresses are denied, or a part of the
+// installation listens at the port: the other names are left to the proxy, so that a resolver that is silent holds up
+// no call. One that cannot be looked up is left to it as well, unless addresses are denied. A number in place of a name
+// is refused: proxies read it as an address.
 func (r *Rules) CheckHost(ctx context.Context, host string, port uint16) error {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return r.Check(ctx, netip.AddrPortFrom(ip, port))
 	}
-	name := strings.TrimSuffix(host, ".")
-	if last := name[strings.LastIndexByte(name, '.')+1:]; last != "" && strings.ContainsRune("0123456789", rune(last[0])) {
-		return executor.Permanent(fmt.Errorf("%q is neither the name of a host nor an address in its usual form", host))
+	name, err := asName(host)
+	if err != nil {
+		return executor.Permanent(err)
 	}
-	found, err := r.LookUp(ctx, "ip", name)
+	if ip, known := metadataNames[name]; known {
+		return r.Check(ctx, netip.AddrPortFrom(ip, port))
+	}
+	if len(r.Deny) == 0 && len(r.listening(ctx, port)) == 0 {
+		return nil
+	}
+	found, err := r.names.find(ctx, r.LookUp, name)
 	if err != nil && len(r.Deny) > 0 {
 		return fmt.Errorf("the address of %s cannot be checked: %w", task.Cut(host, excerptLimit), err)
 	}
@@ -181,4 +201,18 @@ func (r *Rules) CheckHost(ctx context.Context, host string, port uint16) error {
 		}
 	}
 	return nil
+}
+
+// asName returns the name of a host as it is looked up, in lower case. Error: it is a number.
+func asName(host string) (string, error) {
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	if mapped, err := idna.Lookup.ToASCII(name); err == nil { // as net/http does; 169 in wide digits is 169
+		name = mapped
+	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if last != "" && strings.ContainsRune("0123456789", rune(last[0])) {
+		return "", fmt.Errorf("%q is neither the name of a host nor an address in its usual form",
+			task.Cut(host, excerptLimit))
+	}
+	return name, nil
 }

@@ -17,15 +17,12 @@ import (
 // its port: one without a port is for other services at the same address. The names of parts are looked up only if
 // the port is theirs. What is Allowed is checked only for a context of Sent.
 func (r *Rules) checkOwn(ctx context.Context, at netip.AddrPort) error {
-	if r.own == nil || r.Allow.name(at) {
+	if r.Allow.name(at) {
 		return nil
 	}
 	here := thisMachine()
-	for _, e := range r.own() {
-		host, port, err := net.SplitHostPort(e.Address)
-		if err != nil || port != strconv.Itoa(int(at.Port())) || e.Allowed && !IsSent(ctx) {
-			continue
-		}
+	for _, e := range r.listening(ctx, at.Port()) {
+		host, _, _ := net.SplitHostPort(e.Address) // listening has done so
 		found, err := r.resolve(ctx, host)
 		if err != nil {
 			return fmt.Errorf("the address %s cannot be checked: it may be that of %s, %s: %w",
@@ -36,6 +33,21 @@ func (r *Rules) checkOwn(ctx context.Context, at netip.AddrPort) error {
 		}
 	}
 	return nil
+}
+
+// listening returns the endpoints of the installation that have a port and are denied in this context.
+func (r *Rules) listening(ctx context.Context, port uint16) (found []executor.Endpoint) {
+	if r.own == nil {
+		return nil
+	}
+	want := strconv.Itoa(int(port))
+	for _, e := range r.own() {
+		_, its, err := net.SplitHostPort(e.Address)
+		if err == nil && its == want && (!e.Allowed || IsSent(ctx)) {
+			found = append(found, e)
+		}
+	}
+	return found
 }
 
 // sentKey marks a context of Sent.
@@ -68,7 +80,7 @@ func (r *Rules) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{ip}, nil
 	}
-	return r.LookUp(ctx, "ip", host)
+	return r.names.find(ctx, r.LookUp, host)
 }
 
 // leadsTo reports whether a connection to an address reaches a part that listens at another one: at every address of

@@ -60,18 +60,15 @@ func (g guard) check(req *http.Request) error {
 	case via == nil:
 		return nil
 	}
-	for _, host := range []string{req.URL.Host, req.Host} { // the proxy gets the second if there is one
-		if err := g.checkNamed(req.Context(), req.URL.Scheme, host); err != nil {
+	if req.URL.Scheme == "http" && req.Host != "" { // the proxy gets that; of https, it is within the encryption
+		if err := g.checkNamed(req.Context(), req.URL.Scheme, req.Host); err != nil {
 			return err
 		}
 	}
-	return nil
+	return g.checkNamed(req.Context(), req.URL.Scheme, req.URL.Host)
 }
 
 func (g guard) checkNamed(ctx context.Context, scheme, host string) error {
-	if host == "" {
-		return nil
-	}
 	u := &url.URL{Scheme: scheme, Host: host}
 	port, err := strconv.ParseUint(portOf(u), 10, 16)
 	if err != nil {

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
@@ -73,10 +76,16 @@ func FuzzReadLines(f *testing.F) {
 	f.Add(strings.Repeat("é", 5000)+"\n\xff", 7)
 	f.Add("::checkpoint {\"a\": 1}\r\n"+checkpointPrefix+strings.Repeat("é", checkpointLine/2)+"\nlast", 4096)
 	f.Add("\r10%\r20%\r\n\r\r30%\r\r\n\r", 1)
+	f.Add("10%\r20%", 100)
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		var got []string
 		chunks := &chunked{rest: text, size: max(size, 1)}
-		err := readLines(chunks, func(line string) { got = append(got, line) }, func(string) {})
+		show := func(state string) {
+			if line := strings.Split(text, "\n")[len(got)]; strings.TrimSpace(state) == "" || !beginsState(line, state) {
+				t.Errorf("%q is shown of line %d, %q", state, len(got), line)
+			}
+		}
+		err := readLines(chunks, func(line string) { got = append(got, line) }, show)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,15 +97,28 @@ func FuzzReadLines(f *testing.F) {
 			t.Fatalf("%d lines of %d", len(got), len(want))
 		}
 		for i, line := range want {
-			states := strings.FieldsFunc(line, func(r rune) bool { return r == '\r' })
 			newest := ""
-			if len(states) > 0 {
+			if states := statesOf(line); len(states) > 0 {
 				newest = states[len(states)-1]
 			}
 			if exp := lineText([]byte(newest)); got[i] != exp {
 				t.Fatalf("line %d is %q, want %q", i, got[i], exp)
 			}
 		}
+	})
+}
+
+// statesOf are the states of a line that are not empty, the oldest one first.
+func statesOf(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return r == '\r' })
+}
+
+// beginsState reports whether a text is the beginning of a state of a line. It may end within a character.
+func beginsState(line, text string) bool {
+	const invalid = string(utf8.RuneError)
+	text = strings.TrimRight(strings.TrimSuffix(text, task.CutMark), invalid)
+	return slices.ContainsFunc(statesOf(line), func(state string) bool {
+		return strings.HasPrefix(strings.ToValidUTF8(state, invalid), text)
 	})
 }
 

@@ -1,0 +1,180 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor/builtin"
+)
+
+// watching is a node that looks at its data all the time, and its log.
+func watching(t *testing.T, c config.Config) (*running, *testkit.Log) {
+	t.Helper()
+	log := &testkit.Log{}
+	handler := slog.NewTextHandler(io.MultiWriter(log, t.Output()), nil)
+	o := Options{Config: c, Executors: builtin.Table(), Log: slog.New(handler)}
+	o.Executors.EnableAll()
+	a, err := New(t.Context(), o)
+	testkit.Must(t, err)
+	a.dataPause = 20 * time.Millisecond
+	ctx, stop := context.WithCancel(context.Background())
+	r := &running{App: a, t: t, address: a.Addr(), stop: stop, end: make(chan error, 1)}
+	go func() { r.end <- a.Run(ctx) }()
+	t.Cleanup(r.finish)
+	testkit.Receive(t, a.Ready(), "all roles")
+	return r, log
+}
+
+func TestData_TellsALostListOfNodesFromLostData(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	db := redis.DB(t)
+	for name, remove := range map[string]func(a, b *running) error{
+		"the list":  func(*running, *running) error { return db.Del(t.Context(), "dts:nodes").Err() },
+		"two nodes": func(a, b *running) error { return db.HDel(t.Context(), "dts:nodes", a.Node(), b.Node()).Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, logA := watching(t, settings(redis.URL()))
+			b, logB := watching(t, settings(redis.URL()))
+			testkit.Must(t, remove(a, b))
+			for _, n := range []*running{a, b} {
+				n.registry.BeatNow()
+			}
+			for _, log := range []*testkit.Log{logA, logB} {
+				testkit.Eventually(t, "it says so", func() bool {
+					return log.Has(`level=WARN msg="this node was missing from the list of nodes, dts:nodes,`)
+				})
+				if log.Has("Redis has lost") || log.Has("dts:meta was gone") {
+					t.Error("it says that Redis has lost more")
+				}
+			}
+			if n := db.HLen(t.Context(), "dts:nodes").Val(); n != 2 {
+				t.Errorf("on the list are %d nodes, want 2", n)
+			}
+			if n := db.Exists(t.Context(), "dts:{0}:losses").Val(); n != 0 {
+				t.Error("lost writes are recorded")
+			}
+			a.await("/metrics", "dts_redis_data_lost_total 0")
+		})
+	}
+}
+
+// Redis may have restarted without its data while this node counted as dead.
+func TestData_TellsLostDataAfterALongOutage(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	redis := redistest.Start(t)
+	c := settings(redis.URL())
+	c.Heartbeat = 100 * time.Millisecond
+	a, log := watching(t, c)
+	redis.Kill()
+	killed := time.Now()
+	testkit.Eventually(t, "it would be dead", func() bool { return time.Since(killed) > 5*c.Heartbeat })
+	redis.Restart()
+	testkit.Eventually(t, "it says so", func() bool { return log.Has("Redis has lost its data") })
+	if log.Has("dts:meta was gone, and the data is there") {
+		t.Error("it says that the data is there")
+	}
+	a.await("/metrics", "dts_redis_data_lost_total 1")
+	a.mustRun("after")
+}
+
+func TestData_WritesMetaAgainThatIsGone(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	db := redis.DB(t)
+	a, log := watching(t, settings(redis.URL()))
+	before, err := db.HGetAll(t.Context(), "dts:meta").Result()
+	testkit.Must(t, err)
+	testkit.Must(t, db.Del(t.Context(), "dts:meta").Err())
+	testkit.Eventually(t, "it says so, and what is right to do", func() bool {
+		return log.Has(`level=ERROR msg="dts:meta was gone, and the data is there:`) &&
+			log.Has("look with dtsctl doctor") && log.Has("partitions=16")
+	})
+	after, err := db.HGetAll(t.Context(), "dts:meta").Result()
+	testkit.Must(t, err)
+	if !maps.Equal(before, after) {
+		t.Errorf("it was %v, is %v", before, after)
+	}
+	if log.Has("Redis has lost") {
+		t.Error("it says that Redis has lost all data")
+	}
+	a.mustRun("after")
+}
+
+// Nobody takes one key that is gone for the loss of all data, and the node goes on.
+func TestData_SurvivesTheLossOfASingleKey(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	redis := redistest.Start(t)
+	db := redis.DB(t)
+	c := settings(redis.URL())
+	c.Partitions = 1
+	a, log := watching(t, c)
+	fence, err := db.Get(t.Context(), "dts:{0}:lease").Result()
+	testkit.Must(t, err)
+	for i, key := range []string{
+		"dts:nodes", "dts:meta", "dts:namespaces", "dts:limits", "dts:{0}:lease:" + fence, "dts:{0}:lease", "dts:{0}:wakes",
+		"dts:{0}:losses", "dts:{0}:backlog", "dts:{0}:remembered:order", "dts:{0}:token", "asynq:queues", "asynq:servers",
+	} {
+		if key == "dts:limits" {
+			testkit.Must(t, db.HSet(t.Context(), key, "default", 1000).Err())
+		}
+		testkit.Must(t, db.Del(t.Context(), key).Err())
+		a.registry.BeatNow()
+		a.mustRun(fmt.Sprint("after-", i))
+	}
+	if log.Has("Redis has lost") {
+		t.Error("it says that Redis has lost its data, or writes")
+	}
+	a.await("/metrics", "dts_redis_data_lost_total 0")
+}
+
+// Of what lies in 16 partitions, a node with another number would find little.
+func TestData_ANodeTakesThePartitionsFromTheData(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	redis := redistest.Start(t)
+	db := redis.DB(t)
+	first := run(t, Options{Config: settings(redis.URL())})
+	for i := range 10 {
+		submission := fmt.Sprintf(`{"id":"waits-%d","type":"noop","delay":"1h"}`, i)
+		if status, body := first.call(http.MethodPost, "/v1/tasks", submission); status != http.StatusCreated {
+			t.Fatalf("submitting: %d %s", status, body)
+		}
+	}
+	first.finish()
+	testkit.Must(t, db.Del(t.Context(), "dts:meta").Err())
+	for _, partitions := range []int{8, 32} {
+		c := settings(redis.URL())
+		c.Partitions = partitions
+		_, err := New(t.Context(), Options{Config: c, Executors: builtin.Table(), Log: slog.New(slog.DiscardHandler)})
+		want := fmt.Sprintf("partitions: dts:meta is gone, and the data is there, in 16 partitions, "+
+			"which cannot be changed to %d", partitions)
+		if !errors.Is(err, redisx.ErrUnusable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("with %d: %v", partitions, err)
+		}
+	}
+	log := &testkit.Log{}
+	second := run(t, Options{Config: settings(redis.URL()), Log: slog.New(slog.NewTextHandler(log, nil))})
+	for i := range 10 {
+		if status, _ := second.call(http.MethodGet, fmt.Sprint("/v1/tasks/waits-", i), ""); status != http.StatusOK {
+			t.Errorf("task %d: %d", i, status)
+		}
+	}
+	if !log.Has(`level=ERROR msg="dts:meta is gone, and the data is there:`) {
+		t.Error("it does not say what was wrong")
+	}
+}

@@ -1,0 +1,133 @@
+package task_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+)
+
+const keyWarning = "the key dts:{3}:wheel of partition 3 has the wrong type: dtsctl doctor tells more"
+
+func TestList_SaysWhatCannotBeRead(t *testing.T) {
+	s := clitest.Start(t)
+	broken := client.Task{
+		ID: "b", Namespace: "default", State: client.StateUnreadable, Damage: new("its state \"x\" cannot be read"),
+	}
+	s.On("GET /v1/tasks", 200, client.TaskList{
+		Tasks: []client.Task{clitest.Task("a", client.StateScheduled), broken}, Warnings: []string{keyWarning},
+	})
+	const rows = "a\tscheduled\tshell\tdefault\t0\t2026-01-02T15:07:05.000Z\t\t\t\n" +
+		"b\tunreadable\t\t\t0\t\t\t\tits state \"x\" cannot be read\n"
+	s.Pipe().Run(t, "task", "list").Expect(t, 0, rows, "warning: "+keyWarning+"\n")
+	got := s.Pipe().Run(t, "task", "list", "-o", "json")
+	if got.Code != 0 || !strings.Contains(got.Out, `"warnings":["`+keyWarning) || got.Err != "warning: "+keyWarning+"\n" {
+		t.Errorf("%+v", got)
+	}
+	if got := s.Terminal().Run(t, "task", "list"); got.Code != 0 || got.Err != "warning: "+keyWarning+"\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestReads_SayWhatCannotBeRead(t *testing.T) {
+	s := clitest.Start(t)
+	warnings := []string{keyWarning}
+	s.On("GET /v1/tasks/{id}/attempts", 200, client.AttemptList{Attempts: []client.Attempt{}, Warnings: warnings})
+	s.On("GET /v1/tasks/{id}/logs", 200, client.LogPage{Lines: []client.LogLine{}, Warnings: warnings})
+	s.On("GET /v1/schedules", 200, client.ScheduleList{Schedules: []client.Schedule{}, Warnings: warnings})
+	s.On("GET /v1/schedules/{id}/ledger", 200, client.LedgerPage{Entries: []client.LedgerEntry{}, Warnings: warnings})
+	s.On("GET /v1/schedules/{id}/history", 200, client.RevisionList{Revisions: []client.Revision{}, Warnings: warnings})
+	s.On("GET /v1/forecast", 200, client.Forecast{PerMinute: []int{}, Hottest: []client.HotMinute{}, Warnings: warnings})
+	s.On("GET /v1/locks", 200, client.LockList{Locks: []client.Lock{}, Warnings: warnings})
+	s.On("GET /v1/queues", 200, client.QueueList{Queues: []client.Queue{}, Warnings: warnings})
+	s.On("GET /v1/namespaces", 200, client.NamespaceList{Namespaces: []client.NamespaceEntry{}, Warnings: warnings})
+	s.On("GET /v1/nodes", 200, client.NodeList{Nodes: []client.Node{}, Warnings: warnings})
+	for _, command := range []string{
+		"task attempts a", "task logs a", "schedule list", "schedule ledger a", "schedule history a", "schedule forecast",
+		"lock list", "queue list", "namespace list", "node list",
+	} {
+		for _, format := range []string{"", " -o json"} {
+			got := s.Pipe().Run(t, strings.Fields(command+format)...)
+			if got.Code != 0 || got.Err != "warning: "+keyWarning+"\n" {
+				t.Errorf("%s: %+v", command+format, got)
+			}
+		}
+	}
+}
+
+func TestGet_ShowsDamage(t *testing.T) {
+	s := clitest.Start(t)
+	damaged := func(t *client.Task) { t.Damage = new("its payload is lost") }
+	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", client.StateScheduled, damaged))
+	got := s.Pipe().Run(t, "task", "get", "a")
+	if got.Code != 0 || !strings.Contains(got.Out, "\ndamage\tits payload is lost\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The server has looked at many tasks for each page, and few match.
+func TestList_StopsAfterAWhile(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("GET /v1/tasks", func(w http.ResponseWriter, r *http.Request) {
+		page := client.TaskList{Tasks: []client.Task{}, NextCursor: new("c2"), Incomplete: new(true)}
+		switch r.URL.Query().Get("cursor") {
+		case "c1":
+			page.Tasks = append(page.Tasks, clitest.Task("b", client.StateFailed))
+		case "c2":
+			page = client.TaskList{Tasks: []client.Task{clitest.Task("c", client.StateFailed)}}
+		}
+		s.Reply(w, 200, page)
+	})
+	const stopped = "Stopped with 1, as few of those that were looked at match. Go on with --cursor c2, " +
+		"look longer with --within, or at all of them with --all.\n"
+	for _, format := range []string{"table", "json"} {
+		got := s.Pipe().Run(t, "task", "list", "--within", "0s", "--cursor", "c1", "-o", format)
+		if got.Code != 0 || got.Err != stopped || !strings.Contains(got.Out, "b") {
+			t.Errorf("%s: %+v", format, got)
+		}
+	}
+	for _, args := range [][]string{
+		{"task", "list", "--cursor", "c1"}, {"task", "list", "--cursor", "c1", "--within", "0s", "--all"},
+	} {
+		if got := s.Pipe().Run(t, args...); got.Code != 0 || got.Err != "" || strings.Count(got.Out, "\n") != 2 {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	got := s.Terminal().Run(t, "task", "list", "--within", "0s")
+	if got.Code != 0 || !strings.HasPrefix(got.Err, "Stopped with 0, ") {
+		t.Errorf("on a terminal: %+v", got)
+	}
+	if got := s.Pipe().Run(t, "task", "list", "--within", "-1s"); got.Code != 2 {
+		t.Errorf("less than no time: %+v", got)
+	}
+}
+
+// The status of such an answer was 200, so nothing but its last event tells.
+func TestLogs_FollowFailsIfTheStreamSaysSo(t *testing.T) {
+	s := clitest.Start(t)
+	s.OnStream("GET /v1/tasks/{id}/logs", func(_ *http.Request, send func(string, string, any)) {
+		send("log", "1-1", logLine("1-1", "stdout", "one"))
+		send("problem", "", clitest.Problem(500, client.DataUnreadable, "", "the line 1-2 of its log has no time"))
+	})
+	s.Pipe().Run(t, "task", "logs", "a", "-f").
+		Expect(t, 1, "one\n", "dtsctl: the line 1-2 of its log has no time (data_unreadable)\n")
+}
+
+func TestLogs_FollowOutlastsAProblemThatPasses(t *testing.T) {
+	s := clitest.Start(t)
+	s.OnStream("GET /v1/tasks/{id}/logs", func(r *http.Request, send func(string, string, any)) {
+		if r.URL.Query().Get("after") == "" {
+			send("log", "1-1", logLine("1-1", "stdout", "one"))
+			send("problem", "", clitest.Problem(503, client.Unavailable, "", "Redis does not answer"))
+			return
+		}
+		send("log", "1-2", logLine("1-2", "stdout", "two"))
+		send("end", "", clitest.Task("a", client.StateSucceeded, clitest.Ran))
+	})
+	got := s.Pipe().Run(t, "task", "logs", "a", "-f")
+	if got.Code != 0 || got.Out != "one\ntwo\n" || !strings.Contains(got.Err, "Redis does not answer (unavailable)") {
+		t.Errorf("%+v", got)
+	}
+}

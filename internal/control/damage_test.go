@@ -1,0 +1,236 @@
+package control_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua/contract"
+)
+
+// owned is what a key of a kind belongs to in a ward, if that is one thing.
+func owned(kind contract.Kind) task.Ref {
+	switch {
+	case slices.Contains(storetest.OfSchedules, kind.Name):
+		return storetest.Nightly
+	case kind.Name == "lock":
+		return ref("lock")
+	}
+	return ref("waiting")
+}
+
+// spoil gives the key of a kind another type, and returns it and the other partition.
+func (w *ward) spoil(kind contract.Kind) (key string, other int) {
+	w.t.Helper()
+	p := w.PartitionOf(owned(kind))
+	key = storetest.KeyOf(w.t, kind, p, owned(kind).String())
+	storetest.Spoil(w.t, w.DB, kind, key)
+	return key, 1 - p
+}
+
+// aside are the keys that were put aside.
+func (w *ward) aside() []string {
+	w.t.Helper()
+	keys, err := w.DB.Keys(w.Ctx, "*aside:*").Result()
+	testkit.Must(w.t, err)
+	return keys
+}
+
+// Whatever kind of key has the wrong type: doctor goes on with all the rest, names it and, told so, puts it aside.
+func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	for _, kind := range storetest.Kinds() {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			key, other := w.spoil(kind)
+			w.do("HSET", w.Keys.Partition(other).Results(), "default:ghost", "x")
+			results := w.examine(control.DoctorRequest{})
+			typed := results["key-type"]
+			named := slices.ContainsFunc(typed.Examples, func(e string) bool { return strings.HasPrefix(e, key+" is a ") })
+			if typed.Severity != doctor.Error || !named {
+				t.Errorf("key-type found %v", typed.Examples)
+			}
+			ofPartition := kind.InPartition() || kind.InAsynqQueue()
+			if left := results["task-leftovers"]; ofPartition && !slices.ContainsFunc(left.Examples, func(e string) bool {
+				return strings.HasPrefix(e, "default:ghost does not exist")
+			}) {
+				t.Errorf("in the other partition, it found %v", left.Examples)
+			}
+			w.examine(control.DoctorRequest{Checks: []string{"key-type"}, Repair: true})
+			kept := w.aside()
+			if len(kept) != 1 || w.DB.TTL(w.Ctx, kept[0]).Val() < task.AsideKept-time.Hour {
+				t.Fatalf("aside are %q", kept)
+			}
+			if found := w.examine(control.DoctorRequest{Checks: []string{"key-type"}})["key-type"]; found.Found > 0 {
+				t.Errorf("after the repair, it finds %v", found.Examples)
+			}
+			w.examine(control.DoctorRequest{Repair: true})
+			for name, r := range w.examine(control.DoctorRequest{}) {
+				// what was there is lost
+				byHand := []string{"payload-lost", "schedule-unreadable", "delivery-missing", "ledger-holes"}
+				if r.OfData && r.Found > 0 && !slices.Contains(byHand, name) {
+					t.Errorf("after all repairs, %s finds %v", name, r.Examples)
+				}
+			}
+		})
+	}
+}
+
+// What belongs to one task or schedule can be cancelled, paused and deleted though a key of it is damaged, or a clear
+// error says why not.
+func TestControl_SaysClearlyWhatIsDamaged(t *testing.T) {
+	t.Parallel()
+	for _, kind := range storetest.Kinds() {
+		ofTask, ofSchedule := slices.Contains(storetest.OfTasks, kind.Name), slices.Contains(storetest.OfSchedules, kind.Name)
+		if !ofTask && !ofSchedule && kind.Name != "ready" {
+			continue
+		}
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			w.spoil(kind)
+			who := control.Caller{Namespace: "default"}
+			calls := map[string]func() error{
+				"cancel": func() error { _, err := w.control.CancelTask(w.Ctx, who, "waiting"); return err },
+				"get":    func() error { _, err := w.control.GetSchedule(w.Ctx, who, "nightly"); return err },
+				"pause":  func() error { _, err := w.control.PauseSchedule(w.Ctx, who, "nightly", ""); return err },
+				"delete": func() error { _, err := w.control.DeleteSchedule(w.Ctx, who, "nightly", ""); return err },
+			}
+			for _, name := range []string{"cancel", "get", "pause", "delete"} {
+				err := calls[name]()
+				if err != nil && (name == "cancel" || task.CodeOf(err) != task.CodeUnreadable) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+// A definition that is garbage is no reason to keep it for ever.
+func TestDeleteSchedule_DeletesWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	who := control.Caller{Namespace: "default"}
+	w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", "{")
+	if _, err := w.control.DeleteSchedule(w.Ctx, who, "nightly", control.DeleteAll); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.control.GetSchedule(w.Ctx, who, "nightly"); task.CodeOf(err) != task.CodeScheduleNotFound {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// A page of earlier revisions goes on past those that cannot be read, and past those that were put aside.
+func TestRevisions_GoOnPastDamage(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.change(5) // so that revision 6 is in force
+	history := w.KeysOf(ref("often")).History(ref("often"))
+	w.do("LSET", history, 1, "garbage")
+	numbers := func(cursor string) (all []int) {
+		page, err := w.control.Revisions(w.Ctx, control.Caller{Namespace: "default"}, "often", cursor)
+		testkit.Must(t, err)
+		for _, r := range page.Revisions {
+			all = append(all, r.Number)
+		}
+		return all
+	}
+	expect := func() {
+		t.Helper()
+		if got := numbers(""); !slices.Equal(got, []int{6, 5, 3, 2, 1}) {
+			t.Errorf("revisions %v", got)
+		}
+		if got := numbers("3"); !slices.Equal(got, []int{2, 1}) {
+			t.Errorf("before revision 3: %v", got)
+		}
+	}
+	expect()
+	w.examine(control.DoctorRequest{Checks: []string{"entry-unreadable"}, Repair: true})
+	expect()
+}
+
+// The ticks of a schedule that came back go on though its history had garbage in it.
+func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]int64{"the newest": 0, "the oldest": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			often := ref("often")
+			w.change(3) // so that revision 4 is in force
+			testkit.Must(t, w.DB.LSet(w.Ctx, string(w.KeysOf(often).History(often)), at, "garbage").Err())
+			w.do("DEL", w.KeysOf(often).Schedule(often))
+			w.examine(control.DoctorRequest{Checks: []string{"schedule-lost"}, Repair: true})
+			if s := w.Schedule(often); s.Revision != 4 {
+				t.Fatalf("it is back as %+v", s)
+			}
+			_, err := w.Schedules.Resume(w.Ctx, often)
+			testkit.Must(t, err)
+			for range 2 { // the first change decides nothing of the time before
+				w.Put(storetest.Daily(func(d *schedule.Definition) { d.Ref, d.Rules = often, []schedule.Rule{{Every: time.Hour}} }))
+				w.Fire(often)
+			}
+			next := w.DB.ZScore(w.Ctx, string(w.KeysOf(often).Ticks()), often.String()).Val()
+			if in := time.Until(time.UnixMilli(int64(next))); in < 30*time.Minute {
+				t.Errorf("its leader looks at it in %s", in)
+			}
+		})
+	}
+}
+
+// Runs that the ledger has still count, and intervals have the ticks that they had, though nobody knows when the
+// schedule was created.
+func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	often := ref("often")
+	w.Put(storetest.Daily(func(d *schedule.Definition) {
+		d.Ref, d.Rules, d.Overlap = often, []schedule.Rule{{Every: 7 * time.Hour}}, schedule.OverlapAllow
+		d.Misfire = schedule.Misfire{Policy: schedule.MisfireAll, Window: 1000 * time.Hour}
+	}))
+	w.Rewind(often, 22*time.Hour)
+	w.Fire(often)
+	before := w.Schedule(often)
+	_, err := w.Trigger(often) // by hand, so no run of the definition
+	testkit.Must(t, err)
+	w.Put(storetest.Daily(func(d *schedule.Definition) { d.Ref = often }))
+	history := string(w.KeysOf(often).History(often))
+	entry := w.DB.LIndex(w.Ctx, history, 0).Val()
+	entry = strings.Replace(entry, `"revision":"1"`, `"revision":"21"`, 1) // as after many changes
+	testkit.Must(t, w.DB.LSet(w.Ctx, history, 0, entry).Err())
+	ledger := string(w.KeysOf(often).Ledger(often))
+	for _, z := range w.DB.ZRangeWithScores(w.Ctx, ledger, 0, -1).Val() {
+		record := strings.Fields(z.Member.(string))
+		if record[0] == "fired" {
+			record[1] = "21"
+		} else {
+			record[5] = "21"
+		}
+		w.do("ZREM", ledger, z.Member)
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, ledger, redis.Z{Score: z.Score, Member: strings.Join(record, " ") + " "}).Err())
+	}
+	w.do("DEL", w.KeysOf(often).Schedule(often))
+	w.examine(control.DoctorRequest{Checks: []string{"schedule-lost"}, Repair: true})
+	s := w.Schedule(often)
+	if s.Runs != 3 || before.Runs != 3 || s.Revision != 22 {
+		t.Errorf("it has %d runs, before %d, and is revision %d", s.Runs, before.Runs, s.Revision)
+	}
+	if off := s.CreatedAt.Sub(before.CreatedAt) % (7 * time.Hour); off != 0 {
+		t.Errorf("its intervals have moved by %s", off)
+	}
+	unknown := "whether it had ended, and when it was created"
+	if !strings.Contains(s.PauseNote, "It counts 3 runs") || !strings.HasSuffix(s.PauseNote, unknown) {
+		t.Errorf("the note says %q", s.PauseNote)
+	}
+}

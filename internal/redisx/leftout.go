@@ -1,0 +1,113 @@
+package redisx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// leftOutLimit is how many texts LeftOut keeps; it counts the others.
+const leftOutLimit = 20
+
+// LeftOut collects what readers of a list leave out because it cannot be read in Redis. It is safe for concurrent use.
+type LeftOut struct {
+	mu    sync.Mutex
+	texts []string
+	more  int
+}
+
+type leftOutKey struct{}
+
+// LeavingOut returns a context under which readers leave out what cannot be read in Redis, and what collects that.
+// Under any other context they fail: whoever decides by what they read must have all of it.
+func LeavingOut(ctx context.Context) (context.Context, *LeftOut) {
+	l := &LeftOut{}
+	return context.WithValue(ctx, leftOutKey{}, l), l
+}
+
+// LeavesOut reports whether ctx is one of LeavingOut.
+func LeavesOut(ctx context.Context) bool {
+	_, ok := ctx.Value(leftOutKey{}).(*LeftOut)
+	return ok
+}
+
+// LeaveOut notes a sentence, without a full stop, about what is left out. It returns false if ctx is not one of
+// LeavingOut.
+func LeaveOut(ctx context.Context, format string, args ...any) bool {
+	l, ok := ctx.Value(leftOutKey{}).(*LeftOut)
+	if !ok {
+		return false
+	}
+	text := fmt.Sprintf(format, args...) + ": dtsctl doctor tells more"
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case slices.Contains(l.texts, text):
+	case len(l.texts) == leftOutLimit:
+		l.more++
+	default:
+		l.texts = append(l.texts, text)
+	}
+	return true
+}
+
+// Texts returns what was left out, at most 20 sentences and one that counts the others; nil for nothing.
+func (l *LeftOut) Texts() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.more > 0 {
+		return append(slices.Clip(l.texts), fmt.Sprintf("%d further things are left out", l.more))
+	}
+	return l.texts
+}
+
+// LeaveOutKey notes, if err says so, that a key has the wrong type. It returns false for any other error, and if ctx is
+// not one of LeavingOut.
+func LeaveOutKey(ctx context.Context, key string, err error) bool {
+	const text = "%s has the wrong type, so that what it should hold is left out"
+	return HasWrongType(err) && LeaveOut(ctx, text, describe(key))
+}
+
+// ofPartition is a key of a partition, with its number.
+var ofPartition = regexp.MustCompile(`^[^{]*\{(\d+)\}:[^{]`)
+
+// describe names a key for people.
+func describe(key string) string {
+	if m := ofPartition.FindStringSubmatch(key); m != nil && !strings.HasPrefix(key, "asynq:") {
+		return fmt.Sprintf("the key %s of partition %s", key, m[1])
+	}
+	return "the key " + key
+}
+
+// HasWrongType reports whether err is the answer of Redis to a command on a key of another type than it is for.
+func HasWrongType(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer) && strings.Contains(answer.Error(), "WRONGTYPE")
+}
+
+// ExecReads executes a pipeline of commands that read one key each. Under LeavingOut, a key of the wrong type is read
+// as one that does not exist. Error: that of the first other command that failed.
+func ExecReads(ctx context.Context, pipe redis.Pipeliner) error {
+	cmds, err := pipe.Exec(ctx)
+	for _, cmd := range cmds {
+		if e := cmd.Err(); e != nil && !errors.Is(e, redis.Nil) && !leaveOutKeyOf(ctx, cmd) {
+			return e
+		}
+	}
+	if HasWrongType(err) || errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
+// leaveOutKeyOf is LeaveOutKey for a command that failed.
+func leaveOutKeyOf(ctx context.Context, cmd redis.Cmder) bool {
+	args := cmd.Args()
+	return len(args) > 1 && LeaveOutKey(ctx, fmt.Sprint(args[1]), cmd.Err())
+}

@@ -1,0 +1,100 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// A key of the wrong type stays so until somebody repairs it: the loops of its partition do not tell so twice a second.
+func TestTerm_RestsForAMinuteAfterDamage(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	testkit.Must(t, db.Set(t.Context(), "x", "garbage", 0).Err())
+	damage := fmt.Errorf("script claim: %w", db.ZCard(t.Context(), "x").Err())
+	if !redisx.IsDamage(damage) || !redisx.IsDamage(layout.Unavailable(damage)) {
+		t.Fatalf("%v is no damage", damage)
+	}
+	for _, c := range []struct {
+		err  error
+		rest time.Duration
+		hint bool
+	}{{damage, time.Minute, true}, {context.DeadlineExceeded, retryAfterError, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			term := &term{s: &Scheduler{o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}}
+			start := clock.Now()
+			term.failed(t.Context(), "cannot dispatch due tasks", c.err)
+			if took := clock.Since(start); took != c.rest || strings.Contains(log.String(), "dtsctl doctor") != c.hint {
+				t.Errorf("after %v it rests for %s, and says %s", c.err, took, log.String())
+			}
+		})
+	}
+}
+
+// One queue whose list is damaged holds up no dispatch: a partition that rested for a minute would not be in time.
+func TestDispatch_GoesOnPastADamagedQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pending := "asynq:{default}:pending"
+	testkit.Must(t, w.db.Set(t.Context(), pending, "garbage", 0).Err())
+	n := w.start("n", never)
+	refs := w.siblings(2)
+	w.create(task.Definition{Ref: refs[0]})
+	w.reaches(refs[0], task.Queued)
+	n.asleep()
+	testkit.Must(t, w.db.Del(t.Context(), pending).Err())
+	w.create(task.Definition{Ref: refs[1]})
+	w.dispatched(refs[1], 1)
+}
+
+// A claimed task whose definition is garbage has no delivery, so that nobody would ever end it.
+func TestWatch_EndsAQueuedTaskThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ref := w.create(task.Definition{Delay: time.Hour})
+	k := w.store.KeysOf(ref)
+	testkit.Must(t, w.db.HSet(t.Context(), string(k.Defs()), ref.String(), "garbage").Err())
+	testkit.Must(t, w.db.ZAdd(t.Context(), string(k.Wheel()), redis.Z{Score: 1, Member: ref.String()}).Err())
+	w.start("n", never, func(n *node) { n.pace.lookFirst = 50 * time.Millisecond })
+	w.reaches(ref, task.Failed)
+	if got := w.get(ref); !strings.HasPrefix(got.Error, `its definition "garbage`) {
+		t.Errorf("it failed because %q", got.Error)
+	}
+}
+
+// A key that all of a partition shares stops that partition at most, and one of the installation none.
+func TestScheduler_GoesOnPastADamagedSharedKey(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	for _, kind := range storetest.Kinds() {
+		if strings.Contains(kind.Pattern, "<") || !strings.HasPrefix(kind.Pattern, "dts:") {
+			continue
+		}
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.start("n", never)
+			refs := w.siblings(3)
+			storetest.Spoil(t, w.db, kind, storetest.KeyOf(t, kind, w.store.PartitionOf(refs[0])+1, ""))
+			for i, ref := range refs {
+				w.create(task.Definition{Ref: ref, Delay: time.Duration(i) * 10 * time.Millisecond})
+				w.dispatched(ref, 1)
+			}
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+const keyType = "key-type"
+
+// wantedType returns the type that a key must have, as TYPE says it; "" for a key of which that is not known.
+func (e *examination) wantedType(key string) string {
+	return lua.KeyTypes[e.patternOf(key)]
+}
+
+// patternOf returns the pattern in lua.KeyTypes of a key of this installation, or of asynq; "" for any other key.
+func (e *examination) patternOf(key string) string {
+	begins := "asynq:{q}:"
+	rest, ours := strings.CutPrefix(key, "asynq:")
+	if !ours {
+		begins = "dts:{p}:"
+		if rest, ours = strings.CutPrefix(key, e.prefix()); !ours {
+			return ""
+		}
+	}
+	pattern := strings.SplitAfterN(begins, ":", 2)[0] + rest
+	if tag, inside, ok := strings.Cut(rest, "}:"); ok && strings.HasPrefix(tag, "{") {
+		pattern = begins + inside
+	}
+	for i := len(pattern) - 1; i > 0; i = strings.LastIndexByte(pattern[:i], ':') {
+		if _, known := lua.KeyTypes[pattern[:i+1]]; known {
+			return pattern[:i+1]
+		}
+	}
+	return ""
+}
+
+// prefix is what all keys of the installation begin with.
+func (e *examination) prefix() string {
+	return strings.TrimSuffix(string(e.o.Layout.Keys.Partition(0).Defs()), "{0}:defs")
+}
+
+// fixedKeys are the keys of a partition, or of the installation, that have no parameters.
+func (e *examination) fixedKeys(begins, at string) (keys []string) {
+	for pattern := range lua.KeyTypes {
+		rest, ok := strings.CutPrefix(pattern, begins)
+		if ok && !strings.HasSuffix(rest, ":") && !strings.HasPrefix(rest, "{") {
+			keys = append(keys, at+rest)
+		}
+	}
+	return keys
+}
+
+// examineTypes finds the keys that have the wrong type, and puts them aside.
+func (e *examination) examineTypes(ctx context.Context, keys []string) error {
+	if !e.wants(keyType) {
+		return nil
+	}
+	pipe := e.o.Layout.DB.Pipeline()
+	types := make(map[string]*redis.StatusCmd)
+	for _, key := range keys {
+		if e.wantedType(key) != "" {
+			types[key] = pipe.Type(ctx, key)
+		}
+	}
+	if len(types) == 0 {
+		return nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	e.looked(len(types), keyType)
+	for key, found := range types {
+		want := e.wantedType(key)
+		if got := found.Val(); got == want || got == "none" {
+			continue
+		}
+		words := fmt.Sprintf("is a %s, and must be a %s", found.Val(), want)
+		if e.Repair {
+			to, err := e.putKeyAside(ctx, key, want)
+			if err != nil {
+				return err
+			}
+			words += "; it is " + to + " now"
+		}
+		e.found(keyType, key, words)
+	}
+	return nil
+}
+
+// putKeyAside renames a key, unless it has the right type by now, and returns its new name.
+func (e *examination) putKeyAside(ctx context.Context, key, want string) (string, error) {
+	to := e.asideOf(key)
+	return to, e.o.Layout.DB.Watch(ctx, func(tx *redis.Tx) error {
+		if now, err := tx.Type(ctx, key).Result(); err != nil || now == want || now == "none" {
+			return err
+		}
+		_, err := tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+			pipe.Rename(ctx, key, to)
+			pipe.PExpire(ctx, to, task.AsideKept)
+			return nil
+		})
+		return err
+	}, key)
+}
+
+// inPartition is a key of a partition: the tag, and the rest.
+var inPartition = regexp.MustCompile(`^(.*\{\d+\}:)(.*)$`)
+
+// asideOf is where a key is put: on the same server of a cluster. A key without a tag is the tag of its new name.
+func (e *examination) asideOf(key string) string {
+	at := strconv.FormatInt(clock.Now().UnixMilli(), 10)
+	switch m := inPartition.FindStringSubmatch(key); {
+	case m != nil && strings.HasPrefix(key, e.prefix()):
+		return m[1] + "aside:" + at + ":" + m[2]
+	case strings.Contains(key, "{"): // a queue of asynq
+		return e.prefix() + "aside:" + at + ":" + key
+	}
+	return e.prefix() + "aside:" + at + ":{" + key + "}"
+}
+
+// putScheduleAside puts the hash of a schedule aside that cannot be read and, unless a history is left from which it
+// can come back, all that Redis has of it. It returns whether there was such a hash: of a lost one, what is left stays,
+// and one of the wrong type is for another check.
+func (e *examination) putScheduleAside(ctx context.Context, ref task.Ref) (bool, error) {
+	_, _, err := e.o.Schedules.Read(ctx, ref)
+	if task.CodeOf(err) != task.CodeUnreadable || redisx.IsDamage(err) {
+		return false, nil // it can be read by now, or the next command fails as well
+	}
+	k := e.o.Layout.KeysOf(ref)
+	own := []string{
+		string(k.Schedule(ref)), string(k.Live(ref)), string(k.Waiting(ref)), string(k.Ledger(ref)), string(k.History(ref)),
+	}
+	history, err := e.o.Schedules.History(ctx, ref)
+	comesBack := err == nil && len(history) > 0
+	if comesBack {
+		own = own[:1]
+	}
+	for _, key := range own {
+		if err := e.renameAside(ctx, key); err != nil {
+			return false, err
+		}
+	}
+	if comesBack {
+		return true, e.examineSchedules(ctx, e.o.Layout.PartitionOf(ref), []string{ref.String()})
+	}
+	pipe := e.o.Layout.DB.TxPipeline()
+	pipe.ZRem(ctx, string(k.Schedules()), ref.String())
+	pipe.ZRem(ctx, string(k.Ticks()), ref.String())
+	_, err = pipe.Exec(ctx)
+	return true, err
+}
+
+// renameAside puts a key aside, if there is one.
+func (e *examination) renameAside(ctx context.Context, key string) error {
+	exists, err := e.o.Layout.DB.Exists(ctx, key).Result()
+	if err == nil && exists > 0 {
+		_, err = e.putKeyAside(ctx, key, "")
+	}
+	return err
+}
+
+// passOver returns nil for an error because of damage, so that the examination goes on; any other error as it is. what
+// is the name of what cannot be looked at, for these checks.
+func (e *examination) passOver(what string, err error, checks ...string) error {
+	if !redisx.IsDamage(err) {
+		return err
+	}
+	e.passed = what
+	for _, name := range checks {
+		if r := e.results[name]; r != nil && !r.OfData {
+			e.verdict(name, Unknown, "a key is damaged")
+		}
+	}
+	return nil
+}
+
+// notePassed finds that something was passed over, unless the key is found.
+func (e *examination) notePassed() {
+	if r := e.results[keyType]; r != nil && r.Found == 0 && e.passed != "" {
+		e.found(keyType, e.passed, "cannot be looked at: a key of it has the wrong type, or a value that is none")
+		r.Repaired = 0
+	}
+}

@@ -1,0 +1,231 @@
+package partition_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// neighbour is a schedule in the same partition as another one.
+func neighbour(w *storetest.World, of task.Ref) task.Ref {
+	for i := 0; ; i++ {
+		if ref := (task.Ref{Namespace: of.Namespace, ID: fmt.Sprint("s", i)}); w.PartitionOf(ref) == w.PartitionOf(of) {
+			return ref
+		}
+	}
+}
+
+// hourly puts a schedule with two due ticks, all of which run.
+func hourly(w *storetest.World, ref task.Ref) {
+	w.Put(storetest.Daily(func(d *schedule.Definition) {
+		d.Ref, d.Rules, d.Overlap = ref, []schedule.Rule{{Every: time.Hour}}, schedule.OverlapAllow
+		d.Misfire = schedule.Misfire{Policy: schedule.MisfireAll, Window: 1000 * time.Hour}
+	}))
+	w.Rewind(ref, 2*time.Hour+time.Minute)
+}
+
+// fireAll plans and applies due ticks of a partition until none is due, and returns how many were decided. ErrDamaged
+// is no failure.
+func fireAll(t *testing.T, w *storetest.World, l *partition.Leader) (decided map[task.Ref]int) {
+	t.Helper()
+	decided = make(map[task.Ref]int)
+	for range 20 {
+		due, err := l.Due(w.Ctx, 10, true)
+		testkit.Must(t, err)
+		if len(due.Agendas) == 0 {
+			return decided
+		}
+		for _, a := range due.Agendas {
+			fired := w.FireOnce(storetest.Fence, a)
+			if fired.Err != nil && !errors.Is(fired.Err, partition.ErrDamaged) {
+				t.Fatalf("%s: %v", a.Ref, fired.Err)
+			}
+			decided[a.Ref] += len(fired.Ticked)
+		}
+	}
+	t.Fatal("schedules are due without end")
+	return nil
+}
+
+// A key that belongs to one task, schedule, queue or namespace holds up nothing else of its partition, whatever kind it
+// is.
+func TestLeader_GoesOnPastADamagedKey(t *testing.T) {
+	t.Parallel()
+	for _, kind := range storetest.Kinds() {
+		if !kind.InPartition() || !strings.Contains(kind.Pattern, "<") {
+			continue
+		}
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			other, p := neighbour(w, nightly), w.PartitionOf(nightly)
+			hourly(w, nightly)
+			w.Fire(nightly)
+			w.Rewind(nightly, 2*time.Hour)
+			hourly(w, other)
+			name := schedule.TickName(time.Now().Add(-time.Hour).Truncate(time.Second))
+			retried := task.Ref{Namespace: "default", ID: "nightly@" + name}
+			w.Create(task.Definition{Ref: retried, Retry: task.Retry{MaxAttempts: 3}})
+			run := w.Begin(retried)
+			ref := nightly.String()
+			if slices.Contains(storetest.OfTasks, kind.Name) {
+				ref = retried.String()
+			}
+			storetest.Spoil(t, w.DB, kind, storetest.KeyOf(t, kind, p, ref))
+			goesOn(t, w, other)
+			testkit.Must(t, run.Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+			testkit.Must(t, w.Begin(retried).Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "boom"))
+			if got := w.Get(retried); got.State != task.Failed || got.Attempt != 2 {
+				t.Errorf("the task is %s after attempt %d", got.State, got.Attempt)
+			}
+			over := redis.Z{Score: 1, Member: retried.String()}
+			testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(retried).Expiry()), over).Err())
+			swept, err := w.Leader(nightly).Sweep(w.Ctx, partition.Keep{Tasks: 1000}, 100)
+			if err != nil || swept.Deleted != 1 || w.Get(retried).State != task.None {
+				t.Errorf("swept %+v, %v", swept, err)
+			}
+		})
+	}
+}
+
+// goesOn checks that a leader fires the ticks of a schedule, claims due tasks of all queues and looks after what it
+// claimed.
+func goesOn(t *testing.T, w *storetest.World, other task.Ref) {
+	t.Helper()
+	l := w.Leader(other)
+	if decided := fireAll(t, w, l); decided[other] != 2 {
+		t.Errorf("decided %v, want 2 ticks of %s", decided, other)
+	}
+	full := task.Ref{Namespace: "default", ID: other.ID + "@full"}
+	w.Create(task.Definition{Ref: full, Queue: "full"})
+	quotas := partition.Quotas{Default: 100, Queues: map[string]partition.Quota{"full": {}}}
+	ticks := 0
+	for range 2 {
+		claimed, err := l.Claim(w.Ctx, 100, quotas, time.Second)
+		testkit.Must(t, err)
+		for _, d := range claimed.Deliveries {
+			if d.Ref == full {
+				t.Error("it claimed a task of a queue that is full")
+			}
+			if strings.HasPrefix(d.Ref.ID, other.ID+"@") {
+				ticks++
+			}
+		}
+	}
+	if ticks == 0 {
+		t.Errorf("it claimed no task of a tick of %s", other)
+	}
+	minuteLater := redis.Z{Score: 1, Member: full.String()}
+	testkit.Must(t, w.DB.ZAddXX(w.Ctx, string(w.KeysOf(full).Wheel()), minuteLater).Err())
+	quotas.Queues["full"] = partition.Quota{Number: 1}
+	_, err := l.Claim(w.Ctx, 100, quotas, time.Second)
+	testkit.Must(t, err)
+	if got := w.Get(full).State; got != task.Queued {
+		t.Errorf("when its queue has room, the task is %s", got)
+	}
+	_, err = l.LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 100, All: true})
+	testkit.Must(t, err)
+}
+
+// What nobody can run any more ends, and comes back to the leader no more.
+func TestLookAfter_ReturnsWhatCannotBeReadApart(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	queued, running := sibling(1), sibling(2)
+	w.Create(task.Definition{Ref: running})
+	w.Begin(running)
+	w.Create(task.Definition{Ref: queued})
+	w.Claim(queued)
+	w.Lapse(running)
+	k := w.KeysOf(queued)
+	garbage := []string{queued.String(), "garbage", running.String(), "1767366245120{\"type\"\n{}"}
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Defs()), garbage).Err())
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Queued()), redis.Z{Member: queued.String()}).Err())
+	watched, err := w.Leader(queued).LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 10})
+	testkit.Must(t, err)
+	if len(watched.Damaged) != 1 || watched.Damaged[0].Ref != queued ||
+		len(watched.Lapsed) != 1 || len(watched.Queued) != 0 {
+		t.Fatalf("to look after: %+v", watched)
+	}
+	testkit.Must(t, w.Leader(queued).Reap(w.Ctx, watched.Lapsed[0], watched.Now, watched.Until, "lost"))
+	if got := w.Get(running); got.State != task.Failed || got.Outcome != task.OutcomeLost {
+		t.Errorf("the run ended %s, %s", got.State, got.Outcome)
+	}
+}
+
+// A cursor that is no number could be neither moved nor left alone.
+func TestDue_PostponesAScheduleWithGarbageInANumber(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"revision", "cursor", "from", "created", "runs", "ended"} {
+		t.Run(field, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			hourly(w, nightly)
+			k := w.KeysOf(nightly)
+			testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Schedule(nightly)), field, "x").Err())
+			due, err := w.Leader(nightly).Due(w.Ctx, 10, false)
+			if err != nil || len(due.Agendas) != 0 {
+				t.Errorf("due are %v, %v", due.Agendas, err)
+			}
+			if at := w.DB.ZScore(w.Ctx, string(k.Ticks()), nightly.String()).Val(); at < float64(time.Now().UnixMilli()) {
+				t.Errorf("it is due at %f", at)
+			}
+		})
+	}
+}
+
+// Garbage in the lists of a schedule is passed over, and its ticks go on.
+func TestFire_PassesOverGarbageInListsOfASchedule(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		overlap schedule.Overlap
+		damage  func(w *storetest.World) error
+	}{
+		{"a tick that waits", schedule.OverlapQueue, func(w *storetest.World) error {
+			return w.DB.RPush(w.Ctx, string(w.KeysOf(nightly).Waiting(nightly)), "garbage").Err()
+		}},
+		{"a tick that is replaced", schedule.OverlapReplace, func(w *storetest.World) error {
+			return w.DB.RPush(w.Ctx, string(w.KeysOf(nightly).Waiting(nightly)), "garbage").Err()
+		}},
+		{"a live tick", schedule.OverlapSkip, func(w *storetest.World) error {
+			return w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Live(nightly)), redis.Z{Score: 1, Member: "garbage"}).Err()
+		}},
+		{"a record", schedule.OverlapAllow, func(w *storetest.World) error {
+			return w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Ledger(nightly)), redis.Z{Score: 1, Member: "garbage"}).Err()
+		}},
+		{"a revision", schedule.OverlapAllow, func(w *storetest.World) error {
+			return w.DB.LSet(w.Ctx, string(w.KeysOf(nightly).History(nightly)), 0, "garbage").Err()
+		}},
+		{"how many records there are", schedule.OverlapAllow, func(w *storetest.World) error {
+			key := string(w.KeysOf(nightly).Schedule(nightly))
+			return w.DB.HSet(w.Ctx, key, "records", "x", "oldest", "y", "known", "z").Err()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			hourly(w, nightly)
+			w.Put(storetest.Daily(func(d *schedule.Definition) {
+				d.Rules, d.Overlap = []schedule.Rule{{Every: time.Hour}}, c.overlap
+			}))
+			w.Rewind(nightly, 3*time.Hour)
+			testkit.Must(t, c.damage(w))
+			w.MakeDue(nightly)
+			if decided := fireAll(t, w, w.Leader(nightly)); decided[nightly] == 0 {
+				t.Error("no tick was decided")
+			}
+		})
+	}
+}

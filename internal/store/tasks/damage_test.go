@@ -1,0 +1,47 @@
+package tasks_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// An attempt that began would run with nothing, or with what is no payload.
+func TestBegin_FailsATaskThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		damage func(w *storetest.World, ref task.Ref) error
+		reason string
+	}{
+		"a lost payload": {func(w *storetest.World, ref task.Ref) error {
+			return w.DB.HDel(w.Ctx, string(w.KeysOf(ref).Payloads()), ref.String()).Err()
+		}, "its payload is lost"},
+		"a payload that is not JSON": {func(w *storetest.World, ref task.Ref) error {
+			return w.DB.HSet(w.Ctx, string(w.KeysOf(ref).Payloads()), ref.String(), "{").Err()
+		}, "its payload \"{\" is not JSON"},
+		"a definition that is not JSON": {func(w *storetest.World, ref task.Ref) error {
+			return w.DB.HSet(w.Ctx, string(w.KeysOf(ref).Defs()), ref.String(), "1767366245120{\"type\":\"noop\"\n{}").Err()
+		}, "its definition cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			ref := task.Ref{Namespace: "default", ID: "a"}
+			w.Create(task.Definition{Ref: ref, Payload: []byte(`"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`)})
+			w.Claim(ref)
+			testkit.Must(t, c.damage(w, ref))
+			if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "n#1"); !errors.Is(err, tasks.ErrLeftover) {
+				t.Errorf("Begin: %v, want a leftover", err)
+			}
+			got := w.Get(ref)
+			if got.State != task.Failed || !strings.HasPrefix(got.Error, c.reason) || got.Attempt != 1 {
+				t.Errorf("%s after attempt %d, because %q; want it failed because %q", got.State, got.Attempt, got.Error, c.reason)
+			}
+		})
+	}
+}
