@@ -12,6 +12,13 @@ type Keyspace struct {
 	database int
 }
 
+// What patterns in KeyTypes begin with: keys of the installation, of a partition, and of a queue of asynq.
+const (
+	OfInstallation = "dts:"
+	OfPartition    = "dts:{p}:"
+	OfAsynqQueue   = "asynq:{q}:"
+)
+
 // NewKeyspace returns the keyspace of an installation; prefix "" means DefaultPrefix. All databases of a Redis share its
 // channels, so the names of channels contain the number of a database other than 0.
 func NewKeyspace(prefix string, database int) Keyspace {

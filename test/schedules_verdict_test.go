@@ -276,19 +276,28 @@ func (v *verdict) checkRest(a account) {
 		if newest && edge { // there may have been a newer one
 			break
 		}
-		runs := newest && a.policy != client.MisfirePolicySkip && !a.laterRan(e)
+		later, maybe := a.laterRan(e)
+		if maybe && !later {
+			continue
+		}
+		runs := newest && a.policy != client.MisfirePolicySkip && !later
 		if missed := e.Outcome == client.TickOutcomeMissed; missed == runs {
 			v.errorf("%s: tick %s of a pause (the newest: %t) came to %s", a.id, e.Tick, newest, e.Outcome)
 		}
 	}
 }
 
-// laterRan reports whether a later tick was due when a tick was decided, and did not count as a misfire: with policy once, it
-// runs for all before it.
-func (a account) laterRan(e client.LedgerEntry) bool {
-	return slices.ContainsFunc(a.ledger, func(later client.LedgerEntry) bool {
-		return later.Tick.After(e.Tick) && !later.Tick.After(e.DecidedAt) && later.Outcome != client.TickOutcomeMissed
-	})
+// laterRan reports whether a later tick was decided in the same moment as a tick, and did not count as a misfire: with policy
+// once, it runs for all before it. maybe says that one was due by then and decided in another moment: the leader may not have
+// seen it yet when it planned.
+func (a account) laterRan(e client.LedgerEntry) (ran, maybe bool) {
+	for _, later := range a.ledger {
+		if later.Tick.After(e.Tick) && !later.Tick.After(e.DecidedAt) && later.Outcome != client.TickOutcomeMissed {
+			ran = ran || later.DecidedAt.Equal(e.DecidedAt)
+			maybe = true
+		}
+	}
+	return ran, maybe
 }
 
 // checkTotal: the handlers were called for no task that is in no ledger, there is no other task, and all of this was

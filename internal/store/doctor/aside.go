@@ -24,10 +24,10 @@ func (e *examination) wantedType(key string) string {
 
 // patternOf returns the pattern in lua.KeyTypes of a key of this installation, or of asynq; "" for any other key.
 func (e *examination) patternOf(key string) string {
-	begins := "asynq:{q}:"
+	begins := lua.OfAsynqQueue
 	rest, ours := strings.CutPrefix(key, "asynq:")
 	if !ours {
-		begins = "dts:{p}:"
+		begins = lua.OfPartition
 		if rest, ours = strings.CutPrefix(key, e.prefix()); !ours {
 			return ""
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/lua"
 )
 
 // overdueAfter is how long something may be due before a leader looks at it: longer than it takes to replace one.
@@ -24,7 +25,9 @@ const overdueAfter = time.Minute
 func (e *examination) deploymentCollections() []collection {
 	look := func(name string, do func(context.Context) error) collection { return once(name, name, do) }
 	all := []collection{
-		once(" types", keyType, func(ctx context.Context) error { return e.examineTypes(ctx, e.fixedKeys("dts:", e.prefix())) }),
+		once(" types", keyType, func(ctx context.Context) error {
+			return e.examineTypes(ctx, e.fixedKeys(lua.OfInstallation, e.prefix()))
+		}),
 		look("nodes", e.lookAtNodes), look("leaders", e.lookAtLeaders), look("overdue", e.lookAtOverdue), look("unserved-queues", e.lookAtServed),
 	}
 	for name, judge := range judges {

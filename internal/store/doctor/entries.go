@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 const entryUnreadable = "entry-unreadable"
@@ -22,10 +23,10 @@ type entryOf struct{ name, value string }
 // readable says by the pattern of keys whether an entry can be read. What is in other keys is examined together with
 // its task or schedule, or may be anything.
 var readable = map[string]func(entryOf) error{
-	"dts:{p}:attempts:": func(e entryOf) error { return second(codec.DecodeAttempt(e.value)) },
-	"dts:{p}:history:":  func(e entryOf) error { return second(codec.DecodeRevision(task.Ref{}, e.value)) },
-	"dts:{p}:ledger:":   func(e entryOf) error { return second(codec.DecodeLedger(e.name, codec.Number(e.value))) },
-	"dts:limits":        func(e entryOf) error { return second(strconv.ParseUint(e.value, 10, 31)) },
+	lua.OfPartition + "attempts:": func(e entryOf) error { return second(codec.DecodeAttempt(e.value)) },
+	lua.OfPartition + "history:":  func(e entryOf) error { return second(codec.DecodeRevision(task.Ref{}, e.value)) },
+	lua.OfPartition + "ledger:":   func(e entryOf) error { return second(codec.DecodeLedger(e.name, codec.Number(e.value))) },
+	lua.OfInstallation + "limits": func(e entryOf) error { return second(strconv.ParseUint(e.value, 10, 31)) },
 }
 
 // second returns the error of a call.

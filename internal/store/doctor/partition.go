@@ -30,7 +30,7 @@ var lockChecks = []string{"lock-unlimited", "lock-unreadable", "lock-drift"}
 func (e *examination) partitionCollections(ctx context.Context, p int) ([]collection, error) {
 	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
 	if len(e.at.Path) == 0 { // before anything needs them
-		if err := e.examineTypes(ctx, e.fixedKeys("dts:{p}:", strings.TrimSuffix(string(k.Defs()), "defs"))); err != nil {
+		if err := e.examineTypes(ctx, e.fixedKeys(lua.OfPartition, strings.TrimSuffix(string(k.Defs()), "defs"))); err != nil {
 			return nil, err
 		}
 	}

@@ -173,7 +173,7 @@ func (l *Layout) RetriesSince() time.Time { return time.UnixMilli(l.retries.Load
 var ErrOther = errors.New("redis holds other data now")
 
 // errGone is the error of calls that need dts:meta while it is gone: Check comes first.
-var errGone = errors.New("dts:meta is gone")
+var errGone = errors.New("the key dts:meta is gone")
 
 // Finding is what Check found.
 type Finding struct {
