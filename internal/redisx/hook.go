@@ -120,17 +120,30 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 	return err
 }
 
-// isTelling reports whether what became of commands, if they were answered, says whether Redis works. It also answers those that prepare a
-// connection while it reads its data from the disk, or as a replica. A right that is missing tells something if it is that to run scripts, which every
+// isTelling reports whether what became of commands, if they were answered, says whether Redis works. It also answers those that need no data
+// while it reads its data from the disk, or as a replica. A right that is missing tells something if it is that to run scripts, which every
 // node runs all the time: others, as that to CONFIG, may be missing. Then only a script shows that it has come back.
 func (h hook) isTelling(cmds []redis.Cmder, err error) bool {
 	switch {
 	case redis.HasErrorPrefix(err, noRight), isAnswer(err) && h.link.lacksRights(h.address):
 		return slices.ContainsFunc(cmds, isScript)
+	case redis.HasErrorPrefix(err, "EXECABORT"): // one of the commands was turned away, and only go-redis knows why
+		return false
 	case isAnswer(err) && !isTurnedAway(err):
-		return slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return concernsData(cmd) || cmd.Name() == "ping" })
+		return slices.ContainsFunc(cmds, needsData)
 	}
 	return true
+}
+
+// needsData reports whether Redis answers a command only when it has its data. PING is such a command, too.
+func needsData(cmd redis.Cmder) bool {
+	switch cmd.Name() {
+	case "ping":
+		return true
+	case "publish", "config", "role":
+		return false
+	}
+	return concernsData(cmd)
 }
 
 func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }

@@ -153,6 +153,8 @@ func TestLink_IsAwayWhileRedisDoesNothing(t *testing.T) {
 			for range 2 {
 				ask(t, l, "", c.command, replyError(answer))
 				ask(t, l, "", "hello", nil)
+				ask(t, l, "", "publish", nil)
+				ask(t, l, "", "get", replyError("EXECABORT Transaction discarded because of previous errors."))
 				_ = clock.Sleep(t.Context(), silence)
 			}
 			if l.Up() != c.up {
