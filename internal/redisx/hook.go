@@ -125,15 +125,19 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 // node runs all the time: others, as that to CONFIG, may be missing. Then only a script shows that it has come back.
 func (h hook) isTelling(cmds []redis.Cmder, err error) bool {
 	switch {
+	case !isTurnedAway(err) && slices.ContainsFunc(answersWithoutData, func(begin string) bool { return redis.HasErrorPrefix(err, begin) }):
+		return false
 	case redis.HasErrorPrefix(err, noRight), isAnswer(err) && h.link.lacksRights(h.address):
 		return slices.ContainsFunc(cmds, isScript)
-	case redis.HasErrorPrefix(err, "EXECABORT"): // one of the commands was turned away, and only go-redis knows why
-		return false
 	case isAnswer(err) && !isTurnedAway(err):
 		return slices.ContainsFunc(cmds, needsData)
 	}
 	return true
 }
+
+// answersWithoutData are how answers begin that Redis gives before it looks whether it may use its data: it does not know a
+// script, is a replica that takes no writes, or has turned away a command of a transaction.
+var answersWithoutData = []string{"NOSCRIPT", "READONLY", "EXECABORT"}
 
 // needsData reports whether Redis answers a command only when it has its data. PING is such a command, too.
 func needsData(cmd redis.Cmder) bool {
