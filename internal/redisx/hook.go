@@ -124,12 +124,13 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 // while it reads its data from the disk, or as a replica. A right that is missing tells something if it is that to run scripts, which every
 // node runs all the time: others, as that to CONFIG, may be missing. Then only a script shows that it has come back.
 func (h hook) isTelling(cmds []redis.Cmder, err error) bool {
+	answered := err == nil || isAnswer(err) && !isTurnedAway(err)
 	switch {
-	case !isTurnedAway(err) && slices.ContainsFunc(answersWithoutData, func(begin string) bool { return redis.HasErrorPrefix(err, begin) }):
+	case answered && err != nil && slices.ContainsFunc(answersWithoutData, func(begin string) bool { return redis.HasErrorPrefix(err, begin) }):
 		return false
-	case redis.HasErrorPrefix(err, noRight), isAnswer(err) && h.link.lacksRights(h.address):
+	case err != nil && redis.HasErrorPrefix(err, noRight), answered && h.link.lacksRights(h.address):
 		return slices.ContainsFunc(cmds, isScript)
-	case isAnswer(err) && !isTurnedAway(err):
+	case answered:
 		return slices.ContainsFunc(cmds, needsData)
 	}
 	return true
