@@ -124,16 +124,21 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 // while it reads its data from the disk, or as a replica. A right that is missing tells something if it is that to run scripts, which every
 // node runs all the time: others, as that to CONFIG, may be missing. Then only a script shows that it has come back.
 func (h hook) isTelling(cmds []redis.Cmder, err error) bool {
+	answered := err == nil || isAnswer(err) && !isTurnedAway(err)
 	switch {
-	case redis.HasErrorPrefix(err, noRight), isAnswer(err) && h.link.lacksRights(h.address):
-		return slices.ContainsFunc(cmds, isScript)
-	case redis.HasErrorPrefix(err, "EXECABORT"): // one of the commands was turned away, and only go-redis knows why
+	case answered && err != nil && slices.ContainsFunc(answersWithoutData, func(begin string) bool { return redis.HasErrorPrefix(err, begin) }):
 		return false
-	case isAnswer(err) && !isTurnedAway(err):
+	case err != nil && redis.HasErrorPrefix(err, noRight), answered && h.link.lacksRights(h.address):
+		return slices.ContainsFunc(cmds, isScript)
+	case answered:
 		return slices.ContainsFunc(cmds, needsData)
 	}
 	return true
 }
+
+// answersWithoutData are how answers begin that Redis gives before it looks whether it may use its data: it does not know a
+// script, is a replica that takes no writes, or has turned away a command of a transaction.
+var answersWithoutData = []string{"NOSCRIPT", "READONLY", "EXECABORT"}
 
 // needsData reports whether Redis answers a command only when it has its data. PING is such a command, too.
 func needsData(cmd redis.Cmder) bool {

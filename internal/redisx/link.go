@@ -260,6 +260,9 @@ func isAnswer(err error) bool {
 // isTurnedAway reports whether err shows that Redis answers and does nothing for this node: it reads its data from the disk after a start, does not
 // take the password, has too many clients, is busy with a script, is a replica, or is a cluster that lacks a part.
 func isTurnedAway(err error) bool {
+	if err == nil { // as of nearly every command
+		return false
+	}
 	for _, prefix := range turningAway {
 		if redis.HasErrorPrefix(err, prefix) {
 			return true

@@ -24,8 +24,12 @@ type entryOf struct{ name, value string }
 // its task or schedule, or may be anything.
 var readable = map[string]func(entryOf) error{
 	lua.OfPartition + "attempts:": func(e entryOf) error { return second(codec.DecodeAttempt(e.value)) },
-	lua.OfPartition + "history:":  func(e entryOf) error { return second(codec.DecodeRevision(task.Ref{}, e.value)) },
-	lua.OfPartition + "ledger:":   func(e entryOf) error { return second(codec.DecodeLedger(e.name, codec.Number(e.value))) },
+	lua.OfPartition + "history:": func(e entryOf) error {
+		return second(codec.DecodeRevision(task.Ref{}, e.value))
+	},
+	lua.OfPartition + "ledger:": func(e entryOf) error {
+		return second(codec.DecodeLedger(e.name, codec.Number(e.value)))
+	},
 	lua.OfInstallation + "limits": func(e entryOf) error { return second(strconv.ParseUint(e.value, 10, 31)) },
 }
 
