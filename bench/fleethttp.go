@@ -12,6 +12,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -100,22 +101,7 @@ func (c *child) resume(ctx context.Context, queue string) error {
 
 // awaitDue waits until exactly count due tasks of a queue wait in DTS, or in the queue for a worker.
 func (c *child) awaitDue(ctx context.Context, queue string, count int) error {
-	what := fmt.Sprintf("%d waiting tasks", count)
-	return poll(ctx, 100*time.Millisecond, time.Minute, what, func(ctx context.Context) (bool, error) {
-		list, err := c.client.ListQueuesWithResponse(ctx)
-		if err != nil {
-			return false, err
-		}
-		if list.JSON200 == nil {
-			return false, fmt.Errorf("listing queues: %s", list.Status())
-		}
-		for _, q := range list.JSON200.Queues {
-			if q.Name == queue {
-				return q.Waiting+q.Pending == count, nil
-			}
-		}
-		return false, nil
-	})
+	return awaitQueue(ctx, c.client, queue, count, func(q client.Queue) int { return q.Waiting + q.Pending })
 }
 
 // awaitFinishedBy waits until the partitions of all nodes have exactly count finished tasks.

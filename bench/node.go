@@ -141,8 +141,16 @@ func (n *node) awaitFinished(ctx context.Context, count int) error {
 
 // awaitWaiting waits until exactly count due tasks of a queue wait in DTS, as nobody serves it.
 func (n *node) awaitWaiting(ctx context.Context, queue string, count int) error {
-	return poll(ctx, 100*time.Millisecond, time.Minute, fmt.Sprintf("%d waiting tasks", count), func(ctx context.Context) (bool, error) {
-		list, err := n.client.ListQueuesWithResponse(ctx)
+	return awaitQueue(ctx, n.client, queue, count, func(q client.Queue) int { return q.Waiting })
+}
+
+// awaitQueue waits until a queue has exactly count tasks of those that waiting counts.
+func awaitQueue(
+	ctx context.Context, c *client.ClientWithResponses, queue string, count int, waiting func(client.Queue) int,
+) error {
+	what := fmt.Sprintf("%d waiting tasks", count)
+	return poll(ctx, 100*time.Millisecond, time.Minute, what, func(ctx context.Context) (bool, error) {
+		list, err := c.ListQueuesWithResponse(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -151,7 +159,7 @@ func (n *node) awaitWaiting(ctx context.Context, queue string, count int) error 
 		}
 		for _, q := range list.JSON200.Queues {
 			if q.Name == queue {
-				return q.Waiting == count, nil
+				return waiting(q) == count, nil
 			}
 		}
 		return false, nil

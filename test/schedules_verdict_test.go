@@ -288,8 +288,8 @@ func (v *verdict) checkRest(a account) {
 }
 
 // laterRan reports whether a later tick was decided in the same moment as a tick, and did not count as a misfire: with policy
-// once, it runs for all before it. maybe says that one was due by then and decided in another moment: the leader may not have
-// seen it yet when it planned.
+// once, the later tick runs for all before it. maybe says that a later tick was due by then and decided in another moment:
+// the leader may not have seen it when it planned.
 func (a account) laterRan(e client.LedgerEntry) (ran, maybe bool) {
 	for _, later := range a.ledger {
 		if later.Tick.After(e.Tick) && !later.Tick.After(e.DecidedAt) && later.Outcome != client.TickOutcomeMissed {

@@ -54,7 +54,7 @@ type Options struct {
 //     running attempts for lost. Then nobody watches any more which servers Redis has.
 //  3. The API stops and ends its streams of events.
 //  4. The sessions of remote workers end. The workers go on through other nodes.
-//  5. The watch of the memory stops, and the succession: nothing runs here any more of which a new primary would have to be told.
+//  5. The watch of the memory stops, and the succession: nothing runs here any more that a new primary has to be told about.
 //  6. The event hub stops. It has no readers left.
 //  7. The registry takes the node off the list.
 //  8. The reported ends, the record of losses and the watch of the data stop: nobody tells them anything any more.

@@ -94,7 +94,7 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 // errNodesSettle says that the nodes on the list settle what is missing.
 var errNodesSettle = errors.New("the nodes settle it")
 
-// checkFrom is checkData for a client, whom the list of nodes does not name: if dts:meta is gone and so is the list, Redis has lost all data.
+// checkFrom is checkData for a client, which is not on the list of nodes: if dts:meta and that list are gone, Redis has lost all data.
 func checkFrom(ctx context.Context, s *store.Store, link *redisx.Link, log *slog.Logger) {
 	found, err := s.Check(ctx, func(ctx context.Context) (bool, error) {
 		listed, err := s.DB.Exists(ctx, string(s.Keys.Nodes())).Result()

@@ -191,7 +191,7 @@ func decodeDefinition(t *task.Task, r Record) error {
 	return nil
 }
 
-// isName reports whether a text has only the signs of which names of types and queues are.
+// isName reports whether a text has only signs that names of types and queues may have.
 func isName(text string) bool {
 	return text != "" && strings.IndexFunc(text, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')

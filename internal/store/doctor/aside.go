@@ -17,7 +17,7 @@ import (
 
 const keyType = "key-type"
 
-// wantedType returns the type that a key must have, as TYPE says it; "" for a key of which that is not known.
+// wantedType returns the type that a key must have, as TYPE says it; "" if that is not known.
 func (e *examination) wantedType(key string) string {
 	return lua.KeyTypes[e.patternOf(key)]
 }

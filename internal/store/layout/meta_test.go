@@ -12,7 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// known and forgotten are answers of a node whom Redis knows, and of one whom it does not.
+// known and forgotten are the answers of a node that Redis knows, and of a node that it does not know.
 func known(context.Context) (bool, error)     { return false, nil }
 func forgotten(context.Context) (bool, error) { return true, nil }
 

@@ -69,7 +69,7 @@ func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *
 	return all, more, nil
 }
 
-// readRest is for a call that failed because a set has the wrong type. It reads the others, if that one may be left out, and
+// readRest is for a call that failed because a set has the wrong type. If that set may be left out, it reads the others, and
 // returns the call that does so.
 func (l *Layout) readRest(
 	ctx context.Context, call lua.ReadPage, failed redisx.Result[lua.ReadPageReply],

@@ -60,7 +60,7 @@ func (l *Leader) Due(ctx context.Context, limit int, queues bool) (Due, error) {
 // unreadablePause is how long an unreadable schedule is left alone, so that it does not hold up the others.
 const unreadablePause = time.Minute
 
-// ErrDamaged is the result of Fire for a schedule of which a key is damaged. Nothing was decided, and the schedule is due in a minute.
+// ErrDamaged is the result of Fire for a schedule with a damaged key. Nothing was decided, and the schedule is due in a minute.
 var ErrDamaged = errors.New("what Redis has of the schedule is damaged")
 
 // skip makes a schedule due in a minute that cannot be read because of why, which it logs. Error: ErrFenced, or an error of Redis.

@@ -16,8 +16,7 @@ import (
 // parameter is a parameter of the pattern of a kind of key.
 var parameter = regexp.MustCompile(`<(\w+)>`)
 
-// Kinds are the kinds of keys that Redis can have and of which doctor knows the type: not those with a name that
-// another program chooses.
+// Kinds are the kinds of keys whose type doctor knows. Those that another program names are left out.
 func Kinds() []contract.Kind {
 	return slices.DeleteFunc(slices.Clone(contract.Keys), func(k contract.Kind) bool {
 		return k.Type == contract.Channel || k.Pattern == "" || k.Name == "aside" || strings.Contains(k.Pattern, "{<")

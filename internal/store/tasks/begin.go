@@ -65,7 +65,7 @@ func (s *Tasks) BeginEach(ctx context.Context, who Runner, starts []Start) []Beg
 	return begun
 }
 
-// failDamaged ends the attempts of tasks of which something cannot be read, so that nobody runs them with the rest. Their results are then
+// failDamaged ends the attempts of tasks that cannot be read as a whole, so that nobody runs them with the rest. Their results are then
 // ErrLeftover, or the error of the report, after which the same Start can be sent again.
 func (s *Tasks) failDamaged(ctx context.Context, begun []Begun) {
 	for i, b := range begun {
