@@ -64,7 +64,7 @@ func TestWatch_EndsATaskThatKillsItsWorkers(t *testing.T) {
 	poison := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 10}})
 	w.die(poison, 1, "x")
 	w.die(poison, 2, "y")
-	testkit.Eventually(t, "the second loss is recorded", func() bool { return w.get(poison).State == task.Scheduled })
+	testkit.Eventually(t, "the second loss is recorded", func() bool { return w.get(poison).State != task.Running })
 	second := w.get(poison)
 	if wait := second.DueAt.UnixMilli() % task.TurnLength.Milliseconds(); wait != 0 ||
 		!strings.HasPrefix(second.Error, "node y died while it ran the task, as did before it x: the next attempt waits") {
@@ -125,20 +125,35 @@ func TestWatch_RepeatsATaskWhoseNodesLive(t *testing.T) {
 	w.dispatched(ref, 4)
 }
 
-func TestWatch_EndsARunThoughItsHistoryIsUnreadable(t *testing.T) {
+// blind is a registry that cannot read the list of nodes.
+type blind struct{ *registry }
+
+func (blind) Nodes(context.Context) ([]cluster.Node, error) { return nil, errors.New("cannot read it") }
+
+func TestWatch_EndsARunThoughNodesCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var log testkit.Log
-	w.start("a", never, eager, logged(&log))
+	w.start("a", never, eager, logged(&log), func(n *node) { n.o.Members = blind{n.members} })
+	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 5}})
+	w.die(ref, 1, "x")
+	w.die(ref, 2, "y")
+	w.dispatched(ref, 3)
+	if len(log.Find(t, "cannot tell whether a task kills its workers")) == 0 {
+		t.Error("the log does not say that the list of nodes cannot be read")
+	}
+}
+
+func TestWatch_EndsARunThoughItsHistoryIsDamaged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start("a", never, eager)
 	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 5}})
 	w.die(ref, 1, "x")
 	w.dispatched(ref, 2)
 	testkit.Must(t, w.db.RPush(t.Context(), string(w.store.KeysOf(ref).Attempts(ref)), "garbage").Err())
 	w.begin(ref, "y")
 	w.dispatched(ref, 3)
-	if len(log.Find(t, "cannot tell whether a task kills its workers")) == 0 {
-		t.Error("the log does not say that the history cannot be read")
-	}
 }
 
 func TestWatch_SaysOfNoTurnThatWillNotCome(t *testing.T) {
@@ -173,8 +188,8 @@ func TestWatch_WaitsUntilTheFateOfTheNodeIsKnown(t *testing.T) {
 	if got := w.get(ref); got.State != task.Running || got.Attempt != 2 {
 		t.Fatalf("it is %s, attempt %d, though its node may live", got.State, got.Attempt)
 	}
-	w.bury("y", w.db.Time(t.Context()).Val())
-	testkit.Eventually(t, "the run is lost", func() bool { return w.get(ref).State == task.Scheduled })
+	w.bury("y", w.db.Time(t.Context()).Val().Add(-runLease))
+	testkit.Eventually(t, "the run is lost", func() bool { return w.get(ref).State != task.Running })
 	testkit.Eventually(t, "the log names what was lost with the node", func() bool {
 		for _, line := range log.Find(t, "attempts were lost: their node has died or was cut off") {
 			if line["node"] == "y" && line["count"] == 1.0 && fmt.Sprint(line["tasks"]) == "["+ref.String()+"]" {

@@ -209,11 +209,10 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, lo
 	if _, again := t.NextAttempt(task.OutcomeLost, loss.Due, 0, 0); !again || t.Damage != "" || loss.Deaths.Poison() {
 		to = task.Failed
 	}
-	delay := loss.Due.Sub(now)
-	err := l.reap(ctx, t, to, until, delay, loss.Reason)
+	err := l.reap(ctx, t, to, until, loss)
 	if redisx.RefusedWith(err, lua.CodeCancelled) {
 		to = task.Cancelled
-		err = l.reap(ctx, t, to, until, delay, loss.Reason)
+		err = l.reap(ctx, t, to, until, loss)
 	}
 	if err == nil {
 		l.o.Tasks.LogLoss(ctx, t, to, loss.Due, loss.Deaths.Poison(), loss.Reason)
@@ -224,12 +223,12 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, lo
 	return fenced(err)
 }
 
-// reap ends the attempt and brings the task into the state to; another attempt is due after delay. Its error may be a refusal.
-func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, until time.Time, delay time.Duration, reason string) error {
+// reap ends the attempt and brings the task into the state to. Its error may be a refusal.
+func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, until time.Time, loss Loss) error {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Reap{
 		Lease: k.Lease(), States: k.States(), Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
-		LeaseEnd: until, Reason: task.Cut(reason, task.ErrorLimit), Delay: delay, Retention: t.EffectiveRetention(to),
+		LeaseEnd: until, Reason: task.Cut(loss.Reason, task.ErrorLimit), Due: loss.Due, Retention: t.EffectiveRetention(to),
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number),
 	})
 	l.o.Tasks.WarnIfPaused(ctx, t.Ref, reply.Paused)
