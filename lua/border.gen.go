@@ -2323,8 +2323,7 @@ func (ReadTasks) Decode(r *Reply) (v ReadTasksReply) {
 	return v
 }
 
-// Reap runs reap.lua: a leader ends the running attempt of a worker that died or has lost it. The next attempt is due at once, or the task
-// ends.
+// Reap runs reap.lua: a leader ends the running attempt of a worker that died or has lost it. Another attempt follows, or the task ends.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -2345,6 +2344,7 @@ type Reap struct {
 	State     task.State // of the task from now on: scheduled, failed or cancelled
 	LeaseEnd  time.Time  // of the run, as look_after has left it
 	Reason    string
+	Due       time.Time     // of the further attempt; one that has passed: at once
 	Retention time.Duration // how long the task is kept if it ends
 	Events    EventsChannel
 	Wake      WakeChannel
@@ -2363,7 +2363,7 @@ func (c Reap) Keys() []string { return []string{string(c.Lease), string(c.States
 
 // Args are its ARGV.
 func (c Reap) Args() []any {
-	return []any{string(c.Fence), c.Member.String(), c.Attempt, string(c.Run), string(c.State), moment(c.LeaseEnd), c.Reason, c.Retention.Milliseconds(), string(c.Events), string(c.Wake)}
+	return []any{string(c.Fence), c.Member.String(), c.Attempt, string(c.Run), string(c.State), moment(c.LeaseEnd), c.Reason, moment(c.Due), c.Retention.Milliseconds(), string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply.

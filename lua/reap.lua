@@ -1,5 +1,4 @@
--- reap: a leader ends the running attempt of a worker that died or has lost it. The next attempt is due at once, or the task
--- ends.
+-- reap: a leader ends the running attempt of a worker that died or has lost it. Another attempt follows, or the task ends.
 -- includes: clock, number, refuse, fence, running, state, changes, ending
 -- keys:
 --   lease   STRING  the script makes further keys of the same partition
@@ -12,6 +11,7 @@
 --   state      state    of the task from now on: scheduled, failed or cancelled
 --   lease_end  time     of the run, as look_after has left it
 --   reason     text
+--   due        time     of the further attempt; one that has passed: at once
 --   retention  ms       how long the task is kept if it ends
 --   events     channel
 --   wake       channel
@@ -43,4 +43,4 @@ if fields.cancel and state ~= 'cancelled' then
 end
 
 fields.run = node_of(run) .. '#' -- a late report of the lost run must not pass for a repetition of this end
-return { end_attempt(member, record, fields, state, 'lost', reason, 0, retention) and 1 or 0 }
+return { end_attempt(member, record, fields, state, 'lost', reason, math.max(0, due - now), retention) and 1 or 0 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -170,7 +171,7 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	}
 	r.begin("a")
 	testkit.Must(t, r.db.ZAdd(ctx, string(r.store.KeysOf(ref("a")).Held()), redis.Z{Score: 1, Member: "default:a"}).Err())
-	testkit.Must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), time.Time{}, "node died"))
+	testkit.Must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), time.Time{}, partition.Loss{Reason: "node died"}))
 	r.begin("a")
 	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 2, Progress: 40, Note: new("row 5")})
 	testkit.Must(t, err)

@@ -37,6 +37,7 @@ type Node struct {
 	StartedAt  time.Time      `json:"started_at"`
 	Listens    *Listens       `json:"listens,omitempty"`  // nil if it listens nowhere, or does not say, as older versions do not
 	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry
+	Beat       time.Duration  `json:"-"`                  // between two heartbeats; beat_ms of the stored entry
 }
 
 // Listens says where a node listens, so that tasks of other nodes do not call it.
@@ -64,7 +65,7 @@ const missedLimit = 3
 
 // deadAfter is the time after the last heartbeat when the node counts as dead.
 func (e entry) deadAfter() time.Duration {
-	return missedLimit * time.Duration(e.BeatMS) * time.Millisecond
+	return missedLimit * e.Beat
 }
 
 // parseNodes parses the entries of the registry, which are keyed by node id, and sorts them by id. It skips invalid
@@ -102,6 +103,7 @@ func parseMember(now time.Time, id, value string) (member, error) {
 		return member{}, fmt.Errorf("entry of node %q: invalid JSON: %w", id, err)
 	}
 	e.ID, e.LastBeat = id, time.UnixMilli(min(ms, now.UnixMilli())).UTC() // one of the future is from before Redis's clock was set back
+	e.Beat = time.Duration(e.BeatMS) * time.Millisecond
 	m := member{Node: e.Node, deadAt: e.LastBeat.Add(e.deadAfter())}
 	if now.After(m.deadAt) {
 		m.State = StateDead

@@ -156,7 +156,7 @@ func (r *Registry) tellDeaths(ctx context.Context, before View, living []member)
 	for _, n := range all {
 		if _, lived := gone[n.ID]; lived && n.State == StateDead {
 			r.o.Log.WarnContext(ctx, "a node has died: others take over its partitions and attempts", "died", n.ID,
-				"roles", strings.Join(n.Roles, ","), "running", n.Running, "partitions", len(n.Partitions), "last_beat", n.LastBeat)
+				"host", n.Host, "address", n.IP, "roles", strings.Join(n.Roles, ","), "running", n.Running, "partitions", len(n.Partitions), "last_beat", n.LastBeat)
 		}
 	}
 }

@@ -236,6 +236,8 @@ func (f fixed) View() cluster.View { return cluster.View{At: time.Unix(1, 0), No
 
 func (fixed) Watch() (<-chan struct{}, func()) { return nil, func() {} }
 
+func (f fixed) Nodes(context.Context) ([]cluster.Node, error) { return slices.Clone(f), nil }
+
 // More names than may be: the rest waits without one, starts when somebody serves it, and costs nothing before.
 func TestDispatch_StartsWhatHadNoNameWhenAWorkerComes(t *testing.T) {
 	t.Parallel()

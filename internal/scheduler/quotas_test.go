@@ -345,6 +345,8 @@ func (s still) View() cluster.View { return s.view }
 
 func (still) Watch() (<-chan struct{}, func()) { return nil, func() {} }
 
+func (s still) Nodes(context.Context) ([]cluster.Node, error) { return s.view.Nodes, nil }
+
 // stillScheduler is one that does not run, and knows of one worker of the queue default.
 func (w *world) stillScheduler() *Scheduler {
 	s := New(Options{

@@ -8,7 +8,8 @@
 //   - dispatch (dispatch.go) claims due tasks and enqueues their deliveries, as many as the quotas of their queues (quotas.go)
 //     say. Neither of the two polls: they sleep until the first task or schedule is due, and are woken when something earlier
 //     arrives.
-//   - watch (watch.go) ends lost attempts, and delivers lost deliveries again.
+//   - watch (watch.go) ends lost attempts, and delivers lost deliveries again. deaths.go tells which tasks kill their workers, and
+//     losses.go what the log says of them.
 //   - maintain (maintenance.go) deletes finished tasks whose retention is over.
 //   - tend, in the term of partition 0 alone, does what asynq's servers would do for their queues.
 //
@@ -45,6 +46,8 @@ type Members interface {
 	View() cluster.View
 	// Watch returns a channel that is signalled when nodes come, go or begin to drain, and a function that stops it.
 	Watch() (<-chan struct{}, func())
+	// Nodes reads the list of nodes, with those that have died. Error: *task.Error with CodeUnavailable.
+	Nodes(ctx context.Context) ([]cluster.Node, error)
 }
 
 // Options says what to schedule with. All of it is needed.
@@ -81,6 +84,8 @@ type Scheduler struct {
 	quotas  *quotas
 	limits  *limits.Limits
 	contact *contact
+	losses  *losses
+	turns   turns
 
 	mu  sync.Mutex
 	led map[int]*partition.Leader
@@ -90,6 +95,7 @@ type Scheduler struct {
 func New(o Options) *Scheduler {
 	s := &Scheduler{
 		o: o, pace: defaultPace, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
+		losses: newLosses(),
 	}
 	if o.Unhurried {
 		s.pace = unhurriedPace
@@ -120,6 +126,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	g.Go(func() error { return s.listener.Run(ctx) })
 	g.Go(func() error { return s.watchMembers(ctx) })
 	g.Go(func() error { return s.peek(ctx) })
+	g.Go(func() error { return s.tellLosses(ctx) })
 	if !s.o.Unhurried {
 		g.Go(func() error { return s.contact.run(ctx) })
 	}

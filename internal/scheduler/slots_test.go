@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -14,6 +15,8 @@ type nodes []cluster.Node
 func (n nodes) View() cluster.View { return cluster.View{Nodes: n} }
 
 func (n nodes) Watch() (<-chan struct{}, func()) { return nil, func() {} }
+
+func (n nodes) Nodes(context.Context) ([]cluster.Node, error) { return n, nil }
 
 func aWorker(id string, capacity, running int, queues ...string) cluster.Node {
 	n := cluster.Node{ID: id, State: cluster.StateAlive, Roles: []string{"worker"}, Capacity: capacity, Running: running, Queues: map[string]int{}}

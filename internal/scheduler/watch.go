@@ -165,13 +165,18 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 	return errors.Join(failures...)
 }
 
-// reapLapsed ends lapsed runs, but not those that have ended or were extended since the look. Error: one for each that it could not end.
+// reapLapsed ends lapsed runs, but not those that have ended or were extended since the look, and those that must wait for the next
+// one. Error: one for each that it could not end.
 func (t *term) reapLapsed(ctx context.Context, w partition.Watched) error {
 	var failures []error
 	reaped := 0
+	known := &fates{members: t.s.o.Members, lease: t.s.o.Store.Tasks.RunLease(), now: w.Now}
 	for _, lapsed := range w.Lapsed {
-		reason := fmt.Sprintf("node %s died or lost the attempt: the lease of its run is over", lapsed.Node)
-		switch err := t.leader.Reap(ctx, lapsed, w.Now, w.Until, reason); {
+		loss, ok := t.lossOf(ctx, lapsed, known)
+		if !ok {
+			continue
+		}
+		switch err := t.reap(ctx, lapsed, w, loss); {
 		case err == nil:
 			reaped++
 		case !errors.Is(err, tasks.ErrStale):
@@ -179,11 +184,22 @@ func (t *term) reapLapsed(ctx context.Context, w partition.Watched) error {
 		}
 	}
 	if reaped > 0 {
-		t.s.o.Metrics.Reaped.Add(float64(reaped))
-		t.s.o.Log.Info("recovered lost attempts", "partition", t.partition, "count", reaped)
 		t.s.wake(t.partition)
 	}
 	return errors.Join(failures...)
+}
+
+// reap ends a lapsed run. Errors: those of partition.Leader.Reap.
+func (t *term) reap(ctx context.Context, lapsed task.Task, w partition.Watched, loss partition.Loss) error {
+	if err := t.leader.Reap(ctx, lapsed, w.Now, w.Until, loss); err != nil {
+		return err
+	}
+	t.s.o.Metrics.Reaped.Inc()
+	if loss.Deaths.Poison() {
+		t.s.o.Metrics.Poison.Inc()
+	}
+	t.s.losses.add(lapsed.Node, lapsed.Ref, loss.Deaths)
+	return nil
 }
 
 // foreignRun is the run of an attempt that one of asynq's own servers has made.

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"errors"
-	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,8 +35,7 @@ func (n *node) termOf(ref task.Ref, fence lua.Fence) *term {
 func TestWatch_CountsTheAttemptsThatItHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, time.Hour)
-	var log logText
-	a := w.start("a", never, func(n *node) { n.o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	refs := w.siblings(3)
 	lost, extended, begun := refs[0], refs[1], refs[2]
@@ -66,8 +64,8 @@ func TestWatch_CountsTheAttemptsThatItHasEnded(t *testing.T) {
 	}
 	var m dto.Metric
 	testkit.Must(t, a.metrics.Reaped.Write(&m))
-	if n := m.GetCounter().GetValue(); n != 1 || log.count("recovered lost attempts") != 1 || log.count("count=1\n") != 1 {
-		t.Errorf("%v attempts are counted, want 1; logged %s", n, log.text.String())
+	if n := m.GetCounter().GetValue(); n != 1 || len(a.losses.take()["frail"].tasks.list) != 1 {
+		t.Errorf("%v attempts are counted, want 1", n)
 	}
 }
 

@@ -26,6 +26,7 @@ type Metrics struct {
 	RefusedWork      *prometheus.CounterVec   // tasks, and requests that create work, that may be accepted later, by code
 	Restored         prometheus.Counter       // deliveries checked, of which lost ones were enqueued again
 	Reaped           prometheus.Counter       // attempts ended as lost, of workers that died or had lost them
+	Poison           prometheus.Counter       // tasks that ended as they kill their workers
 	Forgotten        prometheus.Counter       // finished tasks deleted because of age or number
 	Evicted          prometheus.Counter       // finished tasks deleted before their time, because Redis was almost full
 	ForgottenEarly   prometheus.Counter       // ids of ended tasks forgotten before their time, as there were too many
@@ -61,6 +62,7 @@ func New() *Metrics {
 		RefusedWork:      counters("refused_submissions_total", "Refused requests that create work. After overloaded, queue_full and too_many_names nothing was done; after unavailable the work may have been accepted. A batch refused as a whole counts once, else each refused task of it.", "code"),
 		Restored:         counter("restored_deliveries_total", "Checks of deliveries that waited too long, whether or not they were lost and had to be enqueued again."),
 		Reaped:           counter("reaped_attempts_total", "Attempts ended as lost, of workers that died or had lost them."),
+		Poison:           counter("poison_tasks_total", "Tasks that this node ended because three of their workers in a row died."),
 		Forgotten:        counter("forgotten_tasks_total", "Finished tasks deleted because of their age or number."),
 		Evicted:          counter("evicted_tasks_total", "Finished tasks deleted before their retention was over, because Redis used more than 95 % of its maxmemory."),
 		ForgottenEarly:   counter("ids_forgotten_early_total", "Ids of ended tasks that were forgotten before --remember was over, because there were more than --remember-max-ids."),
@@ -75,7 +77,7 @@ func New() *Metrics {
 		ScriptRefusals:   counters("script_refusals_total", "Runs of Lua scripts that refused to write.", "script", "code"),
 	}
 	r.MustRegister(m.DispatchLateness, m.BeginLateness, m.Claimed, m.Ticks, m.TickLateness, m.HeldBack, m.Attempts, m.AttemptSeconds, m.Leftovers, m.Refused, m.RefusedWork,
-		m.Restored, m.Reaped, m.Forgotten, m.Evicted, m.ForgottenEarly, m.ClockJumps, m.DataLost, m.LostWrites, m.LeaseChanges, m.LeasesHeld, m.Capacity, m.Running, m.ScriptSeconds,
+		m.Restored, m.Reaped, m.Poison, m.Forgotten, m.Evicted, m.ForgottenEarly, m.ClockJumps, m.DataLost, m.LostWrites, m.LeaseChanges, m.LeasesHeld, m.Capacity, m.Running, m.ScriptSeconds,
 		m.ScriptRefusals, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

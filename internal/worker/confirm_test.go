@@ -57,7 +57,7 @@ func (u *unconfirmed) lead(ref task.Ref, d time.Duration) {
 		watched, err := leader.LookAfter(u.t.Context(), partition.Look{Again: time.Second, Limit: 10})
 		testkit.Must(u.t, err)
 		for _, lapsed := range watched.Lapsed {
-			err := leader.Reap(u.t.Context(), lapsed, watched.Now, watched.Until, "the lease is over")
+			err := leader.Reap(u.t.Context(), lapsed, watched.Now, watched.Until, partition.Loss{Reason: "the lease is over"})
 			if err != nil && !errors.Is(err, tasks.ErrStale) {
 				u.t.Fatal(err)
 			}

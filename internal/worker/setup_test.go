@@ -99,7 +99,7 @@ func (w *world) reap(ref task.Ref) {
 	lapsed := redis.Z{Score: 1, Member: ref.String()}
 	testkit.Eventually(w.t, "the run is reaped", func() bool {
 		testkit.Must(w.t, w.db.ZAdd(w.t.Context(), string(w.store.KeysOf(ref).Held()), lapsed).Err())
-		err := leader.Reap(w.t.Context(), w.get(ref), time.Now(), time.Time{}, "the lease is over")
+		err := leader.Reap(w.t.Context(), w.get(ref), time.Now(), time.Time{}, partition.Loss{Reason: "the lease is over"})
 		if err != nil && !errors.Is(err, tasks.ErrStale) {
 			w.t.Fatal(err)
 		}

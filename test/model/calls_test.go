@@ -114,7 +114,7 @@ func (w *world) callLeader(c Call) Reply {
 		_, err := redisx.Run(w.ctx, w.DB, lua.Reap{
 			Lease: w.keys().Lease(), States: w.keys().States(), Fence: w.fences[c.Fence], Member: ref, Attempt: int(c.Attempt),
 			Run: lua.RunToken(w.runs[c.Run]), State: states[c.To], LeaseEnd: time.UnixMilli(w.leaseEnds[c.Task][c.LeaseEnd]), Reason: "lost",
-			Retention: long, Events: k.Events(), Wake: w.WakeOf(ref),
+			Due: time.UnixMilli(1), Retention: long, Events: k.Events(), Wake: w.WakeOf(ref),
 		})
 		return Reply{Refused: w.code(err)}
 	case DueSchedules:

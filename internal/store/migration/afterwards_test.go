@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -53,7 +54,7 @@ func TestOpen_MakesTasksWithWhichEverythingCanBeDone(t *testing.T) {
 func reap(t *testing.T, w *storetest.World, ref task.Ref) {
 	t.Helper()
 	if got := w.Get(ref); got.State == task.Running {
-		testkit.Must(t, w.Leader(ref).Reap(w.Ctx, got, w.DB.Time(w.Ctx).Val(), time.Time{}, "lost"))
+		testkit.Must(t, w.Leader(ref).Reap(w.Ctx, got, w.DB.Time(w.Ctx).Val(), time.Time{}, partition.Loss{Reason: "lost"}))
 		if w.Get(ref).State == task.Running {
 			t.Fatalf("%s runs still", ref)
 		}

@@ -168,7 +168,7 @@ func TestOpen_LetsLeadersLookAfterWhatIsQueuedAndRuns(t *testing.T) {
 		testkit.Must(t, err)
 		for _, l := range watched.Lapsed {
 			lapsed = append(lapsed, l.Ref.String())
-			testkit.Must(t, w.Partitions.At(p).Lead(storetest.Fence).Reap(w.Ctx, l, watched.Now, watched.Until, "lost"))
+			testkit.Must(t, w.Partitions.At(p).Lead(storetest.Fence).Reap(w.Ctx, l, watched.Now, watched.Until, partition.Loss{Reason: "lost"}))
 		}
 		for _, d := range watched.Waiting {
 			waiting = append(waiting, d.Ref.String())

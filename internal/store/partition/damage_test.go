@@ -158,7 +158,8 @@ func TestLookAfter_ReturnsWhatCannotBeReadApart(t *testing.T) {
 		len(watched.Lapsed) != 1 || len(watched.Queued) != 0 {
 		t.Fatalf("to look after: %+v", watched)
 	}
-	testkit.Must(t, w.Leader(queued).Reap(w.Ctx, watched.Lapsed[0], watched.Now, watched.Until, "lost"))
+	loss := partition.Loss{Reason: "lost"}
+	testkit.Must(t, w.Leader(queued).Reap(w.Ctx, watched.Lapsed[0], watched.Now, watched.Until, loss))
 	if got := w.Get(running); got.State != task.Failed || got.Outcome != task.OutcomeLost {
 		t.Errorf("the run ended %s, %s", got.State, got.Outcome)
 	}

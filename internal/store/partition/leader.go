@@ -190,22 +190,32 @@ func (l *Leader) watched(ctx context.Context, member, record, state string) (tas
 	return t, true
 }
 
-// Reap ends the running attempt of a worker that died or has lost the attempt, with the outcome lost and reason as the
-// error. The task is then scheduled, due at once; failed, if it may make no further attempt, or cannot be read; or cancelled, if it was asked
-// to stop. t is the task as it was read; now is the time of Redis. Errors: tasks.ErrStale if the attempt has ended in the meantime, or its
-// lease does not end at until any more, and nothing was changed; ErrFenced; or an error of Redis.
-func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, reason string) error {
+// Loss says why an attempt counts as lost, and what follows. The zero value has another attempt be due at once.
+type Loss struct {
+	Reason string      // the error of the attempt
+	Due    time.Time   // of the next attempt, by the clock of Redis; zero: at once
+	Deaths task.Deaths // of the workers of the newest attempts; if they say that the task is poison, it gets no other attempt
+}
+
+// Reap ends the running attempt of a worker that died or has lost the attempt, with the outcome lost. The task is then
+// scheduled; failed, if it may make no further attempt, or cannot be read; or cancelled, if it was asked to stop. t is the
+// task as it was read; now is the time of Redis. Errors: tasks.ErrStale if the attempt has ended in the meantime, or its lease does not end at
+// until any more, and nothing was changed; ErrFenced; or an error of Redis.
+func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, loss Loss) error {
+	if loss.Due.Before(now) {
+		loss.Due = now
+	}
 	to := task.Scheduled
-	if _, again := t.NextAttempt(task.OutcomeLost, now, 0, 0); !again || t.Damage != "" {
+	if _, again := t.NextAttempt(task.OutcomeLost, loss.Due, 0, 0); !again || t.Damage != "" || loss.Deaths.Poison() {
 		to = task.Failed
 	}
-	err := l.reap(ctx, t, to, until, reason)
+	err := l.reap(ctx, t, to, until, loss)
 	if redisx.RefusedWith(err, lua.CodeCancelled) {
 		to = task.Cancelled
-		err = l.reap(ctx, t, to, until, reason)
+		err = l.reap(ctx, t, to, until, loss)
 	}
 	if err == nil {
-		l.o.Tasks.LogEnd(ctx, t, to, task.OutcomeLost, reason)
+		l.o.Tasks.LogLoss(ctx, t, to, loss.Due, loss.Deaths.Poison(), loss.Reason)
 	}
 	if redisx.RefusedWith(err, lua.CodeState, lua.CodeStale, lua.CodeNotFound, lua.CodeHeld) {
 		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, tasks.ErrStale)
@@ -214,11 +224,11 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, re
 }
 
 // reap ends the attempt and brings the task into the state to. Its error may be a refusal.
-func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, until time.Time, reason string) error {
+func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, until time.Time, loss Loss) error {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Reap{
 		Lease: k.Lease(), States: k.States(), Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
-		LeaseEnd: until, Reason: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to),
+		LeaseEnd: until, Reason: task.Cut(loss.Reason, task.ErrorLimit), Due: loss.Due, Retention: t.EffectiveRetention(to),
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number),
 	})
 	l.o.Tasks.WarnIfPaused(ctx, t.Ref, reply.Paused)

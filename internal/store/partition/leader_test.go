@@ -41,7 +41,7 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 		_, calls["claim"] = stale.Claim(w.Ctx, 10, storetest.Quotas, time.Second)
 		_, calls["look after"] = stale.LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 10})
 		calls["take back"] = stale.TakeBack(w.Ctx, []task.Delivery{{Ref: running, Attempt: 1}}, false)
-		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), time.Time{}, "dead")
+		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), time.Time{}, partition.Loss{Reason: "dead"})
 		_, calls["sweep"] = stale.Sweep(w.Ctx, partition.Keep{}, 10)
 		for name, err := range calls {
 			if !errors.Is(err, partition.ErrFenced) {
@@ -94,7 +94,7 @@ func TestReap_RecordsALostAttemptAndTheNextOneIsDueAtOnce(t *testing.T) {
 	ref := w.Bring("a", task.Running)
 	old := w.Tasks.RunOf(w.Get(ref))
 	w.Lapse(ref)
-	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, "node died"))
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, partition.Loss{Reason: "node died"}))
 	w.CheckSets()
 	if got := w.Get(ref); got.State != task.Scheduled || got.Error != "node died" {
 		t.Errorf("after the first attempt: %s %q", got.State, got.Error)
@@ -104,7 +104,7 @@ func TestReap_RecordsALostAttemptAndTheNextOneIsDueAtOnce(t *testing.T) {
 	}
 	w.Begin(ref)
 	w.Lapse(ref)
-	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, "node died"))
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, partition.Loss{Reason: "node died"}))
 	w.CheckSets()
 	if got := w.Get(ref); got.State != task.Failed {
 		t.Errorf("after the last attempt: %s", got.State)
@@ -127,7 +127,7 @@ func TestReap_ATaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 	_, err := w.Tasks.Cancel(w.Ctx, ref)
 	testkit.Must(t, err)
 	w.Lapse(ref)
-	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, "node died"))
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, partition.Loss{Reason: "node died"}))
 	if got := w.Get(ref).State; got != task.Cancelled {
 		t.Errorf("state is %s, want cancelled", got)
 	}
@@ -413,7 +413,7 @@ func TestLookAfter_FindsWhatNoWorkerBeganAndWhatNoWorkerHolds(t *testing.T) {
 		t.Errorf("at once again: waiting %v, lapsed %v, more %v", got.Waiting, got.Lapsed, got.More)
 	}
 	w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{w.Tasks.RunOf(w.Get(running))})
-	if err := w.Leader(running).Reap(w.Ctx, got.Lapsed[0], got.Now, got.Until, "lost"); !errors.Is(err, tasks.ErrStale) {
+	if err := w.Leader(running).Reap(w.Ctx, got.Lapsed[0], got.Now, got.Until, partition.Loss{Reason: "lost"}); !errors.Is(err, tasks.ErrStale) {
 		t.Errorf("reaped after it was extended: %v, want ErrStale", err)
 	}
 	if state := w.Get(running).State; state != task.Running {
@@ -421,7 +421,7 @@ func TestLookAfter_FindsWhatNoWorkerBeganAndWhatNoWorkerHolds(t *testing.T) {
 	}
 	w.Lapse(running)
 	got = look()
-	testkit.Must(t, w.Leader(running).Reap(w.Ctx, got.Lapsed[0], got.Now, got.Until, "lost"))
+	testkit.Must(t, w.Leader(running).Reap(w.Ctx, got.Lapsed[0], got.Now, got.Until, partition.Loss{Reason: "lost"}))
 	if state := w.Get(running).State; state != task.Scheduled {
 		t.Errorf("reaped, it is %s", state)
 	}
@@ -523,7 +523,7 @@ func TestScripts_ThatEndAttemptsWorkOnAFullRedis(t *testing.T) {
 			t.Errorf("end %d: %v", i, err)
 		}
 	}
-	testkit.Must(t, w.Leader(lost.Ref).Reap(w.Ctx, lost, time.Now(), time.Time{}, "lost"))
+	testkit.Must(t, w.Leader(lost.Ref).Reap(w.Ctx, lost, time.Now(), time.Time{}, partition.Loss{Reason: "lost"}))
 	for id, want := range map[string]task.State{
 		"queued": task.Running, "again": task.Scheduled, "succeeds": task.Succeeded, "fails": task.Failed, "lost": task.Scheduled, "goes-on": task.Running,
 	} {

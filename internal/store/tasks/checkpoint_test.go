@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -36,7 +37,7 @@ func TestSave_IsThereForTheNextAttemptHoweverThisOneEnds(t *testing.T) {
 		},
 		"lost": func(t *testing.T, w *storetest.World, r *tasks.Run) {
 			w.Lapse(r.Task.Ref)
-			testkit.Must(t, w.Leader(r.Task.Ref).Reap(w.Ctx, w.Get(r.Task.Ref), w.DB.Time(w.Ctx).Val(), time.Time{}, "lost"))
+			testkit.Must(t, w.Leader(r.Task.Ref).Reap(w.Ctx, w.Get(r.Task.Ref), w.DB.Time(w.Ctx).Val(), time.Time{}, partition.Loss{Reason: "lost"}))
 		},
 		"failed for good": func(t *testing.T, w *storetest.World, r *tasks.Run) {
 			testkit.Must(t, r.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "x"))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -23,7 +24,8 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 		now, err := w.Now(w.Ctx, w.PartitionOf(run.Task.Ref))
 		testkit.Must(t, err)
 		w.Lapse(run.Task.Ref)
-		return w.Leader(run.Task.Ref).Reap(w.Ctx, run.Task, now, time.UnixMilli(1), "node node-a died")
+		loss := partition.Loss{Reason: "node node-a died"}
+		return w.Leader(run.Task.Ref).Reap(w.Ctx, run.Task, now, time.UnixMilli(1), loss)
 	}
 	elsewhere, err := store.Open(w.Ctx, store.Options{DB: w.DB})
 	testkit.Must(t, err)
@@ -53,6 +55,7 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 	got := make(map[string]string)
 	for msg, level := range map[string]string{
 		"a task has failed": "WARN", "an attempt did not succeed; there will be another one": "INFO",
+		"an attempt was lost with its node; there will be another one": "WARN",
 	} {
 		for _, e := range log.Find(t, msg) {
 			id := e["task"].(string)
@@ -67,7 +70,7 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 		"default:failed":  "WARN failed attempts 1 attempt <nil> on node-a",
 		"default:unheard": "WARN failed attempts 1 attempt <nil> on node-a",
 		"default:again":   "INFO timeout attempts <nil> attempt 1 on node-a",
-		"default:lost":    "INFO lost attempts <nil> attempt 1 on node-a",
+		"default:lost":    "WARN lost attempts <nil> attempt 1 on node-a",
 		"default:poison":  "WARN lost attempts 1 attempt <nil> on node-a",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -128,7 +129,7 @@ func TestBegin_RepeatedStartsTheLeaseAnew(t *testing.T) {
 	w.Lapse(ref) // as if the reply to the first call had been lost, and Redis had been away
 	_, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a#1")
 	testkit.Must(t, err)
-	err = w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, "lost")
+	err = w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, partition.Loss{Reason: "lost"})
 	if got := w.Get(ref).State; got != task.Running || !errors.Is(err, tasks.ErrStale) {
 		t.Errorf("it is %s, %v; want running: its lease began anew", got, err)
 	}
