@@ -91,6 +91,14 @@ func TestWatch_EndsATaskThatKillsItsWorkers(t *testing.T) {
 	})
 }
 
+// poison is how many tasks the node has ended as they kill their workers.
+func (n *node) poison() float64 {
+	n.t.Helper()
+	var m dto.Metric
+	testkit.Must(n.t, n.metrics.Poison.Write(&m))
+	return m.GetCounter().GetValue()
+}
+
 func TestWatch_CountsATaskThatKillsItsWorkers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -103,9 +111,7 @@ func TestWatch_CountsATaskThatKillsItsWorkers(t *testing.T) {
 		w.die(poison, i+1, node)
 		testkit.Eventually(t, node+" is found dead", func() bool { return w.get(poison).State != task.Running })
 	}
-	var m dto.Metric
-	testkit.Must(t, a.metrics.Poison.Write(&m))
-	if n := m.GetCounter().GetValue(); n != 1 {
+	if n := a.poison(); n != 1 {
 		t.Errorf("%v tasks are counted, want 1", n)
 	}
 }
@@ -154,6 +160,43 @@ func TestWatch_EndsARunThoughItsHistoryIsDamaged(t *testing.T) {
 	testkit.Must(t, w.db.RPush(t.Context(), string(w.store.KeysOf(ref).Attempts(ref)), "garbage").Err())
 	w.begin(ref, "y")
 	w.dispatched(ref, 3)
+}
+
+func TestWatch_GivesNoTurnThatWouldEndTheTask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", never, eager)
+	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 10, MaxElapsed: time.Minute}})
+	w.die(ref, 1, "x")
+	testkit.Eventually(t, "the turns of a minute are given", func() bool {
+		turn, _ := a.takeTurn(w.now())
+		return turn.After(w.now().Add(time.Minute))
+	})
+	w.die(ref, 2, "y")
+	w.dispatched(ref, 3)
+	if got := w.get(ref).Error; got != "node y died while it ran the task, as did before it x" {
+		t.Errorf("its second attempt was lost: %s", got)
+	}
+}
+
+func TestWatch_CountsNoTaskThatWasAskedToStop(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", never, eager)
+	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 10}})
+	w.die(ref, 1, "x")
+	w.die(ref, 2, "y")
+	testkit.Eventually(t, "the second loss is recorded", func() bool { return w.get(ref).State != task.Running })
+	w.hurry(ref)
+	w.dispatched(ref, 3)
+	w.begin(ref, "z")
+	_, err := w.store.Tasks.Cancel(t.Context(), ref)
+	testkit.Must(t, err)
+	w.bury("z", w.now())
+	w.reaches(ref, task.Cancelled)
+	if n := a.poison(); n != 0 {
+		t.Errorf("%v tasks are counted, want none", n)
+	}
 }
 
 func TestWatch_SaysOfNoTurnThatWillNotCome(t *testing.T) {
@@ -222,15 +265,16 @@ func TestFates_TellDeathsFromCuts(t *testing.T) {
 		latest  time.Time // zero: it has not died
 		decided bool
 	}{
-		"it is not listed":              {cluster.Node{ID: "other"}, time.Time{}, true},
-		"it has just beaten":            {node(cluster.StateAlive, ago(0)), time.Time{}, true},
-		"it has not beaten for a while": {node(cluster.StateAlive, ago(4*time.Second)), time.Time{}, false},
-		"it drains, and is silent":      {node(cluster.StateDraining, ago(4*time.Second)), time.Time{}, false},
-		"it is dead":                    {node(cluster.StateDead, ago(4*time.Second)), ago(2 * time.Second), true},
-		"it beats seldom":               {node(cluster.StateDead, ago(time.Second)), lost, true},
-		"it lived on, and died later":   {node(cluster.StateDead, ago(-time.Second)), time.Time{}, true},
-		"its name has started again":    {restarted, lost, true},
-		"it was a worker by HTTP":       {guest, lost, true},
+		"it is not listed":                 {cluster.Node{ID: "other"}, time.Time{}, true},
+		"it has just beaten":               {node(cluster.StateAlive, ago(0)), time.Time{}, true},
+		"it beat after its last extension": {node(cluster.StateAlive, ago(1900*time.Millisecond)), time.Time{}, true},
+		"it has not beaten since":          {node(cluster.StateAlive, ago(2100*time.Millisecond)), time.Time{}, false},
+		"it drains, and is silent":         {node(cluster.StateDraining, ago(4*time.Second)), time.Time{}, false},
+		"it is dead":                       {node(cluster.StateDead, ago(4*time.Second)), ago(2 * time.Second), true},
+		"it beats seldom":                  {node(cluster.StateDead, ago(time.Second)), lost, true},
+		"it lived on, and died later":      {node(cluster.StateDead, ago(-time.Second)), time.Time{}, true},
+		"its name has started again":       {restarted, lost, true},
+		"it was a worker by HTTP":          {guest, lost, true},
 		"it is spared, as after an outage": {
 			cluster.Node{ID: "spared", State: cluster.StateDead, LastBeat: ago(4 * time.Second)}, time.Time{}, false,
 		},
