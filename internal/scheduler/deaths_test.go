@@ -82,7 +82,7 @@ func TestWatch_EndsATaskThatKillsItsWorkers(t *testing.T) {
 		told = log.Find(t, "a task has failed, as its workers died again and again")
 		return len(told) > 0
 	})
-	if e := told[0]; e["level"] != "WARN" || e["task"] != poison.String() || e["attempts"] != 3.0 || e["node"] != "z" {
+	if e := told[0]; e["level"] != "WARN" || e["task"] != poison.String() || e["attempts"] != 3.0 || e["ran_on"] != "z" {
 		t.Errorf("the log says %v", e)
 	}
 	testkit.Eventually(t, "the log names it with both nodes", func() bool {
@@ -235,7 +235,7 @@ func TestWatch_WaitsUntilTheFateOfTheNodeIsKnown(t *testing.T) {
 	testkit.Eventually(t, "the run is lost", func() bool { return w.get(ref).State != task.Running })
 	testkit.Eventually(t, "the log names what was lost with the node", func() bool {
 		for _, line := range log.Find(t, "attempts were lost: their node has died or was cut off") {
-			if line["node"] == "y" && line["count"] == 1.0 && fmt.Sprint(line["tasks"]) == "["+ref.String()+"]" {
+			if line["ran_on"] == "y" && line["count"] == 1.0 && fmt.Sprint(line["tasks"]) == "["+ref.String()+"]" {
 				return true
 			}
 		}
