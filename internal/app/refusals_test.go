@@ -166,6 +166,30 @@ func TestRefusals_AreToldAndTheirEnd(t *testing.T) {
 	}
 }
 
+// Nodes that have no password are refused in several ways, by the length of the command.
+func TestRefusals_TellAPasswordWhereThereWasNone(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	r, log := watching(t, settings(s.URL()))
+	admin := s.Admin().Conn()
+	t.Cleanup(func() { _ = admin.Close() })
+	testkit.Must(t, admin.ConfigSet(t.Context(), "requirepass", "new").Err())
+	testkit.Must(t, admin.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err())
+	testkit.Eventually(t, "it says so", func() bool { return log.Has("Redis unreachable") })
+	for range 3 {
+		status, _ := r.call(http.MethodPost, "/v1/tasks", `{"type":"noop"}`)
+		if status != http.StatusServiceUnavailable || r.link.Up() {
+			t.Errorf("a submission is answered with %d; up: %v", status, r.link.Up())
+		}
+	}
+	if log.Has("Redis back") {
+		t.Error("it says that Redis is back")
+	}
+	testkit.Must(t, admin.ConfigSet(t.Context(), "requirepass", "").Err())
+	testkit.Eventually(t, "it says that it is over", func() bool { return log.Has("Redis back") })
+	r.mustRun("after")
+}
+
 // All servers refuse everything while nobody has one of the slots, as after the loss of a server and its replicas.
 func TestRefusals_TellAClusterThatLacksAPart(t *testing.T) {
 	t.Parallel()

@@ -65,6 +65,7 @@ func (e replyError) RedisError()   {}
 const (
 	loading  = replyError("LOADING Redis is loading the dataset in memory")
 	noauth   = replyError("NOAUTH Authentication required.")
+	stranger = replyError("ERR Protocol error: unauthenticated multibulk length")
 	mistaken = replyError("ERR unknown command")
 )
 
@@ -80,7 +81,9 @@ func TestLink_IsAwayUntilRedisDoesWhatItIsAsked(t *testing.T) {
 		var out bytes.Buffer
 		l := linkLoggedTo(&out)
 		l.record("", clock.Now(), io.EOF)
-		for _, refusal := range []error{loading, loading, fmt.Errorf("failed to initialize connection: %w", noauth)} {
+		for _, refusal := range []error{
+			loading, loading, fmt.Errorf("failed to initialize connection: %w", noauth), stranger, noauth,
+		} {
 			_ = clock.Sleep(t.Context(), time.Second)
 			if l.record("", clock.Now(), refusal); l.Up() || l.limit("") != outageLimit {
 				t.Errorf("after %v, Redis counts as reachable", refusal)
@@ -92,7 +95,9 @@ func TestLink_IsAwayUntilRedisDoesWhatItIsAsked(t *testing.T) {
 		want := `level=ERROR msg="Redis unreachable" error=EOF
 level=ERROR msg="Redis answers, but turns this node away" error="LOADING Redis is loading the dataset in memory"
 level=ERROR msg="Redis answers, but turns this node away" error="failed to initialize connection: NOAUTH Authentication required."
-level=INFO msg="Redis back" after=3s
+level=ERROR msg="Redis answers, but turns this node away" error="ERR Protocol error: unauthenticated multibulk length"
+level=ERROR msg="Redis answers, but turns this node away" error="NOAUTH Authentication required."
+level=INFO msg="Redis back" after=5s
 `
 		if out.String() != want {
 			t.Errorf("logged %s\nwant %s", out.String(), want)

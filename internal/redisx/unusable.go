@@ -39,9 +39,10 @@ const tooManyClients = "max number of clients"
 // noRight is how Redis begins its answer to a user who lacks a right. It is about one command, so others may still work.
 const noRight = "NOPERM"
 
-// turningAway are how answers begin by which Redis does nothing for a client.
+// turningAway are how answers begin by which Redis does nothing for a client. To one without a password it says
+// "Protocol error: unauthenticated ..." instead of NOAUTH if the command has more than ten words.
 var turningAway = []string{
-	"LOADING", "NOAUTH", "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", tooManyClients, string(errReplica),
+	"LOADING", "NOAUTH", "Protocol error", "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", tooManyClients, string(errReplica),
 }
 
 // Passes reports whether err is an answer of Redis that it gives for a while only.
