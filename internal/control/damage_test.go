@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,20 @@ func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 	}
 }
 
+// Nothing but its history tells of a paused schedule whose definition was put aside, so the same run brings it back.
+func TestExamine_BringsAnUnreadableScheduleBack(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	often := ref("often")
+	w.change(2)
+	w.Pause(often)
+	w.do("HSET", w.KeysOf(often).Schedule(often), "def", "{")
+	w.examine(control.DoctorRequest{Partition: new(w.PartitionOf(often)), Repair: true})
+	if s := w.Schedule(often); s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
+		t.Errorf("it is back as %+v", s)
+	}
+}
+
 // Runs that the ledger has still count, and intervals have the ticks that they had, though nobody knows when the
 // schedule was created.
 func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
@@ -208,6 +223,9 @@ func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
 	history := string(w.KeysOf(often).History(often))
 	entry := w.DB.LIndex(w.Ctx, history, 0).Val()
 	entry = strings.Replace(entry, `"revision":"1"`, `"revision":"21"`, 1) // as after many changes
+	from := strconv.FormatInt(before.UpdatedAt.UnixMilli(), 10)
+	later := strconv.FormatInt(before.UpdatedAt.Add(time.Hour).UnixMilli(), 10)
+	entry = strings.Replace(entry, `"from":"`+from, `"from":"`+later, 1)
 	testkit.Must(t, w.DB.LSet(w.Ctx, history, 0, entry).Err())
 	ledger := string(w.KeysOf(often).Ledger(often))
 	for _, z := range w.DB.ZRangeWithScores(w.Ctx, ledger, 0, -1).Val() {
