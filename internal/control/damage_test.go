@@ -25,6 +25,8 @@ func owned(kind contract.Kind) task.Ref {
 		return storetest.Nightly
 	case kind.Name == "lock":
 		return ref("lock")
+	case kind.Name == "ready":
+		return ref("ready")
 	}
 	return ref("waiting")
 }
@@ -94,23 +96,30 @@ func TestControl_SaysClearlyWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	for _, kind := range storetest.Kinds() {
 		ofTask, ofSchedule := slices.Contains(storetest.OfTasks, kind.Name), slices.Contains(storetest.OfSchedules, kind.Name)
-		if !ofTask && !ofSchedule && kind.Name != "ready" {
+		if !ofTask && !ofSchedule && kind.Name != "ready" && kind.Name != "index" {
 			continue
 		}
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			w := newWard(t)
+			live := w.DB.ZRange(w.Ctx, string(w.KeysOf(storetest.Nightly).Live(storetest.Nightly)), 0, 0).Val()
+			w.EndTick(storetest.Nightly, live[0], task.Failed)
 			w.spoil(kind)
-			who := control.Caller{Namespace: "default"}
+			if kind.Name == "index" { // the one that a cancelled task comes to, too
+				w.do("SET", w.KeysOf(ref("waiting")).Index("default", task.Cancelled), "x")
+			}
+			who, tick := control.Caller{Namespace: "default"}, storetest.Nightly.ID+"@"+live[0]
 			calls := map[string]func() error{
 				"cancel": func() error { _, err := w.control.CancelTask(w.Ctx, who, "waiting"); return err },
+				"ready":  func() error { _, err := w.control.CancelTask(w.Ctx, who, "ready"); return err },
+				"retry":  func() error { _, err := w.control.RetryTask(w.Ctx, who, tick); return err },
 				"get":    func() error { _, err := w.control.GetSchedule(w.Ctx, who, "nightly"); return err },
 				"pause":  func() error { _, err := w.control.PauseSchedule(w.Ctx, who, "nightly", ""); return err },
 				"delete": func() error { _, err := w.control.DeleteSchedule(w.Ctx, who, "nightly", ""); return err },
 			}
-			for _, name := range []string{"cancel", "get", "pause", "delete"} {
-				err := calls[name]()
-				if err != nil && (name == "cancel" || task.CodeOf(err) != task.CodeUnreadable) {
+			for _, name := range []string{"cancel", "ready", "retry", "get", "pause", "delete"} {
+				err, ofSchedule := calls[name](), slices.Contains([]string{"get", "pause", "delete"}, name)
+				if err != nil && (!ofSchedule || task.CodeOf(err) != task.CodeUnreadable) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
