@@ -164,6 +164,7 @@ func TestGetTask_LeavesOutACheckpointThatIsNotJSON(t *testing.T) {
 func TestLists_GoPastAKeyOfTheWrongType(t *testing.T) {
 	t.Parallel()
 	r, _ := startFull(t)
+	testkit.Must(t, r.db.SAdd(t.Context(), "dts:{0}:backlog", "default").Err()) // as if tasks waited there
 	for _, c := range []struct {
 		path, key string
 		rows      []string // that are shown all the same
@@ -185,6 +186,7 @@ func TestLists_GoPastAKeyOfTheWrongType(t *testing.T) {
 		{"/v1/locks", "dts:{0}:lock:default:door", nil},
 		{"/v1/queues", "dts:limits", []string{`"name":"default"`}},
 		{"/v1/queues", "asynq:queues", []string{`"name":"default"`}},
+		{"/v1/queues", "dts:{0}:ready:default", []string{`"name":"default"`}},
 	} {
 		r.whileDamaged(c.key, wrongType, func() {
 			got := r.call("GET", c.path, "")
@@ -336,6 +338,29 @@ func TestLists_RefuseACursorOfAnotherList(t *testing.T) {
 				t.Errorf("%s with a cursor of %s: %d %s", to, from, got.status, got.body)
 			}
 		}
+	}
+}
+
+func TestListSchedules_SaysThatAPageIsIncomplete(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b, _ := startBackendOn(t, server)
+	hurried := openStore(t, server.DB(t))
+	hurried.PageTime = 0
+	r := startRigOn(t, b, control.New(control.Options{Store: hurried}))
+	for i := range layout.ReadChunk {
+		r.call("PUT", fmt.Sprintf("/v1/schedules/s%02d", i), hourly)
+	}
+	r.call("PUT", "/v1/schedules/t", strings.Replace(hourly, "{", `{"owner":"one",`, 1))
+	last, incomplete := r.call("GET", "/v1/schedules?owner=one", ""), 0
+	for strings.Contains(string(last.body), `"incomplete":true`) && incomplete < layout.ReadChunk {
+		var page ScheduleList
+		testkit.Must(t, json.Unmarshal(last.body, &page))
+		last = r.call("GET", "/v1/schedules?owner=one&cursor="+page.NextCursor, "")
+		incomplete++
+	}
+	if !strings.Contains(string(last.body), `"id":"t"`) || incomplete == 0 {
+		t.Errorf("after %d pages: %s", incomplete, last.body)
 	}
 }
 

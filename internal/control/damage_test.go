@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/store/locks"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -87,6 +89,51 @@ func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A look at one partition does not go over all keys: it names the keys that each partition has by themselves, and passes
+// over what it cannot look at, which it names by what that belongs to.
+func TestExamine_NamesDamagedKeysOfOnePartition(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	p := w.PartitionOf(storetest.Nightly)
+	look := func() doctor.Result {
+		r := w.examine(control.DoctorRequest{Partition: &p})["key-type"]
+		if r.Found != 1 || r.Severity != doctor.Error {
+			t.Fatalf("found %+v", r)
+		}
+		return r
+	}
+	ledger := w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly)
+	w.do("RENAME", ledger, "kept")
+	w.do("SET", ledger, "x")
+	if got := look().Examples[0]; !strings.Contains(got, " cannot be looked at: a key of it has the wrong type") {
+		t.Errorf("of a ledger, it says %q", got)
+	}
+	w.do("RENAME", "kept", ledger)
+	w.do("SET", w.Keys.Partition(p).RememberedOrder(), "x")
+	if got := look().Examples[0]; !strings.HasPrefix(got, string(w.Keys.Partition(p).RememberedOrder())+" is a string") {
+		t.Errorf("of a key of the partition, it says %q", got)
+	}
+}
+
+// What is read together with something that is damaged is looked at all the same.
+func TestExamine_LooksBesideADamagedKey(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	lock := ref("lock")
+	beside := lock
+	for i := 0; beside == lock || w.PartitionOf(beside) != w.PartitionOf(lock); i++ {
+		beside = ref(fmt.Sprint("lock", i))
+	}
+	_, err := w.Locks.Acquire(w.Ctx, locks.Lock{Ref: beside, Holder: "me", TTL: time.Hour})
+	testkit.Must(t, err)
+	w.do("PERSIST", w.KeysOf(beside).Lock(beside))
+	w.do("SET", w.KeysOf(lock).Lock(lock), "x")
+	if got := w.examine(control.DoctorRequest{})["lock-unlimited"]; got.Found == 0 ||
+		!strings.HasPrefix(got.Examples[0], beside.String()) {
+		t.Errorf("it found %v", got.Examples)
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // fleet is a list of nodes.
@@ -37,6 +38,14 @@ type fleet []cluster.Node
 
 func (f fleet) Nodes(context.Context) ([]cluster.Node, error) { return f, nil }
 func (f fleet) View() cluster.View                            { return cluster.View{Nodes: f} }
+
+// listed is the nodes on the list of a ward.
+type listed struct{ w *ward }
+
+func (l listed) Nodes(ctx context.Context) ([]cluster.Node, error) {
+	return nil, l.w.DB.HGetAll(ctx, string(l.w.Keys.Nodes())).Err()
+}
+func (l listed) View() cluster.View { return cluster.View{} }
 
 // ward is an installation that has something of everything, in good order.
 type ward struct {
@@ -299,6 +308,11 @@ var breakages = []struct {
 		w.do("LSET", w.KeysOf(ref("often")).History(ref("often")), 0, "garbage")
 	}, example: "dts:{0}:history:default:often has an entry that cannot be read: \"0\" \"garbage\"",
 		aside: []string{"[0:garbage]"}},
+	{check: "entry-unreadable", name: "a revision has no number", damage: func(w *ward) {
+		w.change(2)
+		w.do("LSET", w.KeysOf(ref("often")).History(ref("often")), 0, `{"from":"1","def":"{}","task":"{}"}`)
+	}, example: "dts:{0}:history:default:often has an entry that cannot be read: \"0\" \"{",
+		aside: []string{`[0:{"from":"1",`}},
 	{check: "entry-unreadable", name: "a record of a ledger is garbage", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), 1, "garbage")
 	}, example: "dts:{1}:ledger:default:nightly has an entry that cannot be read: \"garbage\" \"1\"",
@@ -694,11 +708,23 @@ var ailments = []struct {
 		both := []string{config.RoleScheduler, config.RoleWorker}
 		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: both, Version: "1"}, cluster.Node{ID: "b", State: cluster.StateAlive, Roles: both, Version: "2"})
 	}, doctor.Note, "versions 1, 2"},
+	{"nodes", "their list is a string", func(w *ward) {
+		w.do("SET", w.Keys.Nodes(), "x")
+		w.control = control.New(control.Options{Store: w.Store, Queues: w.queues, Nodes: listed{w}})
+	}, doctor.Unknown, "a key is damaged"},
 	{"leaders", "all partitions have one", func(*ward) {}, doctor.OK, "all 2 partitions have one"},
 	{"leaders", "nobody leads a partition", func(w *ward) { w.do("DEL", w.Keys.Partition(1).Term(storetest.Fence)) }, doctor.Warning, "no leader: partition 1"},
 	{"leaders", "a leader has died", func(w *ward) { w.employ() }, doctor.Warning, "led by no living node: partition 0, 1"},
 	{"overdue", "nobody claims a task", func(w *ward) { w.do("ZADD", w.KeysOf(ref("waiting")).Wheel(), 1, ref("waiting")) }, doctor.Error, "default:waiting is overdue by "},
+	{"overdue", "the wheel of another partition is a string", func(w *ward) {
+		p := w.PartitionOf(ref("waiting"))
+		w.do("SET", w.Keys.Partition(p).Wheel(), "x")
+		w.do("ZADD", w.Keys.Partition(1-p).Wheel(), 1, ref("ghost"))
+	}, doctor.Error, "default:ghost is overdue"},
 	{"overdue", "nothing is overdue", func(*ward) {}, doctor.OK, "nothing"},
+	{"unserved-queues", "the set of tasks without a name is a string", func(w *ward) {
+		w.do("SET", w.Keys.Partition(0).Ready(lua.Unnamed), "x")
+	}, doctor.OK, "all of which are served"},
 	{"unserved-queues", "nobody serves a queue", func(w *ward) { w.employ() }, doctor.Warning, "full (1)"},
 }
 
