@@ -169,6 +169,10 @@ func TestControl_SaysClearlyWhatIsDamaged(t *testing.T) {
 				if err != nil && (!ofSchedule || task.CodeOf(err) != task.CodeUnreadable) {
 					t.Errorf("%s: %v", name, err)
 				}
+				if name == "retry" && kind.Name == "ledger" { // which only says whether the tick was backfilled
+					live := w.DB.ZScore(w.Ctx, string(w.KeysOf(storetest.Nightly).Live(storetest.Nightly)), live[0])
+					testkit.Must(t, live.Err())
+				}
 			}
 		})
 	}
