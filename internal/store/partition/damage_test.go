@@ -274,18 +274,22 @@ func TestFire_PassesOverGarbageInListsOfASchedule(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := storetest.New(t)
-			hourly(w, nightly)
-			w.Put(storetest.Daily(func(d *schedule.Definition) {
-				d.Rules, d.Overlap = []schedule.Rule{{Every: time.Hour}}, c.overlap
-			}))
-			w.Rewind(nightly, 3*time.Hour)
-			fireAll(t, w, w.Leader(nightly)) // so that a tick is live
-			w.Rewind(nightly, 150*time.Minute)
-			testkit.Must(t, c.damage(w))
-			w.MakeDue(nightly)
-			if decided := fireAll(t, w, w.Leader(nightly)); decided[nightly] == 0 {
-				t.Error("no tick was decided")
+			for _, live := range []bool{false, true} {
+				w := storetest.New(t)
+				hourly(w, nightly)
+				w.Put(storetest.Daily(func(d *schedule.Definition) {
+					d.Rules, d.Overlap = []schedule.Rule{{Every: time.Hour}}, c.overlap
+				}))
+				w.Rewind(nightly, 3*time.Hour)
+				if live {
+					fireAll(t, w, w.Leader(nightly))
+					w.Rewind(nightly, 150*time.Minute)
+				}
+				testkit.Must(t, c.damage(w))
+				w.MakeDue(nightly)
+				if decided := fireAll(t, w, w.Leader(nightly)); decided[nightly] == 0 {
+					t.Errorf("no tick was decided, as a tick is live: %t", live)
+				}
 			}
 		})
 	}

@@ -79,6 +79,12 @@ func TestHeldBack_LeavesOutWhatIsNot(t *testing.T) {
 		"unreadable": func(w *storetest.World) {
 			w.DB.HSet(w.Ctx, string(w.KeysOf(nightly).Schedule(nightly)), "def", "{")
 		},
+		"about to tick": func(w *storetest.World) { // the next one is due within a second: see Hourly
+			w.MakeDue(nightly)
+			w.Fire(nightly)
+			w.Rewind(nightly, 59*time.Minute-time.Second)
+			w.Fire(nightly)
+		},
 		"not due yet": func(w *storetest.World) { w.Put(storetest.Daily(nil)); w.MakeDue(nightly); w.Fire(nightly) },
 	} {
 		t.Run(name, func(t *testing.T) {
