@@ -96,6 +96,10 @@ func TestClient_ShowsATaskThatCannotBeRead(t *testing.T) {
 				t.Errorf("the list by %+v has %d tasks, %d of them damaged", filter, len(tasks), damaged)
 			}
 		}
+		again, err := c.Submit(ctx, dts.Submission{ID: "state", Type: "noop", Delay: time.Hour})
+		if testkit.Must(t, err); again.State != dts.StateUnreadable || again.Damage == "" {
+			t.Errorf("submitted again: %+v", again)
+		}
 		for name, err := range map[string]error{
 			"cancel": errOf(c.Cancel(ctx, "state")), "retry": errOf(c.Retry(ctx, "state")),
 			"change": errOf(c.Change(ctx, "definition", dts.TaskChange{Queue: new("low")})),

@@ -250,15 +250,16 @@ func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 	}
 }
 
-// Nothing but its history tells of a paused schedule whose definition was put aside, so the same run brings it back.
+// Nothing but its keys tells of this schedule, and an examination looks at these once.
 func TestExamine_BringsAnUnreadableScheduleBack(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
 	often := ref("often")
 	w.change(2)
-	w.Pause(often)
-	w.do("HSET", w.KeysOf(often).Schedule(often), "def", "{")
-	w.examine(control.DoctorRequest{Partition: new(w.PartitionOf(often)), Repair: true})
+	w.do("HDEL", w.KeysOf(often).Schedule(often), "revision")
+	w.do("ZREM", w.KeysOf(often).Schedules(), often)
+	w.do("ZREM", w.KeysOf(often).Ticks(), often)
+	w.examine(control.DoctorRequest{Repair: true})
 	if s := w.Schedule(often); s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
 		t.Errorf("it is back as %+v", s)
 	}
