@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -115,6 +116,38 @@ func TestExamine_NamesDamagedKeysOfOnePartition(t *testing.T) {
 	w.do("SET", w.Keys.Partition(p).RememberedOrder(), "x")
 	if got := look().Examples[0]; !strings.HasPrefix(got, string(w.Keys.Partition(p).RememberedOrder())+" is a string") {
 		t.Errorf("of a key of the partition, it says %q", got)
+	}
+}
+
+// afterTypes does something once the types of keys were read.
+type afterTypes struct{ do func() }
+
+func (a *afterTypes) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (a *afterTypes) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (a *afterTypes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if do := a.do; cmds[0].Name() == "type" && do != nil {
+			a.do = nil
+			do()
+		}
+		return err
+	}
+}
+
+// Somebody has just put the key right by hand.
+func TestExamine_LeavesAKeyThatIsRightByNow(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.do("SET", w.Keys.Limits(), "x")
+	w.DB.AddHook(&afterTypes{func() {
+		w.do("DEL", w.Keys.Limits())
+		w.do("HSET", w.Keys.Limits(), "low", 5)
+	}})
+	w.examine(control.DoctorRequest{Checks: []string{"key-type"}, Repair: true})
+	if got := w.DB.HGet(w.Ctx, string(w.Keys.Limits()), "low").Val(); got != "5" || len(w.aside()) > 0 {
+		t.Errorf("the limit is %q, and aside is %q", got, w.aside())
 	}
 }
 
