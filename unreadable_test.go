@@ -150,11 +150,15 @@ func TestClient_TellsWhatIsLeftOutOfAList(t *testing.T) {
 			read func(ctx context.Context) (int, error)
 			rows int // that are left, at least
 		}{
-			"schedules": {func(ctx context.Context) (int, error) { return count(c.ListSchedules(ctx, dts.ScheduleFilter{})) }, 2},
+			"schedules": {func(ctx context.Context) (int, error) {
+				return count(c.ListSchedules(ctx, dts.ScheduleFilter{}))
+			}, 2},
 			"ledger": {func(ctx context.Context) (int, error) {
 				return count(c.ScheduleLedger(ctx, "c", dts.LedgerFilter{}))
 			}, 1},
-			"revisions":  {lengthOf(func(ctx context.Context) ([]dts.Revision, error) { return c.ScheduleRevisions(ctx, "c") }), 1},
+			"revisions": {lengthOf(func(ctx context.Context) ([]dts.Revision, error) {
+				return c.ScheduleRevisions(ctx, "c")
+			}), 1},
 			"attempts":   {lengthOf(func(ctx context.Context) ([]dts.Attempt, error) { return c.Attempts(ctx, "task") }), 1},
 			"log":        {func(ctx context.Context) (int, error) { return count(c.Logs(ctx, "task")) }, 0},
 			"locks":      {func(ctx context.Context) (int, error) { return count(c.ListLocks(ctx)) }, 2},
