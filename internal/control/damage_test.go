@@ -93,8 +93,8 @@ func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
 	}
 }
 
-// A look at one partition does not go over all keys. It names those that each partition has, and of what it passes over,
-// to what that belongs.
+// A look at one partition does not go over all keys. It names those that each partition has, and of what it passes
+// over, to what that belongs.
 func TestExamine_NamesDamagedKeysOfOnePartition(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
