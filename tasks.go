@@ -198,6 +198,7 @@ func states(all []State) []client.State {
 }
 
 // Wait waits for the end of a task and returns it, however it ended. Once the server has answered, Wait outlasts its absence.
+// A task in StateUnreadable has not ended: Wait goes on until somebody has repaired it.
 // Errors: CodeTaskNotFound, CodeUnavailable, or that of ctx.
 func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
 	if err := c.checkTask(id); err != nil {

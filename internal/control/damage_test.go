@@ -1,7 +1,10 @@
 package control_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/store/locks"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -24,6 +28,8 @@ func owned(kind contract.Kind) task.Ref {
 		return storetest.Nightly
 	case kind.Name == "lock":
 		return ref("lock")
+	case kind.Name == "ready":
+		return ref("ready")
 	}
 	return ref("waiting")
 }
@@ -87,30 +93,118 @@ func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
 	}
 }
 
+// A look at one partition does not go over all keys. It names those that each partition has, and of what it passes
+// over, to what that belongs.
+func TestExamine_NamesDamagedKeysOfOnePartition(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	p := w.PartitionOf(storetest.Nightly)
+	look := func() doctor.Result {
+		r := w.examine(control.DoctorRequest{Partition: &p})["key-type"]
+		if r.Found != 1 || r.Severity != doctor.Error {
+			t.Fatalf("found %+v", r)
+		}
+		return r
+	}
+	ledger := w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly)
+	w.do("RENAME", ledger, "kept")
+	w.do("SET", ledger, "x")
+	if got := look().Examples[0]; !strings.Contains(got, " cannot be looked at: a key of it has the wrong type") {
+		t.Errorf("of a ledger, it says %q", got)
+	}
+	w.do("RENAME", "kept", ledger)
+	w.do("SET", w.Keys.Partition(p).RememberedOrder(), "x")
+	if got := look().Examples[0]; !strings.HasPrefix(got, string(w.Keys.Partition(p).RememberedOrder())+" is a string") {
+		t.Errorf("of a key of the partition, it says %q", got)
+	}
+}
+
+// afterTypes does something once the types of keys were read.
+type afterTypes struct{ do func() }
+
+func (a *afterTypes) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (a *afterTypes) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (a *afterTypes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if do := a.do; cmds[0].Name() == "type" && do != nil {
+			a.do = nil
+			do()
+		}
+		return err
+	}
+}
+
+// Somebody has just put the key right by hand.
+func TestExamine_LeavesAKeyThatIsRightByNow(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.do("SET", w.Keys.Limits(), "x")
+	w.DB.AddHook(&afterTypes{func() {
+		w.do("DEL", w.Keys.Limits())
+		w.do("HSET", w.Keys.Limits(), "low", 5)
+	}})
+	w.examine(control.DoctorRequest{Checks: []string{"key-type"}, Repair: true})
+	if got := w.DB.HGet(w.Ctx, string(w.Keys.Limits()), "low").Val(); got != "5" || len(w.aside()) > 0 {
+		t.Errorf("the limit is %q, and aside is %q", got, w.aside())
+	}
+}
+
+// What is read together with something that is damaged is looked at all the same.
+func TestExamine_LooksBesideADamagedKey(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	lock := ref("lock")
+	beside := lock
+	for i := 0; beside == lock || w.PartitionOf(beside) != w.PartitionOf(lock); i++ {
+		beside = ref(fmt.Sprint("lock", i))
+	}
+	_, err := w.Locks.Acquire(w.Ctx, locks.Lock{Ref: beside, Holder: "me", TTL: time.Hour})
+	testkit.Must(t, err)
+	w.do("PERSIST", w.KeysOf(beside).Lock(beside))
+	w.do("SET", w.KeysOf(lock).Lock(lock), "x")
+	if got := w.examine(control.DoctorRequest{})["lock-unlimited"]; got.Found == 0 ||
+		!strings.HasPrefix(got.Examples[0], beside.String()) {
+		t.Errorf("it found %v", got.Examples)
+	}
+}
+
 // What belongs to one task or schedule can be cancelled, paused and deleted though a key of it is damaged, or a clear
 // error says why not.
 func TestControl_SaysClearlyWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	for _, kind := range storetest.Kinds() {
 		ofTask, ofSchedule := slices.Contains(storetest.OfTasks, kind.Name), slices.Contains(storetest.OfSchedules, kind.Name)
-		if !ofTask && !ofSchedule && kind.Name != "ready" {
+		if !ofTask && !ofSchedule && kind.Name != "ready" && kind.Name != "index" {
 			continue
 		}
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			w := newWard(t)
+			live := w.DB.ZRange(w.Ctx, string(w.KeysOf(storetest.Nightly).Live(storetest.Nightly)), 0, 0).Val()
+			w.EndTick(storetest.Nightly, live[0], task.Failed)
 			w.spoil(kind)
-			who := control.Caller{Namespace: "default"}
+			if kind.Name == "index" { // the one that a cancelled task comes to, too
+				w.do("SET", w.KeysOf(ref("waiting")).Index("default", task.Cancelled), "x")
+			}
+			who, tick := control.Caller{Namespace: "default"}, storetest.Nightly.ID+"@"+live[0]
 			calls := map[string]func() error{
 				"cancel": func() error { _, err := w.control.CancelTask(w.Ctx, who, "waiting"); return err },
+				"ready":  func() error { _, err := w.control.CancelTask(w.Ctx, who, "ready"); return err },
+				"retry":  func() error { _, err := w.control.RetryTask(w.Ctx, who, tick); return err },
 				"get":    func() error { _, err := w.control.GetSchedule(w.Ctx, who, "nightly"); return err },
 				"pause":  func() error { _, err := w.control.PauseSchedule(w.Ctx, who, "nightly", ""); return err },
 				"delete": func() error { _, err := w.control.DeleteSchedule(w.Ctx, who, "nightly", ""); return err },
 			}
-			for _, name := range []string{"cancel", "get", "pause", "delete"} {
-				err := calls[name]()
-				if err != nil && (name == "cancel" || task.CodeOf(err) != task.CodeUnreadable) {
+			for _, name := range []string{"cancel", "ready", "retry", "get", "pause", "delete"} {
+				err, ofSchedule := calls[name](), slices.Contains([]string{"get", "pause", "delete"}, name)
+				if err != nil && (!ofSchedule || task.CodeOf(err) != task.CodeUnreadable) {
 					t.Errorf("%s: %v", name, err)
+				}
+				if name == "retry" && kind.Name == "ledger" { // which only says whether the tick was backfilled
+					live := w.DB.ZScore(w.Ctx, string(w.KeysOf(storetest.Nightly).Live(storetest.Nightly)), live[0])
+					testkit.Must(t, live.Err())
 				}
 			}
 		})
@@ -189,6 +283,21 @@ func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 	}
 }
 
+// Nothing but its keys tells of this schedule, and an examination looks at these once.
+func TestExamine_BringsAnUnreadableScheduleBack(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	often := ref("often")
+	w.change(2)
+	w.do("HDEL", w.KeysOf(often).Schedule(often), "revision")
+	w.do("ZREM", w.KeysOf(often).Schedules(), often)
+	w.do("ZREM", w.KeysOf(often).Ticks(), often)
+	w.examine(control.DoctorRequest{Repair: true})
+	if s := w.Schedule(often); s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
+		t.Errorf("it is back as %+v", s)
+	}
+}
+
 // Runs that the ledger has still count, and intervals have the ticks that they had, though nobody knows when the
 // schedule was created.
 func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
@@ -208,6 +317,9 @@ func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
 	history := string(w.KeysOf(often).History(often))
 	entry := w.DB.LIndex(w.Ctx, history, 0).Val()
 	entry = strings.Replace(entry, `"revision":"1"`, `"revision":"21"`, 1) // as after many changes
+	from := strconv.FormatInt(before.UpdatedAt.UnixMilli(), 10)
+	later := strconv.FormatInt(before.UpdatedAt.Add(time.Hour).UnixMilli(), 10)
+	entry = strings.Replace(entry, `"from":"`+from, `"from":"`+later, 1)
 	testkit.Must(t, w.DB.LSet(w.Ctx, history, 0, entry).Err())
 	ledger := string(w.KeysOf(often).Ledger(often))
 	for _, z := range w.DB.ZRangeWithScores(w.Ctx, ledger, 0, -1).Val() {
