@@ -18,7 +18,7 @@ import (
 // this is not known yet: the next look decides. It depends on that if the node of the attempt before has died.
 func (t *term) lossOf(ctx context.Context, lapsed task.Task, f *fates) (loss partition.Loss, ok bool) {
 	loss.Reason = fmt.Sprintf("node %s died or lost the attempt: the lease of its run is over", lapsed.Node)
-	if lapsed.Attempt == 1 || t.s.o.Unhurried {
+	if lapsed.Attempt == 1 || t.s.o.Unhurried || !lapsed.CancelRequested.IsZero() {
 		return loss, true
 	}
 	attempts, err := t.s.o.Store.Tasks.Attempts(ctx, lapsed.Ref)
@@ -63,12 +63,11 @@ func (s *Scheduler) lossAfter(lapsed task.Task, deaths task.Deaths, now time.Tim
 		loss.Reason += ": the task is not tried again, as it seems to kill its workers"
 	case deaths.Suspect() && again(now):
 		turn, ok := s.takeTurn(now)
-		if !ok {
+		if !ok || !again(turn) { // no turn before max_elapsed: it is due at once, and never ends as poison
 			break
 		}
-		if loss.Due = turn; again(turn) {
-			loss.Reason += ": the next attempt waits for a turn, apart from those of other such tasks"
-		}
+		loss.Due = turn
+		loss.Reason += ": the next attempt waits for a turn, apart from those of other such tasks"
 	}
 	return loss
 }
@@ -124,11 +123,11 @@ func (f *fates) read(ctx context.Context) error {
 	return nil
 }
 
-// decided reports whether it is known that the node of a lapsed run lives or has died. One that has died has sent
-// no heartbeat for two thirds of a lease, as it extended the run until then every third of it.
+// decided reports whether it is known that the node of a lapsed run lives or has died. A node extends its runs every
+// third of a lease. So one that has died was silent for at least two thirds of it when the lease was over.
 func (f *fates) decided(a task.Attempt) bool {
 	n, listed := f.nodes[a.Node]
-	return !listed || n.State == cluster.StateDead || f.now.Sub(n.LastBeat) < f.lease/3
+	return !listed || n.State == cluster.StateDead || f.now.Sub(n.LastBeat) < 2*f.lease/3
 }
 
 // died reports whether the worker of a lost attempt died with it, and until when it lived at most. A node that was

@@ -82,13 +82,21 @@ func TestWatch_EndsATaskThatKillsItsWorkers(t *testing.T) {
 		told = log.Find(t, "a task has failed, as its workers died again and again")
 		return len(told) > 0
 	})
-	if e := told[0]; e["level"] != "WARN" || e["task"] != poison.String() || e["attempts"] != 3.0 || e["node"] != "z" {
+	if e := told[0]; e["level"] != "WARN" || e["task"] != poison.String() || e["attempts"] != 3.0 || e["ran_on"] != "z" {
 		t.Errorf("the log says %v", e)
 	}
 	testkit.Eventually(t, "the log names it with both nodes", func() bool {
 		return strings.Contains(fmt.Sprint(log.Find(t, "tasks were running on several nodes in a row that died")),
 			poison.String()+" (y, x)")
 	})
+}
+
+// poison is how many tasks the node has ended as they kill their workers.
+func (n *node) poison() float64 {
+	n.t.Helper()
+	var m dto.Metric
+	testkit.Must(n.t, n.metrics.Poison.Write(&m))
+	return m.GetCounter().GetValue()
 }
 
 func TestWatch_CountsATaskThatKillsItsWorkers(t *testing.T) {
@@ -103,9 +111,7 @@ func TestWatch_CountsATaskThatKillsItsWorkers(t *testing.T) {
 		w.die(poison, i+1, node)
 		testkit.Eventually(t, node+" is found dead", func() bool { return w.get(poison).State != task.Running })
 	}
-	var m dto.Metric
-	testkit.Must(t, a.metrics.Poison.Write(&m))
-	if n := m.GetCounter().GetValue(); n != 1 {
+	if n := a.poison(); n != 1 {
 		t.Errorf("%v tasks are counted, want 1", n)
 	}
 }
@@ -156,6 +162,43 @@ func TestWatch_EndsARunThoughItsHistoryIsDamaged(t *testing.T) {
 	w.dispatched(ref, 3)
 }
 
+func TestWatch_GivesNoTurnThatWouldEndTheTask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", never, eager)
+	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 10, MaxElapsed: time.Minute}})
+	w.die(ref, 1, "x")
+	testkit.Eventually(t, "the turns of a minute are given", func() bool {
+		turn, _ := a.takeTurn(w.now())
+		return turn.After(w.now().Add(time.Minute))
+	})
+	w.die(ref, 2, "y")
+	w.dispatched(ref, 3)
+	if got := w.get(ref).Error; got != "node y died while it ran the task, as did before it x" {
+		t.Errorf("its second attempt was lost: %s", got)
+	}
+}
+
+func TestWatch_CountsNoTaskThatWasAskedToStop(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", never, eager)
+	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 10}})
+	w.die(ref, 1, "x")
+	w.die(ref, 2, "y")
+	testkit.Eventually(t, "the second loss is recorded", func() bool { return w.get(ref).State != task.Running })
+	w.hurry(ref)
+	w.dispatched(ref, 3)
+	w.begin(ref, "z")
+	_, err := w.store.Tasks.Cancel(t.Context(), ref)
+	testkit.Must(t, err)
+	w.bury("z", w.now())
+	w.reaches(ref, task.Cancelled)
+	if n := a.poison(); n != 0 {
+		t.Errorf("%v tasks are counted, want none", n)
+	}
+}
+
 func TestWatch_SaysOfNoTurnThatWillNotCome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -192,7 +235,7 @@ func TestWatch_WaitsUntilTheFateOfTheNodeIsKnown(t *testing.T) {
 	testkit.Eventually(t, "the run is lost", func() bool { return w.get(ref).State != task.Running })
 	testkit.Eventually(t, "the log names what was lost with the node", func() bool {
 		for _, line := range log.Find(t, "attempts were lost: their node has died or was cut off") {
-			if line["node"] == "y" && line["count"] == 1.0 && fmt.Sprint(line["tasks"]) == "["+ref.String()+"]" {
+			if line["ran_on"] == "y" && line["count"] == 1.0 && fmt.Sprint(line["tasks"]) == "["+ref.String()+"]" {
 				return true
 			}
 		}
@@ -222,15 +265,16 @@ func TestFates_TellDeathsFromCuts(t *testing.T) {
 		latest  time.Time // zero: it has not died
 		decided bool
 	}{
-		"it is not listed":              {cluster.Node{ID: "other"}, time.Time{}, true},
-		"it has just beaten":            {node(cluster.StateAlive, ago(0)), time.Time{}, true},
-		"it has not beaten for a while": {node(cluster.StateAlive, ago(4*time.Second)), time.Time{}, false},
-		"it drains, and is silent":      {node(cluster.StateDraining, ago(4*time.Second)), time.Time{}, false},
-		"it is dead":                    {node(cluster.StateDead, ago(4*time.Second)), ago(2 * time.Second), true},
-		"it beats seldom":               {node(cluster.StateDead, ago(time.Second)), lost, true},
-		"it lived on, and died later":   {node(cluster.StateDead, ago(-time.Second)), time.Time{}, true},
-		"its name has started again":    {restarted, lost, true},
-		"it was a worker by HTTP":       {guest, lost, true},
+		"it is not listed":                 {cluster.Node{ID: "other"}, time.Time{}, true},
+		"it has just beaten":               {node(cluster.StateAlive, ago(0)), time.Time{}, true},
+		"it beat after its last extension": {node(cluster.StateAlive, ago(1900*time.Millisecond)), time.Time{}, true},
+		"it has not beaten since":          {node(cluster.StateAlive, ago(2100*time.Millisecond)), time.Time{}, false},
+		"it drains, and is silent":         {node(cluster.StateDraining, ago(4*time.Second)), time.Time{}, false},
+		"it is dead":                       {node(cluster.StateDead, ago(4*time.Second)), ago(2 * time.Second), true},
+		"it beats seldom":                  {node(cluster.StateDead, ago(time.Second)), lost, true},
+		"it lived on, and died later":      {node(cluster.StateDead, ago(-time.Second)), time.Time{}, true},
+		"its name has started again":       {restarted, lost, true},
+		"it was a worker by HTTP":          {guest, lost, true},
 		"it is spared, as after an outage": {
 			cluster.Node{ID: "spared", State: cluster.StateDead, LastBeat: ago(4 * time.Second)}, time.Time{}, false,
 		},

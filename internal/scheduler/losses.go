@@ -92,16 +92,10 @@ func (s *Scheduler) tellLosses(ctx context.Context) error {
 
 // logLosses logs what was lost with a node.
 func (s *Scheduler) logLosses(node string, of *lossesOf) {
-	address := ""
-	for _, n := range s.o.Members.View().Nodes {
-		if n.ID == node {
-			address = n.IP
-		}
-	}
-	s.o.Log.Warn("attempts were lost: their node has died or was cut off", "node", node, "address", address,
+	s.o.Log.Warn("attempts were lost: their node has died or was cut off", "ran_on", node,
 		"count", of.tasks.count, "tasks", of.tasks.list)
 	if of.repeated.count > 0 {
-		s.o.Log.Warn("tasks were running on several nodes in a row that died", "node", node, "count", of.repeated.count,
-			"tasks", of.repeated.list)
+		s.o.Log.Warn("tasks were running on several nodes in a row that died", "ran_on", node,
+			"count", of.repeated.count, "tasks", of.repeated.list)
 	}
 }

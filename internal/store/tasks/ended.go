@@ -32,7 +32,7 @@ func (s *Tasks) LogLoss(
 	fields := endFields(t, task.OutcomeLost, reason)
 	switch {
 	case to == task.Scheduled:
-		s.l.Log.WarnContext(ctx, "an attempt was lost with its node; there will be another one",
+		s.l.Log.WarnContext(ctx, "an attempt was lost; there will be another one",
 			append(fields, "attempt", t.Attempt, "next", next)...)
 	case to == task.Failed && poison:
 		s.l.Log.WarnContext(ctx, "a task has failed, as its workers died again and again",
@@ -45,7 +45,7 @@ func (s *Tasks) LogLoss(
 // endFields are what the log says of the end of an attempt.
 func endFields(t task.Task, o task.Outcome, reason string) []any {
 	return []any{
-		"task", t.Ref.String(), "type", t.Type, "outcome", string(o), "node", codec.NodeOf(t.Run),
+		"task", t.Ref.String(), "type", t.Type, "outcome", string(o), "ran_on", codec.NodeOf(t.Run),
 		"error", task.Cut(reason, loggedReason),
 	}
 }

@@ -55,7 +55,7 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 	got := make(map[string]string)
 	for msg, level := range map[string]string{
 		"a task has failed": "WARN", "an attempt did not succeed; there will be another one": "INFO",
-		"an attempt was lost with its node; there will be another one": "WARN",
+		"an attempt was lost; there will be another one": "WARN",
 	} {
 		for _, e := range log.Find(t, msg) {
 			id := e["task"].(string)
@@ -63,7 +63,7 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 				t.Errorf("the line %v, after %q", e, got[id])
 			}
 			got[id] = fmt.Sprintf("%s %v attempts %v attempt %v on %v",
-				level, e["outcome"], e["attempts"], e["attempt"], e["node"])
+				level, e["outcome"], e["attempts"], e["attempt"], e["ran_on"])
 		}
 	}
 	want := map[string]string{
