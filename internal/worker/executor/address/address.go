@@ -166,13 +166,15 @@ func (r *Rules) Dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 // metadataNames have addresses that reserved denies: a resolver of the cloud knows them, which may be that of a proxy.
-// Sources: the documentation of Google Cloud, of AWS (EC2) and of Tencent Cloud.
+// Sources: the documentation of Google Cloud, AWS (EC2), IBM Cloud, Exoscale and Tencent Cloud.
 var metadataNames = map[string]netip.Addr{
 	"metadata.google.internal":   ofMost,
 	"metadata.goog":              ofMost,
 	"metadata":                   ofMost,
 	"instance-data.ec2.internal": ofMost,
 	"instance-data":              ofMost,
+	"api.metadata.cloud.ibm.com": ofMost,
+	"metadata.exoscale.com":      ofMost,
 	"metadata.tencentyun.com":    netip.AddrFrom4([4]byte{169, 254, 0, 23}),
 }
 
