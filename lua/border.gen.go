@@ -2990,6 +2990,7 @@ var KeyTypes = map[string]string{
 	"dts:{p}:lock:":            "hash",
 	"dts:{p}:locks":            "zset",
 	"dts:{p}:token":            "string",
+	"dts:{p}:mark":             "string",
 	"dts:nodes":                "hash",
 	"dts:taken:":               "string",
 	"dts:namespaces":           "zset",
@@ -3309,6 +3310,14 @@ type TokenKey string
 // Token makes the key dts:{p}:token.
 func (p Partition) Token() TokenKey {
 	return TokenKey(p.prefix + "token")
+}
+
+// MarkKey names a STRING: the field `data` of `dts:meta`, which tells that the data is there if that is gone.
+type MarkKey string
+
+// Mark makes the key dts:{p}:mark.
+func (p Partition) Mark() MarkKey {
+	return MarkKey(p.prefix + "mark")
 }
 
 // NodesKey names a HASH: the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`.

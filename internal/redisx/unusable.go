@@ -56,8 +56,8 @@ func IsFull(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
 // damages are parts of the answers of Redis where a key or a value is not what a command or a script needs.
 var damages = []string{"WRONGTYPE", "not an integer", "attempt to "}
 
-// IsDamage reports whether err is an answer of Redis for a key or a value that is not what a command or a script needs, as somebody has written
-// to Redis by hand. Asking again does not help.
+// IsDamage reports whether err is an answer of Redis for a key or a value that is not what a command or a script needs.
+// Somebody has written to Redis by hand then, and asking again does not help.
 func IsDamage(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && slices.ContainsFunc(damages, func(part string) bool { return strings.Contains(reply.Error(), part) })

@@ -67,24 +67,8 @@ func (t *term) tick(ctx context.Context) error {
 func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds, decided *cursors) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fireBudget)
 	defer cancel()
-	var planned []partition.Planned
-	var places []*limits.Place
+	planned, places := t.plan(ctx, agendas, held)
 	var failures []error
-	_, skipped := t.s.contact.jumps(t.partition)
-	for _, a := range agendas {
-		a.Skipped = skipped
-		a.Held, a.HeldUntil = held.reason(a)
-		plan := schedule.MakePlan(a.Agenda)
-		place, err := t.enter(ctx, a, plan)
-		if err != nil {
-			plan = held.holdBack(a)
-			t.s.o.Metrics.HeldBack.Inc()
-		}
-		if until := plan.Forgotten; !until.IsZero() {
-			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)
-		}
-		planned, places = append(planned, partition.Planned{Agenda: a, Plan: plan}), append(places, place)
-	}
 	lost := false
 	for i, f := range t.leader.Fire(ctx, planned) {
 		places[i].Leave(len(f.Ticked) > 0)
@@ -108,6 +92,30 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		t.s.o.Store.RecordLosses(ctx, map[int]bool{t.partition: true})
 	}
 	return errors.Join(failures...)
+}
+
+// plan decides about due ticks, and enters their tasks at their queues. It returns a plan and a place for each
+// schedule.
+func (t *term) plan(
+	ctx context.Context, agendas []partition.Agenda, held *holds,
+) (planned []partition.Planned, places []*limits.Place) {
+	_, skipped := t.s.contact.jumps(t.partition)
+	for _, a := range agendas {
+		a.Skipped = skipped
+		a.Held, a.HeldUntil = held.reason(a)
+		plan := schedule.MakePlan(a.Agenda)
+		place, err := t.enter(ctx, a, plan)
+		if err != nil {
+			plan = held.holdBack(a)
+			t.s.o.Metrics.HeldBack.Inc()
+		}
+		if until := plan.Forgotten; !until.IsZero() {
+			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record",
+				"schedule", a.Ref.String(), "until", until)
+		}
+		planned, places = append(planned, partition.Planned{Agenda: a, Plan: plan}), append(places, place)
+	}
+	return planned, places
 }
 
 // remember notes that ticks were decided. If they were decided before, Redis has lost that: they were decided again, since their tasks may be

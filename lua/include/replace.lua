@@ -13,6 +13,14 @@ local function is_cancelled(tick_member)
   return text and parse_state(text).cancel
 end
 
+local counted = nil -- the number of live tasks; nil after a change of it
+
+-- count_live returns how many tasks are live.
+local function count_live()
+  counted = counted or redis.call('ZCARD', live_key(member))
+  return counted
+end
+
 local stops_left = STOP_LIMIT -- how many tasks this run of the script may still stop
 local replacing = false -- whether there are further tasks to stop, which other runs of the script do
 
@@ -28,6 +36,7 @@ local function stop_live(revision, name)
     stop_task(tick_member)
     redis.call('ZADD', live_key(member), 'XX', int(-live[i + 1]), live[i])
   end
+  counted = nil -- those that had not begun have ended
   stops_left = stops_left - #live / 2
   replacing = redis.call('ZCOUNT', live_key(member), '(0', '+inf') > 0
   if replacing then

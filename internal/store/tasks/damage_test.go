@@ -96,3 +96,25 @@ func TestBegin_FailsATaskThatCannotBeRead(t *testing.T) {
 		})
 	}
 }
+
+// Who decodes payloads notices itself that one is no JSON. It does not get one that is lost.
+func TestBegin_LeavesThePayloadToWhoDecodesIt(t *testing.T) {
+	t.Parallel()
+	for payload, handed := range map[string]bool{`{"to": "ada"`: true, `{"to": "ada"}`: true, "@0123456789": false} {
+		w := storetest.New(t)
+		ref := task.Ref{Namespace: "default", ID: "a"}
+		w.Create(task.Definition{Ref: ref, Payload: []byte(`{}`)})
+		w.Claim(ref)
+		defs := string(w.KeysOf(ref).Defs())
+		stored := strings.TrimSuffix(w.DB.HGet(w.Ctx, defs, ref.String()).Val(), "{}") + payload
+		testkit.Must(t, w.DB.HSet(w.Ctx, defs, ref.String(), stored).Err())
+		starts := []tasks.Start{{Ref: ref, Attempt: 1, Run: "n#1"}}
+		begun := w.Tasks.BeginEach(w.Ctx, tasks.Runner{Node: "n", Decodes: true}, starts)[0]
+		switch {
+		case !handed && !errors.Is(begun.Err, tasks.ErrLeftover):
+			t.Errorf("%s: %v, want a leftover", payload, begun.Err)
+		case handed && (begun.Err != nil || string(begun.Run.Task.Payload) != payload):
+			t.Errorf("%s: %+v, %v", payload, begun.Run, begun.Err)
+		}
+	}
+}

@@ -73,7 +73,9 @@ func TestCheckHost_DeniesNamesOfCloudMetadata(t *testing.T) {
 	r := New()
 	r.LookUp, _ = silent()
 	for _, host := range []string{
-		"metadata.google.internal", "Metadata.Google.Internal.", "metadata.tencentyun.com",
+		"metadata.google.internal", "Metadata.Google.Internal.", "metadata.tencentyun.com", "metadata.goog", "metadata",
+		"METADATA", "metadata.", "instance-data", "instance-data.ec2.internal", "api.metadata.cloud.ibm.com",
+		"metadata.exoscale.com",
 		"169.254.169.254", "１６９.２５４.１６９.２５４", "１６９。２５４。１６９。２５４", "２８５２０３９１６６",
 	} {
 		if err := r.CheckHost(t.Context(), host, 443); !executor.IsPermanent(err) {
