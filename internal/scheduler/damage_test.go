@@ -14,7 +14,9 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -43,6 +45,24 @@ func TestTerm_RestsForAMinuteAfterDamage(t *testing.T) {
 				t.Errorf("after %v it rests for %s, and says %s", c.err, took, log.String())
 			}
 		})
+	}
+}
+
+func TestTick_LogsTheHolesOfAHistory(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	term := &term{s: &Scheduler{o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}}
+	p := partition.Planned{Agenda: partition.Agenda{Ref: task.Ref{Namespace: "default", ID: "nightly"}}}
+	term.tellHoles(p)
+	if log.Len() > 0 {
+		t.Errorf("of none it says %s", log.String())
+	}
+	p.Plan.Holes = []schedule.Hole{{First: 3, Last: 3}, {First: 5, Last: 6}}
+	term.tellHoles(p)
+	for _, want := range []string{"level=ERROR", "schedule=default:nightly", "revision 3 is", "revisions 5 to 6 are"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %q in %s", want, log.String())
+		}
 	}
 }
 
