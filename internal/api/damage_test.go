@@ -326,7 +326,7 @@ func TestFollowLogs_GoesPastAnUnreadableLine(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"dropped", "dropped", "log", "log", "log"}; !slices.Equal(slices.Compact(names), slices.Compact(want)) {
+	if logs := slices.Index(names, "log"); logs < 1 || len(names)-logs != 3 { // lines of the same text are told once
 		t.Errorf("got %q", names)
 	}
 	l.wantEnd()

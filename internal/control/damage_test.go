@@ -178,7 +178,8 @@ func TestAuditSchedule_NamesTheHolesOfAHistory(t *testing.T) {
 	history := string(w.KeysOf(often).History(often))
 	testkit.Must(t, w.DB.LSet(w.Ctx, history, 0, "garbage").Err())
 	r := audit()
-	if r.Proved || len(r.Strays) > 0 || len(r.Warnings) != 2 || !strings.HasPrefix(r.Warnings[1], "revision 2 is missing") {
+	named := len(r.Warnings) == 2 && strings.HasPrefix(r.Warnings[1], "revision 2 is missing")
+	if r.Proved || len(r.Strays) > 0 || !named {
 		t.Errorf("of garbage: %+v", r)
 	}
 	w.examine(control.DoctorRequest{Checks: []string{"entry-unreadable"}, Repair: true})

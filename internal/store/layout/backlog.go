@@ -83,8 +83,8 @@ func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
 	return counts, err
 }
 
-// BacklogOf counts the tasks that are due and wait in each of those partitions. One in which a key is damaged has no count.
-// Error: CodeUnavailable.
+// BacklogOf counts the tasks that are due and wait in each of those partitions. One in which a key is damaged has no
+// count. Error: CodeUnavailable.
 func (l *Layout) BacklogOf(ctx context.Context, partitions []int) (map[int]int, error) {
 	counts := make(map[int]int, len(partitions))
 	for _, p := range partitions {

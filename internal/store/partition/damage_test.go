@@ -186,7 +186,8 @@ func TestDue_PostponesAScheduleWithGarbageInANumber(t *testing.T) {
 	}
 }
 
-// Nobody knows which ticks a revision had that is garbage, or was put aside: the ledger says so, and the schedule goes on.
+// Nobody knows which ticks a revision had that is garbage, or was put aside: the ledger says so, and the schedule goes
+// on.
 func TestFire_RecordsTheHolesOfAHistory(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(w *storetest.World, history string) error{
