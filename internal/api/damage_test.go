@@ -179,12 +179,15 @@ func TestLists_GoPastAKeyOfTheWrongType(t *testing.T) {
 		{"/v1/tasks/twice/attempts", "dts:{0}:attempts:default:twice", []string{`"number":2`}},
 		{"/v1/tasks/ended/logs", "dts:{0}:log:default:ended", nil},
 		{"/v1/schedules", "dts:{0}:live:default:nightly", []string{`"id":"nightly"`}},
+		{"/v1/schedules/nightly", "dts:{0}:live:default:nightly", []string{`"id":"nightly"`}},
+		{"/v1/schedules/nightly", "dts:{0}:waiting:default:nightly", []string{`"id":"nightly"`}},
 		{"/v1/schedules", "dts:{0}:schedules", nil},
 		{"/v1/schedules/nightly/ledger", "dts:{0}:ledger:default:nightly", nil},
 		{"/v1/schedules/nightly/history", "dts:{0}:history:default:nightly", []string{`"revision":2`}},
 		{"/v1/forecast", "dts:{0}:schedules", nil},
 		{"/v1/locks", "dts:{0}:lock:default:door", nil},
 		{"/v1/queues", "dts:limits", []string{`"name":"default"`}},
+		{"/v1/queues", "dts:{0}:backlog", []string{`"name":"default"`}},
 		{"/v1/queues", "asynq:queues", []string{`"name":"default"`}},
 		{"/v1/queues", "dts:{0}:ready:default", []string{`"name":"default"`}},
 	} {
@@ -210,6 +213,9 @@ func TestLists_LeaveOutWhatIsNoEntry(t *testing.T) {
 		row       string   // that is shown all the same
 	}{
 		{"/v1/schedules", "dts:{0}:schedule:default:nightly", []string{"HSET def {"}, `"id":"other"`},
+		{"/v1/schedules", "dts:{0}:schedule:default:nightly", []string{"DEL"}, `"id":"other"`},
+		{"/v1/schedules/nightly/audit", "dts:{0}:history:default:nightly", []string{"LSET 0 {"}, `"proved"`},
+		{"/v1/schedules/nightly/audit", "dts:{0}:ledger:default:nightly", []string{"ZADD 1 {"}, `"proved"`},
 		{"/v1/schedules/nightly/ledger", "dts:{0}:ledger:default:nightly", []string{"ZADD 9e12 {"}, `"outcome":"triggered"`},
 		{"/v1/schedules/nightly/ledger", "dts:{0}:ledger:default:nightly", []string{
 			"ZADD 9e12 20260102T150405Z|exploded|0|0|1|1|",
@@ -287,6 +293,87 @@ func TestGetTask_ShowsATaskWithoutItsResult(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What was done to a schedule is answered, though what belongs to it cannot be counted.
+func TestChangeSchedule_SaysWhatCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	r.whileDamaged("dts:{0}:live:default:nightly", wrongType, func() {
+		for _, call := range [][3]string{
+			{"POST", "/v1/schedules/nightly/pause", ""}, {"POST", "/v1/schedules/nightly/resume", ""},
+			{"PUT", "/v1/schedules/nightly", hourly}, {"POST", "/v1/schedules/nightly/rollback", `{"revision":1}`},
+		} {
+			got := r.call(call[0], call[1], call[2])
+			const warning = `"warnings":["the key dts:{0}:live:default:nightly`
+			if got.status != http.StatusOK || !strings.Contains(string(got.body), warning) {
+				t.Errorf("%s: %d %s", call[1], got.status, got.body)
+			}
+		}
+	})
+}
+
+func TestRollback_RefusesARevisionThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	r.call("PUT", "/v1/schedules/nightly", hourly) // revision 3
+	testkit.Must(t, r.db.LSet(t.Context(), "dts:{0}:history:default:nightly", 1, "garbage").Err())
+	for revision, code := range map[int]task.Code{1: task.CodeUnreadable, 2: "", 9: task.CodeRevisionNotFound} {
+		got := r.call("POST", "/v1/schedules/nightly/rollback", fmt.Sprintf(`{"revision":%d}`, revision))
+		if code == "" && got.status == http.StatusOK {
+			continue
+		}
+		if p := got.problem(t); p.Code != ProblemCode(code) {
+			t.Errorf("revision %d: %d %s", revision, got.status, got.body)
+		}
+	}
+}
+
+func TestChangeTask_IgnoresABadCheckpoint(t *testing.T) {
+	t.Parallel()
+	for _, command := range [][]any{
+		{"HSET", "dts:{0}:checkpoints", "default:broken", "{"},
+		{"SET", "dts:{0}:checkpoints", "garbage"},
+	} {
+		r := startDamaged(t, command)
+		second := "scheduled 1 0 1767366245120 1867366245120" // it waits for its second attempt
+		testkit.Must(t, r.db.HSet(t.Context(), "dts:{0}:states", "default:broken", second).Err())
+		if got := r.call("PATCH", "/v1/tasks/broken", `{"queue":"low"}`); got.status != http.StatusOK {
+			t.Errorf("%v: %d %s", command, got.status, got.body)
+		}
+	}
+}
+
+func TestFollowLogs_GoesPastAnUnreadableLine(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	for i, id := range []string{"0-1", "9-9"} { // before all lines, and after them
+		line := &redis.XAddArgs{Stream: "dts:{0}:log:default:ended", ID: id, Values: []string{"text", "x"}}
+		if i == 0 {
+			testkit.Must(t, r.db.Rename(t.Context(), line.Stream, "kept").Err())
+		}
+		testkit.Must(t, r.db.XAdd(t.Context(), line).Err())
+		if i == 0 {
+			kept, err := r.db.XRange(t.Context(), "kept", "-", "+").Result()
+			testkit.Must(t, err)
+			for _, m := range kept {
+				testkit.Must(t, r.db.XAdd(t.Context(), &redis.XAddArgs{Stream: line.Stream, ID: m.ID, Values: m.Values}).Err())
+			}
+		}
+	}
+	l := r.listen("/v1/tasks/ended/logs?follow=true")
+	var names []string
+	for m := l.next(); m.Name != "end"; m = l.next() {
+		names = append(names, m.Name)
+		if m.Name == "dropped" && !strings.Contains(string(m.Data), `"reason":"unreadable"`) {
+			t.Errorf("dropped: %s", m.Data)
+		}
+	}
+	slices.Sort(names)
+	if logs := slices.Index(names, "log"); logs < 1 || len(names)-logs != 3 { // lines of the same text are told once
+		t.Errorf("got %q", names)
+	}
+	l.wantEnd()
 }
 
 // A stream that has begun cannot answer another status any more.

@@ -254,6 +254,42 @@ func TestRevisions_GoOnPastDamage(t *testing.T) {
 	expect()
 }
 
+// An audit proves nothing about the time of a revision that is missing, and does not call what ran then a stray.
+func TestAuditSchedule_NamesTheHolesOfAHistory(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.change(2) // so that revision 3 is in force
+	often, who := ref("often"), control.Caller{Namespace: "default"}
+	audit := func() schedule.Report {
+		t.Helper()
+		report, err := w.control.AuditSchedule(w.Ctx, who, often.ID, time.Time{}, time.Time{})
+		testkit.Must(t, err)
+		return report
+	}
+	if r := audit(); !r.Proved || len(r.Warnings) > 0 {
+		t.Fatalf("before: %+v", r)
+	}
+	history := string(w.KeysOf(often).History(often))
+	testkit.Must(t, w.DB.LSet(w.Ctx, history, 0, "garbage").Err())
+	r := audit()
+	named := len(r.Warnings) == 2 && strings.HasPrefix(r.Warnings[1], "revision 2 is missing")
+	if r.Proved || len(r.Strays) > 0 || !named {
+		t.Errorf("of garbage: %+v", r)
+	}
+	w.examine(control.DoctorRequest{Checks: []string{"entry-unreadable"}, Repair: true})
+	if r := audit(); r.Proved || len(r.Warnings) != 1 {
+		t.Errorf("after it was put aside: %+v", r)
+	}
+	_, err := w.control.RollbackSchedule(w.Ctx, who, often.ID, 2, 0)
+	if task.CodeOf(err) != task.CodeRevisionNotFound || !strings.Contains(err.Error(), "is lost") {
+		t.Errorf("rolling back to it: %v", err)
+	}
+	past := control.BackfillRange{From: r.From, Until: r.From, Pace: time.Second}
+	if _, err := w.control.BackfillSchedule(w.Ctx, who, often.ID, past); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("backfilling its time: %v", err)
+	}
+}
+
 // The ticks of a schedule that came back go on though its history had garbage in it.
 func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 	t.Parallel()

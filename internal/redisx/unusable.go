@@ -63,8 +63,8 @@ func IsDamage(err error) bool {
 	return errors.As(err, &reply) && slices.ContainsFunc(damages, func(part string) bool { return strings.Contains(reply.Error(), part) })
 }
 
-// ExecPastDamage sends a pipeline of commands that read one key each. Under LeavingOut, keys of the wrong type are noted. Error: the first
-// one that is not for damage; the commands have theirs.
+// ExecPastDamage sends a pipeline of commands that read one key each, for whoever judges the error of each command, as
+// doctor does. Under LeavingOut, keys of the wrong type are noted. Error: the first one that is not for damage.
 func ExecPastDamage(ctx context.Context, pipe redis.Pipeliner) error {
 	cmds, err := pipe.Exec(ctx)
 	if !IsDamage(err) {
@@ -106,8 +106,8 @@ func WhyNot(err error) string {
 	if said := RefusedWrites(err); said != "" {
 		return "Redis refuses writes: " + said
 	}
-	if HasWrongType(err) {
-		return "a key that this needs has the wrong type in Redis (dtsctl doctor finds it)" + doubt
+	if IsDamage(err) {
+		return "a key that this needs has the wrong type in Redis, or a value that is none (dtsctl doctor finds it)" + doubt
 	}
 	return "Redis did not answer in time, or refused" + doubt
 }

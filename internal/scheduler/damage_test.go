@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -94,6 +95,24 @@ func TestTick_GoesOnPastADamagedSchedule(t *testing.T) {
 	testkit.Eventually(t, "the other one ticks", func() bool { return len(w.ledger(whole)) > 0 })
 	if log.Has("cannot fire due schedules") {
 		t.Error("the loop of the partition took damage of one schedule for its own")
+	}
+}
+
+func TestTick_LogsTheHolesOfAHistory(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	term := &term{s: &Scheduler{o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}}
+	p := partition.Planned{Agenda: partition.Agenda{Ref: task.Ref{Namespace: "default", ID: "nightly"}}}
+	term.tellHoles(p)
+	if log.Len() > 0 {
+		t.Errorf("of none it says %s", log.String())
+	}
+	p.Plan.Holes = []schedule.Hole{{First: 3, Last: 3}, {First: 5, Last: 6}}
+	term.tellHoles(p)
+	for _, want := range []string{"level=ERROR", "schedule=default:nightly", "revision 3 is", "revisions 5 to 6 are"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %q in %s", want, log.String())
+		}
 	}
 }
 

@@ -197,11 +197,14 @@ func (s *Limits) read(ctx context.Context) {
 	}
 }
 
-// count counts the tasks that wait in a queue; false if Redis does not answer.
+// count counts the tasks that wait in a queue; false if Redis does not answer, or what it has is damaged.
 func (s *Limits) count(ctx context.Context, name string, patience time.Duration) (int, bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	waiting, err := s.l.CountWaiting(ctx, name)
+	if redisx.IsDamage(err) {
+		s.l.Log.ErrorContext(ctx, "the limit of a queue cannot hold: a key of its tasks is damaged", "queue", name, "error", err)
+	}
 	if err != nil {
 		return 0, false
 	}

@@ -245,6 +245,45 @@ func TestDue_PostponesAScheduleWithGarbageInANumber(t *testing.T) {
 	}
 }
 
+// Nobody knows which ticks a revision had that is garbage, or was put aside: the ledger says so, and the schedule goes
+// on.
+func TestFire_RecordsTheHolesOfAHistory(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(w *storetest.World, history string) error{
+		"garbage": func(w *storetest.World, history string) error {
+			return w.DB.LSet(w.Ctx, history, 0, "garbage").Err()
+		},
+		"put aside": func(w *storetest.World, history string) error { return w.DB.LPop(w.Ctx, history).Err() },
+		"all gone":  func(w *storetest.World, history string) error { return w.DB.Del(w.Ctx, history).Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			hourly(w, nightly)
+			w.Rewind(nightly, 5*time.Hour)
+			w.Put(storetest.Daily(func(d *schedule.Definition) {
+				d.Rules, d.Overlap = []schedule.Rule{{Every: 7 * time.Hour}}, schedule.OverlapAllow
+			}))
+			k := w.KeysOf(nightly)
+			testkit.Must(t, damage(w, string(k.History(nightly))))
+			w.MakeDue(nightly)
+			if decided := fireAll(t, w, w.Leader(nightly)); decided[nightly] != 1 {
+				t.Errorf("decided %v, want the hole", decided)
+			}
+			s := w.Schedule(nightly)
+			entries, err := w.Schedules.LedgerEntries(w.Ctx, nightly, time.Time{}, time.Now())
+			testkit.Must(t, err)
+			if len(entries) != 1 || entries[0].Outcome != schedule.Missed || !entries[0].Tick.Equal(s.UpdatedAt) ||
+				!strings.HasPrefix(entries[0].Reason, "revision 1 is missing or cannot be read") {
+				t.Errorf("the ledger has %+v", entries)
+			}
+			if s.Cursor.Before(s.UpdatedAt) {
+				t.Errorf("its ticks are decided up to %s, and the next one is after %s", s.Cursor, s.UpdatedAt)
+			}
+		})
+	}
+}
+
 // Garbage in the lists of a schedule is passed over, and its ticks go on.
 func TestFire_PassesOverGarbageInListsOfASchedule(t *testing.T) {
 	t.Parallel()
@@ -293,5 +332,27 @@ func TestFire_PassesOverGarbageInListsOfASchedule(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What cannot be counted does not count as nothing.
+func TestDepths_LeavesOutADamagedPartition(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Create(task.Definition{Ref: nightly})
+	p := w.PartitionOf(nightly)
+	k := w.Keys.Partition(p)
+	for _, key := range []string{string(k.Ready("full")), string(k.Backlog())} {
+		if key != string(k.Backlog()) {
+			testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), "full").Err())
+		}
+		testkit.Must(t, w.DB.Del(w.Ctx, key).Err())
+		testkit.Must(t, w.DB.Set(w.Ctx, key, "garbage", 0).Err())
+		depths, err := w.Partitions.Depths(w.Ctx, []int{1 - p, p})
+		_, damaged := depths[p]
+		_, other := depths[1-p]
+		if err == nil || damaged || !other {
+			t.Errorf("as %s is damaged: %v, %v", key, depths, err)
+		}
 	}
 }

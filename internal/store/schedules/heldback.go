@@ -74,7 +74,8 @@ func (s *Schedules) heldSince(ctx context.Context, held lua.HeldSchedulesHeld) (
 }
 
 // Timeline returns the timeline of a schedule for ticks after its cursor. It reads the history only if ticks of an
-// earlier revision are undecided. Errors: a definition cannot be read or does not compile; CodeUnavailable.
+// earlier revision are undecided. Revisions that cannot be read are holes. Errors: a definition cannot be read or does
+// not compile; CodeUnavailable.
 func (s *Schedules) Timeline(ctx context.Context, present schedule.Schedule) (schedule.Timeline, error) {
 	var history []schedule.Revision
 	if present.Cursor.Before(present.UpdatedAt) { // ticks up to UpdatedAt have the times of an earlier revision

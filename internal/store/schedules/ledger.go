@@ -117,7 +117,8 @@ func positionOf(e schedule.Entry) *layout.Entry {
 }
 
 // History reads the revisions of a schedule before the present one that are kept, newest first. A schedule that does not
-// exist has none. Those that cannot be read are left out: doctor names them. Errors: CodeUnavailable; CodeUnreadable for the whole.
+// exist has none. Those that cannot be read are left out, which redisx.LeavingOut notes: they are holes of a timeline, as
+// revisions have consecutive numbers. Errors: CodeUnavailable; CodeUnreadable for the whole.
 func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
 	entries, err := s.l.DB.LRange(ctx, string(s.l.KeysOf(ref).History(ref)), 0, -1).Result()
 	if err != nil {
