@@ -2,6 +2,8 @@
 -- needs: key schedules
 -- includes: findings, damage, revival
 
+local NEED_DEFINITION = { 'schedule-not-looked-at', 'schedule-drift' } -- checks
+
 -- places_of returns where something is left of a schedule that has no hash, and whether that shows that it existed: the
 -- script that deletes a schedule deletes all of it.
 local function places_of(member)
@@ -55,10 +57,13 @@ local function find_lost(member)
       '; what nobody knows any more: later revisions, whether it had ended, and runs that its ledger does not have'
     if report(member, 'schedule-lost', words) then
       bring_back(member, newest, oldest, before + 1)
+    else
+      pass_over(member, 'has lost its definition', NEED_DEFINITION)
     end
   elseif existed then
     words = 'cannot be read: its definition is lost, and so is each earlier one; it is ' .. words
     report(member, 'schedule-unreadable', words)
+    pass_over(member, 'has lost its definition', NEED_DEFINITION)
   elseif #places > 0 and report(member, 'schedule-leftovers', 'does not exist, and is ' .. words) then
     redis.call('UNLINK', live_key(member), waiting_key(member))
     redis.call('ZREM', ticks_key(), member)
