@@ -3393,7 +3393,7 @@ func (p Partition) Unconverted() UnconvertedKey {
 	return UnconvertedKey(p.prefix + "unconverted")
 }
 
-// AsideKey names a HASH: what `doctor --repair` has put aside because nobody could read it, for 30 days; `<what>` is the time of that in ms, a colon and the rest of the key that it was. Of a task (`task:<ref>`), a hash with the values by the keys that they were in; of a key of the wrong type, that key itself.
+// AsideKey names a HASH: what `doctor --repair`, or a leader, has put aside because nobody could read it, for 30 days; `<what>` is the time of that in ms, a colon and the rest of the key that it was. Of a task (`task:<ref>`), a hash with the values by the keys that they were in; of an entry, a hash with its value by its name; of a key of the wrong type, that key itself.
 type AsideKey string
 
 // Aside makes the key dts:{p}:aside:<what>.

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,9 +67,8 @@ func (e *examination) eachServer(ctx context.Context, check string, judge judge)
 	}
 	for _, server := range servers {
 		severity, detail, err := judge(ctx, server)
-		var refused redis.Error
-		if errors.As(err, &refused) { // as a managed Redis, or ACLs, forbid it
-			severity, detail, err = Unknown, "Redis does not say: "+refused.Error(), nil
+		if isRefusal(err) {
+			severity, detail, err = Unknown, "Redis does not say: "+err.Error(), nil
 		}
 		if err != nil {
 			return err
