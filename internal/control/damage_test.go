@@ -88,7 +88,7 @@ func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
 	}
 }
 
-// What a check would find is found, or the check says that it has passed over something, whatever key has the wrong type.
+// Whatever key has the wrong type: a check finds what it would find, or says that it has passed over something.
 func TestExamine_IsNotOKOfWhatItHasNotSeen(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()

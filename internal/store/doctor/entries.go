@@ -21,8 +21,8 @@ import (
 
 const entryUnreadable = "entry-unreadable"
 
-// entryOf is an entry of a key: an element of a list with its index as the name, a member of a set, a member of a sorted
-// set with its score as the value, a field of a hash, or an entry of a stream with its id as the name.
+// entryOf is an entry of a key: an element of a list with its index as the name, a member of a set, a field of a hash,
+// a member of a sorted set with its score as the value, or an entry of a stream with its id as the name.
 type entryOf struct {
 	name, value string
 	fields      map[string]any // of an entry of a stream; value has them as JSON

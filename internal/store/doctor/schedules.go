@@ -43,12 +43,12 @@ var (
 	tickChecks     = append([]string{heldBack}, scheduleChecks...)
 )
 
-// scheduleCollections are the collections of a partition that have schedules. The pages of the first two lead to what schedules have of their own:
-// a ledger, and live ticks, of which there can be 10,000.
+// scheduleCollections are the collections of a partition that have schedules. The pages of the first two lead to what
+// schedules have of their own: a ledger, and live ticks, of which there can be 10,000.
 func (e *examination) scheduleCollections(p int) []collection {
 	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
 	each := func(name string, checks []string, of func(ref task.Ref) collection) collection {
-		return e.leading(name, checks, db.ZScan, string(k.Schedules()), schedulesPage, func(_ context.Context, names []string) ([]collection, error) {
+		look := func(_ context.Context, names []string) ([]collection, error) {
 			var inner []collection
 			for _, name := range names {
 				if ref, err := task.ParseRef(name); err == nil {
@@ -56,12 +56,15 @@ func (e *examination) scheduleCollections(p int) []collection {
 				}
 			}
 			return inner, nil
-		})
+		}
+		return e.leading(name, checks, db.ZScan, string(k.Schedules()), schedulesPage, look)
 	}
 	return []collection{
 		each("ledgers", []string{ledgerHoles}, e.ledger),
 		each("live", []string{liveEnded}, func(ref task.Ref) collection { return e.liveTicks(p, ref) }),
-		e.pages("schedules", scheduleChecks, db.ZScan, string(k.Schedules()), schedulesPage, func(ctx context.Context, names []string) error {
+		e.pages("schedules", scheduleChecks, db.ZScan, string(k.Schedules()), schedulesPage, func(
+			ctx context.Context, names []string,
+		) error {
 			valid, err := e.dropInvalid(ctx, p, names)
 			if err != nil {
 				return err
@@ -71,7 +74,9 @@ func (e *examination) scheduleCollections(p int) []collection {
 			e.looked(looked, scheduleChecks...)
 			return err
 		}),
-		e.pages("ticks", tickChecks, db.ZScan, string(k.Ticks()), schedulesPage, func(ctx context.Context, names []string) error {
+		e.pages("ticks", tickChecks, db.ZScan, string(k.Ticks()), schedulesPage, func(
+			ctx context.Context, names []string,
+		) error {
 			if _, err := e.examineSchedules(ctx, p, ofTicks, names); err != nil {
 				return err
 			}
@@ -123,8 +128,8 @@ func (e *examination) lookForHeldBack(ctx context.Context, p int, members []stri
 		}, heldBack)
 		for _, h := range held {
 			if limit := e.limits[h.Queue]; limit > 0 {
-				e.found(heldBack, h.Ref.String(), fmt.Sprintf("has ticks that are held back since %s: the queue %s is at its limit, %d",
-					h.Since.UTC().Format(time.RFC3339), h.Queue, limit))
+				const words = "has ticks that are held back since %s: the queue %s is at its limit, %d"
+				e.found(heldBack, h.Ref.String(), fmt.Sprintf(words, h.Since.UTC().Format(time.RFC3339), h.Queue, limit))
 			}
 		}
 		return err
@@ -135,7 +140,9 @@ func (e *examination) lookForHeldBack(ctx context.Context, p int, members []stri
 
 // examineSchedules examines schedules of a partition, and repairs them. from says where they were found. It returns at
 // how many it has looked.
-func (e *examination) examineSchedules(ctx context.Context, p int, from string, members []string) (looked int, _ error) {
+func (e *examination) examineSchedules(
+	ctx context.Context, p int, from string, members []string,
+) (looked int, _ error) {
 	if !e.wants(scheduleChecks...) {
 		return 0, nil
 	}
@@ -242,7 +249,9 @@ func compiles(s schedule.Schedule) error {
 // liveTicks is the live ticks of a schedule.
 func (e *examination) liveTicks(p int, ref task.Ref) collection {
 	live := e.o.Layout.Keys.Partition(p).Live(ref)
-	return e.pages(ref.String(), []string{liveEnded}, e.o.Layout.DB.ZScan, string(live), examinePage, func(ctx context.Context, names []string) error {
+	return e.pages(ref.String(), []string{liveEnded}, e.o.Layout.DB.ZScan, string(live), examinePage, func(
+		ctx context.Context, names []string,
+	) error {
 		looked, err := e.inTurn(ctx, names, examinePage, []string{liveEnded}, func(some []string) error {
 			reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineLive{
 				Live: live, Checks: e.wanted, Repair: e.Repair, Member: ref, Wake: e.o.Layout.Keys.Wake(p), Names: some,
@@ -257,10 +266,10 @@ func (e *examination) liveTicks(p int, ref task.Ref) collection {
 	})
 }
 
-// ledger is the ledger of a schedule, as a collection of one page. It is compared with the definitions of the schedule. They are read one after
-// the other, so it looks twice before it says that something is missing.
+// ledger is the ledger of a schedule, as a collection of one page. It is compared with the definitions of the schedule.
+// They are read one after the other, so it looks twice before it says that something is missing.
 func (e *examination) ledger(ref task.Ref) collection {
-	return collection{name: ref.String(), checks: []string{ledgerHoles}, look: func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
+	look := func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
 		e.entries++
 		holes, failure, err := e.compare(ctx, ref)
 		if err == nil && (failure != nil || len(holes) > 0) {
@@ -281,11 +290,12 @@ func (e *examination) ledger(ref task.Ref) collection {
 			e.found(ledgerHoles, ref.String(), words)
 		}
 		return nil, 0, nil
-	}}
+	}
+	return collection{name: ref.String(), checks: []string{ledgerHoles}, look: look}
 }
 
-// compare compares the ledger of a schedule with its definitions. It returns the holes of the ledger, or why it or the schedule cannot be
-// read. Error: CodeUnavailable.
+// compare compares the ledger of a schedule with its definitions. It returns the holes of the ledger, or why it or the
+// schedule cannot be read. Error: CodeUnavailable.
 func (e *examination) compare(ctx context.Context, ref task.Ref) (holes []string, failure, _ error) {
 	p := e.o.Layout.PartitionOf(ref)
 	now, err := e.o.Layout.Now(ctx, p)
