@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -174,7 +175,9 @@ func (e *examination) putScheduleAside(ctx context.Context, ref task.Ref) (bool,
 func (e *examination) bringBack(ctx context.Context, ref task.Ref) error {
 	_, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineSchedules{
 		Schedules: e.o.Layout.KeysOf(ref).Schedules(), Checks: " " + scheduleLost + " ", Repair: true, From: ofSchedules,
-		Wake: e.o.Layout.WakeOf(ref), Members: []lua.ExamineSchedulesMember{{Member: ref.String()}},
+		Wake: e.o.Layout.WakeOf(ref), Members: []lua.ExamineSchedulesMember{
+			{Member: ref.String(), Revision: "", Cursor: "", Broken: "", Upcoming: time.Time{}},
+		},
 	})
 	return err
 }

@@ -220,7 +220,7 @@ func (e *examination) plan(ctx context.Context, hash map[string]string, member *
 	}
 	if err != nil {
 		member.Broken = err.Error()
-		return nil
+		return nil //nolint:nilerr // the script tells
 	}
 	if !present.EndedAt.IsZero() || !e.wants(notLookedAt) {
 		return nil
@@ -231,7 +231,7 @@ func (e *examination) plan(ctx context.Context, hash map[string]string, member *
 	}
 	if err != nil { // of its history
 		e.notLooked(member.Member+" was not looked at: "+err.Error(), notLookedAt)
-		return nil
+		return nil //nolint:nilerr // it is noted
 	}
 	tick, _ := line.Next(present.Cursor)
 	member.Upcoming = tick.At
@@ -283,7 +283,7 @@ func (e *examination) ledger(ref task.Ref) collection {
 			return nil, 0, err
 		case failure != nil:
 			e.notLooked(ref.String()+" was not looked at: "+failure.Error(), ledgerHoles)
-			return nil, 0, nil
+			return nil, 0, nil //nolint:nilerr // it is noted
 		}
 		e.looked(1, ledgerHoles)
 		for _, words := range holes {
