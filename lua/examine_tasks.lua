@@ -19,8 +19,30 @@
 local LAST = { -- the last field that a state must have
   scheduled = 'attempt', queued = 'queued', running = 'run', succeeded = 'finished', failed = 'finished', cancelled = 'finished',
 }
-local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[^"]+"[^\n]*}\n'
+local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[%w._-]+"[^\n]*}\n'
+local NEED_TASK = { -- checks
+  'payload-lost', 'scheduled-lost', 'queued-lost', 'running-lost', 'finished-lost', 'index-drift', 'backlog-unlisted',
+}
 local placed = false
+
+-- is_readable returns whether a task has a definition and a state by which it can be examined.
+local function is_readable(record, fields)
+  for _, name in ipairs({ 'attempt', 'due', 'started', 'finished' }) do
+    if fields[name] and not tonumber(fields[name]) then
+      return false
+    end
+  end
+  return string.find(record, READABLE) and fields[LAST[fields.state] or '']
+end
+
+-- find_unreadable finds a task that cannot be read.
+local function find_unreadable(member, listed, words)
+  if report(member, 'task-unreadable', words) then
+    put_aside(member, listed)
+  else
+    pass_over(member, words, NEED_TASK)
+  end
+end
 
 -- clear finds what is left of a task that does not exist, unless it waits in an older layout.
 local function clear(member, listed)
@@ -34,6 +56,7 @@ local function clear(member, listed)
       places[#places + 1] = key
     end
   end
+  table.sort(places) -- so that equal findings have equal words
   if #places > 0 and not redis.call('ZSCORE', unconverted_key(), member) and
       report(member, 'task-leftovers', 'does not exist, and is left in ' .. table.concat(places, ', ')) then
     for set in pairs(listed) do
@@ -81,8 +104,8 @@ for member in unknown(members()) do
   local fields, listed = parse_state(text or 'scheduled 0'), listings_of(member, record)
   if not record then
     clear(member, listed)
-  elseif not string.find(record, READABLE) or not fields[LAST[fields.state] or ''] then
-    put_aside(report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing')) and member, listed)
+  elseif not is_readable(record, fields) then
+    find_unreadable(member, listed, 'cannot be read: its state is ' .. (text or 'missing'))
   else
     local wanted = listings_for(member, record, fields, listed)
     place(member, fields.state, listed, wanted)

@@ -47,10 +47,13 @@ end
 go_on_replacing(fields)
 while redis.call('LLEN', waiting_key(member)) > 0 and
     (count_live() == 0 or policy.overlap == 'allow') do
-  local tick, name = string.match(redis.call('LPOP', waiting_key(member)), '^(%d+) (%S+)$')
-  if tick then -- else somebody has written to Redis by hand
+  local entry = redis.call('LPOP', waiting_key(member))
+  local tick, name = string.match(entry, '^(%d+) (%S+)$')
+  if tick then
     start_live(tick, name, fields.task, now)
     record_tick(revision, tick, name, is_manual(name) and 'triggered' or 'fired', 1, now - tick, 'waited for the task before it')
+  else -- somebody has written to Redis by hand
+    keep_aside(entry)
   end
 end
 local last = cursor

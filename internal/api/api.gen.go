@@ -677,6 +677,10 @@ type DoctorCheck struct {
 	// Name Example: scheduled-lost
 	Name string `json:"name"`
 
+	// PassedOver What the check could not look at, and why: the newest of these. Left out if it has looked at everything. Else `severity` is
+	// `unknown`, or worse if it has found something.
+	PassedOver string `json:"passed_over,omitempty,omitzero"`
+
 	// Repair What a repair does or, if it does nothing, what to do.
 	Repair   string `json:"repair"`
 	Repaired int    `json:"repaired"`
@@ -684,11 +688,13 @@ type DoctorCheck struct {
 	// Repairs Whether a repair does something.
 	Repairs bool `json:"repairs"`
 
-	// Severity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for.
+	// Severity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for, or that
+	// something was passed over.
 	Severity DoctorCheckSeverity `json:"severity"`
 }
 
-// DoctorCheckSeverity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for.
+// DoctorCheckSeverity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for, or that
+// something was passed over.
 type DoctorCheckSeverity string
 
 // DoctorReport defines model for DoctorReport.
@@ -1196,7 +1202,7 @@ type Problem struct {
 	// |---|---|---|
 	// | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 	// | `task_not_found` | 404 | no task of that id in that namespace |
-	// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
+	// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor` names it, and says what mends it |
 	// | `task_conflict` | 409 | the id is taken by a task with other content |
 	// | `task_not_waiting` | 409 | only a task that waits can be changed |
 	// | `task_finished` | 409 | the task has already ended |
@@ -1257,7 +1263,7 @@ type Problem struct {
 // |---|---|---|
 // | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 // | `task_not_found` | 404 | no task of that id in that namespace |
-// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
+// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor` names it, and says what mends it |
 // | `task_conflict` | 409 | the id is taken by a task with other content |
 // | `task_not_waiting` | 409 | only a task that waits can be changed |
 // | `task_finished` | 409 | the task has already ended |

@@ -170,6 +170,132 @@ func TestExamine_LooksBesideADamagedKey(t *testing.T) {
 	}
 }
 
+// Whatever key has the wrong type: a check finds what it would find, or says that it has passed over something.
+func TestExamine_IsNotOKOfWhatItHasNotSeen(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	for _, b := range testkit.Sample(t, 8, breakages) {
+		t.Run(b.check+"/"+b.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			b.damage(w)
+			keys, err := w.DB.Keys(w.Ctx, "*").Result()
+			testkit.Must(t, err)
+			slices.Sort(keys)
+			for _, key := range keys {
+				w.whileOfWrongType(key, func() {
+					r := w.examine(control.DoctorRequest{Checks: []string{b.check}})[b.check]
+					if r.Severity == doctor.OK || r.Found == 0 && r.PassedOver == "" {
+						t.Errorf("as %s has the wrong type: %s, looked at %d", key, r.Severity, r.Looked)
+					}
+				})
+			}
+		})
+	}
+}
+
+// whileOfWrongType calls do while a key has another type.
+func (w *ward) whileOfWrongType(key string, do func()) {
+	w.t.Helper()
+	before, err := w.DB.Dump(w.Ctx, key).Result()
+	testkit.Must(w.t, err)
+	kind, ttl := w.DB.Type(w.Ctx, key).Val(), max(0, w.DB.PTTL(w.Ctx, key).Val())
+	w.do("DEL", key)
+	if kind == "string" {
+		w.do("RPUSH", key, "garbage")
+	} else {
+		w.do("SET", key, "garbage")
+	}
+	do()
+	testkit.Must(w.t, w.DB.RestoreReplace(w.Ctx, key, ttl, before).Err())
+}
+
+// unseen is damage because of which a check cannot look at something, and how the check says so.
+var unseen = []struct {
+	checks []string // asked for alone, one after the other
+	damage func(w *ward)
+	says   string
+}{
+	{[]string{"task-unreadable", "index-drift", "scheduled-lost", "payload-lost"}, func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "garbage")
+		w.do("DEL", w.KeysOf(ref("waiting")).States())
+		w.do("SET", w.KeysOf(ref("waiting")).States(), "x")
+	}, "default:"},
+	{[]string{"scheduled-lost", "payload-lost"}, func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "garbage")
+	}, "default:waiting was not looked at: it cannot be read"},
+	{[]string{"lock-unlimited"}, func(w *ward) {
+		for i := range 100 {
+			lock := ref(fmt.Sprint("broken-", i))
+			w.do("SET", w.KeysOf(lock).Lock(lock), "x")
+			w.do("ZADD", w.KeysOf(lock).Locks(), 1, lock)
+		}
+	}, "locks in partition "},
+	{[]string{"lock-drift", "lock-unlimited"}, func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("lock")).Lock(ref("lock")), "ttl")
+	}, "default:lock was not looked at: it cannot be read"},
+	{[]string{"schedule-drift", "schedule-not-looked-at", "ledger-holes"}, func(w *ward) {
+		w.do("DEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly))
+	}, "default:nightly was not looked at: it"},
+	{[]string{"ledger-holes", "schedule-not-looked-at"}, func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", "{")
+	}, "default:nightly was not looked at: "},
+	{[]string{"schedule-held-back"}, func(w *ward) {
+		w.do("HSET", w.Keys.Limits(), "full", "many")
+	}, `the limit "many" of queue "full" is left out`},
+	{[]string{"delivery-missing"}, func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("queued")).States(), ref("queued"), "lost")
+	}, `default:queued was not looked at: its state "lost" cannot be read`},
+	{[]string{"overdue"}, func(w *ward) {
+		w.do("DEL", w.KeysOf(ref("waiting")).Wheel())
+		w.do("SET", w.KeysOf(ref("waiting")).Wheel(), "x")
+	}, "the key dts:{1}:wheel of partition 1 has the wrong type"},
+	{[]string{"unserved-queues"}, func(w *ward) {
+		w.do("DEL", w.KeysOf(ref("ready")).Ready("full"))
+		w.do("SET", w.KeysOf(ref("ready")).Ready("full"), "x")
+	}, "has the wrong type"},
+	{[]string{"backlog-unlisted", "task-leftovers"}, func(w *ward) {
+		w.do("DEL", w.KeysOf(ref("ready")).Backlog())
+		w.do("SET", w.KeysOf(ref("ready")).Backlog(), "x")
+	}, ""},
+}
+
+func TestExamine_SaysWhatItHasPassedOver(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	for _, c := range unseen {
+		w := newWard(t)
+		c.damage(w)
+		for _, check := range c.checks {
+			for _, also := range [][]string{nil, {"key-type"}} { // which finds a key, or does not
+				r := w.examine(control.DoctorRequest{Checks: append(also, check)})[check]
+				said := strings.Contains(r.PassedOver, c.says) && r.PassedOver != ""
+				if !said || r.Severity == doctor.OK || r.Found == 0 && r.Severity != doctor.Unknown {
+					t.Errorf("%s says %s, %q, and found %q", check, r.Severity, r.PassedOver, r.Examples)
+				}
+			}
+		}
+	}
+}
+
+// Whatever has a key of the wrong type, it is found once, as a key of a partition and as one of a server.
+func TestExamine_FindsEachKeyOnce(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	for _, key := range []any{w.Keys.Limits(), w.Keys.Partition(0).States(), w.Keys.Partition(1).States()} {
+		w.do("DEL", key)
+		w.do("SET", key, "x")
+	}
+	w.do("DEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly))
+	results := w.examine(control.DoctorRequest{Checks: []string{"key-type", "schedule-unreadable"}})
+	if r := results["key-type"]; r.Found != 3 {
+		t.Errorf("key-type found %d: %q", r.Found, r.Examples)
+	}
+	if r := results["schedule-unreadable"]; r.Found != 1 {
+		t.Errorf("schedule-unreadable found %d: %q", r.Found, r.Examples)
+	}
+}
+
 // What belongs to one task or schedule can be cancelled, paused and deleted though a key of it is damaged, or a clear
 // error says why not.
 func TestControl_SaysClearlyWhatIsDamaged(t *testing.T) {

@@ -169,6 +169,9 @@ func findings(results map[string]doctor.Result) map[string]string {
 	return found
 }
 
+// anAttempt is one as a task keeps it after its end.
+const anAttempt = `{"number":1,"node":"n","started":1,"finished":2,"outcome":"failed"}`
+
 // breakages are what somebody can have broken in a ward, by the check that finds it, and the example that the check shows.
 var breakages = []struct {
 	check, name string
@@ -260,15 +263,15 @@ var breakages = []struct {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Index("default", task.Succeeded), 1, ref("ghost"))
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "task-leftovers", name: "a log is left", damage: func(w *ward) {
-		w.do("XADD", w.KeysOf(ref("ghost")).Log(ref("ghost")), "1-1", "text", "hello")
-		w.do("RPUSH", w.KeysOf(ref("ghost")).Attempts(ref("ghost")), "{}")
+		w.do("XADD", w.KeysOf(ref("ghost")).Log(ref("ghost")), "1-1", "text", "hello", "at", 1)
+		w.do("RPUSH", w.KeysOf(ref("ghost")).Attempts(ref("ghost")), anAttempt)
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "task-leftovers", name: "a result is left", damage: func(w *ward) {
 		for _, hash := range []any{
 			w.KeysOf(ref("ghost")).Results(), w.KeysOf(ref("ghost")).Errors(), w.KeysOf(ref("ghost")).Checkpoints(),
 			w.KeysOf(ref("ghost")).Payloads(), w.KeysOf(ref("ghost")).Originals(), w.KeysOf(ref("ghost")).States(),
 		} {
-			w.do("HSET", hash, ref("ghost"), "failed 1")
+			w.do("HSET", hash, ref("ghost"), "17")
 		}
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "key-type", name: "the wheel is a string", damage: func(w *ward) {
@@ -294,6 +297,17 @@ var breakages = []struct {
 	{check: "task-unreadable", name: "a definition cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "17")
 	}, example: "default:waiting cannot be read: its state is missing", aside: []string{":defs:17", ":wheel:17"}},
+	{check: "task-unreadable", name: "an attempt has no number", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("running")).States(), ref("running"), "running x x x x x x x 777")
+	}, example: "default:running cannot be read: its state is running x"},
+	{check: "task-unreadable", name: "a task has ended at no time", damage: func(w *ward) {
+		state := strings.Fields(w.state("failed"))
+		state[10] = "yesterday"
+		w.do("HSET", w.KeysOf(ref("failed")).States(), ref("failed"), strings.Join(state, " "))
+	}, example: "default:failed cannot be read: its state is failed "},
+	{check: "task-unreadable", name: "a type is no name", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), `1767366245120{"type":"a b"}`+"\n{}")
+	}, example: "default:waiting cannot be read: its state is missing"},
 	{check: "payload-lost", name: "a payload is lost", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("long")).Payloads(), ref("long"))
 	}, example: "default:long has no payload", stays: true},
@@ -320,9 +334,48 @@ var breakages = []struct {
 	{check: "entry-unreadable", name: "a limit is garbage", damage: func(w *ward) {
 		w.do("HSET", w.Keys.Limits(), "default", "many")
 	}, example: "dts:limits has an entry that cannot be read: \"default\" \"many\"", aside: []string{"[default:many]"}},
+	{check: "entry-unreadable", name: "a limit is 0", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Limits(), "default", "0")
+	}, example: "dts:limits has an entry that cannot be read: \"default\" \"0\""},
+	{check: "entry-unreadable", name: "a limit is of no queue", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Limits(), "a b", "7")
+	}, example: "dts:limits has an entry that cannot be read: \"a b\" \"7\""},
+	{check: "entry-unreadable", name: "an attempt has an odd outcome", damage: func(w *ward) {
+		odd := strings.Replace(anAttempt, "failed", "odd", 1)
+		w.do("LPUSH", w.KeysOf(ref("retried")).Attempts(ref("retried")), odd)
+	}, example: "dts:{1}:attempts:default:retried has an entry that cannot be read: \"0\" "},
+	{check: "entry-unreadable", name: "a record of a ledger has an odd outcome", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), 1, "20260101T000000Z odd 1 0 1 1 ")
+	}, example: "dts:{1}:ledger:default:nightly has an entry that cannot be read: \"20260101T000000Z odd"},
+	{check: "entry-unreadable", name: "a checkpoint is not JSON", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("running")).Checkpoints(), ref("running"), "{")
+	}, example: "dts:{1}:checkpoints has an entry that cannot be read: \"default:running\" \"{\""},
+	{check: "entry-unreadable", name: "a line of a long log is none", damage: func(w *ward) {
+		log := w.KeysOf(ref("running")).Log(ref("running"))
+		for line := range 50 {
+			w.do("XADD", log, fmt.Sprint("1-", line+1), "text", "hello", "at", 1)
+		}
+		w.do("XADD", log, "1-51", "x", "y")
+		w.do("XADD", log, "1-52", "text", "hello", "at", 1)
+	}, example: "dts:{1}:log:default:running has an entry that cannot be read: \"1-51\" \"{\\\"x\\\":\\\"y\\\"}\""},
+	{check: "entry-unreadable", name: "a tick that waits is garbage", damage: func(w *ward) {
+		w.do("RPUSH", w.KeysOf(storetest.Nightly).Waiting(storetest.Nightly), "garbage")
+	}, example: "dts:{1}:waiting:default:nightly has an entry that cannot be read: \"0\" \"garbage\""},
+	{check: "entry-unreadable", name: "a namespace is no name", damage: func(w *ward) {
+		w.do("ZADD", w.Keys.Namespaces(), 1, "a b")
+	}, example: "dts:namespaces has an entry that cannot be read: \"a b\" \"1\""},
+	{check: "entry-unreadable", name: "the entry of a node is garbage", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Nodes(), "n", "garbage")
+	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"garbage\""},
+	{check: "entry-unreadable", name: "a node has no start", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Nodes(), "n", "17 {}")
+	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"17 {}\""},
+	{check: "entry-unreadable", name: "a backlog has no name", damage: func(w *ward) {
+		w.do("SADD", w.KeysOf(ref("ready")).Backlog(), "{", "full a{")
+	}, example: "dts:{"},
 	{check: "unconverted", name: "a task was not converted", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("old")).Unconverted(), 1, ref("old"))
-		w.do("RPUSH", w.KeysOf(ref("old")).Attempts(ref("old")), "{}") // stays, with the task
+		w.do("RPUSH", w.KeysOf(ref("old")).Attempts(ref("old")), anAttempt) // stays, with the task
 	}, example: "default:old is in dts:{", stays: true},
 
 	{check: "schedule-not-looked-at", name: "nobody plans a schedule's ticks", damage: func(w *ward) {
@@ -407,6 +460,16 @@ var breakages = []struct {
 	{check: "schedule-unreadable", name: "a schedule's definition is no definition", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", "{")
 	}, example: "default:nightly cannot be read: ", aside: []string{"def:{ ", "Z fired 1 ", "Z:1.7"}},
+	{check: "schedule-unreadable", name: "ticks of a schedule cannot be computed", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", `{"rules":[{"cron":"x"}]}`)
+	}, example: "default:nightly cannot be read: its definition cannot be read"},
+	{check: "schedule-unreadable", name: "a schedule's task has no type", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "task", "{}\n{}")
+	}, example: "default:nightly cannot be read: "},
+	{check: "schedule-unreadable", name: "a schedule cannot be read, and its history can", damage: func(w *ward) {
+		w.change(2)
+		w.do("HSET", w.KeysOf(ref("often")).Schedule(ref("often")), "def", "{")
+	}, example: "default:often cannot be read: "},
 	{check: "live-ended", name: "a live tick has no task", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Live(storetest.Nightly), 1, "20260101T000000Z")
 	}, example: "default:nightly@20260101T000000Z does not exist, and is in "},
@@ -422,6 +485,9 @@ var breakages = []struct {
 	{check: "lock-unreadable", name: "a lock has no end", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("lock")).Lock(ref("lock")), "ttl")
 	}, example: "default:lock cannot be read", aside: []string{"holder:me"}},
+	{check: "lock-unreadable", name: "a lock has the token 0", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("lock")).Lock(ref("lock")), "fence", 0)
+	}, example: "default:lock cannot be read"},
 	{check: "lock-drift", name: "a lock is not listed", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("lock")).Locks(), ref("lock"))
 	}, example: "default:lock is held, and not in "},
@@ -459,6 +525,9 @@ var breakages = []struct {
 	{check: "queue-unlisted", name: "asynq does not know a queue", damage: func(w *ward) {
 		w.do("SREM", "asynq:queues", "default")
 	}, example: "default is not in asynq's list of queues"},
+	{check: "queue-misnamed", name: "asynq lists what is no name", damage: func(w *ward) {
+		w.do("SADD", "asynq:queues", "a b")
+	}, example: `"a b" is in asynq's list of queues`, stays: true},
 	{check: "server-leftovers", name: "asynq lists a dead server", damage: func(w *ward) {
 		w.do("ZADD", "asynq:servers", 1, "asynq:servers:{a:1:x}")
 	}, example: "asynq:servers:{a:1:x} has been dead since 1970-01-01T00:00:01Z"},
@@ -565,6 +634,9 @@ func TestExamine_FindsAndRepairs(t *testing.T) {
 					t.Errorf("the example is %q, want %q", found[b.check], b.example)
 				}
 				delete(found, b.check)
+				if all := slices.Sorted(slices.Values(results[b.check].Examples)); len(slices.Compact(slices.Clone(all))) < len(all) {
+					t.Errorf("it found the same more than once: %q", all)
+				}
 				for _, other := range b.also {
 					delete(found, other)
 				}
@@ -614,6 +686,27 @@ func (w *ward) expectAside(texts []string) {
 	for _, text := range texts {
 		if !strings.Contains(fmt.Sprint(kept), text) {
 			w.t.Errorf("%q is not aside: %v", text, kept)
+		}
+	}
+}
+
+// A definition that nobody can read is one finding and one repair, with or without the check for lost ones.
+func TestExamine_BringsBackWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	often := ref("often")
+	for _, checks := range [][]string{{"schedule-unreadable"}, nil} {
+		w := newWard(t)
+		w.change(2)
+		w.do("HSET", w.KeysOf(often).Schedule(often), "def", "{")
+		found := w.examine(control.DoctorRequest{Checks: checks, Repair: true})
+		if r := found["schedule-unreadable"]; r.Found != 1 || r.Repaired != 1 || found["schedule-lost"].Found > 0 {
+			t.Errorf("%v: %+v, and %+v", checks, r, found["schedule-lost"])
+		}
+		if s := w.Schedule(often); s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
+			t.Errorf("%v: it is back as %+v", checks, s)
+		}
+		if kept := w.aside(); len(kept) != 1 || w.DB.HGet(w.Ctx, kept[0], "def").Val() != "{" {
+			t.Errorf("%v: aside are %q", checks, kept)
 		}
 	}
 }

@@ -82,7 +82,7 @@ var Keys = []Kind{
 	{"old_epoch", String, "dts:{p}:epoch", "layouts 1 and 2 only: the newest fencing token"},
 	{"old_inflight", ZSet, "dts:{p}:inflight", "layouts 1 and 2 only: deliveries claimed and not yet confirmed, as `<ref>:<attempt>`, by the time of the claim"},
 	{"unconverted", ZSet, "dts:{p}:unconverted", "tasks of an older layout that the conversion could not read, by their score in the sorted set that it took them from"},
-	{"aside", Hash, "dts:{p}:aside:<what>", "what `doctor --repair` has put aside because nobody could read it, for 30 days; `<what>` is the time of that in ms, a colon and the rest of the key that it was. Of a task (`task:<ref>`), a hash with the values by the keys that they were in; of a key of the wrong type, that key itself"},
+	{"aside", Hash, "dts:{p}:aside:<what>", "what `doctor --repair`, or a leader, has put aside because nobody could read it, for 30 days; `<what>` is the time of that in ms, a colon and the rest of the key that it was. Of a task (`task:<ref>`), a hash with the values by the keys that they were in; of an entry, a hash with its value by its name; of a key of the wrong type, that key itself"},
 	{"events", Channel, "dts:events", "what happens to tasks: states, changes, progress, log lines"},
 	{"wake", Channel, "dts:wake:<partition>", "for the leader of a partition: `task`: a task is the first on the wheel; `schedule`: a schedule is the first that is due"},
 	{"unlocked", Channel, "dts:unlocked", "the name of each lock that was released"},

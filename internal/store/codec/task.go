@@ -309,6 +309,22 @@ func DecodeAttempt(entry string) (task.Attempt, error) {
 	}, nil
 }
 
+// CheckAttempt returns an error if an attempt lacks what each one has. One that runs has no outcome yet.
+func CheckAttempt(a task.Attempt) error {
+	if a.Number > 0 && !a.StartedAt.IsZero() && (a.Outcome == "" || a.Outcome.Valid()) {
+		return nil
+	}
+	return fmt.Errorf("attempt %d has no number, no start or no outcome", a.Number)
+}
+
+// CheckCheckpoint returns an error if a checkpoint is not JSON.
+func CheckCheckpoint(checkpoint string) error {
+	if !json.Valid([]byte(checkpoint)) {
+		return errors.New("a checkpoint is not JSON")
+	}
+	return nil
+}
+
 // eventRecord is a message on the events channel, as lua/include/events.lua writes it. At and Due are ms since 1970.
 type eventRecord struct {
 	Type     string     `json:"type"`

@@ -89,8 +89,7 @@ func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout
 		}
 		last = positionOf(packed[0])
 		for _, e := range slices.Backward(packed) {
-			known := slices.Contains(schedule.Outcomes, e.Outcome) && !e.DecidedAt.IsZero()
-			if !known && redisx.LeaveOut(ctx, "the record of %s in the ledger of schedule %s has no outcome, or no time", e.Name, ref) {
+			if err := codec.CheckEntry(e); err != nil && redisx.LeaveOut(ctx, "the ledger of schedule %s: %v", ref, err) {
 				continue
 			}
 			if from == nil || comesAfter(e, *from) { // from may be in the middle of a chunk

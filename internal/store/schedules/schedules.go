@@ -76,6 +76,11 @@ func (s *Schedules) LookUp(ctx context.Context, ref task.Ref) (_ schedule.Schedu
 	return sched, true, now, err
 }
 
+// Decode reads a schedule from what its hash has. Error: CodeUnreadable.
+func Decode(ref task.Ref, hash map[string]string) (schedule.Schedule, error) {
+	return decode(ref, hash)
+}
+
 // decode reads a schedule from all of its hash. Error: CodeUnreadable.
 func decode(ref task.Ref, hash map[string]string) (schedule.Schedule, error) {
 	s, err := codec.DecodeSchedule(ref, hash)

@@ -237,8 +237,8 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 		})
 	}
 	attempts = slices.DeleteFunc(attempts, func(a task.Attempt) bool {
-		known := a.Number > 0 && !a.StartedAt.IsZero() && (a.Outcome == "" || a.Outcome.Valid())
-		return !known && redisx.LeaveOut(ctx, "attempt %d of task %s has no number, no start or no outcome", a.Number, ref)
+		err := codec.CheckAttempt(a)
+		return err != nil && redisx.LeaveOut(ctx, "task %s: %v", ref, err)
 	})
 	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
@@ -324,6 +324,12 @@ func decodeLine(e redis.XMessage) (task.LogLine, error) {
 		err = fmt.Errorf("the line %s of its log has no time", e.ID)
 	}
 	return line, err
+}
+
+// CheckLine returns an error if an entry of a task's log cannot be read.
+func CheckLine(e redis.XMessage) error {
+	_, err := decodeLine(e)
+	return err
 }
 
 // cursorPattern is that of ids of lines, also of those that cannot be read.
