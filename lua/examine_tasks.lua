@@ -22,6 +22,49 @@ local LAST = { -- the last field that a state must have
 local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[^"]+"[^\n]*}\n'
 local placed = false
 
+-- begun_or_ended returns the fields of a state for a task that has none, though the task is listed as one that runs or has
+-- ended, and nowhere as one that waits: it must not run again. nil for others: a task that was never claimed has no state.
+local function begun_or_ended(member, record, listed)
+  for _, set in ipairs(waiting_sets(record)) do
+    if listed[set] then
+      return nil
+    end
+  end
+  local fields = { attempt = '1', queued = int(now), started = int(now), run = '#', finished = int(now) }
+  for _, state in ipairs({ 'succeeded', 'failed', 'cancelled' }) do
+    local ended = listed[index_key(string.match(member, '^[^:]*'), state)]
+    if ended then
+      fields.state, fields.outcome, fields.finished = state, state, int(ended)
+      return fields
+    end
+  end
+  if listed[expiry_key()] or listed[running_key()] or listed[held_key()] then
+    fields.state, fields.outcome = 'failed', 'lost'
+    return fields
+  end
+end
+
+-- bring_back finds that a task lacks the state with those fields. Returns them if it has that state now.
+local function bring_back(member, fields)
+  if not report(member, 'state-lost', 'has no state, and is listed as one that runs or has ended') then
+    return nil
+  end
+  redis.call('HSET', states_key(), member, format_state(fields))
+  if fields.outcome == 'lost' then
+    redis.call('HSET', errors_key(), member, 'its state was lost, and it may have run: retry it if it may run twice')
+  end
+  return fields
+end
+
+-- damage_of returns what of a task cannot be read; nil if everything can be.
+local function damage_of(record, text, fields)
+  if not string.find(record, READABLE) then
+    return 'its definition'
+  elseif not fields[LAST[fields.state] or ''] then
+    return 'its state, ' .. text
+  end
+end
+
 -- clear finds what is left of a task that does not exist, unless it waits in an older layout.
 local function clear(member, listed)
   local hashes, keys = remains_of(member)
@@ -79,11 +122,16 @@ end
 for member in unknown(members()) do
   local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
   local fields, listed = parse_state(text or 'scheduled 0'), listings_of(member, record)
+  local damage = record and damage_of(record, text, fields)
+  local missing = record and not damage and not text and begun_or_ended(member, record, listed)
+  if missing then
+    fields = bring_back(member, missing)
+  end
   if not record then
     clear(member, listed)
-  elseif not string.find(record, READABLE) or not fields[LAST[fields.state] or ''] then
-    put_aside(report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing')) and member, listed)
-  else
+  elseif damage then
+    put_aside(report(member, 'task-unreadable', 'cannot be read: ' .. damage) and member, listed)
+  elseif fields then
     local wanted = listings_for(member, record, fields, listed)
     place(member, fields.state, listed, wanted)
     note_backlog(member, record, wanted)

@@ -174,6 +174,12 @@ var breakages = []struct {
 	{check: "meta-lost", name: "dts:meta lacks a field", damage: func(w *ward) {
 		w.do("HDEL", w.Keys.Meta(), "layout")
 	}, example: "layout is missing in dts:meta"},
+	{check: "state-lost", name: "a task that has ended has no state", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("failed")).States(), ref("failed"))
+	}, example: "default:failed has no state, and is listed as one that runs or has ended"},
+	{check: "state-lost", name: "a task that runs has no state", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("running")).States(), ref("running"))
+	}, example: "default:running has no state, and is listed as one that runs or has ended"},
 	{check: "scheduled-lost", name: "a task is not on the wheel", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("waiting")).Wheel(), ref("waiting"))
 	}, example: "default:waiting is scheduled, and not in dts:{1}:wheel"},
@@ -274,10 +280,10 @@ var breakages = []struct {
 	}, example: "dts:limits is a string, and must be a hash"},
 	{check: "task-unreadable", name: "a state cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("queued")).States(), ref("queued"), "lost")
-	}, example: "default:queued cannot be read: its state is lost", also: []string{"delivery-leftovers"}},
+	}, example: "default:queued cannot be read: its state, lost", also: []string{"delivery-leftovers"}},
 	{check: "task-unreadable", name: "a definition cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "17")
-	}, example: "default:waiting cannot be read: its state is missing"},
+	}, example: "default:waiting cannot be read: its definition"},
 	{check: "payload-lost", name: "a payload is lost", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("long")).Payloads(), ref("long"))
 	}, example: "default:long has no payload", stays: true},
@@ -758,4 +764,30 @@ func (w *ward) replicate() {
 	testkit.Eventually(w.t, "the replica is there", func() bool {
 		return strings.Contains(w.DB.Info(w.Ctx, "replication").Val(), "state=online")
 	})
+}
+
+// A task that has begun, and of which nobody knows any more how it went on, may not run a second time by itself.
+func TestExamine_RunsNothingAgainThatHasNoState(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	for p := range w.Partitions.Count() {
+		w.do("DEL", w.Keys.Partition(p).States())
+	}
+	w.examine(control.DoctorRequest{Repair: true})
+	for id, want := range map[string]string{
+		"succeeded": "succeeded succeeded", "failed": "failed failed", "cancelled": "cancelled cancelled",
+		"running": "failed lost", "waiting": "scheduled ",
+	} {
+		got := w.Get(ref(id))
+		if said := fmt.Sprintf("%s %s", got.State, got.Outcome); said != want || got.Damage != "" {
+			t.Errorf("%s is %s (%s), want %s", id, said, got.Damage, want)
+		}
+	}
+	if got := w.Get(ref("running")).Error; !strings.Contains(got, "retry it if it may run twice") {
+		t.Errorf("the task that ran failed with %q", got)
+	}
+	w.examine(control.DoctorRequest{Repair: true}) // what was lost is listed now
+	if left := findings(w.examine(control.DoctorRequest{})); len(left) > 0 {
+		t.Errorf("after the repair it finds %v", left)
+	}
 }

@@ -23,7 +23,7 @@ const (
 const restLease = time.Minute
 
 var taskChecks = []string{
-	"task-unreadable", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost", "index-drift", "backlog-unlisted",
+	"task-unreadable", "state-lost", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost", "index-drift", "backlog-unlisted",
 }
 
 const leftovers = "task-leftovers"
