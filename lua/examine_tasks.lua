@@ -1,6 +1,6 @@
 -- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
 -- where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
--- includes: clock, number, state, definition, findings, listings, entries, remains, aside, wakes
+-- includes: state, definition, findings, listings, entries, traces, wakes
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -16,45 +16,8 @@
 -- refuses: nothing
 -- repeat: harmless: what was repaired is not found again
 -- full: refused
-local LAST = { -- the last field that a state must have
-  scheduled = 'attempt', queued = 'queued', running = 'run', succeeded = 'finished', failed = 'finished', cancelled = 'finished',
-}
 local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[^"]+"[^\n]*}\n'
 local placed = false
-
--- begun_or_ended returns the fields of a state for a task that has none, though the task is listed as one that runs or has
--- ended, and nowhere as one that waits: it must not run again. nil for others: a task that was never claimed has no state.
-local function begun_or_ended(member, record, listed)
-  for _, set in ipairs(waiting_sets(record)) do
-    if listed[set] then
-      return nil
-    end
-  end
-  local fields = { attempt = '1', queued = int(now), started = int(now), run = '#', finished = int(now) }
-  for _, state in ipairs({ 'succeeded', 'failed', 'cancelled' }) do
-    local ended = listed[index_key(string.match(member, '^[^:]*'), state)]
-    if ended then
-      fields.state, fields.outcome, fields.finished = state, state, int(ended)
-      return fields
-    end
-  end
-  if listed[expiry_key()] or listed[running_key()] or listed[held_key()] then
-    fields.state, fields.outcome = 'failed', 'lost'
-    return fields
-  end
-end
-
--- bring_back finds that a task lacks the state with those fields. Returns them if it has that state now.
-local function bring_back(member, fields)
-  if not report(member, 'state-lost', 'has no state, and is listed as one that runs or has ended') then
-    return nil
-  end
-  redis.call('HSET', states_key(), member, format_state(fields))
-  if fields.outcome == 'lost' then
-    redis.call('HSET', errors_key(), member, 'its state was lost, and it may have run: retry it if it may run twice')
-  end
-  return fields
-end
 
 -- damage_of returns what of a task cannot be read; nil if everything can be.
 local function damage_of(record, text, fields)
@@ -62,32 +25,6 @@ local function damage_of(record, text, fields)
     return 'its definition'
   elseif not fields[LAST[fields.state] or ''] then
     return 'its state, ' .. text
-  end
-end
-
--- clear finds what is left of a task that does not exist, unless it waits in an older layout.
-local function clear(member, listed)
-  local hashes, keys = remains_of(member)
-  local places = {}
-  for set in pairs(listed) do
-    places[#places + 1] = set
-  end
-  for _, more in ipairs({ hashes, keys }) do
-    for _, key in ipairs(more) do
-      places[#places + 1] = key
-    end
-  end
-  if #places > 0 and not redis.call('ZSCORE', unconverted_key(), member) and
-      report(member, 'task-leftovers', 'does not exist, and is left in ' .. table.concat(places, ', ')) then
-    for set in pairs(listed) do
-      redis.call('ZREM', set, member)
-    end
-    for _, hash in ipairs(hashes) do
-      redis.call('HDEL', hash, member)
-    end
-    for _, key in ipairs(keys) do
-      redis.call('UNLINK', key)
-    end
   end
 end
 
@@ -128,7 +65,7 @@ for member in unknown(members()) do
     fields = bring_back(member, missing)
   end
   if not record then
-    clear(member, listed)
+    clear(member, text, listed)
   elseif damage then
     put_aside(report(member, 'task-unreadable', 'cannot be read: ' .. damage) and member, listed)
   elseif fields then

@@ -241,11 +241,17 @@ var breakages = []struct {
 	{check: "backlog-unlisted", name: "leaders do not know of ready tasks", damage: func(w *ward) {
 		w.do("SREM", w.KeysOf(ref("ready")).Backlog(), "full")
 	}, example: "default:ready waits in "},
-	{check: "task-leftovers", name: "the wheel has a task that does not exist", damage: func(w *ward) {
+	{check: "task-lost", name: "the wheel has a task that does not exist", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Wheel(), 1e15, ref("ghost"))
 	}, example: "default:ghost does not exist, and is left in "},
-	{check: "task-leftovers", name: "a run lease has no run", damage: func(w *ward) {
+	{check: "task-lost", name: "a run lease has no run", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Held(), 1e15, ref("ghost"))
+	}, example: "default:ghost does not exist, and is left in "},
+	{check: "task-lost", name: "a task that waits has lost its definition", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("waiting")).Defs(), ref("waiting"))
+	}, example: "default:waiting does not exist, and is left in "},
+	{check: "task-lost", name: "only the state is left of a task", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("ghost")).States(), ref("ghost"), "scheduled 1 0 0 5")
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "task-leftovers", name: "a task has lost its definition", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("failed")).Defs(), ref("failed"))

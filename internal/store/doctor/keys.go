@@ -19,7 +19,7 @@ func (e *examination) keyCollections(ctx context.Context, number int) ([]collect
 	if e.servers = len(servers); err != nil || number >= len(servers) {
 		return nil, err
 	}
-	checks := slices.Concat([]string{keyType, entryUnreadable, leftovers, "backlog-unlisted", "queue-unlisted"}, scheduleChecks, lockChecks, deliveryChecks)
+	checks := slices.Concat([]string{keyType, entryUnreadable, "backlog-unlisted", "queue-unlisted"}, lossChecks, scheduleChecks, lockChecks, deliveryChecks)
 	return []collection{{name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
 		if err != nil {

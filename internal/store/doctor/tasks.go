@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,7 +27,8 @@ var taskChecks = []string{
 	"task-unreadable", "state-lost", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost", "index-drift", "backlog-unlisted",
 }
 
-const leftovers = "task-leftovers"
+// lossChecks are those of tasks that have no definition.
+var lossChecks = []string{"task-lost", "task-leftovers"}
 
 // scan reads a page of a hash or a sorted set: the names of its fields or its members.
 type scan func(ctx context.Context, key string, from uint64, match string, count int64) *redis.ScanCmd
@@ -71,18 +73,18 @@ func (e *examination) taskCollections(p int, ready []string, indexes []lua.Index
 		return e.examineTasks(ctx, p, "", names)
 	})}
 	for _, hash := range []string{string(k.States()), string(k.Originals())} {
-		all = append(all, e.pages(hash, []string{leftovers}, db.HScan, hash, orphansPage, orphans))
+		all = append(all, e.pages(hash, lossChecks, db.HScan, hash, orphansPage, orphans))
 	}
 	for _, hash := range []string{string(k.Results()), string(k.Errors()), string(k.Checkpoints())} {
-		all = append(all, e.pages(hash, []string{leftovers}, db.HScan, hash, valuesPage, orphans))
+		all = append(all, e.pages(hash, lossChecks, db.HScan, hash, valuesPage, orphans))
 	}
-	all = append(all, e.pages(string(k.Payloads()), []string{leftovers}, db.HScan, string(k.Payloads()), longPage, orphans))
+	all = append(all, e.pages(string(k.Payloads()), lossChecks, db.HScan, string(k.Payloads()), longPage, orphans))
 	sets := []string{string(k.Wheel()), string(k.Queued()), string(k.Running()), string(k.Held()), string(k.Expiry())}
 	for _, index := range indexes {
 		sets = append(sets, string(index))
 	}
 	for _, set := range sets {
-		all = append(all, e.pages(set, []string{leftovers}, db.ZScan, set, orphansPage, orphans))
+		all = append(all, e.pages(set, lossChecks, db.ZScan, set, orphansPage, orphans))
 	}
 	for _, name := range ready {
 		all = append(all, e.readyTasks(p, name))
@@ -93,8 +95,8 @@ func (e *examination) taskCollections(p int, ready []string, indexes []lua.Index
 // readyTasks is the set of ready tasks of a queue or lane.
 func (e *examination) readyTasks(p int, name string) collection {
 	set := string(e.o.Layout.Keys.Partition(p).Ready(name))
-	return e.pages(set, append([]string{leftovers}, taskChecks...), e.o.Layout.DB.ZScan, set, readyPage, func(ctx context.Context, names []string) error {
-		e.looked(len(names), leftovers)
+	return e.pages(set, slices.Concat(lossChecks, taskChecks), e.o.Layout.DB.ZScan, set, readyPage, func(ctx context.Context, names []string) error {
+		e.looked(len(names), lossChecks...)
 		return e.examineTasks(ctx, p, name, names)
 	})
 }
@@ -120,7 +122,7 @@ func (e *examination) examineTasks(ctx context.Context, p int, name string, memb
 
 // lookForOrphans examines those of the members of which there is no task.
 func (e *examination) lookForOrphans(ctx context.Context, p int, members []string) error {
-	e.looked(len(members), leftovers)
+	e.looked(len(members), lossChecks...)
 	defs := string(e.o.Layout.Keys.Partition(p).Defs())
 	pipe := e.o.Layout.DB.Pipeline()
 	exist := make([]*redis.BoolCmd, len(members))
