@@ -16,15 +16,31 @@
 -- refuses: nothing
 -- repeat: harmless: what was repaired is not found again
 -- full: refused
-local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[^"]+"[^\n]*}\n'
+local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[%w._-]+"[^\n]*}\n'
+local NEED_TASK = { -- checks
+  'state-lost', 'payload-lost', 'scheduled-lost', 'queued-lost', 'running-lost', 'finished-lost', 'index-drift',
+  'backlog-unlisted',
+}
 local placed = false
 
--- damage_of returns what of a task cannot be read; nil if everything can be.
+-- damage_of returns what of a task cannot be read; nil if it has a definition and a state by which it can be examined.
 local function damage_of(record, text, fields)
   if not string.find(record, READABLE) then
     return 'its definition'
-  elseif not fields[LAST[fields.state] or ''] then
-    return 'its state, ' .. text
+  end
+  local readable = fields[LAST[fields.state] or '']
+  for _, name in ipairs({ 'attempt', 'due', 'started', 'finished' }) do
+    readable = readable and (not fields[name] or tonumber(fields[name]))
+  end
+  return not readable and 'its state, ' .. text or nil
+end
+
+-- find_unreadable finds a task that cannot be read.
+local function find_unreadable(member, listed, words)
+  if report(member, 'task-unreadable', words) then
+    put_aside(member, listed)
+  else
+    pass_over(member, words, NEED_TASK)
   end
 end
 
@@ -67,7 +83,7 @@ for member in unknown(members()) do
   if not record then
     clear(member, text, listed)
   elseif damage then
-    put_aside(report(member, 'task-unreadable', 'cannot be read: ' .. damage) and member, listed)
+    find_unreadable(member, listed, 'cannot be read: ' .. damage)
   elseif fields then
     local wanted = listings_for(member, record, fields, listed)
     place(member, fields.state, listed, wanted)

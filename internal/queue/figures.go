@@ -68,7 +68,7 @@ func (q *Queues) read(ctx context.Context, asynqNames []string) ([]Info, error) 
 		case r.Err == nil:
 			infos[at].fill(r.Reply)
 			continue
-		case !redisx.HasWrongType(r.Err) || !redisx.LeaveOut(ctx, "queue %s is left out, as one of its keys has the wrong type", infos[at].Name):
+		case !redisx.IsDamage(r.Err) || !redisx.LeaveOut(ctx, "queue %s is left out, as one of its keys has the wrong type", infos[at].Name):
 			failures = append(failures, fmt.Errorf("queue %s: %w", asynqNames[at], r.Err))
 		}
 		infos[at].Name = ""

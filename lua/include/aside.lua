@@ -3,11 +3,7 @@
 
 -- put_aside keeps what Redis has of a task that nobody can read, or that has lost its definition, for a while, and removes
 -- it from where DTS looks.
--- member is false if nothing is to be done.
 local function put_aside(member, listed)
-  if not member then
-    return
-  end
   local hashes, keys = remains_of(member)
   local kept = aside_key(int(now) .. ':task:' .. member)
   hashes[#hashes + 1] = defs_key()

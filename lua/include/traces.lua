@@ -61,6 +61,7 @@ local function clear(member, text, listed)
       places[#places + 1] = key
     end
   end
+  table.sort(places) -- so that equal findings have equal words
   if #places == 0 or redis.call('ZSCORE', unconverted_key(), member) then
     return
   end
