@@ -18,8 +18,7 @@
 -- full: refused
 local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[%w._-]+"[^\n]*}\n'
 local NEED_TASK = { -- checks
-  'state-lost', 'payload-lost', 'scheduled-lost', 'queued-lost', 'running-lost', 'finished-lost', 'index-drift',
-  'backlog-unlisted',
+  'state-lost', 'payload-lost', 'scheduled-lost', 'queued-lost', 'running-lost', 'finished-lost', 'index-drift', 'backlog-unlisted',
 }
 local placed = false
 

@@ -51,8 +51,7 @@ end
 
 -- clear finds what is left of a task that does not exist, unless it waits in an older layout.
 local function clear(member, text, listed)
-  local hashes, keys = remains_of(member)
-  local places = {}
+  local places, hashes, keys = {}, remains_of(member)
   for set in pairs(listed) do
     places[#places + 1] = set
   end
