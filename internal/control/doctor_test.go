@@ -189,6 +189,12 @@ var breakages = []struct {
 	{check: "meta-lost", name: "dts:meta lacks a field", damage: func(w *ward) {
 		w.do("HDEL", w.Keys.Meta(), "layout")
 	}, example: "layout is missing in dts:meta"},
+	{check: "state-lost", name: "a task that has ended has no state", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("failed")).States(), ref("failed"))
+	}, example: "default:failed has no state, and is listed as one that runs or has ended"},
+	{check: "state-lost", name: "a task that runs has no state", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("running")).States(), ref("running"))
+	}, example: "default:running has no state, and is listed as one that runs or has ended", then: []string{"finished-lost", "index-drift"}},
 	{check: "scheduled-lost", name: "a task is not on the wheel", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("waiting")).Wheel(), ref("waiting"))
 	}, example: "default:waiting is scheduled, and not in dts:{1}:wheel"},
@@ -250,12 +256,18 @@ var breakages = []struct {
 	{check: "backlog-unlisted", name: "leaders do not know of ready tasks", damage: func(w *ward) {
 		w.do("SREM", w.KeysOf(ref("ready")).Backlog(), "full")
 	}, example: "default:ready waits in "},
-	{check: "task-leftovers", name: "the wheel has a task that does not exist", damage: func(w *ward) {
+	{check: "task-lost", name: "the wheel has a task that does not exist", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Wheel(), 1e15, ref("ghost"))
-	}, example: "default:ghost does not exist, and is left in "},
-	{check: "task-leftovers", name: "a run lease has no run", damage: func(w *ward) {
+	}, example: "default:ghost does not exist, and is left in ", aside: []string{":wheel:1000000000000000"}},
+	{check: "task-lost", name: "a run lease has no run", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Held(), 1e15, ref("ghost"))
-	}, example: "default:ghost does not exist, and is left in "},
+	}, example: "default:ghost does not exist, and is left in ", aside: []string{":held:1000000000000000"}},
+	{check: "task-lost", name: "a task that waits has lost its definition", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("waiting")).Defs(), ref("waiting"))
+	}, example: "default:waiting does not exist, and is left in ", aside: []string{":wheel:17"}},
+	{check: "task-lost", name: "only the state is left of a task", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("ghost")).States(), ref("ghost"), "scheduled 1 0 0 5")
+	}, example: "default:ghost does not exist, and is left in ", aside: []string{":states:scheduled 1 0 0 5"}},
 	{check: "task-leftovers", name: "a task has lost its definition", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("failed")).Defs(), ref("failed"))
 	}, example: "default:failed does not exist, and is left in "},
@@ -269,10 +281,11 @@ var breakages = []struct {
 	{check: "task-leftovers", name: "a result is left", damage: func(w *ward) {
 		for _, hash := range []any{
 			w.KeysOf(ref("ghost")).Results(), w.KeysOf(ref("ghost")).Errors(), w.KeysOf(ref("ghost")).Checkpoints(),
-			w.KeysOf(ref("ghost")).Payloads(), w.KeysOf(ref("ghost")).Originals(), w.KeysOf(ref("ghost")).States(),
+			w.KeysOf(ref("ghost")).Payloads(), w.KeysOf(ref("ghost")).Originals(),
 		} {
 			w.do("HSET", hash, ref("ghost"), "17")
 		}
+		w.do("HSET", w.KeysOf(ref("ghost")).States(), ref("ghost"), "failed 1")
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "key-type", name: "the wheel is a string", damage: func(w *ward) {
 		w.do("SET", w.KeysOf(ref("waiting")).Wheel(), "no wheel")
@@ -291,23 +304,26 @@ var breakages = []struct {
 		k := w.KeysOf(ref("queued"))
 		w.do("HSET", k.States(), ref("queued"), "lost")
 		w.do("XADD", k.Log(ref("queued")), "1-1", "at", "1", "text", "a line of its log")
-		w.do("RPUSH", k.Attempts(ref("queued")), `{"number":7}`)
-	}, example: "default:queued cannot be read: its state is lost", also: []string{"delivery-leftovers"},
-		aside: []string{":states:lost", ":defs:17", ":queued:17", "a line of its log", `{"number":7}`}},
+		w.do("RPUSH", k.Attempts(ref("queued")), anAttempt)
+	}, example: "default:queued cannot be read: its state, lost", also: []string{"delivery-leftovers"},
+		aside: []string{":states:lost", ":defs:17", ":queued:17", "a line of its log", anAttempt}},
 	{check: "task-unreadable", name: "a definition cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "17")
-	}, example: "default:waiting cannot be read: its state is missing", aside: []string{":defs:17", ":wheel:17"}},
+	}, example: "default:waiting cannot be read: its definition", aside: []string{":defs:17", ":wheel:17"}},
 	{check: "task-unreadable", name: "an attempt has no number", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("running")).States(), ref("running"), "running x x x x x x x 777")
-	}, example: "default:running cannot be read: its state is running x"},
+	}, example: "default:running cannot be read: its state, running x",
+		aside: []string{":states:running x x", ":held:17", ":running:17"}},
 	{check: "task-unreadable", name: "a task has ended at no time", damage: func(w *ward) {
 		state := strings.Fields(w.state("failed"))
 		state[10] = "yesterday"
 		w.do("HSET", w.KeysOf(ref("failed")).States(), ref("failed"), strings.Join(state, " "))
-	}, example: "default:failed cannot be read: its state is failed "},
+	}, example: "default:failed cannot be read: its state, failed ",
+		aside: []string{":states:failed 1 0 0 ", " yesterday failed"}},
 	{check: "task-unreadable", name: "a type is no name", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), `1767366245120{"type":"a b"}`+"\n{}")
-	}, example: "default:waiting cannot be read: its state is missing"},
+	}, example: "default:waiting cannot be read: its definition",
+		aside: []string{`{"type":"a b"}`, ":wheel:17"}},
 	{check: "payload-lost", name: "a payload is lost", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("long")).Payloads(), ref("long"))
 	}, example: "default:long has no payload", stays: true},
@@ -336,20 +352,24 @@ var breakages = []struct {
 	}, example: "dts:limits has an entry that cannot be read: \"default\" \"many\"", aside: []string{"[default:many]"}},
 	{check: "entry-unreadable", name: "a limit is 0", damage: func(w *ward) {
 		w.do("HSET", w.Keys.Limits(), "default", "0")
-	}, example: "dts:limits has an entry that cannot be read: \"default\" \"0\""},
+	}, example: "dts:limits has an entry that cannot be read: \"default\" \"0\"",
+		aside: []string{"[default:0]"}},
 	{check: "entry-unreadable", name: "a limit is of no queue", damage: func(w *ward) {
 		w.do("HSET", w.Keys.Limits(), "a b", "7")
-	}, example: "dts:limits has an entry that cannot be read: \"a b\" \"7\""},
+	}, example: "dts:limits has an entry that cannot be read: \"a b\" \"7\"", aside: []string{"[a b:7]"}},
 	{check: "entry-unreadable", name: "an attempt has an odd outcome", damage: func(w *ward) {
 		odd := strings.Replace(anAttempt, "failed", "odd", 1)
 		w.do("LPUSH", w.KeysOf(ref("retried")).Attempts(ref("retried")), odd)
-	}, example: "dts:{1}:attempts:default:retried has an entry that cannot be read: \"0\" "},
+	}, example: "dts:{1}:attempts:default:retried has an entry that cannot be read: \"0\" ",
+		aside: []string{`"outcome":"odd"`}},
 	{check: "entry-unreadable", name: "a record of a ledger has an odd outcome", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), 1, "20260101T000000Z odd 1 0 1 1 ")
-	}, example: "dts:{1}:ledger:default:nightly has an entry that cannot be read: \"20260101T000000Z odd"},
+	}, example: "dts:{1}:ledger:default:nightly has an entry that cannot be read: \"20260101T000000Z odd",
+		aside: []string{"[20260101T000000Z odd 1 0 1 1 :1]"}},
 	{check: "entry-unreadable", name: "a checkpoint is not JSON", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("running")).Checkpoints(), ref("running"), "{")
-	}, example: "dts:{1}:checkpoints has an entry that cannot be read: \"default:running\" \"{\""},
+	}, example: "dts:{1}:checkpoints has an entry that cannot be read: \"default:running\" \"{\"",
+		aside: []string{"[default:running:{]"}},
 	{check: "entry-unreadable", name: "a line of a long log is none", damage: func(w *ward) {
 		log := w.KeysOf(ref("running")).Log(ref("running"))
 		for line := range 50 {
@@ -357,22 +377,25 @@ var breakages = []struct {
 		}
 		w.do("XADD", log, "1-51", "x", "y")
 		w.do("XADD", log, "1-52", "text", "hello", "at", 1)
-	}, example: "dts:{1}:log:default:running has an entry that cannot be read: \"1-51\" \"{\\\"x\\\":\\\"y\\\"}\""},
+	}, example: "dts:{1}:log:default:running has an entry that cannot be read: \"1-51\" \"{\\\"x\\\":\\\"y\\\"}\"",
+		aside: []string{"1-51"}},
 	{check: "entry-unreadable", name: "a tick that waits is garbage", damage: func(w *ward) {
 		w.do("RPUSH", w.KeysOf(storetest.Nightly).Waiting(storetest.Nightly), "garbage")
-	}, example: "dts:{1}:waiting:default:nightly has an entry that cannot be read: \"0\" \"garbage\""},
+	}, example: "dts:{1}:waiting:default:nightly has an entry that cannot be read: \"0\" \"garbage\"",
+		aside: []string{"[0:garbage]"}},
 	{check: "entry-unreadable", name: "a namespace is no name", damage: func(w *ward) {
 		w.do("ZADD", w.Keys.Namespaces(), 1, "a b")
-	}, example: "dts:namespaces has an entry that cannot be read: \"a b\" \"1\""},
+	}, example: "dts:namespaces has an entry that cannot be read: \"a b\" \"1\"", aside: []string{"[a b:1]"}},
 	{check: "entry-unreadable", name: "the entry of a node is garbage", damage: func(w *ward) {
 		w.do("HSET", w.Keys.Nodes(), "n", "garbage")
-	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"garbage\""},
+	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"garbage\"",
+		aside: []string{"[n:garbage]"}},
 	{check: "entry-unreadable", name: "a node has no start", damage: func(w *ward) {
 		w.do("HSET", w.Keys.Nodes(), "n", "17 {}")
-	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"17 {}\""},
+	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"17 {}\"", aside: []string{"[n:17 {}]"}},
 	{check: "entry-unreadable", name: "a backlog has no name", damage: func(w *ward) {
 		w.do("SADD", w.KeysOf(ref("ready")).Backlog(), "{", "full a{")
-	}, example: "dts:{"},
+	}, example: "dts:{", aside: []string{"full a{"}},
 	{check: "unconverted", name: "a task was not converted", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("old")).Unconverted(), 1, ref("old"))
 		w.do("RPUSH", w.KeysOf(ref("old")).Attempts(ref("old")), anAttempt) // stays, with the task
@@ -462,14 +485,15 @@ var breakages = []struct {
 	}, example: "default:nightly cannot be read: ", aside: []string{"def:{ ", "Z fired 1 ", "Z:1.7"}},
 	{check: "schedule-unreadable", name: "ticks of a schedule cannot be computed", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", `{"rules":[{"cron":"x"}]}`)
-	}, example: "default:nightly cannot be read: its definition cannot be read"},
+	}, example: "default:nightly cannot be read: its definition cannot be read",
+		aside: []string{`{"rules":[{"cron":"x"}]}`}},
 	{check: "schedule-unreadable", name: "a schedule's task has no type", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "task", "{}\n{}")
-	}, example: "default:nightly cannot be read: "},
+	}, example: "default:nightly cannot be read: ", aside: []string{"task:{}"}},
 	{check: "schedule-unreadable", name: "a schedule cannot be read, and its history can", damage: func(w *ward) {
 		w.change(2)
 		w.do("HSET", w.KeysOf(ref("often")).Schedule(ref("often")), "def", "{")
-	}, example: "default:often cannot be read: "},
+	}, example: "default:often cannot be read: ", aside: []string{"def:{"}},
 	{check: "live-ended", name: "a live tick has no task", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Live(storetest.Nightly), 1, "20260101T000000Z")
 	}, example: "default:nightly@20260101T000000Z does not exist, and is in "},
@@ -487,7 +511,7 @@ var breakages = []struct {
 	}, example: "default:lock cannot be read", aside: []string{"holder:me"}},
 	{check: "lock-unreadable", name: "a lock has the token 0", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("lock")).Lock(ref("lock")), "fence", 0)
-	}, example: "default:lock cannot be read"},
+	}, example: "default:lock cannot be read", aside: []string{"fence:0"}},
 	{check: "lock-drift", name: "a lock is not listed", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("lock")).Locks(), ref("lock"))
 	}, example: "default:lock is held, and not in "},
@@ -804,7 +828,7 @@ var ailments = []struct {
 	{"nodes", "their list is a string", func(w *ward) {
 		w.do("SET", w.Keys.Nodes(), "x")
 		w.control = control.New(control.Options{Store: w.Store, Queues: w.queues, Nodes: listed{w}})
-	}, doctor.Unknown, "a key is damaged"},
+	}, doctor.Unknown, ""},
 	{"leaders", "all partitions have one", func(*ward) {}, doctor.OK, "all 2 partitions have one"},
 	{"leaders", "nobody leads a partition", func(w *ward) { w.do("DEL", w.Keys.Partition(1).Term(storetest.Fence)) }, doctor.Warning, "no leader: partition 1"},
 	{"leaders", "a leader has died", func(w *ward) { w.employ() }, doctor.Warning, "led by no living node: partition 0, 1"},
@@ -817,7 +841,7 @@ var ailments = []struct {
 	{"overdue", "nothing is overdue", func(*ward) {}, doctor.OK, "nothing"},
 	{"unserved-queues", "the set of tasks without a name is a string", func(w *ward) {
 		w.do("SET", w.Keys.Partition(0).Ready(lua.Unnamed), "x")
-	}, doctor.OK, "all of which are served"},
+	}, doctor.Unknown, "all of which are served"},
 	{"unserved-queues", "nobody serves a queue", func(w *ward) { w.employ() }, doctor.Warning, "full (1)"},
 }
 
@@ -832,8 +856,8 @@ func TestExamine_JudgesTheDeployment(t *testing.T) {
 			w := newWard(t)
 			a.damage(w)
 			got := w.examine(control.DoctorRequest{Checks: []string{a.check}})[a.check]
-			if got.Severity != a.severity || !strings.Contains(got.Detail, a.detail) || (got.Found > 0) != (a.severity != doctor.OK) {
-				t.Errorf("got %s, %q, found %d", got.Severity, got.Detail, got.Found)
+			if got.Severity != a.severity || !strings.Contains(got.Detail, a.detail) || (got.Found > 0 || got.PassedOver != "") != (a.severity != doctor.OK) {
+				t.Errorf("got %s, %q, found %d, passed over %q", got.Severity, got.Detail, got.Found, got.PassedOver)
 			}
 		})
 	}
@@ -924,4 +948,30 @@ func (w *ward) replicate() {
 	testkit.Eventually(w.t, "the replica is there", func() bool {
 		return strings.Contains(w.DB.Info(w.Ctx, "replication").Val(), "state=online")
 	})
+}
+
+// A task that has begun, and of which nobody knows any more how it went on, may not run a second time by itself.
+func TestExamine_RunsNothingAgainThatHasNoState(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	for p := range w.Partitions.Count() {
+		w.do("DEL", w.Keys.Partition(p).States())
+	}
+	w.examine(control.DoctorRequest{Repair: true})
+	for id, want := range map[string]string{
+		"succeeded": "succeeded succeeded", "failed": "failed failed", "cancelled": "cancelled cancelled",
+		"running": "failed lost", "waiting": "scheduled ",
+	} {
+		got := w.Get(ref(id))
+		if said := fmt.Sprintf("%s %s", got.State, got.Outcome); said != want || got.Damage != "" {
+			t.Errorf("%s is %s (%s), want %s", id, said, got.Damage, want)
+		}
+	}
+	if got := w.Get(ref("running")).Error; !strings.Contains(got, "retry it if it may run twice") {
+		t.Errorf("the task that ran failed with %q", got)
+	}
+	w.examine(control.DoctorRequest{Repair: true}) // what was lost is listed now
+	if left := findings(w.examine(control.DoctorRequest{})); len(left) > 0 {
+		t.Errorf("after the repair it finds %v", left)
+	}
 }

@@ -119,7 +119,7 @@ func TestExamine_GoesOnWithinACollection(t *testing.T) {
 				return w.DB.ZCard(w.Ctx, string(w.KeysOf(first).Live(first))).Val() + w.DB.ZCard(w.Ctx, string(w.KeysOf(second).Live(second))).Val()
 			},
 		},
-		"task-leftovers": { // in sets of which no leader knows
+		"task-lost": { // in sets of which no leader knows
 			damage: func(w *storetest.World, i int) error {
 				set := string(w.Keys.Partition(1).Ready(fmt.Sprint("lost-", i%2)))
 				return w.DB.ZAdd(w.Ctx, set, redis.Z{Score: 1, Member: fmt.Sprint("default:ghost-", i)}).Err()

@@ -21,7 +21,7 @@ func (e *examination) keyCollections(ctx context.Context, number int) ([]collect
 	if e.servers = len(servers); err != nil || number >= len(servers) {
 		return nil, err
 	}
-	checks := slices.Concat([]string{keyType, entryUnreadable, leftovers, "backlog-unlisted", queueUnlisted}, scheduleChecks, lockChecks, deliveryChecks)
+	checks := slices.Concat([]string{keyType, entryUnreadable, "backlog-unlisted", queueUnlisted}, lossChecks, scheduleChecks, lockChecks, deliveryChecks)
 	return []collection{{name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
 		if err != nil {
@@ -71,7 +71,7 @@ func (e *examination) lookAtKeys(ctx context.Context, keys []string) ([]collecti
 	s := e.sort(keys)
 	for p, members := range s.tasks {
 		err := e.lookForOrphans(ctx, p, members)
-		if err := e.passOver("logs and attempts in "+partition(p), err, leftovers); err != nil {
+		if err := e.passOver("logs and attempts in "+partition(p), err, lossChecks...); err != nil {
 			return nil, err
 		}
 	}

@@ -41,7 +41,7 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		return nil, err
 	}
 	indexes, err := e.indexes(ctx, k)
-	if err = e.passOver("the list of namespaces", err, leftovers); err != nil {
+	if err = e.passOver("the list of namespaces", err, lossChecks...); err != nil {
 		return nil, err
 	}
 	all := append(e.taskCollections(p, ready, indexes), e.scheduleCollections(p)...)

@@ -24,13 +24,16 @@ const (
 const restLease = time.Minute
 
 var taskChecks = []string{
-	"task-unreadable", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost", "index-drift", "backlog-unlisted",
+	"task-unreadable", "state-lost", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost", "index-drift", "backlog-unlisted",
 }
 
 const leftovers = "task-leftovers"
 
+// lossChecks are those of tasks that have no definition.
+var lossChecks = []string{"task-lost", leftovers}
+
 // readyChecks are those that need the sets of ready tasks.
-var readyChecks = append([]string{leftovers}, taskChecks...)
+var readyChecks = slices.Concat(lossChecks, taskChecks)
 
 // scan reads a page of a hash or a sorted set: the names of its fields or its members.
 type scan func(ctx context.Context, key string, from uint64, match string, count int64) *redis.ScanCmd
@@ -74,19 +77,19 @@ func (e *examination) taskCollections(p int, ready []string, indexes []lua.Index
 		return e.examineTasks(ctx, p, "", names, taskChecks)
 	})}
 	for _, hash := range []string{string(k.States()), string(k.Originals())} {
-		all = append(all, e.pages(hash, []string{leftovers}, db.HScan, hash, orphansPage, orphans))
+		all = append(all, e.pages(hash, lossChecks, db.HScan, hash, orphansPage, orphans))
 	}
 	all = append(all, e.checkpoints(p))
 	for _, hash := range []string{string(k.Results()), string(k.Errors())} {
-		all = append(all, e.pages(hash, []string{leftovers}, db.HScan, hash, valuesPage, orphans))
+		all = append(all, e.pages(hash, lossChecks, db.HScan, hash, valuesPage, orphans))
 	}
-	all = append(all, e.pages(string(k.Payloads()), []string{leftovers}, db.HScan, string(k.Payloads()), longPage, orphans))
+	all = append(all, e.pages(string(k.Payloads()), lossChecks, db.HScan, string(k.Payloads()), longPage, orphans))
 	sets := []string{string(k.Wheel()), string(k.Queued()), string(k.Running()), string(k.Held()), string(k.Expiry())}
 	for _, index := range indexes {
 		sets = append(sets, string(index))
 	}
 	for _, set := range sets {
-		all = append(all, e.pages(set, []string{leftovers}, db.ZScan, set, orphansPage, orphans))
+		all = append(all, e.pages(set, lossChecks, db.ZScan, set, orphansPage, orphans))
 	}
 	for _, name := range ready {
 		all = append(all, e.readyTasks(p, name))
@@ -118,12 +121,12 @@ func (e *examination) checkpoints(p int) collection {
 			}
 		}
 		e.entries += len(names)
-		if len(names) == 0 || !e.wants(leftovers) {
+		if len(names) == 0 || !e.wants(lossChecks...) {
 			return nil, next, nil
 		}
 		return nil, next, e.lookForOrphans(ctx, p, names)
 	}
-	return collection{name: hash, checks: []string{leftovers, entryUnreadable}, look: look}
+	return collection{name: hash, checks: slices.Concat(lossChecks, []string{entryUnreadable}), look: look}
 }
 
 // examineTasks examines tasks of a partition, and repairs them. name is the queue or lane in whose set of ready tasks they were found; "" if they were
@@ -131,7 +134,7 @@ func (e *examination) checkpoints(p int) collection {
 func (e *examination) examineTasks(ctx context.Context, p int, name string, members, checks []string) error {
 	page, counts := examinePage, checks
 	if name != "" {
-		page, counts = readyPage, []string{leftovers}
+		page, counts = readyPage, lossChecks
 	}
 	looked, err := e.inTurn(ctx, members, page, checks, func(some []string) error {
 		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineTasks{
@@ -167,6 +170,6 @@ func (e *examination) lookForOrphans(ctx context.Context, p int, members []strin
 			orphans = append(orphans, member)
 		}
 	}
-	e.looked(len(members)-len(orphans), leftovers)
-	return e.examineTasks(ctx, p, "", orphans, []string{leftovers})
+	e.looked(len(members)-len(orphans), lossChecks...)
+	return e.examineTasks(ctx, p, "", orphans, lossChecks)
 }
