@@ -1,8 +1,8 @@
 -- aside: keeps what nobody can read, for a while, where DTS does not look.
 -- includes: clock, number, remains
 
--- put_aside keeps what Redis has of a task that nobody can read, or that has lost its definition, for a while, and removes
--- it from where DTS looks.
+-- put_aside keeps what Redis has of a task that nobody can read, or that has lost its definition, for a while, and
+-- removes it from where DTS looks.
 local function put_aside(member, listed)
   local hashes, keys = remains_of(member)
   local kept = aside_key(int(now) .. ':task:' .. member)

@@ -2,18 +2,21 @@
 -- includes: clock, number, state, findings, listings, remains, aside
 
 local LAST = { -- the last field that a state must have
-  scheduled = 'attempt', queued = 'queued', running = 'run', succeeded = 'finished', failed = 'finished', cancelled = 'finished',
+  scheduled = 'attempt', queued = 'queued', running = 'run',
+  succeeded = 'finished', failed = 'finished', cancelled = 'finished',
 }
 
--- begun_or_ended returns the fields of a state for a task that has none, though the task is listed as one that runs or has
--- ended, and nowhere as one that waits: it must not run again. nil for others: a task that was never claimed has no state.
+-- begun_or_ended returns the fields of a state for a task that has none, though the task is listed as one that runs or
+-- has ended, and nowhere as one that waits: it must not run again. nil for others: a task that was never claimed has no
+-- state.
 local function begun_or_ended(member, record, listed)
   for _, set in ipairs(waiting_sets(record)) do
     if listed[set] then
       return nil
     end
   end
-  local fields = { attempt = '1', queued = int(now), started = int(now), run = '#', finished = int(now) }
+  local fields = { state = 'failed', attempt = '1', queued = int(now), started = int(now), run = '#' }
+  fields.outcome, fields.finished = 'lost', int(now)
   for _, state in ipairs({ 'succeeded', 'failed', 'cancelled' }) do
     local ended = listed[index_key(string.match(member, '^[^:]*'), state)]
     if ended then
@@ -21,10 +24,7 @@ local function begun_or_ended(member, record, listed)
       return fields
     end
   end
-  if listed[expiry_key()] or listed[running_key()] or listed[held_key()] then
-    fields.state, fields.outcome = 'failed', 'lost'
-    return fields
-  end
+  return (listed[expiry_key()] or listed[running_key()] or listed[held_key()]) and fields or nil
 end
 
 -- bring_back finds that a task lacks the state with those fields. Returns them if it has that state now.
@@ -39,8 +39,8 @@ local function bring_back(member, fields)
   return fields
 end
 
--- check_of returns which check finds what is left of a task without a definition, by its state and where it is listed: the
--- task is lost if it had not ended.
+-- check_of returns which check finds what is left of a task without a definition, by its state and where it is listed:
+-- the task is lost if it had not ended.
 local function check_of(text, listed, places)
   local waits = LAST[string.match(text or '', '^%a*')] ~= 'finished' and text
   for _, set in ipairs(places) do

@@ -330,12 +330,15 @@ func TestFire_PassesOverGarbageInListsOfASchedule(t *testing.T) {
 				if decided := fireAll(t, w, w.Leader(nightly)); decided[nightly] == 0 {
 					t.Errorf("no tick was decided, as a tick is live: %t", live)
 				}
-			}
-			kept, err := w.DB.Keys(w.Ctx, "*aside:*:waiting:*").Result()
-			testkit.Must(t, err)
-			waits := strings.HasPrefix(c.name, "a tick that")
-			if waits != (len(kept) == 1 && w.DB.HExists(w.Ctx, kept[0], "garbage").Val()) {
-				t.Errorf("aside are %q", kept)
+				if live { // a tick that waits goes on to wait then
+					continue
+				}
+				kept, err := w.DB.Keys(w.Ctx, "*aside:*:waiting:*").Result()
+				testkit.Must(t, err)
+				waits := strings.HasPrefix(c.name, "a tick that")
+				if waits != (len(kept) == 1 && w.DB.HExists(w.Ctx, kept[0], "garbage").Val()) {
+					t.Errorf("aside are %q", kept)
+				}
 			}
 		})
 	}
