@@ -70,12 +70,7 @@ func Audit(e Evidence) (_ Report, more bool) {
 			r.Gaps = append(r.Gaps, t.At)
 		}
 	}
-	r.Losses, r.Warnings = e.lossesAfter(after), slices.Clone(e.Unreadable)
-	for _, hole := range e.Timeline.Holes() {
-		if hole.Until.After(after) && hole.From.Before(e.Until) {
-			r.Warnings = append(r.Warnings, hole.String())
-		}
-	}
+	r.Losses, r.Warnings = e.lossesAfter(after), e.warningsAfter(after)
 	r.Proved = len(r.Losses)+len(r.Gaps)+len(r.Strays)+len(r.Warnings) == 0 && r.ForgottenUntil.IsZero()
 	return r, more
 }
@@ -120,6 +115,17 @@ func (e Evidence) lossesAfter(after time.Time) []Loss {
 	}
 	slices.SortFunc(found, func(a, b Loss) int { return a.From.Compare(b.From) })
 	return found
+}
+
+// warningsAfter returns what cannot be read, and the holes of the timeline that touch the range after a time.
+func (e Evidence) warningsAfter(after time.Time) []string {
+	warnings := slices.Clone(e.Unreadable)
+	for _, hole := range e.Timeline.Holes() {
+		if hole.Until.After(after) && hole.From.Before(e.Until) {
+			warnings = append(warnings, hole.String())
+		}
+	}
+	return warnings
 }
 
 // earlier returns the earlier of two times.
