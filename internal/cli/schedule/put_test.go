@@ -86,7 +86,7 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.Start(t)
 			s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
-			s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+			takePut(s, new("created"), new(aSchedule("a")))
 			s.Pipe().Run(t, append([]string{"schedule", "put", "a"}, c.line...)...).Expect(t, 0, "a\tcreated\t1\t2026-01-02T15:07:05.000Z\n", "")
 			if got := s.Last(); got.Body != c.want || got.Line != "PUT /v1/schedules/a" {
 				t.Errorf("sent %s\n%s, want\n%s", got.Line, got.Body, c.want)
@@ -115,19 +115,31 @@ func TestPut_IsConditional(t *testing.T) {
 func TestPut_WarnsOfALineForAShell(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
-	s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+	takePut(s, new("created"), new(aSchedule("a")))
 	got := s.Pipe().Run(t, "schedule", "put", "a", "--every", "1s", "--", "ls | wc")
 	if got.Code != 0 || !strings.HasSuffix(got.Err, "write: -- sh -c 'ls | wc'\n") {
 		t.Errorf("got %+v", got)
 	}
 }
 
+// takePut answers every PUT of a schedule, and says that it came to this.
+func takePut(s *clitest.Stub, change *string, after *client.Schedule) {
+	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Dts-Change", *change)
+		status := http.StatusOK
+		if *change == "created" {
+			status = http.StatusCreated
+		}
+		s.Reply(w, status, after)
+	})
+}
+
 func TestPut_TellsWhatChanged(t *testing.T) {
 	s := clitest.Start(t)
 	before := aSchedule("a", func(c *client.Schedule) { c.Labels = &client.Labels{"team": "x"}; c.Paused = true })
-	after := before
+	after, change := before, "unchanged"
 	s.Handle("GET /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) { s.Reply(w, 200, before) })
-	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) { s.Reply(w, 200, after) })
+	takePut(s, &change, &after)
 	s.On("GET /v1/schedules/{id}/next", 200, aPreview(
 		upcoming("2026-01-02T15:07:00Z", "2026-01-02T16:07:00.000+01:00"),
 		upcoming("2026-01-02T16:07:00.5Z", "2026-01-02T17:07:00.500+01:00", func(u *client.UpcomingTick) { u.Note = new("odd") }),
@@ -137,6 +149,16 @@ func TestPut_TellsWhatChanged(t *testing.T) {
 	s.Pipe().Run(t, put...).Expect(t, 0, "a\tunchanged\t1\t2026-01-02T15:07:05.000Z\n", "")
 	s.Terminal().Run(t, put...).Expect(t, 0, "a unchanged, revision 1, "+printer.Yellow+"paused"+printer.Reset+"\n"+soon, "")
 
+	// Two put the same at the same time: the other one has created it, or changed it before.
+	change, before.Revision = "created", 1
+	s.Pipe().Run(t, put...).Expect(t, 0, "a\tcreated\t1\t2026-01-02T15:07:05.000Z\n", "")
+	change, after.Revision = "unchanged", 2
+	s.Pipe().Run(t, put...).Expect(t, 0, "a\tunchanged\t2\t2026-01-02T15:07:05.000Z\n", "")
+	s.Terminal().Run(t, put...).Expect(t, 0, "a unchanged, revision 2, "+printer.Yellow+"paused"+printer.Reset+"\n"+soon, "")
+	change, after.Revision, after.Paused = "changed", 3, false
+	s.Terminal().Run(t, put...).Expect(t, 0, "a changed, now revision 3\n"+soon, "")
+
+	change = "changed"
 	after = aSchedule("a", func(c *client.Schedule) {
 		c.Revision, c.Cron, c.Jitter = 2, new("8 * * * *"), new("5s")
 		c.Task.Payload = []byte(`{"command":["false"]}`)
@@ -153,7 +175,7 @@ func TestPut_TellsWhatChanged(t *testing.T) {
 func TestPut_SucceedsEvenIfTheNextTicksAreUnknown(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
-	s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+	takePut(s, new("created"), new(aSchedule("a")))
 	s.On("GET /v1/schedules/{id}/next", 503, clitest.Problem(503, client.Unavailable, "", "Redis is away"))
 	s.Terminal().Run(t, "schedule", "put", "a", "--every", "1s", "--", "true").
 		Expect(t, 0, "a created\n", "dtsctl: cannot show the next ticks: Redis is away (unavailable)\n")
@@ -180,6 +202,8 @@ func TestPut_RefusesBadUsage(t *testing.T) {
 		"--jitter: -1s is negative":                                                                          put("a", "--every", "1h", "--jitter", "-1s", "--", "true"),
 		`--label: "x" must be NAME=VALUE`:                                                                    put("a", "--every", "1s", "--label", "x", "--", "true"),
 		`--task-label: "x" must be NAME=VALUE`:                                                               put("a", "--every", "1s", "--task-label", "x", "--", "true"),
+		`--end-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for a time in Asia/Tokyo`: put(
+			"a", "--every", "1s", "--timezone", "Asia/Tokyo", "--end-at", "soon", "--", "true"),
 		`--start-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`: put("a", "--every", "1s", "--start-at", "soon", "--", "true"),
 	} {
 		got := clitest.Shell{Server: "http://127.0.0.1:1"}.Run(t, args...)
