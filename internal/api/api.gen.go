@@ -559,6 +559,9 @@ type AuditReport struct {
 	// Strays Records of ticks that no definition explains.
 	Strays []LedgerEntry `json:"strays"`
 	To     string        `json:"to"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Backfill A range of time, both ends included.

@@ -84,11 +84,14 @@ func (e *endpoints) AuditSchedule(c echo.Context, id ScheduleID, params AuditSch
 	if r.err != nil {
 		return r.err
 	}
-	report, err := e.Control.AuditSchedule(c.Request().Context(), callerOf(c), id, from, to)
+	ctx, left := leavingOut(c)
+	report, err := e.Control.AuditSchedule(ctx, callerOf(c), id, from, to)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, reportOf(report, id))
+	out := reportOf(report, id)
+	out.Warnings = left.Texts()
+	return e.ok(c, out)
 }
 
 // ListRevisions answers GET /v1/schedules/{id}/history.

@@ -68,7 +68,7 @@ func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) 
 func (c *Control) RollbackSchedule(ctx context.Context, who Caller, id string, revision, ifMatch int) (Put, error) {
 	history, err := c.History(ctx, who, id)
 	if err != nil {
-		return Put{}, err
+		return Put{}, adviseRepair(err)
 	}
 	newest, oldest := history[0].Number, history[len(history)-1].Number
 	for _, r := range history {
@@ -85,5 +85,9 @@ func (c *Control) timeline(ctx context.Context, s schedule.Schedule) (schedule.T
 	if err != nil {
 		return nil, err
 	}
-	return schedule.NewTimeline(s, earlier)
+	line, err := schedule.NewTimeline(s, earlier)
+	if err != nil {
+		return nil, unusable(s, err)
+	}
+	return line, nil
 }

@@ -564,6 +564,9 @@ type AuditReport struct {
 	// Strays Records of ticks that no definition explains.
 	Strays []LedgerEntry `json:"strays"`
 	To     time.Time     `json:"to"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty"`
 }
 
 // Backfill A range of time, both ends included.
@@ -2982,9 +2985,10 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -3004,9 +3008,10 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -4014,9 +4019,10 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //
@@ -4046,9 +4052,10 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //
@@ -8155,9 +8162,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -8177,9 +8185,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -11634,9 +11643,10 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //
@@ -11662,9 +11672,10 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //

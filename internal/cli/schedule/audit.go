@@ -70,6 +70,7 @@ func auditRun(ctx context.Context, opts *auditOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(answer.Value.Warnings)
 	if err := opts.Printer.Show(answer.Raw, func() error { return printAudit(opts.Printer, answer.Value) }); err != nil {
 		return err
 	}
