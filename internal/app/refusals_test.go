@@ -55,7 +55,8 @@ var refusals = []struct {
 		set(t, s, "maxmemory", "1")
 		return func() { set(t, s, "maxmemory", "0") }
 	}, []string{"Redis is nearly full"}, true, true, "Redis has room again"},
-	{"too many clients", fillConnections, []string{"Redis unreachable", "max number of clients"}, false, false, "Redis back"},
+	{"too many clients", fillConnections,
+		[]string{"Redis unreachable", "max number of clients"}, false, false, "Redis back"},
 	{"a script that does not end", keepBusy, []string{"Redis unreachable", "BUSY"}, false, false, "Redis back"},
 	{"data that is read from the disk", load, []string{"Redis unreachable", "LOADING"}, false, false, "Redis back"},
 }

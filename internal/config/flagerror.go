@@ -27,7 +27,7 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 	return err
 }
 
-// wrongValue is the error for a text that a flag, or a setting at another place, does not take, with what would be right.
+// wrongValue is the error for a text that a flag, or a setting elsewhere, does not take. It says what would be right.
 func wrongValue(place string, f *pflag.Flag, text string, err error) error {
 	right := rightValue(f.Value.Type(), err)
 	if !strings.HasPrefix(right, "must ") {

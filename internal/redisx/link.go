@@ -96,10 +96,10 @@ func (l *Link) Outage() error {
 	defer l.mu.Unlock()
 	for _, o := range l.outages {
 		if o.lasts() && o.said != "" {
-			return fmt.Errorf("Redis turns this node away: %s", o.said)
+			return fmt.Errorf("it turns this node away: %s", o.said)
 		}
 	}
-	return errors.New("Redis does not answer this node")
+	return errors.New("it does not answer this node")
 }
 
 // reaches reports whether a server is not in an outage, as far as is known.

@@ -158,7 +158,8 @@ func (ms *methods) readFile(name string) ([]byte, error) {
 	case err != nil:
 		return nil, unreadable(err)
 	case len(set) > descriptorsLimit:
-		return nil, executor.Permanent(fmt.Errorf("payload.descriptor_file: %s is longer than %d bytes", task.Cut(name, excerptLimit), descriptorsLimit))
+		return nil, executor.Permanent(fmt.Errorf("payload.descriptor_file: %s is longer than %d bytes",
+			task.Cut(name, excerptLimit), descriptorsLimit))
 	}
 	return set, nil
 }
