@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -213,6 +214,37 @@ func TestClient_StopsFollowingWithItsContext(t *testing.T) {
 			}
 		}
 	})
+}
+
+// It yields all lines that can be read, and then says that there are others.
+func TestFollowLogs_EndsWithWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	c, err := dts.Dial(f.address)
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, c.Close()) }()
+	_, err = c.Submit(t.Context(), dts.Submission{ID: "a", Type: "noop"})
+	testkit.Must(t, err)
+	_, err = c.Wait(t.Context(), "a")
+	testkit.Must(t, err)
+	options, err := redis.ParseURL(f.redis)
+	testkit.Must(t, err)
+	db := redis.NewClient(options)
+	defer func() { testkit.Must(t, db.Close()) }()
+	for p := range 16 { // the partitions: the task is in one of them
+		line := &redis.XAddArgs{Stream: fmt.Sprintf("dts:{%d}:log:default:a", p), ID: "9-9", Values: []string{"text", "x"}}
+		testkit.Must(t, db.XAdd(t.Context(), line).Err())
+	}
+	var failures []error
+	for line, err := range c.FollowLogs(t.Context(), "a") {
+		if err == nil {
+			t.Errorf("got the line %+v", line)
+		}
+		failures = append(failures, err)
+	}
+	if len(failures) != 1 || dts.CodeOf(failures[0]) != dts.CodeDataUnreadable {
+		t.Errorf("it ends with %v", failures)
+	}
 }
 
 func TestClient_KeepsSchedules(t *testing.T) {

@@ -143,7 +143,8 @@ type AuditReport struct {
 	Pending        int           // ticks that have not been decided about yet
 	ForgottenUntil time.Time     // up to here the ledger or the history has forgotten what was; zero: nowhere
 	LostWrites     []LostWrites  // when Redis has lost writes in the range, as far as a node noticed: ticks may have run twice
-	Proved         bool          // every tick is accounted for, and nothing else is recorded
+	Warnings       []string      // what cannot be read in Redis, and revisions that are missing
+	Proved         bool          // every tick is accounted for, nothing else is recorded, and there are no warnings
 }
 
 // LostWrites is a span of time from which Redis has lost writes that it had acknowledged.

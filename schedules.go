@@ -187,6 +187,7 @@ func (c *Client) AuditSchedule(ctx context.Context, id string, from, to time.Tim
 		From: a.From, To: a.To, Expected: a.Expected, Accounted: a.Accounted, Outcomes: outcomes, Gaps: a.Gaps,
 		Strays: each(a.Strays, entryFrom), Pending: a.Pending, ForgottenUntil: value(a.ForgottenUntil),
 		LostWrites: each(a.LostWrites, func(l client.LostWrites) LostWrites { return LostWrites(l) }), Proved: a.Proved,
+		Warnings: a.Warnings,
 	}, nil
 }
 

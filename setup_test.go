@@ -70,7 +70,12 @@ func start(t *testing.T, run func(context.Context) error) {
 // overBoth runs a test with a client of the API and with one that talks to Redis, each in a namespace of its own.
 func overBoth(t *testing.T, test func(t *testing.T, c *dts.Client)) {
 	t.Helper()
-	f := newFleet(t)
+	newFleet(t).overBoth(t, test)
+}
+
+// overBoth is overBoth with the clients of a fleet.
+func (f fleet) overBoth(t *testing.T, test func(t *testing.T, c *dts.Client)) {
+	t.Helper()
 	for name, connect := range map[string]func() (*dts.Client, error){
 		"dial": func() (*dts.Client, error) { return dts.Dial(f.address) },
 		"open": func() (*dts.Client, error) { return dts.Open(f.redis) },

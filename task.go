@@ -96,8 +96,9 @@ type Task struct {
 	Schedule  string    // the schedule that created it; "": none did
 	Tick      time.Time // the time of the schedule for which it was created
 	Warnings  []string  // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
-	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload. "" if all can be read. The other
-	// fields have what can be read; if the definition cannot, there is no Type.
+	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not run, or
+	// another part of it, as its checkpoint, without which its next attempt starts. "" if all can be read. The other fields have what
+	// can be read; if the definition cannot, there is no Type.
 	Damage string
 }
 

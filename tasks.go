@@ -170,11 +170,7 @@ func pages[T any](read func(cursor *string) (page[T], error)) iter.Seq2[T, error
 					return
 				}
 			}
-			for _, w := range p.warnings {
-				if !slices.Contains(warnings, w) {
-					warnings = append(warnings, w)
-				}
-			}
+			warnings = noted(warnings, p.warnings...)
 			if cursor = p.next; cursor == nil {
 				break
 			}
@@ -183,6 +179,16 @@ func pages[T any](read func(cursor *string) (page[T], error)) iter.Seq2[T, error
 			yield(none, err)
 		}
 	}
+}
+
+// noted adds those warnings that are new.
+func noted(warnings []string, more ...string) []string {
+	for _, w := range more {
+		if !slices.Contains(warnings, w) {
+			warnings = append(warnings, w)
+		}
+	}
+	return warnings
 }
 
 // leftOut is the error of a list that lacks what cannot be read; nil if it lacks nothing.
@@ -198,6 +204,7 @@ func states(all []State) []client.State {
 }
 
 // Wait waits for the end of a task and returns it, however it ended. Once the server has answered, Wait outlasts its absence.
+// A task in StateUnreadable has not ended: Wait goes on until somebody has repaired it.
 // Errors: CodeTaskNotFound, CodeUnavailable, or that of ctx.
 func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
 	if err := c.checkTask(id); err != nil {
@@ -286,17 +293,29 @@ func (c *Client) Logs(ctx context.Context, id string) iter.Seq2[LogLine, error] 
 }
 
 // FollowLogs yields the lines of a task's log, those that are there and those to come, until the task has ended or ctx ends. It outlasts
-// broken connections. Error: CodeTaskNotFound.
+// broken connections. Errors: CodeTaskNotFound; CodeDataUnreadable, after all other lines, if some cannot be read.
 func (c *Client) FollowLogs(ctx context.Context, id string) iter.Seq2[LogLine, error] {
 	if err := c.checkTask(id); err != nil {
 		return failing[LogLine](err)
 	}
 	params := client.ReadLogsParams{Namespace: c.api.Namespace, Follow: new(true)} // goes on where it was: range over it once
+	var warnings []string
 	return follow(ctx, c, followed[LogLine]{
 		open: func(ctx context.Context) (*http.Response, error) { return c.api.Streams.ReadLogs(ctx, id, &params) },
 		take: func(m client.Message) (line LogLine, known, last bool, err error) {
-			if m.Name != "log" {
-				return LogLine{}, false, m.Name == "end", nil
+			switch m.Name {
+			case "log":
+			case "dropped":
+				var gone client.Dropped
+				if err := json.Unmarshal(m.Data, &gone); err != nil {
+					return LogLine{}, false, true, fmt.Errorf("reading what was dropped: %w", err)
+				}
+				warnings = noted(warnings, value(gone.Detail))
+				return LogLine{}, false, false, nil
+			case "end":
+				return LogLine{}, false, true, leftOut(warnings)
+			default:
+				return LogLine{}, false, false, nil
 			}
 			var in client.LogLine
 			if err := json.Unmarshal(m.Data, &in); err != nil {

@@ -69,7 +69,7 @@ func Handle[A any](w *Worker, taskType string, handle func(ctx context.Context, 
 
 // HandleResult is Handle for functions that return a result.
 func HandleResult[A, R any](w *Worker, taskType string, handle func(ctx context.Context, args A) (R, error)) {
-	w.Handle(taskType, func(ctx context.Context, t *Task) (any, error) {
+	w.add(taskType, func(ctx context.Context, t *Task) (any, error) {
 		var args A
 		if len(t.Payload) > 0 {
 			if err := json.Unmarshal(t.Payload, &args); err != nil {
@@ -80,15 +80,26 @@ func HandleResult[A, R any](w *Worker, taskType string, handle func(ctx context.
 	})
 }
 
-// Handle has the worker run tasks of a type with a Handler. It panics if the type is invalid or has a handler already.
+// Handle has the worker run tasks of a type with a Handler. A payload that is no JSON, as Redis has damaged it, fails the
+// task for good. It panics if the type is invalid or has a handler already.
 func (w *Worker) Handle(taskType string, h Handler) {
+	if h == nil {
+		panic(fmt.Sprintf("dts: the handler of type %q is nil", taskType))
+	}
+	w.add(taskType, func(ctx context.Context, t *Task) (any, error) {
+		if len(t.Payload) > 0 && !json.Valid(t.Payload) {
+			return nil, Permanent(errors.New("payload: is not JSON"))
+		}
+		return h(ctx, t)
+	})
+}
+
+// add is Handle for a Handler that fails if the payload is no JSON.
+func (w *Worker) add(taskType string, h Handler) {
 	if err := task.ValidateType(taskType); err != nil {
 		panic("dts: " + err.Error())
 	}
-	switch {
-	case h == nil:
-		panic(fmt.Sprintf("dts: the handler of type %q is nil", taskType))
-	case w.handlers[taskType] != nil:
+	if w.handlers[taskType] != nil {
 		panic(fmt.Sprintf("dts: type %q has a handler already", taskType))
 	}
 	w.handlers[taskType] = h

@@ -101,6 +101,40 @@ func TestHandle_DecodesThePayloadAndEncodesTheResult(t *testing.T) {
 	}
 }
 
+func TestHandle_RunsNothingWithADamagedPayload(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	db := redis.DB(t)
+	c, err := dts.Open(redis.URL())
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, c.Close()) })
+	for _, taskType := range []string{"raw", "any", "nothing"} {
+		_, err := c.Submit(t.Context(), dts.Submission{ID: taskType, Type: taskType, Payload: json.RawMessage(`{"to":"ada"}`)})
+		testkit.Must(t, err)
+	}
+	for p := range 16 {
+		defs := fmt.Sprintf("dts:{%d}:defs", p)
+		for name, stored := range db.HGetAll(t.Context(), defs).Val() {
+			testkit.Must(t, db.HSet(t.Context(), defs, name, strings.TrimSuffix(stored, "}")).Err())
+		}
+	}
+	w := dts.NewWorker(dts.WorkerOptions{Redis: redis.URL(), Lead: true, Logger: slog.New(slog.DiscardHandler)})
+	w.Handle("raw", func(_ context.Context, task *dts.Task) (any, error) {
+		t.Errorf("the handler got %s", task.Payload)
+		return nil, nil
+	})
+	dts.Handle(w, "any", func(_ context.Context, args any) error { t.Errorf("the function got %v", args); return nil })
+	dts.Handle(w, "nothing", func(context.Context, struct{}) error { t.Error("the function was called"); return nil })
+	start(t, w.Run)
+	for _, id := range []string{"raw", "any", "nothing"} {
+		ended, err := c.Wait(t.Context(), id)
+		testkit.Must(t, err)
+		if ended.State != dts.StateFailed || ended.Attempt != 1 || !strings.HasPrefix(ended.Error, "payload: ") {
+			t.Errorf("%s: %s after attempt %d: %s", id, ended.State, ended.Attempt, ended.Error)
+		}
+	}
+}
+
 func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()

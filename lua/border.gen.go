@@ -1257,8 +1257,9 @@ type ExamineSchedules struct {
 	Schedules SchedulesKey // ZSET the script makes further keys of the same partition
 	Checks    string       // those that are wanted, each between blanks
 	Repair    bool
+	From      string // where the members were found: schedules, ticks, or keys. What is in an earlier one of these is left out: another call examines it
 	Wake      WakeChannel
-	Members   []ExamineSchedulesMember // upcoming: the first tick after the cursor by that revision, none if there is none; revision: "" if the caller does not know these
+	Members   []ExamineSchedulesMember // of that revision and cursor: why it cannot be read, "" if it can; and the first tick after the cursor, none if there is none. revision: "" if the caller does not know these
 }
 
 // ExamineSchedulesReply is the reply to ExamineSchedules.
@@ -1271,6 +1272,7 @@ type ExamineSchedulesMember struct {
 	Member   string
 	Revision string
 	Cursor   string
+	Broken   string
 	Upcoming time.Time
 }
 
@@ -1289,9 +1291,9 @@ func (c ExamineSchedules) Keys() []string { return []string{string(c.Schedules)}
 
 // Args are its ARGV.
 func (c ExamineSchedules) Args() []any {
-	args := []any{c.Checks, flag(c.Repair), string(c.Wake)}
+	args := []any{c.Checks, flag(c.Repair), c.From, string(c.Wake)}
 	for _, e := range c.Members {
-		args = append(args, e.Member, e.Revision, e.Cursor, moment(e.Upcoming))
+		args = append(args, e.Member, e.Revision, e.Cursor, e.Broken, moment(e.Upcoming))
 	}
 	return args
 }
@@ -2990,6 +2992,7 @@ var KeyTypes = map[string]string{
 	"dts:{p}:lock:":            "hash",
 	"dts:{p}:locks":            "zset",
 	"dts:{p}:token":            "string",
+	"dts:{p}:mark":             "string",
 	"dts:nodes":                "hash",
 	"dts:taken:":               "string",
 	"dts:namespaces":           "zset",
@@ -3311,6 +3314,14 @@ func (p Partition) Token() TokenKey {
 	return TokenKey(p.prefix + "token")
 }
 
+// MarkKey names a STRING: the field `data` of `dts:meta`, which tells that the data is there if that is gone.
+type MarkKey string
+
+// Mark makes the key dts:{p}:mark.
+func (p Partition) Mark() MarkKey {
+	return MarkKey(p.prefix + "mark")
+}
+
 // NodesKey names a HASH: the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`.
 type NodesKey string
 
@@ -3391,7 +3402,7 @@ func (p Partition) Unconverted() UnconvertedKey {
 	return UnconvertedKey(p.prefix + "unconverted")
 }
 
-// AsideKey names a HASH: what `doctor --repair` has put aside because nobody could read it, for 30 days; `<what>` is the time of that in ms, a colon and the rest of the key that it was. Of a task (`task:<ref>`), a hash with the values by the keys that they were in; of a key of the wrong type, that key itself.
+// AsideKey names a HASH: what `doctor --repair`, or a leader, has put aside because nobody could read it, for 30 days; `<what>` is the time of that in ms, a colon and the rest of the key that it was. Of a task (`task:<ref>`), a hash with the values by the keys that they were in; of an entry, a hash with its value by its name; of a key of the wrong type, that key itself.
 type AsideKey string
 
 // Aside makes the key dts:{p}:aside:<what>.

@@ -16,9 +16,12 @@ local SLACK = 1000 -- ms by which an entry may outlive its lock
 
 -- is_whole returns whether a lock has all that it needs.
 local function is_whole(member)
-  local holder, fence, since, expires, ttl =
-    unpack(redis.call('HMGET', lock_key(member), 'holder', 'fence', 'since', 'expires', 'ttl'))
-  return holder and tonumber(fence or '') and tonumber(since or '') and tonumber(expires or '') and tonumber(ttl or '')
+  for _, number in ipairs(redis.call('HMGET', lock_key(member), 'fence', 'since', 'expires', 'ttl')) do
+    if not string.find(number or '', '^%d+$') or tonumber(number) < 1 then
+      return false
+    end
+  end
+  return redis.call('HEXISTS', lock_key(member), 'holder') == 1
 end
 
 -- put_aside keeps a lock where nobody looks for it.
@@ -35,6 +38,8 @@ for member in members() do
   if held and not is_whole(member) then
     if report(member, 'lock-unreadable', 'cannot be read') then
       put_aside(member)
+    else
+      pass_over(member, 'cannot be read', { 'lock-unlimited', 'lock-drift' })
     end
     held, listed = false, false
   end

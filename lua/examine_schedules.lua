@@ -6,9 +6,11 @@
 -- args:
 --   checks   text  those that are wanted, each between blanks
 --   repair   flag
+--   from     text  where the members were found: schedules, ticks, or keys. What is in an earlier one of these is left out: another call
+--     examines it
 --   wake     channel
---   members  (member text, revision text, cursor text, upcoming time)*  upcoming: the first tick after the cursor by that revision, none if
---     there is none; revision: "" if the caller does not know these
+--   members  (member text, revision text, cursor text, broken text, upcoming time)*  of that revision and cursor: why it cannot be read, "" if
+--     it can; and the first tick after the cursor, none if there is none. revision: "" if the caller does not know these
 -- reply:
 --   found  (member text, check text, words text)*
 -- refuses: nothing
@@ -37,24 +39,38 @@ local function too_late(fields, at, upcoming)
   end
 end
 
-for member, revision, cursor, upcoming in members() do
-  local fields = read_fields(schedule_key(member), { 'revision', 'cursor', 'from', 'paused', 'rest', 'ended' })
+-- is_known returns whether another call examines a member, as it was found elsewhere, too.
+local function is_known(member)
+  return from ~= 'schedules' and redis.call('ZSCORE', schedules, member) or
+    from == 'keys' and redis.call('ZSCORE', ticks_key(), member)
+end
+
+-- examine finds what does not fit together of a schedule that can be read. same: upcoming holds.
+local function examine(member, fields, same, upcoming)
   local at = redis.call('ZSCORE', ticks_key(), member)
-  if not fields.revision and redis.call('EXISTS', schedule_key(member)) == 0 then
-    find_lost(member)
-  elseif not fields.revision then
-    report(member, 'schedule-unreadable', 'cannot be read: it has no revision')
-  else
-    if not redis.call('ZSCORE', schedules, member) and report(member, 'schedule-drift', 'is not in ' .. schedules) then
-      redis.call('ZADD', schedules, 0, member)
-    end
-    if fields.paused and at and report(member, 'schedule-drift', 'is paused, and in ' .. ticks_key()) then
-      redis.call('ZREM', ticks_key(), member)
-    end
-    local same = fields.revision == revision and fields.cursor == cursor
-    local why = not fields.paused and (missed(member, fields, at) or same and too_late(fields, at, upcoming))
-    if why and report(member, 'schedule-not-looked-at', why) then
-      look_at(member, now)
+  if not redis.call('ZSCORE', schedules, member) and report(member, 'schedule-drift', 'is not in ' .. schedules) then
+    redis.call('ZADD', schedules, 0, member)
+  end
+  if fields.paused and at and report(member, 'schedule-drift', 'is paused, and in ' .. ticks_key()) then
+    redis.call('ZREM', ticks_key(), member)
+  end
+  local why = not fields.paused and (missed(member, fields, at) or same and too_late(fields, at, upcoming))
+  if why and report(member, 'schedule-not-looked-at', why) then
+    look_at(member, now)
+  end
+end
+
+for member, revision, cursor, broken, upcoming in members() do
+  local fields = read_fields(schedule_key(member), { 'revision', 'cursor', 'from', 'paused', 'rest', 'ended' })
+  local same = (fields.revision or '') == revision and (fields.cursor or '') == cursor
+  broken = fields.revision and (same and broken or '') or 'it has no revision'
+  if not is_known(member) then
+    if not fields.revision and redis.call('EXISTS', schedule_key(member)) == 0 then
+      find_lost(member)
+    elseif broken == '' then
+      examine(member, fields, same, upcoming)
+    elseif not report(member, 'schedule-unreadable', 'cannot be read: ' .. broken) then
+      pass_over(member, 'cannot be read: ' .. broken, NEED_DEFINITION)
     end
   end
 end

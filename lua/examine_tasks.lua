@@ -1,6 +1,6 @@
 -- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
 -- where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
--- includes: clock, number, state, definition, findings, listings, entries, remains, aside, wakes
+-- includes: state, definition, findings, listings, entries, traces, wakes
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -16,35 +16,30 @@
 -- refuses: nothing
 -- repeat: harmless: what was repaired is not found again
 -- full: refused
-local LAST = { -- the last field that a state must have
-  scheduled = 'attempt', queued = 'queued', running = 'run', succeeded = 'finished', failed = 'finished', cancelled = 'finished',
+local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[%w._-]+"[^\n]*}\n'
+local NEED_TASK = { -- checks
+  'state-lost', 'payload-lost', 'scheduled-lost', 'queued-lost', 'running-lost', 'finished-lost', 'index-drift', 'backlog-unlisted',
 }
-local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[^"]+"[^\n]*}\n'
 local placed = false
 
--- clear finds what is left of a task that does not exist, unless it waits in an older layout.
-local function clear(member, listed)
-  local hashes, keys = remains_of(member)
-  local places = {}
-  for set in pairs(listed) do
-    places[#places + 1] = set
+-- damage_of returns what of a task cannot be read; nil if it has a definition and a state by which it can be examined.
+local function damage_of(record, text, fields)
+  if not string.find(record, READABLE) then
+    return 'its definition'
   end
-  for _, more in ipairs({ hashes, keys }) do
-    for _, key in ipairs(more) do
-      places[#places + 1] = key
-    end
+  local readable = fields[LAST[fields.state] or '']
+  for _, name in ipairs({ 'attempt', 'due', 'started', 'finished' }) do
+    readable = readable and (not fields[name] or tonumber(fields[name]))
   end
-  if #places > 0 and not redis.call('ZSCORE', unconverted_key(), member) and
-      report(member, 'task-leftovers', 'does not exist, and is left in ' .. table.concat(places, ', ')) then
-    for set in pairs(listed) do
-      redis.call('ZREM', set, member)
-    end
-    for _, hash in ipairs(hashes) do
-      redis.call('HDEL', hash, member)
-    end
-    for _, key in ipairs(keys) do
-      redis.call('UNLINK', key)
-    end
+  return not readable and 'its state, ' .. text or nil
+end
+
+-- find_unreadable finds a task that cannot be read.
+local function find_unreadable(member, listed, words)
+  if report(member, 'task-unreadable', words) then
+    put_aside(member, listed)
+  else
+    pass_over(member, words, NEED_TASK)
   end
 end
 
@@ -79,11 +74,16 @@ end
 for member in unknown(members()) do
   local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
   local fields, listed = parse_state(text or 'scheduled 0'), listings_of(member, record)
+  local damage = record and damage_of(record, text, fields)
+  local missing = record and not damage and not text and begun_or_ended(member, record, listed)
+  if missing then
+    fields = bring_back(member, missing)
+  end
   if not record then
-    clear(member, listed)
-  elseif not string.find(record, READABLE) or not fields[LAST[fields.state] or ''] then
-    put_aside(report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing')) and member, listed)
-  else
+    clear(member, text, listed)
+  elseif damage then
+    find_unreadable(member, listed, 'cannot be read: ' .. damage)
+  elseif fields then
     local wanted = listings_for(member, record, fields, listed)
     place(member, fields.state, listed, wanted)
     note_backlog(member, record, wanted)

@@ -36,9 +36,8 @@ if fields.revision ~= revision or tonumber(fields.cursor) ~= cursor or fields.pa
   return refuse('CHANGED', member)
 end
 
-for _, key in ipairs({ live_key(member), ledger_key(member) }) do
-  redis.call('ZCARD', key) -- a key of the wrong type ends the script before it writes
-end
+redis.call('ZCARD', ledger_key(member)) -- a key of the wrong type ends the script before it writes
+count_live() -- and so does this one
 local policy = policy_of(fields.def)
 fields.overlap = policy.overlap
 local runs, from = tonumber(fields.runs or '0'), tonumber(fields.from)
@@ -47,11 +46,14 @@ if policy.overlap ~= 'allow' then
 end
 go_on_replacing(fields)
 while redis.call('LLEN', waiting_key(member)) > 0 and
-    (redis.call('ZCARD', live_key(member)) == 0 or policy.overlap == 'allow') do
-  local tick, name = string.match(redis.call('LPOP', waiting_key(member)), '^(%d+) (%S+)$')
-  if tick then -- else somebody has written to Redis by hand
-    start_tick(tick, name, fields.task, now)
+    (count_live() == 0 or policy.overlap == 'allow') do
+  local entry = redis.call('LPOP', waiting_key(member))
+  local tick, name = string.match(entry, '^(%d+) (%S+)$')
+  if tick then
+    start_live(tick, name, fields.task, now)
     record_tick(revision, tick, name, is_manual(name) and 'triggered' or 'fired', 1, now - tick, 'waited for the task before it')
+  else -- somebody has written to Redis by hand
+    keep_aside(entry)
   end
 end
 local last = cursor
@@ -80,7 +82,7 @@ if not upcoming and not fields.ended then
   redis.call('HSET', schedule, 'ended', int(upto))
 end
 trim_ledger(forgotten or 0)
-if replacing or redis.call('LLEN', waiting_key(member)) > 0 and redis.call('ZCARD', live_key(member)) == 0 then
+if replacing or redis.call('LLEN', waiting_key(member)) > 0 and count_live() == 0 then
   upcoming = now
 end
 if upcoming then

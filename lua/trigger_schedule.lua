@@ -31,7 +31,7 @@ end
 fields.overlap = policy_of(fields.def).overlap
 local busy = first_live() or
   not fields.paused and redis.call('LINDEX', waiting_key(member), 0)
-if fields.overlap == 'allow' and redis.call('ZCARD', live_key(member)) >= LIVE_LIMIT then
+if fields.overlap == 'allow' and count_live() >= LIVE_LIMIT then
   return refuse('BUSY', 'too many tasks have not ended')
 end
 if busy and fields.paused and (fields.overlap == 'queue' or fields.overlap == 'replace') then

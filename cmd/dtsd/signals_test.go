@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -127,5 +128,25 @@ func TestMain_OutlivesItsReadersAndDrainsOnSIGHUP(t *testing.T) {
 		testkit.Must(t, err)
 	case <-time.After(30 * time.Second):
 		t.Fatal("it does not end")
+	}
+}
+
+// Under nohup, a process goes on when its terminal goes away.
+func TestUntilStopped_IgnoresSIGHUPUnderNohup(t *testing.T) {
+	if os.Getenv(rerunArgs) != "" {
+		ctx := untilStopped()
+		for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+			testkit.Must(t, syscall.Kill(os.Getpid(), s))
+		}
+		<-ctx.Done()
+		fmt.Println("stopped by", context.Cause(ctx))
+		return
+	}
+	t.Parallel()
+	const nohup = `trap "" HUP; exec "$0" "$@"`
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", nohup, os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), rerunArgs+"=x")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "stopped by terminated") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

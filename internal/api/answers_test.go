@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
@@ -50,6 +53,28 @@ func TestAnswers_AreBoundedInSum(t *testing.T) {
 	for range 20 { // each gives its room back
 		if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK || len(got.body) < 200<<10 {
 			t.Fatalf("%d %.300s", got.status, got.body)
+		}
+	}
+}
+
+// Nothing of an answer is sent before all of it is text: afterwards, its status could not say that it failed.
+func TestReply_SendsNothingOfWhatCannotBeEncoded(t *testing.T) {
+	t.Parallel()
+	sent := httptest.NewRecorder()
+	c := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/v1/tasks", nil), sent)
+	err := new(answers).ok(c, Task{Payload: json.RawMessage("@")})
+	if err == nil || c.Response().Committed || sent.Body.Len() > 0 {
+		t.Errorf("sent %d %s, and returned %v", sent.Code, sent.Body, err)
+	}
+}
+
+func TestGetTask_LeavesSignsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	got := r.call("POST", "/v1/tasks", `{"id":"a","type":"http","delay":"1h","payload":"a && b <c>"}`)
+	for _, got := range []answer{got, r.call("GET", "/v1/tasks/a", "")} {
+		if !strings.Contains(string(got.body), `"payload":"a && b <c>"`) {
+			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
 }

@@ -553,15 +553,16 @@ type AuditReport struct {
 	// Pending Ticks of the range that have not been decided about yet.
 	Pending int `json:"pending"`
 
-	// Proved Every tick is accounted for, nothing else is recorded, and Redis has lost nothing.
+	// Proved Every tick is accounted for, nothing else is recorded, all can be read, and Redis has lost nothing.
 	Proved bool `json:"proved"`
 
 	// Strays Records of ticks that no definition explains.
 	Strays []LedgerEntry `json:"strays"`
 	To     string        `json:"to"`
 
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+	// Warnings What of the ledger or the history cannot be read in Redis, and which revisions are missing within the range, so that nobody knows
+	// which ticks they had; left out if there is nothing.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // Backfill A range of time, both ends included.
@@ -676,6 +677,10 @@ type DoctorCheck struct {
 	// Name Example: scheduled-lost
 	Name string `json:"name"`
 
+	// PassedOver What the check could not look at, and why: the newest of these. Left out if it has looked at everything. Else `severity` is
+	// `unknown`, or worse if it has found something.
+	PassedOver string `json:"passed_over,omitempty,omitzero"`
+
 	// Repair What a repair does or, if it does nothing, what to do.
 	Repair   string `json:"repair"`
 	Repaired int    `json:"repaired"`
@@ -683,11 +688,13 @@ type DoctorCheck struct {
 	// Repairs Whether a repair does something.
 	Repairs bool `json:"repairs"`
 
-	// Severity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for.
+	// Severity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for, or that
+	// something was passed over.
 	Severity DoctorCheckSeverity `json:"severity"`
 }
 
-// DoctorCheckSeverity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for.
+// DoctorCheckSeverity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for, or that
+// something was passed over.
 type DoctorCheckSeverity string
 
 // DoctorReport defines model for DoctorReport.
@@ -699,21 +706,21 @@ type DoctorReport struct {
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
 }
 
-// Dropped The `data` of a `dropped` event.
+// Dropped The `data` of a `dropped` event, in a stream of events or of log lines.
 type Dropped struct {
-	// Count How many events were lost since the last one that was sent; 0 if the server cannot know.
+	// Count How many events or lines were lost since the last one that was sent; 0 if the server cannot know.
 	Count int64 `json:"count"`
 
-	// Detail What the client can do, with `slow_reader`.
+	// Detail What the client can do, with `slow_reader`; of log lines, what cannot be read.
 	Detail string `json:"detail,omitempty,omitzero"`
 
 	// Reason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-	// its connection to Redis (`connection_lost`); the server could not read an event (`unreadable`).
+	// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`).
 	Reason DroppedReason `json:"reason"`
 }
 
 // DroppedReason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-// its connection to Redis (`connection_lost`); the server could not read an event (`unreadable`).
+// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`).
 type DroppedReason string
 
 // Duration A duration as Go writes it, in whole milliseconds.
@@ -1195,7 +1202,7 @@ type Problem struct {
 	// |---|---|---|
 	// | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 	// | `task_not_found` | 404 | no task of that id in that namespace |
-	// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
+	// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor` names it, and says what mends it |
 	// | `task_conflict` | 409 | the id is taken by a task with other content |
 	// | `task_not_waiting` | 409 | only a task that waits can be changed |
 	// | `task_finished` | 409 | the task has already ended |
@@ -1256,7 +1263,7 @@ type Problem struct {
 // |---|---|---|
 // | `invalid` | 400 | a field or parameter is wrong; `field` names it |
 // | `task_not_found` | 404 | no task of that id in that namespace |
-// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor --repair` puts it aside |
+// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor` names it, and says what mends it |
 // | `task_conflict` | 409 | the id is taken by a task with other content |
 // | `task_not_waiting` | 409 | only a task that waits can be changed |
 // | `task_finished` | 409 | the task has already ended |
@@ -1537,7 +1544,8 @@ type Schedule struct {
 
 	// Warnings In the answer to a PUT: why its tasks may not run, though it is accepted; no living node serves their queue, or
 	// runs their type. And that a cron expression means something else in Quartz and AWS. In the answer to a GET: which limit of
-	// a queue holds its ticks back, and since which tick; and why the tasks in that queue wait.
+	// a queue holds its ticks back, and since which tick; and why the tasks in that queue wait. In each answer: what cannot be
+	// read in Redis, as `live` or `waiting`, which is 0 then.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
@@ -1853,9 +1861,10 @@ type Task struct {
 	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
 	CreatedAt  string          `json:"created_at,omitempty,omitzero"`
 
-	// Damage What of the task cannot be read in Redis: its definition, its state, or its payload, which is lost. Left out if all can be read.
-	// Such a task does not run: an attempt that begins fails at once. `POST /v1/doctor/repair` puts what has no readable
-	// definition or state aside.
+	// Damage What of the task cannot be read in Redis: its definition, its state, its payload, which is lost, or another part of it.
+	// Left out if all can be read. If it is the definition, the state or the payload, the task does not run: an attempt that begins
+	// fails at once, and `PATCH` is refused, unless it has another payload. If it is the checkpoint, the task runs, and its next
+	// attempt starts without one. `POST /v1/doctor/repair` puts what has no readable definition or state aside.
 	Damage string `json:"damage,omitempty,omitzero"`
 
 	// Error Why the newest attempt did not succeed.

@@ -38,6 +38,7 @@ func reportOf(r schedule.Report, id string) AuditReport {
 		From: formatTime(r.From), To: formatTime(r.Until), Expected: r.Expected, Accounted: r.Accounted, Outcomes: outcomes,
 		Gaps: each(r.Gaps, formatTime), Strays: each(r.Strays, ledgerOf(id)), Pending: r.Pending,
 		ForgottenUntil: formatTime(r.ForgottenUntil), LostWrites: each(r.Losses, lostWrites), Proved: r.Proved,
+		Warnings: r.Warnings,
 	}
 }
 

@@ -92,6 +92,9 @@ func TestTasks_ShowWhatCannotBeReadAlone(t *testing.T) {
 			if shown == nil || shown.Damage == nil || !strings.HasPrefix(*shown.Damage, c.damage) || shown.State != c.state {
 				t.Errorf("task: %d %s, want the damage %q and the state %s", got.StatusCode(), got.Body, c.damage, c.state)
 			}
+			if shown != nil && (shown.Type == "") != (shown.Timeout == "") {
+				t.Errorf("the timeout of a task of type %q is %q", shown.Type, shown.Timeout)
+			}
 		})
 	}
 }
@@ -122,6 +125,18 @@ func TestTasks_ChangeNothingThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// It would fail at once again.
+func TestRetryTask_RefusesWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	r.call("DELETE", "/v1/tasks/waiting", "")
+	testkit.Must(t, r.db.HSet(t.Context(), "dts:{0}:defs", "default:waiting", "17").Err())
+	got := r.call("POST", "/v1/tasks/waiting/retry", "")
+	if p := got.problem(t); p.Code != ProblemCode(task.CodeUnreadable) {
+		t.Errorf("answered %d %s", got.status, got.body)
+	}
+}
+
 func TestChangeTask_ReplacesALostPayload(t *testing.T) {
 	t.Parallel()
 	for _, c := range damages[:2] {
@@ -149,6 +164,7 @@ func TestGetTask_LeavesOutACheckpointThatIsNotJSON(t *testing.T) {
 func TestLists_GoPastAKeyOfTheWrongType(t *testing.T) {
 	t.Parallel()
 	r, _ := startFull(t)
+	testkit.Must(t, r.db.SAdd(t.Context(), "dts:{0}:backlog", "default").Err()) // as if tasks waited there
 	for _, c := range []struct {
 		path, key string
 		rows      []string // that are shown all the same
@@ -163,6 +179,8 @@ func TestLists_GoPastAKeyOfTheWrongType(t *testing.T) {
 		{"/v1/tasks/twice/attempts", "dts:{0}:attempts:default:twice", []string{`"number":2`}},
 		{"/v1/tasks/ended/logs", "dts:{0}:log:default:ended", nil},
 		{"/v1/schedules", "dts:{0}:live:default:nightly", []string{`"id":"nightly"`}},
+		{"/v1/schedules/nightly", "dts:{0}:live:default:nightly", []string{`"id":"nightly"`}},
+		{"/v1/schedules/nightly", "dts:{0}:waiting:default:nightly", []string{`"id":"nightly"`}},
 		{"/v1/schedules", "dts:{0}:schedules", nil},
 		{"/v1/schedules/nightly/ledger", "dts:{0}:ledger:default:nightly", nil},
 		{"/v1/schedules/nightly/history", "dts:{0}:history:default:nightly", []string{`"revision":2`}},
@@ -171,7 +189,9 @@ func TestLists_GoPastAKeyOfTheWrongType(t *testing.T) {
 		{"/v1/namespaces", "dts:namespaces", nil},
 		{"/v1/nodes", "dts:nodes", nil},
 		{"/v1/queues", "dts:limits", []string{`"name":"default"`}},
+		{"/v1/queues", "dts:{0}:backlog", []string{`"name":"default"`}},
 		{"/v1/queues", "asynq:queues", []string{`"name":"default"`}},
+		{"/v1/queues", "dts:{0}:ready:default", []string{`"name":"default"`}},
 	} {
 		r.whileDamaged(c.key, wrongType, func() {
 			got := r.call("GET", c.path, "")
@@ -187,26 +207,55 @@ func TestLists_GoPastAKeyOfTheWrongType(t *testing.T) {
 func TestLists_LeaveOutWhatIsNoEntry(t *testing.T) {
 	t.Parallel()
 	r, _ := startFull(t)
-	for path, command := range map[string][]any{
-		"/v1/schedules":                {"HSET", "dts:{0}:schedule:default:nightly", "def", "{"},
-		"/v1/schedules/nightly/ledger": {"ZADD", "dts:{0}:ledger:default:nightly", 1, "{"},
-		"/v1/schedules/nightly/audit":  {"ZADD", "dts:{0}:ledger:default:nightly", 1, "{"},
-		"/v1/forecast":                 {"HSET", "dts:{0}:schedule:default:nightly", "revision", "x"},
-		"/v1/tasks/twice/attempts":     {"LPUSH", "dts:{0}:attempts:default:twice", `{"number":0}`},
-		"/v1/tasks/ended/logs":         {"XADD", "dts:{0}:log:default:ended", "9999999999-1", "text", "x"},
-		"/v1/locks":                    {"HSET", "dts:{0}:lock:default:door", "fence", "0"},
-		"/v1/nodes":                    {"HSET", "dts:nodes", "n2", "17 {}"},
-		"/v1/namespaces":               {"ZADD", "dts:namespaces", 1, "a b"},
-		"/v1/queues":                   {"HSET", "dts:limits", "low", "many"},
-		"/v1/queues?":                  {"SADD", "asynq:queues", "a b"},
+	r.call("PUT", "/v1/schedules/other", hourly)
+	r.call("POST", "/v1/locks/other/acquire", `{"holder":"me","ttl":"1h"}`)
+	for _, c := range []struct {
+		path, key string
+		commands  []string // without the key
+		row       string   // that is shown all the same
+	}{
+		{"/v1/schedules", "dts:{0}:schedule:default:nightly", []string{"HSET def {"}, `"id":"other"`},
+		{"/v1/schedules", "dts:{0}:schedule:default:nightly", []string{"DEL"}, `"id":"other"`},
+		{"/v1/schedules/nightly/audit", "dts:{0}:history:default:nightly", []string{"LSET 0 {"}, `"proved"`},
+		{"/v1/schedules/nightly/audit", "dts:{0}:ledger:default:nightly", []string{"ZADD 1 {"}, `"proved"`},
+		{"/v1/schedules/nightly/ledger", "dts:{0}:ledger:default:nightly", []string{"ZADD 9e12 {"}, `"outcome":"triggered"`},
+		{"/v1/schedules/nightly/ledger", "dts:{0}:ledger:default:nightly", []string{
+			"ZADD 9e12 20260102T150405Z|exploded|0|0|1|1|",
+		}, `"outcome":"triggered"`},
+		{"/v1/schedules/nightly/history", "dts:{0}:history:default:nightly", []string{"LPUSH {"}, `"revision":1`},
+		{"/v1/forecast", "dts:{0}:schedule:default:nightly", []string{"HSET revision x"}, `"per_minute"`},
+		{"/v1/tasks/twice/attempts", "dts:{0}:attempts:default:twice", []string{`LPUSH {"number":0}`}, `"number":1`},
+		{"/v1/tasks/twice/attempts", "dts:{0}:attempts:default:twice", []string{"LPUSH {"}, `"number":1`},
+		{"/v1/tasks/ended/logs", "dts:{0}:log:default:ended", []string{
+			"XADD 1-8 text x", "XADD 1-9 at 1767366245120 stream stdout text after",
+		}, `"text":"after"`},
+		{"/v1/tasks/ended/logs", "dts:{0}:log:default:ended", []string{"XADD 9999999999-1 text x"}, `"text":"three"`},
+		{"/v1/locks", "dts:{0}:lock:default:door", []string{"HSET fence 0"}, `"name":"other"`},
+		{"/v1/nodes", "dts:nodes", []string{"HSET n0 garbage"}, `"id":"n1"`},
+		{"/v1/nodes", "dts:nodes", []string{"HSET n0 17|{}"}, `"id":"n1"`},
+		{"/v1/namespaces", "dts:namespaces", []string{"ZADD 1 a|b"}, `"name":"default"`},
+		{"/v1/queues", "dts:limits", []string{"HSET default2 many"}, `"name":"default"`},
+		{"/v1/queues", "asynq:queues", []string{"SADD a|b"}, `"name":"default"`},
 	} {
-		entry := damage{do: func(ctx context.Context, _ redis.Cmdable, _ string) error {
-			return r.db.Do(ctx, command...).Err()
+		entry := damage{do: func(ctx context.Context, _ redis.Cmdable, key string) error {
+			for _, command := range c.commands {
+				words := strings.Fields(command)
+				args := []any{words[0], key}
+				for _, word := range words[1:] {
+					args = append(args, strings.ReplaceAll(word, "|", " "))
+				}
+				if err := r.db.Do(ctx, args...).Err(); err != nil {
+					return err
+				}
+			}
+			return nil
 		}}
-		r.whileDamaged(command[1].(string), entry, func() {
-			got := r.call("GET", path, "")
-			if got.status != http.StatusOK || !strings.Contains(string(got.body), `"warnings":["`) {
-				t.Errorf("%s answered %d %s", path, got.status, got.body)
+		r.whileDamaged(c.key, entry, func() {
+			got := r.call("GET", c.path, "")
+			for _, want := range []string{`"warnings":["`, c.row} {
+				if got.status != http.StatusOK || !strings.Contains(string(got.body), want) {
+					t.Errorf("%s, with %q: no %s in %d %s", c.path, c.commands, want, got.status, got.body)
+				}
 			}
 		})
 	}
@@ -282,6 +331,87 @@ func TestGetTask_ShowsATaskWithoutItsResult(t *testing.T) {
 	})
 }
 
+// What was done to a schedule is answered, though what belongs to it cannot be counted.
+func TestChangeSchedule_SaysWhatCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	r.whileDamaged("dts:{0}:live:default:nightly", wrongType, func() {
+		for _, call := range [][3]string{
+			{"POST", "/v1/schedules/nightly/pause", ""}, {"POST", "/v1/schedules/nightly/resume", ""},
+			{"PUT", "/v1/schedules/nightly", hourly}, {"POST", "/v1/schedules/nightly/rollback", `{"revision":1}`},
+		} {
+			got := r.call(call[0], call[1], call[2])
+			const warning = `"warnings":["the key dts:{0}:live:default:nightly`
+			if got.status != http.StatusOK || !strings.Contains(string(got.body), warning) {
+				t.Errorf("%s: %d %s", call[1], got.status, got.body)
+			}
+		}
+	})
+}
+
+func TestRollback_RefusesARevisionThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	r.call("PUT", "/v1/schedules/nightly", hourly) // revision 3
+	testkit.Must(t, r.db.LSet(t.Context(), "dts:{0}:history:default:nightly", 1, "garbage").Err())
+	for revision, code := range map[int]task.Code{1: task.CodeUnreadable, 2: "", 9: task.CodeRevisionNotFound} {
+		got := r.call("POST", "/v1/schedules/nightly/rollback", fmt.Sprintf(`{"revision":%d}`, revision))
+		if code == "" && got.status == http.StatusOK {
+			continue
+		}
+		if p := got.problem(t); p.Code != ProblemCode(code) {
+			t.Errorf("revision %d: %d %s", revision, got.status, got.body)
+		}
+	}
+}
+
+func TestChangeTask_IgnoresABadCheckpoint(t *testing.T) {
+	t.Parallel()
+	for _, command := range [][]any{
+		{"HSET", "dts:{0}:checkpoints", "default:broken", "{"},
+		{"SET", "dts:{0}:checkpoints", "garbage"},
+	} {
+		r := startDamaged(t, command)
+		second := "scheduled 1 0 1767366245120 1867366245120" // it waits for its second attempt
+		testkit.Must(t, r.db.HSet(t.Context(), "dts:{0}:states", "default:broken", second).Err())
+		if got := r.call("PATCH", "/v1/tasks/broken", `{"queue":"low"}`); got.status != http.StatusOK {
+			t.Errorf("%v: %d %s", command, got.status, got.body)
+		}
+	}
+}
+
+func TestFollowLogs_GoesPastAnUnreadableLine(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	for i, id := range []string{"0-1", "9-9"} { // before all lines, and after them
+		line := &redis.XAddArgs{Stream: "dts:{0}:log:default:ended", ID: id, Values: []string{"text", "x"}}
+		if i == 0 {
+			testkit.Must(t, r.db.Rename(t.Context(), line.Stream, "kept").Err())
+		}
+		testkit.Must(t, r.db.XAdd(t.Context(), line).Err())
+		if i == 0 {
+			kept, err := r.db.XRange(t.Context(), "kept", "-", "+").Result()
+			testkit.Must(t, err)
+			for _, m := range kept {
+				testkit.Must(t, r.db.XAdd(t.Context(), &redis.XAddArgs{Stream: line.Stream, ID: m.ID, Values: m.Values}).Err())
+			}
+		}
+	}
+	l := r.listen("/v1/tasks/ended/logs?follow=true")
+	var names []string
+	for m := l.next(); m.Name != "end"; m = l.next() {
+		names = append(names, m.Name)
+		if m.Name == "dropped" && !strings.Contains(string(m.Data), `"reason":"unreadable"`) {
+			t.Errorf("dropped: %s", m.Data)
+		}
+	}
+	slices.Sort(names)
+	if logs := slices.Index(names, "log"); logs < 1 || len(names)-logs != 3 { // lines of the same text are told once
+		t.Errorf("got %q", names)
+	}
+	l.wantEnd()
+}
+
 // A stream that has begun cannot answer another status any more.
 func TestFollowLogs_EndsWithWhatWentWrong(t *testing.T) {
 	t.Parallel()
@@ -331,6 +461,29 @@ func TestLists_RefuseACursorOfAnotherList(t *testing.T) {
 				t.Errorf("%s with a cursor of %s: %d %s", to, from, got.status, got.body)
 			}
 		}
+	}
+}
+
+func TestListSchedules_SaysThatAPageIsIncomplete(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b, _ := startBackendOn(t, server)
+	hurried := openStore(t, server.DB(t))
+	hurried.PageTime = 0
+	r := startRigOn(t, b, control.New(control.Options{Store: hurried}))
+	for i := range layout.ReadChunk {
+		r.call("PUT", fmt.Sprintf("/v1/schedules/s%02d", i), hourly)
+	}
+	r.call("PUT", "/v1/schedules/t", strings.Replace(hourly, "{", `{"owner":"one",`, 1))
+	last, incomplete := r.call("GET", "/v1/schedules?owner=one", ""), 0
+	for strings.Contains(string(last.body), `"incomplete":true`) && incomplete < layout.ReadChunk {
+		var page ScheduleList
+		testkit.Must(t, json.Unmarshal(last.body, &page))
+		last = r.call("GET", "/v1/schedules?owner=one&cursor="+page.NextCursor, "")
+		incomplete++
+	}
+	if !strings.Contains(string(last.body), `"id":"t"`) || incomplete == 0 {
+		t.Errorf("after %d pages: %s", incomplete, last.body)
 	}
 }
 

@@ -28,6 +28,7 @@ func (e *endpoints) examine(c echo.Context, r control.DoctorRequest) error {
 func checkOf(r doctor.Result) DoctorCheck {
 	return DoctorCheck{
 		Name: r.Name, Severity: DoctorCheckSeverity(r.Severity), Looked: r.Looked, Found: r.Found, Repaired: r.Repaired,
-		Detail: r.Detail, Examples: r.Examples, Means: r.Meaning(r.Severity), Repair: r.Check.Repair, Repairs: r.Repairs,
+		Detail: r.Detail, Examples: r.Examples, PassedOver: r.PassedOver, Means: r.Meaning(r.Severity),
+		Repair: r.Check.Repair, Repairs: r.Repairs,
 	}
 }

@@ -39,6 +39,19 @@ func TestDoctor_LooksAndRepairs(t *testing.T) {
 	}
 }
 
+func TestDoctor_TellsWhatItHasPassedOver(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.call("POST", "/v1/tasks", `{"id":"a","type":"http","delay":"1h"}`)
+	testkit.Must(t, r.db.Set(t.Context(), "dts:{0}:states", "x", 0).Err())
+	got := r.call("GET", "/v1/doctor?check=task-unreadable", "")
+	var report DoctorReport
+	testkit.Must(t, json.Unmarshal(got.body, &report))
+	if c := report.Checks[0]; c.Severity != "unknown" || c.Looked != 0 || !strings.HasPrefix(c.PassedOver, "default:a was not") {
+		t.Errorf("status %d, %s", got.status, got.body)
+	}
+}
+
 func TestDoctor_RefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)

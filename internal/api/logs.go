@@ -11,6 +11,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -51,7 +52,8 @@ func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) e
 }
 
 func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after string) error {
-	if _, err := e.Control.Logs(c.Request().Context(), who, id, after, 1); err != nil { // refuses before the stream is open
+	ctx, _ := leavingOut(c)                                           // what is left out is told in the stream
+	if _, err := e.Control.Logs(ctx, who, id, after, 1); err != nil { // refuses before the stream is open
 		return err
 	}
 	return e.follow(c, logsOf(who.Ref(id)), func(ctx context.Context, feed *events.Subscription, out *stream) error {
@@ -81,6 +83,7 @@ type logFollower struct {
 	heartbeat time.Duration
 	streams   *places
 	reserve   func(bytes int64) (release func(), _ error)
+	told      int // of what was left out
 }
 
 // run sends until the task has ended and all of its lines were sent, or until ctx ends.
@@ -88,8 +91,9 @@ func (f *logFollower) run(ctx context.Context) error {
 	beat, look := time.NewTicker(f.heartbeat), time.NewTicker(lookAgain)
 	defer beat.Stop()
 	defer look.Stop()
+	reading, left := redisx.LeavingOut(ctx)
 	for {
-		done, err := f.catchUp(ctx)
+		done, err := f.catchUp(ctx, reading, left)
 		if done || err != nil {
 			return unlessEnded(ctx, err)
 		}
@@ -112,28 +116,44 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp sends the new lines. It reads the task before the lines: if the task has ended by then, all lines are there.
-func (f *logFollower) catchUp(ctx context.Context) (done bool, err error) {
+// catchUp sends the new lines, which it reads under a context that leaves out what cannot be read, and tells what was left
+// out. It reads the task before the lines: if the task has ended by then, all lines are there.
+func (f *logFollower) catchUp(ctx, reading context.Context, left *redisx.LeftOut) (done bool, err error) {
 	t, ended, err := f.ended(ctx)
 	if err != nil {
 		return false, err
 	}
 	for {
-		page, err := f.control.Logs(ctx, f.who, f.id, f.after, followedLines)
+		page, err := f.control.Logs(reading, f.who, f.id, f.after, followedLines)
 		if err != nil {
 			return false, err
 		}
 		if err := f.send(page.Lines); err != nil {
 			return false, err
 		}
+		f.after = page.Last
 		if !page.More {
 			break
 		}
+	}
+	if err := f.tell(left.Texts()); err != nil {
+		return false, err
 	}
 	if ended {
 		return true, f.end(t)
 	}
 	return false, f.out.flush()
+}
+
+// tell sends what was left out and was not told before, so that a stream tells as much of it as a page.
+func (f *logFollower) tell(texts []string) error {
+	for ; f.told < len(texts); f.told++ {
+		gone := Dropped{Reason: DroppedUnreadable, Detail: texts[f.told]}
+		if err := f.out.send("dropped", "", gone); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ended reads the task if it has ended. Before, it reads no more than the state: a task can be long, and a look comes up to 20
@@ -152,7 +172,6 @@ func (f *logFollower) send(lines []task.LogLine) error {
 		if err := f.out.send("log", line.Cursor, lineOf(line)); err != nil {
 			return err
 		}
-		f.after = line.Cursor
 	}
 	return nil
 }

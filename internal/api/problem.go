@@ -9,7 +9,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -119,10 +118,8 @@ func asTaskError(err error) *task.Error {
 		http    *echo.HTTPError
 	)
 	switch {
-	case redisx.HasWrongType(err):
+	case redisx.IsDamage(err): // whatever it was needed for
 		return &task.Error{Code: task.CodeUnreadable, Message: redisx.WhyNot(err), Err: err}
-	case errors.Is(err, layout.ErrUnreadable):
-		return &task.Error{Code: task.CodeUnreadable, Message: err.Error(), Err: err}
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &tooLong):

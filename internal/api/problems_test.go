@@ -424,8 +424,10 @@ func TestProblem_TellsNoReaderOfAChange(t *testing.T) {
 		method, path, _ := strings.Cut(request, " ")
 		c := echo.New().NewContext(httptest.NewRequest(method, path, nil), httptest.NewRecorder())
 		p := problemFor(c, err)
-		if got := strings.Contains(p.Detail, "change"); got != wants || !strings.Contains(p.Detail, "did not answer") {
-			t.Errorf("%s: %s", request, p.Detail)
+		for _, p := range []Problem{p, refused(c, err).Error} {
+			if got := strings.Contains(p.Detail, "change"); got != wants || !strings.Contains(p.Detail, "did not answer") {
+				t.Errorf("%s: %s", request, p.Detail)
+			}
 		}
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -33,14 +35,15 @@ func (e *endpoints) PutSchedule(c echo.Context, id ScheduleID, params PutSchedul
 	if err != nil {
 		return err
 	}
-	put, err := e.Control.PutSchedule(c.Request().Context(), who, d, o)
+	ctx, left := leavingOut(c)
+	put, err := e.Control.PutSchedule(ctx, who, d, o)
 	if err != nil {
 		return err
 	}
 	c.Response().Header().Set(changeHeader, changeBy(put))
 	tagRevision(c, put.Schedule)
 	out := scheduleOf(put.Schedule)
-	out.Warnings = put.Warnings
+	out.Warnings = slices.Concat(left.Texts(), put.Warnings)
 	if !put.Created || params.DryRun {
 		return e.ok(c, out)
 	}
@@ -72,14 +75,15 @@ func putOptionsOf(params PutScheduleParams, paused *bool) (control.PutOptions, e
 
 // GetSchedule answers GET /v1/schedules/{id}.
 func (e *endpoints) GetSchedule(c echo.Context, id ScheduleID, _ GetScheduleParams) error {
-	ctx := c.Request().Context()
+	ctx, left := leavingOut(c)
 	s, err := e.Control.GetSchedule(ctx, callerOf(c), id)
 	if err != nil {
 		return err
 	}
 	tagRevision(c, s)
 	out := scheduleOf(s)
-	out.Warnings = e.Control.WhyHeldBack(ctx, s)
+	heldBack := e.Control.WhyHeldBack(ctx, s)
+	out.Warnings = slices.Concat(left.Texts(), heldBack)
 	return e.ok(c, out)
 }
 
@@ -138,14 +142,16 @@ func (e *endpoints) PauseSchedule(c echo.Context, id ScheduleID, _ PauseSchedule
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	s, err := e.Control.PauseSchedule(c.Request().Context(), callerOf(c), id, in.Note)
-	return e.answerSchedule(c, s, err)
+	ctx, left := leavingOut(c)
+	s, err := e.Control.PauseSchedule(ctx, callerOf(c), id, in.Note)
+	return e.answerSchedule(c, s, left, err)
 }
 
 // ResumeSchedule answers POST /v1/schedules/{id}/resume.
 func (e *endpoints) ResumeSchedule(c echo.Context, id ScheduleID, _ ResumeScheduleParams) error {
-	s, err := e.Control.ResumeSchedule(c.Request().Context(), callerOf(c), id)
-	return e.answerSchedule(c, s, err)
+	ctx, left := leavingOut(c)
+	s, err := e.Control.ResumeSchedule(ctx, callerOf(c), id)
+	return e.answerSchedule(c, s, left, err)
 }
 
 // RollbackSchedule answers POST /v1/schedules/{id}/rollback.
@@ -155,17 +161,20 @@ func (e *endpoints) RollbackSchedule(c echo.Context, id ScheduleID, params Rollb
 		return err
 	}
 	ifMatch, _ := matchOf(params.IfMatch) // there is one, or there is nothing to roll back
-	put, err := e.Control.RollbackSchedule(c.Request().Context(), callerOf(c), id, in.Revision, ifMatch)
-	return e.answerSchedule(c, put.Schedule, err)
+	ctx, left := leavingOut(c)
+	put, err := e.Control.RollbackSchedule(ctx, callerOf(c), id, in.Revision, ifMatch)
+	return e.answerSchedule(c, put.Schedule, left, err)
 }
 
-// answerSchedule answers one schedule, with its revision as the ETag.
-func (e *endpoints) answerSchedule(c echo.Context, s schedule.Schedule, err error) error {
+// answerSchedule answers one schedule, with its revision as the ETag, and with what was left out.
+func (e *endpoints) answerSchedule(c echo.Context, s schedule.Schedule, left *redisx.LeftOut, err error) error {
 	if err != nil {
 		return err
 	}
 	tagRevision(c, s)
-	return e.ok(c, scheduleOf(s))
+	out := scheduleOf(s)
+	out.Warnings = left.Texts()
+	return e.ok(c, out)
 }
 
 func tagRevision(c echo.Context, s schedule.Schedule) {

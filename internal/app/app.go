@@ -91,6 +91,7 @@ type App struct {
 	rejoined   chan struct{}                             // signalled when the node was missing from the list of nodes
 	forgotten  atomic.Bool                               // ... so that Redis did not know it at all
 	delisted   atomic.Bool                               // ... though it had just sent a heartbeat
+	findings   findings                                  // of checks of the data
 	checked    chan struct{}                             // closed when the node has joined the list and found data that it can serve
 	ready      chan struct{}                             // closed once every role runs
 	draining   chan struct{}                             // closed when the node begins to stop
@@ -204,6 +205,7 @@ func (a *App) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.findings = findings{store: a.store, log: a.o.Log}
 	if err := a.buildRegistry(); err != nil {
 		return err
 	}

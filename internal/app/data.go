@@ -32,9 +32,9 @@ func (a *App) rejoin(forgotten, lately bool) {
 	}
 }
 
-// wentBack records that Redis has lost writes of this node. If all that is missing is its entry on the list of nodes,
-// and Redis has not restarted or failed over lately, somebody may have deleted the list: the check of the data, which
-// follows, tells.
+// wentBack records that Redis has lost writes of this node. If only its entry on the list of nodes is missing, somebody
+// may have deleted the list, unless Redis has restarted or failed over lately. The check of the data, which follows,
+// tells.
 func (a *App) wentBack(ctx context.Context, since, now time.Time, forgotten bool) {
 	if !forgotten || a.store.MayHaveLost() {
 		a.store.RecordLossBeside(ctx, string(a.store.Keys.Nodes()), since, now, "a heartbeat of this node")
@@ -93,6 +93,9 @@ func (a *App) lookAtData(ctx context.Context, joined bool) error {
 	if err := a.checkData(ctx); err != nil {
 		return err
 	}
+	if err := a.store.Mark(ctx); err != nil {
+		return err
+	}
 	err := a.store.Advance(ctx, a.members)
 	refuseOther(a.link, a.o.Log, err)
 	return err
@@ -106,6 +109,7 @@ func (a *App) checkData(ctx context.Context) error {
 		return forgotten, ctx.Err()
 	})
 	if err != nil && !errors.Is(err, layout.ErrOther) {
+		a.findings.tellGone(found, err)
 		if forgotten {
 			a.forgotten.Store(true) // for the next try
 			a.delisted.Store(delisted)
@@ -113,7 +117,7 @@ func (a *App) checkData(ctx context.Context) error {
 		return err
 	}
 	found.Lost = found.Lost || delisted && err != nil
-	switch told := tellFinding(a.store, a.o.Log, found); {
+	switch told := a.findings.tell(found); {
 	case found.Lost:
 		a.metrics.DataLost.Inc()
 	case delisted && !told:
@@ -143,21 +147,44 @@ func (a *App) members(ctx context.Context) ([]cluster.Node, error) {
 	return append(list, a.registry.View().Nodes...), err
 }
 
-// tellFinding says loudly what is gone, and returns whether anything is.
-func tellFinding(s *store.Store, log *slog.Logger, found layout.Finding) bool {
+// findings says in the log what checks of the data have found. One goroutine uses it.
+type findings struct {
+	store *store.Store
+	log   *slog.Logger
+	gone  bool // it has said that dts:meta is gone and cannot be written
+}
+
+// tell says loudly what is gone, and returns whether anything is.
+func (f *findings) tell(found layout.Finding) bool {
+	wasGone := f.gone
+	f.gone = false
 	switch {
 	case found.Lost:
-		log.Error("Redis has lost its data: tasks, schedules and locks are gone " +
+		f.log.Error("Redis has lost its data: tasks, schedules and locks are gone " +
 			"(FLUSHALL, a restart without persistence, or another Redis)")
-		s.NoteWipe()
+		f.store.NoteWipe()
 	case len(found.Missing) > 0:
-		log.Error(string(s.Keys.Meta())+" was gone, and the data is there: "+layout.WhyGone+
-			"; this node wrote it again, as it was; "+layout.WhatIsRight,
-			"fields", found.Missing, "partitions", s.Layout.Partitions())
+		f.log.Error(string(f.store.Keys.Meta())+" was gone, and the data is there: "+layout.WhatIsRight+
+			"; this node wrote it again, as it was",
+			"causes", layout.WhyGone, "fields", found.Missing, "partitions", f.store.Layout.Partitions())
+	case wasGone:
+		f.log.Warn(string(f.store.Keys.Meta()) + " is there again: another node wrote it")
+		return false
 	default:
 		return false
 	}
 	return true
+}
+
+// tellGone says once that dts:meta is gone, which the next check that does not fail ends. err is why this node cannot
+// write it; nothing is said if nothing is missing.
+func (f *findings) tellGone(found layout.Finding, err error) {
+	if len(found.Missing) == 0 || f.gone {
+		return
+	}
+	f.gone = true
+	f.log.Error(string(f.store.Keys.Meta())+" is gone, and cannot be written: this node tries again",
+		"causes", layout.WhyGone, "fields", found.Missing, "error", err)
 }
 
 // refuseOther severs the link if the error says that Redis holds other data.

@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 )
@@ -74,9 +75,10 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 		return err
 	}
 	hub := events.New(events.Options{Source: data.Tasks, Log: o.Log})
+	said := &findings{store: data, log: o.Log}
 	d.nodes = cluster.NewObserver(cluster.Options{
 		DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log,
-		Check: func(ctx context.Context) { checkFrom(ctx, data, d.link, o.Log) },
+		Check: func(ctx context.Context) { checkFrom(ctx, said, d.link) },
 	})
 	d.cleanups = append(d.cleanups, func() error { d.nodes.Close(); return nil })
 	d.control = control.New(control.Options{
@@ -94,17 +96,24 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 // errNodesSettle says that the nodes on the list settle what is missing.
 var errNodesSettle = errors.New("the nodes settle it")
 
-// checkFrom is checkData for a client, which is not on the list of nodes: if dts:meta and that list are gone, Redis has lost all data.
-func checkFrom(ctx context.Context, s *store.Store, link *redisx.Link, log *slog.Logger) {
-	found, err := s.Check(ctx, func(ctx context.Context) (bool, error) {
-		listed, err := s.DB.Exists(ctx, string(s.Keys.Nodes())).Result()
+// checkFrom is checkData for a client, which is not on the list of nodes. Unless a partition has a mark, all data is
+// lost if that list is gone, too; else the nodes settle it.
+func checkFrom(ctx context.Context, f *findings, link *redisx.Link) {
+	found, err := f.store.Check(ctx, func(ctx context.Context) (bool, error) {
+		listed, err := f.store.DB.Exists(ctx, string(f.store.Keys.Nodes())).Result()
 		if listed > 0 {
 			err = errNodesSettle
 		}
 		return true, err
 	})
-	tellFinding(s, log, found)
-	refuseOther(link, log, err)
+	if err != nil && !errors.Is(err, layout.ErrOther) {
+		if !errors.Is(err, errNodesSettle) {
+			f.tellGone(found, err)
+		}
+		return
+	}
+	f.tell(found)
+	refuseOther(link, f.log, err)
 }
 
 // follow runs the event hub until Close, which ends the streams of its readers.

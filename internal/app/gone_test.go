@@ -15,6 +15,8 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
@@ -100,8 +102,8 @@ func TestData_WritesMetaAgainThatIsGone(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, db.Del(t.Context(), "dts:meta").Err())
 	testkit.Eventually(t, "it says so, and what is right to do", func() bool {
-		return log.Has(`level=ERROR msg="dts:meta was gone, and the data is there:`) &&
-			log.Has("look with dtsctl doctor") && log.Has("partitions=16")
+		return log.Has(`level=ERROR msg="dts:meta was gone, and the data is there: look with dtsctl doctor`) &&
+			log.Has("partitions=16")
 	})
 	after, err := db.HGetAll(t.Context(), "dts:meta").Result()
 	testkit.Must(t, err)
@@ -112,6 +114,123 @@ func TestData_WritesMetaAgainThatIsGone(t *testing.T) {
 		t.Error("it says that Redis has lost all data")
 	}
 	a.mustRun("after")
+}
+
+// marked waits until the partitions are marked.
+func marked(t *testing.T, db *redisx.DB) {
+	t.Helper()
+	testkit.Eventually(t, "the partitions are marked", func() bool {
+		return db.Exists(t.Context(), "dts:{0}:mark", "dts:{15}:mark").Val() == 2
+	})
+}
+
+// An incomplete restore, or eviction, may leave out all keys that are not of a partition.
+func TestData_TellsLostSharedKeysFromLostData(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	db := redis.DB(t)
+	a, logA := watching(t, settings(redis.URL()))
+	b, logB := watching(t, settings(redis.URL()))
+	a.mustRun("before")
+	marked(t, db)
+	data := db.HGet(t.Context(), "dts:meta", "data").Val()
+	testkit.Must(t, db.Del(t.Context(), "dts:meta", "dts:nodes", "dts:namespaces", "dts:limits").Err())
+	for _, n := range []*running{a, b} {
+		n.registry.BeatNow()
+	}
+	testkit.Eventually(t, "one of them says what is gone", func() bool {
+		const gone = `level=ERROR msg="dts:meta was gone, and the data is there:`
+		return logA.Has(gone) || logB.Has(gone)
+	})
+	testkit.Eventually(t, "both are on the list again", func() bool {
+		return db.HLen(t.Context(), "dts:nodes").Val() == 2
+	})
+	b.mustRun("after")
+	for _, n := range []*running{a, b} {
+		n.await("/metrics", "dts_redis_data_lost_total 0")
+	}
+	if is := db.HGet(t.Context(), "dts:meta", "data").Val(); is != data || logA.Has("has lost") || logB.Has("has lost") {
+		t.Errorf("the data was %s, is %s; or a node says that Redis has lost it", data, is)
+	}
+}
+
+func TestData_AClientTellsLostSharedKeysFromLostData(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	db := redis.DB(t)
+	a, _ := watching(t, settings(redis.URL()))
+	marked(t, db)
+	a.finish()
+	log := &testkit.Log{}
+	o := DirectOptions{Config: settings(redis.URL()), Log: slog.New(slog.NewTextHandler(log, nil))}
+	d, err := OpenDirect(t.Context(), o)
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, d.Close()) }()
+	testkit.Must(t, db.Del(t.Context(), "dts:meta", "dts:nodes").Err())
+	d.nodes.View()
+	if !log.Has("dts:meta was gone, and the data is there") || log.Has("Redis has lost") {
+		t.Error("it does not say that dts:meta was gone, or says that all is lost")
+	}
+}
+
+// While Redis refuses writes, nobody can write dts:meta again: operators must hear of it nevertheless.
+func TestData_SaysThatMetaIsGoneWhileWritesAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string][2]string{
+		"it is full":            {"maxmemory", "1mb"},
+		"it lacks its replicas": {"min-replicas-to-write", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Start(t)
+			db := redis.DB(t)
+			_, log := watching(t, settings(redis.URL()))
+			marked(t, db)
+			both := redis.Admin().TxPipeline() // before the node can write it again
+			both.Del(t.Context(), "dts:meta")
+			both.ConfigSet(t.Context(), refuse[0], refuse[1])
+			_, err := both.Exec(t.Context())
+			testkit.Must(t, err)
+			testkit.Eventually(t, "it says so", func() bool {
+				return log.Has(`level=ERROR msg="dts:meta is gone, and cannot be written`)
+			})
+			testkit.Must(t, redis.Admin().ConfigSet(t.Context(), refuse[0], "0").Err())
+			testkit.Eventually(t, "it says that it is there again", func() bool {
+				return log.Has("dts:meta was gone, and the data is there")
+			})
+			if log.Has("Redis has lost its data") {
+				t.Error("it says that all is lost")
+			}
+		})
+	}
+}
+
+func TestFindings_TellOnceThatMetaIsGone(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	data, err := store.Open(t.Context(), store.Options{DB: redistest.Start(t).DB(t)})
+	testkit.Must(t, err)
+	f := &findings{store: data, log: slog.New(slog.NewTextHandler(&log, nil))}
+	gone, full := layout.Finding{Missing: []string{"secret"}}, errors.New("OOM")
+	for _, c := range []struct {
+		step func()
+		want string
+	}{
+		{func() { f.tellGone(layout.Finding{}, full) }, ""},
+		{func() { f.tellGone(gone, full) }, "dts:meta is gone, and cannot be written"},
+		{func() { f.tellGone(gone, full) }, ""},
+		{func() { f.tell(layout.Finding{}) }, "dts:meta is there again"},
+		{func() { f.tell(layout.Finding{}) }, ""},
+		{func() { f.tellGone(gone, full) }, "dts:meta is gone, and cannot be written"},
+		{func() { f.tell(gone) }, "dts:meta was gone, and the data is there"},
+		{func() { f.tell(layout.Finding{}) }, ""},
+	} {
+		log.Reset()
+		c.step()
+		if said := log.String(); !strings.Contains(said, c.want) || (said == "") != (c.want == "") {
+			t.Errorf("it says %q, want %q", said, c.want)
+		}
+	}
 }
 
 // Nobody takes one key that is gone for the loss of all data, and the node goes on.
@@ -127,7 +246,8 @@ func TestData_SurvivesTheLossOfASingleKey(t *testing.T) {
 	testkit.Must(t, err)
 	for i, key := range []string{
 		"dts:nodes", "dts:meta", "dts:namespaces", "dts:limits", "dts:{0}:lease:" + fence, "dts:{0}:lease", "dts:{0}:wakes",
-		"dts:{0}:losses", "dts:{0}:backlog", "dts:{0}:remembered:order", "dts:{0}:token", "asynq:queues", "asynq:servers",
+		"dts:{0}:losses", "dts:{0}:backlog", "dts:{0}:remembered:order", "dts:{0}:token", "dts:{0}:mark",
+		"asynq:queues", "asynq:servers",
 	} {
 		if key == "dts:limits" {
 			testkit.Must(t, db.HSet(t.Context(), key, "default", 1000).Err())

@@ -152,17 +152,18 @@ func TestRefusals_AreToldAndTheirEnd(t *testing.T) {
 			s := redistest.Start(t, redistest.User("dts", "~*", "&*", "+@all"),
 				redistest.With("--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"))
 			r, log := watching(t, settings(s.URL()))
+			before := log.Count(refusal.over) // a slow machine has outages, too
 			end := refusal.begin(t, s)
 			for _, text := range refusal.says {
 				testkit.Eventually(t, "it says "+text, func() bool { return log.Has(text) })
 			}
 			testkit.Eventually(t, "dts_redis_up says so", func() bool { return r.link.Up() == refusal.up })
 			testkit.Eventually(t, "readyz says so", func() bool { return r.ready() == refusal.ready })
-			if log.Has(refusal.over) {
+			if log.Count(refusal.over) > before {
 				t.Errorf("it says %q, and it is not", refusal.over)
 			}
 			end()
-			testkit.Eventually(t, "it says that it is over", func() bool { return log.Has(refusal.over) })
+			testkit.Eventually(t, "it says that it is over", func() bool { return log.Count(refusal.over) > before })
 			testkit.Eventually(t, "dts_redis_up is 1", func() bool { return r.link.Up() })
 			testkit.Eventually(t, "new work is accepted", func() bool { // the node looks at the memory once a second
 				status, _ := r.call(http.MethodPost, "/v1/tasks", `{"id":"after","type":"noop"}`)

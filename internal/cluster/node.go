@@ -85,6 +85,24 @@ func parseNodes(now time.Time, entries map[string]string) ([]member, []error) {
 	return members, errs
 }
 
+// CheckEntry returns an error if the entry of a node, which is keyed by its id, cannot be read.
+func CheckEntry(id, value string) error {
+	m, err := parseMember(time.Time{}, id, value)
+	if err != nil {
+		return err
+	}
+	return m.Check()
+}
+
+// Check returns an error if a node does not say what each one does.
+func (n Node) Check() error {
+	known := slices.Contains([]string{StateAlive, StateDraining, StateDead}, n.State)
+	if !known || n.StartedAt.IsZero() {
+		return fmt.Errorf("entry of node %q: it has no state, or no start", n.ID)
+	}
+	return nil
+}
+
 // member is a node with the time at which it counts as dead unless it sends another heartbeat.
 type member struct {
 	Node

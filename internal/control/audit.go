@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
@@ -22,7 +23,7 @@ func (c *Control) Ledger(ctx context.Context, who Caller, id string, f LedgerFil
 }
 
 // AuditSchedule compares the ticks that the schedule's definitions name between two times, both included, with its
-// ledger. The zero from means as far back as is known, the zero until means now.
+// ledger. The zero from means as far back as is known, the zero until means now. What cannot be read is a warning.
 // Errors: CodeScheduleNotFound; CodeInvalid for a range that is empty or has too many ticks.
 func (c *Control) AuditSchedule(ctx context.Context, who Caller, id string, from, until time.Time) (schedule.Report, error) {
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
@@ -52,6 +53,7 @@ func (c *Control) AuditSchedule(ctx context.Context, who Caller, id string, from
 
 // evidence reads what an audit of a range needs, and narrows the range to what can be known.
 func (c *Control) evidence(ctx context.Context, s schedule.Schedule, from, until time.Time) (schedule.Evidence, error) {
+	ctx, left := redisx.LeavingOut(ctx)
 	line, err := c.timeline(ctx, s)
 	if err != nil {
 		return schedule.Evidence{}, err
@@ -77,7 +79,7 @@ func (c *Control) evidence(ctx context.Context, s schedule.Schedule, from, until
 	}
 	return schedule.Evidence{
 		Timeline: line, Entries: entries, From: start, Until: until, Cursor: s.Cursor, ForgottenUntil: forgotten, Paused: !s.PausedAt.IsZero(),
-		Losses: losses,
+		Losses: losses, Unreadable: left.Texts(),
 	}, nil
 }
 

@@ -70,11 +70,16 @@ func (c *Control) backfillTicks(ctx context.Context, s schedule.Schedule, now ti
 }
 
 // backfillable returns up to when the ledger or the history has forgotten what ran, and the timeline in which the first
-// definition also names the ticks from before the schedule existed, unless the first definition is forgotten.
+// definition also names the ticks from before the schedule existed, unless the first definition is forgotten. Up to the end of
+// a hole of the timeline, nobody knows what ran.
 func backfillable(line schedule.Timeline, s schedule.Schedule, now time.Time) (_ schedule.Timeline, forgotten time.Time) {
 	forgotten = now.Add(-schedule.LedgerHorizon)
 	if s.ForgottenUntil.After(forgotten) {
 		forgotten = s.ForgottenUntil
+	}
+	holes := line.Holes()
+	if len(holes) > 0 && holes[len(holes)-1].Until.After(forgotten) {
+		forgotten = holes[len(holes)-1].Until
 	}
 	if first := line[0].From; !first.After(s.CreatedAt) {
 		line[0].From = time.Time{}

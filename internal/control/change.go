@@ -18,10 +18,10 @@ type TaskChange struct {
 }
 
 // ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
-// CodeChanged if somebody else changed it at the same moment, CodeUnreadable if something of it cannot be read; a payload may be, if the
-// change has another one.
+// CodeChanged if somebody else changed it at the same moment, CodeUnreadable if its definition, state or payload cannot be read; the payload may be
+// unreadable if the change has another one.
 func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change TaskChange) (task.Task, error) {
-	t, err := c.store.Tasks.Get(ctx, who.Ref(id))
+	t, err := c.store.Tasks.Find(ctx, who.Ref(id))
 	if err != nil {
 		return task.Task{}, err
 	}

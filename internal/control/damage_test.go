@@ -1,7 +1,10 @@
 package control_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/store/locks"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -24,6 +28,8 @@ func owned(kind contract.Kind) task.Ref {
 		return storetest.Nightly
 	case kind.Name == "lock":
 		return ref("lock")
+	case kind.Name == "ready":
+		return ref("ready")
 	}
 	return ref("waiting")
 }
@@ -87,30 +93,240 @@ func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
 	}
 }
 
+// A look at one partition does not go over all keys. It finds those that each partition has; a check that needs another
+// one says that it has passed over it.
+func TestExamine_NamesDamagedKeysOfOnePartition(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	p := w.PartitionOf(storetest.Nightly)
+	ledger := w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly)
+	w.do("RENAME", ledger, "kept")
+	w.do("SET", ledger, "x")
+	holes := w.examine(control.DoctorRequest{Partition: &p})["ledger-holes"]
+	if holes.Severity == doctor.OK || !strings.Contains(holes.PassedOver, "default:nightly was not looked at") {
+		t.Errorf("of a ledger, it says %s, %q", holes.Severity, holes.PassedOver)
+	}
+	w.do("RENAME", "kept", ledger)
+	order := string(w.Keys.Partition(p).RememberedOrder())
+	w.do("SET", order, "x")
+	keys := w.examine(control.DoctorRequest{Partition: &p})["key-type"]
+	if keys.Found != 1 || !strings.HasPrefix(keys.Examples[0], order+" is a string") {
+		t.Errorf("of a key of the partition, it found %q", keys.Examples)
+	}
+}
+
+// afterTypes does something once the types of keys were read.
+type afterTypes struct{ do func() }
+
+func (a *afterTypes) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (a *afterTypes) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (a *afterTypes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if do := a.do; cmds[0].Name() == "type" && do != nil {
+			a.do = nil
+			do()
+		}
+		return err
+	}
+}
+
+// Somebody has just put the key right by hand.
+func TestExamine_LeavesAKeyThatIsRightByNow(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.do("SET", w.Keys.Limits(), "x")
+	w.DB.AddHook(&afterTypes{func() {
+		w.do("DEL", w.Keys.Limits())
+		w.do("HSET", w.Keys.Limits(), "low", 5)
+	}})
+	w.examine(control.DoctorRequest{Checks: []string{"key-type"}, Repair: true})
+	if got := w.DB.HGet(w.Ctx, string(w.Keys.Limits()), "low").Val(); got != "5" || len(w.aside()) > 0 {
+		t.Errorf("the limit is %q, and aside is %q", got, w.aside())
+	}
+}
+
+// What is read together with something that is damaged is looked at all the same.
+func TestExamine_LooksBesideADamagedKey(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	lock := ref("lock")
+	beside := lock
+	for i := 0; beside == lock || w.PartitionOf(beside) != w.PartitionOf(lock); i++ {
+		beside = ref(fmt.Sprint("lock", i))
+	}
+	_, err := w.Locks.Acquire(w.Ctx, locks.Lock{Ref: beside, Holder: "me", TTL: time.Hour})
+	testkit.Must(t, err)
+	w.do("PERSIST", w.KeysOf(beside).Lock(beside))
+	w.do("SET", w.KeysOf(lock).Lock(lock), "x")
+	if got := w.examine(control.DoctorRequest{})["lock-unlimited"]; got.Found == 0 ||
+		!strings.HasPrefix(got.Examples[0], beside.String()) {
+		t.Errorf("it found %v", got.Examples)
+	}
+}
+
+// Whatever key has the wrong type: a check finds what it would find, or says that it has passed over something.
+func TestExamine_IsNotOKOfWhatItHasNotSeen(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	for _, b := range testkit.Sample(t, 8, breakages) {
+		t.Run(b.check+"/"+b.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			b.damage(w)
+			keys, err := w.DB.Keys(w.Ctx, "*").Result()
+			testkit.Must(t, err)
+			slices.Sort(keys)
+			for _, key := range keys {
+				w.whileOfWrongType(key, func() {
+					r := w.examine(control.DoctorRequest{Checks: []string{b.check}})[b.check]
+					if r.Severity == doctor.OK || r.Found == 0 && r.PassedOver == "" {
+						t.Errorf("as %s has the wrong type: %s, looked at %d", key, r.Severity, r.Looked)
+					}
+				})
+			}
+		})
+	}
+}
+
+// whileOfWrongType calls do while a key has another type.
+func (w *ward) whileOfWrongType(key string, do func()) {
+	w.t.Helper()
+	before, err := w.DB.Dump(w.Ctx, key).Result()
+	testkit.Must(w.t, err)
+	kind, ttl := w.DB.Type(w.Ctx, key).Val(), max(0, w.DB.PTTL(w.Ctx, key).Val())
+	w.do("DEL", key)
+	if kind == "string" {
+		w.do("RPUSH", key, "garbage")
+	} else {
+		w.do("SET", key, "garbage")
+	}
+	do()
+	testkit.Must(w.t, w.DB.RestoreReplace(w.Ctx, key, ttl, before).Err())
+}
+
+// unseen is damage because of which a check cannot look at something, and how the check says so.
+var unseen = []struct {
+	checks []string // asked for alone, one after the other
+	damage func(w *ward)
+	says   string
+}{
+	{[]string{"task-unreadable", "index-drift", "scheduled-lost", "payload-lost"}, func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "garbage")
+		w.do("DEL", w.KeysOf(ref("waiting")).States())
+		w.do("SET", w.KeysOf(ref("waiting")).States(), "x")
+	}, "default:"},
+	{[]string{"scheduled-lost", "payload-lost"}, func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "garbage")
+	}, "default:waiting was not looked at: it cannot be read"},
+	{[]string{"lock-unlimited"}, func(w *ward) {
+		for i := range 100 {
+			lock := ref(fmt.Sprint("broken-", i))
+			w.do("SET", w.KeysOf(lock).Lock(lock), "x")
+			w.do("ZADD", w.KeysOf(lock).Locks(), 1, lock)
+		}
+	}, "locks in partition "},
+	{[]string{"lock-drift", "lock-unlimited"}, func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("lock")).Lock(ref("lock")), "ttl")
+	}, "default:lock was not looked at: it cannot be read"},
+	{[]string{"schedule-drift", "schedule-not-looked-at", "ledger-holes"}, func(w *ward) {
+		w.do("DEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly))
+	}, "default:nightly was not looked at: it"},
+	{[]string{"ledger-holes", "schedule-not-looked-at"}, func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", "{")
+	}, "default:nightly was not looked at: "},
+	{[]string{"schedule-held-back"}, func(w *ward) {
+		w.do("HSET", w.Keys.Limits(), "full", "many")
+	}, `the limit "many" of queue "full" is left out`},
+	{[]string{"delivery-missing"}, func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("queued")).States(), ref("queued"), "lost")
+	}, `default:queued was not looked at: its state "lost" cannot be read`},
+	{[]string{"overdue"}, func(w *ward) {
+		w.do("DEL", w.KeysOf(ref("waiting")).Wheel())
+		w.do("SET", w.KeysOf(ref("waiting")).Wheel(), "x")
+	}, "the key dts:{1}:wheel of partition 1 has the wrong type"},
+	{[]string{"unserved-queues"}, func(w *ward) {
+		w.do("DEL", w.KeysOf(ref("ready")).Ready("full"))
+		w.do("SET", w.KeysOf(ref("ready")).Ready("full"), "x")
+	}, "has the wrong type"},
+	{[]string{"backlog-unlisted", "task-leftovers"}, func(w *ward) {
+		w.do("DEL", w.KeysOf(ref("ready")).Backlog())
+		w.do("SET", w.KeysOf(ref("ready")).Backlog(), "x")
+	}, ""},
+}
+
+func TestExamine_SaysWhatItHasPassedOver(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	for _, c := range unseen {
+		w := newWard(t)
+		c.damage(w)
+		for _, check := range c.checks {
+			for _, also := range [][]string{nil, {"key-type"}} { // which finds a key, or does not
+				r := w.examine(control.DoctorRequest{Checks: append(also, check)})[check]
+				said := strings.Contains(r.PassedOver, c.says) && r.PassedOver != ""
+				if !said || r.Severity == doctor.OK || r.Found == 0 && r.Severity != doctor.Unknown {
+					t.Errorf("%s says %s, %q, and found %q", check, r.Severity, r.PassedOver, r.Examples)
+				}
+			}
+		}
+	}
+}
+
+// Whatever has a key of the wrong type, it is found once, as a key of a partition and as one of a server.
+func TestExamine_FindsEachKeyOnce(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	for _, key := range []any{w.Keys.Limits(), w.Keys.Partition(0).States(), w.Keys.Partition(1).States()} {
+		w.do("DEL", key)
+		w.do("SET", key, "x")
+	}
+	w.do("DEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly))
+	results := w.examine(control.DoctorRequest{Checks: []string{"key-type", "schedule-unreadable"}})
+	if r := results["key-type"]; r.Found != 3 {
+		t.Errorf("key-type found %d: %q", r.Found, r.Examples)
+	}
+	if r := results["schedule-unreadable"]; r.Found != 1 {
+		t.Errorf("schedule-unreadable found %d: %q", r.Found, r.Examples)
+	}
+}
+
 // What belongs to one task or schedule can be cancelled, paused and deleted though a key of it is damaged, or a clear
 // error says why not.
 func TestControl_SaysClearlyWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	for _, kind := range storetest.Kinds() {
 		ofTask, ofSchedule := slices.Contains(storetest.OfTasks, kind.Name), slices.Contains(storetest.OfSchedules, kind.Name)
-		if !ofTask && !ofSchedule && kind.Name != "ready" {
+		if !ofTask && !ofSchedule && kind.Name != "ready" && kind.Name != "index" {
 			continue
 		}
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			w := newWard(t)
+			live := w.DB.ZRange(w.Ctx, string(w.KeysOf(storetest.Nightly).Live(storetest.Nightly)), 0, 0).Val()
+			w.EndTick(storetest.Nightly, live[0], task.Failed)
 			w.spoil(kind)
-			who := control.Caller{Namespace: "default"}
+			if kind.Name == "index" { // the one that a cancelled task comes to, too
+				w.do("SET", w.KeysOf(ref("waiting")).Index("default", task.Cancelled), "x")
+			}
+			who, tick := control.Caller{Namespace: "default"}, storetest.Nightly.ID+"@"+live[0]
 			calls := map[string]func() error{
 				"cancel": func() error { _, err := w.control.CancelTask(w.Ctx, who, "waiting"); return err },
+				"ready":  func() error { _, err := w.control.CancelTask(w.Ctx, who, "ready"); return err },
+				"retry":  func() error { _, err := w.control.RetryTask(w.Ctx, who, tick); return err },
 				"get":    func() error { _, err := w.control.GetSchedule(w.Ctx, who, "nightly"); return err },
 				"pause":  func() error { _, err := w.control.PauseSchedule(w.Ctx, who, "nightly", ""); return err },
 				"delete": func() error { _, err := w.control.DeleteSchedule(w.Ctx, who, "nightly", ""); return err },
 			}
-			for _, name := range []string{"cancel", "get", "pause", "delete"} {
-				err := calls[name]()
-				if err != nil && (name == "cancel" || task.CodeOf(err) != task.CodeUnreadable) {
+			for _, name := range []string{"cancel", "ready", "retry", "get", "pause", "delete"} {
+				err, ofSchedule := calls[name](), slices.Contains([]string{"get", "pause", "delete"}, name)
+				if err != nil && (!ofSchedule || task.CodeOf(err) != task.CodeUnreadable) {
 					t.Errorf("%s: %v", name, err)
+				}
+				if name == "retry" && kind.Name == "ledger" { // which only says whether the tick was backfilled
+					live := w.DB.ZScore(w.Ctx, string(w.KeysOf(storetest.Nightly).Live(storetest.Nightly)), live[0])
+					testkit.Must(t, live.Err())
 				}
 			}
 		})
@@ -160,6 +376,42 @@ func TestRevisions_GoOnPastDamage(t *testing.T) {
 	expect()
 }
 
+// An audit proves nothing about the time of a revision that is missing, and does not call what ran then a stray.
+func TestAuditSchedule_NamesTheHolesOfAHistory(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.change(2) // so that revision 3 is in force
+	often, who := ref("often"), control.Caller{Namespace: "default"}
+	audit := func() schedule.Report {
+		t.Helper()
+		report, err := w.control.AuditSchedule(w.Ctx, who, often.ID, time.Time{}, time.Time{})
+		testkit.Must(t, err)
+		return report
+	}
+	if r := audit(); !r.Proved || len(r.Warnings) > 0 {
+		t.Fatalf("before: %+v", r)
+	}
+	history := string(w.KeysOf(often).History(often))
+	testkit.Must(t, w.DB.LSet(w.Ctx, history, 0, "garbage").Err())
+	r := audit()
+	named := len(r.Warnings) == 2 && strings.HasPrefix(r.Warnings[1], "revision 2 is missing")
+	if r.Proved || len(r.Strays) > 0 || !named {
+		t.Errorf("of garbage: %+v", r)
+	}
+	w.examine(control.DoctorRequest{Checks: []string{"entry-unreadable"}, Repair: true})
+	if r := audit(); r.Proved || len(r.Warnings) != 1 {
+		t.Errorf("after it was put aside: %+v", r)
+	}
+	_, err := w.control.RollbackSchedule(w.Ctx, who, often.ID, 2, 0)
+	if task.CodeOf(err) != task.CodeRevisionNotFound || !strings.Contains(err.Error(), "is lost") {
+		t.Errorf("rolling back to it: %v", err)
+	}
+	past := control.BackfillRange{From: r.From, Until: r.From, Pace: time.Second}
+	if _, err := w.control.BackfillSchedule(w.Ctx, who, often.ID, past); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("backfilling its time: %v", err)
+	}
+}
+
 // The ticks of a schedule that came back go on though its history had garbage in it.
 func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 	t.Parallel()
@@ -189,6 +441,21 @@ func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 	}
 }
 
+// Nothing but its keys tells of this schedule, and an examination looks at these once.
+func TestExamine_BringsAnUnreadableScheduleBack(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	often := ref("often")
+	w.change(2)
+	w.do("HDEL", w.KeysOf(often).Schedule(often), "revision")
+	w.do("ZREM", w.KeysOf(often).Schedules(), often)
+	w.do("ZREM", w.KeysOf(often).Ticks(), often)
+	w.examine(control.DoctorRequest{Repair: true})
+	if s := w.Schedule(often); s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
+		t.Errorf("it is back as %+v", s)
+	}
+}
+
 // Runs that the ledger has still count, and intervals have the ticks that they had, though nobody knows when the
 // schedule was created.
 func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
@@ -208,6 +475,9 @@ func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
 	history := string(w.KeysOf(often).History(often))
 	entry := w.DB.LIndex(w.Ctx, history, 0).Val()
 	entry = strings.Replace(entry, `"revision":"1"`, `"revision":"21"`, 1) // as after many changes
+	from := strconv.FormatInt(before.UpdatedAt.UnixMilli(), 10)
+	later := strconv.FormatInt(before.UpdatedAt.Add(time.Hour).UnixMilli(), 10)
+	entry = strings.Replace(entry, `"from":"`+from, `"from":"`+later, 1)
 	testkit.Must(t, w.DB.LSet(w.Ctx, history, 0, entry).Err())
 	ledger := string(w.KeysOf(often).Ledger(often))
 	for _, z := range w.DB.ZRangeWithScores(w.Ctx, ledger, 0, -1).Val() {

@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // fleet is a list of nodes.
@@ -36,6 +38,14 @@ type fleet []cluster.Node
 
 func (f fleet) Nodes(context.Context) ([]cluster.Node, error) { return f, nil }
 func (f fleet) View() cluster.View                            { return cluster.View{Nodes: f} }
+
+// listed is the nodes on the list of a ward.
+type listed struct{ w *ward }
+
+func (l listed) Nodes(ctx context.Context) ([]cluster.Node, error) {
+	return nil, l.w.DB.HGetAll(ctx, string(l.w.Keys.Nodes())).Err()
+}
+func (l listed) View() cluster.View { return cluster.View{} }
 
 // ward is an installation that has something of everything, in good order.
 type ward struct {
@@ -159,6 +169,9 @@ func findings(results map[string]doctor.Result) map[string]string {
 	return found
 }
 
+// anAttempt is one as a task keeps it after its end.
+const anAttempt = `{"number":1,"node":"n","started":1,"finished":2,"outcome":"failed"}`
+
 // breakages are what somebody can have broken in a ward, by the check that finds it, and the example that the check shows.
 var breakages = []struct {
 	check, name string
@@ -167,6 +180,8 @@ var breakages = []struct {
 	stays       bool     // the repair does not mend it at once
 	byHand      bool     // this one is not repaired, though the check repairs others
 	also        []string // other checks that find it
+	then        []string // other checks that find more once it is repaired
+	aside       []string // texts that the repair keeps where it has put something aside; none if it puts nothing aside
 }{
 	{check: "meta-lost", name: "dts:meta is gone", damage: func(w *ward) {
 		w.do("DEL", w.Keys.Meta())
@@ -174,6 +189,12 @@ var breakages = []struct {
 	{check: "meta-lost", name: "dts:meta lacks a field", damage: func(w *ward) {
 		w.do("HDEL", w.Keys.Meta(), "layout")
 	}, example: "layout is missing in dts:meta"},
+	{check: "state-lost", name: "a task that has ended has no state", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("failed")).States(), ref("failed"))
+	}, example: "default:failed has no state, and is listed as one that runs or has ended"},
+	{check: "state-lost", name: "a task that runs has no state", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("running")).States(), ref("running"))
+	}, example: "default:running has no state, and is listed as one that runs or has ended", then: []string{"finished-lost", "index-drift"}},
 	{check: "scheduled-lost", name: "a task is not on the wheel", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("waiting")).Wheel(), ref("waiting"))
 	}, example: "default:waiting is scheduled, and not in dts:{1}:wheel"},
@@ -235,12 +256,18 @@ var breakages = []struct {
 	{check: "backlog-unlisted", name: "leaders do not know of ready tasks", damage: func(w *ward) {
 		w.do("SREM", w.KeysOf(ref("ready")).Backlog(), "full")
 	}, example: "default:ready waits in "},
-	{check: "task-leftovers", name: "the wheel has a task that does not exist", damage: func(w *ward) {
+	{check: "task-lost", name: "the wheel has a task that does not exist", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Wheel(), 1e15, ref("ghost"))
-	}, example: "default:ghost does not exist, and is left in "},
-	{check: "task-leftovers", name: "a run lease has no run", damage: func(w *ward) {
+	}, example: "default:ghost does not exist, and is left in ", aside: []string{":wheel:1000000000000000"}},
+	{check: "task-lost", name: "a run lease has no run", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Held(), 1e15, ref("ghost"))
-	}, example: "default:ghost does not exist, and is left in "},
+	}, example: "default:ghost does not exist, and is left in ", aside: []string{":held:1000000000000000"}},
+	{check: "task-lost", name: "a task that waits has lost its definition", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("waiting")).Defs(), ref("waiting"))
+	}, example: "default:waiting does not exist, and is left in ", aside: []string{":wheel:17"}},
+	{check: "task-lost", name: "only the state is left of a task", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("ghost")).States(), ref("ghost"), "scheduled 1 0 0 5")
+	}, example: "default:ghost does not exist, and is left in ", aside: []string{":states:scheduled 1 0 0 5"}},
 	{check: "task-leftovers", name: "a task has lost its definition", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("failed")).Defs(), ref("failed"))
 	}, example: "default:failed does not exist, and is left in "},
@@ -248,36 +275,55 @@ var breakages = []struct {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Index("default", task.Succeeded), 1, ref("ghost"))
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "task-leftovers", name: "a log is left", damage: func(w *ward) {
-		w.do("XADD", w.KeysOf(ref("ghost")).Log(ref("ghost")), "1-1", "text", "hello")
-		w.do("RPUSH", w.KeysOf(ref("ghost")).Attempts(ref("ghost")), "{}")
+		w.do("XADD", w.KeysOf(ref("ghost")).Log(ref("ghost")), "1-1", "text", "hello", "at", 1)
+		w.do("RPUSH", w.KeysOf(ref("ghost")).Attempts(ref("ghost")), anAttempt)
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "task-leftovers", name: "a result is left", damage: func(w *ward) {
 		for _, hash := range []any{
 			w.KeysOf(ref("ghost")).Results(), w.KeysOf(ref("ghost")).Errors(), w.KeysOf(ref("ghost")).Checkpoints(),
-			w.KeysOf(ref("ghost")).Payloads(), w.KeysOf(ref("ghost")).Originals(), w.KeysOf(ref("ghost")).States(),
+			w.KeysOf(ref("ghost")).Payloads(), w.KeysOf(ref("ghost")).Originals(),
 		} {
-			w.do("HSET", hash, ref("ghost"), "failed 1")
+			w.do("HSET", hash, ref("ghost"), "17")
 		}
+		w.do("HSET", w.KeysOf(ref("ghost")).States(), ref("ghost"), "failed 1")
 	}, example: "default:ghost does not exist, and is left in "},
 	{check: "key-type", name: "the wheel is a string", damage: func(w *ward) {
-		w.do("SET", w.KeysOf(ref("waiting")).Wheel(), "x")
-	}, example: "dts:{1}:wheel is a string, and must be a zset"},
+		w.do("SET", w.KeysOf(ref("waiting")).Wheel(), "no wheel")
+	}, example: "dts:{1}:wheel is a string, and must be a zset", then: []string{"scheduled-lost"}, aside: []string{"no wheel"}},
 	{check: "key-type", name: "a ledger is a list", damage: func(w *ward) {
 		w.do("DEL", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly))
-		w.do("RPUSH", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), "x")
-	}, example: "dts:{"},
+		w.do("RPUSH", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), "no ledger")
+	}, example: "dts:{", then: []string{"ledger-holes"}, aside: []string{"no ledger"}},
 	{check: "key-type", name: "a log is a hash", damage: func(w *ward) {
-		w.do("HSET", w.KeysOf(ref("waiting")).Log(ref("waiting")), "x", "y")
-	}, example: "dts:{1}:log:default:waiting is a hash, and must be a stream"},
+		w.do("HSET", w.KeysOf(ref("waiting")).Log(ref("waiting")), "no", "log")
+	}, example: "dts:{1}:log:default:waiting is a hash, and must be a stream", aside: []string{"no:log"}},
 	{check: "key-type", name: "the limits are a string", damage: func(w *ward) {
-		w.do("SET", w.Keys.Limits(), "x")
-	}, example: "dts:limits is a string, and must be a hash"},
+		w.do("SET", w.Keys.Limits(), "no limits")
+	}, example: "dts:limits is a string, and must be a hash", aside: []string{"no limits"}},
 	{check: "task-unreadable", name: "a state cannot be read", damage: func(w *ward) {
-		w.do("HSET", w.KeysOf(ref("queued")).States(), ref("queued"), "lost")
-	}, example: "default:queued cannot be read: its state is lost", also: []string{"delivery-leftovers"}},
+		k := w.KeysOf(ref("queued"))
+		w.do("HSET", k.States(), ref("queued"), "lost")
+		w.do("XADD", k.Log(ref("queued")), "1-1", "at", "1", "text", "a line of its log")
+		w.do("RPUSH", k.Attempts(ref("queued")), anAttempt)
+	}, example: "default:queued cannot be read: its state, lost", also: []string{"delivery-leftovers"},
+		aside: []string{":states:lost", ":defs:17", ":queued:17", "a line of its log", anAttempt}},
 	{check: "task-unreadable", name: "a definition cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "17")
-	}, example: "default:waiting cannot be read: its state is missing"},
+	}, example: "default:waiting cannot be read: its definition", aside: []string{":defs:17", ":wheel:17"}},
+	{check: "task-unreadable", name: "an attempt has no number", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("running")).States(), ref("running"), "running x x x x x x x 777")
+	}, example: "default:running cannot be read: its state, running x",
+		aside: []string{":states:running x x", ":held:17", ":running:17"}},
+	{check: "task-unreadable", name: "a task has ended at no time", damage: func(w *ward) {
+		state := strings.Fields(w.state("failed"))
+		state[10] = "yesterday"
+		w.do("HSET", w.KeysOf(ref("failed")).States(), ref("failed"), strings.Join(state, " "))
+	}, example: "default:failed cannot be read: its state, failed ",
+		aside: []string{":states:failed 1 0 0 ", " yesterday failed"}},
+	{check: "task-unreadable", name: "a type is no name", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), `1767366245120{"type":"a b"}`+"\n{}")
+	}, example: "default:waiting cannot be read: its definition",
+		aside: []string{`{"type":"a b"}`, ":wheel:17"}},
 	{check: "payload-lost", name: "a payload is lost", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("long")).Payloads(), ref("long"))
 	}, example: "default:long has no payload", stays: true},
@@ -286,20 +332,73 @@ var breakages = []struct {
 	}, example: "default:deleted is remembered, and not in "},
 	{check: "entry-unreadable", name: "an attempt is garbage", damage: func(w *ward) {
 		w.do("LPUSH", w.KeysOf(ref("retried")).Attempts(ref("retried")), "{")
-	}, example: "dts:{1}:attempts:default:retried has an entry that cannot be read: \"0\" \"{\""},
+	}, example: "dts:{1}:attempts:default:retried has an entry that cannot be read: \"0\" \"{\"", aside: []string{"[0:{]"}},
 	{check: "entry-unreadable", name: "a revision is garbage", damage: func(w *ward) {
 		w.change(2)
 		w.do("LSET", w.KeysOf(ref("often")).History(ref("often")), 0, "garbage")
-	}, example: "dts:{0}:history:default:often has an entry that cannot be read: \"0\" \"garbage\""},
+	}, example: "dts:{0}:history:default:often has an entry that cannot be read: \"0\" \"garbage\"",
+		aside: []string{"[0:garbage]"}},
+	{check: "entry-unreadable", name: "a revision has no number", damage: func(w *ward) {
+		w.change(2)
+		w.do("LSET", w.KeysOf(ref("often")).History(ref("often")), 0, `{"from":"1","def":"{}","task":"{}"}`)
+	}, example: "dts:{0}:history:default:often has an entry that cannot be read: \"0\" \"{",
+		aside: []string{`[0:{"from":"1",`}},
 	{check: "entry-unreadable", name: "a record of a ledger is garbage", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), 1, "garbage")
-	}, example: "dts:{1}:ledger:default:nightly has an entry that cannot be read: \"garbage\" \"1\""},
+	}, example: "dts:{1}:ledger:default:nightly has an entry that cannot be read: \"garbage\" \"1\"",
+		aside: []string{"[garbage:1]"}},
 	{check: "entry-unreadable", name: "a limit is garbage", damage: func(w *ward) {
 		w.do("HSET", w.Keys.Limits(), "default", "many")
-	}, example: "dts:limits has an entry that cannot be read: \"default\" \"many\""},
+	}, example: "dts:limits has an entry that cannot be read: \"default\" \"many\"", aside: []string{"[default:many]"}},
+	{check: "entry-unreadable", name: "a limit is 0", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Limits(), "default", "0")
+	}, example: "dts:limits has an entry that cannot be read: \"default\" \"0\"",
+		aside: []string{"[default:0]"}},
+	{check: "entry-unreadable", name: "a limit is of no queue", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Limits(), "a b", "7")
+	}, example: "dts:limits has an entry that cannot be read: \"a b\" \"7\"", aside: []string{"[a b:7]"}},
+	{check: "entry-unreadable", name: "an attempt has an odd outcome", damage: func(w *ward) {
+		odd := strings.Replace(anAttempt, "failed", "odd", 1)
+		w.do("LPUSH", w.KeysOf(ref("retried")).Attempts(ref("retried")), odd)
+	}, example: "dts:{1}:attempts:default:retried has an entry that cannot be read: \"0\" ",
+		aside: []string{`"outcome":"odd"`}},
+	{check: "entry-unreadable", name: "a record of a ledger has an odd outcome", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Ledger(storetest.Nightly), 1, "20260101T000000Z odd 1 0 1 1 ")
+	}, example: "dts:{1}:ledger:default:nightly has an entry that cannot be read: \"20260101T000000Z odd",
+		aside: []string{"[20260101T000000Z odd 1 0 1 1 :1]"}},
+	{check: "entry-unreadable", name: "a checkpoint is not JSON", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("running")).Checkpoints(), ref("running"), "{")
+	}, example: "dts:{1}:checkpoints has an entry that cannot be read: \"default:running\" \"{\"",
+		aside: []string{"[default:running:{]"}},
+	{check: "entry-unreadable", name: "a line of a long log is none", damage: func(w *ward) {
+		log := w.KeysOf(ref("running")).Log(ref("running"))
+		for line := range 50 {
+			w.do("XADD", log, fmt.Sprint("1-", line+1), "text", "hello", "at", 1)
+		}
+		w.do("XADD", log, "1-51", "x", "y")
+		w.do("XADD", log, "1-52", "text", "hello", "at", 1)
+	}, example: "dts:{1}:log:default:running has an entry that cannot be read: \"1-51\" \"{\\\"x\\\":\\\"y\\\"}\"",
+		aside: []string{"1-51"}},
+	{check: "entry-unreadable", name: "a tick that waits is garbage", damage: func(w *ward) {
+		w.do("RPUSH", w.KeysOf(storetest.Nightly).Waiting(storetest.Nightly), "garbage")
+	}, example: "dts:{1}:waiting:default:nightly has an entry that cannot be read: \"0\" \"garbage\"",
+		aside: []string{"[0:garbage]"}},
+	{check: "entry-unreadable", name: "a namespace is no name", damage: func(w *ward) {
+		w.do("ZADD", w.Keys.Namespaces(), 1, "a b")
+	}, example: "dts:namespaces has an entry that cannot be read: \"a b\" \"1\"", aside: []string{"[a b:1]"}},
+	{check: "entry-unreadable", name: "the entry of a node is garbage", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Nodes(), "n", "garbage")
+	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"garbage\"",
+		aside: []string{"[n:garbage]"}},
+	{check: "entry-unreadable", name: "a node has no start", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Nodes(), "n", "17 {}")
+	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"17 {}\"", aside: []string{"[n:17 {}]"}},
+	{check: "entry-unreadable", name: "a backlog has no name", damage: func(w *ward) {
+		w.do("SADD", w.KeysOf(ref("ready")).Backlog(), "{", "full a{")
+	}, example: "dts:{", aside: []string{"full a{"}},
 	{check: "unconverted", name: "a task was not converted", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("old")).Unconverted(), 1, ref("old"))
-		w.do("RPUSH", w.KeysOf(ref("old")).Attempts(ref("old")), "{}") // stays, with the task
+		w.do("RPUSH", w.KeysOf(ref("old")).Attempts(ref("old")), anAttempt) // stays, with the task
 	}, example: "default:old is in dts:{", stays: true},
 
 	{check: "schedule-not-looked-at", name: "nobody plans a schedule's ticks", damage: func(w *ward) {
@@ -358,18 +457,43 @@ var breakages = []struct {
 	{check: "schedule-leftovers", name: "a leader looks at a schedule that does not exist", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Ticks(), 1e15, ref("ghost"))
 	}, example: "default:ghost does not exist, and is left in "},
+	{check: "schedule-lost", name: "a schedule is lost, and its ledger is a string", damage: func(w *ward) {
+		w.change(2)
+		w.do("DEL", w.KeysOf(ref("often")).Schedule(ref("often")))
+		w.do("SET", w.KeysOf(ref("often")).Ledger(ref("often")), "x")
+	}, example: "default:often has lost its definition, and revision 2 is left in ", also: []string{"key-type"}},
+	{check: "schedule-unreadable", name: "a schedule is lost, and its history is a string", damage: func(w *ward) {
+		w.do("DEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly))
+		w.do("SET", w.KeysOf(storetest.Nightly).History(storetest.Nightly), "x")
+	}, example: "default:nightly cannot be read: its definition is lost", stays: true, byHand: true,
+		also: []string{"key-type"}},
 	{check: "schedule-unreadable", name: "a schedule has no revision", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "revision")
-	}, example: "default:nightly cannot be read: "},
+	}, example: "default:nightly cannot be read: ", aside: []string{" def:{", " cursor:17", "Z fired 1 ", "Z:1.7"}},
 	{check: "schedule-unreadable", name: "a schedule's cursor is no time", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "cursor", "yesterday")
-	}, example: "default:nightly cannot be read: "},
+	}, example: "default:nightly cannot be read: ", aside: []string{"cursor:yesterday", "Z fired 1 ", "Z:1.7"}},
+	{check: "schedule-unreadable", name: "a schedule with earlier revisions cannot be read", damage: func(w *ward) {
+		w.change(2)
+		w.do("HSET", w.KeysOf(ref("often")).Schedule(ref("often")), "def", "{")
+	}, example: "default:often cannot be read: ", then: []string{"schedule-lost"}, aside: []string{"def:{ "}},
 	{check: "schedule-unreadable", name: "a name is none", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Schedules(), 0, "garbage")
 	}, example: "garbage is not a valid name of a schedule"},
 	{check: "schedule-unreadable", name: "a schedule's definition is no definition", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", "{")
-	}, example: "default:nightly cannot be read: "},
+	}, example: "default:nightly cannot be read: ", aside: []string{"def:{ ", "Z fired 1 ", "Z:1.7"}},
+	{check: "schedule-unreadable", name: "ticks of a schedule cannot be computed", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", `{"rules":[{"cron":"x"}]}`)
+	}, example: "default:nightly cannot be read: its definition cannot be read",
+		aside: []string{`{"rules":[{"cron":"x"}]}`}},
+	{check: "schedule-unreadable", name: "a schedule's task has no type", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "task", "{}\n{}")
+	}, example: "default:nightly cannot be read: ", aside: []string{"task:{}"}},
+	{check: "schedule-unreadable", name: "a schedule cannot be read, and its history can", damage: func(w *ward) {
+		w.change(2)
+		w.do("HSET", w.KeysOf(ref("often")).Schedule(ref("often")), "def", "{")
+	}, example: "default:often cannot be read: ", aside: []string{"def:{"}},
 	{check: "live-ended", name: "a live tick has no task", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Live(storetest.Nightly), 1, "20260101T000000Z")
 	}, example: "default:nightly@20260101T000000Z does not exist, and is in "},
@@ -384,7 +508,10 @@ var breakages = []struct {
 	}, example: "default:lock never expires"},
 	{check: "lock-unreadable", name: "a lock has no end", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("lock")).Lock(ref("lock")), "ttl")
-	}, example: "default:lock cannot be read"},
+	}, example: "default:lock cannot be read", aside: []string{"holder:me"}},
+	{check: "lock-unreadable", name: "a lock has the token 0", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("lock")).Lock(ref("lock")), "fence", 0)
+	}, example: "default:lock cannot be read", aside: []string{"fence:0"}},
 	{check: "lock-drift", name: "a lock is not listed", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("lock")).Locks(), ref("lock"))
 	}, example: "default:lock is held, and not in "},
@@ -422,6 +549,9 @@ var breakages = []struct {
 	{check: "queue-unlisted", name: "asynq does not know a queue", damage: func(w *ward) {
 		w.do("SREM", "asynq:queues", "default")
 	}, example: "default is not in asynq's list of queues"},
+	{check: "queue-misnamed", name: "asynq lists what is no name", damage: func(w *ward) {
+		w.do("SADD", "asynq:queues", "a b")
+	}, example: `"a b" is in asynq's list of queues`, stays: true},
 	{check: "server-leftovers", name: "asynq lists a dead server", damage: func(w *ward) {
 		w.do("ZADD", "asynq:servers", 1, "asynq:servers:{a:1:x}")
 	}, example: "asynq:servers:{a:1:x} has been dead since 1970-01-01T00:00:01Z"},
@@ -528,6 +658,9 @@ func TestExamine_FindsAndRepairs(t *testing.T) {
 					t.Errorf("the example is %q, want %q", found[b.check], b.example)
 				}
 				delete(found, b.check)
+				if all := slices.Sorted(slices.Values(results[b.check].Examples)); len(slices.Compact(slices.Clone(all))) < len(all) {
+					t.Errorf("it found the same more than once: %q", all)
+				}
 				for _, other := range b.also {
 					delete(found, other)
 				}
@@ -545,14 +678,59 @@ func TestExamine_FindsAndRepairs(t *testing.T) {
 			if r := repaired[b.check]; (r.Repairs && !b.byHand) != (r.Repaired == r.Found) || len(repaired) != 1 {
 				t.Errorf("repaired %+v", repaired)
 			}
-			if left := findings(w.examine(control.DoctorRequest{Checks: []string{b.check}})); !b.stays && len(left) > 0 {
+			left := findings(w.examine(control.DoctorRequest{}))
+			maps.DeleteFunc(left, func(name, _ string) bool { return slices.Contains(slices.Concat(b.also, b.then), name) })
+			if !b.stays && len(left) > 0 {
 				t.Errorf("after the repair it finds %v", left)
 			}
+			w.expectAside(b.aside)
 		})
 	}
 	for _, c := range doctor.Checks {
 		if !tested[c.Name] && c.OfData {
 			t.Errorf("nothing is broken for check %s", c.Name)
+		}
+	}
+}
+
+// expectAside checks that these texts were put aside, and nothing else, and that they stay for a while.
+func (w *ward) expectAside(texts []string) {
+	w.t.Helper()
+	all := redistest.Dump(w.t, w.DB)
+	kept := make(map[string]any)
+	for _, key := range w.aside() {
+		kept[key] = all[key]
+		if left := w.DB.TTL(w.Ctx, key).Val(); left < task.AsideKept-time.Hour || left > task.AsideKept {
+			w.t.Errorf("%s stays for %s", key, left)
+		}
+	}
+	if len(texts) == 0 && len(kept) > 0 {
+		w.t.Errorf("aside is %v", kept)
+	}
+	for _, text := range texts {
+		if !strings.Contains(fmt.Sprint(kept), text) {
+			w.t.Errorf("%q is not aside: %v", text, kept)
+		}
+	}
+}
+
+// A definition that nobody can read is one finding and one repair, with or without the check for lost ones.
+func TestExamine_BringsBackWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	often := ref("often")
+	for _, checks := range [][]string{{"schedule-unreadable"}, nil} {
+		w := newWard(t)
+		w.change(2)
+		w.do("HSET", w.KeysOf(often).Schedule(often), "def", "{")
+		found := w.examine(control.DoctorRequest{Checks: checks, Repair: true})
+		if r := found["schedule-unreadable"]; r.Found != 1 || r.Repaired != 1 || found["schedule-lost"].Found > 0 {
+			t.Errorf("%v: %+v, and %+v", checks, r, found["schedule-lost"])
+		}
+		if s := w.Schedule(often); s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
+			t.Errorf("%v: it is back as %+v", checks, s)
+		}
+		if kept := w.aside(); len(kept) != 1 || w.DB.HGet(w.Ctx, kept[0], "def").Val() != "{" {
+			t.Errorf("%v: aside are %q", checks, kept)
 		}
 	}
 }
@@ -647,11 +825,23 @@ var ailments = []struct {
 		both := []string{config.RoleScheduler, config.RoleWorker}
 		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: both, Version: "1"}, cluster.Node{ID: "b", State: cluster.StateAlive, Roles: both, Version: "2"})
 	}, doctor.Note, "versions 1, 2"},
+	{"nodes", "their list is a string", func(w *ward) {
+		w.do("SET", w.Keys.Nodes(), "x")
+		w.control = control.New(control.Options{Store: w.Store, Queues: w.queues, Nodes: listed{w}})
+	}, doctor.Unknown, ""},
 	{"leaders", "all partitions have one", func(*ward) {}, doctor.OK, "all 2 partitions have one"},
 	{"leaders", "nobody leads a partition", func(w *ward) { w.do("DEL", w.Keys.Partition(1).Term(storetest.Fence)) }, doctor.Warning, "no leader: partition 1"},
 	{"leaders", "a leader has died", func(w *ward) { w.employ() }, doctor.Warning, "led by no living node: partition 0, 1"},
 	{"overdue", "nobody claims a task", func(w *ward) { w.do("ZADD", w.KeysOf(ref("waiting")).Wheel(), 1, ref("waiting")) }, doctor.Error, "default:waiting is overdue by "},
+	{"overdue", "the wheel of another partition is a string", func(w *ward) {
+		p := w.PartitionOf(ref("waiting"))
+		w.do("SET", w.Keys.Partition(p).Wheel(), "x")
+		w.do("ZADD", w.Keys.Partition(1-p).Wheel(), 1, ref("ghost"))
+	}, doctor.Error, "default:ghost is overdue"},
 	{"overdue", "nothing is overdue", func(*ward) {}, doctor.OK, "nothing"},
+	{"unserved-queues", "the set of tasks without a name is a string", func(w *ward) {
+		w.do("SET", w.Keys.Partition(0).Ready(lua.Unnamed), "x")
+	}, doctor.Unknown, "all of which are served"},
 	{"unserved-queues", "nobody serves a queue", func(w *ward) { w.employ() }, doctor.Warning, "full (1)"},
 }
 
@@ -666,8 +856,8 @@ func TestExamine_JudgesTheDeployment(t *testing.T) {
 			w := newWard(t)
 			a.damage(w)
 			got := w.examine(control.DoctorRequest{Checks: []string{a.check}})[a.check]
-			if got.Severity != a.severity || !strings.Contains(got.Detail, a.detail) || (got.Found > 0) != (a.severity != doctor.OK) {
-				t.Errorf("got %s, %q, found %d", got.Severity, got.Detail, got.Found)
+			if got.Severity != a.severity || !strings.Contains(got.Detail, a.detail) || (got.Found > 0 || got.PassedOver != "") != (a.severity != doctor.OK) {
+				t.Errorf("got %s, %q, found %d, passed over %q", got.Severity, got.Detail, got.Found, got.PassedOver)
 			}
 		})
 	}
@@ -758,4 +948,30 @@ func (w *ward) replicate() {
 	testkit.Eventually(w.t, "the replica is there", func() bool {
 		return strings.Contains(w.DB.Info(w.Ctx, "replication").Val(), "state=online")
 	})
+}
+
+// A task that has begun, and of which nobody knows any more how it went on, may not run a second time by itself.
+func TestExamine_RunsNothingAgainThatHasNoState(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	for p := range w.Partitions.Count() {
+		w.do("DEL", w.Keys.Partition(p).States())
+	}
+	w.examine(control.DoctorRequest{Repair: true})
+	for id, want := range map[string]string{
+		"succeeded": "succeeded succeeded", "failed": "failed failed", "cancelled": "cancelled cancelled",
+		"running": "failed lost", "waiting": "scheduled ",
+	} {
+		got := w.Get(ref(id))
+		if said := fmt.Sprintf("%s %s", got.State, got.Outcome); said != want || got.Damage != "" {
+			t.Errorf("%s is %s (%s), want %s", id, said, got.Damage, want)
+		}
+	}
+	if got := w.Get(ref("running")).Error; !strings.Contains(got, "retry it if it may run twice") {
+		t.Errorf("the task that ran failed with %q", got)
+	}
+	w.examine(control.DoctorRequest{Repair: true}) // what was lost is listed now
+	if left := findings(w.examine(control.DoctorRequest{})); len(left) > 0 {
+		t.Errorf("after the repair it finds %v", left)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
@@ -37,7 +38,8 @@ type RevisionPage struct {
 	NextCursor string // "" on the last page
 }
 
-// Revisions returns the revisions of a schedule that are kept, newest first, from a cursor on ("": from the one in force).
+// Revisions returns the revisions of a schedule that are kept, newest first, from a cursor on ("": from the one in
+// force).
 // Errors: CodeScheduleNotFound, CodeInvalid for the cursor.
 func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) (RevisionPage, error) {
 	s, _, err := c.store.Schedules.Read(ctx, who.Ref(id))
@@ -64,19 +66,36 @@ func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) 
 
 // RollbackSchedule puts the definition of an earlier revision again; it becomes a new revision. ifMatch is the revision
 // that must be in force; 0: the one that is in force now.
-// Errors: CodeScheduleNotFound, CodeRevisionNotFound, CodeScheduleChanged, CodeInvalid.
-func (c *Control) RollbackSchedule(ctx context.Context, who Caller, id string, revision, ifMatch int) (Put, error) {
-	history, err := c.History(ctx, who, id)
+// Errors: CodeScheduleNotFound, CodeRevisionNotFound, CodeScheduleChanged, CodeInvalid; CodeUnreadable if a revision
+// cannot be read that may be this one.
+func (c *Control) RollbackSchedule(
+	ctx context.Context, who Caller, id string, revision, ifMatch int,
+) (Put, error) {
+	reading, left := redisx.LeavingOut(ctx)
+	history, err := c.History(reading, who, id)
 	if err != nil {
 		return Put{}, adviseRepair(err)
 	}
-	newest, oldest := history[0].Number, history[len(history)-1].Number
 	for _, r := range history {
 		if r.Number == revision {
-			return c.put(ctx, r.Definition, PutOptions{IfMatch: cmp.Or(ifMatch, newest)})
+			return c.put(ctx, r.Definition, PutOptions{IfMatch: cmp.Or(ifMatch, history[0].Number)})
 		}
 	}
-	return Put{}, task.Errorf(task.CodeRevisionNotFound, "revision %d of schedule %q is not kept: revisions %d to %d are", revision, id, oldest, newest)
+	return Put{}, noRevision(revision, id, history, left.Texts())
+}
+
+// noRevision is the error for a revision that is not among the others of a schedule, of which some may be unreadable.
+func noRevision(revision int, id string, others []schedule.Revision, unreadable []string) error {
+	newest, oldest := others[0].Number, others[len(others)-1].Number
+	switch {
+	case len(unreadable) > 0 && revision > 0 && revision < newest:
+		return task.Errorf(task.CodeUnreadable, "revision %d of schedule %q cannot be read: %s", revision, id, unreadable[0])
+	case oldest < revision && revision < newest:
+		const text = "revision %d of schedule %q is lost: its history has the others"
+		return task.Errorf(task.CodeRevisionNotFound, text, revision, id)
+	}
+	const text = "revision %d of schedule %q is not kept: revisions %d to %d are"
+	return task.Errorf(task.CodeRevisionNotFound, text, revision, id, oldest, newest)
 }
 
 // timeline returns the timetables that decided and decide about the ticks of a schedule.

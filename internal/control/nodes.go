@@ -12,7 +12,7 @@ import (
 func (c *Control) ListNodes(ctx context.Context, _ Caller) ([]cluster.Node, error) {
 	nodes, err := c.nodes.Nodes(ctx)
 	return slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool {
-		known := slices.Contains([]string{cluster.StateAlive, cluster.StateDraining, cluster.StateDead}, n.State)
-		return (!known || n.StartedAt.IsZero()) && redisx.LeaveOut(ctx, "entry of node %q: it has no state, or no start", n.ID)
+		err := n.Check()
+		return err != nil && redisx.LeaveOut(ctx, "%v", err)
 	}), err
 }

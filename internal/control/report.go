@@ -87,7 +87,7 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	if err != nil {
 		return err
 	}
-	stored, err := c.store.Tasks.Get(ctx, run.Task.Ref)
+	stored, err := c.store.Tasks.Find(ctx, run.Task.Ref)
 	missing := task.CodeOf(err) == task.CodeTaskNotFound
 	switch {
 	case missing && run.Task.Type != "": // if Redis has lost it, it is restored

@@ -114,7 +114,7 @@ func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptio
 func adviseRepair(err error) error {
 	why := err.Error()
 	switch {
-	case redisx.HasWrongType(err):
+	case redisx.IsDamage(err):
 		why = redisx.WithoutDoubt(redisx.WhyNot(err))
 	case task.CodeOf(err) != task.CodeUnreadable:
 		return err

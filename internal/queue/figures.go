@@ -70,7 +70,7 @@ func (q *Queues) read(ctx context.Context, asynqNames []string) ([]Info, error) 
 		switch {
 		case r.Err == nil:
 			infos[at].fill(r.Reply)
-		case redisx.HasWrongType(r.Err) && redisx.LeaveOut(ctx, uncounted, infos[at].Name):
+		case redisx.IsDamage(r.Err) && redisx.LeaveOut(ctx, uncounted, infos[at].Name):
 		default:
 			failures = append(failures, fmt.Errorf("queue %s: %w", asynqNames[at], r.Err))
 			infos[at].Name = ""

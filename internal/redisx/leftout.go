@@ -71,7 +71,7 @@ func (l *LeftOut) Texts() []string {
 // not one of LeavingOut.
 func LeaveOutKey(ctx context.Context, key string, err error) bool {
 	const text = "%s has the wrong type, so that what it should hold is left out"
-	return HasWrongType(err) && LeaveOut(ctx, text, describe(key))
+	return IsDamage(err) && LeaveOut(ctx, text, describe(key))
 }
 
 // ofPartition is a key of a partition, with its number.
@@ -85,12 +85,6 @@ func describe(key string) string {
 	return "the key " + key
 }
 
-// HasWrongType reports whether err is the answer of Redis to a command on a key of another type than it is for.
-func HasWrongType(err error) bool {
-	var answer redis.Error
-	return errors.As(err, &answer) && strings.Contains(answer.Error(), "WRONGTYPE")
-}
-
 // ExecReads executes a pipeline of commands that read one key each. Under LeavingOut, a key of the wrong type is read
 // as one that does not exist. Error: that of the first other command that failed.
 func ExecReads(ctx context.Context, pipe redis.Pipeliner) error {
@@ -100,7 +94,7 @@ func ExecReads(ctx context.Context, pipe redis.Pipeliner) error {
 			return e
 		}
 	}
-	if HasWrongType(err) || errors.Is(err, redis.Nil) {
+	if IsDamage(err) || errors.Is(err, redis.Nil) {
 		return nil
 	}
 	return err

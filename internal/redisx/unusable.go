@@ -56,15 +56,15 @@ func IsFull(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
 // damages are parts of the answers of Redis where a key or a value is not what a command or a script needs.
 var damages = []string{"WRONGTYPE", "not an integer", "attempt to "}
 
-// IsDamage reports whether err is an answer of Redis for a key or a value that is not what a command or a script needs, as somebody has written
-// to Redis by hand. Asking again does not help.
+// IsDamage reports whether err is an answer of Redis for a key or a value that is not what a command or a script needs.
+// Somebody has written to Redis by hand then, and asking again does not help.
 func IsDamage(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && slices.ContainsFunc(damages, func(part string) bool { return strings.Contains(reply.Error(), part) })
 }
 
-// ExecPastDamage sends a pipeline of commands that read one key each. Under LeavingOut, keys of the wrong type are noted. Error: the first
-// one that is not for damage; the commands have theirs.
+// ExecPastDamage sends a pipeline of commands that read one key each, for whoever judges the error of each command, as
+// doctor does. Under LeavingOut, keys of the wrong type are noted. Error: the first one that is not for damage.
 func ExecPastDamage(ctx context.Context, pipe redis.Pipeliner) error {
 	cmds, err := pipe.Exec(ctx)
 	if !IsDamage(err) {
@@ -106,8 +106,8 @@ func WhyNot(err error) string {
 	if said := RefusedWrites(err); said != "" {
 		return "Redis refuses writes: " + said
 	}
-	if HasWrongType(err) {
-		return "a key that this needs has the wrong type in Redis (dtsctl doctor finds it)" + doubt
+	if IsDamage(err) {
+		return "a key that this needs has the wrong type in Redis, or a value that is none (dtsctl doctor finds it)" + doubt
 	}
 	return "Redis did not answer in time, or refused" + doubt
 }

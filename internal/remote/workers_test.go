@@ -134,6 +134,22 @@ func TestTake_WaitsForADelivery(t *testing.T) {
 	}
 }
 
+// The answer to a take is JSON, and so all of its payloads must be.
+func TestTake_HandsOutNoPayloadThatIsNotJSON(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	damaged, sound := w.hand("damaged"), w.hand("sound")
+	defs := string(w.KeysOf(damaged).Defs())
+	stored := w.DB.HGet(w.Ctx, defs, damaged.String()).Val()
+	testkit.Must(t, w.DB.HSet(w.Ctx, defs, damaged.String(), strings.TrimSuffix(stored, "}")).Err())
+	if runs := w.take(offer()); len(runs) != 1 || runs[0].Task.Ref != sound {
+		t.Errorf("took %+v", runs)
+	}
+	if got := w.Get(damaged); got.State != task.Failed || !strings.Contains(got.Error, "is not JSON") {
+		t.Errorf("the damaged task is %s: %s", got.State, got.Error)
+	}
+}
+
 // waits counts the pipelines that wait for replicas.
 type waits struct{ atomic.Int64 }
 

@@ -16,7 +16,8 @@ type Report struct {
 	Pending        int             // due ticks that are not decided yet and need no record, as during a pause
 	ForgottenUntil time.Time       // ledger or history are incomplete up to this time, and the audit begins after it; zero: complete
 	Losses         []Loss          // when Redis has lost writes in the range, earliest first: ticks of these times may have fired twice
-	Proved         bool            // no gaps, no strays, no losses, and ForgottenUntil is zero
+	Warnings       []string        // what cannot be read, and the holes of the timeline in the range: sentences without a full stop
+	Proved         bool            // no gaps, no strays, no losses, no warnings, and ForgottenUntil is zero
 }
 
 // Loss is a span of time from which Redis has lost writes that it had acknowledged, as a failover to a replica that is behind does.
@@ -37,6 +38,7 @@ type Evidence struct {
 	ForgottenUntil time.Time // the ledger lacks records up to this time; zero: it lacks none
 	Paused         bool      // the schedule is paused: ticks after Cursor are not decided
 	Losses         []Loss    // those that are known, in any order
+	Unreadable     []string  // what of the evidence cannot be read, in sentences; nil: all can be read
 }
 
 // Audit compares the ticks of the timeline with the entries. A tick after the cursor is expected to have a record once it is
@@ -68,13 +70,18 @@ func Audit(e Evidence) (_ Report, more bool) {
 			r.Gaps = append(r.Gaps, t.At)
 		}
 	}
-	r.Losses = e.lossesAfter(after)
-	r.Proved = len(r.Losses)+len(r.Gaps)+len(r.Strays) == 0 && r.ForgottenUntil.IsZero()
+	r.Losses, r.Warnings = e.lossesAfter(after), slices.Clone(e.Unreadable)
+	for _, hole := range e.Timeline.Holes() {
+		if hole.Until.After(after) && hole.From.Before(e.Until) {
+			r.Warnings = append(r.Warnings, hole.String())
+		}
+	}
+	r.Proved = len(r.Losses)+len(r.Gaps)+len(r.Strays)+len(r.Warnings) == 0 && r.ForgottenUntil.IsZero()
 	return r, more
 }
 
 // count adds one record to the report, and removes its tick from the expected ones. Records of manual runs need no tick in
-// the timeline, and neither do backfilled ticks from before the first definition.
+// the timeline, and neither do those in its holes and backfilled ticks from before the first definition.
 func (r *Report) count(entry Entry, expected map[string]bool, timeline Timeline) {
 	r.Outcomes[entry.Outcome]++
 	switch {
@@ -82,6 +89,7 @@ func (r *Report) count(entry Entry, expected map[string]bool, timeline Timeline)
 		delete(expected, entry.Name)
 		r.Accounted++
 	case entry.manual() || entry.Outcome == Backfilled && !entry.Tick.After(timeline[0].From):
+	case slices.ContainsFunc(timeline.Holes(), func(h Hole) bool { return h.Contains(entry.Tick) }):
 	default:
 		r.Strays = append(r.Strays, entry)
 	}

@@ -16,7 +16,7 @@ type Outcome string
 const (
 	Fired          Outcome = "fired"           // the task of the tick was created
 	SkippedOverlap Outcome = "skipped_overlap" // a task of the schedule had not ended, or a limit is reached
-	Missed         Outcome = "missed"          // a misfire that does not run by the misfire policy, or a tick after max_runs was reached
+	Missed         Outcome = "missed"          // a misfire that does not run by the misfire policy, or a tick after max_runs was reached, or all ticks of a Hole
 	Excluded       Outcome = "excluded"        // an exclusion covers it
 	Queued         Outcome = "queued"          // the tick waits until earlier tasks of the schedule have ended
 	Replaced       Outcome = "replaced"        // a later tick or manual run took the place of the tick; its task, if it had one, was cancelled

@@ -3,6 +3,7 @@ package schedule
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -46,12 +47,14 @@ type Decision struct {
 // OnTime reports whether the tick fires and is not a misfire.
 func (d Decision) OnTime() bool { return d.Action == ActFire && d.Reason == "" }
 
-// Plan holds the decisions about the due ticks of a schedule.
+// Plan holds the decisions about the due ticks of a schedule. A hole of the timeline has one decision, at its end: that its
+// ticks are missed.
 type Plan struct {
 	Decisions []Decision // in the order of the ticks
 	Upto      time.Time  // the new cursor: ticks up to this time are decided by the plan
 	Next      time.Time  // the first tick after Upto; zero: no further ticks
 	Forgotten time.Time  // ticks up to this time get no record, because the ledger cannot hold so many; zero: all get one
+	Holes     []Hole     // of the timeline that end after the former cursor, up to Upto
 }
 
 // MakePlan decides the ticks after the cursor, up to now. If they are many, it decides the first of them only, and Next is in
@@ -81,10 +84,25 @@ func MakePlan(a Agenda) Plan {
 	for i, tick := range ticks[:upto] {
 		p.Decisions = append(p.Decisions, a.decide(tick, misfires[i], caughtUp, i))
 	}
+	p.missHoles(a)
 	if next, ok := a.Timeline.Next(p.Upto); ok {
 		p.Next = next.At
 	}
 	return p
+}
+
+// missHoles adds the decisions about the holes of the timeline, so that the ledger tells of them.
+func (p *Plan) missHoles(a Agenda) {
+	for _, hole := range a.Timeline.Holes() {
+		if !hole.Until.After(a.Cursor) || hole.Until.After(p.Upto) {
+			continue
+		}
+		p.Holes = append(p.Holes, hole)
+		p.Decisions = append(p.Decisions, Decision{Tick: hole.Until, Action: ActMiss, Due: hole.Until, Reason: hole.String()})
+	}
+	if len(p.Holes) > 0 {
+		slices.SortStableFunc(p.Decisions, func(a, b Decision) int { return a.Tick.Compare(b.Tick) })
+	}
 }
 
 // newest returns the due ticks, and the time after which they are complete. That is the cursor, unless there are more ticks

@@ -295,3 +295,32 @@ func TestDefinition_RefusesWhatIsInvalidWithTheField(t *testing.T) {
 		})
 	}
 }
+
+// The ticks of a revision that is missing are unknown: its end is a decision of its own, in the order of the ticks.
+func TestPlan_MissesTheHolesOfAHistory(t *testing.T) {
+	t.Parallel()
+	table := every(t, time.Minute, nil)
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes)*time.Minute + 30*time.Second) }
+	period := func(revision, from, until int) Period {
+		return Period{Span: Span{From: at(from), Until: at(until)}, Table: table, Revision: revision}
+	}
+	for name, c := range map[string]struct {
+		line   Timeline
+		cursor int
+		want   string
+	}{
+		"none":                     {Timeline{period(1, 0, 2), period(2, 2, 9)}, 0, "1m0s:miss 2m0s:miss 3m0s:miss 4m0s:fire"},
+		"one in between":           {Timeline{period(1, 0, 1), period(3, 3, 9)}, 0, "1m0s:miss 3m30s:miss 4m0s:fire"},
+		"the first two":            {Timeline{period(3, 2, 9)}, 0, "2m30s:miss 3m0s:miss 4m0s:fire"},
+		"one before the cursor":    {Timeline{period(2, 1, 9)}, 1, "2m0s:miss 3m0s:miss 4m0s:fire"},
+		"the numbers are unknown":  {Timeline{period(0, 0, 2), period(0, 3, 9)}, 0, "1m0s:miss 2m0s:miss 4m0s:fire"},
+		"one that ends in the end": {Timeline{period(1, 0, 1), period(3, 3, 4)}, 2, "3m30s:miss 4m0s:fire"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := Agenda{Timeline: c.line, Present: table, Cursor: at(c.cursor), Now: at(4)}
+			if got := told(MakePlan(a)); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}

@@ -282,9 +282,9 @@ func TestTimeline_ChangesTimetables(t *testing.T) {
 		return table
 	}
 	line := Timeline{
-		{Span{time.Time{}, at("02:00:00")}, table("0 * * * *")},
-		{Span{at("02:00:00"), at("03:00:00")}, table("20 * * * *")},
-		{Span{at("04:00:00"), time.Time{}}, table("*/30 * * * *")},
+		{Span: Span{time.Time{}, at("02:00:00")}, Table: table("0 * * * *")},
+		{Span: Span{at("02:00:00"), at("03:00:00")}, Table: table("20 * * * *")},
+		{Span: Span{at("04:00:00"), time.Time{}}, Table: table("*/30 * * * *")},
 	}
 	ticks, more := line.Ticks(at("00:30:00"), at("05:00:00"), 10)
 	var got []string

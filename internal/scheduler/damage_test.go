@@ -14,7 +14,9 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -43,6 +45,74 @@ func TestTerm_RestsForAMinuteAfterDamage(t *testing.T) {
 				t.Errorf("after %v it rests for %s, and says %s", c.err, took, log.String())
 			}
 		})
+	}
+}
+
+// A look twice a second finds the same damage: one line a minute is enough, but for anything else.
+func TestLookout_TellsOfDamageOnceAMinute(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	testkit.Must(t, db.Set(t.Context(), "x", "garbage", 0).Err())
+	damage := layout.Unavailable(db.ZCard(t.Context(), "x").Err())
+	for _, c := range []struct {
+		err  error
+		said int
+	}{{damage, 2}, {context.DeadlineExceeded, 8}} {
+		synctest.Test(t, func(t *testing.T) {
+			var log testkit.Log
+			l := &lookout{term: &term{s: &Scheduler{o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}}}
+			for range 8 {
+				l.tell(t.Context(), c.err)
+				testkit.Must(t, clock.Sleep(t.Context(), damagedPause/6))
+			}
+			if got := log.Count("cannot look after"); got != c.said {
+				t.Errorf("in a minute and a bit, it said %d times %v, want %d", got, c.err, c.said)
+			}
+		})
+	}
+}
+
+// A schedule whose ledger is damaged is looked at again in a minute. It is no reason for the others to wait.
+func TestTick_GoesOnPastADamagedSchedule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	damaged := w.put("damaged", each(time.Hour), schedule.OverlapAllow)
+	k := w.store.KeysOf(damaged.Ref)
+	testkit.Must(t, w.db.Del(t.Context(), string(k.Ledger(damaged.Ref))).Err())
+	testkit.Must(t, w.db.Set(t.Context(), string(k.Ledger(damaged.Ref)), "garbage", 0).Err())
+	w.age(damaged)
+	var log testkit.Log
+	w.start("n", never, func(n *node) { n.o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	testkit.Eventually(t, "it is put off", func() bool {
+		at := w.db.ZScore(t.Context(), string(k.Ticks()), damaged.Ref.String()).Val()
+		return at > float64(clock.Now().Add(damagedPause/2).UnixMilli())
+	})
+	whole := damaged
+	for i := 0; whole.Ref == damaged.Ref || w.store.PartitionOf(whole.Ref) != w.store.PartitionOf(damaged.Ref); i++ {
+		whole = w.put(fmt.Sprint("whole", i), each(time.Hour), schedule.OverlapAllow)
+	}
+	w.age(whole)
+	testkit.Eventually(t, "the other one ticks", func() bool { return len(w.ledger(whole)) > 0 })
+	if log.Has("cannot fire due schedules") {
+		t.Error("the loop of the partition took damage of one schedule for its own")
+	}
+}
+
+func TestTick_LogsTheHolesOfAHistory(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	term := &term{s: &Scheduler{o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}}
+	p := partition.Planned{Agenda: partition.Agenda{Ref: task.Ref{Namespace: "default", ID: "nightly"}}}
+	term.tellHoles(p)
+	if log.Len() > 0 {
+		t.Errorf("of none it says %s", log.String())
+	}
+	p.Plan.Holes = []schedule.Hole{{First: 3, Last: 3}, {First: 5, Last: 6}}
+	term.tellHoles(p)
+	for _, want := range []string{"level=ERROR", "schedule=default:nightly", "revision 3 is", "revisions 5 to 6 are"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %q in %s", want, log.String())
+		}
 	}
 }
 

@@ -77,6 +77,22 @@ func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 	w.oneFiredForAll(s, "held back while the queue default was full")
 }
 
+// The place that a tick has taken is free once a worker has its task.
+func TestFire_GivesItsPlaceInTheQueueBack(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	w := newWorld(t)
+	queues := queue.New(queue.Options{DB: w.db})
+	testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), task.DefaultQueue, 1))
+	w.start("n", never)
+	for _, id := range []string{"first", "second"} {
+		s := w.put(id, each(time.Hour), schedule.OverlapAllow)
+		w.age(s)
+		testkit.Eventually(t, "its ticks are decided", func() bool { return len(w.ledger(s)) > 1 })
+		testkit.Eventually(t, "a worker has its task", func() bool { return len(w.take(1)) == 1 })
+	}
+}
+
 // putIn gives a schedule of every hour, whose last 20 ticks nobody has decided, a task in a queue; "" for a task that names none.
 func (w *world) putIn(ref task.Ref, queueName string) schedule.Schedule {
 	w.t.Helper()

@@ -127,7 +127,9 @@ func (q *quotas) enqueueAt(ctx context.Context, e *redisx.Errands, deliveries []
 		if handed.Failures[i] = r.Err; errors.Is(r.Err, redisx.ErrLate) {
 			continue
 		}
-		q.learn(some[k].Queue, r.Err)
+		if q.learn(some[k].Queue, r.Err); r.Err != nil {
+			continue // there may be no reply
+		}
 		handed.At[i] = r.Reply.At[r.Reply.place]
 		maps.Copy(handed.Lengths, r.Reply.Lengths)
 		if end, ended := r.Reply.Ended[r.Reply.place]; ended {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
@@ -278,6 +279,48 @@ func TestBalance_ALateRefusalDoesNotOutlastTheNewsThatALeaseIsFree(t *testing.T)
 	}
 }
 
+// unreachable is a cluster of which no server answers.
+func unreachable(t *testing.T) *redisx.DB {
+	t.Helper()
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	t.Cleanup(func() { testkit.Must(t, client.Close()) })
+	return &redisx.DB{UniversalClient: client}
+}
+
+// Where no server answers, there is no reply to look into.
+func TestHandOver_FailsIfTheClusterCannotBeReached(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.stillScheduler()
+	s.o.DB = unreachable(t)
+	s.o.Queues = queue.New(queue.Options{DB: s.o.DB})
+	q := newQuotas(s)
+	var deliveries []task.Delivery
+	for _, name := range []string{"closed", "open", "open"} {
+		deliveries = append(deliveries, task.Delivery{Ref: task.Ref{Namespace: "default", ID: name}, Attempt: 1, Queue: name})
+	}
+	q.close("closed", false)
+	handed := q.handOver(t.Context(), deliveries)
+	for i, err := range handed.Failures {
+		if err == nil || !handed.At[i].IsZero() || handed.Ended[i] != (queue.Ended{}) {
+			t.Errorf("%s: %v, at %v", deliveries[i].Ref, err, handed.At[i])
+		}
+	}
+	if looks, err := q.lookAt(t.Context(), map[string]int{"closed": 1, "open": 1}); err == nil || len(looks) != 0 {
+		t.Errorf("looks %v, %v", looks, err)
+	}
+	if err := q.readSlots(t.Context(), []string{"open"}); err == nil {
+		t.Error("the slots of a cluster that cannot be reached were read")
+	}
+	b := newBalancer(s)
+	b.errands.DB = s.o.DB
+	b.acquire(t.Context(), []int{0})
+	if b.adopt(t.Context()); len(b.terms) != 0 {
+		t.Errorf("it leads %d partitions", len(b.terms))
+	}
+	q.wait()
+}
+
 // Nobody else can lead what a node that stops goes on to lead.
 func TestBalance_EndsTermsAlsoIfTheClusterCannotBeReached(t *testing.T) {
 	t.Parallel()
@@ -290,9 +333,7 @@ func TestBalance_EndsTermsAlsoIfTheClusterCannotBeReached(t *testing.T) {
 	done := make(chan struct{})
 	led := &term{s: s, partition: 3, held: held, stop: func() { close(done) }, done: done}
 	b.terms[3] = led
-	unreachable := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
-	t.Cleanup(func() { testkit.Must(t, unreachable.Close()) })
-	b.errands.DB = &redisx.DB{UniversalClient: unreachable}
+	b.errands.DB = unreachable(t)
 	b.release([]int{3})
 	if !led.ended() || held.Context().Err() == nil {
 		t.Errorf("the term has ended: %t; the lease is held: %t", led.ended(), held.Context().Err() == nil)

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -16,6 +17,8 @@ import (
 const (
 	lookLimit  = 128             // schedules read in one round
 	fireBudget = 5 * time.Second // for one round, even if the node is told to stop meanwhile
+
+	holesLogged = 1000 // bytes that a line of the log says of the holes in the history of a schedule
 )
 
 // tick plans and fires the ticks of schedules that are due, until ctx ends or the lease is over. Like dispatch, it does
@@ -67,24 +70,8 @@ func (t *term) tick(ctx context.Context) error {
 func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds, decided *cursors) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fireBudget)
 	defer cancel()
-	var planned []partition.Planned
-	var places []*limits.Place
+	planned, places := t.plan(ctx, agendas, held)
 	var failures []error
-	_, skipped := t.s.contact.jumps(t.partition)
-	for _, a := range agendas {
-		a.Skipped = skipped
-		a.Held, a.HeldUntil = held.reason(a)
-		plan := schedule.MakePlan(a.Agenda)
-		place, err := t.enter(ctx, a, plan)
-		if err != nil {
-			plan = held.holdBack(a)
-			t.s.o.Metrics.HeldBack.Inc()
-		}
-		if until := plan.Forgotten; !until.IsZero() {
-			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)
-		}
-		planned, places = append(planned, partition.Planned{Agenda: a, Plan: plan}), append(places, place)
-	}
 	lost := false
 	for i, f := range t.leader.Fire(ctx, planned) {
 		places[i].Leave(len(f.Ticked) > 0)
@@ -100,6 +87,7 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 			failures = append(failures, f.Err)
 		case len(f.Ticked) > 0:
 			t.s.wake(t.partition)
+			t.tellHoles(planned[i])
 			t.count(planned[i], f)
 			lost = t.remember(planned[i], decided) || lost
 		}
@@ -108,6 +96,43 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		t.s.o.Store.RecordLosses(ctx, map[int]bool{t.partition: true})
 	}
 	return errors.Join(failures...)
+}
+
+// plan decides about due ticks, and enters their tasks at their queues. It returns a plan and a place for each
+// schedule.
+func (t *term) plan(
+	ctx context.Context, agendas []partition.Agenda, held *holds,
+) (planned []partition.Planned, places []*limits.Place) {
+	_, skipped := t.s.contact.jumps(t.partition)
+	for _, a := range agendas {
+		a.Skipped = skipped
+		a.Held, a.HeldUntil = held.reason(a)
+		plan := schedule.MakePlan(a.Agenda)
+		place, err := t.enter(ctx, a, plan)
+		if err != nil {
+			plan = held.holdBack(a)
+			t.s.o.Metrics.HeldBack.Inc()
+		}
+		if until := plan.Forgotten; !until.IsZero() {
+			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record",
+				"schedule", a.Ref.String(), "until", until)
+		}
+		planned, places = append(planned, partition.Planned{Agenda: a, Plan: plan}), append(places, place)
+	}
+	return planned, places
+}
+
+// tellHoles logs the ticks that nobody could decide. It does so once, as the cursor has passed them.
+func (t *term) tellHoles(p partition.Planned) {
+	if len(p.Plan.Holes) == 0 {
+		return
+	}
+	reasons := make([]string, 0, len(p.Plan.Holes))
+	for _, hole := range p.Plan.Holes {
+		reasons = append(reasons, hole.String())
+	}
+	t.s.o.Log.Error("ticks of a schedule are missed: its history is damaged",
+		"schedule", p.Agenda.Ref.String(), "reason", task.CutMiddle(strings.Join(reasons, "; "), holesLogged))
 }
 
 // remember notes that ticks were decided. If they were decided before, Redis has lost that: they were decided again, since their tasks may be

@@ -118,10 +118,10 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 	return at, true
 }
 
-// Snooze decides about an attempt whose target asked for that wait at the given time: the next one is due after it and
-// a random share of it, and this one is not among those of the policy, so that its task gets a further one after its
-// last. ok is false if it counts as any other that failed: a task with one attempt is run at most once, and both the
-// number and the time of all attempts are bounded. random, from 0 to less than 1, selects the share.
+// Snooze decides about an attempt whose target asked at the given time for a wait. The next one is due after the wait
+// and a random share of it. The policy does not count this one, so that the task may make one more. ok is false if it
+// counts as any other that failed: a task with one attempt is run at most once, and the number and the time of all
+// attempts are bounded. random, from 0 to less than 1, selects the share.
 func (t Task) Snooze(at time.Time, wait time.Duration, random float64) (due time.Time, ok bool) {
 	policy, last := t.Policy(), t.firstDue().Add(cmp.Or(t.Retry.MaxElapsed, DefaultSnooze))
 	soonest := at.Add(wait.Round(time.Millisecond))

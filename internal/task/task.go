@@ -54,8 +54,9 @@ type Task struct {
 	Result          string          // the result from the executor, at most ResultLimit bytes
 	Outcome         Outcome         // of the newest attempt, if the task ended with it
 	Error           string          // why the newest attempt did not succeed, at most ErrorLimit bytes
-	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload. "" if all can be read. The
-	// other fields have what can be read; if the definition cannot, there is no Type.
+	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not run, or
+	// another part of it, as its checkpoint. "" if all can be read. The other fields have what can be read; if the definition cannot,
+	// there is no Type.
 	Damage string
 }
 

@@ -85,7 +85,9 @@ func New() *Metrics {
 // ShowRedis exports whether Redis works, as up says.
 func (m *Metrics) ShowRedis(up func() bool) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "dts_redis_up", Help: "1 if Redis works for this node, of a cluster every server that it asks; 0 if it does not answer, reads its data from the disk or refuses the password. Metrics that are read from Redis are missing then.",
+		Name: "dts_redis_up", Help: "1 if Redis works for this node, of a cluster every server that it asks. 0 if it does " +
+			"not answer, reads its data from the disk, refuses the password, scripts or further connections, is busy with a " +
+			"script, is a replica, or is a cluster that lacks a part. Metrics that are read from Redis are missing then.",
 	}, func() float64 {
 		if up() {
 			return 1

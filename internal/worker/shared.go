@@ -25,7 +25,7 @@ func (a *attempt) endedByOther() bool {
 // task has failed for good.
 func (a *attempt) settleShared(run *tasks.Run) error {
 	a.w.o.Log.Debug("attempt was ended over the API, or is lost", "delivery", a.name)
-	t, err := a.w.o.Store.Tasks.Get(a.work, run.Task.Ref)
+	t, err := a.w.o.Store.Tasks.Find(a.work, run.Task.Ref)
 	if err == nil && t.State == task.Failed && t.Run == run.Task.Run {
 		return fmt.Errorf("%w: %s", queue.ErrDeadLetter, t.Error)
 	}

@@ -103,7 +103,7 @@ func New(o Options) *Worker {
 	w.begins = layout.SharedCalls(o.Store.Layout, func(s tasks.Start) task.Ref { return s.Ref }, callLimit, func(starts []tasks.Start) []tasks.Begun {
 		ctx, cancel := context.WithTimeout(context.Background(), o.Store.Tasks.RunLease())
 		defer cancel()
-		return o.Store.Tasks.BeginEach(ctx, tasks.Runner{Node: o.Node, Types: types}, starts)
+		return o.Store.Tasks.BeginEach(ctx, tasks.Runner{Node: o.Node, Types: types, Decodes: true}, starts)
 	})
 	w.ends = layout.SharedCalls(o.Store.Layout, func(e tasks.End) task.Ref { return e.Run.Task.Ref }, callLimit, func(ends []tasks.End) []error {
 		ctx, cancel := context.WithTimeout(context.Background(), reportBudget)

@@ -34,7 +34,7 @@ end
 
 -- place_apart returns the name under which a task waits that nobody serves.
 local function place_apart(name, member)
-  if apart[name] or redis.call('EXISTS', ready_key(name)) == 1 then
+  if apart[name] or kind_of(name) ~= 'none' then
     return name
   end
   local namespace = string.match(member, '^[^:]*')

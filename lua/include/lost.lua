@@ -2,6 +2,8 @@
 -- needs: key schedules
 -- includes: findings, damage, revival
 
+local NEED_DEFINITION = { 'schedule-not-looked-at', 'schedule-drift' } -- checks
+
 -- places_of returns where something is left of a schedule that has no hash, and whether that shows that it existed: the
 -- script that deletes a schedule deletes all of it.
 local function places_of(member)
@@ -34,31 +36,36 @@ local function entries_of(member)
 end
 
 -- ends_of returns the newest and the oldest entry of a history that can be read, and how many come before the newest
--- one; nil if there are none.
+-- one; nil if there are none. damaged: the history has the wrong type.
 local function ends_of(member)
   local newest, oldest, before = nil, nil, 0
-  for i, text in ipairs(try(entries_of, member) or {}) do
+  local entries = try(entries_of, member)
+  for i, text in ipairs(entries or {}) do
     local readable, entry = pcall(decode_entry, text)
     oldest = readable and entry or oldest
     newest, before = newest or oldest, newest and before or i - 1
   end
-  return newest, oldest, before
+  return newest, oldest, before, not entries
 end
 
 -- find_lost finds what is left of a schedule that has no hash. It never deletes a history or a ledger.
 local function find_lost(member)
   local places, existed = places_of(member)
-  local newest, oldest, before = ends_of(member)
+  local newest, oldest, before, damaged = ends_of(member)
   local words = 'left in ' .. table.concat(places, ', ')
   if newest then
     words = 'has lost its definition, and revision ' .. newest.revision .. ' is ' .. words ..
       '; what nobody knows any more: later revisions, whether it had ended, and runs that its ledger does not have'
     if report(member, 'schedule-lost', words) then
       bring_back(member, newest, oldest, before + 1)
+    else
+      pass_over(member, 'has lost its definition', NEED_DEFINITION)
     end
   elseif existed then
     words = 'cannot be read: its definition is lost, and so is each earlier one; it is ' .. words
     report(member, 'schedule-unreadable', words)
+    pass_over(member, 'has lost its definition', NEED_DEFINITION)
+    pass_over(member, 'has a history of the wrong type', damaged and { 'schedule-lost' } or {})
   elseif #places > 0 and report(member, 'schedule-leftovers', 'does not exist, and is ' .. words) then
     redis.call('UNLINK', live_key(member), waiting_key(member))
     redis.call('ZREM', ticks_key(), member)

@@ -2,6 +2,12 @@
 -- needs: arg member, arg events, arg control, arg wake
 -- includes: number, over, ticks, replace
 
+-- start_live starts a tick, as start_tick does.
+local function start_live(tick, name, def, due)
+  counted = nil
+  start_tick(tick, name, def, due)
+end
+
 -- first_live returns the name of the first live task that is not over, of the first 100; nil if there is none.
 local function first_live()
   for _, name in ipairs(redis.call('ZRANGE', live_key(member), 0, 99)) do
@@ -16,6 +22,7 @@ local function drop_ended()
   for _, name in ipairs(redis.call('ZRANGE', live_key(member), 0, 99)) do
     if is_over(name) then
       redis.call('ZREM', live_key(member), name)
+      counted = nil
     end
   end
 end
@@ -29,11 +36,11 @@ local function apply_overlap(schedule, tick, name, due)
     return 'fired', 'its task was there already', 0
   end
   local ahead = schedule.paused and 0 or redis.call('LLEN', waiting_key(member))
-  local live, replaced = redis.call('ZCARD', live_key(member)), 0
+  local live, replaced = count_live(), 0
   local busy = live + ahead > 0 -- ticks that wait go first, even if no task is live
   if busy and schedule.overlap == 'replace' then
     replaced = replace_live(schedule.revision, name)
-    busy = redis.call('ZCARD', live_key(member)) > 0
+    busy = count_live() > 0
   end
   if schedule.overlap == 'queue' and ahead >= WAITING_LIMIT then
     return 'skipped_overlap', int(ahead) .. ' ticks wait already', 0
@@ -49,7 +56,7 @@ local function apply_overlap(schedule, tick, name, due)
     redis.call('RPUSH', waiting_key(member), int(tick) .. ' ' .. name)
     return 'queued', 'waits for the end of the task before it', replaced
   end
-  start_tick(tick, name, schedule.task, due)
+  start_live(tick, name, schedule.task, due)
   return 'fired', '', replaced
 end
 

@@ -1,5 +1,5 @@
--- place: where scheduled tasks wait: on the wheel or, if they are due and there is no room for them, in the set of
--- ready tasks of their queue, of their lane, or of those without a name.
+-- place: where scheduled tasks wait: on the wheel or in a set of ready tasks. A set has what is due and finds no room,
+-- of a queue, of a lane, or of all tasks without a name.
 -- includes: definition, damage
 
 -- score_of returns the score of a member in a set, as text; nil if there is none.

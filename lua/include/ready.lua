@@ -2,15 +2,17 @@
 -- includes: clock, number, changes
 
 local BROKEN_PAUSE = 60000 -- ms for which a due task stays on the wheel that can wait nowhere
-local broken = {} -- by name: whether its set is another key, as somebody has written to Redis by hand
+local kinds = {} -- by name: the type of its set before this script changes it
 
--- is_broken returns whether no task can wait under a name.
+-- kind_of returns the type of the set of a name: 'none' if no task waits under it.
+local function kind_of(name)
+  kinds[name] = kinds[name] or redis.call('TYPE', ready_key(name)).ok
+  return kinds[name]
+end
+
+-- is_broken returns whether no task can wait under a name, as somebody has written to Redis by hand.
 local function is_broken(name)
-  if broken[name] == nil then
-    local kind = redis.call('TYPE', ready_key(name)).ok
-    broken[name] = kind ~= 'zset' and kind ~= 'none'
-  end
-  return broken[name]
+  return kind_of(name) ~= 'zset' and kind_of(name) ~= 'none'
 end
 
 -- stay_on_wheel has the leader look at a due task again in a minute.

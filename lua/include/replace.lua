@@ -13,6 +13,14 @@ local function is_cancelled(tick_member)
   return text and parse_state(text).cancel
 end
 
+local counted = nil -- the number of live tasks; nil after a change of it
+
+-- count_live returns how many tasks are live.
+local function count_live()
+  counted = counted or redis.call('ZCARD', live_key(member))
+  return counted
+end
+
 local stops_left = STOP_LIMIT -- how many tasks this run of the script may still stop
 local replacing = false -- whether there are further tasks to stop, which other runs of the script do
 
@@ -28,6 +36,7 @@ local function stop_live(revision, name)
     stop_task(tick_member)
     redis.call('ZADD', live_key(member), 'XX', int(-live[i + 1]), live[i])
   end
+  counted = nil -- those that had not begun have ended
   stops_left = stops_left - #live / 2
   replacing = redis.call('ZCOUNT', live_key(member), '(0', '+inf') > 0
   if replacing then
@@ -47,15 +56,24 @@ local function go_on_replacing(schedule)
   end
 end
 
+-- keep_aside keeps an entry of the list of ticks that wait that is none, for a while, where nobody looks for ticks.
+local function keep_aside(entry)
+  local kept = aside_key(int(now) .. ':waiting:' .. member)
+  redis.call('HSET', kept, entry, '')
+  redis.call('PEXPIRE', kept, ASIDE_KEPT)
+end
+
 -- replace_live replaces everything before the tick of that name: it drops ticks that wait and cancels live tasks. Returns
 -- how many waiting ticks it dropped, without runs by hand.
 local function replace_live(revision, name)
   local dropped = 0
   for _, entry in ipairs(redis.call('LRANGE', waiting_key(member), 0, -1)) do
-    local tick, waiting_name = string.match(entry, '^(%d+) (%S+)')
-    if tick then -- else somebody has written to Redis by hand
+    local tick, waiting_name = string.match(entry, '^(%d+) (%S+)$')
+    if tick then
       dropped = dropped + (is_manual(waiting_name) and 0 or 1)
       record_tick(revision, tick, waiting_name, 'replaced', 0, nil, 'gave way to ' .. name)
+    else -- somebody has written to Redis by hand
+      keep_aside(entry)
     end
   end
   redis.call('DEL', waiting_key(member))

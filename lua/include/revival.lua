@@ -58,7 +58,7 @@ end
 local function bring_back(member, newest, oldest, lost)
   local records, runs, since, tick = read_ledger(member, tostring(newest.revision))
   local created, known = origin_of(newest, oldest, tick)
-  local note = 'a later definition was lost; this is that of revision ' .. newest.revision ..
+  local note = 'a later definition was lost; this is revision ' .. newest.revision ..
     ': check it before you resume. It counts ' .. int(runs) ..
     ' runs, those in its ledger; it is not known whether it had ended' .. (known and '' or ', and when it was created')
   redis.call('HSET', schedule_key(member), 'revision', int(newest.revision + lost), 'def', newest.def,

@@ -15,8 +15,8 @@ local function make_live(member, tick)
   end
 end
 
--- live_again makes the task of a tick (ms) live again, unless its schedule does not exist any more, is damaged, or it was backfilled, so that it
--- does not count for overlap.
+-- live_again makes the task of a tick (ms) live again, unless its schedule does not exist any more or is damaged. A
+-- task that was backfilled is never live, as it does not count for overlap.
 local function live_again(member, tick)
   try(make_live, member, tick)
 end

@@ -207,6 +207,16 @@ func TestApply_PrunesOnlyWhatHasTheLabels(t *testing.T) {
 	}
 }
 
+// What cannot be read is not pruned, and whoever wonders why is told.
+func TestApply_SaysWhatItCannotPrune(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules", 200, client.ScheduleList{
+		Schedules: []client.Schedule{}, Warnings: []string{"schedule default:gone cannot be read"},
+	})
+	applyText(t, s.Pipe(), "schedules: []", "--prune", "-l", "a=1").Expect(t, 0, "",
+		"warning: schedule default:gone cannot be read\n")
+}
+
 func TestApply_PrunesNothingAfterARefusal(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("PUT /v1/schedules/{id}", 400, clitest.Problem(400, client.Invalid, "cron", "cron: is bad"))

@@ -66,7 +66,7 @@ func RefuseUnknownWords(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "help":
-			cmd.Args = namesACommand
+			cmd.Args, cmd.Example = namesACommand, "  "+root.Name()+" help version"
 		case "completion":
 			Group(cmd)
 		}

@@ -2,6 +2,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -40,16 +41,18 @@ func NewCommand(f *command.Factory) *cobra.Command {
 changes nothing unless it is told to, and is safe on a live system: the server reads page by page, with pauses.
 
 The columns are: check, severity, looked, found, repaired, detail. The severity is ok if nothing was found, unknown if
-Redis does not say what the check asks for, or how bad it is: note, warning or error. Looked is at how many things the
-check has looked. Detail is what was seen, or the first finding. A terminal also gets the findings, what they mean, and
-what a repair does.
+Redis does not say what the check asks for or something was passed over, or how bad it is: note, warning or error. Looked
+is at how many things the check has looked. Detail is what was seen, or the first finding, or what was passed over. A
+terminal also gets the findings, what they mean, and what a repair does.
 
 With --repair, it repairs what can be repaired, without asking: most of it in the moment in which it is found, the rest
 by a command right after that. It never throws a task away: it puts things where leaders and workers look, and
 removes what belongs to nothing.
 
-The exit code is 1 if anything of the severity error was found and not repaired, or if the time was over before it had
-looked at everything; else 0.`,
+Where a key or a value is damaged, it goes on, and the checks that need it say what they have passed over.
+
+The exit code is 1 if anything of the severity error was found and not repaired, if something was passed over, or if the
+time was over before it had looked at everything; else 0.`,
 		Example: `  dtsctl doctor
   dtsctl doctor --check overdue,leaders
   dtsctl doctor --check scheduled-lost --repair
@@ -96,7 +99,7 @@ func run(ctx context.Context, opts *options) error {
 		opts.Printer.Notef("There is more to look at; go on with --cursor %s", *report.NextCursor)
 		return command.ErrReported
 	}
-	if slices.ContainsFunc(report.Checks, isOpenError) {
+	if slices.ContainsFunc(report.Checks, isOpen) {
 		return command.ErrReported
 	}
 	return nil
@@ -134,15 +137,14 @@ func add(report *client.DoctorReport, page client.DoctorReport) {
 		if slices.Index(severities, part.Severity) > slices.Index(severities, sum.Severity) {
 			sum.Severity = part.Severity
 		}
-		if sum.Detail == nil {
-			sum.Detail = part.Detail
-		}
+		sum.Detail = cmp.Or(sum.Detail, part.Detail)
+		sum.PassedOver = cmp.Or(part.PassedOver, sum.PassedOver)
 	}
 }
 
-// isOpenError reports whether a check found something bad that is not repaired.
-func isOpenError(c client.DoctorCheck) bool {
-	return c.Severity == client.DoctorCheckSeverityError && c.Repaired < c.Found
+// isOpen reports whether a check found something bad that is not repaired, or could not look at everything.
+func isOpen(c client.DoctorCheck) bool {
+	return c.Severity == client.DoctorCheckSeverityError && c.Repaired < c.Found || c.PassedOver != nil
 }
 
 var columns = []printer.Column[client.DoctorCheck]{
@@ -158,7 +160,7 @@ func detailOf(c client.DoctorCheck) string {
 	if c.Detail == nil && len(c.Examples) > 0 {
 		return c.Examples[0]
 	}
-	return printer.Deref(c.Detail)
+	return printer.Deref(cmp.Or(c.Detail, c.PassedOver))
 }
 
 // show prints a table, and for people what it means.
@@ -193,8 +195,11 @@ func explain(p *printer.Printer, c client.DoctorCheck) error {
 	if more := c.Found - len(c.Examples); more > 0 {
 		lines = append(lines, "... and "+printer.Counted(more, "other"))
 	}
+	if c.PassedOver != nil {
+		lines = append(lines, *c.PassedOver)
+	}
 	switch {
-	case c.Severity == client.DoctorCheckSeverityUnknown: // so nothing is known to be wrong
+	case c.Found == 0 || c.Severity == client.DoctorCheckSeverityUnknown: // so nothing is known to be wrong
 	case c.Found > 0 && c.Repaired == c.Found:
 		lines = append(lines, "Repaired.")
 	case c.Repairs:

@@ -38,20 +38,42 @@ func TestDoctor_PrintsALineForEachCheck(t *testing.T) {
 }
 
 func TestDoctor_FailsWithAnErrorThatIsNotRepaired(t *testing.T) {
-	for command, c := range map[string]struct {
+	for _, c := range []struct {
+		command  string
 		args     []string
 		repaired int
+		passed   *string
 		code     int
 	}{
-		"GET /v1/doctor":         {[]string{"doctor"}, 0, 1},
-		"POST /v1/doctor/repair": {[]string{"doctor", "--repair"}, 2, 0},
+		{"GET /v1/doctor", []string{"doctor"}, 0, nil, 1},
+		{"POST /v1/doctor/repair", []string{"doctor", "--repair"}, 2, nil, 0},
+		{"POST /v1/doctor/repair", []string{"doctor", "--repair"}, 2, ptr("default:c was not looked at"), 1},
 	} {
 		s := clitest.Start(t)
-		s.On(command, 200, report(nil, client.DoctorCheck{Severity: "error", Looked: 7, Found: 2, Repaired: c.repaired, Examples: []string{"default:a is lost", "default:b is lost"}}))
+		s.On(c.command, 200, report(nil, client.DoctorCheck{
+			Severity: "error", Looked: 7, Found: 2, Repaired: c.repaired, PassedOver: c.passed,
+			Examples: []string{"default:a is lost", "default:b is lost"},
+		}))
 		if got := s.Pipe().Run(t, c.args...); got.Code != c.code || got.Err != "" {
 			t.Errorf("%v: code %d, %s", c.args, got.Code, got.Err)
 		}
 	}
+}
+
+func TestDoctor_SaysWhatWasPassedOver(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/doctor", 200, client.DoctorReport{Checks: []client.DoctorCheck{
+		{Name: "scheduled-lost", Severity: "unknown", Looked: 9, PassedOver: ptr("default:a was not looked at"), Repair: "Puts it back.", Repairs: true},
+	}})
+	s.Pipe().Run(t, "doctor").Expect(t, 1, "scheduled-lost\tunknown\t9\t0\t0\tdefault:a was not looked at\n", "")
+	s.Terminal().Run(t, "doctor").Expect(t, 1, `CHECK           SEVERITY  LOOKED  FOUND  REPAIRED  DETAIL
+scheduled-lost  unknown   9       0      0         default:a was not looked at
+
+unknown scheduled-lost
+  default:a was not looked at
+
+0 of 1 check passed.
+`, "")
 }
 
 func TestDoctor_TellsPeopleWhatItMeans(t *testing.T) {

@@ -63,6 +63,24 @@ func TestEvents_PrintsALineEach(t *testing.T) {
 	}
 }
 
+// A node of an earlier release escapes these signs.
+func TestEvents_LeavesSignsOfJSONAsTheyAre(t *testing.T) {
+	s := clitest.Start(t)
+	s.OnStream("GET /v1/events", func(r *http.Request, send func(string, string, any)) {
+		send("task.failed", "", clitest.Event("task.failed", client.StateFailed, func(e *client.Event) {
+			e.Error = new("a && b <c>")
+		}))
+		send("dropped", "", client.Dropped{Count: 7, Reason: client.DroppedSlowReader})
+		<-r.Context().Done()
+	})
+	j := s.Pipe().Start(t, "events", "-o", "json")
+	j.Err.Await(t, "dropped")
+	j.Interrupt()
+	if got := j.Wait(); !strings.Contains(got.Out, `"error":"a && b <c>"`) {
+		t.Errorf("printed %s", got.Out)
+	}
+}
+
 func TestEvents_SendsTheFilter(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/events", 400, clitest.Problem(400, client.Invalid, "node", "node: is odd"))

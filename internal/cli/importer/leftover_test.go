@@ -76,6 +76,18 @@ func TestCrontab_TellsWhichScheduleItMayNotPrune(t *testing.T) {
 		"1 of 1 lines were imported (1 of them unchanged)\ndtsctl: schedule gone-1 is not pruned: id: is bad (invalid)\n")
 }
 
+func TestCrontab_SaysWhatItCannotPrune(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("PUT /v1/schedules/{id}", 200, inForce("a", client.Labels{}))
+	s.On("GET /v1/schedules", 200, client.ScheduleList{
+		Schedules: []client.Schedule{}, Warnings: []string{"schedule default:gone cannot be read"},
+	})
+	got := importText(t, s.Pipe(), "@daily a", "--timezone", "UTC", "--prune")
+	if got.Code != 0 || !strings.Contains(got.Err, "warning: schedule default:gone cannot be read\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestCrontab_PrunesNothingInDoubt(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "nothing is pruned, because no line was imported",

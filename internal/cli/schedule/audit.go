@@ -42,6 +42,7 @@ It prints:
   lost_writes      from when to when Redis has lost writes, so that ticks may have run twice; a line for each such time
   gap              a tick that has no record; a line for each (on a terminal, the first 20)
   stray            a record that no definition explains, as tick and outcome; a line for each, as above
+  warning          what cannot be read, or a revision that is missing, so that nothing is proved; a line for each
   proved           true or false, in a pipe; a terminal gets a sentence`,
 		Example: `  dtsctl schedule audit nightly
   dtsctl schedule audit health --from 2h
@@ -70,7 +71,6 @@ func auditRun(ctx context.Context, opts *auditOptions) error {
 	if err != nil {
 		return err
 	}
-	opts.Printer.Warn(answer.Value.Warnings)
 	if err := opts.Printer.Show(answer.Raw, func() error { return printAudit(opts.Printer, answer.Value) }); err != nil {
 		return err
 	}
@@ -95,6 +95,9 @@ func printAudit(p *printer.Printer, r client.AuditReport) error {
 	for _, loss := range r.LostWrites {
 		span := p.Text(printer.Timestamp(loss.From)) + " " + p.Text(printer.Timestamp(loss.To))
 		details = append(details, printer.Detail{Name: "lost_writes", Value: span})
+	}
+	for _, text := range r.Warnings {
+		details = append(details, printer.Detail{Name: "warning", Value: text})
 	}
 	for _, tick := range firstFindings(p, r.Gaps) {
 		details = append(details, printer.Detail{Name: "gap", Value: printer.Timestamp(tick)})
@@ -152,6 +155,9 @@ func doubts(p *printer.Printer, r client.AuditReport) []string {
 	for _, loss := range r.LostWrites {
 		reasons = append(reasons, "Redis lost writes between "+p.Text(printer.Timestamp(loss.From))+" and "+p.Text(printer.Timestamp(loss.To))+
 			", so ticks may have run twice")
+	}
+	if len(r.Warnings) > 0 {
+		reasons = append(reasons, "not all can be read, as the warnings above say")
 	}
 	if r.ForgottenUntil != nil {
 		reasons = append(reasons, "nothing is known about the time up to "+p.Text(printer.Timestamp(*r.ForgottenUntil))+" (audit the time after it with --from)")

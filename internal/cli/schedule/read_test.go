@@ -196,15 +196,16 @@ func TestAudit_EndsWithOneIfItProvesNothing(t *testing.T) {
 		From: clitest.Now.Add(-time.Hour), To: clitest.Now, Expected: 3, Accounted: 1, Outcomes: map[string]int{"fired": 2},
 		Gaps: []time.Time{clitest.Now.Add(-time.Minute), clitest.Now}, Strays: ledger().Entries[:1], ForgottenUntil: new(clitest.Now.Add(-50 * time.Minute)),
 		LostWrites: []client.LostWrites{{From: clitest.Now.Add(-9 * time.Second), To: clitest.Now.Add(-2 * time.Second)}},
+		Warnings:   []string{"revision 2 is missing"},
 	}
 	s.On("GET /v1/schedules/{id}/audit", 200, r)
 	s.Pipe().Run(t, "schedule", "audit", "a").Expect(t, 1,
 		"from\t2026-01-02T14:04:05.000Z\nto\t2026-01-02T15:04:05.000Z\nexpected\t3\naccounted\t1\noutcome.fired\t2\npending\t0\n"+
-			"forgotten_until\t2026-01-02T14:14:05.000Z\nlost_writes\t2026-01-02T15:03:56.000Z 2026-01-02T15:04:03.000Z\ngap\t2026-01-02T15:03:05.000Z\ngap\t2026-01-02T15:04:05.000Z\n"+
+			"forgotten_until\t2026-01-02T14:14:05.000Z\nlost_writes\t2026-01-02T15:03:56.000Z 2026-01-02T15:04:03.000Z\nwarning\trevision 2 is missing\ngap\t2026-01-02T15:03:05.000Z\ngap\t2026-01-02T15:04:05.000Z\n"+
 			"stray\t2026-01-02T15:03:05.000Z fired\nproved\tfalse\n", "")
 	got := s.Terminal().Run(t, "schedule", "audit", "a")
 	want := "\n" + printer.Red + "Not proved" + printer.Reset + ": 2 ticks have no record; 1 record has no definition that explains it; " +
-		"Redis lost writes between 2026-01-02 15:03:56Z and 2026-01-02 15:04:03Z, so ticks may have run twice; " +
+		"Redis lost writes between 2026-01-02 15:03:56Z and 2026-01-02 15:04:03Z, so ticks may have run twice; not all can be read, as the warnings above say; " +
 		"nothing is known about the time up to 2026-01-02 14:14:05Z (audit the time after it with --from).\n"
 	if got.Code != 1 || !strings.HasSuffix(got.Out, want) {
 		t.Errorf("%d\n%s", got.Code, got.Out)

@@ -144,6 +144,14 @@ func (r *logReader) take(m client.Message) (done bool, err error) {
 	case "log":
 		r.after = flags.NilIfZero(m.ID)
 		return false, r.print(m.Data)
+	case "dropped":
+		var gone client.Dropped
+		if err := json.Unmarshal(m.Data, &gone); err != nil {
+			return true, rest.Misunderstood(err)
+		}
+		if gone.Detail != nil {
+			r.Printer.Warn([]string{*gone.Detail})
+		}
 	}
 	return false, nil
 }

@@ -107,6 +107,17 @@ func TestLogs_FollowBeginsAfterTheTail(t *testing.T) {
 	}
 }
 
+func TestLogs_FollowTellsWhatCannotBeRead(t *testing.T) {
+	s := clitest.Start(t)
+	s.OnStream("GET /v1/tasks/{id}/logs", func(_ *http.Request, send func(string, string, any)) {
+		send("log", "1-1", logLine("1-1", "stdout", "one"))
+		send("dropped", "", client.Dropped{Reason: client.DroppedUnreadable, Detail: new("a line cannot be read")})
+		send("log", "1-3", logLine("1-3", "stdout", "three"))
+		send("end", "", client.Task{})
+	})
+	s.Pipe().Run(t, "task", "logs", "a", "-f").Expect(t, 0, "one\nthree\n", "warning: a line cannot be read\n")
+}
+
 func TestLogs_FollowEndsWithZeroWhenInterrupted(t *testing.T) {
 	s := clitest.Start(t)
 	s.OnStream("GET /v1/tasks/{id}/logs", func(r *http.Request, send func(string, string, any)) {

@@ -57,6 +57,25 @@ func TestReads_SayWhatCannotBeRead(t *testing.T) {
 	}
 }
 
+// The last page of a list does not repeat what an earlier one has said.
+func TestList_SaysWhatCannotBeReadOnAnyPage(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("GET /v1/tasks", func(w http.ResponseWriter, r *http.Request) {
+		page := client.TaskList{Tasks: []client.Task{}, NextCursor: new("2"), Warnings: []string{"one", "two"}}
+		switch r.URL.Query().Get("cursor") {
+		case "2":
+			page = client.TaskList{Tasks: []client.Task{}, NextCursor: new("3"), Warnings: []string{"two"}}
+		case "3":
+			page = client.TaskList{Tasks: []client.Task{}}
+		}
+		s.Reply(w, 200, page)
+	})
+	got := s.Pipe().Run(t, "task", "list", "--all", "-o", "json")
+	if !strings.Contains(got.Out, `"warnings":["one","two"]`) || got.Err != "warning: one\nwarning: two\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestGet_ShowsDamage(t *testing.T) {
 	s := clitest.Start(t)
 	damaged := func(t *client.Task) { t.Damage = new("its payload is lost") }

@@ -2,6 +2,8 @@ package codec
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +30,25 @@ func DecodeLedger(member string, score int64) ([]schedule.Entry, error) {
 		Name: f[0], Outcome: schedule.Outcome(f[1]), HasTask: f[2] == "1", Late: ms(Number(f[3])), DecidedAt: FromMS(Number(f[4])),
 		Revision: int(Number(f[5])), Reason: f[6], Tick: FromMS(score),
 	}}, nil
+}
+
+// CheckEntry returns an error if the record of a tick lacks what each one has.
+func CheckEntry(e schedule.Entry) error {
+	if slices.Contains(schedule.Outcomes, e.Outcome) && !e.DecidedAt.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("the record of %s has no outcome, or no time", e.Name)
+}
+
+// waiting is a tick that waits for its turn, as lua/include/overlap.lua writes it: its time in ms, and its name.
+var waiting = regexp.MustCompile(`^\d+ \S+$`)
+
+// CheckWaiting returns an error if a tick that waits cannot be read. lua/fire.lua reads it.
+func CheckWaiting(entry string) error {
+	if !waiting.MatchString(entry) {
+		return fmt.Errorf("the tick %q that waits cannot be read", task.CutMiddle(entry, damageLimit))
+	}
+	return nil
 }
 
 // decodeChunk reads "fired <revision> <count> <last ms> <step ms> <ticks>", whose first tick is at first.

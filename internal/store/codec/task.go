@@ -130,6 +130,7 @@ type Record struct {
 	Result     string
 	Error      string
 	Checkpoint string
+	Unproved   bool // a payload that is there is taken for JSON: whoever decodes it notices if it is none
 
 	RetriesSince time.Time // since when the present defaults of retries hold; tasks that were created before have earlier ones
 }
@@ -182,7 +183,7 @@ func decodeDefinition(t *task.Task, r Record) error {
 	if r.Payload != "" {
 		d.Payload = json.RawMessage(r.Payload)
 	}
-	t.Damage = damageOf(d.Payload)
+	t.Damage = damageOf(d.Payload, r.Unproved)
 	if t.Damage != "" || len(d.Payload) == 0 {
 		d.Payload = nil
 	}
@@ -201,13 +202,15 @@ func isName(text string) bool {
 // damageLimit is how many bytes of what cannot be read are quoted.
 const damageLimit = 100
 
-// damageOf says what is wrong with a payload; "" for one that is left out.
-func damageOf(payload []byte) string {
+// damageOf says what is wrong with a payload; "" for one that is left out. An unproved one may be no JSON.
+func damageOf(payload []byte, unproved bool) string {
 	switch {
-	case len(payload) == 0 || json.Valid(payload):
+	case len(payload) == 0:
 		return ""
-	case payload[0] == '@':
+	case payload[0] == '@': // which no JSON begins with
 		return "its payload is lost: Redis has the SHA-1 of a long payload, and not the payload"
+	case unproved || json.Valid(payload):
+		return ""
 	}
 	return fmt.Sprintf("its payload %q is not JSON", task.CutMiddle(string(payload), damageLimit))
 }
@@ -304,6 +307,22 @@ func DecodeAttempt(entry string) (task.Attempt, error) {
 		Number: r.Number, Node: r.Node, StartedAt: FromMS(r.Started), FinishedAt: FromMS(r.Finished),
 		Outcome: r.Outcome, Error: r.Error,
 	}, nil
+}
+
+// CheckAttempt returns an error if an attempt lacks what each one has. One that runs has no outcome yet.
+func CheckAttempt(a task.Attempt) error {
+	if a.Number > 0 && !a.StartedAt.IsZero() && (a.Outcome == "" || a.Outcome.Valid()) {
+		return nil
+	}
+	return fmt.Errorf("attempt %d has no number, no start or no outcome", a.Number)
+}
+
+// CheckCheckpoint returns an error if a checkpoint is not JSON.
+func CheckCheckpoint(checkpoint string) error {
+	if !json.Valid([]byte(checkpoint)) {
+		return errors.New("a checkpoint is not JSON")
+	}
+	return nil
 }
 
 // eventRecord is a message on the events channel, as lua/include/events.lua writes it. At and Due are ms since 1970.

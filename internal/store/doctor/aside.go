@@ -2,10 +2,12 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -58,6 +60,17 @@ func (e *examination) fixedKeys(begins, at string) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// isFixed reports whether a key has no parameters, and belongs to the installation or to one of its partitions.
+func (e *examination) isFixed(key string) bool {
+	pattern := e.patternOf(key)
+	if pattern == "" || strings.HasSuffix(pattern, ":") || !strings.HasPrefix(pattern, lua.OfInstallation) {
+		return false
+	}
+	number, _, inPartition := strings.Cut(strings.TrimPrefix(key, e.prefix()+"{"), "}:")
+	p, err := strconv.Atoi(number)
+	return !inPartition || err == nil && p < e.o.Layout.Partitions()
 }
 
 // examineTypes finds the keys that have the wrong type, and puts them aside.
@@ -128,36 +141,45 @@ func (e *examination) asideOf(key string) string {
 	return e.prefix() + "aside:" + at + ":{" + key + "}"
 }
 
-// putScheduleAside puts the hash of a schedule aside that cannot be read and, unless a history is left from which it
-// can come back, all that Redis has of it. It returns whether there was such a hash: of a lost one, what is left stays,
-// and one of the wrong type is for another check.
+// putScheduleAside puts the hash of a schedule aside that cannot be read. If a history is left, the schedule comes back
+// from it; else all that Redis has of it is put aside. It returns whether there was such a hash: of a lost one, what is
+// left stays, and one of the wrong type is for another check.
 func (e *examination) putScheduleAside(ctx context.Context, ref task.Ref) (bool, error) {
-	_, _, err := e.o.Schedules.Read(ctx, ref)
+	present, _, err := e.o.Schedules.Read(ctx, ref)
+	if err == nil {
+		err = compiles(present)
+	}
 	if task.CodeOf(err) != task.CodeUnreadable || redisx.IsDamage(err) {
 		return false, nil // it can be read by now, or the next command fails as well
 	}
 	k := e.o.Layout.KeysOf(ref)
-	own := []string{
+	past, _ := redisx.LeavingOut(ctx) // it comes back past garbage, too
+	if history, err := e.o.Schedules.History(past, ref); err == nil && len(history) > 0 {
+		return true, errors.Join(e.renameAside(ctx, string(k.Schedule(ref))), e.bringBack(ctx, ref))
+	}
+	for _, key := range []string{
 		string(k.Schedule(ref)), string(k.Live(ref)), string(k.Waiting(ref)), string(k.Ledger(ref)), string(k.History(ref)),
-	}
-	history, err := e.o.Schedules.History(ctx, ref)
-	comesBack := err == nil && len(history) > 0
-	if comesBack {
-		own = own[:1]
-	}
-	for _, key := range own {
+	} {
 		if err := e.renameAside(ctx, key); err != nil {
 			return false, err
 		}
-	}
-	if comesBack {
-		return true, e.examineSchedules(ctx, e.o.Layout.PartitionOf(ref), []string{ref.String()})
 	}
 	pipe := e.o.Layout.DB.TxPipeline()
 	pipe.ZRem(ctx, string(k.Schedules()), ref.String())
 	pipe.ZRem(ctx, string(k.Ticks()), ref.String())
 	_, err = pipe.Exec(ctx)
 	return true, err
+}
+
+// bringBack does what the repair of schedule-lost does, as a part of another one, so that nothing more is found.
+func (e *examination) bringBack(ctx context.Context, ref task.Ref) error {
+	_, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineSchedules{
+		Schedules: e.o.Layout.KeysOf(ref).Schedules(), Checks: " " + scheduleLost + " ", Repair: true, From: ofSchedules,
+		Wake: e.o.Layout.WakeOf(ref), Members: []lua.ExamineSchedulesMember{
+			{Member: ref.String(), Revision: "", Cursor: "", Broken: "", Upcoming: time.Time{}},
+		},
+	})
+	return err
 }
 
 // renameAside puts a key aside, if there is one.
@@ -167,27 +189,4 @@ func (e *examination) renameAside(ctx context.Context, key string) error {
 		_, err = e.putKeyAside(ctx, key, "")
 	}
 	return err
-}
-
-// passOver returns nil for an error because of damage, so that the examination goes on; any other error as it is. what
-// is the name of what cannot be looked at, for these checks.
-func (e *examination) passOver(what string, err error, checks ...string) error {
-	if !redisx.IsDamage(err) {
-		return err
-	}
-	e.passed = what
-	for _, name := range checks {
-		if r := e.results[name]; r != nil && !r.OfData {
-			e.verdict(name, Unknown, "a key is damaged")
-		}
-	}
-	return nil
-}
-
-// notePassed finds that something was passed over, unless the key is found.
-func (e *examination) notePassed() {
-	if r := e.results[keyType]; r != nil && r.Found == 0 && e.passed != "" {
-		e.found(keyType, e.passed, "cannot be looked at: a key of it has the wrong type, or a value that is none")
-		r.Repaired = 0
-	}
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,7 +22,9 @@ const overdueAfter = time.Minute
 
 // deploymentCollections are the checks of the deployment, each as a collection of one page.
 func (e *examination) deploymentCollections() []collection {
-	look := func(name string, do func(context.Context) error) collection { return once(name, name, do) }
+	look := func(name string, do func(context.Context) error) collection {
+		return once(name, name, func(ctx context.Context) error { return e.leavingOut(ctx, do, name) })
+	}
 	all := []collection{
 		once(" types", keyType, func(ctx context.Context) error {
 			return e.examineTypes(ctx, e.fixedKeys(lua.OfInstallation, e.prefix()))
@@ -47,13 +48,16 @@ func (e *examination) verdict(check string, severity Severity, detail string) {
 		r.Found++
 		r.Examples = append(r.Examples, detail)
 	}
-	if severity.rank() > r.Severity.rank() || r.Detail == "" {
-		r.Severity, r.Detail = severity, detail
+	if worse(severity, r.Severity) != r.Severity || r.Detail == "" {
+		r.Severity, r.Detail = worse(severity, r.Severity), detail
 	}
 }
 
-// rank orders severities.
-func (s Severity) rank() int { return slices.Index([]Severity{OK, Unknown, Note, Warning, Error}, s) }
+// worse returns the worse one of two severities.
+func worse(a, b Severity) Severity {
+	order := []Severity{OK, Unknown, Note, Warning, Error}
+	return order[max(slices.Index(order, a), slices.Index(order, b))]
+}
 
 // eachServer judges each server of Redis.
 func (e *examination) eachServer(ctx context.Context, check string, judge judge) error {
@@ -63,9 +67,8 @@ func (e *examination) eachServer(ctx context.Context, check string, judge judge)
 	}
 	for _, server := range servers {
 		severity, detail, err := judge(ctx, server)
-		var refused redis.Error
-		if errors.As(err, &refused) { // as a managed Redis, or ACLs, forbid it
-			severity, detail, err = Unknown, "Redis does not say: "+refused.Error(), nil
+		if isRefusal(err) {
+			severity, detail, err = Unknown, "Redis does not say: "+err.Error(), nil
 		}
 		if err != nil {
 			return err

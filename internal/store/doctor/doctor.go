@@ -19,6 +19,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -72,12 +73,13 @@ type Request struct {
 // Result is what came of a check.
 type Result struct {
 	Check
-	Severity Severity // of what was found
-	Looked   int      // how many things were looked at
-	Found    int
-	Repaired int
-	Detail   string   // what was seen; "" if there is nothing to say
-	Examples []string // of what was found
+	Severity   Severity // of what was found; Unknown or worse if something was passed over
+	Looked     int      // how many things were looked at
+	Found      int
+	Repaired   int
+	Detail     string   // what was seen; "" if there is nothing to say
+	Examples   []string // of what was found
+	PassedOver string   // the newest of what could not be looked at, and why; "" if all was looked at
 }
 
 // Report is what came of an examination. NextCursor is "" if it came to its end.
@@ -97,7 +99,6 @@ func (d *Doctor) Examine(ctx context.Context, r Request) (Report, error) {
 	if err != nil {
 		return Report{}, layout.Unavailable(err)
 	}
-	e.notePassed()
 	report := Report{NextCursor: next}
 	for _, c := range Checks {
 		if result := e.results[c.Name]; result != nil {
@@ -109,7 +110,8 @@ func (d *Doctor) Examine(ctx context.Context, r Request) (Report, error) {
 
 // begin checks a request.
 func (d *Doctor) begin(r Request) (*examination, error) {
-	e := &examination{Doctor: d, Request: r, results: make(map[string]*Result), started: clock.Now(), rested: clock.Now()}
+	e := &examination{Doctor: d, Request: r, results: make(map[string]*Result), seen: make(map[finding]bool)}
+	e.started, e.rested = clock.Now(), clock.Now()
 	if p := r.Partition; p != nil && (*p < 0 || *p >= d.o.Layout.Partitions()) {
 		return nil, task.Invalid("partition", "must be 0 to %d", d.o.Layout.Partitions()-1)
 	}
@@ -138,12 +140,12 @@ type examination struct {
 	Request
 	wanted  string // the names of the checks, as the scripts take them
 	results map[string]*Result
+	seen    map[finding]bool
 	at      position
 	started time.Time
 	rested  time.Time      // end of the last pause
 	entries int            // that were read
 	servers int            // of Redis, once they are known
-	passed  string         // the newest of what could not be looked at because of a key of the wrong type
 	limits  map[string]int // of queues; nil until they are known
 }
 
@@ -161,12 +163,25 @@ func (e *examination) looked(n int, checks ...string) {
 	}
 }
 
-// found adds a finding to a check of the data.
-func (e *examination) found(check, member, words string) {
-	r := e.results[check]
-	if r == nil {
-		return
+// finding is what a check finds.
+type finding struct{ check, member, words string }
+
+// passedOver begins the name of a check in what a script reports if the check cannot look at the member: see
+// findings.lua.
+const passedOver = "-"
+
+// found adds a finding to a check of the data, or notes what the check cannot look at. It returns false if the check is
+// not asked for, or has found the same before: Redis may list a key twice, and several keys lead to one task.
+func (e *examination) found(check, member, words string) bool {
+	if name, passed := strings.CutPrefix(check, passedOver); passed {
+		e.notLooked(member+" "+words, name)
+		return false
 	}
+	r, same := e.results[check], finding{check, member, words}
+	if r == nil || e.seen[same] {
+		return false
+	}
+	e.seen[same] = true
 	r.Found++
 	r.Severity = r.Check.Severity
 	if e.Repair && r.Repairs {
@@ -175,6 +190,37 @@ func (e *examination) found(check, member, words string) {
 	if len(r.Examples) < ExampleLimit {
 		r.Examples = append(r.Examples, member+" "+legible(words))
 	}
+	return true
+}
+
+// notLooked notes for checks what they could not look at, and why.
+func (e *examination) notLooked(words string, checks ...string) {
+	for _, name := range checks {
+		if r := e.results[name]; r != nil {
+			r.PassedOver = words
+			r.Severity = worse(r.Severity, Unknown)
+		}
+	}
+}
+
+// passOver returns nil for an error because of damage, so that the examination goes on; any other error as it is. what
+// is the name of what the checks cannot look at.
+func (e *examination) passOver(what string, err error, checks ...string) error {
+	if !redisx.IsDamage(err) {
+		return err
+	}
+	e.notLooked(what+" was not looked at: a key has the wrong type, or a value in it is none", checks...)
+	return nil
+}
+
+// leavingOut calls a reader that leaves out what it cannot read, and notes that for the checks.
+func (e *examination) leavingOut(ctx context.Context, read func(context.Context) error, checks ...string) error {
+	ctx, left := redisx.LeavingOut(ctx)
+	err := read(ctx)
+	for _, text := range left.Texts() {
+		e.notLooked(text, checks...)
+	}
+	return err
 }
 
 // scores are the times in what scripts say, in ms.

@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,28 +11,63 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/limits"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
 const entryUnreadable = "entry-unreadable"
 
-// entryOf is an entry of a key: an element of a list with its index as the name, a member of a sorted set with its
-// score as the value, or a field of a hash.
-type entryOf struct{ name, value string }
+// entryOf is an entry of a key: an element of a list with its index as the name, a member of a set, a field of a hash,
+// a member of a sorted set with its score as the value, or an entry of a stream with its id as the name.
+type entryOf struct {
+	name, value string
+	fields      map[string]any // of an entry of a stream; value has them as JSON
+}
 
-// readable says by the pattern of keys whether an entry can be read. What is in other keys is examined together with
-// its task or schedule, or may be anything.
+// checkpointsOf is the pattern of keys whose entries are read page by page, as they are large: see checkpoints.
+const checkpointsOf = lua.OfPartition + "checkpoints"
+
+// readable says by the pattern of keys whether an entry can be read, as its readers do. What is in other keys is
+// examined together with its task or schedule, or may be anything.
 var readable = map[string]func(entryOf) error{
-	lua.OfPartition + "attempts:": func(e entryOf) error { return second(codec.DecodeAttempt(e.value)) },
+	checkpointsOf: func(e entryOf) error { return codec.CheckCheckpoint(e.value) },
+	lua.OfPartition + "attempts:": func(e entryOf) error {
+		a, err := codec.DecodeAttempt(e.value)
+		return cmp.Or(err, codec.CheckAttempt(a))
+	},
+	lua.OfPartition + "log:": func(e entryOf) error {
+		return tasks.CheckLine(redis.XMessage{ID: e.name, Values: e.fields})
+	},
 	lua.OfPartition + "history:": func(e entryOf) error {
 		return second(codec.DecodeRevision(task.Ref{}, e.value))
 	},
 	lua.OfPartition + "ledger:": func(e entryOf) error {
-		return second(codec.DecodeLedger(e.name, codec.Number(e.value)))
+		entries, err := codec.DecodeLedger(e.name, codec.Number(e.value))
+		for _, entry := range entries {
+			err = cmp.Or(err, codec.CheckEntry(entry))
+		}
+		return err
 	},
-	lua.OfInstallation + "limits": func(e entryOf) error { return second(strconv.ParseUint(e.value, 10, 31)) },
+	lua.OfPartition + "waiting:": func(e entryOf) error { return codec.CheckWaiting(e.value) },
+	lua.OfPartition + "backlog": func(e entryOf) error {
+		queueName, taskType := lua.SplitLane(e.name)
+		switch {
+		case e.name == lua.Unnamed:
+			return nil
+		case taskType == "":
+			return task.ValidateQueue(e.name)
+		}
+		return cmp.Or(task.ValidateQueue(queueName), task.ValidateType(taskType))
+	},
+	lua.OfInstallation + "limits": func(e entryOf) error {
+		return cmp.Or(task.ValidateQueue(e.name), second(limits.Parse(e.value)))
+	},
+	lua.OfInstallation + "nodes":      func(e entryOf) error { return cluster.CheckEntry(e.name, e.value) },
+	lua.OfInstallation + "namespaces": func(e entryOf) error { return task.ValidateName("namespace", e.name) },
 }
 
 // second returns the error of a call.
@@ -38,6 +75,7 @@ func second[T any](_ T, err error) error { return err }
 
 const (
 	entryChunk = 50  // keys of which one pipeline reads the entries
+	streamPage = 20  // entries of each stream that it reads, and that are read at once of one that has more
 	quoted     = 100 // bytes of what cannot be read
 )
 
@@ -46,8 +84,11 @@ func (e *examination) examineEntries(ctx context.Context, keys []string) error {
 	if !e.wants(entryUnreadable) {
 		return nil
 	}
-	keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return readable[e.patternOf(key)] == nil })
-	return e.inTurn(ctx, keys, entryChunk, func(some []string) error {
+	keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		pattern := e.patternOf(key)
+		return readable[pattern] == nil || pattern == checkpointsOf
+	})
+	_, err := e.inTurn(ctx, keys, entryChunk, []string{entryUnreadable}, func(some []string) error {
 		all, err := e.readEntries(ctx, some)
 		if err != nil {
 			return err
@@ -58,42 +99,41 @@ func (e *examination) examineEntries(ctx context.Context, keys []string) error {
 					return err
 				}
 			}
+			if err := e.examineStream(ctx, key, all[i]); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
+	return err
 }
 
-// readEntries reads the entries of keys.
+// examineStream examines the entries of a stream after those of its first page.
+func (e *examination) examineStream(ctx context.Context, key string, page []entryOf) error {
+	for e.wantedType(key) == "stream" && len(page) == streamPage {
+		next, err := e.o.Layout.DB.XRangeN(ctx, key, "("+page[len(page)-1].name, "+", streamPage).Result()
+		if err != nil {
+			return err
+		}
+		page = streamEntries(next)
+		for _, entry := range page {
+			if err := e.examineEntry(ctx, key, entry); err != nil {
+				return err
+			}
+		}
+		if err := e.rest(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readEntries reads the entries of keys; of a stream, the first ones.
 func (e *examination) readEntries(ctx context.Context, keys []string) ([][]entryOf, error) {
 	pipe := e.o.Layout.DB.Pipeline()
 	reads := make([]func() []entryOf, len(keys))
 	for i, key := range keys {
-		switch e.wantedType(key) {
-		case "list":
-			cmd := pipe.LRange(ctx, key, 0, -1)
-			reads[i] = func() (all []entryOf) {
-				for i, value := range cmd.Val() {
-					all = append(all, entryOf{strconv.Itoa(i), value})
-				}
-				return all
-			}
-		case "zset":
-			cmd := pipe.ZRangeWithScores(ctx, key, 0, -1)
-			reads[i] = func() (all []entryOf) {
-				for _, z := range cmd.Val() {
-					all = append(all, entryOf{codec.Text(z.Member), strconv.FormatInt(int64(z.Score), 10)})
-				}
-				return all
-			}
-		default:
-			cmd := pipe.HGetAll(ctx, key)
-			reads[i] = func() (all []entryOf) {
-				for name, value := range cmd.Val() {
-					all = append(all, entryOf{name, value})
-				}
-				return all
-			}
-		}
+		reads[i] = queueRead(ctx, pipe, key, e.wantedType(key))
 	}
 	_, err := pipe.Exec(ctx)
 	all := make([][]entryOf, len(keys))
@@ -103,8 +143,62 @@ func (e *examination) readEntries(ctx context.Context, keys []string) ([][]entry
 	return all, err
 }
 
+// queueRead adds the command to a pipeline that reads the entries of a key of that type. It returns what decodes the
+// reply.
+func queueRead(ctx context.Context, pipe redis.Pipeliner, key, kind string) func() []entryOf {
+	switch kind {
+	case "list":
+		cmd := pipe.LRange(ctx, key, 0, -1)
+		return func() (all []entryOf) {
+			for i, value := range cmd.Val() {
+				all = append(all, entryOf{name: strconv.Itoa(i), value: value})
+			}
+			return all
+		}
+	case "zset":
+		cmd := pipe.ZRangeWithScores(ctx, key, 0, -1)
+		return func() (all []entryOf) {
+			for _, z := range cmd.Val() {
+				all = append(all, entryOf{name: codec.Text(z.Member), value: strconv.FormatInt(int64(z.Score), 10)})
+			}
+			return all
+		}
+	case "set":
+		cmd := pipe.SMembers(ctx, key)
+		return func() (all []entryOf) {
+			for _, name := range cmd.Val() {
+				all = append(all, entryOf{name: name})
+			}
+			return all
+		}
+	case "stream":
+		cmd := pipe.XRangeN(ctx, key, "-", "+", streamPage)
+		return func() []entryOf { return streamEntries(cmd.Val()) }
+	}
+	cmd := pipe.HGetAll(ctx, key)
+	return func() (all []entryOf) {
+		for name, value := range cmd.Val() {
+			all = append(all, entryOf{name: name, value: value})
+		}
+		return all
+	}
+}
+
+// streamEntries are messages of a stream as entries.
+func streamEntries(messages []redis.XMessage) []entryOf {
+	all := make([]entryOf, len(messages))
+	for i, m := range messages {
+		value, _ := json.Marshal(m.Values) // texts only
+		all[i] = entryOf{name: m.ID, value: string(value), fields: m.Values}
+	}
+	return all
+}
+
 // examineEntry finds an entry that cannot be read.
 func (e *examination) examineEntry(ctx context.Context, key string, entry entryOf) error {
+	if !e.wants(entryUnreadable) {
+		return nil
+	}
 	e.looked(1, entryUnreadable)
 	if readable[e.patternOf(key)](entry) == nil {
 		return nil
@@ -132,6 +226,10 @@ func (e *examination) putEntryAside(ctx context.Context, key, to string, entry e
 			pipe.LRem(ctx, key, 1, entry.value)
 		case "zset":
 			pipe.ZRem(ctx, key, entry.name)
+		case "set":
+			pipe.SRem(ctx, key, entry.name)
+		case "stream":
+			pipe.XDel(ctx, key, entry.name)
 		default:
 			pipe.HDel(ctx, key, entry.name)
 		}

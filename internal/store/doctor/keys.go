@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+const queueUnlisted = "queue-unlisted"
+
 // keysPage is how many keys one SCAN goes over.
 const keysPage = 1000
 
@@ -19,14 +21,16 @@ func (e *examination) keyCollections(ctx context.Context, number int) ([]collect
 	if e.servers = len(servers); err != nil || number >= len(servers) {
 		return nil, err
 	}
-	checks := slices.Concat([]string{keyType, entryUnreadable, leftovers, "backlog-unlisted", "queue-unlisted"}, scheduleChecks, lockChecks, deliveryChecks)
+	checks := slices.Concat([]string{keyType, entryUnreadable, "backlog-unlisted", queueUnlisted}, lossChecks, scheduleChecks, lockChecks, deliveryChecks)
 	return []collection{{name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
 		if err != nil {
 			return nil, 0, err
 		}
 		e.entries += len(keys)
-		if err := errors.Join(e.examineTypes(ctx, keys), e.examineEntries(ctx, keys)); err != nil {
+		others := slices.DeleteFunc(slices.Clone(keys), e.isFixed) // earlier stages have looked at the types of those
+		entries := e.passOver("entries of keys", e.examineEntries(ctx, keys), entryUnreadable)
+		if err := errors.Join(e.examineTypes(ctx, others), entries); err != nil {
 			return nil, 0, err
 		}
 		inner, err := e.lookAtKeys(ctx, keys)
@@ -66,24 +70,27 @@ type sorted struct {
 func (e *examination) lookAtKeys(ctx context.Context, keys []string) ([]collection, error) {
 	s := e.sort(keys)
 	for p, members := range s.tasks {
-		if err := e.passOver(members[0], e.lookForOrphans(ctx, p, members)); err != nil {
+		err := e.lookForOrphans(ctx, p, members)
+		if err := e.passOver("logs and attempts in "+partition(p), err, lossChecks...); err != nil {
 			return nil, err
 		}
 	}
 	for p, members := range s.schedules {
-		if err := e.passOver(members[0], e.examineSchedules(ctx, p, members)); err != nil {
+		_, err := e.examineSchedules(ctx, p, ofOwnKeys, members)
+		if err := e.passOver("schedules in "+partition(p), err, scheduleChecks...); err != nil {
 			return nil, err
 		}
 	}
 	for p, members := range s.locks {
-		if err := e.passOver(members[0], e.examineLocks(ctx, p, members)); err != nil {
+		err := e.examineLocks(ctx, p, members)
+		if err := e.passOver("locks in "+partition(p), err, lockChecks...); err != nil {
 			return nil, err
 		}
 	}
 	var unknown []collection
 	for p, names := range s.ready {
 		more, err := e.unlisted(ctx, p, names)
-		if err := e.passOver(names[0], err); err != nil {
+		if err := e.passOver("ready tasks in "+partition(p), err, readyChecks...); err != nil {
 			return nil, err
 		}
 		unknown = append(unknown, more...)
@@ -153,20 +160,23 @@ func (e *examination) unlisted(ctx context.Context, p int, names []string) ([]co
 // lookAtQueues looks at deliveries, and whether asynq knows their queues.
 func (e *examination) lookAtQueues(ctx context.Context, s sorted) error {
 	for name, ids := range s.deliveries {
-		if err := e.passOver("queue "+name, e.examineDeliveries(ctx, name, ids)); err != nil {
+		err := e.examineDeliveries(ctx, name, ids)
+		if err := e.passOver("queue "+name, err, deliveryChecks...); err != nil {
 			return err
 		}
 	}
-	e.looked(len(s.queues), "queue-unlisted")
+	if !e.wants(queueUnlisted) {
+		return nil
+	}
 	for name := range s.queues {
 		listed, err := e.o.Queues.IsKnown(ctx, name)
-		if err == nil && !listed && e.wants("queue-unlisted") {
-			e.found("queue-unlisted", name, "is not in asynq's list of queues")
-			if e.Repair {
-				err = e.o.Queues.Add(ctx, name)
-			}
+		if err == nil {
+			e.looked(1, queueUnlisted)
 		}
-		if err := e.passOver("queue "+name, err); err != nil {
+		if err == nil && !listed && e.found(queueUnlisted, name, "is not in asynq's list of queues") && e.Repair {
+			err = e.o.Queues.Add(ctx, name)
+		}
+		if err := e.passOver("queue "+name, err, queueUnlisted); err != nil {
 			return err
 		}
 	}

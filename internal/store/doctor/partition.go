@@ -24,6 +24,8 @@ const leaseTTL = time.Minute
 // another one some seconds after the death of its leader.
 const queuedLong = time.Minute
 
+const deliveryMissing = "delivery-missing"
+
 var lockChecks = []string{"lock-unlimited", "lock-unreadable", "lock-drift"}
 
 // partitionCollections are the collections of a partition.
@@ -35,11 +37,11 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		}
 	}
 	ready, err := db.SMembers(ctx, string(k.Backlog())).Result()
-	if err = e.passOver(string(k.Backlog()), err); err != nil {
+	if err = e.passOver(string(k.Backlog()), err, readyChecks...); err != nil {
 		return nil, err
 	}
 	indexes, err := e.indexes(ctx, k)
-	if err = e.passOver("the list of namespaces", err); err != nil {
+	if err = e.passOver("the list of namespaces", err, lossChecks...); err != nil {
 		return nil, err
 	}
 	all := append(e.taskCollections(p, ready, indexes), e.scheduleCollections(p)...)
@@ -47,7 +49,7 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		e.pages("locks", lockChecks, db.ZScan, string(k.Locks()), examinePage, func(ctx context.Context, names []string) error {
 			return e.examineLocks(ctx, p, names)
 		}),
-		e.pages("deliveries", []string{"delivery-missing"}, db.ZScan, string(k.Queued()), examinePage, func(ctx context.Context, names []string) error {
+		e.pages("deliveries", []string{deliveryMissing}, db.ZScan, string(k.Queued()), examinePage, func(ctx context.Context, names []string) error {
 			return e.lookForDeliveries(ctx, p, names)
 		}),
 		once("lease", "lease-unlimited", func(ctx context.Context) error { return e.examineLease(ctx, k) }),
@@ -100,8 +102,7 @@ func (e *examination) indexes(ctx context.Context, k lua.Partition) ([]lua.Index
 }
 
 func (e *examination) examineLocks(ctx context.Context, p int, names []string) error {
-	e.looked(len(names), lockChecks...)
-	return e.inTurn(ctx, names, examinePage, func(some []string) error {
+	looked, err := e.inTurn(ctx, names, examinePage, lockChecks, func(some []string) error {
 		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineLocks{
 			Locks: e.o.Layout.Keys.Partition(p).Locks(), Checks: e.wanted, Repair: e.Repair, Members: some,
 		})
@@ -110,11 +111,15 @@ func (e *examination) examineLocks(ctx context.Context, p int, names []string) e
 		}
 		return err
 	})
+	e.looked(looked, lockChecks...)
+	return err
 }
 
 func (e *examination) examineLease(ctx context.Context, k lua.Partition) error {
-	e.looked(1, "lease-unlimited")
 	reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineLease{Lease: k.Lease(), Checks: e.wanted, Repair: e.Repair, TTL: leaseTTL})
+	if err == nil {
+		e.looked(1, "lease-unlimited")
+	}
 	for _, f := range reply.Found {
 		e.found(f.Check, string(k.Lease())+" of "+f.Member, f.Words)
 	}
@@ -125,10 +130,10 @@ func (e *examination) examineLease(ctx context.Context, k lua.Partition) error {
 func (e *examination) unconverted(k lua.Partition) collection {
 	set := string(k.Unconverted())
 	return collection{name: "unconverted", checks: []string{"unconverted"}, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
-		if from == 0 {
+		names, next, err := e.page(ctx, e.o.Layout.DB.ZScan, set, from, orphansPage)
+		if from == 0 && err == nil {
 			e.looked(1, "unconverted")
 		}
-		names, next, err := e.page(ctx, e.o.Layout.DB.ZScan, set, from, orphansPage)
 		for _, member := range names {
 			e.found("unconverted", member, "is in "+set)
 		}
@@ -214,10 +219,12 @@ func (e *examination) lookForDeliveries(ctx context.Context, p int, members []st
 	if err != nil || len(queued) == 0 {
 		return err
 	}
-	e.looked(len(queued), "delivery-missing")
 	missing, err := e.o.Queues.Missing(ctx, queued)
+	if err == nil {
+		e.looked(len(queued), deliveryMissing)
+	}
 	for _, d := range missing {
-		e.found("delivery-missing", d.Ref.String(), fmt.Sprintf("has been queued since %s, and queue %s has no delivery %s", d.ClaimedAt.Format(time.RFC3339), d.Queue, d))
+		e.found(deliveryMissing, d.Ref.String(), fmt.Sprintf("has been queued since %s, and queue %s has no delivery %s", d.ClaimedAt.Format(time.RFC3339), d.Queue, d))
 		if e.Repair {
 			k := e.o.Layout.Keys.Partition(p)
 			now := redis.Z{Score: 1, Member: d.Ref.String()} // XX: unless it is not queued any more
@@ -248,16 +255,24 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 	}
 	var refs []task.Ref
 	for i, member := range members {
-		f := strings.Fields(codec.Text(states[i]))
 		ref, err := task.ParseRef(member)
-		if err == nil && len(f) > 5 && f[0] == string(task.Queued) && now.Sub(codec.FromMS(codec.Number(f[5]))) > queuedLong {
+		if err != nil {
+			continue
+		}
+		t := task.Task{Definition: task.Definition{Ref: ref}}
+		if err := codec.DecodeState(&t, codec.Text(states[i])); err != nil {
+			e.notLooked(member+" was not looked at: "+err.Error(), deliveryMissing)
+		}
+		if t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {
 			refs = append(refs, ref)
 		}
 	}
 	found, err := e.o.Tasks.Briefs(ctx, refs)
 	var queued []task.Delivery
 	for _, t := range found {
-		if t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {
+		if t.Damage != "" {
+			e.notLooked(t.Ref.String()+" was not looked at: "+t.Damage, deliveryMissing)
+		} else if t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {
 			queued = append(queued, task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue, ClaimedAt: t.QueuedAt})
 		}
 	}

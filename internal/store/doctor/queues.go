@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ const (
 
 const (
 	deliveryLeftovers = "delivery-leftovers"
+	queueMisnamed     = "queue-misnamed"
 	serverLeftovers   = "server-leftovers"
 	metaLost          = "meta-lost"
 )
@@ -28,10 +30,13 @@ var deliveryChecks = []string{"delivery-lost", "delivery-unleased", deliveryLeft
 // queueCollections are the queues of the installation that asynq knows, asynq's servers, and dts:meta.
 func (e *examination) queueCollections(ctx context.Context) ([]collection, error) {
 	names, err := e.o.Queues.Known(ctx)
-	if err = e.passOver("asynq's list of queues", err); err != nil {
+	if err = e.passOver("asynq's list of queues", err, append([]string{queueMisnamed}, deliveryChecks...)...); err != nil {
 		return nil, err
 	}
-	all := []collection{once("meta", metaLost, e.lookAtMeta), once("servers", serverLeftovers, e.lookAtServers)}
+	all := []collection{
+		once("meta", metaLost, e.lookAtMeta), once("servers", serverLeftovers, e.lookAtServers),
+		once("names", queueMisnamed, func(context.Context) error { e.lookAtNames(names); return nil }),
+	}
 	for _, name := range names {
 		all = append(all, collection{name: "queue " + name, checks: deliveryChecks, look: func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
 			ids, err := e.o.Queues.Listed(ctx, name, waitingLimit)
@@ -50,14 +55,25 @@ func (e *examination) queueCollections(ctx context.Context) ([]collection, error
 // examineDeliveries examines deliveries of a queue, and repairs them.
 func (e *examination) examineDeliveries(ctx context.Context, queueName string, ids []string) error {
 	e.entries += len(ids)
-	e.looked(len(ids), deliveryChecks...)
-	return e.inTurn(ctx, ids, examinePage, func(some []string) error {
+	looked, err := e.inTurn(ctx, ids, examinePage, deliveryChecks, func(some []string) error {
 		found, err := e.o.Queues.Examine(ctx, queueName, some, queue.Examination{Checks: e.wanted, Repair: e.Repair})
 		for _, f := range found {
 			e.found(f.Check, f.ID, f.Words)
 		}
 		return err
 	})
+	e.looked(looked, deliveryChecks...)
+	return err
+}
+
+// lookAtNames looks for queues that asynq lists and that DTS does not, because of their names.
+func (e *examination) lookAtNames(names []string) {
+	e.looked(len(names), queueMisnamed)
+	for _, name := range names {
+		if err := task.ValidateQueue(name); err != nil {
+			e.found(queueMisnamed, fmt.Sprintf("%q", task.CutMiddle(name, quoted)), "is in asynq's list of queues")
+		}
+	}
 }
 
 // lookForLeftovers looks for waiting deliveries of attempts that are not queued. Some are about to be deleted, so it looks twice.
@@ -79,7 +95,10 @@ func (e *examination) lookForLeftovers(ctx context.Context, queueName string, id
 	if err != nil || !e.Repair {
 		return err
 	}
-	return e.inTurn(ctx, suspects, examinePage, func(some []string) error { return e.o.Queues.Drop(ctx, queueName, some) })
+	_, err = e.inTurn(ctx, suspects, examinePage, []string{deliveryLeftovers}, func(some []string) error {
+		return e.o.Queues.Drop(ctx, queueName, some)
+	})
+	return err
 }
 
 // notQueued returns those of the deliveries that wait in a queue, and belong to attempts that are not queued. If such a delivery is

@@ -53,6 +53,12 @@ func setting(ctx context.Context, server redis.Cmdable, name string) (string, er
 	return values[name], err
 }
 
+// isRefusal reports whether an error is an answer of Redis, as where a managed one, or ACLs, forbid a command.
+func isRefusal(err error) bool {
+	var refused redis.Error
+	return errors.As(err, &refused)
+}
+
 func judgeVersion(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
 	values, err := redisx.Info(ctx, server, "server")
 	version := values["redis_version"]
@@ -95,13 +101,20 @@ func judgePersistence(ctx context.Context, server redis.Cmdable) (Severity, stri
 	}
 	if values["aof_enabled"] == "1" {
 		every, err := setting(ctx, server, "appendfsync")
-		if err != nil {
-			return OK, "append-only file", nil //nolint:nilerr // how often it is written is not essential
+		switch {
+		case isRefusal(err): // how often it is written is not essential
+			return OK, "append-only file", nil
+		case err != nil:
+			return Unknown, "", err
 		}
 		return OK, "append-only file, appendfsync " + every, nil
 	}
-	if save, err := setting(ctx, server, "save"); err != nil || save != "" {
-		return Warning, "snapshots only: a crash loses what came after the last one", nil //nolint:nilerr // whether there are any is not known
+	save, err := setting(ctx, server, "save")
+	switch {
+	case isRefusal(err) || save != "": // whether there are any is not known
+		return Warning, "snapshots only: a crash loses what came after the last one", nil
+	case err != nil:
+		return Unknown, "", err
 	}
 	return Error, "nothing is written to disk: a crash or a restart loses everything", nil
 }

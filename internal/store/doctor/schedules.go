@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -20,25 +23,32 @@ const (
 )
 
 const (
-	unreadable  = "schedule-unreadable"
-	notLookedAt = "schedule-not-looked-at"
-	liveEnded   = "live-ended"
-	ledgerHoles = "ledger-holes"
-	heldBack    = "schedule-held-back"
+	unreadable   = "schedule-unreadable"
+	notLookedAt  = "schedule-not-looked-at"
+	scheduleLost = "schedule-lost"
+	liveEnded    = "live-ended"
+	ledgerHoles  = "ledger-holes"
+	heldBack     = "schedule-held-back"
+)
+
+// Where schedules are found: each is examined where it is found first, see examine_schedules.lua.
+const (
+	ofSchedules = "schedules"
+	ofTicks     = "ticks"
+	ofOwnKeys   = "keys"
 )
 
 var (
-	scheduleChecks = []string{unreadable, notLookedAt, "schedule-drift", "schedule-lost", "schedule-leftovers"}
-	ledgerChecks   = []string{ledgerHoles, unreadable}
+	scheduleChecks = []string{unreadable, notLookedAt, "schedule-drift", scheduleLost, "schedule-leftovers"}
 	tickChecks     = append([]string{heldBack}, scheduleChecks...)
 )
 
-// scheduleCollections are the collections of a partition that have schedules. The pages of the first two lead to what schedules have of their own:
-// a ledger, and live ticks, of which there can be 10,000.
+// scheduleCollections are the collections of a partition that have schedules. The pages of the first two lead to what
+// schedules have of their own: a ledger, and live ticks, of which there can be 10,000.
 func (e *examination) scheduleCollections(p int) []collection {
 	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
 	each := func(name string, checks []string, of func(ref task.Ref) collection) collection {
-		return e.leading(name, checks, db.ZScan, string(k.Schedules()), schedulesPage, func(_ context.Context, names []string) ([]collection, error) {
+		look := func(_ context.Context, names []string) ([]collection, error) {
 			var inner []collection
 			for _, name := range names {
 				if ref, err := task.ParseRef(name); err == nil {
@@ -46,21 +56,28 @@ func (e *examination) scheduleCollections(p int) []collection {
 				}
 			}
 			return inner, nil
-		})
+		}
+		return e.leading(name, checks, db.ZScan, string(k.Schedules()), schedulesPage, look)
 	}
 	return []collection{
-		each("ledgers", ledgerChecks, e.ledger),
+		each("ledgers", []string{ledgerHoles}, e.ledger),
 		each("live", []string{liveEnded}, func(ref task.Ref) collection { return e.liveTicks(p, ref) }),
-		e.pages("schedules", scheduleChecks, db.ZScan, string(k.Schedules()), schedulesPage, func(ctx context.Context, names []string) error {
-			e.looked(len(names), scheduleChecks...)
+		e.pages("schedules", scheduleChecks, db.ZScan, string(k.Schedules()), schedulesPage, func(
+			ctx context.Context, names []string,
+		) error {
 			valid, err := e.dropInvalid(ctx, p, names)
 			if err != nil {
 				return err
 			}
-			return e.examineSchedules(ctx, p, valid)
+			e.looked(len(names)-len(valid), scheduleChecks...)
+			looked, err := e.examineSchedules(ctx, p, ofSchedules, valid)
+			e.looked(looked, scheduleChecks...)
+			return err
 		}),
-		e.pages("ticks", tickChecks, db.ZScan, string(k.Ticks()), schedulesPage, func(ctx context.Context, names []string) error {
-			if err := e.examineSchedules(ctx, p, names); err != nil {
+		e.pages("ticks", tickChecks, db.ZScan, string(k.Ticks()), schedulesPage, func(
+			ctx context.Context, names []string,
+		) error {
+			if _, err := e.examineSchedules(ctx, p, ofTicks, names); err != nil {
 				return err
 			}
 			return e.lookForHeldBack(ctx, p, names)
@@ -76,8 +93,7 @@ func (e *examination) dropInvalid(ctx context.Context, p int, names []string) (v
 			valid = append(valid, name)
 			continue
 		}
-		e.found(unreadable, name, "is not a valid name of a schedule")
-		if e.Repair && e.wants(unreadable) { // there is nothing to put aside
+		if e.found(unreadable, name, "is not a valid name of a schedule") && e.Repair { // there is nothing to put aside
 			if err := e.o.Layout.DB.ZRem(ctx, string(k.Schedules()), name).Err(); err != nil {
 				return nil, err
 			}
@@ -91,41 +107,57 @@ func (e *examination) lookForHeldBack(ctx context.Context, p int, members []stri
 	if !e.wants(heldBack) {
 		return nil
 	}
-	e.looked(len(members), heldBack)
 	if e.limits == nil {
-		var err error
-		if e.limits, err = e.o.Limits(ctx); err != nil {
+		err := e.leavingOut(ctx, func(ctx context.Context) (err error) {
+			e.limits, err = e.o.Limits(ctx)
+			return err
+		}, heldBack)
+		if err != nil {
 			return err
 		}
 	}
 	if len(e.limits) == 0 {
+		e.looked(len(members), heldBack)
 		return nil
 	}
-	return e.inTurn(ctx, members, schedulesPage, func(some []string) error {
-		held, err := e.o.Schedules.HeldBack(ctx, p, some)
+	looked, err := e.inTurn(ctx, members, schedulesPage, []string{heldBack}, func(some []string) error {
+		var held []schedules.HeldBack
+		err := e.leavingOut(ctx, func(ctx context.Context) (err error) {
+			held, err = e.o.Schedules.HeldBack(ctx, p, some)
+			return err
+		}, heldBack)
 		for _, h := range held {
 			if limit := e.limits[h.Queue]; limit > 0 {
-				e.found(heldBack, h.Ref.String(), fmt.Sprintf("has ticks that are held back since %s: the queue %s is at its limit, %d",
-					h.Since.UTC().Format(time.RFC3339), h.Queue, limit))
+				const words = "has ticks that are held back since %s: the queue %s is at its limit, %d"
+				e.found(heldBack, h.Ref.String(), fmt.Sprintf(words, h.Since.UTC().Format(time.RFC3339), h.Queue, limit))
 			}
 		}
 		return err
 	})
+	e.looked(looked, heldBack)
+	return err
 }
 
-// examineSchedules examines schedules of a partition, and repairs them.
-func (e *examination) examineSchedules(ctx context.Context, p int, members []string) error {
-	return e.inTurn(ctx, members, schedulesPage, func(some []string) error {
+// examineSchedules examines schedules of a partition, and repairs them. from says where they were found. It returns at
+// how many it has looked.
+func (e *examination) examineSchedules(
+	ctx context.Context, p int, from string, members []string,
+) (looked int, _ error) {
+	if !e.wants(scheduleChecks...) {
+		return 0, nil
+	}
+	return e.inTurn(ctx, members, schedulesPage, scheduleChecks, func(some []string) error {
 		upcoming, err := e.upcoming(ctx, p, some)
 		if err != nil {
 			return err
 		}
 		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineSchedules{
-			Schedules: e.o.Layout.Keys.Partition(p).Schedules(), Checks: e.wanted, Repair: e.Repair, Wake: e.o.Layout.Keys.Wake(p), Members: upcoming,
+			Schedules: e.o.Layout.Keys.Partition(p).Schedules(), Checks: e.wanted, Repair: e.Repair, From: from,
+			Wake: e.o.Layout.Keys.Wake(p), Members: upcoming,
 		})
 		for _, f := range reply.Found {
-			e.found(f.Check, f.Member, f.Words)
-			if ref, errRef := task.ParseRef(f.Member); f.Check == unreadable && errRef == nil {
+			isNew := e.found(f.Check, f.Member, f.Words)
+			if ref, errRef := task.ParseRef(f.Member); isNew && f.Check == unreadable && errRef == nil && e.Repair {
 				err = errors.Join(err, e.mendUnreadable(ctx, ref))
 			}
 		}
@@ -133,11 +165,8 @@ func (e *examination) examineSchedules(ctx context.Context, p int, members []str
 	})
 }
 
-// mendUnreadable puts a schedule aside that was found to be unreadable, if that is to be repaired and can be.
+// mendUnreadable puts a schedule aside that was found to be unreadable, if that can be.
 func (e *examination) mendUnreadable(ctx context.Context, ref task.Ref) error {
-	if !e.Repair || !e.wants(unreadable) {
-		return nil
-	}
 	done, err := e.putScheduleAside(ctx, ref)
 	if !done {
 		e.results[unreadable].Repaired--
@@ -145,16 +174,17 @@ func (e *examination) mendUnreadable(ctx context.Context, ref task.Ref) error {
 	return err
 }
 
-// upcoming returns the next ticks of schedules, which only their definitions say, together with the cursors after which they come. The script
-// takes them for nothing if a schedule has moved on meanwhile. Error: one of Redis.
+// upcoming returns what only the definitions of schedules say, together with the revisions and cursors for which it
+// holds: their next ticks, or why they cannot be read. The script takes it for nothing if a schedule has moved on
+// meanwhile. Error: one of Redis.
 func (e *examination) upcoming(ctx context.Context, p int, members []string) ([]lua.ExamineSchedulesMember, error) {
 	all := make([]lua.ExamineSchedulesMember, len(members))
 	pipe := e.o.Layout.DB.Pipeline()
 	hashes := make([]*redis.SliceCmd, len(members))
-	fields := []string{"revision", "cursor", "from", "created", "ended", "def"}
+	fields := []string{"revision", "cursor", "from", "created", "ended", "def", "task", "runs", "paused"}
 	for i, member := range members {
 		all[i].Member = member
-		if ref, err := task.ParseRef(member); err == nil && e.wants(notLookedAt) {
+		if ref, err := task.ParseRef(member); err == nil && e.wants(notLookedAt, unreadable) {
 			hashes[i] = pipe.HMGet(ctx, string(e.o.Layout.Keys.Partition(p).Schedule(ref)), fields...)
 		}
 	}
@@ -169,42 +199,60 @@ func (e *examination) upcoming(ctx context.Context, p int, members []string) ([]
 		for k, value := range hash.Val() {
 			values[fields[k]] = codec.Text(value)
 		}
-		next, known, err := e.nextTick(ctx, members[i], values)
-		if err != nil {
+		all[i].Revision, all[i].Cursor = values["revision"], values["cursor"]
+		if err := e.plan(ctx, values, &all[i]); err != nil {
 			return nil, err
-		}
-		if known {
-			all[i].Revision, all[i].Cursor, all[i].Upcoming = values["revision"], values["cursor"], next
 		}
 	}
 	return all, nil
 }
 
-// nextTick returns the first tick after the cursor of a schedule with that hash, the zero time if there is none. known is false if the schedule
-// cannot be read, or ticks no more. Error: CodeUnavailable.
-func (e *examination) nextTick(ctx context.Context, member string, hash map[string]string) (next time.Time, known bool, _ error) {
-	ref, err := task.ParseRef(member)
-	present, errDecode := codec.DecodeSchedule(ref, hash)
-	if err != nil || errDecode != nil || present.Revision == 0 || !present.EndedAt.IsZero() {
-		return time.Time{}, false, nil //nolint:nilerr // another check tells that it cannot be read
+// plan sets the first tick after the cursor of a schedule with that hash, none if it ticks no more, or why the hash
+// cannot be read. Error: one of Redis.
+func (e *examination) plan(ctx context.Context, hash map[string]string, member *lua.ExamineSchedulesMember) error {
+	ref, err := task.ParseRef(member.Member)
+	if err != nil {
+		return nil //nolint:nilerr // nothing is to be planned
+	}
+	present, err := schedules.Decode(ref, hash)
+	if err == nil {
+		err = compiles(present)
+	}
+	if err != nil {
+		member.Broken = err.Error()
+		return nil //nolint:nilerr // the script tells
+	}
+	if !present.EndedAt.IsZero() || !e.wants(notLookedAt) {
+		return nil
 	}
 	line, err := e.o.Schedules.Timeline(ctx, present)
 	if task.CodeOf(err) == task.CodeUnavailable || ctx.Err() != nil {
-		return time.Time{}, false, err
+		return err
 	}
-	if err != nil {
-		return time.Time{}, false, nil //nolint:nilerr // as above
+	if err != nil { // of its history
+		e.notLooked(member.Member+" was not looked at: "+err.Error(), notLookedAt)
+		return nil //nolint:nilerr // it is noted
 	}
 	tick, _ := line.Next(present.Cursor)
-	return tick.At, true, nil
+	member.Upcoming = tick.At
+	return nil
+}
+
+// compiles returns an error, with CodeUnreadable, if the ticks of a definition cannot be computed.
+func compiles(s schedule.Schedule) error {
+	if _, err := schedule.NewTimeline(s, nil); err != nil {
+		return task.Errorf(task.CodeUnreadable, "its definition cannot be read: %v", err)
+	}
+	return nil
 }
 
 // liveTicks is the live ticks of a schedule.
 func (e *examination) liveTicks(p int, ref task.Ref) collection {
 	live := e.o.Layout.Keys.Partition(p).Live(ref)
-	return e.pages(ref.String(), []string{liveEnded}, e.o.Layout.DB.ZScan, string(live), examinePage, func(ctx context.Context, names []string) error {
-		e.looked(len(names), liveEnded)
-		return e.inTurn(ctx, names, examinePage, func(some []string) error {
+	return e.pages(ref.String(), []string{liveEnded}, e.o.Layout.DB.ZScan, string(live), examinePage, func(
+		ctx context.Context, names []string,
+	) error {
+		looked, err := e.inTurn(ctx, names, examinePage, []string{liveEnded}, func(some []string) error {
 			reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineLive{
 				Live: live, Checks: e.wanted, Repair: e.Repair, Member: ref, Wake: e.o.Layout.Keys.Wake(p), Names: some,
 			})
@@ -213,41 +261,44 @@ func (e *examination) liveTicks(p int, ref task.Ref) collection {
 			}
 			return err
 		})
+		e.looked(looked, liveEnded)
+		return err
 	})
 }
 
-// ledger is the ledger of a schedule, as a collection of one page. It is compared with the definitions of the schedule. They are read one after
-// the other, so it looks twice before it says that something is missing.
+// ledger is the ledger of a schedule, as a collection of one page. It is compared with the definitions of the schedule.
+// They are read one after the other, so it looks twice before it says that something is missing.
 func (e *examination) ledger(ref task.Ref) collection {
-	return collection{name: ref.String(), checks: ledgerChecks, look: func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
+	look := func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
 		e.entries++
-		e.looked(1, ledgerHoles)
 		holes, failure, err := e.compare(ctx, ref)
-		if err != nil || failure == nil && len(holes) == 0 {
+		if err == nil && (failure != nil || len(holes) > 0) {
+			if err := e.lookAgain(ctx); err != nil {
+				return nil, 0, err
+			}
+			holes, failure, err = e.compare(ctx, ref)
+		}
+		switch {
+		case err != nil:
 			return nil, 0, err
+		case failure != nil:
+			e.notLooked(ref.String()+" was not looked at: "+failure.Error(), ledgerHoles)
+			return nil, 0, nil //nolint:nilerr // it is noted
 		}
-		if err := e.lookAgain(ctx); err != nil {
-			return nil, 0, err
-		}
-		holes, failure, err = e.compare(ctx, ref)
-		if redisx.IsDamage(failure) {
-			return nil, 0, failure
-		}
-		if failure != nil {
-			e.found(unreadable, ref.String(), "cannot be read: "+failure.Error())
-			err = errors.Join(err, e.mendUnreadable(ctx, ref))
-		}
+		e.looked(1, ledgerHoles)
 		for _, words := range holes {
 			e.found(ledgerHoles, ref.String(), words)
 		}
-		return nil, 0, err
-	}}
+		return nil, 0, nil
+	}
+	return collection{name: ref.String(), checks: []string{ledgerHoles}, look: look}
 }
 
-// compare compares the ledger of a schedule with its definitions. It returns the holes of the ledger, or why it or the schedule cannot be
-// read. Error: CodeUnavailable.
+// compare compares the ledger of a schedule with its definitions. It returns the holes of the ledger, or why it or the
+// schedule cannot be read. Error: CodeUnavailable.
 func (e *examination) compare(ctx context.Context, ref task.Ref) (holes []string, failure, _ error) {
-	now, err := e.o.Layout.Now(ctx, e.o.Layout.PartitionOf(ref))
+	p := e.o.Layout.PartitionOf(ref)
+	now, err := e.o.Layout.Now(ctx, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -255,8 +306,12 @@ func (e *examination) compare(ctx context.Context, ref task.Ref) (holes []string
 	switch code := task.CodeOf(err); {
 	case code == task.CodeUnavailable || ctx.Err() != nil:
 		return nil, nil, err
-	case code == task.CodeScheduleNotFound: // deleted meanwhile
-		return nil, nil, nil
+	case code == task.CodeScheduleNotFound:
+		listed := e.o.Layout.DB.ZScore(ctx, string(e.o.Layout.Keys.Partition(p).Schedules()), ref.String()).Err()
+		if errors.Is(listed, redis.Nil) { // deleted meanwhile
+			return nil, nil, nil
+		}
+		return nil, cmp.Or(listed, errors.New("its definition is lost")), nil
 	}
 	return holes, err, nil
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,10 +24,16 @@ const (
 const restLease = time.Minute
 
 var taskChecks = []string{
-	"task-unreadable", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost", "index-drift", "backlog-unlisted",
+	"task-unreadable", "state-lost", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost", "index-drift", "backlog-unlisted",
 }
 
 const leftovers = "task-leftovers"
+
+// lossChecks are those of tasks that have no definition.
+var lossChecks = []string{"task-lost", leftovers}
+
+// readyChecks are those that need the sets of ready tasks.
+var readyChecks = slices.Concat(lossChecks, taskChecks)
 
 // scan reads a page of a hash or a sorted set: the names of its fields or its members.
 type scan func(ctx context.Context, key string, from uint64, match string, count int64) *redis.ScanCmd
@@ -67,22 +74,22 @@ func (e *examination) taskCollections(p int, ready []string, indexes []lua.Index
 	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
 	orphans := func(ctx context.Context, names []string) error { return e.lookForOrphans(ctx, p, names) }
 	all := []collection{e.pages("tasks", taskChecks, db.HScan, string(k.Defs()), examinePage, func(ctx context.Context, names []string) error {
-		e.looked(len(names), taskChecks...)
-		return e.examineTasks(ctx, p, "", names)
+		return e.examineTasks(ctx, p, "", names, taskChecks)
 	})}
 	for _, hash := range []string{string(k.States()), string(k.Originals())} {
-		all = append(all, e.pages(hash, []string{leftovers}, db.HScan, hash, orphansPage, orphans))
+		all = append(all, e.pages(hash, lossChecks, db.HScan, hash, orphansPage, orphans))
 	}
-	for _, hash := range []string{string(k.Results()), string(k.Errors()), string(k.Checkpoints())} {
-		all = append(all, e.pages(hash, []string{leftovers}, db.HScan, hash, valuesPage, orphans))
+	all = append(all, e.checkpoints(p))
+	for _, hash := range []string{string(k.Results()), string(k.Errors())} {
+		all = append(all, e.pages(hash, lossChecks, db.HScan, hash, valuesPage, orphans))
 	}
-	all = append(all, e.pages(string(k.Payloads()), []string{leftovers}, db.HScan, string(k.Payloads()), longPage, orphans))
+	all = append(all, e.pages(string(k.Payloads()), lossChecks, db.HScan, string(k.Payloads()), longPage, orphans))
 	sets := []string{string(k.Wheel()), string(k.Queued()), string(k.Running()), string(k.Held()), string(k.Expiry())}
 	for _, index := range indexes {
 		sets = append(sets, string(index))
 	}
 	for _, set := range sets {
-		all = append(all, e.pages(set, []string{leftovers}, db.ZScan, set, orphansPage, orphans))
+		all = append(all, e.pages(set, lossChecks, db.ZScan, set, orphansPage, orphans))
 	}
 	for _, name := range ready {
 		all = append(all, e.readyTasks(p, name))
@@ -93,20 +100,43 @@ func (e *examination) taskCollections(p int, ready []string, indexes []lua.Index
 // readyTasks is the set of ready tasks of a queue or lane.
 func (e *examination) readyTasks(p int, name string) collection {
 	set := string(e.o.Layout.Keys.Partition(p).Ready(name))
-	return e.pages(set, append([]string{leftovers}, taskChecks...), e.o.Layout.DB.ZScan, set, readyPage, func(ctx context.Context, names []string) error {
-		e.looked(len(names), leftovers)
-		return e.examineTasks(ctx, p, name, names)
+	return e.pages(set, readyChecks, e.o.Layout.DB.ZScan, set, readyPage, func(ctx context.Context, names []string) error {
+		return e.examineTasks(ctx, p, name, names, readyChecks)
 	})
 }
 
-// examineTasks examines tasks of a partition, and repairs them. name is the queue or lane in whose set of ready tasks they were found; "" if they were
-// found elsewhere.
-func (e *examination) examineTasks(ctx context.Context, p int, name string, members []string) error {
-	page := examinePage
-	if name != "" {
-		page = readyPage
+// checkpoints are the checkpoints of a partition. Their pages have the values, too.
+func (e *examination) checkpoints(p int) collection {
+	hash := string(e.o.Layout.Keys.Partition(p).Checkpoints())
+	look := func(ctx context.Context, from uint64) ([]collection, uint64, error) {
+		pairs, next, err := e.o.Layout.DB.HScan(ctx, hash, from, "", valuesPage).Result()
+		if err != nil {
+			return nil, 0, err
+		}
+		var names []string
+		for pair := range slices.Chunk(pairs, 2) {
+			names = append(names, pair[0])
+			if err := e.examineEntry(ctx, hash, entryOf{name: pair[0], value: pair[1]}); err != nil {
+				return nil, 0, err
+			}
+		}
+		e.entries += len(names)
+		if len(names) == 0 || !e.wants(lossChecks...) {
+			return nil, next, nil
+		}
+		return nil, next, e.lookForOrphans(ctx, p, names)
 	}
-	return e.inTurn(ctx, members, page, func(some []string) error {
+	return collection{name: hash, checks: slices.Concat(lossChecks, []string{entryUnreadable}), look: look}
+}
+
+// examineTasks examines tasks of a partition, and repairs them. name is the queue or lane in whose set of ready tasks they were found; "" if they were
+// found elsewhere. checks are those that need to look at them.
+func (e *examination) examineTasks(ctx context.Context, p int, name string, members, checks []string) error {
+	page, counts := examinePage, checks
+	if name != "" {
+		page, counts = readyPage, lossChecks
+	}
+	looked, err := e.inTurn(ctx, members, page, checks, func(some []string) error {
 		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineTasks{
 			Defs: e.o.Layout.Keys.Partition(p).Defs(), Checks: e.wanted, Repair: e.Repair, Lease: restLease, Name: name,
 			Wake: e.o.Layout.Keys.Wake(p), Members: some,
@@ -116,11 +146,12 @@ func (e *examination) examineTasks(ctx context.Context, p int, name string, memb
 		}
 		return err
 	})
+	e.looked(looked, counts...)
+	return err
 }
 
 // lookForOrphans examines those of the members of which there is no task.
 func (e *examination) lookForOrphans(ctx context.Context, p int, members []string) error {
-	e.looked(len(members), leftovers)
 	defs := string(e.o.Layout.Keys.Partition(p).Defs())
 	pipe := e.o.Layout.DB.Pipeline()
 	exist := make([]*redis.BoolCmd, len(members))
@@ -139,5 +170,6 @@ func (e *examination) lookForOrphans(ctx context.Context, p int, members []strin
 			orphans = append(orphans, member)
 		}
 	}
-	return e.examineTasks(ctx, p, "", orphans)
+	e.looked(len(members)-len(orphans), lossChecks...)
+	return e.examineTasks(ctx, p, "", orphans, lossChecks)
 }

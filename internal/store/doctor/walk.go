@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -153,7 +155,7 @@ func (e *examination) walkPages(ctx context.Context, c collection, from uint64, 
 		if err != nil {
 			inner, next = nil, 0
 		}
-		if err = e.passOver(c.name, err, c.checks...); err != nil {
+		if err = e.passOver(e.restOf(c), err, c.checks...); err != nil {
 			return false, err
 		}
 		if len(inner) > 0 {
@@ -179,6 +181,18 @@ func (e *examination) walkPages(ctx context.Context, c collection, from uint64, 
 	}
 }
 
+// restOf names what is left of a collection.
+func (e *examination) restOf(c collection) string {
+	rest := "the rest of " + strings.TrimSpace(c.name)
+	if e.at.Stage == ofPartitions {
+		rest += " in " + partition(e.at.Number)
+	}
+	return rest
+}
+
+// partition names a partition.
+func partition(p int) string { return fmt.Sprintf("partition %d", p) }
+
 // enter moves the position to the start of what a page leads to, unless it is within that already.
 func (e *examination) enter(page place, depth int) {
 	if len(e.at.Path) <= depth || e.at.Path[depth] != page {
@@ -201,27 +215,33 @@ func (e *examination) rest(ctx context.Context) error {
 	return err
 }
 
-// inTurn has names looked at, so many at a time, with a pause after each.
-func (e *examination) inTurn(ctx context.Context, names []string, count int, look func(some []string) error) error {
+// inTurn has names looked at, so many at a time, with a pause after each. It returns at how many it has looked: those
+// that are damaged are passed over, for the checks.
+func (e *examination) inTurn(
+	ctx context.Context, names []string, count int, checks []string, look func(some []string) error,
+) (looked int, _ error) {
 	for some := range slices.Chunk(names, count) {
-		if err := e.lookAt(some, look); err != nil {
-			return err
-		}
-		if err := e.rest(ctx); err != nil {
-			return err
+		n, err := e.lookAt(some, checks, look)
+		looked += n
+		if err := cmp.Or(err, e.rest(ctx)); err != nil {
+			return looked, err
 		}
 	}
-	return nil
+	return looked, nil
 }
 
 // allDamaged is of how many names in a row a key is damaged before that counts as one that they share.
 const allDamaged = 20
 
-// lookAt has names looked at: all at once or, if a key of one of them is damaged, one by one, and passes over those that are.
-func (e *examination) lookAt(names []string, look func(some []string) error) error {
+// lookAt has names looked at: all at once or, if a key of one of them is damaged, one by one, and passes over those that
+// are. It returns at how many it has looked.
+func (e *examination) lookAt(names, checks []string, look func(some []string) error) (looked int, _ error) {
 	err := look(names)
+	if err == nil {
+		return len(names), nil
+	}
 	if !redisx.IsDamage(err) {
-		return err
+		return 0, err
 	}
 	damaged := 0
 	for _, name := range names {
@@ -231,13 +251,14 @@ func (e *examination) lookAt(names []string, look func(some []string) error) err
 		switch damaged++; {
 		case err == nil:
 			damaged = 0
+			looked++
 		case !redisx.IsDamage(err) || damaged >= allDamaged:
-			return err
+			return looked, err
 		default:
-			_ = e.passOver(name, err)
+			_ = e.passOver(name, err, checks...)
 		}
 	}
-	return nil
+	return looked, nil
 }
 
 // lookAgain pauses until it is time for a second look.

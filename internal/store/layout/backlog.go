@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,14 +20,14 @@ type ready struct {
 	key       lua.ReadyKey
 }
 
-// readySets returns the sets of those partitions. Error: CodeUnavailable.
+// readySets returns the sets of those partitions. Errors: CodeUnavailable, CodeUnreadable.
 func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, error) {
 	pipe := l.DB.Pipeline()
 	backlogs := make([]*redis.StringSliceCmd, len(partitions))
 	for i, p := range partitions {
 		backlogs[i] = pipe.SMembers(ctx, string(l.Keys.Partition(p).Backlog()))
 	}
-	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, Unavailable(err)
 	}
 	var sets []ready
@@ -59,7 +60,7 @@ func (l *Layout) Unnamed(ctx context.Context) (int, error) {
 	for p := range counts {
 		counts[p] = pipe.ZCard(ctx, string(l.Keys.Partition(p).Ready(lua.Unnamed)))
 	}
-	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return 0, Unavailable(err)
 	}
 	sum := 0
@@ -82,11 +83,29 @@ func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
 	return counts, err
 }
 
-// BacklogOf counts the tasks that are due and wait in each of those partitions. Error: CodeUnavailable.
+// BacklogOf counts the tasks that are due and wait in each of those partitions. One in which a key is damaged has no
+// count. Error: CodeUnavailable.
 func (l *Layout) BacklogOf(ctx context.Context, partitions []int) (map[int]int, error) {
-	counts := make(map[int]int)
+	counts := make(map[int]int, len(partitions))
+	for _, p := range partitions {
+		counts[p] = 0
+	}
 	err := l.eachReady(ctx, partitions, func(set ready, n int) { counts[set.partition] += n })
-	return counts, err
+	if !redisx.IsDamage(err) {
+		return counts, err
+	}
+	if len(partitions) == 1 {
+		return nil, nil
+	}
+	clear(counts)
+	for _, p := range partitions {
+		of, err := l.BacklogOf(ctx, []int{p})
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(counts, of)
+	}
+	return counts, nil
 }
 
 // countsAtOnce is the most sets that one round trip counts: Redis serves nobody else during a pipeline.
@@ -104,7 +123,7 @@ func (l *Layout) eachReady(ctx context.Context, partitions []int, visit func(set
 		for i, set := range some {
 			sizes[i] = pipe.ZCard(ctx, string(set.key))
 		}
-		if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
+		if err := redisx.ExecReads(ctx, pipe); err != nil {
 			return Unavailable(err)
 		}
 		for i, set := range some {
@@ -157,7 +176,7 @@ func (l *Layout) CrowdedNames(ctx context.Context) (map[int]WaitingNames, error)
 	for p := range counts {
 		counts[p] = pipe.SCard(ctx, string(l.Keys.Partition(p).Backlog()))
 	}
-	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, Unavailable(err)
 	}
 	crowded := make(map[int]WaitingNames)
@@ -185,7 +204,7 @@ func (l *Layout) waitingNames(ctx context.Context, p int) (WaitingNames, error) 
 	for i, name := range names {
 		first[i] = pipe.ZRange(ctx, string(k.Ready(name)), 0, 0)
 	}
-	if err := redisx.ExecPastDamage(ctx, pipe); err != nil {
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return WaitingNames{}, Unavailable(err)
 	}
 	waiting := WaitingNames{All: make(map[string]bool, len(names)), Of: make(map[string]int)}

@@ -35,6 +35,7 @@ type Layout struct {
 	present       atomic.Value       // string: see Present
 	secret        atomic.Value       // string: of the installation, see Sign
 	data          atomic.Value       // string: drawn anew when Redis has lost the data; "" while it is not known
+	marked        atomic.Value       // string: the data for which this process has written the marks, see Mark
 	retries       atomic.Int64       // see RetriesSince, in ms; unsettled until Open knows it
 	wipes         atomic.Int64       // how often Redis has lost all data, as far as this process has noticed
 	Log           *slog.Logger       // gets an error for each stored entry that is unreadable and skipped; never nil
@@ -146,17 +147,15 @@ func (l *Layout) Now(ctx context.Context, partition int) (time.Time, error) {
 	return now.UTC(), nil
 }
 
-// ErrUnreadable is what an error is about stored text that has not its form, other than that of a task or a schedule.
-var ErrUnreadable = errors.New("cannot be read in Redis")
-
 // Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err; with CodeUnreadable, if
 // that says that what Redis has is damaged. Only context.Canceled is returned as it is.
 func Unavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, ErrOther) {
 		return err
 	}
+	code := task.CodeUnavailable
 	if redisx.IsDamage(err) {
-		return &task.Error{Code: task.CodeUnreadable, Message: "Redis has something else where this should be: dtsctl doctor names it", Err: err}
+		code = task.CodeUnreadable
 	}
-	return &task.Error{Code: task.CodeUnavailable, Message: redisx.WhyNot(err), Err: err}
+	return &task.Error{Code: code, Message: redisx.WhyNot(err), Err: err}
 }

@@ -71,14 +71,13 @@ func (l *Layout) settleMeta(ctx context.Context, own meta) (found meta, _ error)
 // What the log says of a key that is gone while the data is there.
 const (
 	WhyGone     = "somebody has deleted it, Redis has evicted it, or a restore was incomplete"
-	WhatIsRight = "other keys may be missing: look with dtsctl doctor, " +
-		"and restore a copy of the data if tasks or schedules are"
+	WhatIsRight = "look with dtsctl doctor whether other keys are missing"
 )
 
 // openMeta reads dts:meta, and writes it at the first start. It only reads if nothing is missing, which a Redis that
-// refuses writes allows. If it is gone and the data is there, openMeta leaves it to a living node, or else writes it
-// with the number of partitions that the data has: of what is in another one, nothing would be found. expected is the
-// number of partitions; 0 accepts any. Errors: as traces.count, or one of Redis.
+// refuses writes allows. If it is gone and the data is there, openMeta leaves it to a living node. Without one, it
+// writes the number of partitions that the data has: with another one, nothing would be found. expected is the number
+// of partitions; 0 accepts any. Errors: as traces.count, or one of Redis.
 func (l *Layout) openMeta(ctx context.Context, expected int) (meta, error) {
 	found, err := l.readMeta(ctx)
 	if err != nil || len(found.missing()) == 0 {
@@ -97,8 +96,8 @@ func (l *Layout) openMeta(ctx context.Context, expected int) (meta, error) {
 		return meta{}, err
 	}
 	if count > 0 {
-		l.Log.ErrorContext(ctx, string(l.Keys.Meta())+" is gone, and the data is there: "+WhyGone+
-			"; a living node writes it again, or else this one does; "+WhatIsRight, "partitions", count)
+		l.Log.ErrorContext(ctx, string(l.Keys.Meta())+" is gone, and the data is there: "+WhatIsRight,
+			"causes", WhyGone, "partitions", count)
 		if found, err = l.awaitMeta(ctx); err != nil || len(found.missing()) == 0 {
 			return found, err
 		}
@@ -178,14 +177,14 @@ var errGone = errors.New("the key dts:meta is gone")
 // Finding is what Check found.
 type Finding struct {
 	Lost    bool     // Redis has lost the data: what this process remembers of it is wrong
-	Missing []string // the fields of dts:meta that were missing, and that Check has written
+	Missing []string // the fields of dts:meta that were missing, and that Check has written unless it failed
 }
 
-// Check compares dts:meta with what Open found. It writes again what is missing: forgotten, which it calls only then,
-// says whether Redis does not know this process either, so that all data must be gone. If another node has written it
-// first, Check takes over its secret; if one has moved the data to another layout, that one. Errors: ErrOther if the
-// number of partitions differs, or this node does not serve the layout, so that nothing would be found where it is;
-// that of forgotten; or one of Redis.
+// Check compares dts:meta with what Open found, and writes again what is missing. Then all data is lost if no partition
+// has a mark, and forgotten says that Redis does not know this process either. Check calls it only then. If another
+// node has written dts:meta first, Check takes over its secret; if one has moved the data to another layout, that one.
+// Errors: ErrOther if the number of partitions differs, or this node does not serve the layout, so that nothing would
+// be found where it is; that of forgotten; or one of Redis. With an error, the finding says what is missing.
 func (l *Layout) Check(ctx context.Context, forgotten func(context.Context) (bool, error)) (f Finding, _ error) {
 	found, err := l.readMeta(ctx)
 	if err != nil {
@@ -197,15 +196,15 @@ func (l *Layout) Check(ctx context.Context, forgotten func(context.Context) (boo
 		f.Missing = append(f.Missing, "data")
 	}
 	if len(f.Missing) > 0 {
-		if f.Lost, err = forgotten(ctx); err != nil {
-			return Finding{}, err
+		if f.Lost, err = l.isLost(ctx, data, forgotten); err != nil {
+			return f, err
 		}
 		own := l.ownMeta(data)
 		if f.Lost || data == "" {
 			own.Data = rand.Text()
 		}
 		if found, err = l.settleMeta(ctx, own); err != nil {
-			return Finding{}, err
+			return f, err
 		}
 	}
 	if err := l.follow(found); err != nil {

@@ -45,7 +45,7 @@ func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *
 		var rest []unread
 		for _, trip := range roundTrips(calls) {
 			for i, page := range redisx.RunEach[lua.ReadPageReply](ctx, l.DB, trip) {
-				if redisx.HasWrongType(page.Err) {
+				if redisx.IsDamage(page.Err) {
 					trip[i], page = l.readRest(ctx, trip[i], page)
 				}
 				if page.Err != nil {

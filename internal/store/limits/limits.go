@@ -96,14 +96,23 @@ func (s *Limits) All(ctx context.Context) (map[string]int, error) {
 	}
 	all := make(map[string]int, len(texts))
 	for name, text := range texts {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 { // somebody may have written to Redis by hand
+		n, err := Parse(text)
+		if err != nil { // somebody may have written to Redis by hand
 			redisx.LeaveOut(ctx, "the limit %q of queue %q is left out, as it is no number", task.CutMiddle(text, textLimit), name)
 			continue
 		}
 		all[name] = n
 	}
 	return all, nil
+}
+
+// Parse reads a limit as it is stored. Error: it is no number from 1 on.
+func Parse(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 1 {
+		err = strconv.ErrRange
+	}
+	return n, err
 }
 
 // Enter reserves a place in a queue for a task that is due now. The caller calls Leave of the place when it knows whether the task is in Redis.
@@ -197,11 +206,14 @@ func (s *Limits) read(ctx context.Context) {
 	}
 }
 
-// count counts the tasks that wait in a queue; false if Redis does not answer.
+// count counts the tasks that wait in a queue; false if Redis does not answer, or what it has is damaged.
 func (s *Limits) count(ctx context.Context, name string, patience time.Duration) (int, bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	waiting, err := s.l.CountWaiting(ctx, name)
+	if redisx.IsDamage(err) {
+		s.l.Log.ErrorContext(ctx, "the limit of a queue cannot hold: a key of its tasks is damaged", "queue", name, "error", err)
+	}
 	if err != nil {
 		return 0, false
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,6 +167,23 @@ func TestEnter_LetsAllInWhileRedisDoesNotAnswer(t *testing.T) {
 }
 
 // fillOne has the queue default be full of one task.
+// A limit that cannot hold says so.
+func TestEnter_LogsThatAQueueCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	var log strings.Builder
+	w.Layout.Log = slog.New(slog.NewTextHandler(&log, nil))
+	testkit.Must(t, w.DB.Set(w.Ctx, string(w.Keys.Partition(0).Ready("full")), "garbage", 0).Err())
+	l := open(w)
+	testkit.Must(t, l.Set(w.Ctx, "full", 1))
+	if place, err := l.Enter(w.Ctx, "full"); place != nil || err != nil {
+		t.Errorf("a place %v, %v", place, err)
+	}
+	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "queue=full") {
+		t.Errorf("the log has %q", log.String())
+	}
+}
+
 func fillOne(t *testing.T, w *storetest.World) {
 	t.Helper()
 	testkit.Must(t, open(w).Set(w.Ctx, "default", 1))

@@ -13,8 +13,10 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // neighbour is a schedule in the same partition as another one.
@@ -83,8 +85,12 @@ func TestLeader_GoesOnPastADamagedKey(t *testing.T) {
 				ref = retried.String()
 			}
 			storetest.Spoil(t, w.DB, kind, storetest.KeyOf(t, kind, p, ref))
+			if kind.Name == "ready" { // as if tasks had waited there
+				testkit.Must(t, w.DB.SAdd(w.Ctx, string(w.KeysOf(nightly).Backlog()), "full").Err())
+			}
 			goesOn(t, w, other)
-			testkit.Must(t, run.Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+			again := tasks.End{Run: run, State: task.Scheduled, Outcome: task.OutcomeFailed, Span: time.Millisecond}
+			testkit.Must(t, w.Tasks.FinishEach(w.Ctx, []tasks.End{again})[0])
 			testkit.Must(t, w.Begin(retried).Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "boom"))
 			if got := w.Get(retried); got.State != task.Failed || got.Attempt != 2 {
 				t.Errorf("the task is %s after attempt %d", got.State, got.Attempt)
@@ -111,7 +117,7 @@ func goesOn(t *testing.T, w *storetest.World, other task.Ref) {
 	w.Create(task.Definition{Ref: full, Queue: "full"})
 	quotas := partition.Quotas{Default: 100, Queues: map[string]partition.Quota{"full": {}}}
 	ticks := 0
-	for range 2 {
+	for _, quotas.Known = range []bool{true, false} {
 		claimed, err := l.Claim(w.Ctx, 100, quotas, time.Second)
 		testkit.Must(t, err)
 		for _, d := range claimed.Deliveries {
@@ -129,13 +135,66 @@ func goesOn(t *testing.T, w *storetest.World, other task.Ref) {
 	minuteLater := redis.Z{Score: 1, Member: full.String()}
 	testkit.Must(t, w.DB.ZAddXX(w.Ctx, string(w.KeysOf(full).Wheel()), minuteLater).Err())
 	quotas.Queues["full"] = partition.Quota{Number: 1}
-	_, err := l.Claim(w.Ctx, 100, quotas, time.Second)
-	testkit.Must(t, err)
+	for _, quotas.Known = range []bool{true, false} {
+		_, err := l.Claim(w.Ctx, 100, quotas, time.Second)
+		testkit.Must(t, err)
+	}
 	if got := w.Get(full).State; got != task.Queued {
 		t.Errorf("when its queue has room, the task is %s", got)
 	}
-	_, err = l.LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 100, All: true})
+	_, err := l.LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 100, All: true})
 	testkit.Must(t, err)
+}
+
+// breakReady gives the set of tasks that wait under a name another type.
+func breakReady(t *testing.T, w *storetest.World, name string) {
+	t.Helper()
+	k := w.KeysOf(sibling(0))
+	testkit.Must(t, w.DB.Del(w.Ctx, string(k.Ready(name))).Err())
+	testkit.Must(t, w.DB.Set(w.Ctx, string(k.Ready(name)), "garbage", 0).Err())
+	testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), name).Err())
+}
+
+// A task that can wait nowhere, as nobody serves it and the set of its name is damaged, stays on the wheel.
+func TestClaim_GoesPastBrokenSetsOfReadyTasks(t *testing.T) {
+	t.Parallel()
+	served := lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
+	for _, name := range []string{"default shell", "none", lua.Unnamed} {
+		for _, known := range []bool{true, false} {
+			w := storetest.New(t)
+			breakReady(t, w, name)
+			waits := map[string]task.Ref{"default shell": sibling(1), "none": sibling(2), lua.Unnamed: {}}
+			w.Create(task.Definition{Ref: sibling(0)})
+			w.Create(task.Definition{Ref: sibling(1), Type: "shell"})
+			w.Create(task.Definition{Ref: sibling(2), Queue: "none"})
+			quotas := partition.Quotas{Default: 10, Served: served, Known: known, Unnamed: lua.FirstUnnamed}
+			got, err := w.Leader(sibling(0)).Claim(w.Ctx, 100, quotas, time.Second)
+			testkit.Must(t, err)
+			if len(got.Deliveries) != 1 || got.Deliveries[0].Ref != sibling(0) {
+				t.Errorf("%q: claimed %v", name, got.Deliveries)
+			}
+			for place, ref := range waits {
+				at := w.DB.ZScore(w.Ctx, string(w.KeysOf(sibling(0)).Wheel()), ref.String()).Val()
+				if (at > 0) != (place == name && ref != task.Ref{}) {
+					t.Errorf("%q is broken, and %s is on the wheel at %.0f", name, ref, at)
+				}
+			}
+		}
+	}
+}
+
+// How many names each namespace has is counted by the first task that waits under each of them.
+func TestClaim_CountsNamesPastABrokenSet(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	w, quotas := withUnnamed(t)
+	breakReady(t, w, "default default-7")
+	many(t, w, "other", 3)
+	_, err := w.Leader(sibling(0)).Claim(w.Ctx, 256, quotas, time.Second)
+	testkit.Must(t, err)
+	if !w.DB.SIsMember(w.Ctx, string(w.KeysOf(sibling(0)).Backlog()), "default other-1").Val() {
+		t.Error("tasks of another namespace have got no name")
+	}
 }
 
 // What nobody can run any more ends, and comes back to the leader no more.
@@ -186,6 +245,45 @@ func TestDue_PostponesAScheduleWithGarbageInANumber(t *testing.T) {
 	}
 }
 
+// Nobody knows which ticks a revision had that is garbage, or was put aside: the ledger says so, and the schedule goes
+// on.
+func TestFire_RecordsTheHolesOfAHistory(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(w *storetest.World, history string) error{
+		"garbage": func(w *storetest.World, history string) error {
+			return w.DB.LSet(w.Ctx, history, 0, "garbage").Err()
+		},
+		"put aside": func(w *storetest.World, history string) error { return w.DB.LPop(w.Ctx, history).Err() },
+		"all gone":  func(w *storetest.World, history string) error { return w.DB.Del(w.Ctx, history).Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			hourly(w, nightly)
+			w.Rewind(nightly, 5*time.Hour)
+			w.Put(storetest.Daily(func(d *schedule.Definition) {
+				d.Rules, d.Overlap = []schedule.Rule{{Every: 7 * time.Hour}}, schedule.OverlapAllow
+			}))
+			k := w.KeysOf(nightly)
+			testkit.Must(t, damage(w, string(k.History(nightly))))
+			w.MakeDue(nightly)
+			if decided := fireAll(t, w, w.Leader(nightly)); decided[nightly] != 1 {
+				t.Errorf("decided %v, want the hole", decided)
+			}
+			s := w.Schedule(nightly)
+			entries, err := w.Schedules.LedgerEntries(w.Ctx, nightly, time.Time{}, time.Now())
+			testkit.Must(t, err)
+			if len(entries) != 1 || entries[0].Outcome != schedule.Missed || !entries[0].Tick.Equal(s.UpdatedAt) ||
+				!strings.HasPrefix(entries[0].Reason, "revision 1 is missing or cannot be read") {
+				t.Errorf("the ledger has %+v", entries)
+			}
+			if s.Cursor.Before(s.UpdatedAt) {
+				t.Errorf("its ticks are decided up to %s, and the next one is after %s", s.Cursor, s.UpdatedAt)
+			}
+		})
+	}
+}
+
 // Garbage in the lists of a schedule is passed over, and its ticks go on.
 func TestFire_PassesOverGarbageInListsOfASchedule(t *testing.T) {
 	t.Parallel()
@@ -216,17 +314,51 @@ func TestFire_PassesOverGarbageInListsOfASchedule(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := storetest.New(t)
-			hourly(w, nightly)
-			w.Put(storetest.Daily(func(d *schedule.Definition) {
-				d.Rules, d.Overlap = []schedule.Rule{{Every: time.Hour}}, c.overlap
-			}))
-			w.Rewind(nightly, 3*time.Hour)
-			testkit.Must(t, c.damage(w))
-			w.MakeDue(nightly)
-			if decided := fireAll(t, w, w.Leader(nightly)); decided[nightly] == 0 {
-				t.Error("no tick was decided")
+			for _, live := range []bool{false, true} {
+				w := storetest.New(t)
+				hourly(w, nightly)
+				w.Put(storetest.Daily(func(d *schedule.Definition) {
+					d.Rules, d.Overlap = []schedule.Rule{{Every: time.Hour}}, c.overlap
+				}))
+				w.Rewind(nightly, 3*time.Hour)
+				if live {
+					fireAll(t, w, w.Leader(nightly))
+					w.Rewind(nightly, 150*time.Minute)
+				}
+				testkit.Must(t, c.damage(w))
+				w.MakeDue(nightly)
+				if decided := fireAll(t, w, w.Leader(nightly)); decided[nightly] == 0 {
+					t.Errorf("no tick was decided, as a tick is live: %t", live)
+				}
+			}
+			kept, err := w.DB.Keys(w.Ctx, "*aside:*:waiting:*").Result()
+			testkit.Must(t, err)
+			waits := strings.HasPrefix(c.name, "a tick that")
+			if waits != (len(kept) == 1 && w.DB.HExists(w.Ctx, kept[0], "garbage").Val()) {
+				t.Errorf("aside are %q", kept)
 			}
 		})
+	}
+}
+
+// What cannot be counted does not count as nothing.
+func TestDepths_LeavesOutADamagedPartition(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Create(task.Definition{Ref: nightly})
+	p := w.PartitionOf(nightly)
+	k := w.Keys.Partition(p)
+	for _, key := range []string{string(k.Ready("full")), string(k.Backlog())} {
+		if key != string(k.Backlog()) {
+			testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), "full").Err())
+		}
+		testkit.Must(t, w.DB.Del(w.Ctx, key).Err())
+		testkit.Must(t, w.DB.Set(w.Ctx, key, "garbage", 0).Err())
+		depths, err := w.Partitions.Depths(w.Ctx, []int{1 - p, p})
+		_, damaged := depths[p]
+		_, other := depths[1-p]
+		if err == nil || damaged || !other {
+			t.Errorf("as %s is damaged: %v, %v", key, depths, err)
+		}
 	}
 }

@@ -106,7 +106,11 @@ func (p *Partitions) depthsAt(ctx context.Context, server redis.Cmdable, numbers
 	depths := make(map[int]Depth, len(numbers))
 	var failures []error
 	for i, number := range numbers {
-		depth, err := asked[i].depth(int64(backlog[number]))
+		ready, known := backlog[number]
+		depth, err := asked[i].depth(int64(ready))
+		if !known {
+			err = errors.Join(err, errors.New("a key of its due tasks is damaged"))
+		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("partition %d: %w", number, err))
 			continue

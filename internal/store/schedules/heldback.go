@@ -23,7 +23,8 @@ type HeldBack struct {
 const heldTicks = 1000
 
 // HeldBack returns those of some schedules of a partition whose ticks are held back; members are "namespace:id".
-// It leaves out what cannot be read. It does not look at limits: only a queue that has one can be full.
+// It leaves out what cannot be read, which redisx.LeavingOut notes. It does not look at limits: only a queue that has
+// one can be full.
 // Error: CodeUnavailable.
 func (s *Schedules) HeldBack(ctx context.Context, partition int, members []string) ([]HeldBack, error) {
 	ticks := s.l.Keys.Partition(partition).Ticks()
@@ -36,6 +37,9 @@ func (s *Schedules) HeldBack(ctx context.Context, partition int, members []strin
 		since, err := s.heldSince(ctx, held)
 		if task.CodeOf(err) == task.CodeUnavailable || ctx.Err() != nil {
 			return nil, err
+		}
+		if err != nil {
+			redisx.LeaveOut(ctx, "schedule %s: %v", held.Member, err)
 		}
 		if err != nil || since.IsZero() {
 			continue
@@ -74,7 +78,8 @@ func (s *Schedules) heldSince(ctx context.Context, held lua.HeldSchedulesHeld) (
 }
 
 // Timeline returns the timeline of a schedule for ticks after its cursor. It reads the history only if ticks of an
-// earlier revision are undecided. Errors: a definition cannot be read or does not compile; CodeUnavailable.
+// earlier revision are undecided. Revisions that cannot be read are holes. Errors: a definition cannot be read or does
+// not compile; CodeUnavailable.
 func (s *Schedules) Timeline(ctx context.Context, present schedule.Schedule) (schedule.Timeline, error) {
 	var history []schedule.Revision
 	if present.Cursor.Before(present.UpdatedAt) { // ticks up to UpdatedAt have the times of an earlier revision

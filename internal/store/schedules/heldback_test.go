@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/schedules"
@@ -22,6 +24,12 @@ func holdBack(t *testing.T, w *storetest.World) {
 	plan := schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}
 	fired := w.Leader(nightly).Fire(w.Ctx, []partition.Planned{{Agenda: a, Plan: plan}})
 	testkit.Must(t, fired[0].Err)
+}
+
+// lookIn has the leader look at the schedule nightly again after that time.
+func lookIn(w *storetest.World, in time.Duration) {
+	at := redis.Z{Score: float64(time.Now().Add(in).UnixMilli()), Member: nightly.String()}
+	w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Ticks()), at)
 }
 
 // heldBack is what is held back of the schedule nightly.
@@ -78,6 +86,14 @@ func TestHeldBack_LeavesOutWhatIsNot(t *testing.T) {
 		"due again": func(w *storetest.World) { w.MakeDue(nightly) }, // and its leader is away
 		"unreadable": func(w *storetest.World) {
 			w.DB.HSet(w.Ctx, string(w.KeysOf(nightly).Schedule(nightly)), "def", "{")
+		},
+		"put off": func(w *storetest.World) { lookIn(w, time.Minute) }, // as one of which a key is damaged
+		"overdue": func(w *storetest.World) { lookIn(w, -2*time.Minute) },
+		"about to tick": func(w *storetest.World) { // the next one is due within a second: see Hourly
+			w.MakeDue(nightly)
+			w.Fire(nightly)
+			w.Rewind(nightly, 59*time.Minute-time.Second)
+			w.Fire(nightly)
 		},
 		"not due yet": func(w *storetest.World) { w.Put(storetest.Daily(nil)); w.MakeDue(nightly); w.Fire(nightly) },
 	} {

@@ -89,8 +89,7 @@ func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout
 		}
 		last = positionOf(packed[0])
 		for _, e := range slices.Backward(packed) {
-			known := slices.Contains(schedule.Outcomes, e.Outcome) && !e.DecidedAt.IsZero()
-			if !known && redisx.LeaveOut(ctx, "the record of %s in the ledger of schedule %s has no outcome, or no time", e.Name, ref) {
+			if err := codec.CheckEntry(e); err != nil && redisx.LeaveOut(ctx, "the ledger of schedule %s: %v", ref, err) {
 				continue
 			}
 			if from == nil || comesAfter(e, *from) { // from may be in the middle of a chunk
@@ -117,7 +116,8 @@ func positionOf(e schedule.Entry) *layout.Entry {
 }
 
 // History reads the revisions of a schedule before the present one that are kept, newest first. A schedule that does not
-// exist has none. Those that cannot be read are left out: doctor names them. Errors: CodeUnavailable; CodeUnreadable for the whole.
+// exist has none. Those that cannot be read are left out, which redisx.LeavingOut notes: they are holes of a timeline, as
+// revisions have consecutive numbers. Errors: CodeUnavailable; CodeUnreadable for the whole.
 func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
 	entries, err := s.l.DB.LRange(ctx, string(s.l.KeysOf(ref).History(ref)), 0, -1).Result()
 	if err != nil {

@@ -146,8 +146,10 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, er
 		return nil, layout.Unavailable(err)
 	}
 	all := make([]*stored, len(refs))
+	var absent []task.Ref
 	for i, h := range found {
 		if len(h.Val()) == 0 {
+			absent = append(absent, refs[i])
 			continue
 		}
 		sched, err := decode(refs[i], h.Val())
@@ -161,7 +163,28 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, er
 			all[i].bytes += len(value)
 		}
 	}
-	return all, nil
+	return all, s.noteLost(ctx, absent)
+}
+
+// noteLost notes, under redisx.LeavingOut, those of some listed schedules that have lost their definitions. Those that were
+// deleted meanwhile are listed no more. Error: CodeUnavailable.
+func (s *Schedules) noteLost(ctx context.Context, refs []task.Ref) error {
+	if len(refs) == 0 || !redisx.LeavesOut(ctx) {
+		return nil
+	}
+	pipe := s.l.DB.TxPipeline() // one moment: a schedule may be created at any time
+	exist, listed := make([]*redis.IntCmd, len(refs)), make([]*redis.FloatSliceCmd, len(refs))
+	for i, ref := range refs {
+		k := s.l.KeysOf(ref)
+		exist[i], listed[i] = pipe.Exists(ctx, string(k.Schedule(ref))), pipe.ZMScore(ctx, string(k.Schedules()), ref.String())
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return layout.Unavailable(err)
+	}
+	for i, ref := range refs {
+		_ = exist[i].Val() == 0 && len(listed[i].Val()) > 0 && redisx.LeaveOut(ctx, "schedule %s has lost its definition", ref)
+	}
+	return nil
 }
 
 // eachChunk is how many names of schedules Each reads in one round trip.

@@ -76,6 +76,11 @@ func (s *Schedules) LookUp(ctx context.Context, ref task.Ref) (_ schedule.Schedu
 	return sched, true, now, err
 }
 
+// Decode reads a schedule from what its hash has. Error: CodeUnreadable.
+func Decode(ref task.Ref, hash map[string]string) (schedule.Schedule, error) {
+	return decode(ref, hash)
+}
+
 // decode reads a schedule from all of its hash. Error: CodeUnreadable.
 func decode(ref task.Ref, hash map[string]string) (schedule.Schedule, error) {
 	s, err := codec.DecodeSchedule(ref, hash)
@@ -111,7 +116,8 @@ func (s *Schedules) Read(ctx context.Context, ref task.Ref) (schedule.Schedule, 
 }
 
 // CountTasks returns the schedule with its counts, which are not in its hash: Live, the tasks that have not ended, and
-// Waiting, the ticks that wait for their end. Error: CodeUnavailable.
+// Waiting, the ticks that wait for their end. Under redisx.LeavingOut, a count is 0 if its key has the wrong type.
+// Errors: CodeUnavailable, CodeUnreadable.
 func (s *Schedules) CountTasks(ctx context.Context, sched schedule.Schedule) (schedule.Schedule, error) {
 	counted, err := s.countEach(ctx, []schedule.Schedule{sched})
 	if err != nil {
@@ -120,7 +126,7 @@ func (s *Schedules) CountTasks(ctx context.Context, sched schedule.Schedule) (sc
 	return counted[0], nil
 }
 
-// countEach sets the counts of all schedules in one round trip. Error: CodeUnavailable.
+// countEach is CountTasks for many schedules, in one round trip.
 func (s *Schedules) countEach(ctx context.Context, all []schedule.Schedule) ([]schedule.Schedule, error) {
 	if len(all) == 0 {
 		return all, nil
@@ -131,7 +137,7 @@ func (s *Schedules) countEach(ctx context.Context, all []schedule.Schedule) ([]s
 		k := s.l.KeysOf(sched.Ref)
 		counts[i] = [2]interface{ Val() int64 }{pipe.ZCard(ctx, string(k.Live(sched.Ref))), pipe.LLen(ctx, string(k.Waiting(sched.Ref)))}
 	}
-	if err := redisx.ExecPastDamage(ctx, pipe); err != nil { // of what is damaged, the counts are 0: doctor names it
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
 	for i, c := range counts {

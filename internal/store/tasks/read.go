@@ -19,11 +19,16 @@ import (
 
 // Get reads one task, with its checkpoint. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
-	t, err := s.get(ctx, ref, false)
+	t, err := s.Find(ctx, ref)
 	if err == nil {
 		err = s.readCheckpoint(ctx, &t)
 	}
 	return t, err
+}
+
+// Find is Get without the checkpoint, for whoever does not need it: it can be long, and damaged.
+func (s *Tasks) Find(ctx context.Context, ref task.Ref) (task.Task, error) {
+	return s.get(ctx, ref, false)
 }
 
 // State reads the state of one task. Errors are those of Get.
@@ -102,7 +107,7 @@ func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief 
 		return call
 	}, func(i, k int, r redisx.Result[lua.ReadTasksReply]) {
 		switch {
-		case redisx.HasWrongType(r.Err) && redisx.LeavesOut(ctx):
+		case redisx.IsDamage(r.Err) && redisx.LeavesOut(ctx):
 			damaged = append(damaged, i)
 		case r.Err != nil:
 			failure = layout.Unavailable(r.Err)
@@ -223,7 +228,7 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	t := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled}
 	err := codec.DecodeState(&t, first(state))
 	if err != nil && !redisx.LeaveOut(ctx, "the newest attempt of task %s is left out, as %v", ref, err) {
-		return nil, fmt.Errorf("task %s: %w: %w", ref, layout.ErrUnreadable, err)
+		return nil, unreadablePart(ref, err)
 	}
 	if t.State == task.Running || t.Outcome != "" { // the newest attempt is in the state of the task
 		attempts = append(attempts, task.Attempt{
@@ -232,8 +237,8 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 		})
 	}
 	attempts = slices.DeleteFunc(attempts, func(a task.Attempt) bool {
-		known := a.Number > 0 && !a.StartedAt.IsZero() && (a.Outcome == "" || a.Outcome.Valid())
-		return !known && redisx.LeaveOut(ctx, "attempt %d of task %s has no number, no start or no outcome", a.Number, ref)
+		err := codec.CheckAttempt(a)
+		return err != nil && redisx.LeaveOut(ctx, "task %s: %v", ref, err)
 	})
 	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
@@ -250,6 +255,11 @@ func decodeAttempts(ctx context.Context, ref task.Ref, entries []string) []task.
 		attempts = append(attempts, a)
 	}
 	return attempts
+}
+
+// unreadablePart is the error, with CodeUnreadable, for a part of a task that cannot be read because of err.
+func unreadablePart(ref task.Ref, err error) error {
+	return &task.Error{Code: task.CodeUnreadable, Message: fmt.Sprintf("task %s cannot be read: %v", ref, err), Err: err}
 }
 
 // LogPage is a part of a task's log.
@@ -296,7 +306,7 @@ func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 			page.Lines = append(page.Lines, line)
 			portions.Read(layout.TextBytes(line.Text), true)
 		case !redisx.LeaveOut(ctx, "task %s: %v", ref, err):
-			return LogPage{}, fmt.Errorf("task %s: %w: %w", ref, layout.ErrUnreadable, err)
+			return LogPage{}, unreadablePart(ref, err)
 		}
 		page.Last = e.ID
 	}
@@ -314,6 +324,12 @@ func decodeLine(e redis.XMessage) (task.LogLine, error) {
 		err = fmt.Errorf("the line %s of its log has no time", e.ID)
 	}
 	return line, err
+}
+
+// CheckLine returns an error if an entry of a task's log cannot be read.
+func CheckLine(e redis.XMessage) error {
+	_, err := decodeLine(e)
+	return err
 }
 
 // cursorPattern is that of ids of lines, also of those that cannot be read.

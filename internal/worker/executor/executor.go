@@ -27,8 +27,8 @@ type Attempt struct {
 	task.Ref
 	Number  int
 	Type    string
-	Payload json.RawMessage
-	Task    task.Task // as it was when the attempt began
+	Payload json.RawMessage // nobody has looked whether it is JSON: Redis may have damaged it
+	Task    task.Task       // as it was when the attempt began
 
 	// Checkpoint is the newest one that an earlier attempt of the task saved, as compact JSON; nil if none did.
 	Checkpoint json.RawMessage
@@ -88,7 +88,7 @@ type Executor interface {
 	// output), and returns an error that wraps context.Cause(ctx), which is a timeout, a cancellation or a shutdown. If
 	// the cause wraps ErrNoGrace, Execute stops the work at once.
 	//
-	// Errors: *InvalidPayloadError if no executor of the type can work with the payload; *Verdict if the error says what
+	// Errors: *InvalidPayloadError if no executor of the type can work with the payload, as it is no JSON, for example; *Verdict if the error says what
 	// follows; any other error means that this attempt failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
 	Execute(ctx context.Context, a Attempt) (result string, err error)
 }

@@ -166,11 +166,20 @@ func (r *Rules) Dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 // metadataNames have addresses that reserved denies: a resolver of the cloud knows them, which may be that of a proxy.
-// Sources: the documentation of Google Cloud and of Tencent Cloud.
+// Sources: the documentation of Google Cloud, AWS (EC2), IBM Cloud, Exoscale and Tencent Cloud.
 var metadataNames = map[string]netip.Addr{
-	"metadata.google.internal": netip.AddrFrom4([4]byte{169, 254, 169, 254}),
-	"metadata.tencentyun.com":  netip.AddrFrom4([4]byte{169, 254, 0, 23}),
+	"metadata.google.internal":   ofMost,
+	"metadata.goog":              ofMost,
+	"metadata":                   ofMost,
+	"instance-data.ec2.internal": ofMost,
+	"instance-data":              ofMost,
+	"api.metadata.cloud.ibm.com": ofMost,
+	"metadata.exoscale.com":      ofMost,
+	"metadata.tencentyun.com":    netip.AddrFrom4([4]byte{169, 254, 0, 23}),
 }
+
+// ofMost is the address at which most clouds give metadata.
+var ofMost = netip.AddrFrom4([4]byte{169, 254, 169, 254})
 
 // CheckHost checks the host of a request that a proxy will make, as Dial sees only the proxy, or that a target has
 // named, as there may be a connection already. A name is looked up if addresses are denied, or a part of the

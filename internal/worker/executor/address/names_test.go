@@ -73,7 +73,9 @@ func TestCheckHost_DeniesNamesOfCloudMetadata(t *testing.T) {
 	r := New()
 	r.LookUp, _ = silent()
 	for _, host := range []string{
-		"metadata.google.internal", "Metadata.Google.Internal.", "metadata.tencentyun.com",
+		"metadata.google.internal", "Metadata.Google.Internal.", "metadata.tencentyun.com", "metadata.goog", "metadata",
+		"METADATA", "metadata.", "instance-data", "instance-data.ec2.internal", "api.metadata.cloud.ibm.com",
+		"metadata.exoscale.com",
 		"169.254.169.254", "１６９.２５４.１６９.２５４", "１６９。２５４。１６９。２５４", "２８５２０３９１６６",
 	} {
 		if err := r.CheckHost(t.Context(), host, 443); !executor.IsPermanent(err) {
@@ -118,6 +120,27 @@ func TestCheckHost_AsksOnceForManyCalls(t *testing.T) {
 				}
 				testkit.Must(t, clock.Sleep(t.Context(), answerTime))
 			}
+		}
+	})
+}
+
+// The first call for a name asks for the others, too, so its end is not theirs.
+func TestCheckHost_OutlivesTheCallThatAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := New()
+		testkit.Must(t, r.Deny.Set("192.0.2.0/24"))
+		r.LookUp = func(ctx context.Context, _, _ string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("198.51.100.1")}, clock.Sleep(ctx, time.Second)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- r.CheckHost(short, "name.test", 80) }()
+		synctest.Wait()
+		testkit.Must(t, r.CheckHost(t.Context(), "name.test", 80))
+		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the first call: %v", err)
 		}
 	})
 }

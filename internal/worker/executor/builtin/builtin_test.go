@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/payloads"
 )
@@ -76,6 +77,23 @@ func TestTable_BuildsEveryType(t *testing.T) {
 	}
 	if err := built.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Nobody looks at a payload before an executor does, and Redis may have damaged it.
+func TestTable_EveryTypeRefusesADamagedPayload(t *testing.T) {
+	table := Table()
+	table.EnableAll()
+	built, err := table.Build(executor.Options{Redis: "redis://127.0.0.1:6379"})
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, built.Close()) }()
+	for name, e := range built {
+		for _, payload := range []string{"{", `{}{}`, `{"sleep": "1ms"`, "{} x", "x"} {
+			result, err := e.Execute(t.Context(), executor.Attempt{Type: name, Payload: json.RawMessage(payload)})
+			if !executor.IsPermanent(err) || result != "" {
+				t.Errorf("%s, %s: %q, %v; want a final error", name, payload, result, err)
+			}
+		}
 	}
 }
 

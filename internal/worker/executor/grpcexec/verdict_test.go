@@ -50,6 +50,9 @@ func TestExecutor_WaitsAsLongAsTheStatusAsks(t *testing.T) {
 			if got := executor.Wait(err); err == nil || got != want || executor.IsPermanent(err) {
 				t.Errorf("%s: %v, wait %s; want %s", fmt.Sprint(number, message), err, got, want)
 			}
+			if snoozes := want > 0 && number != 5; executor.IsSnooze(err) != snoozes {
+				t.Errorf("%s: %v uses no attempt up: %t", fmt.Sprint(number, message), err, !snoozes)
+			}
 		}
 	}
 	_, err := execute(t, e, object{"target": s.target, "method": unary, "request": object{"responseStatus": object{"code": 5, "message": "7s"}}})

@@ -79,9 +79,6 @@ func (s *settings) Validate() error {
 			return fmt.Errorf("shell-env: %q is not the name of a variable that can be passed on, such as PATH", name)
 		}
 	}
-	if s.Users != nil && len(s.Users) == 0 {
-		return errors.New("shell-users: names nobody; name a user, such as nobody, or leave the setting out for the user of dtsd")
-	}
 	for _, name := range s.Users {
 		if name == "" || strings.ContainsAny(name, ": \x00") {
 			return fmt.Errorf("shell-users: %q is not the name of a user, such as nobody", name)

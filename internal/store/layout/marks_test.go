@@ -1,0 +1,58 @@
+package layout
+
+import (
+	"testing"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// Nobody may take the loss of shared keys for that of all data, nor leases that are new for data that is there.
+func TestCheck_GoesByTheMarksOfThePartitions(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	a, b := serving(t, db), serving(t, db)
+	checked(t, a, known)
+	testkit.Must(t, a.Mark(t.Context()))
+	data := metaOf(t, db)["data"]
+	for p := range 15 { // and then all but the last one
+		testkit.Must(t, db.Del(t.Context(), "dts:meta").Err())
+		if f := checked(t, b, forgotten); f.Lost || len(f.Missing) != 4 || metaOf(t, db)["data"] != data {
+			t.Fatalf("without dts:meta and %d marks: %+v", p, f)
+		}
+		testkit.Must(t, db.Del(t.Context(), string(a.Keys.Partition(p).Mark())).Err())
+	}
+
+	testkit.Must(t, db.FlushAll(t.Context()).Err())
+	leave(t, db, 16, 16, 10) // as leaders, and workers that restore their tasks, do at once
+	if f := checked(t, a, forgotten); !f.Lost {
+		t.Errorf("all is gone: %+v", f)
+	}
+	testkit.Must(t, a.Mark(t.Context()))
+	if f := checked(t, b, forgotten); !f.Lost || len(f.Missing) > 0 {
+		t.Errorf("all is gone, as the other node says: %+v", f)
+	}
+	testkit.Must(t, db.Del(t.Context(), "dts:meta").Err())
+	if f := checked(t, b, forgotten); f.Lost {
+		t.Errorf("dts:meta of the new data is gone: %+v", f)
+	}
+}
+
+func TestMark_WritesWhatIsMissingOrDamaged(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	db := server.DB(t)
+	key := string(serving(t, db).Keys.Partition(3).Mark())
+	testkit.Must(t, db.RPush(t.Context(), key, "garbage").Err())
+	l := serving(t, db)
+	testkit.Must(t, server.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
+	testkit.Must(t, l.Mark(t.Context())) // it is tried again
+	testkit.Must(t, server.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "0").Err())
+	testkit.Must(t, l.Mark(t.Context()))
+	for p := range 16 {
+		mark := db.Get(t.Context(), string(l.Keys.Partition(p).Mark())).Val()
+		if mark != metaOf(t, db)["data"] {
+			t.Errorf("the mark of partition %d is %q", p, mark)
+		}
+	}
+}
