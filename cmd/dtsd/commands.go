@@ -14,6 +14,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/app/profiles"
+	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue/monitor"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -40,6 +41,7 @@ Run a node for real:                      dtsd serve --redis redis://127.0.0.1:6
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return config.FlagError(cmd.Flags(), err) })
 	root.AddCommand(newServeCommand(), newDevCommand(), newVersionCommand())
+	command.RefuseUnknownWords(root)
 	return root
 }
 

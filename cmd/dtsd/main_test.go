@@ -32,9 +32,11 @@ func TestRoot_RefusesACommandThatItDoesNotHave(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]string{
 		"foo": `unknown command "foo"`, "serv": "serve", "server": `unknown command "server"`, "--listn": "--listn",
+		"help foo": `unknown command "foo"`, "help serv": "serve", "help serve x": `dtsd serve has no command "x"`,
+		"completion fish2": `dtsd completion has no command "fish2"; did you mean fish?`,
 	} {
 		root := newRootCommand()
-		root.SetArgs([]string{arg})
+		root.SetArgs(strings.Fields(arg))
 		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", arg, err)
 		}

@@ -186,6 +186,8 @@ func TestLists_GoPastAKeyOfTheWrongType(t *testing.T) {
 		{"/v1/schedules/nightly/history", "dts:{0}:history:default:nightly", []string{`"revision":2`}},
 		{"/v1/forecast", "dts:{0}:schedules", nil},
 		{"/v1/locks", "dts:{0}:lock:default:door", nil},
+		{"/v1/namespaces", "dts:namespaces", nil},
+		{"/v1/nodes", "dts:nodes", nil},
 		{"/v1/queues", "dts:limits", []string{`"name":"default"`}},
 		{"/v1/queues", "dts:{0}:backlog", []string{`"name":"default"`}},
 		{"/v1/queues", "asynq:queues", []string{`"name":"default"`}},
@@ -259,6 +261,20 @@ func TestLists_LeaveOutWhatIsNoEntry(t *testing.T) {
 	}
 }
 
+func TestListQueues_SaysWhatIsNotCounted(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	r.call("POST", "/v1/queues/default/pause", "")
+	r.whileDamaged("asynq:{default}:active", wrongType, func() {
+		got := r.call("GET", "/v1/queues", "")
+		for _, want := range []string{`"name":"default","paused":true`, "the deliveries of queue default are not counted"} {
+			if got.status != http.StatusOK || !strings.Contains(string(got.body), want) {
+				t.Errorf("no %s in %d %s", want, got.status, got.body)
+			}
+		}
+	})
+}
+
 // Nobody can tell whether such a thing exists.
 func TestGets_RefuseWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
@@ -268,14 +284,34 @@ func TestGets_RefuseWhatCannotBeRead(t *testing.T) {
 		"/v1/schedules/nightly":       "dts:{0}:schedule:default:nightly",
 		"/v1/schedules/nightly/audit": "dts:{0}:history:default:nightly",
 		"/v1/locks/door":              "dts:{0}:lock:default:door",
-		"/v1/namespaces":              "dts:namespaces",
-		"/v1/nodes":                   "dts:nodes",
 	} {
 		r.whileDamaged(key, wrongType, func() {
 			got := r.call("GET", path, "")
 			if p := got.problem(t); p.Code != ProblemCode(task.CodeUnreadable) || !strings.Contains(p.Detail, "wrong type") ||
 				strings.Contains(p.Detail, "may have been made") {
 				t.Errorf("%s answered %d %s", path, got.status, got.body)
+			}
+		})
+	}
+}
+
+// A definition that is JSON and no rule is damage too, and no fault of whoever asks. Only repair makes way for another one.
+func TestSchedules_TellADefinitionThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	for _, c := range []struct{ def, method, path, body, want string }{
+		{`{"every":"x"}`, "GET", "/v1/schedules/nightly/next", "", "the definition of schedule default:nightly cannot be used"},
+		{`{"every":"x"}`, "GET", "/v1/schedules/nightly/audit", "", "the definition of schedule default:nightly cannot be used"},
+		{"{", "PUT", "/v1/schedules/nightly", hourly, "dtsctl doctor --repair puts it aside"},
+		{"{", "POST", "/v1/schedules/nightly/rollback", `{"revision":1}`, "dtsctl doctor --repair puts it aside"},
+	} {
+		entry := damage{do: func(ctx context.Context, db redis.Cmdable, key string) error {
+			return r.db.HSet(ctx, key, "def", c.def).Err()
+		}}
+		r.whileDamaged("dts:{0}:schedule:default:nightly", entry, func() {
+			got := r.call(c.method, c.path, c.body)
+			if p := got.problem(t); p.Code != ProblemCode(task.CodeUnreadable) || !strings.Contains(p.Detail, c.want) {
+				t.Errorf("%s %s answered %d %s", c.method, c.path, got.status, got.body)
 			}
 		})
 	}

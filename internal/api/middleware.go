@@ -69,7 +69,7 @@ func accessLevel(c echo.Context) (slog.Level, string, []slog.Attr) {
 		why = append(why, slog.String("field", f.Field))
 	}
 	if f.Status >= http.StatusInternalServerError { // else its text quotes what the client sent
-		why = append(why, slog.Any("error", f.err))
+		why = append(why, slog.String("error", f.logged(c.Request())))
 	}
 	switch status, route := f.Status, c.Path(); {
 	case route == "/healthz", route == "/readyz", route == "/metrics", strings.HasPrefix(route, monitorPath):

@@ -34,6 +34,14 @@ type failure struct {
 	err error
 }
 
+// logged is the failure of a request, for the log.
+func (f failure) logged(r *http.Request) string {
+	if onlyReads(r) {
+		return redisx.WithoutDoubt(f.err.Error())
+	}
+	return f.err.Error()
+}
+
 // fail turns whatever went wrong with a request into its problem document. A stream that has begun ends with it as an
 // event. Nothing can be answered where the client has gone.
 func (s *Server) fail(err error, c echo.Context) {

@@ -131,6 +131,8 @@ func TestProblem_SaysOfParametersWhatWouldBeValid(t *testing.T) {
 	for _, c := range []struct{ method, path, want string }{
 		{"GET", "/v1/tasks?state=broken", "state[0]: \"broken\" must be scheduled, queued, running, succeeded, failed or cancelled"},
 		{"GET", "/v1/tasks?limit=501", "limit: 501 must be 1 to 500"},
+		{"GET", "/v1/tasks?limit=abc", `limit: "abc" must be a whole number`},
+		{"GET", "/v1/tasks/a/logs?follow=maybe", `follow: "maybe" must be true or false`},
 		{"GET", "/v1/tasks?namespace=a%20b", "namespace: \"a b\" must be 1 to 200 characters of A-Z a-z 0-9 . _ -"},
 		{"GET", "/v1/tasks?schedule=a@b", "schedule: \"a@b\" must not contain @, which is reserved for the ticks of schedules; use A-Z a-z 0-9 . _ -"},
 		{"GET", "/v1/tasks/a@b@c", "id: \"a@b@c\" must be the id of a schedule, an @ and a tick, of A-Z a-z 0-9 . _ -"},

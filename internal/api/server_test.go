@@ -71,7 +71,10 @@ func TestAccessLog_ShowsWhatFailedAndWhy(t *testing.T) {
 			map[string]any{"level": "INFO", "status": 400.0, "code": "invalid", "field": "delay", "error": nil}},
 		{"/v1/tasks/none", "", nil, refused, map[string]any{"level": "INFO", "status": 404.0, "code": "task_not_found", "field": nil}},
 		{"/v1/tasks/none", "", errors.New("it hangs"), failed,
-			map[string]any{"level": "WARN", "status": 503.0, "code": "unavailable", "field": nil}},
+			map[string]any{"level": "WARN", "status": 503.0, "code": "unavailable", "field": nil,
+				"error": "Redis did not answer in time, or refused: script read_tasks: it hangs"}},
+		{"/v1/tasks", `{"type":"noop"}`, errors.New("it hangs"), failed,
+			map[string]any{"error": "Redis did not answer in time, or refused; a change may have been made nevertheless: script create: it hangs"}},
 		{"/v1/tasks/none", "", context.Canceled, failed, map[string]any{"level": "ERROR", "status": 500.0, "code": "internal"}},
 	}
 	for i, c := range requests {

@@ -295,12 +295,19 @@ func explainPattern(schema *openapi3.Schema, value string) string {
 	return fmt.Sprintf("%q is not of a form such as %v", value, schema.Example)
 }
 
+// notParsed says what is right where kin-openapi says only what is wrong.
+var notParsed = map[string]string{
+	"an invalid integer": "a whole number", "an invalid number": "a number", "an invalid boolean": "true or false",
+}
+
 func reasonOf(err error) string {
 	var (
 		request *openapi3filter.RequestError
 		parse   *openapi3filter.ParseError
 	)
 	switch {
+	case errors.As(err, &parse) && notParsed[parse.Reason] != "":
+		return fmt.Sprintf("%q must be %s", parse.Value, notParsed[parse.Reason])
 	case errors.As(err, &parse) && parse.Reason != "":
 		return parse.Reason
 	case errors.As(err, &request) && request.Reason != "":

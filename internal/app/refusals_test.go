@@ -22,37 +22,43 @@ var refusals = []struct {
 	begin func(t *testing.T, s *redistest.Server) (end func())
 	says  []string // in the log
 	up    bool     // dts_redis_up meanwhile
+	ready bool     // and /readyz
 	over  string   // in the log, at the end
 }{
-	{"a replica", replicate, []string{"READONLY it is a replica"}, false, "Redis back"},
+	{"a replica", replicate, []string{"READONLY it is a replica"}, false, false, "Redis back"},
 	{"a replica that answers nothing", func(t *testing.T, s *redistest.Server) func() {
 		set(t, s, "replica-serve-stale-data", "no")
 		return replicate(t, s)
-	}, []string{"READONLY it is a replica"}, false, "Redis back"},
+	}, []string{"READONLY it is a replica"}, false, false, "Redis back"},
 	{"a user without rights", func(t *testing.T, s *redistest.Server) func() {
 		acl(t, s, "-@all")
 		return func() { acl(t, s, "+@all") }
-	}, []string{"Redis unreachable", "NOPERM"}, false, "Redis back"},
+	}, []string{"Redis unreachable", "NOPERM"}, false, false, "Redis back"},
 	{"a user without keys", func(t *testing.T, s *redistest.Server) func() {
 		acl(t, s, "resetkeys")
 		return func() { acl(t, s, "~*") }
-	}, []string{"Redis unreachable", "NOPERM"}, false, "Redis back"},
+	}, []string{"Redis unreachable", "NOPERM"}, false, false, "Redis back"},
 	{"a user without scripts", func(t *testing.T, s *redistest.Server) func() {
 		acl(t, s, "-eval", "-evalsha")
 		return func() { acl(t, s, "+@all") }
-	}, []string{"Redis unreachable", "NOPERM"}, false, "Redis back"},
-	{"a snapshot that failed", failToSave, []string{"heartbeat failed", "MISCONF"}, true, "heartbeat works again"},
+	}, []string{"Redis unreachable", "NOPERM"}, false, false, "Redis back"},
+	{"a user who may not write", func(t *testing.T, s *redistest.Server) func() {
+		acl(t, s, "-@write")
+		return func() { acl(t, s, "+@all") }
+	}, []string{"heartbeat failed", "The user executing the script"}, true, false, "heartbeat works again"},
+	{"a snapshot that failed", failToSave, []string{"heartbeat failed", "MISCONF"}, true, false, "heartbeat works again"},
 	{"replicas that are away", func(_ *testing.T, s *redistest.Server) func() {
 		s.RefuseWrites()
 		return s.TakeWrites
-	}, []string{"heartbeat failed", "NOREPLICAS"}, true, "heartbeat works again"},
+	}, []string{"heartbeat failed", "NOREPLICAS"}, true, false, "heartbeat works again"},
 	{"no memory", func(t *testing.T, s *redistest.Server) func() {
 		set(t, s, "maxmemory", "1")
 		return func() { set(t, s, "maxmemory", "0") }
-	}, []string{"Redis is nearly full"}, true, "Redis has room again"},
-	{"too many clients", fillConnections, []string{"Redis unreachable", "max number of clients"}, false, "Redis back"},
-	{"a script that does not end", keepBusy, []string{"Redis unreachable", "BUSY"}, false, "Redis back"},
-	{"data that is read from the disk", load, []string{"Redis unreachable", "LOADING"}, false, "Redis back"},
+	}, []string{"Redis is nearly full"}, true, true, "Redis has room again"},
+	{"too many clients", fillConnections,
+		[]string{"Redis unreachable", "max number of clients"}, false, false, "Redis back"},
+	{"a script that does not end", keepBusy, []string{"Redis unreachable", "BUSY"}, false, false, "Redis back"},
+	{"data that is read from the disk", load, []string{"Redis unreachable", "LOADING"}, false, false, "Redis back"},
 }
 
 func set(t *testing.T, s *redistest.Server, name, value string) {
@@ -152,6 +158,7 @@ func TestRefusals_AreToldAndTheirEnd(t *testing.T) {
 				testkit.Eventually(t, "it says "+text, func() bool { return log.Has(text) })
 			}
 			testkit.Eventually(t, "dts_redis_up says so", func() bool { return r.link.Up() == refusal.up })
+			testkit.Eventually(t, "readyz says so", func() bool { return r.ready() == refusal.ready })
 			if log.Count(refusal.over) > before {
 				t.Errorf("it says %q, and it is not", refusal.over)
 			}

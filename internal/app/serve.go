@@ -35,7 +35,7 @@ func (a *App) buildServer() error {
 		MaxStreams: a.o.Config.MaxStreams, StreamsPerAddr: a.o.Config.MaxStreamsPerAddress,
 		Metrics: a.metricsHandler(),
 		Ready: []api.Check{
-			{Name: "redis", Do: a.store.Ready},
+			{Name: "redis", Do: a.checkRedis},
 			{Name: "roles", Do: a.checkRunning},
 		},
 		Warnings: a.shortages.warnings,
@@ -108,6 +108,14 @@ func (a *App) buildMonitor() (http.Handler, error) {
 		return nil, err
 	}
 	return a.o.Monitor(db, "/monitor", a.o.Config.MonitorWritable), nil
+}
+
+// checkRedis is the readiness check of Redis: it fails if Redis takes no writes, or turns this node away in another way, as from scripts.
+func (a *App) checkRedis(ctx context.Context) error {
+	if err := a.store.Ready(ctx); err != nil {
+		return err
+	}
+	return a.link.Outage()
 }
 
 // checkRunning is the readiness check of the roles: it fails while the node starts or stops.

@@ -52,12 +52,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 		newVersionCommand(f),
 	)
 	root.AddCommand(newTopics()...)
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" {
-			command.Group(cmd)
-		}
-	}
+	command.RefuseUnknownWords(root)
 	return root
 }
 

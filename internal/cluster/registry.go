@@ -128,6 +128,9 @@ func (r *Registry) Now() time.Time { return r.View().Now() }
 // redisx.LeavingOut notes. Error: *task.Error with CodeUnavailable.
 func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
 	_, nodes, err := r.read(ctx)
+	if redisx.LeaveOutKey(ctx, string(r.o.Key), err) {
+		return nil, nil
+	}
 	return nodes, err
 }
 

@@ -22,14 +22,18 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 		})
 		return fmt.Errorf("%w%s", err, DidYouMean("--"+unknown.GetSpecifiedName(), names))
 	case errors.As(err, &invalid):
-		f := invalid.GetFlag()
-		right := rightValue(f.Value.Type(), invalid.Unwrap())
-		if !strings.HasPrefix(right, "must ") {
-			right = "is wrong: " + right
-		}
-		return fmt.Errorf("--%s: %q %s", f.Name, invalid.GetValue(), right)
+		return wrongValue("--"+invalid.GetFlag().Name, invalid.GetFlag(), invalid.GetValue(), invalid.Unwrap())
 	}
 	return err
+}
+
+// wrongValue is the error for a text that a flag, or a setting elsewhere, does not take. It says what would be right.
+func wrongValue(place string, f *pflag.Flag, text string, err error) error {
+	right := rightValue(f.Value.Type(), err)
+	if !strings.HasPrefix(right, "must ") {
+		right = "is wrong: " + right
+	}
+	return fmt.Errorf("%s: %q %s", place, text, right)
 }
 
 // rightValue says what a flag of that type takes. For all other types, the error of the flag says that.

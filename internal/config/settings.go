@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -92,7 +91,7 @@ func (s *Settings) declareWatching() {
 	f.BoolVar(&c.Monitor, "monitor", c.Monitor, "serve asynqmon at /monitor")
 	f.BoolVar(&c.MonitorWritable, "monitor-writable", c.MonitorWritable, "let asynqmon pause queues and delete deliveries")
 	f.StringVar(&c.DebugListen, "debug-listen", c.DebugListen, "loopback `HOST:PORT` at which to serve the profiles of this process (pprof)")
-	f.TextVar(&c.LogLevel, "log-level", c.LogLevel, "lowest level to log: debug, info, warn or error")
+	f.Var((*logLevel)(&c.LogLevel), "log-level", "lowest level to log: debug, info, warn or error")
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "format of the log: text or json")
 }
 
@@ -151,7 +150,7 @@ func (s *Settings) apply(source map[string]origin, name string) error {
 		return nil
 	}
 	if err := flag.Value.Set(from.text); err != nil {
-		return fmt.Errorf("%s: %q is invalid: %w", from.place, from.text, err)
+		return wrongValue(from.place, flag, from.text, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -123,6 +124,23 @@ func (p *Pools) Set(text string) error {
 
 // Type is what --help calls the value.
 func (p *Pools) Type() string { return "NAME:CONCURRENCY:QUEUE=WEIGHT,..." }
+
+// logLevel is a slog.Level as a flag.
+type logLevel slog.Level
+
+// String is the form that Set reads.
+func (l *logLevel) String() string { return slog.Level(*l).String() }
+
+// Set reads debug, info, warn or error, whatever their case, or a level in between, as slog writes it: info+2.
+func (l *logLevel) Set(text string) error {
+	if err := (*slog.Level)(l).UnmarshalText([]byte(text)); err != nil {
+		return errors.New("must be debug, info, warn or error")
+	}
+	return nil
+}
+
+// Type is what --help calls the value.
+func (l *logLevel) Type() string { return "LEVEL" }
 
 // split splits text at separator and trims the items. It returns nil for an empty text.
 func split(text, separator string) []string {

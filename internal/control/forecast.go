@@ -19,7 +19,7 @@ func (c *Control) Next(ctx context.Context, who Caller, id string, after time.Ti
 	}
 	table, err := schedule.Compile(s.Spec, s.Ref, s.CreatedAt)
 	if err != nil {
-		return schedule.NextTicks{}, err
+		return schedule.NextTicks{}, unusable(s, err)
 	}
 	if after.IsZero() {
 		after = now
@@ -32,6 +32,11 @@ func (c *Control) Next(ctx context.Context, who Caller, id string, after time.Ti
 		next.Ticks = upToRuns(next.Ticks, s.MaxRuns-s.Runs)
 	}
 	return next, nil
+}
+
+// unusable is the error for a definition in Redis that names no times, although it can be read: it is CodeUnreadable.
+func unusable(s schedule.Schedule, err error) error {
+	return task.Errorf(task.CodeUnreadable, "the definition of schedule %s cannot be used: %v: dtsctl doctor tells more", s.Ref, err)
 }
 
 // upToRuns returns the ticks up to the one that makes that many runs.

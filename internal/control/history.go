@@ -74,7 +74,7 @@ func (c *Control) RollbackSchedule(
 	reading, left := redisx.LeavingOut(ctx)
 	history, err := c.History(reading, who, id)
 	if err != nil {
-		return Put{}, err
+		return Put{}, adviseRepair(err)
 	}
 	for _, r := range history {
 		if r.Number == revision {
@@ -104,5 +104,9 @@ func (c *Control) timeline(ctx context.Context, s schedule.Schedule) (schedule.T
 	if err != nil {
 		return nil, err
 	}
-	return schedule.NewTimeline(s, earlier)
+	line, err := schedule.NewTimeline(s, earlier)
+	if err != nil {
+		return nil, unusable(s, err)
+	}
+	return line, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
@@ -83,7 +84,7 @@ func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) erro
 func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptions) (Put, error) {
 	old, found, now, err := c.store.Schedules.LookUp(ctx, d.Ref)
 	if err != nil {
-		return Put{}, err
+		return Put{}, adviseRepair(err)
 	}
 	if now.Before(old.Cursor) { // Redis's clock was set back
 		now = old.Cursor
@@ -107,6 +108,18 @@ func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptio
 		put.Schedule, err = c.write(ctx, d, o, old.Revision, now)
 	}
 	return put, err
+}
+
+// adviseRepair adds what helps to the error for a schedule that cannot be read, and so cannot be replaced.
+func adviseRepair(err error) error {
+	why := err.Error()
+	switch {
+	case redisx.IsDamage(err):
+		why = redisx.WithoutDoubt(redisx.WhyNot(err))
+	case task.CodeOf(err) != task.CodeUnreadable:
+		return err
+	}
+	return task.Errorf(task.CodeUnreadable, "%s: dtsctl doctor --repair puts it aside, then put it again", why)
 }
 
 // allow compares the revision in force, 0 for none, with the conditions. Error: CodeScheduleChanged.

@@ -19,9 +19,12 @@ import (
 // outlineLimit is the most queues in one pipeline of outlines: two commands each.
 const outlineLimit = 1000
 
+// uncounted is what redisx.LeavingOut notes of a queue.
+const uncounted = "the deliveries of queue %s are not counted, as one of its keys has the wrong type"
+
 // List reads all queues of this installation, sorted by name: the figures that asynq's inspector has. It takes three round trips, and
 // more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. Under
-// redisx.LeavingOut, a queue is left out that has a key of the wrong type. Error:
+// redisx.LeavingOut, the deliveries of a queue that has a key of the wrong type are not counted. Error:
 // *task.Error with CodeUnavailable; then the result has the queues that could be read: those on the servers that answer, if the list could be.
 func (q *Queues) List(ctx context.Context) ([]Info, error) {
 	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
@@ -67,11 +70,11 @@ func (q *Queues) read(ctx context.Context, asynqNames []string) ([]Info, error) 
 		switch {
 		case r.Err == nil:
 			infos[at].fill(r.Reply)
-			continue
-		case !redisx.IsDamage(r.Err) || !redisx.LeaveOut(ctx, "queue %s is left out, as one of its keys has the wrong type", infos[at].Name):
+		case redisx.IsDamage(r.Err) && redisx.LeaveOut(ctx, uncounted, infos[at].Name):
+		default:
 			failures = append(failures, fmt.Errorf("queue %s: %w", asynqNames[at], r.Err))
+			infos[at].Name = ""
 		}
-		infos[at].Name = ""
 	}
 	infos = slices.DeleteFunc(infos, func(i Info) bool { return i.Name == "" })
 	return infos, errors.Join(failures...)

@@ -2,6 +2,7 @@ package redisx
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -84,6 +85,21 @@ func (l *Link) Answers() bool {
 		return !answers
 	})
 	return answers
+}
+
+// Outage returns nil if Answers holds, else an error that says why not.
+func (l *Link) Outage() error {
+	if l.Answers() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range l.outages {
+		if o.lasts() && o.said != "" {
+			return fmt.Errorf("it turns this node away: %s", o.said)
+		}
+	}
+	return errors.New("it does not answer this node")
 }
 
 // reaches reports whether a server is not in an outage, as far as is known.

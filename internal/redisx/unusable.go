@@ -95,8 +95,8 @@ func RefusedWrites(err error) string {
 // doubt ends the reason of WhyNot where Redis may have done what it was told.
 const doubt = "; a change may have been made nevertheless"
 
-// WithoutDoubt returns a reason of WhyNot as it holds for whoever only reads: nothing can have changed.
-func WithoutDoubt(reason string) string { return strings.TrimSuffix(reason, doubt) }
+// WithoutDoubt returns a text with a reason of WhyNot as it holds for whoever only reads: nothing can have changed.
+func WithoutDoubt(text string) string { return strings.Replace(text, doubt, "", 1) }
 
 // WhyNot says, for people, why a command failed. It may have been one that changes something.
 func WhyNot(err error) string {

@@ -26,16 +26,18 @@ func (d Definition) Doubts() []string {
 	return doubts
 }
 
-// What may be meant otherwise. The first value is the field.
+// What may be meant otherwise. The first value is the place.
 const (
 	sixFields = "%s: of six fields, the first is the second here, and ? means every value in any field; " +
 		"in AWS, the first is the minute, and the last the year: write five fields without the year, or all seven"
 	weekdayNumbers = "%s: the day of week %s means %s here, where Sunday is 0 or 7; " +
 		"in Quartz and AWS, where Sunday is 1, it means %s: write names of weekdays"
+	starElsewhere = "%s: ? means every %s here, as * does; " +
+		"in Quartz and AWS, it may only stand for a day: write * if every %[2]s is meant"
 )
 
-// doubtsAbout returns what may be meant by an expression otherwise.
-func doubtsAbout(field, text string) []string {
+// doubtsAbout returns what may be meant by the expression at a place otherwise.
+func doubtsAbout(place, text string) []string {
 	columns, err := splitExpression(text)
 	if err != nil || strings.HasPrefix(strings.TrimSpace(text), "@") {
 		return nil
@@ -45,13 +47,20 @@ func doubtsAbout(field, text string) []string {
 		dom, dow = 3, 5
 	}
 	if len(columns) == 6 && (columns[2] == "?" || columns[4] == "?") { // those of AWS for days
-		return []string{fmt.Sprintf(sixFields, field)}
+		return []string{fmt.Sprintf(sixFields, place)}
+	}
+	var doubts []string
+	names := []field{secondField, minuteField, hourField, domField, monthField, dowField, yearField}[3-dom:]
+	for i, column := range columns {
+		if i != dom && i != dow && strings.Contains(column, "?") {
+			doubts = append(doubts, fmt.Sprintf(starElsewhere, place, names[i].name))
+		}
 	}
 	here, there, differ := bothReadings(columns[dow])
 	if differ && (len(columns) == 7 || columns[dom] == "?" || columns[dow] == "?") {
-		return []string{fmt.Sprintf(weekdayNumbers, field, columns[dow], here, there)}
+		doubts = append(doubts, fmt.Sprintf(weekdayNumbers, place, columns[dow], here, there))
 	}
-	return nil
+	return doubts
 }
 
 // weekdayNumber is a number that names a weekday, with what stands in front of it: a step and the n of #n name none.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -34,19 +35,33 @@ func parseExpression(text, name string) (*expression, error) {
 		return nil, err
 	}
 	e := &expression{hasSeconds: len(columns) > 5}
-	if !e.hasSeconds {
-		columns = append([]string{"0"}, columns...)
-	}
-	if len(columns) < 7 {
-		columns = append(columns, "*")
-	}
-	if err := e.parseColumns(columns, name); err != nil {
-		return nil, err
+	if err := e.parseColumns(allColumns(columns), name); err != nil {
+		return nil, adviseOnAWS(columns, name, err)
 	}
 	if _, ok := e.next(-1); !ok {
 		return nil, errors.New("never ticks: the day does not exist in any of the months and years; write a day that does")
 	}
 	return e, nil
+}
+
+// allColumns adds the fields that an expression leaves out.
+func allColumns(columns []string) []string {
+	if len(columns) == 5 {
+		columns = append([]string{"0"}, columns...)
+	}
+	if len(columns) == 6 {
+		columns = append(slices.Clip(columns), "*")
+	}
+	return columns
+}
+
+// adviseOnAWS adds to the error of an expression that its six fields may be those of AWS, if these are valid.
+func adviseOnAWS(columns []string, name string, err error) error {
+	if len(columns) != 6 || new(expression).parseColumns(append([]string{"0"}, columns...), name) != nil {
+		return err
+	}
+	return fmt.Errorf("%w; the first of six fields is the second here; "+
+		"in AWS, it is the minute, and the last is the year: then put a 0 in front", err)
 }
 
 // parseColumns parses all seven fields.

@@ -2994,9 +2994,10 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -3016,9 +3017,10 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -4027,9 +4029,10 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //
@@ -4059,9 +4062,10 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //
@@ -8169,9 +8173,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -8191,9 +8196,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -11649,9 +11655,10 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //
@@ -11677,9 +11684,10 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
-// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
-// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
+// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
+// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
+// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //

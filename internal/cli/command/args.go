@@ -53,10 +53,38 @@ func Group(cmd *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		return Usagef("%s has no command %q%s", cmd.CommandPath(), args[0], suggestion(cmd, args[0]))
+		return unknown(cmd, args[0])
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd
+}
+
+// RefuseUnknownWords makes the commands that cobra adds, help and completion, refuse words that name no command or shell.
+func RefuseUnknownWords(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args, cmd.Example = namesACommand, "  "+root.Name()+" help version"
+		case "completion":
+			Group(cmd)
+		}
+	}
+}
+
+// namesACommand refuses arguments that are not the path of a command from the root.
+func namesACommand(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		return unknown(found, rest[0])
+	}
+	return err
+}
+
+// unknown is the error for a word that names no command of cmd.
+func unknown(cmd *cobra.Command, word string) error {
+	return Usagef("%s has no command %q%s", cmd.CommandPath(), word, suggestion(cmd, word))
 }
 
 func suggestion(cmd *cobra.Command, word string) string {

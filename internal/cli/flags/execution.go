@@ -1,11 +1,13 @@
 package flags
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // Execution is the flags that say how a task is executed, whatever its type.
@@ -21,7 +23,8 @@ type Execution struct {
 // Bind adds the flags.
 func (e *Execution) Bind(f *pflag.FlagSet) {
 	String(f, &e.Queue, "queue", "the queue it goes through")
-	Int(f, &e.MaxAttempts, "max-attempts", "how many attempts it has, 25 by default, 4 for shell; 1 means at most once")
+	Int(f, &e.MaxAttempts, "max-attempts", fmt.Sprintf("how many attempts it has, %d by default, %d for shell; 1 means at most once",
+		task.DefaultMaxAttempts, task.CommandMaxAttempts))
 	Duration(f, &e.Timeout, "timeout", "how long one attempt may take")
 	Duration(f, &e.Retention, "retention", "how long it is kept after its end")
 	Duration(f, &e.MaxElapsed, "max-elapsed", "do not retry later than this after the first attempt was due")

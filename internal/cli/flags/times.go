@@ -11,10 +11,11 @@ import (
 type Times struct {
 	now  func() time.Time
 	zone *time.Location // of times without an offset
+	user bool           // that is the zone of the user
 }
 
 // TimesOf returns a reader of times in the user's zone.
-func TimesOf(f *command.Factory) Times { return Times{f.Printer.Now, f.Printer.Zone} }
+func TimesOf(f *command.Factory) Times { return Times{f.Printer.Now, f.Printer.Zone, true} }
 
 // In returns a reader of times in a zone, the same one if the zone is not known here.
 func (t Times) In(zone *string) Times {
@@ -22,9 +23,17 @@ func (t Times) In(zone *string) Times {
 		return t
 	}
 	if loc, err := time.LoadLocation(*zone); err == nil {
-		t.zone = loc
+		t.zone, t.user = loc, false
 	}
 	return t
+}
+
+// where says which times have no offset, for errors.
+func (t Times) where() string {
+	if t.user {
+		return "local time"
+	}
+	return "a time in " + t.zone.String()
 }
 
 // Time reads a time: RFC 3339, or a local date with or without a time of day. It returns nil for a nil text.
@@ -34,7 +43,7 @@ func (t Times) Time(flag string, text *string) (*time.Time, error) {
 	}
 	at, ok := t.parse(*text)
 	if !ok {
-		return nil, command.Usagef(`%s: %q is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`, flag, *text)
+		return nil, command.Usagef(`%s: %q is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for %s`, flag, *text, t.where())
 	}
 	return &at, nil
 }
@@ -61,7 +70,7 @@ func (t Times) Past(flag string, text *string) (*time.Time, error) {
 		at, ok = t.now().Add(-ago).UTC(), true
 	}
 	if !ok {
-		return nil, command.Usagef(`%s: %q is not a time; write 2026-01-02T15:04:05Z, "2026-01-02 15:04" for local time, or 2h for two hours ago`, flag, *text)
+		return nil, command.Usagef(`%s: %q is not a time; write 2026-01-02T15:04:05Z, "2026-01-02 15:04" for %s, or 2h for two hours ago`, flag, *text, t.where())
 	}
 	at = at.Truncate(time.Millisecond)
 	return &at, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -143,18 +142,18 @@ func putRun(ctx context.Context, opts *putOptions) error {
 	if opts.IfAbsent {
 		params.IfNoneMatch = new("*")
 	}
-	after, err := rest.Read[client.Schedule](c.PutScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
+	response, err := c.PutScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body)
+	after, err := rest.Read[client.Schedule](response, err)
 	if err != nil {
 		return err
 	}
 	opts.Printer.Warn(after.Value.Warnings)
-	return showPut(ctx, c, opts.Printer, before, after)
+	return showPut(ctx, c, opts.Printer, response.HTTPResponse.Header.Get("Dts-Change"), before, after)
 }
 
-// replacedSchedule returns the schedule that is about to be replaced, nil if there is none or the format does not tell
-// what changed.
+// replacedSchedule returns the schedule that is about to be replaced, nil if there is none, or nobody is shown what changes in it.
 func replacedSchedule(ctx context.Context, c *rest.Client, opts *putOptions) (*rest.Answer[client.Schedule], error) {
-	if !opts.Printer.IsTable() {
+	if !opts.Printer.IsTable() || !opts.Printer.OutIsTerminal {
 		return nil, nil
 	}
 	before, err := getSchedule(ctx, c, opts.ID)
@@ -167,22 +166,19 @@ func replacedSchedule(ctx context.Context, c *rest.Client, opts *putOptions) (*r
 	return nil, err
 }
 
-// What a definition that was put did to a schedule.
+// What a definition that was put did to a schedule, as the server says: others may put it at the same time.
 const (
-	putCreated   = "created"
 	putChanged   = "changed"
 	putUnchanged = "unchanged"
 )
 
-// showPut prints what a definition that was put has changed. before is nil if it is unknown.
-func showPut(ctx context.Context, c *rest.Client, p *printer.Printer, before *rest.Answer[client.Schedule], after rest.Answer[client.Schedule]) error {
+// showPut prints the result of a definition that was put. before is nil if it is unknown.
+func showPut(
+	ctx context.Context, c *rest.Client, p *printer.Printer, result string, before *rest.Answer[client.Schedule], after rest.Answer[client.Schedule],
+) error {
 	return p.Show(after.Raw, func() error {
-		result := putChanged
-		switch {
-		case after.Status == http.StatusCreated:
-			result, before = putCreated, nil
-		case before != nil && before.Value.Revision == after.Value.Revision:
-			result = putUnchanged
+		if before != nil && (result != putChanged || before.Value.Revision < after.Value.Revision-1) {
+			before = nil // somebody else has changed it meanwhile
 		}
 		if !p.OutIsTerminal {
 			return p.PrintTabbed([][]any{{after.Value.ID, result, after.Value.Revision, after.Value.NextAt}})

@@ -86,7 +86,7 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.Start(t)
 			s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
-			s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+			takePut(s, new("created"), new(aSchedule("a")))
 			s.Pipe().Run(t, append([]string{"schedule", "put", "a"}, c.line...)...).Expect(t, 0, "a\tcreated\t1\t2026-01-02T15:07:05.000Z\n", "")
 			if got := s.Last(); got.Body != c.want || got.Line != "PUT /v1/schedules/a" {
 				t.Errorf("sent %s\n%s, want\n%s", got.Line, got.Body, c.want)
@@ -115,19 +115,31 @@ func TestPut_IsConditional(t *testing.T) {
 func TestPut_WarnsOfALineForAShell(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
-	s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+	takePut(s, new("created"), new(aSchedule("a")))
 	got := s.Pipe().Run(t, "schedule", "put", "a", "--every", "1s", "--", "ls | wc")
 	if got.Code != 0 || !strings.HasSuffix(got.Err, "write: -- sh -c 'ls | wc'\n") {
 		t.Errorf("got %+v", got)
 	}
 }
 
+// takePut answers every PUT of a schedule, and says that it came to this.
+func takePut(s *clitest.Stub, change *string, after *client.Schedule) {
+	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Dts-Change", *change)
+		status := http.StatusOK
+		if *change == "created" {
+			status = http.StatusCreated
+		}
+		s.Reply(w, status, after)
+	})
+}
+
 func TestPut_TellsWhatChanged(t *testing.T) {
 	s := clitest.Start(t)
 	before := aSchedule("a", func(c *client.Schedule) { c.Labels = &client.Labels{"team": "x"}; c.Paused = true })
-	after := before
+	after, change := before, "unchanged"
 	s.Handle("GET /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) { s.Reply(w, 200, before) })
-	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) { s.Reply(w, 200, after) })
+	takePut(s, &change, &after)
 	s.On("GET /v1/schedules/{id}/next", 200, aPreview(
 		upcoming("2026-01-02T15:07:00Z", "2026-01-02T16:07:00.000+01:00"),
 		upcoming("2026-01-02T16:07:00.5Z", "2026-01-02T17:07:00.500+01:00", func(u *client.UpcomingTick) { u.Note = new("odd") }),
@@ -137,6 +149,16 @@ func TestPut_TellsWhatChanged(t *testing.T) {
 	s.Pipe().Run(t, put...).Expect(t, 0, "a\tunchanged\t1\t2026-01-02T15:07:05.000Z\n", "")
 	s.Terminal().Run(t, put...).Expect(t, 0, "a unchanged, revision 1, "+printer.Yellow+"paused"+printer.Reset+"\n"+soon, "")
 
+	// Two put the same at the same time: the other one has created it, or changed it before.
+	change, before.Revision = "created", 1
+	s.Pipe().Run(t, put...).Expect(t, 0, "a\tcreated\t1\t2026-01-02T15:07:05.000Z\n", "")
+	change, after.Revision = "unchanged", 2
+	s.Pipe().Run(t, put...).Expect(t, 0, "a\tunchanged\t2\t2026-01-02T15:07:05.000Z\n", "")
+	s.Terminal().Run(t, put...).Expect(t, 0, "a unchanged, revision 2, "+printer.Yellow+"paused"+printer.Reset+"\n"+soon, "")
+	change, after.Revision, after.Paused = "changed", 3, false
+	s.Terminal().Run(t, put...).Expect(t, 0, "a changed, now revision 3\n"+soon, "")
+
+	change = "changed"
 	after = aSchedule("a", func(c *client.Schedule) {
 		c.Revision, c.Cron, c.Jitter = 2, new("8 * * * *"), new("5s")
 		c.Task.Payload = []byte(`{"command":["false"]}`)
@@ -153,7 +175,7 @@ func TestPut_TellsWhatChanged(t *testing.T) {
 func TestPut_SucceedsEvenIfTheNextTicksAreUnknown(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
-	s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+	takePut(s, new("created"), new(aSchedule("a")))
 	s.On("GET /v1/schedules/{id}/next", 503, clitest.Problem(503, client.Unavailable, "", "Redis is away"))
 	s.Terminal().Run(t, "schedule", "put", "a", "--every", "1s", "--", "true").
 		Expect(t, 0, "a created\n", "dtsctl: cannot show the next ticks: Redis is away (unavailable)\n")
@@ -164,22 +186,24 @@ func TestPut_RefusesBadUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"ID is missing":             put("--every", "1s", "--", "true"),
 		`ID: ".." cannot be a name`: put("..", "--every", "1s", "--", "true"),
-		`"true" is one argument too many; a command stands behind --`:                                        put("a", "true", "--every", "1s"),
-		"it would never tick: give --cron or --every":                                                        put("a", "--", "true"),
-		"nothing to run: give -- COMMAND, --http URL, --grpc TARGET or --type TYPE":                          put("a", "--every", "1s"),
-		"-- COMMAND and --http URL: give one of them":                                                        put("a", "--every", "1s", "--http", "u", "--", "true"),
-		"--method goes with --grpc TARGET or --http URL, not with -- COMMAND":                                put("a", "--every", "1s", "-X", "GET", "--", "true"),
-		"--header goes with --http URL, not with --grpc TARGET":                                              put("a", "--every", "1s", "-H", "a: b", "--grpc", "a:1"),
-		"--tls goes with --grpc TARGET, not with --http URL":                                                 put("a", "--every", "1s", "--tls", "--http", "u"),
-		"--grpc TARGET: --method is missing, as package.Service/Method":                                      put("a", "--every", "1s", "--grpc", "a:1"),
-		"--env goes with -- COMMAND, not with --http URL":                                                    put("a", "--every", "1s", "--env", "A=b", "--http", "u"),
-		"--payload goes with --type TYPE, not with --http URL":                                               put("a", "--every", "1s", "--payload", "1", "--http", "u"),
-		"--if-match and --if-absent: give one of them, not both":                                             put("a", "--every", "1s", "--if-match", "1", "--if-absent", "--", "true"),
-		"--if-match: 0 is less than 1":                                                                       put("a", "--every", "1s", "--if-match", "0", "--", "true"),
-		"--every: -1h0m0s is negative":                                                                       put("a", "--every", "-1h", "--", "true"),
-		"--jitter: -1s is negative":                                                                          put("a", "--every", "1h", "--jitter", "-1s", "--", "true"),
-		`--label: "x" must be NAME=VALUE`:                                                                    put("a", "--every", "1s", "--label", "x", "--", "true"),
-		`--task-label: "x" must be NAME=VALUE`:                                                               put("a", "--every", "1s", "--task-label", "x", "--", "true"),
+		`"true" is one argument too many; a command stands behind --`:               put("a", "true", "--every", "1s"),
+		"it would never tick: give --cron or --every":                               put("a", "--", "true"),
+		"nothing to run: give -- COMMAND, --http URL, --grpc TARGET or --type TYPE": put("a", "--every", "1s"),
+		"-- COMMAND and --http URL: give one of them":                               put("a", "--every", "1s", "--http", "u", "--", "true"),
+		"--method goes with --grpc TARGET or --http URL, not with -- COMMAND":       put("a", "--every", "1s", "-X", "GET", "--", "true"),
+		"--header goes with --http URL, not with --grpc TARGET":                     put("a", "--every", "1s", "-H", "a: b", "--grpc", "a:1"),
+		"--tls goes with --grpc TARGET, not with --http URL":                        put("a", "--every", "1s", "--tls", "--http", "u"),
+		"--grpc TARGET: --method is missing, as package.Service/Method":             put("a", "--every", "1s", "--grpc", "a:1"),
+		"--env goes with -- COMMAND, not with --http URL":                           put("a", "--every", "1s", "--env", "A=b", "--http", "u"),
+		"--payload goes with --type TYPE, not with --http URL":                      put("a", "--every", "1s", "--payload", "1", "--http", "u"),
+		"--if-match and --if-absent: give one of them, not both":                    put("a", "--every", "1s", "--if-match", "1", "--if-absent", "--", "true"),
+		"--if-match: 0 is less than 1":                                              put("a", "--every", "1s", "--if-match", "0", "--", "true"),
+		"--every: -1h0m0s is negative":                                              put("a", "--every", "-1h", "--", "true"),
+		"--jitter: -1s is negative":                                                 put("a", "--every", "1h", "--jitter", "-1s", "--", "true"),
+		`--label: "x" must be NAME=VALUE`:                                           put("a", "--every", "1s", "--label", "x", "--", "true"),
+		`--task-label: "x" must be NAME=VALUE`:                                      put("a", "--every", "1s", "--task-label", "x", "--", "true"),
+		`--end-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for a time in Asia/Tokyo`: put(
+			"a", "--every", "1s", "--timezone", "Asia/Tokyo", "--end-at", "soon", "--", "true"),
 		`--start-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`: put("a", "--every", "1s", "--start-at", "soon", "--", "true"),
 	} {
 		got := clitest.Shell{Server: "http://127.0.0.1:1"}.Run(t, args...)

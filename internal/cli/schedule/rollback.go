@@ -66,5 +66,9 @@ func rollbackRun(ctx context.Context, opts *rollbackOptions) error {
 	if err != nil {
 		return err
 	}
-	return showPut(ctx, c, opts.Printer, &before, after)
+	result := putChanged
+	if before.Value.Revision == after.Value.Revision {
+		result = putUnchanged
+	}
+	return showPut(ctx, c, opts.Printer, result, &before, after)
 }

@@ -2,12 +2,14 @@ package task
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 type submitOptions struct {
@@ -22,14 +24,14 @@ func newSubmitCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit --type TYPE",
 		Short: "Submit a task of any type, or many from a file",
-		Long: `submit submits a task. Without other flags, the task is due at once, goes through the queue "default", and has 4
-attempts. A terminal gets a sentence about the task; a pipe gets the id.
+		Long: fmt.Sprintf(`submit submits a task. Without other flags, the task is due at once, goes through the queue "default", and has %d
+attempts, %d if it is of type shell. A terminal gets a sentence about the task; a pipe gets the id.
 
 With --file, tasks are read from a file that holds one JSON object per line, as POST /v1/tasks takes them. Each
 line is accepted or refused by itself. Refused ones are named on stderr, which ends with a summary; the exit code
 is 1 if any was refused. A pipe gets one line per task: its number, its id, the status that POST /v1/tasks would
 have answered, and the reason for a refusal. If a request fails, the summary says what was accepted before;
-give the tasks ids, so that the file can be submitted again.`,
+give the tasks ids, so that the file can be submitted again.`, task.DefaultMaxAttempts, task.CommandMaxAttempts),
 		Example: `  dtsctl task submit --type http --payload '{"url": "https://example.com/hook"}'
   dtsctl task submit --type shell --payload @job.json --delay 10m --queue reports
   dtsctl task submit --type shell --id nightly --payload '{"command": ["true"]}' --wait

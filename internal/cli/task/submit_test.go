@@ -12,6 +12,14 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
+func TestSubmit_HelpSaysTheDefaultNumberOfAttempts(t *testing.T) {
+	const want = `goes through the queue "default", and has 25
+attempts, 4 if it is of type shell.`
+	if got := clitest.Start(t).Pipe().Run(t, "task", "submit", "--help").Out; !strings.Contains(got, want) {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "payload.json")
 	testkit.Must(t, os.WriteFile(file, []byte("{\"a\": \"<b>\"}\n"), 0o600))

@@ -30,7 +30,7 @@ func (l *Layout) NoteNamespaces(ctx context.Context, names []string) error {
 // Error: CodeUnavailable.
 func (l *Layout) Namespaces(ctx context.Context) ([]Namespace, error) {
 	members, err := l.DB.ZRangeWithScores(ctx, string(l.Keys.Namespaces()), 0, -1).Result()
-	if err != nil {
+	if err != nil && !redisx.LeaveOutKey(ctx, string(l.Keys.Namespaces()), err) {
 		return nil, Unavailable(err)
 	}
 	found := make([]Namespace, 0, len(members))

@@ -37,7 +37,8 @@ type Descriptor struct {
 	// New makes the executor. The settings are loaded by then. nil: the descriptor is for those who only check payloads.
 	New func(Options) (Executor, error)
 
-	enabled bool // the value of enable-<type>
+	enabled bool           // the value of enable-<type>
+	own     *pflag.FlagSet // Settings as flags
 }
 
 // Options is what every executor is told about its node.
@@ -97,9 +98,24 @@ func (t Table) Declare(flags *pflag.FlagSet) {
 			flags.BoolVar(&d.enabled, d.optInFlag(), d.enabled, d.OptIn)
 		}
 		if d.Settings != nil {
-			d.Settings.Declare(flags)
+			d.own = pflag.NewFlagSet(d.Type, pflag.ContinueOnError)
+			d.Settings.Declare(d.own)
+			flags.AddFlagSet(d.own)
 		}
 	}
+}
+
+// warnOfIdle warns of settings of a type that this node does not run. Nodes may share a file of settings, so it is no error.
+func (d *Descriptor) warnOfIdle(log *slog.Logger) {
+	if d.own == nil || log == nil {
+		return
+	}
+	d.own.VisitAll(func(f *pflag.Flag) {
+		if f.Value.String() != f.DefValue {
+			log.Warn("a setting has no effect: this node does not run its type of task",
+				"setting", f.Name, "remedy", "set "+d.optInFlag()+", or leave "+f.Name+" out")
+		}
+	})
 }
 
 // Validate checks the settings of all executors.
@@ -164,6 +180,7 @@ func (t Table) Build(o Options) (Registry, error) {
 	built := Registry{}
 	for _, d := range t {
 		if !d.runs() {
+			d.warnOfIdle(o.Log)
 			continue
 		}
 		e, err := d.New(o)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,23 @@ func TestTable_BuildsATypeWithOptInOnlyIfItIsEnabled(t *testing.T) {
 	table = twoTypes()
 	parse(t, table, "--enable-slow")
 	wantTypes(t, table, "fast", "slow")
+}
+
+func TestTable_WarnsOfSettingsOfATypeThatIsOff(t *testing.T) {
+	const warning = `setting=slow-delay remedy="set enable-slow, or leave slow-delay out"`
+	for line, want := range map[string]string{
+		"": "", "--slow-delay=5s": warning, "--slow-delay=1s": "", "--enable-slow --slow-delay=5s": "",
+	} {
+		var logged strings.Builder
+		table := twoTypes()
+		parse(t, table, strings.Fields(line)...)
+		if _, err := table.Build(Options{Log: slog.New(slog.NewTextHandler(&logged, nil))}); err != nil {
+			t.Fatal(err)
+		}
+		if got := logged.String(); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q: logged %q", line, got)
+		}
+	}
 }
 
 func TestTable_EnableAllIsADefaultThatTheSettingBeats(t *testing.T) {

@@ -86,6 +86,8 @@ func TestSettings_NameTheFileThatCannotBeUsed(t *testing.T) {
 		{[]string{"--grpc-cert=" + otherCert, "--grpc-key=" + key}, "grpc-cert and grpc-key: tls: private key does not match public key"},
 		{[]string{"--grpc-cert=/no/such", "--grpc-key=" + key}, "grpc-cert and grpc-key: open /no/such: no such file or directory"},
 		{[]string{"--grpc-ca=/no/such"}, "grpc-ca: open /no/such: no such file or directory"},
+		{[]string{"--grpc-descriptors=/no/such"}, "grpc-descriptors: open /no/such: no such file or directory"},
+		{[]string{"--grpc-descriptors=" + key}, "grpc-descriptors: open " + key + ": not a directory"},
 		{[]string{"--grpc-ca=" + key}, "grpc-ca: " + key + " has no certificate in PEM"},
 	} {
 		d := Describe(address.New())

@@ -32,7 +32,7 @@ func Describe(rules *address.Rules) *executor.Descriptor {
 	d := grpccall.Describe()
 	d.Settings = s
 	d.New = func(o executor.Options) (executor.Executor, error) {
-		if err := s.files.check(); err != nil {
+		if err := s.check(); err != nil {
 			return nil, err
 		}
 		rules.Protect(o.Own)
@@ -53,7 +53,20 @@ func (s *settings) Declare(flags *pflag.FlagSet) {
 	flags.StringVar(&s.files.Key, "grpc-key", s.files.Key, "PEM file of the key of that certificate")
 }
 
-// Validate reads no file: only a worker needs them, which reads those of certificates when it starts, and descriptors when a task names them.
+// check looks for the files and the folder on this node. Error: it names the settings of those that cannot be used.
+func (s *settings) check() error {
+	err := s.files.check()
+	if s.descriptors == "" {
+		return err
+	}
+	root, folderErr := openFolder(s.descriptors)
+	if folderErr != nil {
+		return errors.Join(err, folderErr)
+	}
+	return errors.Join(err, root.Close())
+}
+
+// Validate reads no file: only a worker needs them, which looks for them when it starts, and reads descriptors when a task names them.
 func (s *settings) Validate() error {
 	if (s.files.Cert == "") != (s.files.Key == "") {
 		return errors.New("grpc-cert and grpc-key: set both or none")

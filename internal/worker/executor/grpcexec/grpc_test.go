@@ -96,6 +96,10 @@ func TestExecutor_FailsForGoodWithoutDescriptors(t *testing.T) {
 	testkit.Must(t, os.WriteFile(outside, nil, 0o600))
 	reflecting, silent := serve(t, true), serve(t, false)
 	with, without := described(t, "--grpc-descriptors="+folder), newExecutor(t)
+	testkit.Must(t, os.Mkdir(filepath.Join(folder, "sub"), 0o700))
+	removed := t.TempDir()
+	gone := described(t, "--grpc-descriptors="+removed)
+	testkit.Must(t, os.Remove(removed))
 	for name, c := range map[string]struct {
 		e       *Executor
 		payload object
@@ -109,6 +113,8 @@ func TestExecutor_FailsForGoodWithoutDescriptors(t *testing.T) {
 		"an unknown field":    {without, object{"target": reflecting.target, "method": check, "request": object{"sevrice": "a"}}, `payload.request: is not a grpc.health.v1.HealthCheckRequest: (line 1:2): unknown field "sevrice"`},
 		"no folder":           {without, object{"target": silent.target, "method": check, "descriptor_file": "a"}, "payload.descriptor_file: this node has no folder of descriptor sets: --grpc-descriptors is not set"},
 		"no such file":        {with, object{"target": silent.target, "method": check, "descriptor_file": "a"}, "payload.descriptor_file: this node has no a"},
+		"no folder any more":  {gone, object{"target": silent.target, "method": check, "descriptor_file": "a"}, "payload.descriptor_file: grpc-descriptors: open " + removed},
+		"a folder":            {with, object{"target": silent.target, "method": check, "descriptor_file": "sub"}, "payload.descriptor_file: read " + folder + "/sub: is a directory"},
 		"too long a file":     {with, object{"target": silent.target, "method": check, "descriptor_file": "long"}, "payload.descriptor_file: long is longer than 4194304 bytes"},
 		"a file of something": {with, object{"target": silent.target, "method": check, "descriptor_file": "text"}, "payload.descriptor_file: is not a serialized FileDescriptorSet"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -139,9 +140,9 @@ func (ms *methods) readFile(name string) ([]byte, error) {
 	if ms.folder == "" {
 		return nil, executor.Permanent(errors.New("payload.descriptor_file: this node has no folder of descriptor sets: --grpc-descriptors is not set"))
 	}
-	root, err := os.OpenRoot(ms.folder)
+	root, err := openFolder(ms.folder)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(err)
 	}
 	defer func() { _ = root.Close() }()
 	f, err := root.Open(name)
@@ -149,12 +150,34 @@ func (ms *methods) readFile(name string) ([]byte, error) {
 		return nil, executor.Permanent(fmt.Errorf("payload.descriptor_file: this node has no %s", task.Cut(name, excerptLimit)))
 	}
 	if err != nil {
-		return nil, err
+		return nil, unreadable(err)
 	}
 	defer func() { _ = f.Close() }()
 	set, err := io.ReadAll(io.LimitReader(f, descriptorsLimit+1))
-	if err == nil && len(set) > descriptorsLimit {
-		return nil, executor.Permanent(fmt.Errorf("payload.descriptor_file: %s is longer than %d bytes", task.Cut(name, excerptLimit), descriptorsLimit))
+	switch {
+	case err != nil:
+		return nil, unreadable(err)
+	case len(set) > descriptorsLimit:
+		return nil, executor.Permanent(fmt.Errorf("payload.descriptor_file: %s is longer than %d bytes",
+			task.Cut(name, excerptLimit), descriptorsLimit))
 	}
-	return set, err
+	return set, nil
+}
+
+// openFolder opens the folder of descriptor sets. Error: it names the setting.
+func openFolder(path string) (*os.Root, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("grpc-descriptors: %w", err)
+	}
+	return root, nil
+}
+
+// unreadable is the error for a file that cannot be read, or a folder. It is final if the node lacks it, or a right to it.
+func unreadable(err error) error {
+	named := fmt.Errorf("payload.descriptor_file: %w", err)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EISDIR) {
+		return executor.Permanent(named)
+	}
+	return named
 }

@@ -43,7 +43,7 @@ func accountOf(name string, allowed []string) (*account, error) {
 
 func listed(users []string) string {
 	if len(users) == 0 {
-		return "names nobody"
+		return "is not set"
 	}
 	return "has only " + strings.Join(users, ", ")
 }

@@ -98,7 +98,7 @@ func TestExecutor_FailsForGoodWhereItMayNotOrCannotRunAsTheUser(t *testing.T) {
 		users      []string
 		user, want string
 	}{
-		"nobody is allowed": {nil, other, notAllowed + "nobody: --shell-users names nobody"},
+		"nobody is allowed": {nil, other, notAllowed + "nobody: --shell-users is not set"},
 		"others are":        {[]string{"daemon", "www-data"}, "root", notAllowed + "root: --shell-users has only daemon, www-data"},
 		"gone meanwhile":    {[]string{"no-such-user"}, "no-such-user", "payload.user: this node has no user no-such-user"},
 	} {
