@@ -295,13 +295,14 @@ func TestGets_RefuseWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A definition that is JSON and no rule is damage too, and no fault of whoever asks. Only repair makes way for another one.
+// A definition that is JSON and no rule is damage too, and no fault of whoever asks. Only repair makes way for another
+// one.
 func TestSchedules_TellADefinitionThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	r, _ := startFull(t)
 	for _, c := range []struct{ def, method, path, body, want string }{
-		{`{"every":"x"}`, "GET", "/v1/schedules/nightly/next", "", "the definition of schedule default:nightly cannot be used"},
-		{`{"every":"x"}`, "GET", "/v1/schedules/nightly/audit", "", "the definition of schedule default:nightly cannot be used"},
+		{`{"every":"x"}`, "GET", "/v1/schedules/nightly/next", "", "schedule default:nightly cannot be used"},
+		{`{"every":"x"}`, "GET", "/v1/schedules/nightly/audit", "", "schedule default:nightly cannot be used"},
 		{"{", "PUT", "/v1/schedules/nightly", hourly, "dtsctl doctor --repair puts it aside"},
 		{"{", "POST", "/v1/schedules/nightly/rollback", `{"revision":1}`, "dtsctl doctor --repair puts it aside"},
 	} {

@@ -21,15 +21,16 @@ const descriptorsLimit = 4 << 20
 // descriptorFilesLimit bounds their number.
 const descriptorFilesLimit = 10_000
 
-// methods finds methods: in the payload, in a file of the node's folder, or by asking the server. It remembers what it found.
+// methods finds methods: in the payload, in a file of the node's folder, or by asking the server. It remembers what it
+// found.
 type methods struct {
 	folder string
 	known  *cache
 }
 
-// request makes the serialized message of a call. If what is known of the method does not fit the request, the method is
-// looked up again, as it may have changed. Errors: *executor.InvalidPayloadError and a permanent *executor.Verdict; others
-// if the server or the file cannot be read.
+// request makes the serialized message of a call. If what is known of the method does not fit the request, the method
+// is looked up again, as it may have changed. Errors: *executor.InvalidPayloadError and a permanent *executor.Verdict;
+// others if the server or the file cannot be read.
 func (ms *methods) request(ctx context.Context, conn *conn, c *grpccall.Call) (request []byte, err error) {
 	encode := func(m *grpccall.Method) (err error) {
 		request, err = m.Encode(c.Request)
@@ -42,8 +43,8 @@ func (ms *methods) request(ctx context.Context, conn *conn, c *grpccall.Call) (r
 	return request, err
 }
 
-// result makes the result of a response. An attempt does not keep its method while it waits for the server, so if that is
-// not known any more, it is looked up again. Errors: grpccall.ErrMalformed; any other means that there is no result.
+// result makes the result of a response. An attempt does not keep its method while it waits for the server, so if that
+// is not known any more, it is looked up again. Errors: grpccall.ErrMalformed; any other means that there is no result.
 func (ms *methods) result(ctx context.Context, conn *conn, c *grpccall.Call, response []byte) (text string, err error) {
 	cost := grpccall.ResponseLimit
 	if m := ms.known.get(keyOf(c)); m != nil {
@@ -138,7 +139,8 @@ func (ms *methods) find(ctx context.Context, conn *conn, c *grpccall.Call) (*grp
 // readFile reads a descriptor set from the folder, and from no other place.
 func (ms *methods) readFile(name string) ([]byte, error) {
 	if ms.folder == "" {
-		return nil, executor.Permanent(errors.New("payload.descriptor_file: this node has no folder of descriptor sets: --grpc-descriptors is not set"))
+		return nil, executor.Permanent(errors.New(
+			"payload.descriptor_file: this node has no folder of descriptor sets: --grpc-descriptors is not set"))
 	}
 	root, err := openFolder(ms.folder)
 	if err != nil {
@@ -147,7 +149,8 @@ func (ms *methods) readFile(name string) ([]byte, error) {
 	defer func() { _ = root.Close() }()
 	f, err := root.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, executor.Permanent(fmt.Errorf("payload.descriptor_file: this node has no %s", task.Cut(name, excerptLimit)))
+		return nil, executor.Permanent(
+			fmt.Errorf("payload.descriptor_file: this node has no %s", task.Cut(name, excerptLimit)))
 	}
 	if err != nil {
 		return nil, unreadable(err)
@@ -173,7 +176,8 @@ func openFolder(path string) (*os.Root, error) {
 	return root, nil
 }
 
-// unreadable is the error for a file that cannot be read, or a folder. It is final if the node lacks it, or a right to it.
+// unreadable is the error for a file that cannot be read, or a folder. It is final if the node lacks it, or a right to
+// it.
 func unreadable(err error) error {
 	named := fmt.Errorf("payload.descriptor_file: %w", err)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EISDIR) {
