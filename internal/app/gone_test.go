@@ -81,6 +81,10 @@ func TestData_TellsLostDataAfterALongOutage(t *testing.T) {
 	c := settings(redis.URL())
 	c.Heartbeat = 100 * time.Millisecond
 	a, log := watching(t, c)
+	last := a.store.Keys.Partition(15).Mark()
+	testkit.Eventually(t, "the partitions are marked", func() bool {
+		return redis.Admin().Exists(t.Context(), string(last)).Val() == 1
+	})
 	redis.Kill()
 	killed := time.Now()
 	testkit.Eventually(t, "it would be dead", func() bool { return time.Since(killed) > 5*c.Heartbeat })
