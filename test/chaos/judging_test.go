@@ -44,6 +44,18 @@ func jumpedOver(e *evidence, p *past, ahead time.Duration) {
 	e.history[0].Node = "web"
 }
 
+// loseAll has a task of five attempts fail after n of them, each of which a kill of its member lost.
+func loseAll(e *evidence, p *past, n int) {
+	e.maxAttempts, e.task = 5, &client.Task{State: client.StateFailed, Attempt: n}
+	e.history, e.calls, p.harms = nil, nil, nil
+	for i := range n {
+		from := float64(1 + 2*i)
+		e.history = append(e.history, attempted(i+1, client.OutcomeLost, from, from+1))
+		e.calls = append(e.calls, called(i+1, from, from+1, ""))
+		p.harms = append(p.harms, harm{span: between(from+0.5, from+0.6), name: "kill", member: "node1"})
+	}
+}
+
 // failFirst has the first attempt fail at a time, and the second one, which is cancelled, begin at second 3.
 func failFirst(j *job, e *evidence, end float64) {
 	j.asked = true
@@ -138,6 +150,8 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 			e.calls[1].token, e.calls[1].behaviour = "b", doomed // no last word
 		}, "attempt 3 of t was begun, and 2 are in its history"},
 		{"a success that nobody confirms", func(_ *job, e *evidence, _ *past) { e.calls[1].token, e.task.Result = "", nil }, "the handler does not confirm"},
+		{"failed, as three workers in a row died", func(_ *job, e *evidence, p *past) { loseAll(e, p, 3) }, ""},
+		{"failed, as two workers in a row died", func(_ *job, e *evidence, p *past) { loseAll(e, p, 2) }, "failed after 2 of 5 attempts"},
 		{"another result", func(_ *job, e *evidence, _ *past) { e.task.Result = ptr("x") }, `succeeded with "x"`},
 		{"run by another member", func(_ *job, e *evidence, _ *past) { e.calls[1].members = []string{"node2"} }, "says its history"},
 		{"begun twice, and another member than the first one died when Redis lost writes", func(_ *job, e *evidence, p *past) {

@@ -171,7 +171,8 @@ func (e evidence) judgeEnd(begun map[int]call) (v verdict) {
 			v.add("%s has succeeded with %q; its last attempt is %s, and was answered %q", e.id, value(t.Result), last, begun[t.Attempt].token)
 		}
 	case client.StateFailed:
-		if t.Attempt < e.maxAttempts && (e.behaviour != permanent || last != client.OutcomeFailed) {
+		permanently := e.behaviour == permanent && last == client.OutcomeFailed
+		if t.Attempt < e.maxAttempts && !permanently && !e.killedWorkers() {
 			v.add("%s has failed after %d of %d attempts; the last one is %s", e.id, t.Attempt, e.maxAttempts, last)
 		}
 	case client.StateCancelled:
@@ -182,6 +183,13 @@ func (e evidence) judgeEnd(begun map[int]call) (v verdict) {
 		v.add("%s is %s, and attempt %d of %d has succeeded", e.id, t.State, i+1, len(e.history))
 	}
 	return v
+}
+
+// killedWorkers reports whether so many attempts in a row were lost that their task counts as the cause.
+func (e evidence) killedWorkers() bool {
+	n := len(e.history) - task.PoisonDeaths
+	wasKept := func(a client.Attempt) bool { return a.Outcome == nil || *a.Outcome != client.OutcomeLost }
+	return n >= 0 && !slices.ContainsFunc(e.history[n:], wasKept)
 }
 
 func isSuccess(a client.Attempt) bool {
