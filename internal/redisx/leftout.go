@@ -85,6 +85,30 @@ func describe(key string) string {
 	return "the key " + key
 }
 
+// together is a pipeline of ReadTogether.
+type together struct {
+	redis.Pipeliner
+	db *DB
+}
+
+// ReadTogether returns a pipeline for commands that only read, all in one moment. A Redis that is full begins no
+// transaction: then it executes them one after the other.
+func (db *DB) ReadTogether() redis.Pipeliner { return together{db.TxPipeline(), db} }
+
+// Exec executes the commands.
+func (t together) Exec(ctx context.Context) ([]redis.Cmder, error) {
+	cmds, err := t.Pipeliner.Exec(ctx)
+	if !redis.IsExecAbortError(err) {
+		return cmds, err
+	}
+	pipe := t.db.Pipeline()
+	for _, cmd := range cmds {
+		cmd.SetErr(nil)
+		_ = pipe.Process(ctx, cmd)
+	}
+	return pipe.Exec(ctx)
+}
+
 // ExecReads executes a pipeline of commands that read one key each. Under LeavingOut, a key of the wrong type is read
 // as one that does not exist. Error: that of the first other command that failed.
 func ExecReads(ctx context.Context, pipe redis.Pipeliner) error {

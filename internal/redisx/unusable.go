@@ -53,6 +53,12 @@ func Passes(err error) bool {
 // IsFull reports whether err is the answer of a Redis that has no memory left for a write.
 func IsFull(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
 
+// RefusesChange reports whether err is an answer of a Redis that still reads, and that refuses a write or a transaction,
+// as it does while it is full, cannot save, or lacks replicas.
+func RefusesChange(err error) bool {
+	return IsFull(err) || RefusedWrites(err) != "" || redis.IsExecAbortError(err)
+}
+
 // damages are parts of the answers of Redis where a key or a value is not what a command or a script needs.
 var damages = []string{"WRONGTYPE", "not an integer", "attempt to "}
 
@@ -90,6 +96,15 @@ func RefusedWrites(err error) string {
 	}
 	said, _, _ := strings.Cut(reply.Error(), " script: ")
 	return said
+}
+
+// Advise adds to an error for damage what helps, unless it says so: Redis does not name the key. Any other error stays as it is.
+func Advise(err error) error {
+	const doctor = "dtsctl doctor"
+	if !IsDamage(err) || strings.Contains(err.Error(), doctor) {
+		return err
+	}
+	return fmt.Errorf("%w (a key in Redis is damaged: %s names it)", err, doctor)
 }
 
 // doubt ends the reason of WhyNot where Redis may have done what it was told.

@@ -10,11 +10,14 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
@@ -203,14 +206,59 @@ func (e *examination) notLooked(words string, checks ...string) {
 	}
 }
 
-// passOver returns nil for an error because of damage, so that the examination goes on; any other error as it is. what
-// is the name of what the checks cannot look at.
+// passOver returns nil for an error because of damage, or where Redis refuses writes, so that the examination goes on; any
+// other error as it is. what is the name of what the checks cannot look at.
 func (e *examination) passOver(what string, err error, checks ...string) error {
-	if !redisx.IsDamage(err) {
+	switch {
+	case redisx.IsDamage(err):
+		e.notLooked(what+" was not looked at: a key has the wrong type, or a value in it is none", checks...)
+	case redisx.RefusesChange(err):
+		e.notLooked(what+" was not looked at: "+refusal(err), checks...)
+	default:
 		return err
 	}
-	e.notLooked(what+" was not looked at: a key has the wrong type, or a value in it is none", checks...)
 	return nil
+}
+
+// refusal says why Redis refuses a change.
+func refusal(err error) string {
+	var said redis.Error
+	errors.As(err, &said)
+	if redis.IsExecAbortError(err) {
+		return "Redis refuses transactions, as it does while it is full (OOM): " + said.Error()
+	}
+	return "Redis refuses it: " + said.Error()
+}
+
+// counts are what a check has found and repaired.
+type counts struct{ found, repaired int }
+
+// tryRepair calls look. If Redis refuses a repair that look makes, as it is full, it calls look again without repairs,
+// and notes that for the checks that find something.
+func (e *examination) tryRepair(look func() error) error {
+	if !e.Repair {
+		return look()
+	}
+	before := make(map[string]counts, len(e.results))
+	for name, r := range e.results {
+		before[name] = counts{r.Found, r.Repaired}
+	}
+	refused := look()
+	if !redisx.RefusesChange(refused) {
+		return refused
+	}
+	for name, c := range before {
+		e.results[name].Repaired = c.repaired
+	}
+	e.Repair = false
+	err := look()
+	e.Repair = true
+	for name, c := range before {
+		if r := e.results[name]; r.Repairs && r.Found > c.found {
+			e.notLooked("what it found was not repaired: "+refusal(refused), name)
+		}
+	}
+	return err
 }
 
 // leavingOut calls a reader that leaves out what it cannot read, and notes that for the checks.

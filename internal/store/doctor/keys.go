@@ -169,12 +169,15 @@ func (e *examination) lookAtQueues(ctx context.Context, s sorted) error {
 		return nil
 	}
 	for name := range s.queues {
-		listed, err := e.o.Queues.IsKnown(ctx, name)
+		err := e.tryRepair(func() error {
+			listed, err := e.o.Queues.IsKnown(ctx, name)
+			if err == nil && !listed && e.found(queueUnlisted, name, "is not in asynq's list of queues") && e.Repair {
+				err = e.o.Queues.Add(ctx, name)
+			}
+			return err
+		})
 		if err == nil {
 			e.looked(1, queueUnlisted)
-		}
-		if err == nil && !listed && e.found(queueUnlisted, name, "is not in asynq's list of queues") && e.Repair {
-			err = e.o.Queues.Add(ctx, name)
 		}
 		if err := e.passOver("queue "+name, err, queueUnlisted); err != nil {
 			return err

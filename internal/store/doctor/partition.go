@@ -31,14 +31,22 @@ var lockChecks = []string{"lock-unlimited", "lock-unreadable", "lock-drift"}
 // partitionCollections are the collections of a partition.
 func (e *examination) partitionCollections(ctx context.Context, p int) ([]collection, error) {
 	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
-	if len(e.at.Path) == 0 { // before anything needs them
-		if err := e.examineTypes(ctx, e.fixedKeys(lua.OfPartition, strings.TrimSuffix(string(k.Defs()), "defs"))); err != nil {
-			return nil, err
-		}
+	fixed := e.fixedKeys(lua.OfPartition, strings.TrimSuffix(string(k.Defs()), "defs"))
+	if err := e.examineTypesFirst(ctx, fixed); err != nil {
+		return nil, err
 	}
 	ready, err := db.SMembers(ctx, string(k.Backlog())).Result()
 	if err = e.passOver(string(k.Backlog()), err, readyChecks...); err != nil {
 		return nil, err
+	}
+	if e.Repair { // their tasks are examined next; else they are found among all keys
+		var sets []string
+		for _, name := range ready {
+			sets = append(sets, string(k.Ready(name)))
+		}
+		if err := e.examineTypesFirst(ctx, sets); err != nil {
+			return nil, err
+		}
 	}
 	indexes, err := e.indexes(ctx, k)
 	if err = e.passOver("the list of namespaces", err, lossChecks...); err != nil {
@@ -56,6 +64,14 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		e.rememberedIDs(k),
 		e.unconverted(k),
 	), nil
+}
+
+// examineTypesFirst examines the types of keys before anything of a partition needs them.
+func (e *examination) examineTypesFirst(ctx context.Context, keys []string) error {
+	if len(e.at.Path) > 0 {
+		return nil
+	}
+	return e.tryRepair(func() error { return e.examineTypes(ctx, keys) })
 }
 
 // once is a collection of one page.
@@ -172,7 +188,7 @@ func (e *examination) rememberedIDs(k lua.Partition) collection {
 
 // countRemembered returns how many ids are remembered, and how many of them are in the order in which they are forgotten.
 func (e *examination) countRemembered(ctx context.Context, k lua.Partition) (kept, inOrder int, _ error) {
-	pipe := e.o.Layout.DB.TxPipeline()
+	pipe := e.o.Layout.DB.ReadTogether()
 	all, order := pipe.HLen(ctx, string(k.Remembered())), pipe.LLen(ctx, string(k.RememberedOrder()))
 	_, err := pipe.Exec(ctx)
 	return int(all.Val()), int(order.Val()), err

@@ -151,7 +151,12 @@ func (e *examination) walkEach(ctx context.Context, collections []collection, de
 // walkPages looks at the pages of a collection from a cursor on, and at what they lead to.
 func (e *examination) walkPages(ctx context.Context, c collection, from uint64, depth int) (done bool, _ error) {
 	for {
-		inner, next, err := c.look(ctx, from)
+		var inner []collection
+		var next uint64
+		err := e.tryRepair(func() (err error) {
+			inner, next, err = c.look(ctx, from)
+			return err
+		})
 		if err != nil {
 			inner, next = nil, 0
 		}
@@ -236,7 +241,7 @@ const allDamaged = 20
 // lookAt has names looked at: all at once or, if a key of one of them is damaged, one by one, and passes over those that
 // are. It returns at how many it has looked.
 func (e *examination) lookAt(names, checks []string, look func(some []string) error) (looked int, _ error) {
-	err := look(names)
+	err := e.tryRepair(func() error { return look(names) })
 	if err == nil {
 		return len(names), nil
 	}
@@ -246,7 +251,7 @@ func (e *examination) lookAt(names, checks []string, look func(some []string) er
 	damaged := 0
 	for _, name := range names {
 		if len(names) > 1 {
-			err = look([]string{name})
+			err = e.tryRepair(func() error { return look([]string{name}) })
 		}
 		switch damaged++; {
 		case err == nil:

@@ -217,7 +217,7 @@ func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until
 	if !from.IsZero() {
 		low = from.UnixMilli()
 	}
-	pipe := s.l.DB.TxPipeline() // one moment: a chunk may be split at any time
+	pipe := s.l.DB.ReadTogether() // one moment: a chunk may be split at any time
 	before := pipe.ZRevRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: "-inf", Max: fmt.Sprintf("(%d", low), Count: 1})
 	within := pipe.ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: strconv.FormatInt(low, 10), Max: strconv.FormatInt(high, 10)})
 	if _, err := pipe.Exec(ctx); err != nil {

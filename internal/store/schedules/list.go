@@ -172,7 +172,7 @@ func (s *Schedules) noteLost(ctx context.Context, refs []task.Ref) error {
 	if len(refs) == 0 || !redisx.LeavesOut(ctx) {
 		return nil
 	}
-	pipe := s.l.DB.TxPipeline() // one moment: a schedule may be created at any time
+	pipe := s.l.DB.ReadTogether() // one moment: a schedule may be created at any time
 	exist, listed := make([]*redis.IntCmd, len(refs)), make([]*redis.FloatSliceCmd, len(refs))
 	for i, ref := range refs {
 		k := s.l.KeysOf(ref)

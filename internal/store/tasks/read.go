@@ -213,7 +213,7 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 		return nil, err
 	}
 	k := s.l.KeysOf(ref)
-	pipe := s.l.DB.TxPipeline() // one moment: an attempt that ends meanwhile would be missing, or there twice
+	pipe := s.l.DB.ReadTogether() // one moment: an attempt that ends meanwhile would be missing, or there twice
 	exists := pipe.HExists(ctx, string(k.Defs()), ref.String())
 	ended := pipe.LRange(ctx, string(k.Attempts(ref)), 0, -1)
 	state := pipe.HMGet(ctx, string(k.States()), ref.String())
