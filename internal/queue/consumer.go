@@ -287,7 +287,7 @@ func (t *Taken) read() (err error) {
 // all calls.
 func (c *Consumer) note(ctx context.Context, err error, failures int, what string) {
 	if err != nil && ctx.Err() == nil && failures == 1 && (c.o.DB.Link().Up() || isReply(err)) {
-		c.log.Warn(what, "error", err)
+		c.log.Warn(what, "error", redisx.Advise(err))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // recorder is a handler that sends the text of every record to a channel.
@@ -76,5 +77,20 @@ func TestConsumer_LogsRefusalsOnce(t *testing.T) {
 	}
 	if want := []string{"WARN cannot take deliveries"}; fmt.Sprint(shown) != fmt.Sprint(want) {
 		t.Errorf("shown: %q, want %q", shown, want)
+	}
+}
+
+// Redis names neither the queue nor the key of the wrong type.
+func TestConsumer_LogsWhoNamesADamagedKey(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	testkit.Must(t, x.db.Set(t.Context(), string(lua.AsynqQueue("default").Pending()), "no list", 0).Err())
+	var log testkit.Log
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	NewConsumer(ConsumerOptions{DB: x.db, Queues: map[string]int{"default": 1}, Log: logger}).Take(t.Context(), 1)
+	for _, text := range []string{"queue default: WRONGTYPE", "dtsctl doctor names it"} {
+		if log.Count(text) != 1 {
+			t.Errorf("%q is in the log %d times", text, log.Count(text))
+		}
 	}
 }

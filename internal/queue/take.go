@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -114,7 +115,7 @@ func (c *Consumer) checked(ctx context.Context, queues []string, errs []error, w
 			n := c.sources.failed(queues[i])
 			time.AfterFunc(pauseAfter(n), func() { c.sources.wake(queues[i]) })
 			if failure == nil || n < least {
-				failure, least = err, n
+				failure, least = fmt.Errorf("queue %s: %w", queues[i], err), n
 			}
 		}
 	}

@@ -108,7 +108,7 @@ func (t *term) failed(ctx context.Context, message string, err error) {
 	pause := retryAfterError
 	if redisx.IsDamage(err) {
 		pause = damagedPause
-		message += ", as a key in Redis is damaged: dtsctl doctor names it; trying again in a minute"
+		message += "; trying again in a minute"
 	}
 	t.warn(ctx, message, err)
 	_ = clock.Sleep(ctx, pause)
@@ -122,6 +122,6 @@ func (t *term) warn(ctx context.Context, message string, err error) {
 // warn logs an error that concerns a partition, if there is one and ctx has not ended.
 func (s *Scheduler) warn(ctx context.Context, partition int, message string, err error) {
 	if err != nil && ctx.Err() == nil {
-		s.o.Log.Warn(message, "partition", partition, "error", err)
+		s.o.Log.Warn(message, "partition", partition, "error", redisx.Advise(err))
 	}
 }
