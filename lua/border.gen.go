@@ -1317,12 +1317,20 @@ type ExamineTasks struct {
 	Lease   time.Duration // for which a running task is leased that has no lease: until then its worker extends it, or has died
 	Name    string        // the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere. Those that may be in that set are left out: a call without a name examines them
 	Wake    WakeChannel
-	Members []string
+	Members []ExamineTasksMember // tick: that of the name, none for a task of no tick. broken: why the caller cannot read the definition or the long payload with that SHA-1; "" if it can, or has not tried
 }
 
 // ExamineTasksReply is the reply to ExamineTasks.
 type ExamineTasksReply struct {
 	Found []ExamineTasksFound
+}
+
+// ExamineTasksMember is an element of members of examine_tasks.lua.
+type ExamineTasksMember struct {
+	Member string
+	Tick   time.Time
+	Broken string
+	Digest string
 }
 
 // ExamineTasksFound is an element of found of examine_tasks.lua.
@@ -1342,7 +1350,7 @@ func (c ExamineTasks) Keys() []string { return []string{string(c.Defs)} }
 func (c ExamineTasks) Args() []any {
 	args := []any{c.Checks, flag(c.Repair), c.Lease.Milliseconds(), c.Name, string(c.Wake)}
 	for _, e := range c.Members {
-		args = append(args, e)
+		args = append(args, e.Member, moment(e.Tick), e.Broken, e.Digest)
 	}
 	return args
 }

@@ -1,6 +1,6 @@
 -- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
 -- where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
--- includes: state, definition, findings, listings, entries, traces, wakes
+-- includes: state, definition, findings, listings, entries, traces, unreadable, unlive, wakes
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -10,38 +10,14 @@
 --   name     text  the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere. Those that may be
 --     in that set are left out: a call without a name examines them
 --   wake     channel
---   members  text*
+--   members  (member text, tick time, broken text, digest text)*  tick: that of the name, none for a task of no tick.
+--     broken: why the caller cannot read the definition or the long payload with that SHA-1; "" if it can, or has not tried
 -- reply:
 --   found  (member text, check text, words text)*
 -- refuses: nothing
 -- repeat: harmless: what was repaired is not found again
 -- full: refused
-local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[%w._-]+"[^\n]*}\n'
-local NEED_TASK = { -- checks
-  'state-lost', 'payload-lost', 'scheduled-lost', 'queued-lost', 'running-lost', 'finished-lost', 'index-drift', 'backlog-unlisted',
-}
 local placed = false
-
--- damage_of returns what of a task cannot be read; nil if it has a definition and a state by which it can be examined.
-local function damage_of(record, text, fields)
-  if not string.find(record, READABLE) then
-    return 'its definition'
-  end
-  local readable = fields[LAST[fields.state] or '']
-  for _, name in ipairs({ 'attempt', 'due', 'started', 'finished' }) do
-    readable = readable and (not fields[name] or tonumber(fields[name]))
-  end
-  return not readable and 'its state, ' .. text or nil
-end
-
--- find_unreadable finds a task that cannot be read.
-local function find_unreadable(member, listed, words)
-  if report(member, 'task-unreadable', words) then
-    put_aside(member, listed)
-  else
-    pass_over(member, words, NEED_TASK)
-  end
-end
 
 -- place finds where a task is listed wrongly, or for a wrong time, and where it is missing.
 local function place(member, state, listed, wanted)
@@ -71,10 +47,11 @@ local function note_backlog(member, record, wanted)
   end
 end
 
-for member in unknown(members()) do
+for member, tick, broken, digest in unknown(members()) do
   local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
   local fields, listed = parse_state(text or 'scheduled 0'), listings_of(member, record)
-  local damage = record and damage_of(record, text, fields)
+  local damage = record and
+    (damage_of(record, text, fields) or broken ~= '' and is_same(member, record, digest) and broken)
   local missing = record and not damage and not text and begun_or_ended(member, record, listed)
   if missing then
     fields = bring_back(member, missing)
@@ -87,6 +64,9 @@ for member in unknown(members()) do
     local wanted = listings_for(member, record, fields, listed)
     place(member, fields.state, listed, wanted)
     note_backlog(member, record, wanted)
+    if LAST[fields.state] ~= 'finished' then
+      find_unlive(member, fields.state, record, tick)
+    end
     if is_apart(record) and redis.call('HEXISTS', payloads_key(), member) == 0 then
       report(member, 'payload-lost', 'has no payload')
     end

@@ -111,6 +111,12 @@ func (w *ward) sweep() {
 	testkit.Must(w.t, err)
 }
 
+// define writes another definition of a task, as it is stored behind the time of its creation.
+func (w *ward) define(id, def string) {
+	w.t.Helper()
+	w.do("HSET", w.KeysOf(ref(id)).Defs(), ref(id), "1767366245120"+def)
+}
+
 // postpone changes when a task is due, which its state does not say.
 func (w *ward) postpone(id string) {
 	w.t.Helper()
@@ -324,6 +330,33 @@ var breakages = []struct {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), `1767366245120{"type":"a b"}`+"\n{}")
 	}, example: "default:waiting cannot be read: its definition",
 		aside: []string{`{"type":"a b"}`, ":wheel:17"}},
+	{check: "task-unreadable", name: "a queue is no name", damage: func(w *ward) {
+		w.define("waiting", `{"type":"http","queue":"a b:x"}`+"\n{}")
+	}, example: "default:waiting cannot be read: its definition cannot be read: the type \"http\" or the queue \"a b:x\"",
+		aside: []string{`"queue":"a b:x"`, ":wheel:17"}},
+	{check: "task-unreadable", name: "a timeout is no number", damage: func(w *ward) {
+		w.define("waiting", `{"type":"http","timeout":"zz"}`+"\n{}")
+	}, example: "default:waiting cannot be read: its definition cannot be read: json",
+		aside: []string{`"timeout":"zz"`, ":wheel:17"}},
+	{check: "task-unreadable", name: "the retention of an ended task is no number", damage: func(w *ward) {
+		w.define("succeeded", `{"type":"http","retention":"x"}`+"\n{}")
+	}, example: "default:succeeded cannot be read: its definition cannot be read: json",
+		aside: []string{`"retention":"x"`, ":expiry:1"}},
+	{check: "task-unreadable", name: "labels of a ready task are a list", damage: func(w *ward) {
+		w.define("ready", `{"type":"http","queue":"full","labels":[1]}`+"\n{}")
+	}, example: "default:ready cannot be read: its definition cannot be read: json",
+		aside: []string{`"labels":[1]`, ":ready:full:1"}},
+	{check: "task-unreadable", name: "a payload is not JSON", damage: func(w *ward) {
+		w.define("waiting", `{"type":"http"}`+"\nnotjson")
+	}, example: `default:waiting cannot be read: its payload "notjson" is not JSON`,
+		aside: []string{"notjson", ":wheel:17"}},
+	{check: "task-unreadable", name: "a long payload is not JSON", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("long")).Payloads(), ref("long"), "notjson")
+	}, example: `default:long cannot be read: its payload "notjson" is not JSON`,
+		aside: []string{":payloads:notjson", ":wheel:17"}},
+	{check: "task-unreadable", name: "a task has no name", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Partition(0).Defs(), "garbage", `1767366245120{"type":"http"}`+"\n{}")
+	}, example: `garbage cannot be read: "garbage" is not the name of a task`, aside: []string{`{"type":"http"}`}},
 	{check: "payload-lost", name: "a payload is lost", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("long")).Payloads(), ref("long"))
 	}, example: "default:long has no payload", stays: true},
@@ -420,7 +453,9 @@ var breakages = []struct {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Ticks(), 1e15, storetest.Nightly)
 	}, example: "default:nightly is in dts:{"},
 	{check: "schedule-not-looked-at", name: "a tick waits for nothing", damage: func(w *ward) {
-		w.do("DEL", w.KeysOf(storetest.Nightly).Live(storetest.Nightly))
+		for _, tick := range w.DB.ZRange(w.Ctx, string(w.KeysOf(storetest.Nightly).Live(storetest.Nightly)), 0, -1).Val() {
+			w.EndTick(storetest.Nightly, tick, task.Succeeded)
+		}
 		w.do("RPUSH", w.KeysOf(storetest.Nightly).Waiting(storetest.Nightly), "1795000000000 20261118T120640Z")
 	}, example: "default:nightly has a tick that waits"},
 	{check: "schedule-drift", name: "a schedule is not listed", damage: func(w *ward) {
@@ -494,6 +529,12 @@ var breakages = []struct {
 		w.change(2)
 		w.do("HSET", w.KeysOf(ref("often")).Schedule(ref("often")), "def", "{")
 	}, example: "default:often cannot be read: ", aside: []string{"def:{"}},
+	{check: "live-lost", name: "a task does not count as live", damage: func(w *ward) {
+		w.do("DEL", w.KeysOf(storetest.Nightly).Live(storetest.Nightly))
+	}, example: "default:nightly@"},
+	{check: "live-lost", name: "the list of live tasks is a string", damage: func(w *ward) {
+		w.do("SET", w.KeysOf(storetest.Nightly).Live(storetest.Nightly), "no live ticks")
+	}, example: "default:nightly@", also: []string{"key-type"}, aside: []string{"no live ticks"}},
 	{check: "live-ended", name: "a live tick has no task", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(storetest.Nightly).Live(storetest.Nightly), 1, "20260101T000000Z")
 	}, example: "default:nightly@20260101T000000Z does not exist, and is in "},
@@ -973,5 +1014,133 @@ func TestExamine_RunsNothingAgainThatHasNoState(t *testing.T) {
 	w.examine(control.DoctorRequest{Repair: true}) // what was lost is listed now
 	if left := findings(w.examine(control.DoctorRequest{})); len(left) > 0 {
 		t.Errorf("after the repair it finds %v", left)
+	}
+}
+
+// A full Redis still reads. What is wrong is found, also by checks that cannot repair it now, and nothing is said of an
+// unreachable Redis.
+func TestExamine_GoesOnWhileRedisIsFull(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	inOrder := breakages[0]
+	inOrder.name, inOrder.damage = "nothing is broken", func(*ward) {}
+	for _, b := range append(testkit.Sample(t, 8, breakages), inOrder) {
+		t.Run(b.check+"/"+b.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			b.damage(w)
+			before := findings(w.examine(control.DoctorRequest{}))
+			w.do("CONFIG", "SET", "maxmemory", 1)
+			results := w.examine(control.DoctorRequest{})
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(findings(results)))); diff != "" {
+				t.Errorf("findings (-with room, +while it is full):\n%s", diff)
+			}
+			if m := results["memory"]; m.Severity != doctor.Error {
+				t.Errorf("memory: %s, %s", m.Severity, m.Detail)
+			}
+			for name, r := range results {
+				if b.name == inOrder.name && r.OfData && r.Severity != doctor.OK {
+					t.Errorf("%s: %s, %s", name, r.Severity, r.PassedOver)
+				}
+			}
+			if b.name == inOrder.name {
+				return
+			}
+			mended := w.examine(control.DoctorRequest{Checks: []string{b.check}, Repair: true})[b.check]
+			if mended.Found == 0 || mended.Repairs && !b.byHand && mended.Repaired < mended.Found && !strings.Contains(mended.PassedOver, "OOM") {
+				t.Errorf("found %d, repaired %d: %q", mended.Found, mended.Repaired, mended.PassedOver)
+			}
+		})
+	}
+}
+
+// An id that is not in its order takes a longer look, which needs no writes either.
+func TestExamine_RepairsNoIDWhileRedisIsFull(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.do("DEL", w.KeysOf(ref("deleted")).RememberedOrder())
+	w.do("CONFIG", "SET", "maxmemory", 1)
+	for _, repair := range []bool{false, true} {
+		r := w.examine(control.DoctorRequest{Repair: repair})["id-never-forgotten"]
+		if r.Found != 1 || r.Repaired != 0 || strings.Contains(r.PassedOver, "OOM") != repair {
+			t.Errorf("repair %t: found %d, repaired %d: %q", repair, r.Found, r.Repaired, r.PassedOver)
+		}
+	}
+	w.do("CONFIG", "SET", "maxmemory", 0)
+	if r := w.examine(control.DoctorRequest{Repair: true})["id-never-forgotten"]; r.Repaired != 1 || r.PassedOver != "" {
+		t.Errorf("once there is room, it repaired %d: %q", r.Repaired, r.PassedOver)
+	}
+}
+
+// After one repair, the tasks that have not ended are live again: neither the next tick starts beside them, nor one that waits.
+func TestExamine_LetsNoTicksOverlapAfterwards(t *testing.T) {
+	t.Parallel()
+	for _, damage := range []string{"SET", "DEL"} {
+		for _, overlap := range []schedule.Overlap{schedule.OverlapSkip, schedule.OverlapQueue} {
+			t.Run(damage+"/"+string(overlap), func(t *testing.T) {
+				t.Parallel()
+				w := newWard(t)
+				often := ref("often")
+				w.Put(storetest.Daily(func(d *schedule.Definition) {
+					d.Ref, d.Overlap, d.Rules = often, overlap, []schedule.Rule{{Every: time.Hour}}
+					d.Misfire = schedule.Misfire{Policy: schedule.MisfireAll, Window: 1000 * time.Hour}
+				}))
+				w.Rewind(often, 2*time.Hour+time.Minute)
+				w.Fire(often)
+				for id := range w.TasksOf(often) {
+					_, tick, _ := strings.Cut(id, "@")
+					w.BeginTick(often, tick)
+				}
+				live := string(w.KeysOf(often).Live(often))
+				w.do("DEL", live)
+				if damage == "SET" {
+					w.do("SET", live, "x")
+				}
+				w.examine(control.DoctorRequest{Repair: true})
+				w.MakeDue(often)
+				w.Fire(often)
+				_, err := w.Trigger(often)
+				states := w.TasksOf(often)
+				if refused := err != nil; len(states) != 1 || refused != (overlap == schedule.OverlapSkip) {
+					t.Errorf("tasks %v, a trigger got %v", states, err)
+				}
+				if left := findings(w.examine(control.DoctorRequest{})); len(left) > 0 {
+					t.Errorf("it finds %v", left)
+				}
+			})
+		}
+	}
+}
+
+// A task that was backfilled counts for no overlap, and one of an earlier schedule of that name does not either.
+func TestExamine_CountsNoOtherTasksAsLive(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.do("DEL", w.KeysOf(storetest.Nightly).Live(storetest.Nightly))
+	w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "created", time.Now().Add(time.Minute).UnixMilli())
+	if r := w.examine(control.DoctorRequest{Checks: []string{"live-lost"}})["live-lost"]; r.Found > 0 || r.Looked == 0 {
+		t.Errorf("of an earlier schedule: %+v", r)
+	}
+	often := ref("often")
+	w.Put(storetest.Daily(func(d *schedule.Definition) { d.Ref, d.Rules = often, []schedule.Rule{{Every: time.Hour}} }))
+	past := w.Schedule(often).Cursor.Add(-time.Hour).Truncate(time.Second)
+	_, err := w.Schedules.Backfill(w.Ctx, often, []schedule.Tick{{At: past}}, 0)
+	testkit.Must(t, err)
+	if r := w.examine(control.DoctorRequest{Checks: []string{"live-lost"}})["live-lost"]; r.Found > 0 {
+		t.Errorf("of a backfill: %v", r.Examples)
+	}
+}
+
+// The tasks of a set that is put aside wait on the wheel after the same repair.
+func TestExamine_MendsReadyTasksInOneRepair(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.do("SET", w.KeysOf(ref("ready")).Ready("full"), "x")
+	w.examine(control.DoctorRequest{Repair: true})
+	if left := findings(w.examine(control.DoctorRequest{})); len(left) > 0 {
+		t.Errorf("after one repair it finds %v", left)
+	}
+	if w.DB.ZScore(w.Ctx, string(w.KeysOf(ref("ready")).Wheel()), ref("ready").String()).Err() != nil {
+		t.Error("the task is not on the wheel")
 	}
 }

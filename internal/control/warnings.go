@@ -47,9 +47,9 @@ func (c *Control) unserved(ctx context.Context, taskType, queue string, states .
 }
 
 // WhyWaiting says why a task has not begun though it is due, as far as that is known without looking at other tasks: it has no worker, or
-// its queue is paused. It is nil for any other task. What it says may be some seconds old.
+// its queue is paused. It is nil for any other task, and for one that cannot be read. What it says may be some seconds old.
 func (c *Control) WhyWaiting(ctx context.Context, t task.Task) []string {
-	if c.nodes == nil || t.State != task.Queued && t.State != task.Scheduled {
+	if c.nodes == nil || t.Damage != "" || t.State != task.Queued && t.State != task.Scheduled {
 		return nil
 	}
 	if now := c.nodes.View().Now(); now.IsZero() || t.DueAt.After(now) {

@@ -127,6 +127,7 @@ func TestWhyWaiting_NamesWhatKeepsADueTask(t *testing.T) {
 		"running":             {task.Task{Definition: task.Definition{Type: "http", Queue: "reports"}, State: task.Running, DueAt: due}, nil},
 		"ended":               {task.Task{Definition: task.Definition{Type: "http", Queue: "reports"}, State: task.Failed, DueAt: due}, nil},
 		"paused":              {task.Task{Definition: task.Definition{Type: "http", Queue: "held"}, State: task.Queued, DueAt: due}, []string{held}},
+		"cannot be read":      {task.Task{State: task.Queued, DueAt: due, Damage: "its definition cannot be read"}, nil},
 		"not run, and paused": {task.Task{Definition: task.Definition{Type: "shell", Queue: "held"}, State: task.Scheduled, DueAt: due}, []string{shellInHeld, held}},
 	} {
 		if got := w.WhyWaiting(w.ctx, c.task); !slices.Equal(got, c.want) {

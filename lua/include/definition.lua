@@ -38,9 +38,10 @@ local function def_of(record)
 end
 
 -- queue_of returns the name of a task's queue, from its definition with or without the time of its creation. The head begins with the type, and
--- then the queue if it is not the default.
+-- then the queue if it is not the default. A task whose queue is no name counts for the default: nobody can read it, and
+-- it ends after its claim.
 local function queue_of(record)
-  return string.match(record, '^%d*{"type":"[^"]*","queue":"([^"]*)"') or DEFAULT_QUEUE
+  return string.match(record, '^%d*{"type":"[^"]*","queue":"([%w._-]+)"') or DEFAULT_QUEUE
 end
 
 -- type_of returns the type of a task.

@@ -15,13 +15,16 @@ local places = {} -- names, and whether nobody serves them, by how a record begi
 local last_start, last_end, last_place
 
 -- start_of returns how a record begins, up to the name of the queue or, if that is the default one, so far that no
--- other queue can follow; its type; and its queue. The first two are nil if it cannot be read.
+-- other queue can follow; its type; and its queue, as queue_of does. The first two are nil if it cannot be read.
 local function start_of(record)
   local start, task_type, queue = string.match(record, '^({"type":"([^"]*)","queue":"([^"]*)")', 14)
   if not start then
     start, task_type = string.match(record, '^({"type":"([^"]*)".?.?.?.?.?.?.?.?)', 14)
   end
-  return start, task_type, queue or DEFAULT_QUEUE
+  if not queue and start and string.sub(start, -8) == ',"queue"' then -- which is no text
+    start, task_type = nil, nil
+  end
+  return start, task_type, queue and string.find(queue, '^[%w._-]+$') and queue or DEFAULT_QUEUE
 end
 
 -- place_of returns the name under which tasks of a queue and a type are chosen or wait, and whether they wait apart.

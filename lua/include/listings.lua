@@ -13,12 +13,13 @@ local function is_known(record)
   return name ~= '' and record and (name == UNNAMED or name == queue_of(record) or name == lane_of(record))
 end
 
--- unknown iterates over the members that next_member returns, without those that is_known says need no look.
+-- unknown iterates over the members that next_member returns, without those that is_known says need no look. What else
+-- next_member returns goes with them.
 local function unknown(next_member)
   return function()
-    for member in next_member do
+    for member, tick, broken, digest in next_member do
       if name == '' or not is_known(redis.call('HGET', defs, member)) then
-        return member
+        return member, tick, broken, digest
       end
     end
   end

@@ -172,13 +172,8 @@ func decodeDefinition(t *task.Task, r Record) error {
 		return fmt.Errorf("its definition %q cannot be read", task.CutMiddle(r.Definition, damageLimit))
 	}
 	d, err := DecodeDefinition(t.Ref, def)
-	switch {
-	case err != nil:
+	if err := cmp.Or(err, CheckNames(d)); err != nil {
 		return err
-	case d.Type == "":
-		return errors.New("its definition has no type")
-	case !isName(d.Type), !isName(d.Queue):
-		return fmt.Errorf("its definition cannot be read: the type %q or the queue %q is no name", task.CutMiddle(d.Type, damageLimit), task.CutMiddle(d.Queue, damageLimit))
 	}
 	if r.Payload != "" {
 		d.Payload = json.RawMessage(r.Payload)
@@ -189,6 +184,40 @@ func decodeDefinition(t *task.Task, r Record) error {
 	}
 	t.Definition, t.CreatedAt, t.DueAt, t.Earlier = d, created, d.FirstDue(created), created.Before(r.RetriesSince)
 	t.MaxAttempts = t.Policy().MaxAttempts
+	return nil
+}
+
+// CheckNames returns an error if the type or the queue of a stored definition is no name.
+func CheckNames(d task.Definition) error {
+	switch {
+	case d.Type == "":
+		return errors.New("its definition has no type")
+	case !isName(d.Type), !isName(d.Queue):
+		return fmt.Errorf("its definition cannot be read: the type %q or the queue %q is no name",
+			task.CutMiddle(d.Type, damageLimit), task.CutMiddle(d.Queue, damageLimit))
+	}
+	return nil
+}
+
+// CheckRecord returns an error if a stored definition cannot be read as DecodeTask reads it: a long payload, which is
+// stored apart, does not count.
+func CheckRecord(ref task.Ref, record string) error {
+	r := Record{Definition: record}
+	if _, payload, _ := strings.Cut(record, "\n"); strings.HasPrefix(payload, "@") {
+		r.Payload = "null"
+	}
+	t := task.Task{Definition: task.Definition{Ref: ref}}
+	if err := decodeDefinition(&t, r); err != nil || t.Damage == "" {
+		return err
+	}
+	return errors.New(t.Damage)
+}
+
+// CheckPayload returns an error if a long payload, which is stored apart, is not JSON.
+func CheckPayload(payload string) error {
+	if damage := damageOf([]byte(payload), false); damage != "" {
+		return errors.New(damage)
+	}
 	return nil
 }
 

@@ -224,6 +224,40 @@ func TestLookAfter_ReturnsWhatCannotBeReadApart(t *testing.T) {
 	}
 }
 
+// Nobody serves a queue whose name is none: its task is claimed all the same, and ends as others that cannot be read.
+// Its neighbours, whose definitions begin alike, wait where they belong.
+func TestClaim_QueuesATaskWhoseQueueIsNoName(t *testing.T) {
+	t.Parallel()
+	for _, queue := range []string{`"de fault:x"`, `5`, `"a\"b"`, `""`} {
+		w := storetest.New(t)
+		refs := []task.Ref{sibling(1), sibling(2), sibling(3)}
+		ref, k := refs[1], w.KeysOf(refs[1])
+		for _, r := range refs {
+			w.Create(task.Definition{Ref: r, Queue: "nobody"})
+		}
+		damaged := `1767366245120{"type":"http","queue":` + queue + "}\n{}"
+		testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Defs()), ref.String(), damaged).Err())
+		if queue != `""` { // which readers take for the default
+			damaged = ""
+		}
+		quotas := partition.Quotas{Default: 10, Served: ",default, * \n"}
+		claimed, err := w.Leader(ref).Claim(w.Ctx, 10, quotas, time.Second)
+		testkit.Must(t, err)
+		if got := w.Get(ref); got.State != task.Queued || (len(claimed.Deliveries) == 1) != (damaged != "") {
+			t.Errorf("queue %s: it is %s, and handed over are %v", queue, got.State, claimed.Deliveries)
+		}
+		if n := w.DB.ZCard(w.Ctx, string(k.Ready("nobody"))).Val(); n != 2 {
+			t.Errorf("queue %s: %d neighbours wait", queue, n)
+		}
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Queued()), redis.Z{Member: ref.String()}).Err())
+		watched, err := w.Leader(ref).LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 10})
+		testkit.Must(t, err)
+		if (len(watched.Damaged) == 1) != (damaged == "") {
+			t.Errorf("queue %s: to look after: %+v", queue, watched)
+		}
+	}
+}
+
 // A cursor that is no number could be neither moved nor left alone.
 func TestDue_PostponesAScheduleWithGarbageInANumber(t *testing.T) {
 	t.Parallel()

@@ -116,7 +116,7 @@ func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim, now ti
 	for _, c := range claims {
 		ref, err := task.ParseRef(c.Member)
 		d, errHead := codec.DecodeHead(ref, []byte(c.Head))
-		if err := errors.Join(err, errHead); err != nil {
+		if err := cmp.Or(err, errHead, codec.CheckNames(d)); err != nil {
 			l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable claim", "task", c.Member, "error", err)
 			continue
 		}
