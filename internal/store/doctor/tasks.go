@@ -193,9 +193,9 @@ func (e *examination) checkpoints(p int) collection {
 	return collection{name: hash, checks: slices.Concat(lossChecks, []string{entryUnreadable}), look: look}
 }
 
-// examineTasks examines tasks of a partition, and repairs them. name is the queue or lane in whose set of ready tasks they
-// were found; "" if they were found elsewhere. broken are those that cannot be read. checks are those that need to look at
-// them.
+// examineTasks examines tasks of a partition, and repairs them. name is the queue or lane in whose set of ready tasks
+// they were found; "" if they were found elsewhere. broken are those that cannot be read. checks are those that need to
+// look at them.
 func (e *examination) examineTasks(
 	ctx context.Context, p int, name string, members []string, broken map[string]defect, checks []string,
 ) error {
