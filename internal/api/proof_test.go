@@ -391,8 +391,8 @@ var otherReads = []string{"follow=true", "state=scheduled,running,failed", "sche
 // withoutRedis is the one read that asks Redis nothing, and takes half a second with the race detector.
 const withoutRedis = "/openapi.json"
 
-// Whatever somebody, or a loss, has done to a key: other rows are shown, and an answer that lacks something says so. The
-// short form reads only what needs the key.
+// Whatever somebody, or a loss, has done to a key: other rows are shown, and an answer that lacks something says so.
+// The short form reads only what needs the key.
 func TestReads_FailOrSayWhatCannotBeRead(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()

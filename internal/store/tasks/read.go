@@ -206,8 +206,8 @@ func recordOf(t lua.ReadTasksTask) codec.Record {
 }
 
 // Attempts reads the attempts of a task, oldest first, including the one that runs now. Of those that ended, the newest
-// task.HistoryLimit are kept. Earlier ones that cannot be read are left out under any context, and redisx.LeavingOut notes
-// them; under it, the newest one may be left out, too.
+// task.HistoryLimit are kept. Earlier ones that cannot be read are left out under any context, and redisx.LeavingOut
+// notes them; under it, the newest one may be left out, too.
 // Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error) {
 	if err := task.ValidateRef(ref); err != nil {

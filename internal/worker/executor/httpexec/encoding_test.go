@@ -62,7 +62,8 @@ func TestExpect_NamesAnEncodingThatNobodyAskedFor(t *testing.T) {
 	t.Parallel()
 	const contains, matches = `the answer does not contain "done"`, `the answer does not match "^done"`
 	for encoding, want := range map[string]string{
-		"br": `: it is in the encoding "br", which is not decoded`, "zstd": `: it is in the encoding "zstd", which is not decoded`,
+		"br":       `: it is in the encoding "br", which is not decoded`,
+		"zstd":     `: it is in the encoding "zstd", which is not decoded`,
 		"identity": "", "": "",
 	} {
 		url := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
