@@ -204,20 +204,24 @@ func states(all []State) []client.State {
 }
 
 // Wait waits for the end of a task and returns it, however it ended. Once the server has answered, Wait outlasts its absence.
-// A task in StateUnreadable has not ended: Wait goes on until somebody has repaired it.
-// Errors: CodeTaskNotFound, CodeUnavailable, or that of ctx.
+// It does not wait for somebody to repair a task in StateUnreadable.
+// Errors: CodeTaskNotFound, CodeUnavailable, CodeDataUnreadable, or that of ctx.
 func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
 	if err := c.checkTask(id); err != nil {
 		return nil, err
 	}
 	life, stop := c.untilClosed(ctx)
 	defer stop()
-	answer, err := c.api.Wait(life, rest.Wait{ID: id})
+	answer, err := c.api.Wait(life, rest.Wait{ID: id, Ends: func(t client.Task) bool {
+		return rest.IsEnd(t.State) || t.State == client.StateUnreadable
+	}})
 	switch {
 	case errors.Is(context.Cause(life), ErrClosed):
 		return nil, ErrClosed
 	case err != nil:
 		return nil, errorIn(ctx, err)
+	case answer.Value.State == client.StateUnreadable:
+		return nil, leftOut(rest.Troubles(answer.Value))
 	}
 	return taskFrom(answer.Value), nil
 }

@@ -103,6 +103,7 @@ func TestClient_ShowsATaskThatCannotBeRead(t *testing.T) {
 		for name, err := range map[string]error{
 			"cancel": errOf(c.Cancel(ctx, "state")), "retry": errOf(c.Retry(ctx, "state")),
 			"change": errOf(c.Change(ctx, "definition", dts.TaskChange{Queue: new("low")})),
+			"wait":   errOf(c.Wait(ctx, "state")),
 		} {
 			if dts.CodeOf(err) != dts.CodeDataUnreadable {
 				t.Errorf("%s: %v", name, err)

@@ -465,13 +465,19 @@ func TestLists_RefuseACursorOfAnotherList(t *testing.T) {
 	}
 }
 
-func TestListSchedules_SaysThatAPageIsIncomplete(t *testing.T) {
-	t.Parallel()
+// startHurried is a rig whose store gives a page no time at all.
+func startHurried(t *testing.T) *rig {
+	t.Helper()
 	server := redistest.Start(t)
 	b, _ := startBackendOn(t, server)
 	hurried := openStore(t, server.DB(t))
 	hurried.PageTime = 0
-	r := startRigOn(t, b, control.New(control.Options{Store: hurried}))
+	return startRigOn(t, b, control.New(control.Options{Store: hurried}))
+}
+
+func TestListSchedules_SaysThatAPageIsIncomplete(t *testing.T) {
+	t.Parallel()
+	r := startHurried(t)
 	for i := range layout.ReadChunk {
 		r.call("PUT", fmt.Sprintf("/v1/schedules/s%02d", i), hourly)
 	}
@@ -488,14 +494,9 @@ func TestListSchedules_SaysThatAPageIsIncomplete(t *testing.T) {
 	}
 }
 
-// The store of this server gives a page no time at all.
 func TestListTasks_SaysThatAPageIsIncomplete(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	b, _ := startBackendOn(t, server)
-	hurried := openStore(t, server.DB(t))
-	hurried.PageTime = 0
-	r := startRigOn(t, b, control.New(control.Options{Store: hurried}))
+	r := startHurried(t)
 	for i := range layout.ReadChunk + 1 {
 		owner := "many"
 		if i == 0 { // the one that is due first is on the last page

@@ -358,6 +358,7 @@ func TestNew_SaysWhyItFailsAndClosesEverything(t *testing.T) {
 		"no password":           {func(c *config.Config) { c.Redis = config.URL(locked.URL()) }, "it asks for a password"},
 		"a wrong database":      {func(c *config.Config) { c.Redis = config.URL(strings.TrimSuffix(string(c.Redis), "0") + "99") }, "it has no database of that number"},
 		"no TLS there":          {func(c *config.Config) { c.Redis = at("rediss", web) }, "it does not speak TLS: write redis:// instead of rediss://"},
+		"TLS there":             {func(c *config.Config) { c.Redis = at("redis", secret) }, "it speaks TLS: write rediss:// instead of redis://"},
 		"a strange certificate": {func(c *config.Config) { c.Redis = at("rediss", secret) }, "its certificate cannot be trusted"},
 		"no Redis there":        {func(c *config.Config) { c.Redis = at("redis", web) }, "what answers is not Redis"},
 	} {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -209,6 +210,31 @@ func TestRun_EndsWithThreeIfNoAnswerComes(t *testing.T) {
 		if got.Code != 3 || !strings.Contains(got.Err, ": no answer in time\n") {
 			t.Errorf("%s: %+v", line, got)
 		}
+	}
+}
+
+func TestRun_SaysThatAChangeMayHaveArrived(t *testing.T) {
+	const doubt = "; a change may have been made nevertheless\n"
+	silent := clitest.Serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the client has gone
+		<-r.Context().Done()
+	})
+	cut := clitest.Serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	for _, line := range []string{"task submit --type x", "task cancel a", "schedule put a --every 1h --type x", "queue pause q"} {
+		args := append(strings.Fields(line), "--request-timeout", "50ms")
+		if got := silent.Run(t, args...); got.Code != 3 || !strings.Contains(got.Err, ": no answer in time"+doubt) {
+			t.Errorf("%s: %+v", line, got)
+		}
+		if got := cut.Run(t, args...); got.Code != 3 || !strings.Contains(got.Err, ": EOF"+doubt) {
+			t.Errorf("%s, and the connection breaks: %+v", line, got)
+		}
+		args = append(args, "--server", "http://127.0.0.1:1")
+		if got := silent.Run(t, args...); got.Code != 3 || !strings.Contains(got.Err, "refused\n") {
+			t.Errorf("%s, and nobody is there: %+v", line, got)
+		}
+	}
+	if got := cut.Run(t, "task", "get", "a"); got.Code != 3 || !strings.Contains(got.Err, ": EOF\n") {
+		t.Errorf("what only reads: %+v", got)
 	}
 }
 

@@ -65,7 +65,7 @@ type Config struct {
 	MaxStreams               int  // most streams of events and logs at this node
 	MaxStreamsPerAddress     int  // of them of one client's address
 
-	Partitions        int // fixed at the first start; 0 means the existing number, or 16 at the first start
+	Partitions        int // fixed at the first start; 0 means the existing number, or 16 at the first start; nobody can set that
 	HandOver          int // most deliveries that wait in a queue for each slot of its living workers
 	RetentionMaxTasks int // most finished tasks to keep
 

@@ -79,7 +79,7 @@ func (s *Settings) declareData() {
 		"most streams of events and logs that clients follow at this node; beyond, they are refused (503)")
 	f.IntVar(&c.MaxStreamsPerAddress, "max-streams-per-address", c.MaxStreamsPerAddress,
 		"most streams of one client's address, of IPv6 of one /64 network; behind a reverse proxy, all come from its")
-	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default: 16 at the first start, later the existing number)")
+	f.Var((*partitionCount)(&c.Partitions), "partitions", "number of partitions, fixed at the first start (default: 16 at the first start, later the existing number)")
 	f.IntVar(&c.HandOver, "hand-over", c.HandOver, "how many deliveries wait in an asynq queue for each slot of its workers; other due tasks wait in DTS")
 	f.IntVar(&c.RetentionMaxTasks, "retention-max-tasks", c.RetentionMaxTasks, "most finished tasks to keep")
 	f.DurationVar(&c.Remember, "remember", c.Remember, "how long after the end of a task its id stays taken at least, even if the task itself is deleted before; 0: as long as the task is kept")

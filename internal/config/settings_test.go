@@ -165,6 +165,10 @@ func TestLoad_ErrorsNamePlaceAndSettingAndASimilarOne(t *testing.T) {
 		{"neither true nor false", "", "DTS_MONITOR=perhaps", "", []string{`DTS_MONITOR: "perhaps" must be true or false`}},
 		{"wrong log level", "", "DTS_LOG_LEVEL=inof", "", []string{`DTS_LOG_LEVEL: "inof" must be debug, info, warn or error`}},
 		{"wrong value of a flag", "--queues=a=x", "", "", []string{"--queues", "queue \"a\"", "not a whole number"}},
+		{"no partitions", "--partitions=0", "", "", []string{"--partitions", "must be a whole number from 1 to 1024; leave it out"}},
+		{"no partitions in the environment", "", "DTS_PARTITIONS=0", "", []string{`DTS_PARTITIONS: "0" must be a whole`}},
+		{"no partitions in the file", "", "", "partitions: 0", []string{`dtsd.yaml: partitions: "0" must be a whole`}},
+		{"too many partitions", "--partitions=1025", "", "", []string{"--partitions", "must be a whole number from 1 to 1024"}},
 		{"wrong pool", "--pool=a", "", "", []string{"--pool", "NAME:CONCURRENCY:QUEUE=WEIGHT"}},
 		{"unknown variable", "", "DTS_REDSI=redis://h", "", []string{"DTS_REDSI", "did you mean DTS_REDIS?"}},
 	} {
@@ -214,6 +218,7 @@ type greeting struct{ text string }
 
 func (g *greeting) Declare(flags *pflag.FlagSet) {
 	flags.StringVar(&g.text, "echo-greeting", "hello", "what to say first")
+	flags.Lookup("echo-greeting").Annotations = map[string][]string{config.EmptyCounts: {}}
 }
 
 func (g *greeting) Validate() error {
@@ -239,6 +244,8 @@ func TestLoad_FindsTheSettingsOfASectionInEverySource(t *testing.T) {
 		"flag":        {[]string{"--echo-greeting=flag"}, []string{"DTS_ECHO_GREETING=env"}, "flag"},
 		"environment": {nil, []string{"DTS_ECHO_GREETING=env"}, "env"},
 		"file":        {[]string{"--config", write(t, "echo_greeting: file")}, nil, "file"},
+
+		"an empty variable, which counts": {nil, []string{"DTS_ECHO_GREETING="}, ""},
 	} {
 		settings, g, err := bind(c.args...)
 		if err == nil {

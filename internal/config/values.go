@@ -125,6 +125,26 @@ func (p *Pools) Set(text string) error {
 // Type is what --help calls the value.
 func (p *Pools) Type() string { return "NAME:CONCURRENCY:QUEUE=WEIGHT,..." }
 
+// partitionCount is a number of partitions as a flag. 0, the default, stands for the existing number and cannot be set:
+// whoever writes it means something else.
+type partitionCount int
+
+// String is the form that Set reads.
+func (p *partitionCount) String() string { return strconv.Itoa(int(*p)) }
+
+// Set reads a number from 1 to PartitionsLimit.
+func (p *partitionCount) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > PartitionsLimit {
+		return fmt.Errorf("must be a whole number from 1 to %d; leave it out for the existing number, or 16 at the first start", PartitionsLimit)
+	}
+	*p = partitionCount(n)
+	return nil
+}
+
+// Type is what --help calls the value.
+func (p *partitionCount) Type() string { return "NUMBER" }
+
 // logLevel is a slog.Level as a flag.
 type logLevel slog.Level
 

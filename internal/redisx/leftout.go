@@ -25,7 +25,9 @@ type LeftOut struct {
 type leftOutKey struct{}
 
 // LeavingOut returns a context under which readers leave out what cannot be read in Redis, and what collects that.
-// Under any other context they fail: whoever decides by what they read must have all of it.
+// Under any other context they fail, as whoever decides by what they read must have all of it. Readers of histories,
+// ledgers and attempts leave single entries out under any context, and say so: their callers see the holes, or do not
+// decide by them.
 func LeavingOut(ctx context.Context) (context.Context, *LeftOut) {
 	l := &LeftOut{}
 	return context.WithValue(ctx, leftOutKey{}, l), l

@@ -20,6 +20,7 @@ type DB struct {
 	redis.UniversalClient
 	link      *Link
 	url       string                                                  // see Options.URL
+	dialed    bool                                                    // by Options.Dial
 	observe   func(script string, took time.Duration, refusal string) // see Options.Observe
 	pingAfter time.Duration                                           // see Options.PingAfter
 	shared    shared                                                  // see ListenShared
@@ -67,8 +68,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := db.Ping(ctx).Err(); err != nil {
-		return nil, errors.Join(explain(o.URL, err), db.Close())
+	if err := db.Meet(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	if db.link.discovered.CompareAndSwap(false, true) {
 		db.Discover(ctx)
@@ -85,7 +86,7 @@ func New(o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
-	db := &DB{UniversalClient: client, link: o.Link, url: o.URL, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}
+	db := &DB{UniversalClient: client, link: o.Link, url: o.URL, dialed: o.Dial != nil, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}
 	if strings.HasPrefix(o.URL, hiddenScheme) { // it always answers
 		db.pingAfter = cmp.Or(o.PingAfter, hiddenPingAfter)
 		return db, nil

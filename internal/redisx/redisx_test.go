@@ -139,6 +139,31 @@ func (f failing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPip
 	}
 }
 
+func TestIsDamage_KnowsWhatSomebodyHasWritten(t *testing.T) {
+	t.Parallel()
+	db, ctx := redistest.Start(t).DB(t), t.Context()
+	testkit.Must(t, db.Set(ctx, "text", "garbage", 0).Err())
+	testkit.Must(t, db.HSet(ctx, "hash", "number", "x").Err())
+	for name, err := range map[string]error{
+		"another type":              db.ZCard(ctx, "text").Err(),
+		"no number":                 db.HIncrBy(ctx, "hash", "number", 1).Err(),
+		"no number, for a script":   db.Eval(ctx, "return tonumber(redis.call('GET', KEYS[1])) + 1", []string{"text"}).Err(),
+		"another type, in a script": db.Eval(ctx, "return redis.call('ZCARD', KEYS[1])", []string{"text"}).Err(),
+	} {
+		if !redisx.IsDamage(err) {
+			t.Errorf("%s: %v is no damage", name, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"nothing": nil, "no command": db.Do(ctx, "nonsense").Err(), "no time left": context.DeadlineExceeded,
+		"not of Redis": errors.New("WRONGTYPE"),
+	} {
+		if redisx.IsDamage(err) {
+			t.Errorf("%s: %v is damage", name, err)
+		}
+	}
+}
+
 func (f failing) Error() string { return string(f) }
 
 // RedisError implements redis.Error.
@@ -466,4 +491,50 @@ func TestSubscriber_AddsWhileNoConnectionCanBeMade(t *testing.T) {
 	}
 	cancel()
 	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+}
+
+func TestOpen_SaysWhereTLSIsMissingOrNeeded(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	plain, secure := redistest.Start(t), redistest.Start(t, redistest.TLS(redistest.NewCertificates(t)))
+	const without, with = "it does not speak TLS: write redis://", "it speaks TLS: write rediss://"
+	for url, want := range map[string]string{
+		"rediss://" + plain.Addr():                      without,
+		"rediss://:secret@" + plain.Addr() + "/0":       without,
+		"rediss+cluster://" + plain.Addr():              without,
+		"redis://:secret@" + secure.Addr():              with,
+		"redis+sentinel://" + secure.Addr() + "/master": with,
+		"redis+cluster://" + secure.Addr():              with,
+	} {
+		t.Run(url, func(t *testing.T) {
+			t.Parallel()
+			_, err := redisx.Open(t.Context(), redisx.Options{URL: url})
+			if !errors.Is(err, redisx.ErrUnusable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%v, want %q and no password", err, want)
+			}
+		})
+	}
+}
+
+// It may be busy: then waiting helps.
+func TestOpen_WaitsForAServerThatIsSilent(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	srv := redistest.Start(t, redistest.TLS(redistest.NewCertificates(t)))
+	srv.Pause()
+	opened := make(chan error, 1)
+	go func() {
+		db, err := redisx.Open(t.Context(), redisx.Options{URL: srv.URL()})
+		if err == nil {
+			err = db.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Fatalf("it gives up: %v", err)
+	case <-time.After(1800 * time.Millisecond): // longer than it asks whether the server speaks TLS
+	}
+	srv.Continue()
+	testkit.Must(t, testkit.Receive(t, opened, "the first answer"))
 }

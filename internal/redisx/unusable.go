@@ -127,6 +127,9 @@ func WhyNot(err error) string {
 	return "Redis did not answer in time, or refused" + doubt
 }
 
+// useNoTLS is what to do if a server does not speak TLS, and the URL says that it does.
+const useNoTLS = "it does not speak TLS: write redis:// instead of rediss://"
+
 // explain is why the first command of a client failed with err.
 func explain(url string, err error) error {
 	if reason := unusable(err); reason != "" {
@@ -156,7 +159,11 @@ func unusable(err error) string {
 	case errors.As(err, &certificate), errors.As(err, &authority):
 		return "its certificate cannot be trusted"
 	case errors.As(err, &noTLS):
-		return "it does not speak TLS: write redis:// instead of rediss://"
+		return useNoTLS
+	case errors.Is(err, errPlain):
+		return useNoTLS
+	case errors.Is(err, errTLS):
+		return "it speaks TLS: write rediss:// instead of redis://"
 	case strings.HasPrefix(err.Error(), "redis: can't parse"), strings.HasPrefix(err.Error(), "redis: invalid reply"):
 		return "what answers is not Redis"
 	}

@@ -60,9 +60,10 @@ func Audit(e Evidence) (_ Report, more bool) {
 		expected[TickName(t.At)] = true
 	}
 	r.Expected = len(expected)
+	holes := e.Timeline.Holes()
 	for _, entry := range e.Entries {
 		if entry.Tick.After(after) && !entry.Tick.After(e.Until) && (entry.manual() || !entry.Tick.After(e.Cursor)) {
-			r.count(entry, expected, e.Timeline)
+			r.count(entry, expected, e.Timeline[0].From, holes)
 		}
 	}
 	for _, t := range ticks {
@@ -70,21 +71,21 @@ func Audit(e Evidence) (_ Report, more bool) {
 			r.Gaps = append(r.Gaps, t.At)
 		}
 	}
-	r.Losses, r.Warnings = e.lossesAfter(after), e.warningsAfter(after)
+	r.Losses, r.Warnings = e.lossesAfter(after), e.warningsAfter(after, holes)
 	r.Proved = len(r.Losses)+len(r.Gaps)+len(r.Strays)+len(r.Warnings) == 0 && r.ForgottenUntil.IsZero()
 	return r, more
 }
 
 // count adds one record to the report, and removes its tick from the expected ones. Records of manual runs need no tick in
-// the timeline, and neither do those in its holes and backfilled ticks from before the first definition.
-func (r *Report) count(entry Entry, expected map[string]bool, timeline Timeline) {
+// the timeline, and neither do those in its holes and backfilled ticks from before first, that of the first definition.
+func (r *Report) count(entry Entry, expected map[string]bool, first time.Time, holes []Hole) {
 	r.Outcomes[entry.Outcome]++
 	switch {
 	case expected[entry.Name]:
 		delete(expected, entry.Name)
 		r.Accounted++
-	case entry.manual() || entry.Outcome == Backfilled && !entry.Tick.After(timeline[0].From):
-	case slices.ContainsFunc(timeline.Holes(), func(h Hole) bool { return h.Contains(entry.Tick) }):
+	case entry.manual() || entry.Outcome == Backfilled && !entry.Tick.After(first):
+	case slices.ContainsFunc(holes, func(h Hole) bool { return h.Contains(entry.Tick) }):
 	default:
 		r.Strays = append(r.Strays, entry)
 	}
@@ -118,9 +119,9 @@ func (e Evidence) lossesAfter(after time.Time) []Loss {
 }
 
 // warningsAfter returns what cannot be read, and the holes of the timeline that touch the range after a time.
-func (e Evidence) warningsAfter(after time.Time) []string {
+func (e Evidence) warningsAfter(after time.Time, holes []Hole) []string {
 	warnings := slices.Clone(e.Unreadable)
-	for _, hole := range e.Timeline.Holes() {
+	for _, hole := range holes {
 		if hole.Until.After(after) && hole.From.Before(e.Until) {
 			warnings = append(warnings, hole.String())
 		}

@@ -30,7 +30,7 @@ type losses struct {
 // lossesOf are those of one node.
 type lossesOf struct {
 	tasks    names // that lost an attempt with it
-	repeated names // of which an earlier node died as well
+	repeated names // those whose earlier node died as well
 }
 
 // names are the first lossesNamed names of a list.

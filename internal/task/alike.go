@@ -2,8 +2,11 @@ package task
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -17,7 +20,7 @@ func (t Types) AlikeBesides(there Task, d Definition) bool {
 }
 
 // SamePayload returns a function that reports whether another payload means the same as this one: the members of
-// objects may have another order. Numbers are compared as they are written, since 64 bits do not hold all of them.
+// objects may have another order, and numbers may be written otherwise: 1 and 1.0 are the same.
 func SamePayload(there json.RawMessage) func(json.RawMessage) bool {
 	decoded := sync.OnceValues(func() (any, error) { return decodeJSON(there) })
 	return func(other json.RawMessage) bool {
@@ -47,9 +50,47 @@ func (t Types) spelledOut(d Definition, defaults Retry) Definition {
 	return d
 }
 
+// decodeJSON decodes JSON so that equal values are deeply equal.
 func decodeJSON(text json.RawMessage) (value any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	err = dec.Decode(&value)
-	return value, err
+	return withPlainNumbers(value), err
+}
+
+// withPlainNumbers replaces the numbers in a value by their plainNumber.
+func withPlainNumbers(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		return plainNumber(v)
+	case []any:
+		for i := range v {
+			v[i] = withPlainNumbers(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = withPlainNumbers(v[name])
+		}
+	}
+	return value
+}
+
+// plainNumber writes a number so that equal numbers are equal texts: 1, 1.0 and 10e-1 are 1e0. It works on the digits,
+// since 64 bits do not hold all numbers.
+func plainNumber(n json.Number) json.Number {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(n.String()), "e")
+	power, err := strconv.ParseInt(cmp.Or(exponent, "0"), 10, 32)
+	if err != nil { // nobody writes such a number in two ways
+		return n
+	}
+	unsigned := strings.TrimPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(unsigned, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	short := strings.TrimRight(digits, "0")
+	if short == "" {
+		return "0"
+	}
+	power += int64(len(digits) - len(short) - len(fraction))
+	sign := mantissa[:len(mantissa)-len(unsigned)]
+	return json.Number(sign + short + "e" + strconv.FormatInt(power, 10))
 }

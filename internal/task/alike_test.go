@@ -29,6 +29,8 @@ func TestAlike_ComparesValuesAndDefaults(t *testing.T) {
 		"order of members":      {payload(`{"b":{"d":"<","c":[1,2]},"a":1}`), true},
 		"blanks":                {payload(` { "a" : 1 , "b" : {"c":[1, 2],"d":"<"} } `), true},
 		"escapes":               {payload(`{"\u0061":1,"b":{"c":[1,2],"d":"\u003c"}}`), true},
+		"a member with a digit": {payload(`{"a":1.0,"b":{"c":[1.00,2],"d":"<"}}`), true},
+		"an exponent":           {payload(`{"a":10e-1,"b":{"c":[1,0.02E+2],"d":"<"}}`), true},
 		"default queue":         {func(d *Definition) { d.Queue = DefaultQueue }, true},
 		"default timeout":       {func(d *Definition) { d.Timeout = time.Minute }, true},
 		"default attempts":      {func(d *Definition) { d.Retry.MaxAttempts = defaults.MaxAttempts }, true},
@@ -50,7 +52,6 @@ func TestAlike_ComparesValuesAndDefaults(t *testing.T) {
 		"another id":            {func(d *Definition) { d.ID = "b" }, false},
 		"delays for a backoff":  {func(d *Definition) { d.Retry.Delays = []time.Duration{time.Second} }, false},
 		"a number beyond 2^53":  {payload(`{"a":9007199254740993,"b":{"c":[1,2],"d":"<"}}`), false},
-		"a member with a digit": {payload(`{"a":1.0,"b":{"c":[1,2],"d":"<"}}`), false},
 	} {
 		d := base()
 		c.change(&d)
@@ -71,5 +72,31 @@ func TestAlike_ComparesValuesAndDefaults(t *testing.T) {
 	old.Type, spelledOut.Type, spelledOut.Retry.MaxAttempts = "http", "http", CommandMaxAttempts
 	if !alike(old, spelledOut) || alike(Task{Definition: old.Definition}, spelledOut) {
 		t.Error("it takes the defaults of one time for those of another")
+	}
+}
+
+func TestSamePayload_ComparesNumbersByValue(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		one, other string
+		want       bool
+	}{
+		{"0", "-0.0e9", true},
+		{"100", "1e2", true},
+		{"-0.25", "-25E-2", true},
+		{"9007199254740993", "9007199254740993.0", true},
+		{"9007199254740993", "9007199254740992", false},
+		{"1", "-1", false},
+		{"1", "10", false},
+		{"1", "0.1", false},
+		{"1", `"1"`, false},
+		{"1e99999999999", "1e99999999999", true},
+		{"1e99999999999", "1e99999999998", false},
+		{"1e99999999999", "0", false},
+	} {
+		wrap := func(n string) json.RawMessage { return json.RawMessage(`[{"a": ` + n + `}]`) }
+		if got := SamePayload(wrap(c.one))(wrap(c.other + " ")); got != c.want {
+			t.Errorf("%s and %s: the same %t, want %t", c.one, c.other, got, c.want)
+		}
 	}
 }

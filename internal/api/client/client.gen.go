@@ -2996,8 +2996,8 @@ type ClientInterface interface {
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
 	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
-	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
-	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// another order or its numbers are written otherwise, as `1` and `1.0`. Within the payload, a default that is spelled
+	// out, as `"method": "POST"` of an `http` task, is other content, and so is a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -3019,8 +3019,8 @@ type ClientInterface interface {
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
 	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
-	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
-	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// another order or its numbers are written otherwise, as `1` and `1.0`. Within the payload, a default that is spelled
+	// out, as `"method": "POST"` of an `http` task, is other content, and so is a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -4031,8 +4031,8 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 // the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
 // the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
-// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
-// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// another order or its numbers are written otherwise, as `1` and `1.0`. Within the payload, a default that is spelled
+// out, as `"method": "POST"` of an `http` task, is other content, and so is a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //
@@ -4064,8 +4064,8 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 // the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
 // the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
-// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
-// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// another order or its numbers are written otherwise, as `1` and `1.0`. Within the payload, a default that is spelled
+// out, as `"method": "POST"` of an `http` task, is other content, and so is a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //
@@ -8175,8 +8175,8 @@ type ClientWithResponsesInterface interface {
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
 	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
-	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
-	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// another order or its numbers are written otherwise, as `1` and `1.0`. Within the payload, a default that is spelled
+	// out, as `"method": "POST"` of an `http` task, is other content, and so is a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -8198,8 +8198,8 @@ type ClientWithResponsesInterface interface {
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
 	// the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
-	// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
-	// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// another order or its numbers are written otherwise, as `1` and `1.0`. Within the payload, a default that is spelled
+	// out, as `"method": "POST"` of an `http` task, is other content, and so is a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 	// or sends an `Idempotency-Key`.
 	//
@@ -11657,8 +11657,8 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 // the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
 // the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
-// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
-// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// another order or its numbers are written otherwise, as `1` and `1.0`. Within the payload, a default that is spelled
+// out, as `"method": "POST"` of an `http` task, is other content, and so is a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //
@@ -11686,8 +11686,8 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 // the task as it is now. With other content it is `task_conflict`. The content is the same if a default of
 // the task, such as `queue` or `retry`, is left out or spelled out, and if the members of objects in the payload have
-// another order. Within the payload, a default that is spelled out, as `"method": "POST"` of an `http` task, is other
-// content, and so is a number or a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// another order or its numbers are written otherwise, as `1` and `1.0`. Within the payload, a default that is spelled
+// out, as `"method": "POST"` of an `http` task, is other content, and so is a duration that is written otherwise. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
 // between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
 // or sends an `Idempotency-Key`.
 //

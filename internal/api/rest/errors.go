@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -50,15 +52,34 @@ func IsFinal(err error) bool {
 // Unreachable is the error where no answer came, or one that DTS would not give.
 type Unreachable struct{ err error }
 
+// Error says, too, that a change may have been made, if the request was one to change something and may have arrived.
 func (u *Unreachable) Error() string {
 	var request *url.Error
+	asked := errors.As(u.err, &request)
+	silent := os.IsTimeout(u.err) || errors.Is(u.err, errSilent)
+	text := u.err.Error()
 	switch {
-	case os.IsTimeout(u.err), errors.Is(u.err, errSilent):
-		return "no answer in time"
-	case errors.As(u.err, &request):
-		return request.Err.Error()
+	case silent:
+		text = "no answer in time"
+	case asked:
+		text = request.Err.Error()
 	}
-	return u.err.Error()
+	if asked && request.Op != "Get" && (silent || isCut(request.Err)) && !isDial(request.Err) {
+		text += "; a change may have been made nevertheless"
+	}
+	return text
+}
+
+// isCut reports whether a connection broke while its client waited for the answer.
+func isCut(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op) && op.Op == "read"
+}
+
+// isDial reports whether there was no connection.
+func isDial(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 func (u *Unreachable) Unwrap() error { return u.err }

@@ -20,7 +20,10 @@ const (
 
 // Wait says which task to wait for, and whom to tell meanwhile.
 type Wait struct {
-	ID     string
+	ID string
+	// Ends reports whether a task is one that nobody has to wait for any more; nil means that its state is that of a task
+	// which has ended.
+	Ends   func(client.Task) bool
 	Show   func(Sight) // called with what is seen of the task; may be nil
 	Silent func(error) // called each time a server that has answered before does not; may be nil
 }
@@ -40,10 +43,13 @@ func IsEnd(s client.State) bool {
 	return s == client.StateSucceeded || s == client.StateFailed || s == client.StateCancelled
 }
 
-// Wait waits for the end of a task, and returns it. It outlasts a server that goes away after it has answered once. Errors: those of
+// Wait waits for the end of a task, as o says it, and returns the task. It outlasts a server that goes away after it has answered once. Errors: those of
 // Read, and that of ctx.
 func (c *Client) Wait(ctx context.Context, o Wait) (Answer[client.Task], error) {
 	w := waiter{Wait: o, client: c, messages: make(chan client.Message)}
+	if w.Ends == nil {
+		w.Ends = func(t client.Task) bool { return IsEnd(t.State) }
+	}
 	if w.Show == nil {
 		w.Show = func(Sight) {}
 	}
@@ -73,7 +79,7 @@ func (w *waiter) run(ctx context.Context) (Answer[client.Task], error) {
 	defer func() { cancel(); <-listening }()
 	for {
 		answer, err := w.read(ctx)
-		if err != nil || IsEnd(answer.Value.State) {
+		if err != nil || w.Ends(answer.Value) {
 			return answer, err
 		}
 		if err := w.pause(ctx); err != nil {
@@ -113,17 +119,21 @@ func (w *waiter) read(ctx context.Context) (Answer[client.Task], error) {
 		w.reached = true
 		t := answer.Value
 		w.begun = t.State == client.StateRunning
-		warnings := slices.Clone(t.Warnings)
-		if t.Damage != nil {
-			warnings = append(warnings, *t.Damage)
-		}
-		w.Show(Sight{t.State, t.Attempt, t.Progress, text(t.ProgressNote), warnings})
+		w.Show(Sight{t.State, t.Attempt, t.Progress, text(t.ProgressNote), Troubles(t)})
 		return answer, nil
 	case ctx.Err() != nil || !w.reached || IsFinal(err):
 		return answer, err
 	}
 	w.Silent(err)
 	return Answer[client.Task]{}, nil
+}
+
+// Troubles are the warnings that come with a task, and what of it cannot be read.
+func Troubles(t client.Task) []string {
+	if t.Damage == nil {
+		return t.Warnings
+	}
+	return append(slices.Clone(t.Warnings), *t.Damage)
 }
 
 // pause returns when the task has to be read again.

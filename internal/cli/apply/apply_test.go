@@ -311,6 +311,7 @@ func TestApply_SaysThatATextNeedsQuotes(t *testing.T) {
 	s := clitest.Start(t)
 	for cron, want := range map[string]string{
 		"* * * * *": "needs quotes, as in cron: '* * * * *'", "*/5 * * * *": "needs quotes, as in cron: '* * * * *'",
+		"? * * * *": "a text that begins with ? needs quotes, as in cron: '? * * * *'", "- * *": "a text that begins with - needs quotes",
 		"*": "needs quotes", "*a": "needs quotes", "@daily": "needs quotes, as in cron: '@daily'", "%x": "needs quotes", "`x`": "needs quotes",
 	} {
 		got := applyText(t, s.Pipe(), "schedules:\n  - id: a\n    cron: "+cron+"\n    task: {type: noop}\n")

@@ -41,7 +41,7 @@ func (s *submission) result(r client.BatchResult) result {
 		res.Outcome = outcomeCreated
 	}
 	if r.Task != nil {
-		res.Warnings = r.Task.Warnings
+		res.Warnings = rest.Troubles(*r.Task)
 	}
 	return res
 }

@@ -58,8 +58,10 @@ var yamlErrorPrefix = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 // yamlAdvice says what to do about errors of the YAML package that contain the key.
 var yamlAdvice = map[string]string{
 	"did not find expected alphabetic or numeric character": "a text that begins with * or & needs quotes, as in cron: '* * * * *'",
-	"unknown anchor": "a text that begins with * needs quotes, as in cron: '* * * * *'",
-	"found character that cannot start any token": "a text that begins with @, % or ` needs quotes, as in cron: '@daily'; lines are indented by blanks",
+	"mapping keys are not allowed":                          "a text that begins with ? needs quotes, as in cron: '? * * * *'",
+	"block sequence entries are not allowed":                "a text that begins with - needs quotes, as in note: '- none -'",
+	"unknown anchor":                                        "a text that begins with * needs quotes, as in cron: '* * * * *'",
+	"found character that cannot start any token":           "a text that begins with @, % or ` needs quotes, as in cron: '@daily'; lines are indented by blanks",
 }
 
 // syntaxFault returns the fault of an error of the YAML package. One without a line is about the first.

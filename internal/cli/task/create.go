@@ -82,7 +82,7 @@ func createRun(ctx context.Context, opts *createOptions, taskType string, payloa
 		return err
 	}
 	p, task := opts.Printer, answer.Value
-	p.Warn(task.Warnings)
+	p.Warn(rest.Troubles(task))
 	if opts.Wait {
 		if printer.Deref(opts.ID) == "" {
 			p.Notef("submitted %s", task.ID) // the user needs the id if the wait is interrupted

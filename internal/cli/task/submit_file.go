@@ -148,7 +148,7 @@ func (s *fileSubmission) send(ctx context.Context, batch []fileLine) ([]result, 
 // count counts a result, and names the line of a refused one.
 func (s *fileSubmission) count(line fileLine, r result) {
 	if r.Task != nil {
-		s.Printer.Warn(r.Task.Warnings)
+		s.Printer.Warn(rest.Troubles(*r.Task))
 	}
 	switch {
 	case r.Status == http.StatusCreated:

@@ -150,3 +150,25 @@ func TestLogs_FollowOutlastsAProblemThatPasses(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Whoever submits again what was lost must not take it for well.
+func TestSubmit_SaysWhatCannotBeRead(t *testing.T) {
+	s := clitest.Start(t)
+	broken := clitest.Task("a", client.StateScheduled, func(t *client.Task) { t.Damage = new("its payload is lost") })
+	s.On("POST /v1/tasks", 200, broken)
+	s.On("POST /v1/tasks/batch", 200, client.BatchAnswer{Results: []client.BatchResult{{Status: 200, Task: &broken}}})
+	sh := s.Pipe()
+	sh.Stdin = `{"id": "a", "type": "x"}`
+	const warning = "warning: its payload is lost\n"
+	for _, line := range []string{
+		"task submit --id a --type x", "task http --id a http://x", "task shell --id a -- x", "task submit -f -",
+	} {
+		if got := sh.Run(t, strings.Fields(line)...); got.Code != 0 || !strings.HasPrefix(got.Err, warning) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	sh.Stdin = "tasks: [{id: a, type: x}]"
+	if got := sh.Run(t, "apply", "-f", "-"); got.Code != 0 || !strings.HasPrefix(got.Err, warning) {
+		t.Errorf("apply: %+v", got)
+	}
+}

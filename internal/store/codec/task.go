@@ -237,7 +237,8 @@ func damageOf(payload []byte, unproved bool) string {
 	case len(payload) == 0:
 		return ""
 	case payload[0] == '@': // which no JSON begins with
-		return "its payload is lost: Redis has the SHA-1 of a long payload, and not the payload"
+		return "its payload is lost: Redis has the SHA-1 of a long payload, and not the payload; " +
+			"while it waits, dtsctl task change ID --payload gives it another"
 	case unproved || json.Valid(payload):
 		return ""
 	}

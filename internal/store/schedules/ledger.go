@@ -23,7 +23,8 @@ import (
 var gaps = []schedule.Outcome{schedule.Missed, schedule.SkippedOverlap, schedule.Replaced}
 
 // Ledger reads a schedule's records, the newest ticks first. A page may have fewer records than limit and not be the last:
-// read on until NextCursor is empty. Under redisx.LeavingOut, records that cannot be read are left out.
+// read on until NextCursor is empty. Records that cannot be read are left out under any context, and redisx.LeavingOut
+// notes them.
 // Errors: CodeScheduleNotFound, CodeInvalid for the cursor, CodeUnavailable.
 func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
 	sched, _, err := s.Read(ctx, ref)
@@ -116,8 +117,8 @@ func positionOf(e schedule.Entry) *layout.Entry {
 }
 
 // History reads the revisions of a schedule before the present one that are kept, newest first. A schedule that does not
-// exist has none. Those that cannot be read are left out, which redisx.LeavingOut notes: they are holes of a timeline, as
-// revisions have consecutive numbers. Errors: CodeUnavailable; CodeUnreadable for the whole.
+// exist has none. Those that cannot be read are left out under any context, and redisx.LeavingOut notes them: they are
+// holes of a timeline, as revisions have consecutive numbers. Errors: CodeUnavailable; CodeUnreadable for the whole.
 func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
 	entries, err := s.l.DB.LRange(ctx, string(s.l.KeysOf(ref).History(ref)), 0, -1).Result()
 	if err != nil {
@@ -136,7 +137,8 @@ func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revis
 }
 
 // HistoryPage reads the revisions of a schedule, whose present one is given, that come before another one, newest first. more is false if
-// no revisions follow. Under redisx.LeavingOut, those that cannot be read are left out. Error: CodeUnavailable.
+// no revisions follow. Those that cannot be read are left out under any context, and redisx.LeavingOut notes them. Under
+// it, the page of a key of the wrong type is empty. Error: CodeUnavailable.
 func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, before int) (page []schedule.Revision, more bool, _ error) {
 	key := string(s.l.KeysOf(ref).History(ref))
 	i, err := s.indexBefore(ctx, ref, max(0, present-before), before)
@@ -210,7 +212,8 @@ func (s *Schedules) ForgottenUntil(ctx context.Context, ref task.Ref) (time.Time
 }
 
 // LedgerEntries reads all records of a schedule whose ticks lie between from and until, both included, oldest first. The
-// zero from is the oldest record. Those that cannot be read are left out: doctor names them. Error: CodeUnavailable.
+// zero from is the oldest record. Those that cannot be read are left out under any context, and redisx.LeavingOut notes
+// them: an audit has gaps there. Error: CodeUnavailable.
 func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until time.Time) ([]schedule.Entry, error) {
 	key := string(s.l.KeysOf(ref).Ledger(ref))
 	low, high := int64(math.MinInt64), until.UnixMilli()

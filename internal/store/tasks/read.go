@@ -206,7 +206,8 @@ func recordOf(t lua.ReadTasksTask) codec.Record {
 }
 
 // Attempts reads the attempts of a task, oldest first, including the one that runs now. Of those that ended, the newest
-// task.HistoryLimit are kept. Under redisx.LeavingOut, those that cannot be read are left out.
+// task.HistoryLimit are kept. Earlier ones that cannot be read are left out under any context, and redisx.LeavingOut
+// notes them; under it, the newest one may be left out, too.
 // Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error) {
 	if err := task.ValidateRef(ref); err != nil {
@@ -243,7 +244,8 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
 
-// decodeAttempts decodes the list of a task's earlier attempts, without those that cannot be read.
+// decodeAttempts decodes the list of a task's earlier attempts, without those that cannot be read, which
+// redisx.LeavingOut notes.
 func decodeAttempts(ctx context.Context, ref task.Ref, entries []string) []task.Attempt {
 	attempts := make([]task.Attempt, 0, len(entries)+1)
 	for _, entry := range entries {

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,11 +23,15 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/spf13/pflag"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
+
+// meetPause is how long nobody asks a Redis again that did not answer at first.
+const meetPause = time.Second
 
 // grace is how long a running asynq task may take to stop. Asynq's servers do not wait for the handler.
 const grace = 5 * time.Second
@@ -41,7 +46,10 @@ func Describe() *executor.Descriptor {
 		OptIn:        "run tasks of type asynq: whoever may submit, may enqueue in any queue of asynq on that Redis",
 		Settings:     s,
 		New: func(o executor.Options) (executor.Executor, error) {
-			return New(Options{Redis: cmp.Or(string(s.redis), o.Redis), Prefix: o.Prefix})
+			if s.redis == "" { // which the node has met already
+				return New(Options{Redis: o.Redis, Prefix: o.Prefix})
+			}
+			return New(Options{Redis: string(s.redis), Prefix: o.Prefix, Log: o.Log})
 		},
 	}
 }
@@ -63,6 +71,9 @@ func (s *settings) Validate() error {
 type Options struct {
 	Redis  string // URL, as redisx.Options has it
 	Prefix string // of the installation of DTS; "" means "dts"
+
+	// Log is told if the Redis of the fleet does not answer at first, and when it does. nil: nobody asks it before the first task.
+	Log *slog.Logger
 }
 
 // Executor hands tasks to asynq's workers. The result that a handler writes is the result of the attempt. An asynq task that is
@@ -77,7 +88,7 @@ type Executor struct {
 	ended     sync.WaitGroup
 }
 
-// New makes an executor, which connects when the first task comes. Close it at the end. Error: the URL is invalid.
+// New makes an executor, which connects when the first task comes, or at once if it has a log. Close it at the end. Error: the URL is invalid.
 func New(o Options) (*Executor, error) {
 	db, err := redisx.New(redisx.Options{URL: o.Redis})
 	if err != nil {
@@ -90,7 +101,25 @@ func New(o Options) (*Executor, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	e.ended.Go(func() { e.poller.run(ctx, e.remove) })
+	if o.Log != nil {
+		e.ended.Go(func() { e.meet(ctx, o.Log) })
+	}
 	return e, nil
+}
+
+// meet waits for the first answer of the Redis of the fleet, and says so if it does not come.
+func (e *Executor) meet(ctx context.Context, log *slog.Logger) {
+	err := e.db.Meet(ctx)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	log.Warn("the Redis of the asynq fleet does not answer, or refuses: tasks of type asynq fail until it does", "error", err)
+	for clock.Sleep(ctx, meetPause) == nil {
+		if e.db.Meet(ctx) == nil {
+			log.Info("the Redis of the asynq fleet answers")
+			return
+		}
+	}
 }
 
 // Close stops following, and closes the connections.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/spf13/pflag"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
@@ -358,5 +360,32 @@ func TestExecutor_SaysWhereItsRedisListens(t *testing.T) {
 		if got := executors.Endpoints(); !slices.ContainsFunc(got, says) {
 			t.Errorf("got %+v, want one at %s", got, server.Addr())
 		}
+	}
+}
+
+func TestDescribe_SaysThatTheRedisOfTheFleetIsAway(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	f, log := newFleet(t), &testkit.Log{}
+	f.redis.Kill()
+	d := Describe()
+	flags := pflag.NewFlagSet("dtsd", pflag.ContinueOnError)
+	d.Settings.Declare(flags)
+	testkit.Must(t, flags.Parse([]string{"--asynq-redis", f.redis.URL()}))
+	made, err := d.New(executor.Options{Redis: "redis://127.0.0.1:1", Log: slog.New(slog.NewTextHandler(log, nil))})
+	testkit.Must(t, err)
+	e := made.(*Executor)
+	t.Cleanup(func() { testkit.Must(t, e.Close()) })
+	testkit.Eventually(t, "a warning", func() bool {
+		return log.Has("level=WARN msg=\"the Redis of the asynq fleet does not answer") && log.Has("connection refused")
+	})
+	f.redis.Restart()
+	testkit.Eventually(t, "the end of that", func() bool { return log.Has("msg=\"the Redis of the asynq fleet answers\"") })
+	if log.Count("level=WARN") != 1 {
+		t.Error("it warns more than once")
+	}
+	quiet := &testkit.Log{}
+	if e.meet(t.Context(), slog.New(slog.NewTextHandler(quiet, nil))); quiet.Has("msg=") {
+		t.Error("it logs that all is well")
 	}
 }

@@ -117,7 +117,7 @@ func (e *Executor) poll(ctx context.Context, c *call, a executor.Attempt, at *ur
 	}
 	resp, err := e.client.Do(req)
 	if err != nil {
-		return polled{ended: executor.IsPermanent(err), err: withoutURL(err)}
+		return polled{ended: executor.IsPermanent(err), err: withoutURL(err, at)}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, c.expect.limit()))
@@ -129,7 +129,7 @@ func (e *Executor) poll(ctx context.Context, c *call, a executor.Attempt, at *ur
 		tellProgress(a, body)
 		return polled{wait: wait}
 	case c.codes.contain(resp.StatusCode):
-		if err := c.expect.check(ctx, string(body)); err != nil {
+		if err := c.expect.checkAnswer(ctx, resp.Header, string(body)); err != nil {
 			return polled{ended: true, err: fmt.Errorf("the status is HTTP %d, but %w", resp.StatusCode, err)}
 		}
 		return polled{ended: true, result: task.Cut(string(body), task.ResultLimit)}

@@ -57,3 +57,34 @@ func TestAccept_DecodesTheStatus(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+func TestExpect_NamesAnEncodingThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	const contains, matches = `the answer does not contain "done"`, `the answer does not match "^done"`
+	for encoding, want := range map[string]string{
+		"br":       `: it is in the encoding "br", which is not decoded`,
+		"zstd":     `: it is in the encoding "zstd", which is not decoded`,
+		"identity": "", "": "",
+	} {
+		url := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+			if encoding != "" {
+				w.Header().Set("Content-Encoding", encoding)
+			}
+			if r.Method == http.MethodPost {
+				w.Header().Set("Location", "/")
+				w.WriteHeader(http.StatusAccepted)
+			}
+			_, _ = io.WriteString(w, "\x0b\x01\x80")
+		})
+		for reason, payload := range map[string]object{
+			"HTTP 200, but " + contains:               {"method": "GET", "expect": object{"contains": "done"}},
+			"HTTP 200, but " + matches:                {"method": "PUT", "expect": object{"matches": "^done"}},
+			"the status is HTTP 200, but " + contains: {"accept": object{"poll": "100ms"}, "expect": object{"contains": "done"}},
+		} {
+			payload["url"] = url
+			if _, err := execute(t, newExecutor(t), payload); err == nil || err.Error() != reason+want {
+				t.Errorf("%q: %v, want %s", encoding, err, reason+want)
+			}
+		}
+	}
+}

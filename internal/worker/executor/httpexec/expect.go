@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"reflect"
 	"strings"
 
@@ -104,6 +105,19 @@ func (e *expect) limit() int64 {
 	}
 	return expectLimit + 1
 }
+
+// checkAnswer is check for an answer. If that is in an encoding that nobody asked for, the error names it.
+func (e *expect) checkAnswer(ctx context.Context, header http.Header, body string) error {
+	err := e.check(ctx, body)
+	encoding := header.Get("Content-Encoding") // net/http removes the one that it has decoded
+	if err == nil || ctx.Err() != nil || encoding == "" || strings.EqualFold(encoding, "identity") {
+		return err
+	}
+	return fmt.Errorf("%w: it is in the encoding %q, which is not decoded", err, task.Cut(encoding, encodingLimit))
+}
+
+// encodingLimit is how many bytes of the name of an encoding are quoted.
+const encodingLimit = 50
 
 // check returns an error that says which condition does not hold for the body of an answer, or the cause of ctx if that
 // ends meanwhile.

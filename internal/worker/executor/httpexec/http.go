@@ -116,7 +116,7 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 	defer cancel()
 	resp, err := e.client.Do(e.request(ctx, c, a))
 	if err != nil {
-		return "", withoutURL(err)
+		return "", withoutURL(err, c.url)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	keepCheckpoint(ctx, resp.Header, a)
@@ -135,7 +135,7 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 	if int64(len(body)) == c.expect.limit() {
 		drain(resp.Body, cancel)
 	}
-	if err := c.expect.check(ctx, string(body)); err != nil {
+	if err := c.expect.checkAnswer(ctx, resp.Header, string(body)); err != nil {
 		return "", fmt.Errorf("HTTP %d, but %w", resp.StatusCode, err)
 	}
 	return task.Cut(string(body), task.ResultLimit), nil
@@ -276,14 +276,18 @@ func statusError(resp *http.Response, body string) error {
 	return errors.New(text)
 }
 
-// withoutURL removes the method and URL that net/http puts in front of an error: they may be long, and the task has
-// them already.
-func withoutURL(err error) error {
+// withoutURL removes the method and URL that net/http puts in front of an error of a call to from: they may be long, and
+// the task has them already. It has not where a redirect led.
+func withoutURL(err error, from *url.URL) error {
 	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if !errors.As(err, &wrapped) {
+		return err
+	}
+	to, failed := url.Parse(wrapped.URL)
+	if failed != nil || to.Scheme == "" || to.Scheme == from.Scheme && to.Host == from.Host && to.Path == from.Path {
 		return wrapped.Err
 	}
-	return err
+	return fmt.Errorf("after a redirect to %s: %w", task.Cut(config.MaskURLs(wrapped.URL), excerptLimit), wrapped.Err)
 }
 
 // drain reads and discards the rest of a body. It calls giveUp if that takes too long.

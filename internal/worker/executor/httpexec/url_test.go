@@ -263,3 +263,21 @@ func TestAccept_TrustsNoStatusThatAnotherOriginNames(t *testing.T) {
 		t.Errorf("it got %v", got)
 	}
 }
+
+func TestRedirect_IsNamedIfWhatFollowsFails(t *testing.T) {
+	t.Parallel()
+	for to, want := range map[string]string{
+		"ftp://u:secret@x/path?key=secret": `after a redirect to ftp://xxxxx@x/path?xxxxx: unsupported protocol scheme "ftp"`,
+		"//127.0.0.1:1/path":               "after a redirect to http://127.0.0.1:1/path: dial tcp 127.0.0.1:1: ",
+		"https://127.0.0.1:1/":             "after a redirect to https://127.0.0.1:1/: dial tcp 127.0.0.1:1: ",
+	} {
+		_, err := execute(t, newExecutor(t), object{"url": redirecting(t, http.StatusFound, to), "method": "GET"})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", to, err, want)
+		}
+	}
+	_, err := execute(t, newExecutor(t), object{"url": "http://127.0.0.1:1/?a=b", "method": "GET"})
+	if err == nil || strings.Contains(err.Error(), "redirect") {
+		t.Errorf("without a redirect: %v", err)
+	}
+}

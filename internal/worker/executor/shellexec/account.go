@@ -29,7 +29,7 @@ func accountOf(name string, allowed []string) (*account, error) {
 	case name == "":
 		name = allowed[0]
 	case !slices.Contains(allowed, name):
-		return nil, executor.Permanent(fmt.Errorf("payload.user: this node may not run commands as %s: --shell-users %s", name, listed(allowed)))
+		return nil, executor.Permanent(fmt.Errorf("payload.user: this node may not run commands as %s: %s", name, instead(name, allowed)))
 	}
 	a, err := lookUp(name)
 	if err != nil {
@@ -41,11 +41,12 @@ func accountOf(name string, allowed []string) (*account, error) {
 	return a, nil
 }
 
-func listed(users []string) string {
-	if len(users) == 0 {
-		return "is not set"
+// instead says which users are allowed, or how to allow one.
+func instead(name string, allowed []string) string {
+	if len(allowed) == 0 {
+		return "no user is allowed; start dtsd with --shell-users " + name
 	}
-	return "has only " + strings.Join(users, ", ")
+	return "--shell-users allows only " + strings.Join(allowed, ", ")
 }
 
 // lookUp reads the user database of the system.

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/executortest"
@@ -202,4 +203,21 @@ func wantStopped(t *testing.T, e executor.Executor, r *executortest.Recorder) {
 		t.Errorf("error is %v", err)
 	}
 	wantGone(t, pid)
+}
+
+// As of a variable that is not set: all commands would run as the user of this program.
+func TestDescribe_RefusesAnEmptyListOfUsers(t *testing.T) {
+	t.Parallel()
+	const want = "shell-users: is empty: name users, as in nobody, or leave it out to run commands as the user of dtsd"
+	if got := refusalOf(t, "--shell-users="); got != want {
+		t.Errorf("got %s", got)
+	}
+	table := executor.Table{Describe()}
+	settings := config.Bind(pflag.NewFlagSet("dtsd", pflag.ContinueOnError), config.Default(), table)
+	_, err := settings.Load([]string{"DTS_ENABLE_SHELL=true", "DTS_SHELL_USERS="})
+	testkit.Must(t, err)
+	testkit.Must(t, settings.Validate()) // a node without shell may have it
+	if _, err := table[0].New(executor.Options{}); err == nil || err.Error() != want {
+		t.Errorf("in the environment: %v", err)
+	}
 }

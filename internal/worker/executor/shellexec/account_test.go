@@ -98,8 +98,8 @@ func TestExecutor_FailsForGoodWhereItMayNotOrCannotRunAsTheUser(t *testing.T) {
 		users      []string
 		user, want string
 	}{
-		"nobody is allowed": {nil, other, notAllowed + "nobody: --shell-users is not set"},
-		"others are":        {[]string{"daemon", "www-data"}, "root", notAllowed + "root: --shell-users has only daemon, www-data"},
+		"nobody is allowed": {nil, other, notAllowed + "nobody: no user is allowed; start dtsd with --shell-users nobody"},
+		"others are":        {[]string{"daemon", "www-data"}, "root", notAllowed + "root: --shell-users allows only daemon, www-data"},
 		"gone meanwhile":    {[]string{"no-such-user"}, "no-such-user", "payload.user: this node has no user no-such-user"},
 	} {
 		t.Run(name, func(t *testing.T) {

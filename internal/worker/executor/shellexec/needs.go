@@ -36,8 +36,12 @@ func (n need) err() error {
 }
 
 // check looks for what commands of the users need. What only some payloads need is a warning: such commands fail when
-// they are to run. Error: no command could run as one of the users.
+// they are to run. Error: the list of users is empty, or no command could run as one of them.
 func (o Options) check(log *slog.Logger) error {
+	if o.Users != nil && len(o.Users) == 0 { // all commands would run as the user of this program, and nobody meant that
+		return errors.New("shell-users: is empty: name users, as in nobody, " +
+			"or leave it out to run commands as the user of dtsd")
+	}
 	var failures []error
 	for _, n := range o.needs() {
 		if n.always {

@@ -70,6 +70,7 @@ func (s *settings) Declare(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.Grace, "shell-grace", s.Grace, "time a shell command has to end before it is killed")
 	flags.StringSliceVar(&s.Env, "shell-env", s.Env, "variables of the node's environment that shell commands get")
 	flags.StringSliceVar(&s.Users, "shell-users", s.Users, "users as whom shell commands may run; the first if a task names none (default: only the user of dtsd)")
+	flags.Lookup("shell-users").Annotations = map[string][]string{config.EmptyCounts: {}}
 	s.limits.Declare(flags)
 }
 
