@@ -237,6 +237,31 @@ func TestFindings_TellOnceThatMetaIsGone(t *testing.T) {
 	}
 }
 
+// Marks help to tell lost data from lost keys. Nothing waits for them, and those that are missing are written later.
+func TestData_ANodeStartsWhileAServerOfAClusterIsAway(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.NoFailover())
+	run(t, Options{Config: settings(c.URL())}).finish()
+	away := c.Primary("dts:{1}:mark")
+	for _, key := range []string{"dts:meta", "dts:nodes"} {
+		if c.Primary(key) == away {
+			t.Fatalf("%s is on the server that goes away", key)
+		}
+	}
+	away.Kill()
+	a, log := watching(t, settings(c.URL())) // waits until all roles run
+	const unmarked = `level=WARN msg="cannot mark all partitions`
+	testkit.Eventually(t, "it says what it cannot mark", func() bool { return log.Has(unmarked) })
+	away.Restart() // and has nothing
+	data := a.store.DB.HGet(t.Context(), "dts:meta", "data").Val()
+	testkit.Eventually(t, "the partitions there are marked", func() bool {
+		return data != "" && away.Admin().Get(t.Context(), "dts:{1}:mark").Val() == data
+	})
+	if n := log.Count(unmarked); n != 1 {
+		t.Errorf("it says %d times what it cannot mark", n)
+	}
+}
+
 // Nobody takes one key that is gone for the loss of all data, and the node goes on.
 func TestData_SurvivesTheLossOfASingleKey(t *testing.T) {
 	testkit.NotQuick(t)
