@@ -85,7 +85,8 @@ func (l *Layout) Mark(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// markAt is Mark for partitions of one server. Error: one of Redis.
+// markAt is Mark for partitions of one server. It writes nothing if dts:meta has no such data by now: Redis may have lost
+// everything since the last Check, and marks would hide that from the next one. Error: one of Redis.
 func (l *Layout) markAt(ctx context.Context, data string, partitions []int) error {
 	marks, err := l.marks(ctx, partitions)
 	if err != nil {
@@ -96,6 +97,12 @@ func (l *Layout) markAt(ctx context.Context, data string, partitions []int) erro
 		if mark != data {
 			pipe.Set(ctx, string(l.Keys.Partition(partitions[i]).Mark()), data, 0)
 		}
+	}
+	if pipe.Len() == 0 {
+		return nil
+	}
+	if found, err := l.readMeta(ctx); err != nil || found.Data != data {
+		return err
 	}
 	if _, err = pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("marking partitions: %w", err)

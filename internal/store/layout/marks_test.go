@@ -62,6 +62,19 @@ func TestCheck_NeedsNoServerButThoseOfAMarkAndOfMeta(t *testing.T) {
 	}
 }
 
+// Redis may lose everything between a check and the marks that follow it: the next check must find no mark.
+func TestMark_HidesNoLossOfAllData(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	l := serving(t, db)
+	testkit.Must(t, l.Mark(t.Context()))
+	testkit.Must(t, db.FlushAll(t.Context()).Err())
+	testkit.Must(t, l.Mark(t.Context()))
+	if f := checked(t, l, forgotten); !f.Lost {
+		t.Errorf("all is gone: %+v", f)
+	}
+}
+
 func TestMark_WritesAgainWhatIsGone(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
