@@ -112,3 +112,23 @@ func TestMark_WritesWhatIsMissingOrDamaged(t *testing.T) {
 		}
 	}
 }
+
+// A client goes on while the only node is started again without dts:meta: nothing is lost.
+func TestOpen_SettlesTheDataThatTheMarksSay(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	client := serving(t, db)
+	testkit.Must(t, client.Mark(t.Context()))
+	data := metaOf(t, db)["data"]
+	for name, remove := range map[string]func() error{
+		"the key":   func() error { return db.Del(t.Context(), "dts:meta").Err() },
+		"the field": func() error { return db.HDel(t.Context(), "dts:meta", "data").Err() },
+	} {
+		testkit.Must(t, remove())
+		l, err := Open(t.Context(), Options{DB: db})
+		testkit.Must(t, err)
+		if is := metaOf(t, db)["data"]; is != data || l.Partitions() != 16 || checked(t, client, forgotten).Lost {
+			t.Errorf("%s was gone: %d partitions, the data was %q, is %q", name, l.Partitions(), data, is)
+		}
+	}
+}
