@@ -23,7 +23,7 @@ import (
 var gaps = []schedule.Outcome{schedule.Missed, schedule.SkippedOverlap, schedule.Replaced}
 
 // Ledger reads a schedule's records, the newest ticks first. A page may have fewer records than limit and not be the last:
-// read on until NextCursor is empty. Under redisx.LeavingOut, records that cannot be read are left out.
+// read on until NextCursor is empty. Records that cannot be read are left out, which redisx.LeavingOut notes.
 // Errors: CodeScheduleNotFound, CodeInvalid for the cursor, CodeUnavailable.
 func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
 	sched, _, err := s.Read(ctx, ref)
@@ -89,9 +89,6 @@ func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout
 		}
 		last = positionOf(packed[0])
 		for _, e := range slices.Backward(packed) {
-			if err := codec.CheckEntry(e); err != nil && redisx.LeaveOut(ctx, "the ledger of schedule %s: %v", ref, err) {
-				continue
-			}
 			if from == nil || comesAfter(e, *from) { // from may be in the middle of a chunk
 				entries = append(entries, e)
 			}
@@ -210,7 +207,8 @@ func (s *Schedules) ForgottenUntil(ctx context.Context, ref task.Ref) (time.Time
 }
 
 // LedgerEntries reads all records of a schedule whose ticks lie between from and until, both included, oldest first. The
-// zero from is the oldest record. Those that cannot be read are left out: doctor names them. Error: CodeUnavailable.
+// zero from is the oldest record. Those that cannot be read are left out, which redisx.LeavingOut notes. Error:
+// CodeUnavailable.
 func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until time.Time) ([]schedule.Entry, error) {
 	key := string(s.l.KeysOf(ref).Ledger(ref))
 	low, high := int64(math.MinInt64), until.UnixMilli()
