@@ -85,8 +85,8 @@ func (l *Layout) Mark(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// markAt is Mark for partitions of one server. It writes nothing if dts:meta has no such data by now: Redis may have lost
-// everything since the last Check, and marks would hide that from the next one. Error: one of Redis.
+// markAt is Mark for partitions of one server. It writes nothing if dts:meta has no such data by now: Redis may have
+// lost everything since the last Check, and marks would hide that from the next one. Error: one of Redis.
 func (l *Layout) markAt(ctx context.Context, data string, partitions []int) error {
 	marks, err := l.marks(ctx, partitions)
 	if err != nil {

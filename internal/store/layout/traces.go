@@ -24,7 +24,7 @@ const (
 
 // traces are what tells the number of partitions of an installation whose dts:meta is gone.
 type traces struct {
-	led     int                // one more than the number of the last partition that has had a leader or has a mark; 0: none has
+	led     int                // one more than the number of the last partition that was led or marked; 0: none was
 	names   map[int][]NameHash // of some tasks, schedules, ids that are remembered, and locks, by partition
 	unknown bool               // there is data of layout 1 or 2
 }

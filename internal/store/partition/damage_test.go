@@ -355,7 +355,7 @@ func TestDepths_KnowsNotWhatADamagedKeyCounts(t *testing.T) {
 	testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), "full").Err())
 	sound, err := w.Partitions.Depths(w.Ctx, []int{1 - p, p})
 	testkit.Must(t, err)
-	if want := (partition.Depth{Scheduled: 1, Overdue: 1, ActiveSchedules: 1}); sound[p] != want {
+	if want := (partition.Depth{Scheduled: 1, Overdue: 1, ActiveSchedules: 1, OverdueSchedules: 1}); sound[p] != want {
 		t.Fatalf("it has %+v, want %+v", sound[p], want)
 	}
 	const unknown = partition.Unknown

@@ -114,7 +114,8 @@ func (p *Partitions) depthsAt(ctx context.Context, server redis.Cmdable, numbers
 		ready, known := backlog[number]
 		if !known {
 			ready = Unknown
-			failures = append(failures, fmt.Errorf("partition %d: a key of its due tasks is damaged: dtsctl doctor names it", number))
+			failures = append(failures,
+				fmt.Errorf("partition %d: a key of its due tasks is damaged: dtsctl doctor names it", number))
 		}
 		depth, err := asked[i].depth(int64(ready))
 		if err != nil {
@@ -133,7 +134,9 @@ type counts struct{ wheel, overdue, queued, running, expiry, schedules, ticks, o
 // known has the counts of damaged keys be Unknown. Error: one of Redis that is not for damage; else that of the first
 // damaged key.
 func (c counts) known() (damage error) {
-	for _, count := range []*redis.IntCmd{c.wheel, c.overdue, c.queued, c.running, c.expiry, c.schedules, c.ticks, c.overdueTicks} {
+	for _, count := range []*redis.IntCmd{
+		c.wheel, c.overdue, c.queued, c.running, c.expiry, c.schedules, c.ticks, c.overdueTicks,
+	} {
 		err := count.Err()
 		if err != nil && !redisx.IsDamage(err) {
 			return err
@@ -157,13 +160,13 @@ func countIn(ctx context.Context, pipe redis.Pipeliner, k lua.Partition, now tim
 	}
 }
 
-// depth is the result; ready is how many tasks of the partition are due and wait. Error: as known; if that is of a damaged
-// key, the other counts are right.
+// depth is the result; ready is how many tasks of the partition are due and wait. Error: as known; if that is of
+// a damaged key, the other counts are right.
 func (c counts) depth(ready int64) (Depth, error) {
 	err := c.known()
 	return Depth{
-		Scheduled: sum(c.wheel.Val(), ready), Overdue: sum(c.overdue.Val(), ready), Queued: c.queued.Val(), Running: c.running.Val(),
-		Finished:        c.expiry.Val(),
+		Scheduled: sum(c.wheel.Val(), ready), Overdue: sum(c.overdue.Val(), ready),
+		Queued: c.queued.Val(), Running: c.running.Val(), Finished: c.expiry.Val(),
 		ActiveSchedules: c.ticks.Val(), OverdueSchedules: c.overdueTicks.Val(),
 		RestingSchedules: difference(c.schedules.Val(), c.ticks.Val()),
 	}, err

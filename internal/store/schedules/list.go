@@ -16,8 +16,9 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// List reads the schedules of a namespace, sorted by name. A page may have fewer schedules than limit, even none, and not
-// be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for the cursor, CodeUnavailable.
+// List reads the schedules of a namespace, sorted by name. A page may have fewer schedules than limit, even none, and
+// not be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for the cursor,
+// CodeUnavailable.
 func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	after, err := layout.ParseNameCursor(layout.ScheduleNames, cursor)
 	if err != nil {
@@ -94,7 +95,9 @@ func (f Filter) matches(sched schedule.Schedule) bool {
 
 // readRefs reads the names of up to limit schedules of a namespace whose ids come after the given one, over all
 // partitions, sorted by id. more is false if no names follow.
-func (s *Schedules) readRefs(ctx context.Context, namespace, after string, limit int) (_ []task.Ref, more bool, _ error) {
+func (s *Schedules) readRefs(
+	ctx context.Context, namespace, after string, limit int,
+) (_ []task.Ref, more bool, _ error) {
 	pipe := s.l.DB.Pipeline()
 	found := make([]interface{ Val() []string }, s.l.Partitions())
 	for p := range found {
@@ -133,8 +136,8 @@ type stored struct {
 	bytes int
 }
 
-// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read are nil,
-// which redisx.LeavingOut notes of the latter.
+// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read
+// are nil, which redisx.LeavingOut notes of the latter.
 func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -168,8 +171,8 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, er
 	return all, s.noteLost(ctx, absent)
 }
 
-// noteLost notes, under redisx.LeavingOut, those of some listed schedules that have lost their definitions. Those that were
-// deleted meanwhile are listed no more. Error: CodeUnavailable.
+// noteLost notes, under redisx.LeavingOut, those of some listed schedules that have lost their definitions. Those that
+// were deleted meanwhile are listed no more. Error: CodeUnavailable.
 func (s *Schedules) noteLost(ctx context.Context, refs []task.Ref) error {
 	if !redisx.LeavesOut(ctx) {
 		return nil
