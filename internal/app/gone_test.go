@@ -21,8 +21,16 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
-// watching is a node that looks at its data all the time, and its log.
+// watching is a node that looks at its data all the time, whose roles all run, and its log.
 func watching(t *testing.T, c config.Config) (*running, *testkit.Log) {
+	t.Helper()
+	r, log := looking(t, c)
+	testkit.Receive(t, r.Ready(), "all roles")
+	return r, log
+}
+
+// looking is watching while the roles may not run yet.
+func looking(t *testing.T, c config.Config) (*running, *testkit.Log) {
 	t.Helper()
 	log := &testkit.Log{}
 	handler := slog.NewTextHandler(io.MultiWriter(log, t.Output()), nil)
@@ -35,7 +43,6 @@ func watching(t *testing.T, c config.Config) (*running, *testkit.Log) {
 	r := &running{App: a, t: t, address: a.Addr(), stop: stop, end: make(chan error, 1)}
 	go func() { r.end <- a.Run(ctx) }()
 	t.Cleanup(r.finish)
-	testkit.Receive(t, a.Ready(), "all roles")
 	return r, log
 }
 
@@ -249,7 +256,8 @@ func TestData_ANodeStartsWhileAServerOfAClusterIsAway(t *testing.T) {
 		}
 	}
 	away.Kill()
-	a, log := watching(t, settings(c.URL())) // waits until all roles run
+	a, log := looking(t, settings(c.URL()))
+	testkit.Receive(t, a.checked, "the check of the data, after which roles start")
 	const unmarked = `level=WARN msg="cannot mark all partitions`
 	testkit.Eventually(t, "it says what it cannot mark", func() bool { return log.Has(unmarked) })
 	away.Restart() // and has nothing
