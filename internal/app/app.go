@@ -299,7 +299,7 @@ func (a *App) buildScheduler(db *redisx.DB) {
 			Tasks: a.o.Config.RetentionMaxTasks, Remember: a.o.Config.Remember, Names: a.o.Config.RememberMaxIDs,
 		},
 	})
-	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler))
+	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler, a.o.Log))
 }
 
 // guests are the workers by HTTP that talk to this node.

@@ -69,6 +69,7 @@ func (a *App) watchData(ctx context.Context) error {
 			close(checked)
 			checked = nil
 		}
+		a.markData(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -93,12 +94,17 @@ func (a *App) lookAtData(ctx context.Context, joined bool) error {
 	if err := a.checkData(ctx); err != nil {
 		return err
 	}
-	if err := a.store.Mark(ctx); err != nil {
-		return err
-	}
 	err := a.store.Advance(ctx, a.members)
 	refuseOther(a.link, a.o.Log, err)
 	return err
+}
+
+// markData marks the partitions. Nothing waits for that, and nothing ends because it fails, as while a server of
+// a cluster is away: the next look tries again.
+func (a *App) markData(ctx context.Context) {
+	if err := a.store.Mark(ctx); ctx.Err() == nil {
+		a.findings.tellUnmarked(err)
+	}
 }
 
 // checkData compares what is in Redis with what was opened, and says what is gone. Errors: as lookAtData.
@@ -149,9 +155,10 @@ func (a *App) members(ctx context.Context) ([]cluster.Node, error) {
 
 // findings says in the log what checks of the data have found. One goroutine uses it.
 type findings struct {
-	store *store.Store
-	log   *slog.Logger
-	gone  bool // it has said that dts:meta is gone and cannot be written
+	store    *store.Store
+	log      *slog.Logger
+	gone     bool // it has said that dts:meta is gone and cannot be written
+	unmarked bool // it has said that partitions cannot be marked
 }
 
 // tell says loudly what is gone, and returns whether anything is.
@@ -185,6 +192,15 @@ func (f *findings) tellGone(found layout.Finding, err error) {
 	f.gone = true
 	f.log.Error(string(f.store.Keys.Meta())+" is gone, and cannot be written: this node tries again",
 		"causes", layout.WhyGone, "fields", found.Missing, "error", err)
+}
+
+// tellUnmarked says once that partitions cannot be marked because of err. nil says that they are.
+func (f *findings) tellUnmarked(err error) {
+	if err != nil && !f.unmarked {
+		f.log.Warn("cannot mark all partitions, which tells lost data from a lost "+string(f.store.Keys.Meta())+
+			": this node tries again", "error", err)
+	}
+	f.unmarked = err != nil
 }
 
 // refuseOther severs the link if the error says that Redis holds other data.

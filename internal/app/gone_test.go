@@ -21,8 +21,16 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
-// watching is a node that looks at its data all the time, and its log.
+// watching is a node that looks at its data all the time, whose roles all run, and its log.
 func watching(t *testing.T, c config.Config) (*running, *testkit.Log) {
+	t.Helper()
+	r, log := looking(t, c)
+	testkit.Receive(t, r.Ready(), "all roles")
+	return r, log
+}
+
+// looking is watching while the roles may not run yet.
+func looking(t *testing.T, c config.Config) (*running, *testkit.Log) {
 	t.Helper()
 	log := &testkit.Log{}
 	handler := slog.NewTextHandler(io.MultiWriter(log, t.Output()), nil)
@@ -35,7 +43,6 @@ func watching(t *testing.T, c config.Config) (*running, *testkit.Log) {
 	r := &running{App: a, t: t, address: a.Addr(), stop: stop, end: make(chan error, 1)}
 	go func() { r.end <- a.Run(ctx) }()
 	t.Cleanup(r.finish)
-	testkit.Receive(t, a.Ready(), "all roles")
 	return r, log
 }
 
@@ -234,6 +241,32 @@ func TestFindings_TellOnceThatMetaIsGone(t *testing.T) {
 		if said := log.String(); !strings.Contains(said, c.want) || (said == "") != (c.want == "") {
 			t.Errorf("it says %q, want %q", said, c.want)
 		}
+	}
+}
+
+// Marks help to tell lost data from lost keys. Nothing waits for them, and those that are missing are written later.
+func TestData_ANodeStartsWhileAServerOfAClusterIsAway(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.NoFailover())
+	run(t, Options{Config: settings(c.URL())}).finish()
+	away := c.Primary("dts:{1}:mark")
+	for _, key := range []string{"dts:meta", "dts:nodes"} {
+		if c.Primary(key) == away {
+			t.Fatalf("%s is on the server that goes away", key)
+		}
+	}
+	away.Kill()
+	a, log := looking(t, settings(c.URL()))
+	testkit.Receive(t, a.checked, "the check of the data, after which roles start")
+	const unmarked = `level=WARN msg="cannot mark all partitions`
+	testkit.Eventually(t, "it says what it cannot mark", func() bool { return log.Has(unmarked) })
+	away.Restart() // and has nothing
+	data := a.store.DB.HGet(t.Context(), "dts:meta", "data").Val()
+	testkit.Eventually(t, "the partitions there are marked", func() bool {
+		return data != "" && away.Admin().Get(t.Context(), "dts:{1}:mark").Val() == data
+	})
+	if n := log.Count(unmarked); n != 1 {
+		t.Errorf("it says %d times what it cannot mark", n)
 	}
 }
 

@@ -155,7 +155,7 @@ func (s *Scheduler) Led() []int {
 	return led
 }
 
-// Depths counts what is in each of the partitions this node leads. Error: those of the partitions that are left out, joined.
+// Depths counts what is in each of the partitions this node leads. Error: why something is left out or unknown, joined.
 func (s *Scheduler) Depths(ctx context.Context) (map[int]partition.Depth, error) {
 	return s.o.Store.Partitions.Depths(ctx, s.Led())
 }

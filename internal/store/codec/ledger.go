@@ -17,7 +17,7 @@ const chunkMark = "fired "
 
 // DecodeLedger reads a member of a ledger: the record of one tick, or a chunk of ticks that fired on time, as
 // lua/include/chunk.lua writes it. score is the member's score, the time of its first tick in ms since 1970. The entries are
-// in the order of their ticks. Error: the member has another form.
+// in the order of their ticks. Error: the member has another form, or lacks what each record has.
 func DecodeLedger(member string, score int64) ([]schedule.Entry, error) {
 	if strings.HasPrefix(member, chunkMark) {
 		return decodeChunk(member, score)
@@ -26,18 +26,14 @@ func DecodeLedger(member string, score int64) ([]schedule.Entry, error) {
 	if len(f) != 7 {
 		return nil, fmt.Errorf("the ledger's record %q has %d fields, want 7", task.CutMiddle(member, damageLimit), len(f))
 	}
-	return []schedule.Entry{{
+	e := schedule.Entry{
 		Name: f[0], Outcome: schedule.Outcome(f[1]), HasTask: f[2] == "1", Late: ms(Number(f[3])), DecidedAt: FromMS(Number(f[4])),
 		Revision: int(Number(f[5])), Reason: f[6], Tick: FromMS(score),
-	}}, nil
-}
-
-// CheckEntry returns an error if the record of a tick lacks what each one has.
-func CheckEntry(e schedule.Entry) error {
-	if slices.Contains(schedule.Outcomes, e.Outcome) && !e.DecidedAt.IsZero() {
-		return nil
 	}
-	return fmt.Errorf("the record of %s has no outcome, or no time", e.Name)
+	if !slices.Contains(schedule.Outcomes, e.Outcome) || e.DecidedAt.IsZero() {
+		return nil, fmt.Errorf("the ledger's record %q has no outcome, or no time", task.CutMiddle(member, damageLimit))
+	}
+	return []schedule.Entry{e}, nil
 }
 
 // waiting is a tick that waits for its turn, as lua/include/overlap.lua writes it: its time in ms, and its name.

@@ -58,6 +58,10 @@ func TestDecodeLedger_RefusesOtherForms(t *testing.T) {
 	for member, want := range map[string]string{
 		"":                       `the ledger's record "" has 1 fields, want 7`,
 		"20260102T120000Z fired": `the ledger's record "20260102T120000Z fired" has 2 fields, want 7`,
+		"20260102T120000Z odd 1 0 1767355200015 3 ": `the ledger's record "20260102T120000Z odd 1 0 1767355200015 3 " ` +
+			`has no outcome, or no time`,
+		"20260102T120000Z fired 1 0 x 3 ": `the ledger's record "20260102T120000Z fired 1 0 x 3 " has no outcome, or no time`,
+
 		"fired 3 1 1000 0":       `the ledger's chunk "fired 3 1 1000 0" has 5 fields, want 6`,
 		"fired 3 2 1000 0 5,x":   `the ledger's chunk "fired 3 2 1000 0 5,x": a tick is "x", want its lateness in ms`,
 		"fired 3 2 1000 0 5,":    `the ledger's chunk "fired 3 2 1000 0 5,": a tick is "", want its lateness in ms`,

@@ -327,16 +327,18 @@ type attemptRecord struct {
 	Error    string       `json:"error"`
 }
 
-// DecodeAttempt reads an entry of a task's list of attempts. Error: it is not JSON of the stored form.
+// DecodeAttempt reads an entry of a task's list of attempts. Error: it is not JSON of the stored form, or lacks what each
+// attempt has.
 func DecodeAttempt(entry string) (task.Attempt, error) {
 	var r attemptRecord
 	if err := json.Unmarshal([]byte(entry), &r); err != nil {
 		return task.Attempt{}, fmt.Errorf("an attempt's record cannot be read: %w", err)
 	}
-	return task.Attempt{
+	a := task.Attempt{
 		Number: r.Number, Node: r.Node, StartedAt: FromMS(r.Started), FinishedAt: FromMS(r.Finished),
 		Outcome: r.Outcome, Error: r.Error,
-	}, nil
+	}
+	return a, CheckAttempt(a)
 }
 
 // CheckAttempt returns an error if an attempt lacks what each one has. One that runs has no outcome yet.

@@ -36,8 +36,7 @@ const checkpointsOf = lua.OfPartition + "checkpoints"
 var readable = map[string]func(entryOf) error{
 	checkpointsOf: func(e entryOf) error { return codec.CheckCheckpoint(e.value) },
 	lua.OfPartition + "attempts:": func(e entryOf) error {
-		a, err := codec.DecodeAttempt(e.value)
-		return cmp.Or(err, codec.CheckAttempt(a))
+		return second(codec.DecodeAttempt(e.value))
 	},
 	lua.OfPartition + "log:": func(e entryOf) error {
 		return tasks.CheckLine(redis.XMessage{ID: e.name, Values: e.fields})
@@ -46,11 +45,7 @@ var readable = map[string]func(entryOf) error{
 		return second(codec.DecodeRevision(task.Ref{}, e.value))
 	},
 	lua.OfPartition + "ledger:": func(e entryOf) error {
-		entries, err := codec.DecodeLedger(e.name, codec.Number(e.value))
-		for _, entry := range entries {
-			err = cmp.Or(err, codec.CheckEntry(entry))
-		}
-		return err
+		return second(codec.DecodeLedger(e.name, codec.Number(e.value)))
 	},
 	lua.OfPartition + "waiting:": func(e entryOf) error { return codec.CheckWaiting(e.value) },
 	lua.OfPartition + "backlog": func(e entryOf) error {

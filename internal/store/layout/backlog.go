@@ -73,12 +73,8 @@ func (l *Layout) Unnamed(ctx context.Context) (int, error) {
 // Backlog counts the tasks that are due and wait, by queue, in all partitions. It leaves out those of Unnamed, which
 // are of any queues. Error: CodeUnavailable.
 func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
-	partitions := make([]int, l.Partitions())
-	for p := range partitions {
-		partitions[p] = p
-	}
 	counts := make(map[string]int)
-	err := l.eachReady(ctx, partitions, func(set ready, n int) { counts[set.queue] += n })
+	err := l.eachReady(ctx, below(l.Partitions()), func(set ready, n int) { counts[set.queue] += n })
 	delete(counts, lua.Unnamed)
 	return counts, err
 }

@@ -35,7 +35,6 @@ type Layout struct {
 	present       atomic.Value       // string: see Present
 	secret        atomic.Value       // string: of the installation, see Sign
 	data          atomic.Value       // string: drawn anew when Redis has lost the data; "" while it is not known
-	marked        atomic.Value       // string: the data for which this process has written the marks, see Mark
 	retries       atomic.Int64       // see RetriesSince, in ms; unsettled until Open knows it
 	wipes         atomic.Int64       // how often Redis has lost all data, as far as this process has noticed
 	Log           *slog.Logger       // gets an error for each stored entry that is unreadable and skipped; never nil

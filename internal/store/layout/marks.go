@@ -5,69 +5,107 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
 )
 
-// marks reads the marks of all partitions; "" for one that is not there or cannot be read. Error: one of Redis.
-func (l *Layout) marks(ctx context.Context) ([]string, error) {
+// markPatience is how long Mark waits for a server.
+const markPatience = 2 * time.Second
+
+// below returns the numbers of the first n partitions.
+func below(n int) []int {
+	partitions := make([]int, n)
+	for p := range partitions {
+		partitions[p] = p
+	}
+	return partitions
+}
+
+// marks reads the marks of those partitions; "" for one that is not there or cannot be read. Error: that of a partition
+// that does not answer; the marks of the others are returned with it.
+func (l *Layout) marks(ctx context.Context, partitions []int) ([]string, error) {
 	pipe := l.DB.Pipeline()
-	replies := make([]*redis.StringCmd, l.partitions)
-	for p := range replies {
-		replies[p] = pipe.Get(ctx, string(l.Keys.Partition(p).Mark()))
+	replies := make([]*redis.StringCmd, len(partitions))
+	for i, p := range partitions {
+		replies[i] = pipe.Get(ctx, string(l.Keys.Partition(p).Mark()))
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its error
-	marks := make([]string, l.partitions)
-	for p, reply := range replies {
+	marks := make([]string, len(partitions))
+	var silent error
+	for i, reply := range replies {
 		mark, err := reply.Result()
 		if err != nil && !errors.Is(err, redis.Nil) && !redisx.IsDamage(err) {
-			return nil, fmt.Errorf("reading the marks of the partitions: %w", err)
+			silent = fmt.Errorf("reading the mark of partition %d: %w", partitions[i], err)
 		}
-		marks[p] = mark
+		marks[i] = mark
 	}
-	return marks, nil
+	return marks, silent
 }
 
 // isLost reports whether all data is gone, of which this process knows the field data of dts:meta. Leases and tasks
-// cannot tell that: nodes take leases again within seconds, and restore tasks that run. Errors: that of forgotten, or
-// one of Redis.
+// cannot tell that: nodes take leases again within seconds, and restore tasks that run. One mark proves that the data
+// is there, also while other partitions do not answer. Errors: that of forgotten, or one of Redis.
 func (l *Layout) isLost(ctx context.Context, data string, forgotten func(context.Context) (bool, error)) (bool, error) {
-	marks, err := l.marks(ctx)
+	marks, err := l.marks(ctx, below(l.partitions))
 	switch {
-	case err != nil:
-		return false, err
 	case data != "" && slices.Contains(marks, data):
 		return false, nil
+	case err != nil:
+		return false, err
 	}
 	return forgotten(ctx) // marks may have been lost, or never written by nodes of an earlier release
 }
 
-// Mark writes the marks that partitions lack, once for the data that Check has found. While Redis takes no writes, the
-// next call tries again. Error: one of Redis.
+// Mark writes the marks that partitions lack of the data that Check has found. Nodes call it again and again: Redis may
+// have lost marks, and reading them keeps a Redis that evicts what is least used from evicting them. Each server of
+// a cluster has two seconds. Error: those of the servers whose partitions it could not mark, joined.
 func (l *Layout) Mark(ctx context.Context) error {
 	data := l.data.Load().(string)
-	if data == "" || l.marked.Load() == data {
+	if data == "" {
 		return nil
 	}
-	marks, err := l.marks(ctx)
+	ctx, cancel := context.WithTimeout(ctx, markPatience)
+	defer cancel()
+	keys := make([]string, l.partitions)
+	for p := range keys {
+		keys[p] = string(l.Keys.Partition(p).Mark())
+	}
+	var mu sync.Mutex
+	var failures []error
+	err := l.DB.EachServer(ctx, keys, func(_ redis.Cmdable, partitions []int) {
+		err := l.markAt(ctx, data, partitions)
+		mu.Lock()
+		defer mu.Unlock()
+		failures = append(failures, err)
+	})
+	return errors.Join(append(failures, err)...)
+}
+
+// markAt is Mark for partitions of one server. It writes nothing if dts:meta has no such data by now: Redis may have
+// lost everything since the last Check, and marks would hide that from the next one. Error: one of Redis.
+func (l *Layout) markAt(ctx context.Context, data string, partitions []int) error {
+	marks, err := l.marks(ctx, partitions)
 	if err != nil {
 		return err
 	}
 	pipe := l.DB.Pipeline()
-	for p, mark := range marks {
+	for i, mark := range marks {
 		if mark != data {
-			pipe.Set(ctx, string(l.Keys.Partition(p).Mark()), data, 0)
+			pipe.Set(ctx, string(l.Keys.Partition(partitions[i]).Mark()), data, 0)
 		}
 	}
-	_, err = pipe.Exec(ctx)
-	switch {
-	case redisx.IsFull(err), redisx.RefusedWrites(err) != "":
+	if pipe.Len() == 0 {
 		return nil
-	case err != nil:
-		return fmt.Errorf("marking the partitions: %w", err)
 	}
-	l.marked.Store(data)
+	if found, err := l.readMeta(ctx); err != nil || found.Data != data {
+		return err
+	}
+	if _, err = pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("marking partitions: %w", err)
+	}
 	return nil
 }

@@ -38,6 +38,60 @@ func TestCheck_GoesByTheMarksOfThePartitions(t *testing.T) {
 	}
 }
 
+// The marks of one server prove that the data is there, whatever another server has.
+func TestCheck_NeedsNoServerButThoseOfAMarkAndOfMeta(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.NoFailover())
+	l := serving(t, redistest.Open(t, c.URL()))
+	checked(t, l, known)
+	away := c.Primary(string(l.Keys.Partition(1).Mark()))
+	away.Kill()
+	if err := l.Mark(t.Context()); err == nil {
+		t.Error("all is marked, though a server is away")
+	}
+	data := metaOf(t, l.DB)["data"]
+	for p := range 16 {
+		key := string(l.Keys.Partition(p).Mark())
+		if s := c.Primary(key); s != away && s.Admin().Get(t.Context(), key).Val() != data {
+			t.Errorf("partition %d is not marked", p)
+		}
+	}
+	testkit.Must(t, l.DB.Del(t.Context(), "dts:meta").Err())
+	if f := checked(t, l, forgotten); f.Lost || len(f.Missing) != 4 || metaOf(t, l.DB)["data"] != data {
+		t.Errorf("without dts:meta and one server: %+v", f)
+	}
+}
+
+// Redis may lose everything between a check and the marks that follow it: the next check must find no mark.
+func TestMark_HidesNoLossOfAllData(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	l := serving(t, db)
+	testkit.Must(t, l.Mark(t.Context()))
+	testkit.Must(t, db.FlushAll(t.Context()).Err())
+	testkit.Must(t, l.Mark(t.Context()))
+	if f := checked(t, l, forgotten); !f.Lost {
+		t.Errorf("all is gone: %+v", f)
+	}
+}
+
+func TestMark_WritesAgainWhatIsGone(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	l := serving(t, db)
+	testkit.Must(t, l.Mark(t.Context()))
+	for _, p := range []int{0, 7, 15} { // as Redis evicts them
+		testkit.Must(t, db.Del(t.Context(), string(l.Keys.Partition(p).Mark())).Err())
+	}
+	testkit.Must(t, l.Mark(t.Context()))
+	data := metaOf(t, db)["data"]
+	for p := range 16 {
+		if mark := db.Get(t.Context(), string(l.Keys.Partition(p).Mark())).Val(); mark != data {
+			t.Errorf("the mark of partition %d is %q, want %q", p, mark, data)
+		}
+	}
+}
+
 func TestMark_WritesWhatIsMissingOrDamaged(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -46,13 +100,35 @@ func TestMark_WritesWhatIsMissingOrDamaged(t *testing.T) {
 	testkit.Must(t, db.RPush(t.Context(), key, "garbage").Err())
 	l := serving(t, db)
 	testkit.Must(t, server.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
-	testkit.Must(t, l.Mark(t.Context())) // it is tried again
+	if err := l.Mark(t.Context()); err == nil { // it is tried again
+		t.Error("all is marked, though Redis takes no writes")
+	}
 	testkit.Must(t, server.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "0").Err())
 	testkit.Must(t, l.Mark(t.Context()))
 	for p := range 16 {
 		mark := db.Get(t.Context(), string(l.Keys.Partition(p).Mark())).Val()
 		if mark != metaOf(t, db)["data"] {
 			t.Errorf("the mark of partition %d is %q", p, mark)
+		}
+	}
+}
+
+// A client goes on while the only node is started again without dts:meta: nothing is lost.
+func TestOpen_SettlesTheDataThatTheMarksSay(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	client := serving(t, db)
+	testkit.Must(t, client.Mark(t.Context()))
+	data := metaOf(t, db)["data"]
+	for name, remove := range map[string]func() error{
+		"the key":   func() error { return db.Del(t.Context(), "dts:meta").Err() },
+		"the field": func() error { return db.HDel(t.Context(), "dts:meta", "data").Err() },
+	} {
+		testkit.Must(t, remove())
+		l, err := Open(t.Context(), Options{DB: db})
+		testkit.Must(t, err)
+		if is := metaOf(t, db)["data"]; is != data || l.Partitions() != 16 || checked(t, client, forgotten).Lost {
+			t.Errorf("%s was gone: %d partitions, the data was %q, is %q", name, l.Partitions(), data, is)
 		}
 	}
 }

@@ -76,8 +76,9 @@ const (
 
 // openMeta reads dts:meta, and writes it at the first start. It only reads if nothing is missing, which a Redis that
 // refuses writes allows. If it is gone and the data is there, openMeta leaves it to a living node. Without one, it
-// writes the number of partitions that the data has: with another one, nothing would be found. expected is the number
-// of partitions; 0 accepts any. Errors: as traces.count, or one of Redis.
+// writes the number of partitions that the data has: with another one, nothing would be found. It writes the field data
+// as the partitions are marked: with another one, clients would say that the data is lost. expected is the number of
+// partitions; 0 accepts any. Errors: as traces.count, or one of Redis.
 func (l *Layout) openMeta(ctx context.Context, expected int) (meta, error) {
 	found, err := l.readMeta(ctx)
 	if err != nil || len(found.missing()) == 0 {
@@ -103,8 +104,19 @@ func (l *Layout) openMeta(ctx context.Context, expected int) (meta, error) {
 		}
 	}
 	own.Partitions = strconv.Itoa(cmp.Or(count, expected, DefaultPartitions))
-	own.Retries, own.Data = "0", rand.Text() // no task was created by an earlier release, or nobody knows until when
+	own.Retries = "0" // no task was created by an earlier release, or nobody knows until when
+	own.Data = l.markedOrNew(ctx, count)
 	return l.settleMeta(ctx, own)
+}
+
+// markedOrNew is the field data for a dts:meta that lacks it: the mark of one of the first partitions, so that nobody
+// takes the data for other data; a new one if none is marked; "" if one that does not answer may be.
+func (l *Layout) markedOrNew(ctx context.Context, partitions int) string {
+	marks, err := l.marks(ctx, below(partitions))
+	if mark := cmp.Or(marks...); mark != "" || err != nil {
+		return mark
+	}
+	return rand.Text()
 }
 
 // ownMeta is what this node knows of dts:meta. data is the field of that name.
@@ -137,7 +149,8 @@ const unsettled = -1
 
 // settleLater settles what data of an earlier release lacks: since when the present defaults of retries hold, which
 // is from now on, and the field data. While Redis takes no writes, neither can be stored: each node uses its own time
-// then, and tries again at the next Check. Error: CodeUnavailable.
+// then, and tries again at the next Check. So it does with the field while a partition that may be marked does not
+// answer. Error: CodeUnavailable.
 func (l *Layout) settleLater(ctx context.Context, found meta) error {
 	if found.Retries != "" && found.Data != "" {
 		return nil
@@ -149,7 +162,10 @@ func (l *Layout) settleLater(ctx context.Context, found meta) error {
 		}
 		l.retries.Store(now.UnixMilli())
 	}
-	data := cmp.Or(l.data.Load().(string), rand.Text())
+	data := l.data.Load().(string)
+	if data == "" {
+		data = l.markedOrNew(ctx, l.partitions)
+	}
 	settled, err := l.settleMeta(ctx, meta{Retries: l.ownMeta("").Retries, Data: data})
 	switch {
 	case redisx.IsFull(err), redisx.RefusedWrites(err) != "": // tried again at the next Check
@@ -199,8 +215,8 @@ func (l *Layout) Check(ctx context.Context, forgotten func(context.Context) (boo
 		if f.Lost, err = l.isLost(ctx, data, forgotten); err != nil {
 			return f, err
 		}
-		own := l.ownMeta(data)
-		if f.Lost || data == "" {
+		own := l.ownMeta(data) // settleLater settles the field data if it is not known
+		if f.Lost {
 			own.Data = rand.Text()
 		}
 		if found, err = l.settleMeta(ctx, own); err != nil {

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redisx"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 
 // traces are what tells the number of partitions of an installation whose dts:meta is gone.
 type traces struct {
-	led     int                // one more than the number of the last partition that has had a leader; 0: none has
+	led     int                // one more than the number of the last partition that was led or marked; 0: none was
 	names   map[int][]NameHash // of some tasks, schedules, ids that are remembered, and locks, by partition
 	unknown bool               // there is data of layout 1 or 2
 }
@@ -45,12 +47,13 @@ func (l *Layout) findTraces(ctx context.Context) (traces, error) {
 			pipe.ZRandMember(ctx, string(k.Schedules()), tracedNames), pipe.ZRandMember(ctx, string(k.Locks()), tracedNames),
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	marks, silent := l.marks(ctx, below(config.PartitionsLimit))
+	if err := cmp.Or(redisx.ExecPastDamage(ctx, pipe), silent); err != nil {
 		return found, fmt.Errorf("looking for data without %s: %w", l.Keys.Meta(), err)
 	}
 	for p := range config.PartitionsLimit {
 		found.unknown = found.unknown || older[p].Val() > 0
-		if led[p].Val() > 0 {
+		if led[p].Val() > 0 || marks[p] != "" {
 			found.led = p + 1
 		}
 		for _, some := range names[p] {

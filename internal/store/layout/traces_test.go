@@ -92,6 +92,19 @@ func TestOpen_FindsAllNamesInTheData(t *testing.T) {
 	}
 }
 
+// Marks tell the number of partitions, too, and a key of the wrong type does not hide what the others tell.
+func TestOpen_TakesThePartitionsFromTheMarks(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	testkit.Must(t, serving(t, db).Mark(t.Context()))
+	testkit.Must(t, db.Del(t.Context(), "dts:meta").Err())
+	testkit.Must(t, db.Set(t.Context(), "dts:{3}:defs", "garbage", 0).Err())
+	_, err := Open(t.Context(), Options{DB: db, Partitions: 8})
+	if err == nil || !strings.Contains(err.Error(), "in 16 partitions, which cannot be changed to 8") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // An older node would read the data otherwise, so its layout must be known.
 func TestOpen_RefusesOlderDataWithoutItsLayout(t *testing.T) {
 	t.Parallel()

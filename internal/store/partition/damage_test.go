@@ -378,24 +378,45 @@ func TestFire_PassesOverGarbageInListsOfASchedule(t *testing.T) {
 	}
 }
 
-// What cannot be counted does not count as nothing.
-func TestDepths_LeavesOutADamagedPartition(t *testing.T) {
+// What cannot be counted does not count as nothing, and hides nothing else.
+func TestDepths_KnowsNotWhatADamagedKeyCounts(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	w.Create(task.Definition{Ref: nightly})
+	w.Put(storetest.Daily(nil))
 	p := w.PartitionOf(nightly)
 	k := w.Keys.Partition(p)
-	for _, key := range []string{string(k.Ready("full")), string(k.Backlog())} {
-		if key != string(k.Backlog()) {
-			testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), "full").Err())
+	testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), "full").Err())
+	sound, err := w.Partitions.Depths(w.Ctx, []int{1 - p, p})
+	testkit.Must(t, err)
+	if want := (partition.Depth{Scheduled: 1, Overdue: 1, ActiveSchedules: 1, OverdueSchedules: 1}); sound[p] != want {
+		t.Fatalf("it has %+v, want %+v", sound[p], want)
+	}
+	const unknown = partition.Unknown
+	waiting := func(d *partition.Depth) { d.Scheduled, d.Overdue = unknown, unknown }
+	for key, damage := range map[string]func(*partition.Depth){
+		string(k.Ready("full")): waiting,
+		string(k.Backlog()):     waiting,
+		string(k.Wheel()):       waiting,
+		string(k.Queued()):      func(d *partition.Depth) { d.Queued = unknown },
+		string(k.Running()):     func(d *partition.Depth) { d.Running = unknown },
+		string(k.Expiry()):      func(d *partition.Depth) { d.Finished = unknown },
+		string(k.Schedules()):   func(d *partition.Depth) { d.RestingSchedules = unknown },
+		string(k.Ticks()): func(d *partition.Depth) {
+			d.ActiveSchedules, d.RestingSchedules, d.OverdueSchedules = unknown, unknown, unknown
+		},
+	} {
+		existed := w.DB.Rename(w.Ctx, key, "away:{"+fmt.Sprint(p)+"}").Err() == nil
+		testkit.Must(t, w.DB.Set(w.Ctx, key, "garbage", 0).Err())
+		want := sound[p]
+		damage(&want)
+		depths, err := w.Partitions.Depths(w.Ctx, []int{1 - p, p})
+		if err == nil || depths[p] != want || depths[1-p] != sound[1-p] {
+			t.Errorf("as %s is damaged: %+v, %v; want %+v", key, depths, err, want)
 		}
 		testkit.Must(t, w.DB.Del(w.Ctx, key).Err())
-		testkit.Must(t, w.DB.Set(w.Ctx, key, "garbage", 0).Err())
-		depths, err := w.Partitions.Depths(w.Ctx, []int{1 - p, p})
-		_, damaged := depths[p]
-		_, other := depths[1-p]
-		if err == nil || damaged || !other {
-			t.Errorf("as %s is damaged: %v, %v", key, depths, err)
+		if existed {
+			testkit.Must(t, w.DB.Rename(w.Ctx, "away:{"+fmt.Sprint(p)+"}", key).Err())
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -54,15 +56,18 @@ type Partition struct {
 	keys   lua.Partition
 }
 
-// Depth counts the tasks and schedules of a partition.
+// Depth counts the tasks and schedules of a partition. Each count may be Unknown.
 type Depth struct {
-	Scheduled, Overdue, Queued, Running, Finished int64 // Overdue tasks are also Scheduled
-	Schedules, ActiveSchedules, OverdueSchedules  int64 // active: neither paused nor ended
+	Scheduled, Overdue, Queued, Running, Finished       int64 // Overdue tasks are also Scheduled
+	ActiveSchedules, RestingSchedules, OverdueSchedules int64 // resting: paused or ended
 }
 
-// Depths counts the tasks and schedules of partitions. What is overdue is so by the clock of the server that holds the partition. If
-// a server does not answer, the depths of its partitions are left out, and those of the others are returned. Error: those of the servers that did
-// not answer, joined.
+// Unknown is the count of what cannot be counted, as a key of it is damaged.
+const Unknown = -1
+
+// Depths counts the tasks and schedules of partitions. What is overdue is so by the clock of the server that holds the
+// partition. If a server does not answer, the depths of its partitions are left out, and those of the others are
+// returned. Error: why something is left out or Unknown, joined.
 func (p *Partitions) Depths(ctx context.Context, numbers []int) (map[int]Depth, error) {
 	keys := make([]string, len(numbers))
 	for i, number := range numbers {
@@ -107,21 +112,42 @@ func (p *Partitions) depthsAt(ctx context.Context, server redis.Cmdable, numbers
 	var failures []error
 	for i, number := range numbers {
 		ready, known := backlog[number]
-		depth, err := asked[i].depth(int64(ready))
 		if !known {
-			err = errors.Join(err, errors.New("a key of its due tasks is damaged"))
+			ready = Unknown
+			failures = append(failures,
+				fmt.Errorf("partition %d: a key of its due tasks is damaged: dtsctl doctor names it", number))
 		}
+		depth, err := asked[i].depth(int64(ready))
 		if err != nil {
 			failures = append(failures, fmt.Errorf("partition %d: %w", number, err))
-			continue
 		}
-		depths[number] = depth
+		if err == nil || redisx.IsDamage(err) {
+			depths[number] = depth
+		}
 	}
 	return depths, errors.Join(failures...)
 }
 
 // counts are what Redis is asked for the depth of a partition.
 type counts struct{ wheel, overdue, queued, running, expiry, schedules, ticks, overdueTicks *redis.IntCmd }
+
+// known has the counts of damaged keys be Unknown. Error: one of Redis that is not for damage; else that of the first
+// damaged key.
+func (c counts) known() (damage error) {
+	for _, count := range []*redis.IntCmd{
+		c.wheel, c.overdue, c.queued, c.running, c.expiry, c.schedules, c.ticks, c.overdueTicks,
+	} {
+		err := count.Err()
+		if err != nil && !redisx.IsDamage(err) {
+			return err
+		}
+		if err != nil {
+			damage = cmp.Or(damage, fmt.Errorf("%v is damaged: %w", count.Args()[1], err))
+			count.SetVal(Unknown)
+		}
+	}
+	return damage
+}
 
 // countIn adds to a pipeline what counts in a partition; now is the time of its server.
 func countIn(ctx context.Context, pipe redis.Pipeliner, k lua.Partition, now time.Time) counts {
@@ -134,18 +160,32 @@ func countIn(ctx context.Context, pipe redis.Pipeliner, k lua.Partition, now tim
 	}
 }
 
-// depth is the result; ready is how many tasks of the partition are due and wait. Error: one of Redis.
+// depth is the result; ready is how many tasks of the partition are due and wait. Error: as known; if that is of
+// a damaged key, the other counts are right.
 func (c counts) depth(ready int64) (Depth, error) {
-	for _, count := range []*redis.IntCmd{c.wheel, c.overdue, c.queued, c.running, c.expiry, c.schedules, c.ticks, c.overdueTicks} {
-		if err := count.Err(); err != nil {
-			return Depth{}, err
-		}
-	}
+	err := c.known()
 	return Depth{
-		Scheduled: c.wheel.Val() + ready, Overdue: c.overdue.Val() + ready, Queued: c.queued.Val(), Running: c.running.Val(),
-		Finished:  c.expiry.Val(),
-		Schedules: c.schedules.Val(), ActiveSchedules: c.ticks.Val(), OverdueSchedules: c.overdueTicks.Val(),
-	}, nil
+		Scheduled: sum(c.wheel.Val(), ready), Overdue: sum(c.overdue.Val(), ready),
+		Queued: c.queued.Val(), Running: c.running.Val(), Finished: c.expiry.Val(),
+		ActiveSchedules: c.ticks.Val(), OverdueSchedules: c.overdueTicks.Val(),
+		RestingSchedules: difference(c.schedules.Val(), c.ticks.Val()),
+	}, err
+}
+
+// sum adds two counts, of which each may be Unknown.
+func sum(a, b int64) int64 {
+	if a == Unknown || b == Unknown {
+		return Unknown
+	}
+	return a + b
+}
+
+// difference subtracts a count from another one, of which each may be Unknown.
+func difference(a, b int64) int64 {
+	if a == Unknown || b == Unknown {
+		return Unknown
+	}
+	return a - b
 }
 
 func (p *Partition) delivery(d task.Definition, attempt int, due, claimed time.Time) task.Delivery {

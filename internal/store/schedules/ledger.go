@@ -90,9 +90,6 @@ func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout
 		}
 		last = positionOf(packed[0])
 		for _, e := range slices.Backward(packed) {
-			if err := codec.CheckEntry(e); err != nil && redisx.LeaveOut(ctx, "the ledger of schedule %s: %v", ref, err) {
-				continue
-			}
 			if from == nil || comesAfter(e, *from) { // from may be in the middle of a chunk
 				entries = append(entries, e)
 			}

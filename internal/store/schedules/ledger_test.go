@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/schedules"
@@ -328,5 +329,29 @@ return { redis.call('ZCARD', ledger_key(member)), redis.call('MEMORY', 'USAGE', 
 	entries, err := n.w.Schedules.LedgerEntries(n.w.Ctx, nightly, time.Time{}, time.Now())
 	if err != nil || len(entries) != ticks {
 		t.Errorf("%d entries, %v", len(entries), err)
+	}
+}
+
+// An audit must hear of a record with an odd outcome, and count no such outcome.
+func TestLedgerEntries_LeavesOutAnOddRecord(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Put(storetest.Daily(nil))
+	tick := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for i, outcome := range []string{"fired", "odd"} {
+		at := tick.Add(time.Duration(i) * time.Hour)
+		record := fmt.Sprintf("%s %s 1 0 %d 1 ", schedule.TickName(at), outcome, at.UnixMilli())
+		z := redis.Z{Score: float64(at.UnixMilli()), Member: record}
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Ledger(nightly)), z).Err())
+	}
+	ctx, left := redisx.LeavingOut(w.Ctx)
+	entries, err := w.Schedules.LedgerEntries(ctx, nightly, time.Time{}, tick.Add(24*time.Hour))
+	testkit.Must(t, err)
+	if len(entries) != 1 || entries[0].Outcome != schedule.Fired {
+		t.Errorf("it has %+v", entries)
+	}
+	const odd = `schedule default:nightly: the ledger's record "20260102T130000Z odd`
+	if texts := left.Texts(); len(texts) != 1 || !strings.HasPrefix(texts[0], odd) {
+		t.Errorf("left out are %q", texts)
 	}
 }

@@ -3,6 +3,7 @@ package schedules
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -12,10 +13,12 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
-// List reads the schedules of a namespace, sorted by name. A page may have fewer schedules than limit, even none, and not
-// be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for the cursor, CodeUnavailable.
+// List reads the schedules of a namespace, sorted by name. A page may have fewer schedules than limit, even none, and
+// not be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for the cursor,
+// CodeUnavailable.
 func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	after, err := layout.ParseNameCursor(layout.ScheduleNames, cursor)
 	if err != nil {
@@ -92,7 +95,9 @@ func (f Filter) matches(sched schedule.Schedule) bool {
 
 // readRefs reads the names of up to limit schedules of a namespace whose ids come after the given one, over all
 // partitions, sorted by id. more is false if no names follow.
-func (s *Schedules) readRefs(ctx context.Context, namespace, after string, limit int) (_ []task.Ref, more bool, _ error) {
+func (s *Schedules) readRefs(
+	ctx context.Context, namespace, after string, limit int,
+) (_ []task.Ref, more bool, _ error) {
 	pipe := s.l.DB.Pipeline()
 	found := make([]interface{ Val() []string }, s.l.Partitions())
 	for p := range found {
@@ -131,8 +136,8 @@ type stored struct {
 	bytes int
 }
 
-// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read are nil,
-// which redisx.LeavingOut notes of the latter.
+// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read
+// are nil, which redisx.LeavingOut notes of the latter.
 func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -166,23 +171,40 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, er
 	return all, s.noteLost(ctx, absent)
 }
 
-// noteLost notes, under redisx.LeavingOut, those of some listed schedules that have lost their definitions. Those that were
-// deleted meanwhile are listed no more. Error: CodeUnavailable.
+// noteLost notes, under redisx.LeavingOut, those of some listed schedules that have lost their definitions. Those that
+// were deleted meanwhile are listed no more. Error: CodeUnavailable.
 func (s *Schedules) noteLost(ctx context.Context, refs []task.Ref) error {
-	if len(refs) == 0 || !redisx.LeavesOut(ctx) {
+	if !redisx.LeavesOut(ctx) {
 		return nil
 	}
-	pipe := s.l.DB.ReadTogether() // one moment: a schedule may be created at any time
-	exist, listed := make([]*redis.IntCmd, len(refs)), make([]*redis.FloatSliceCmd, len(refs))
+	of := make(map[int][]task.Ref)
+	for _, ref := range refs {
+		p := s.l.PartitionOf(ref)
+		of[p] = append(of[p], ref)
+	}
+	for _, p := range slices.Sorted(maps.Keys(of)) {
+		if err := s.noteLostIn(ctx, s.l.Keys.Partition(p), of[p]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteLostIn is noteLost for schedules of one partition, as a transaction has keys of one server.
+func (s *Schedules) noteLostIn(ctx context.Context, k lua.Partition, refs []task.Ref) error {
+	pipe := s.l.DB.ReadTogether() // one moment: a schedule may be created or deleted at any time
+	exist, listed := make([]*redis.IntCmd, len(refs)), make([]*redis.FloatCmd, len(refs))
 	for i, ref := range refs {
-		k := s.l.KeysOf(ref)
-		exist[i], listed[i] = pipe.Exists(ctx, string(k.Schedule(ref))), pipe.ZMScore(ctx, string(k.Schedules()), ref.String())
+		exist[i] = pipe.Exists(ctx, string(k.Schedule(ref)))
+		listed[i] = pipe.ZScore(ctx, string(k.Schedules()), ref.String())
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return layout.Unavailable(err)
 	}
 	for i, ref := range refs {
-		_ = exist[i].Val() == 0 && len(listed[i].Val()) > 0 && redisx.LeaveOut(ctx, "schedule %s has lost its definition", ref)
+		if exist[i].Val() == 0 && listed[i].Err() == nil { // the error of one that is not listed is redis.Nil
+			redisx.LeaveOut(ctx, "schedule %s has lost its definition", ref)
+		}
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -232,15 +231,14 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 		return nil, unreadablePart(ref, err)
 	}
 	if t.State == task.Running || t.Outcome != "" { // the newest attempt is in the state of the task
-		attempts = append(attempts, task.Attempt{
+		newest := task.Attempt{
 			Number: t.Attempt, Node: t.Node, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, Outcome: t.Outcome,
 			Error: first(reason),
-		})
+		}
+		if err := codec.CheckAttempt(newest); err == nil || !redisx.LeaveOut(ctx, "task %s: %v", ref, err) {
+			attempts = append(attempts, newest)
+		}
 	}
-	attempts = slices.DeleteFunc(attempts, func(a task.Attempt) bool {
-		err := codec.CheckAttempt(a)
-		return err != nil && redisx.LeaveOut(ctx, "task %s: %v", ref, err)
-	})
 	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
 
