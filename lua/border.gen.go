@@ -1259,7 +1259,7 @@ type ExamineSchedules struct {
 	Repair    bool
 	From      string // where the members were found: schedules, ticks, or keys. What is in an earlier one of these is left out: another call examines it
 	Wake      WakeChannel
-	Members   []ExamineSchedulesMember // of that revision and cursor: why it cannot be read, "" if it can; and the first tick after the cursor, none if there is none. revision: "" if the caller does not know these
+	Members   []ExamineSchedulesMember // of that revision and cursor: why it cannot be read, "" if it can; and the first tick after the cursor, none if there is none. revision: "" if the caller does not know these. was: of one that cannot be read, the values of READ, each with a line break behind it
 }
 
 // ExamineSchedulesReply is the reply to ExamineSchedules.
@@ -1273,6 +1273,7 @@ type ExamineSchedulesMember struct {
 	Revision string
 	Cursor   string
 	Broken   string
+	Was      string
 	Upcoming time.Time
 }
 
@@ -1293,7 +1294,7 @@ func (c ExamineSchedules) Keys() []string { return []string{string(c.Schedules)}
 func (c ExamineSchedules) Args() []any {
 	args := []any{c.Checks, flag(c.Repair), c.From, string(c.Wake)}
 	for _, e := range c.Members {
-		args = append(args, e.Member, e.Revision, e.Cursor, e.Broken, moment(e.Upcoming))
+		args = append(args, e.Member, e.Revision, e.Cursor, e.Broken, e.Was, moment(e.Upcoming))
 	}
 	return args
 }
@@ -1912,6 +1913,39 @@ func (MeasureQueue) Decode(r *Reply) (v MeasureQueueReply) {
 	v.Size = r.Number("size")
 	v.Memory = r.Number("memory")
 	v.Waited = r.Duration("waited")
+	return v
+}
+
+// MoveField runs move_field.lua: moves a field of a hash that nobody can read to another hash, where Redis keeps it for a while. It
+// leaves a field alone that has another value by now.
+//
+// Repeated: harmless: it moves nothing
+type MoveField struct {
+	Hash  HashKey // HASH the script makes one further key, on the same server
+	Kept  string  // the key of the other hash
+	Field string
+	Value string // the one that nobody can read
+}
+
+// MoveFieldReply is the reply to MoveField.
+type MoveFieldReply struct {
+	Moved bool
+}
+
+// Script is move_field.lua.
+func (MoveField) Script() *Script { return scriptOf("move_field") }
+
+// Keys are its KEYS.
+func (c MoveField) Keys() []string { return []string{string(c.Hash)} }
+
+// Args are its ARGV.
+func (c MoveField) Args() []any {
+	return []any{c.Kept, c.Field, c.Value}
+}
+
+// Decode reads its reply.
+func (MoveField) Decode(r *Reply) (v MoveFieldReply) {
+	v.Moved = r.Flag("moved")
 	return v
 }
 
@@ -3652,3 +3686,6 @@ func AsynqServerWorkers(server string) ServerWorkersKey {
 
 // ZSetKey names a ZSET: any sorted set.
 type ZSetKey string
+
+// HashKey names a HASH: any hash.
+type HashKey string

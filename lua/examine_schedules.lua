@@ -9,14 +9,26 @@
 --   from     text  where the members were found: schedules, ticks, or keys. What is in an earlier one of these is left out: another call
 --     examines it
 --   wake     channel
---   members  (member text, revision text, cursor text, broken text, upcoming time)*  of that revision and cursor: why it cannot be read, "" if
---     it can; and the first tick after the cursor, none if there is none. revision: "" if the caller does not know these
+--   members  (member text, revision text, cursor text, broken text, was text, upcoming time)*  of that revision and cursor: why it cannot be
+--     read, "" if it can; and the first tick after the cursor, none if there is none. revision: "" if the caller does not know these. was: of
+--     one that cannot be read, the values of READ, each with a line break behind it
 -- reply:
 --   found  (member text, check text, words text)*
 -- refuses: nothing
 -- repeat: harmless: what was repaired is not found again
 -- full: refused
 local POSTPONED = 120000 -- ms: leaders postpone a schedule for half of that at most
+
+local READ = { 'revision', 'cursor', 'from', 'created', 'ended', 'def', 'task', 'runs', 'paused' } -- fields
+
+-- is_unchanged returns whether a schedule still has those values.
+local function is_unchanged(member, was)
+  local values = {}
+  for i, value in ipairs(redis.call('HMGET', schedule_key(member), unpack(READ))) do
+    values[i] = (value or '') .. '\n'
+  end
+  return table.concat(values) == was
+end
 
 -- missed returns why the leader does not look at a schedule though it has to; nil if it does.
 local function missed(member, fields, at)
@@ -60,17 +72,21 @@ local function examine(member, fields, same, upcoming)
   end
 end
 
-for member, revision, cursor, broken, upcoming in members() do
+for member, revision, cursor, broken, was, upcoming in members() do
   local fields = read_fields(schedule_key(member), { 'revision', 'cursor', 'from', 'paused', 'rest', 'ended' })
   local same = (fields.revision or '') == revision and (fields.cursor or '') == cursor
-  broken = fields.revision and (same and broken or '') or 'it has no revision'
+  local why = fields.revision and broken or 'it has no revision'
   if not is_known(member) then
     if not fields.revision and redis.call('EXISTS', schedule_key(member)) == 0 then
       find_lost(member)
-    elseif broken == '' then
+    elseif why == '' then
       examine(member, fields, same, upcoming)
-    elseif not report(member, 'schedule-unreadable', 'cannot be read: ' .. broken) then
-      pass_over(member, 'cannot be read: ' .. broken, NEED_DEFINITION)
+    elseif not fields.revision or is_unchanged(member, was) then
+      if report(member, 'schedule-unreadable', 'cannot be read: ' .. why) then
+        put_aside(member)
+      else
+        pass_over(member, 'cannot be read: ' .. why, NEED_DEFINITION)
+      end
     end
   end
 end

@@ -1,6 +1,6 @@
 -- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
 -- where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
--- includes: state, definition, findings, listings, entries, traces, unreadable, unlive, wakes
+-- includes: state, definition, findings, listings, entries, traces, stateless, unreadable, unlive, wakes
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -55,6 +55,7 @@ for member, tick, broken, digest in unknown(members()) do
   local missing = record and not damage and not text and begun_or_ended(member, record, listed)
   if missing then
     fields = bring_back(member, missing)
+    pass_over(member, 'has no state', fields and {} or { unpack(NEED_TASK, 2) })
   end
   if not record then
     clear(member, text, listed)

@@ -1863,8 +1863,9 @@ type Task struct {
 
 	// Damage What of the task cannot be read in Redis: its definition, its state, its payload, which is lost, or another part of it.
 	// Left out if all can be read. If it is the definition, the state or the payload, the task does not run: an attempt that begins
-	// fails at once, and `PATCH` is refused, unless it has another payload. If it is the checkpoint, the task runs, and its next
-	// attempt starts without one. `POST /v1/doctor/repair` puts what has no readable definition or state aside.
+	// fails at once, and `PATCH` is refused; where only the payload is lost, a `PATCH` with another payload is taken. If it is the
+	// checkpoint, the task runs, and its next attempt starts without one. `POST /v1/doctor/repair` puts what has no readable
+	// definition or state aside.
 	Damage string `json:"damage,omitempty,omitzero"`
 
 	// Error Why the newest attempt did not succeed.

@@ -413,6 +413,33 @@ func TestFollowLogs_GoesPastAnUnreadableLine(t *testing.T) {
 	l.wantEnd()
 }
 
+// What a stream does not name is counted, and the count goes on.
+func TestFollowLogs_CountsWhatItDoesNotName(t *testing.T) {
+	t.Parallel()
+	r, _ := startFull(t)
+	lines := 0
+	spoil := func(n int) {
+		for range n {
+			lines++
+			line := &redis.XAddArgs{
+				Stream: "dts:{0}:log:default:running", ID: fmt.Sprint("9-", lines), Values: []string{"text", "x"},
+			}
+			testkit.Must(t, r.db.XAdd(t.Context(), line).Err())
+		}
+	}
+	spoil(22)
+	l := r.listen("/v1/tasks/running/logs?follow=true")
+	for _, want := range []string{"2 further things are left out", "5 further things are left out"} {
+		for m := l.next(); !strings.Contains(string(m.Data), want); m = l.next() {
+			if m.Name != "log" && m.Name != "dropped" {
+				t.Fatalf("got %s %s, want %q", m.Name, m.Data, want)
+			}
+		}
+		spoil(3)
+		r.source.publish(event(logEvent, "running"))
+	}
+}
+
 // A stream that has begun cannot answer another status any more.
 func TestFollowLogs_EndsWithWhatWentWrong(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,7 @@ type logFollower struct {
 	heartbeat time.Duration
 	streams   *places
 	reserve   func(bytes int64) (release func(), _ error)
-	told      int // of what was left out
+	told      []string // of what was left out
 }
 
 // run sends until the task has ended and all of its lines were sent, or until ctx ends.
@@ -145,14 +145,17 @@ func (f *logFollower) catchUp(ctx, reading context.Context, left *redisx.LeftOut
 	return false, f.out.flush()
 }
 
-// tell sends what was left out and was not told before, so that a stream tells as much of it as a page.
+// tell sends what was left out and was not told before: the last text counts what the others do not name, so it changes.
 func (f *logFollower) tell(texts []string) error {
-	for ; f.told < len(texts); f.told++ {
-		gone := Dropped{Reason: DroppedUnreadable, Detail: texts[f.told]}
-		if err := f.out.send("dropped", "", gone); err != nil {
+	for i, text := range texts {
+		if i < len(f.told) && f.told[i] == text {
+			continue
+		}
+		if err := f.out.send("dropped", "", Dropped{Reason: DroppedUnreadable, Detail: text}); err != nil {
 			return err
 		}
 	}
+	f.told = texts
 	return nil
 }
 

@@ -175,7 +175,7 @@ func (f *findings) tell(found layout.Finding) bool {
 			"; this node wrote it again, as it was",
 			"causes", layout.WhyGone, "fields", found.Missing, "partitions", f.store.Layout.Partitions())
 	case wasGone:
-		f.log.Warn(string(f.store.Keys.Meta()) + " is there again: another node wrote it")
+		f.log.Warn(string(f.store.Keys.Meta()) + " is there again")
 		return false
 	default:
 		return false

@@ -18,6 +18,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 	"github.com/dts-sched/dts/lua/contract"
 )
 
@@ -68,7 +69,7 @@ func TestExamine_PutsEveryKindOfKeyAside(t *testing.T) {
 				t.Errorf("key-type found %v", typed.Examples)
 			}
 			ofPartition := kind.InPartition() || kind.InAsynqQueue()
-			if left := results["task-leftovers"]; ofPartition && !slices.ContainsFunc(left.Examples, func(e string) bool {
+			if left := results["task-lost"]; ofPartition && !slices.ContainsFunc(left.Examples, func(e string) bool {
 				return strings.HasPrefix(e, "default:ghost does not exist")
 			}) {
 				t.Errorf("in the other partition, it found %v", left.Examples)
@@ -144,6 +145,71 @@ func TestExamine_LeavesAKeyThatIsRightByNow(t *testing.T) {
 	w.examine(control.DoctorRequest{Checks: []string{"key-type"}, Repair: true})
 	if got := w.DB.HGet(w.Ctx, string(w.Keys.Limits()), "low").Val(); got != "5" || len(w.aside()) > 0 {
 		t.Errorf("the limit is %q, and aside is %q", got, w.aside())
+	}
+}
+
+// meanwhile does something once, before a script of that name runs.
+type meanwhile struct {
+	script string
+	do     func()
+}
+
+func (m *meanwhile) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (m *meanwhile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		args := cmd.Args()
+		if do := m.do; do != nil && cmd.Name() == "evalsha" && args[1] == redis.NewScript(lua.ByName(m.script).Source).Hash() {
+			m.do = nil
+			do()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (m *meanwhile) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// Somebody has replaced a value just before the repair, by one that can be read.
+func TestExamine_LeavesAnEntryThatIsGoodByNow(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.do("HSET", w.Keys.Limits(), "low", "garbage")
+	w.DB.AddHook(&meanwhile{"move_field", func() { w.do("HSET", w.Keys.Limits(), "low", 5) }})
+	r := w.examine(control.DoctorRequest{Checks: []string{"entry-unreadable"}, Repair: true})["entry-unreadable"]
+	got := w.DB.HGet(w.Ctx, string(w.Keys.Limits()), "low").Val()
+	if got != "5" || r.Found > 0 || r.Repaired > 0 || len(w.aside()) > 0 {
+		t.Errorf("the limit is %q, found %d, repaired %d, and aside is %q", got, r.Found, r.Repaired, w.aside())
+	}
+}
+
+// Somebody has put, or resumed, a schedule just before the repair, so that it can be read.
+func TestExamine_LeavesAScheduleThatIsGoodByNow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		field, broken string
+		revision      int
+	}{"put": {"def", `{"rules":[{"cron":"x"}]}`, 4}, "resumed": {"paused", "x", 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			w.change(2)
+			often := ref("often")
+			key := string(w.KeysOf(often).Schedule(often))
+			good := w.DB.HGet(w.Ctx, key, c.field).Val()
+			w.do("HSET", key, c.field, c.broken)
+			w.DB.AddHook(&meanwhile{"examine_schedules", func() {
+				w.do("HSET", key, c.field, good, "revision", c.revision)
+				if good == "" {
+					w.do("HDEL", key, c.field)
+				}
+			}})
+			r := w.examine(control.DoctorRequest{Checks: []string{"schedule-unreadable"}, Repair: true})["schedule-unreadable"]
+			if s := w.Schedule(often); s.Revision != c.revision || !s.PausedAt.IsZero() || r.Repaired > 0 || len(w.aside()) > 0 {
+				t.Errorf("it is %+v, repaired %d, and aside is %q", s, r.Repaired, w.aside())
+			}
+		})
 	}
 }
 
@@ -412,6 +478,29 @@ func TestAuditSchedule_NamesTheHolesOfAHistory(t *testing.T) {
 	}
 }
 
+// What helps is said of what is damaged: a history needs a repair, and its schedule need not be put again.
+func TestRollbackSchedule_AdvisesWhatHelps(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		damage  func(w *ward, often task.Ref)
+		advised bool
+	}{
+		"the history":  {func(w *ward, often task.Ref) { w.do("SET", w.KeysOf(often).History(often), "x") }, false},
+		"the schedule": {func(w *ward, often task.Ref) { w.do("SET", w.KeysOf(often).Schedule(often), "x") }, true},
+	} {
+		w := newWard(t)
+		w.change(2)
+		c.damage(w, ref("often"))
+		_, err := w.control.RollbackSchedule(w.Ctx, control.Caller{Namespace: "default"}, "often", 1, 0)
+		if err == nil || strings.Contains(err.Error(), "then put it again") != c.advised {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && strings.Count(err.Error(), "dtsctl doctor") > 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // The ticks of a schedule that came back go on though its history had garbage in it.
 func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 	t.Parallel()
@@ -420,11 +509,11 @@ func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 			t.Parallel()
 			w := newWard(t)
 			often := ref("often")
-			w.change(3) // so that revision 4 is in force
+			w.change(3) // so that revision 4 is in force: after its loss, 5 is
 			testkit.Must(t, w.DB.LSet(w.Ctx, string(w.KeysOf(often).History(often)), at, "garbage").Err())
 			w.do("DEL", w.KeysOf(often).Schedule(often))
 			w.examine(control.DoctorRequest{Checks: []string{"schedule-lost"}, Repair: true})
-			if s := w.Schedule(often); s.Revision != 4 {
+			if s := w.Schedule(often); s.Revision != 5 {
 				t.Fatalf("it is back as %+v", s)
 			}
 			_, err := w.Schedules.Resume(w.Ctx, often)
@@ -451,7 +540,7 @@ func TestExamine_BringsAnUnreadableScheduleBack(t *testing.T) {
 	w.do("ZREM", w.KeysOf(often).Schedules(), often)
 	w.do("ZREM", w.KeysOf(often).Ticks(), often)
 	w.examine(control.DoctorRequest{Repair: true})
-	if s := w.Schedule(often); s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
+	if s := w.Schedule(often); s.Revision != 4 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
 		t.Errorf("it is back as %+v", s)
 	}
 }
@@ -493,7 +582,7 @@ func TestExamine_KeepsWhatTheLedgerTellsOfALostSchedule(t *testing.T) {
 	w.do("DEL", w.KeysOf(often).Schedule(often))
 	w.examine(control.DoctorRequest{Checks: []string{"schedule-lost"}, Repair: true})
 	s := w.Schedule(often)
-	if s.Runs != 3 || before.Runs != 3 || s.Revision != 22 {
+	if s.Runs != 3 || before.Runs != 3 || s.Revision != 23 {
 		t.Errorf("it has %d runs, before %d, and is revision %d", s.Runs, before.Runs, s.Revision)
 	}
 	if off := s.CreatedAt.Sub(before.CreatedAt) % (7 * time.Hour); off != 0 {

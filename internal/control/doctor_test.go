@@ -201,6 +201,16 @@ var breakages = []struct {
 	{check: "state-lost", name: "a task that runs has no state", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("running")).States(), ref("running"))
 	}, example: "default:running has no state, and is listed as one that runs or has ended", then: []string{"finished-lost", "index-drift"}},
+	{check: "state-lost", name: "a task that waits for its next attempt has no state", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("retried")).States(), ref("retried"))
+	}, example: "default:retried has no state, and waits for attempt 2"},
+	{check: "state-lost", name: "a queued task has no state", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("queued")).States(), ref("queued"))
+	}, example: "default:queued has no state, and is queued", also: []string{"delivery-leftovers"}},
+	{check: "state-lost", name: "a task that has begun is listed nowhere", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("retried")).States(), ref("retried"))
+		w.do("ZREM", w.KeysOf(ref("retried")).Wheel(), ref("retried"))
+	}, example: "default:retried has no state, and is listed as one that runs or has ended", then: []string{"finished-lost"}},
 	{check: "scheduled-lost", name: "a task is not on the wheel", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("waiting")).Wheel(), ref("waiting"))
 	}, example: "default:waiting is scheduled, and not in dts:{1}:wheel"},
@@ -280,10 +290,23 @@ var breakages = []struct {
 	{check: "task-leftovers", name: "a list of finished tasks has one that does not exist", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ghost")).Index("default", task.Succeeded), 1, ref("ghost"))
 	}, example: "default:ghost does not exist, and is left in "},
-	{check: "task-leftovers", name: "a log is left", damage: func(w *ward) {
+	{check: "task-lost", name: "a log is left", damage: func(w *ward) {
 		w.do("XADD", w.KeysOf(ref("ghost")).Log(ref("ghost")), "1-1", "text", "hello", "at", 1)
 		w.do("RPUSH", w.KeysOf(ref("ghost")).Attempts(ref("ghost")), anAttempt)
-	}, example: "default:ghost does not exist, and is left in "},
+	}, example: "default:ghost does not exist, and is left in ", aside: []string{"hello", anAttempt}},
+	{check: "task-lost", name: "a ready task with a long payload has lost its definition", damage: func(w *ward) {
+		k := w.KeysOf(ref("big"))
+		w.Create(task.Definition{
+			Ref: ref("big"), Queue: "full", Payload: []byte(`"` + strings.Repeat("y", 2*task.InlinePayloadLimit) + `"`),
+		})
+		w.do("ZREM", k.Wheel(), ref("big"))
+		w.do("ZADD", k.Ready("full"), 1, ref("big"))
+		w.do("SADD", k.Backlog(), "full")
+		w.do("HDEL", k.Defs(), ref("big"))
+	}, example: "default:big does not exist, and is left in ", aside: []string{`:payloads:"yyyy`, ":ready:full:1"}},
+	{check: "task-lost", name: "a payload is left", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("ghost")).Payloads(), ref("ghost"), "17")
+	}, example: "default:ghost does not exist, and is left in ", aside: []string{":payloads:17"}},
 	{check: "task-leftovers", name: "a result is left", damage: func(w *ward) {
 		for _, hash := range []any{
 			w.KeysOf(ref("ghost")).Results(), w.KeysOf(ref("ghost")).Errors(), w.KeysOf(ref("ghost")).Checkpoints(),
@@ -311,20 +334,24 @@ var breakages = []struct {
 		w.do("HSET", k.States(), ref("queued"), "lost")
 		w.do("XADD", k.Log(ref("queued")), "1-1", "at", "1", "text", "a line of its log")
 		w.do("RPUSH", k.Attempts(ref("queued")), anAttempt)
-	}, example: "default:queued cannot be read: its state, lost", also: []string{"delivery-leftovers"},
+	}, example: "default:queued cannot be read: its state is \"lost\"", also: []string{"delivery-leftovers"},
 		aside: []string{":states:lost", ":defs:17", ":queued:17", "a line of its log", anAttempt}},
+	{check: "task-unreadable", name: "a state is long", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("failed")).States(), ref("failed"), strings.Repeat("x", 1000))
+	}, example: "default:failed cannot be read: its state is \"" + strings.Repeat("x", 100) + "...\"",
+		aside: []string{strings.Repeat("x", 1000)}},
 	{check: "task-unreadable", name: "a definition cannot be read", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "17")
 	}, example: "default:waiting cannot be read: its definition", aside: []string{":defs:17", ":wheel:17"}},
 	{check: "task-unreadable", name: "an attempt has no number", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("running")).States(), ref("running"), "running x x x x x x x 777")
-	}, example: "default:running cannot be read: its state, running x",
+	}, example: "default:running cannot be read: its state is \"running x",
 		aside: []string{":states:running x x", ":held:17", ":running:17"}},
 	{check: "task-unreadable", name: "a task has ended at no time", damage: func(w *ward) {
 		state := strings.Fields(w.state("failed"))
 		state[10] = "yesterday"
 		w.do("HSET", w.KeysOf(ref("failed")).States(), ref("failed"), strings.Join(state, " "))
-	}, example: "default:failed cannot be read: its state, failed ",
+	}, example: "default:failed cannot be read: its state is \"failed ",
 		aside: []string{":states:failed 1 0 0 ", " yesterday failed"}},
 	{check: "task-unreadable", name: "a type is no name", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), `1767366245120{"type":"a b"}`+"\n{}")
@@ -480,6 +507,11 @@ var breakages = []struct {
 	}, example: "default:nightly cannot be read: its definition is lost", stays: true, byHand: true, also: []string{"entry-unreadable"}},
 	{check: "schedule-lost", name: "a schedule is lost", damage: func(w *ward) {
 		w.change(2)
+		w.do("DEL", w.KeysOf(ref("often")).Schedule(ref("often")))
+	}, example: "default:often has lost its definition, and revision 2 is left in "},
+	{check: "schedule-lost", name: "a schedule is lost that has fired since its last change", damage: func(w *ward) {
+		w.change(2)
+		w.fireBySecond(ref("often"))
 		w.do("DEL", w.KeysOf(ref("often")).Schedule(ref("often")))
 	}, example: "default:often has lost its definition, and revision 2 is left in "},
 	{check: "schedule-lost", name: "a history is left alone", damage: func(w *ward) {
@@ -645,6 +677,36 @@ func (w *ward) change(times int) {
 	}
 }
 
+// fireBySecond lets a tick of the present revision fire, as a leader records it: one that no other revision has.
+func (w *ward) fireBySecond(often task.Ref) {
+	w.t.Helper()
+	s := w.Schedule(often)
+	testkit.Eventually(w.t, "the revision is old enough", func() bool {
+		return time.Since(s.UpdatedAt) > 20*time.Millisecond
+	})
+	at := s.UpdatedAt.Add(5 * time.Millisecond)
+	w.do("ZADD", w.KeysOf(often).Ledger(often), at.UnixMilli(),
+		fmt.Sprintf("%s fired 1 0 %d %d ", schedule.TickName(at), at.UnixMilli(), s.Revision))
+	w.do("HSET", w.KeysOf(often).Schedule(often), "cursor", at.UnixMilli()+5)
+}
+
+// Nobody knows the ticks of a revision that was lost: an audit says so, and blames no record of that time.
+func TestAuditSchedule_BlamesNothingOnALostRevision(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.change(2)
+	w.fireBySecond(ref("often"))
+	w.do("DEL", w.KeysOf(ref("often")).Schedule(ref("often")))
+	w.examine(control.DoctorRequest{Checks: []string{"schedule-lost"}, Repair: true})
+	who := control.Caller{Namespace: "default"}
+	audit, err := w.control.AuditSchedule(w.Ctx, who, "often", time.Time{}, time.Time{})
+	testkit.Must(t, err)
+	if len(audit.Strays) > 0 || audit.Proved || len(audit.Warnings) != 1 ||
+		!strings.HasPrefix(audit.Warnings[0], "revision 3 is missing or cannot be read") {
+		t.Errorf("strays %v, proved %t, warnings %q", audit.Strays, audit.Proved, audit.Warnings)
+	}
+}
+
 // What comes back is paused, has the last definition that is left, keeps its ledger and history, and ticks from then on.
 func TestExamine_BringsALostScheduleBack(t *testing.T) {
 	t.Parallel()
@@ -659,7 +721,7 @@ func TestExamine_BringsALostScheduleBack(t *testing.T) {
 	w.do("DEL", w.KeysOf(often).Schedule(often))
 	w.examine(control.DoctorRequest{Checks: []string{"schedule-lost"}, Repair: true})
 	s := w.Schedule(often)
-	if s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() || s.Cursor.Before(before.Cursor) || s.UpdatedAt != s.Cursor {
+	if s.Revision != 4 || s.Task.Queue != "2" || s.PausedAt.IsZero() || s.Cursor.Before(before.Cursor) || s.UpdatedAt != s.Cursor {
 		t.Errorf("it is back as %+v", s)
 	}
 	if !s.CreatedAt.Equal(history[len(history)-1].From) || s.Runs != before.Runs || !s.EndedAt.IsZero() {
@@ -767,7 +829,7 @@ func TestExamine_BringsBackWhatCannotBeRead(t *testing.T) {
 		if r := found["schedule-unreadable"]; r.Found != 1 || r.Repaired != 1 || found["schedule-lost"].Found > 0 {
 			t.Errorf("%v: %+v, and %+v", checks, r, found["schedule-lost"])
 		}
-		if s := w.Schedule(often); s.Revision != 3 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
+		if s := w.Schedule(often); s.Revision != 4 || s.Task.Queue != "2" || s.PausedAt.IsZero() {
 			t.Errorf("%v: it is back as %+v", checks, s)
 		}
 		if kept := w.aside(); len(kept) != 1 || w.DB.HGet(w.Ctx, kept[0], "def").Val() != "{" {
@@ -1000,8 +1062,8 @@ func TestExamine_RunsNothingAgainThatHasNoState(t *testing.T) {
 	}
 	w.examine(control.DoctorRequest{Repair: true})
 	for id, want := range map[string]string{
-		"succeeded": "succeeded succeeded", "failed": "failed failed", "cancelled": "cancelled cancelled",
-		"running": "failed lost", "waiting": "scheduled ",
+		"succeeded": "succeeded succeeded", "failed": "failed failed", "cancelled": "cancelled ",
+		"running": "failed lost", "waiting": "scheduled ", "retried": "scheduled ", "queued": "queued ",
 	} {
 		got := w.Get(ref(id))
 		if said := fmt.Sprintf("%s %s", got.State, got.Outcome); said != want || got.Damage != "" {
@@ -1142,5 +1204,125 @@ func TestExamine_MendsReadyTasksInOneRepair(t *testing.T) {
 	}
 	if w.DB.ZScore(w.Ctx, string(w.KeysOf(ref("ready")).Wheel()), ref("ready").String()).Err() != nil {
 		t.Error("the task is not on the wheel")
+	}
+}
+
+// pasts are what tasks have done: they wait, or have ended.
+var pasts = map[string]func(w *ward, past task.Ref){
+	"waits for its second attempt":        func(*ward, task.Ref) {},
+	"waits, and its first entry is none":  func(w *ward, past task.Ref) { w.do("LSET", w.KeysOf(past).Attempts(past), 0, "{") },
+	"failed at its second attempt":        func(w *ward, past task.Ref) { w.end(past, task.Failed, task.OutcomeFailed) },
+	"cancelled during its second attempt": func(w *ward, past task.Ref) { w.end(past, task.Cancelled, task.OutcomeCancelled) },
+	"cancelled after its first attempt": func(w *ward, past task.Ref) {
+		_, err := w.Tasks.Cancel(w.Ctx, past)
+		testkit.Must(w.t, err)
+	},
+	"runs its second attempt": func(w *ward, past task.Ref) { w.begin(past) },
+	"is queued for its second attempt": func(w *ward, past task.Ref) {
+		w.do("ZADD", w.KeysOf(past).Wheel(), 1, past)
+		w.Claim(past)
+	},
+	"waits, and its attempt is only in its log": func(w *ward, past task.Ref) {
+		w.do("DEL", w.KeysOf(past).Attempts(past))
+		w.do("HDEL", w.KeysOf(past).Errors(), past)
+		w.do("XADD", w.KeysOf(past).Log(past), "1-1", "text", "hello", "at", 1)
+	},
+}
+
+// begin begins the next attempt of a task, as if it was due now.
+func (w *ward) begin(of task.Ref) *tasks.Run {
+	w.t.Helper()
+	w.do("ZADD", w.KeysOf(of).Wheel(), 1, of)
+	return w.Begin(of)
+}
+
+// end runs the next attempt of a task to its end.
+func (w *ward) end(of task.Ref, state task.State, outcome task.Outcome) {
+	w.t.Helper()
+	testkit.Must(w.t, w.begin(of).Finish(w.Ctx, state, outcome, "", "boom"))
+}
+
+// An attempt starts once: the number of the next one is none of those that have begun, after a retry, too.
+func TestExamine_BeginsNoAttemptTwice(t *testing.T) {
+	t.Parallel()
+	for name, bring := range pasts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			past := ref("past")
+			w.Create(task.Definition{Ref: past, Retry: task.Retry{MaxAttempts: 9}})
+			testkit.Must(t, w.Begin(past).Reattempt(w.Ctx, time.Hour, task.OutcomeFailed, "boom"))
+			bring(w, past)
+			before := w.Get(past)
+			w.do("HDEL", w.KeysOf(past).States(), past)
+			w.examine(control.DoctorRequest{Repair: true})
+			after := w.Get(past)
+			if before.State == task.Scheduled && (after.State != task.Scheduled || !after.DueAt.Equal(before.DueAt)) {
+				t.Errorf("it is %s, and due at %s instead of %s", after.State, after.DueAt, before.DueAt)
+			}
+			if !after.FinishedAt.IsZero() && after.StartedAt.After(after.FinishedAt) {
+				t.Errorf("it started at %s, and ended at %s", after.StartedAt, after.FinishedAt)
+			}
+			if after.State.Final() {
+				_, err := w.Tasks.Retry(w.Ctx, past)
+				testkit.Must(t, err)
+			}
+			begun := before.Attempt
+			if before.State == task.Queued {
+				begun--
+			} else {
+				w.do("ZADD", w.KeysOf(past).Wheel(), 1, past)
+			}
+			if next := w.Begin(past).Task.Attempt; next <= begun {
+				t.Errorf("attempt %d begins after attempt %d", next, begun)
+			}
+			numbers := make(map[int]bool)
+			attempts, err := w.Tasks.Attempts(w.Ctx, past)
+			testkit.Must(t, err)
+			for _, a := range attempts {
+				if numbers[a.Number] {
+					t.Errorf("attempt %d is there twice: %+v", a.Number, attempts)
+				}
+				numbers[a.Number] = true
+			}
+		})
+	}
+}
+
+// A check that needs the state of a task says that it has none, also where nobody asked for state-lost.
+func TestExamine_PassesOverWhatHasNoState(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.do("HDEL", w.KeysOf(ref("failed")).States(), ref("failed"))
+	for _, repair := range []bool{false, true} {
+		checks := []string{"index-drift", "finished-lost", "running-lost", "payload-lost"}
+		for name, r := range w.examine(control.DoctorRequest{Checks: checks, Repair: repair}) {
+			if r.Severity != doctor.Unknown || r.Found > 0 ||
+				r.PassedOver != "default:failed was not looked at: it has no state" {
+				t.Errorf("%s, repair %t: %s, found %d, passed over %q", name, repair, r.Severity, r.Found, r.PassedOver)
+			}
+		}
+	}
+	w.do("HDEL", w.KeysOf(ref("queued")).States(), ref("queued"))
+	r := w.examine(control.DoctorRequest{Checks: []string{"delivery-missing"}})["delivery-missing"]
+	if r.PassedOver != "default:queued was not looked at: it has no state" {
+		t.Errorf("delivery-missing: %s, passed over %q", r.Severity, r.PassedOver)
+	}
+}
+
+// A task without a definition is one finding, wherever something of it is.
+func TestExamine_CountsALostTaskOnce(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.do("HDEL", w.KeysOf(ref("ready")).Defs(), ref("ready"))
+	w.do("HSET", w.KeysOf(ref("ready")).Payloads(), ref("ready"), "17")
+	for _, repair := range []bool{false, true} {
+		results := w.examine(control.DoctorRequest{Checks: []string{"task-lost", "task-leftovers"}, Repair: repair})
+		if n := results["task-lost"].Found + results["task-leftovers"].Found; n != 1 {
+			t.Errorf("repair %t: found %d: %q", repair, n, results["task-lost"].Examples)
+		}
+	}
+	if kept := w.aside(); len(kept) != 1 {
+		t.Errorf("aside are %q", kept)
 	}
 }

@@ -74,6 +74,9 @@ func (c *Control) RollbackSchedule(
 	reading, left := redisx.LeavingOut(ctx)
 	history, err := c.History(reading, who, id)
 	if err != nil {
+		if _, _, ofPresent := c.store.Schedules.Read(ctx, who.Ref(id)); ofPresent == nil {
+			return Put{}, err // of the history: the schedule need not be put again
+		}
 		return Put{}, adviseRepair(err)
 	}
 	for _, r := range history {

@@ -115,7 +115,7 @@ func adviseRepair(err error) error {
 	why := err.Error()
 	switch {
 	case redisx.IsDamage(err):
-		why = redisx.WithoutDoubt(redisx.WhyNot(err))
+		why = "the schedule cannot be read: its key has the wrong type in Redis"
 	case task.CodeOf(err) != task.CodeUnreadable:
 		return err
 	}

@@ -115,6 +115,7 @@ var Keys = []Kind{
 	{"server", String, "asynq:servers:{<server>}", "asynq: one server, which is a pool of a node; the server is `<host>:<process>:<id>`"},
 	{"server_workers", Hash, "asynq:workers:{<server>}", "asynq: the deliveries that a server works on, by id"},
 	{"zset", ZSet, "", "any sorted set"},
+	{"hash", Hash, "", "any hash"},
 }
 
 // KindOf returns the kind of that name; false if there is none.

@@ -18,6 +18,14 @@ local function pass_over(member, words, names)
   end
 end
 
+-- report_only notes what a check finds of a member and no repair mends, if the check is wanted: an equals sign is before
+-- its name.
+local function report_only(member, check, words)
+  if is_wanted(check) then
+    found[#found + 1], found[#found + 2], found[#found + 3] = member, '=' .. check, words
+  end
+end
+
 -- report notes what a check finds of a member, if the check is wanted. Returns whether to repair it.
 local function report(member, check, words)
   if not is_wanted(check) then

@@ -1,6 +1,7 @@
--- lost: schedules that have lost their hash, and so their definition, as after an eviction.
+-- lost: schedules that have lost their hash, and so their definition, as after an eviction, or whose hash cannot be
+-- read.
 -- needs: key schedules
--- includes: findings, damage, revival
+-- includes: clock, number, findings, damage, revival
 
 local NEED_DEFINITION = { 'schedule-not-looked-at', 'schedule-drift' } -- checks
 
@@ -57,17 +58,43 @@ local function find_lost(member)
     words = 'has lost its definition, and revision ' .. newest.revision .. ' is ' .. words ..
       '; what nobody knows any more: later revisions, whether it had ended, and runs that its ledger does not have'
     if report(member, 'schedule-lost', words) then
-      bring_back(member, newest, oldest, before + 1)
+      revive(member, newest, oldest, before + 1)
     else
       pass_over(member, 'has lost its definition', NEED_DEFINITION)
     end
   elseif existed then
     words = 'cannot be read: its definition is lost, and so is each earlier one; it is ' .. words
-    report(member, 'schedule-unreadable', words)
+    report_only(member, 'schedule-unreadable', words)
     pass_over(member, 'has lost its definition', NEED_DEFINITION)
     pass_over(member, 'has a history of the wrong type', damaged and { 'schedule-lost' } or {})
   elseif #places > 0 and report(member, 'schedule-leftovers', 'does not exist, and is ' .. words) then
     redis.call('UNLINK', live_key(member), waiting_key(member))
     redis.call('ZREM', ticks_key(), member)
   end
+end
+
+-- rename_aside keeps a key of a schedule for a while where nobody looks for it, if there is such a key.
+local function rename_aside(member, kind, key)
+  if redis.call('EXISTS', key) == 1 then
+    local kept = aside_key(int(now) .. ':' .. kind .. ':' .. member)
+    redis.call('RENAME', key, kept)
+    redis.call('PEXPIRE', kept, ASIDE_KEPT)
+  end
+end
+
+-- put_aside keeps a schedule aside that cannot be read. If earlier revisions are left, the newest of these is the
+-- present one from now on; else all that Redis has of the schedule is aside.
+local function put_aside(member)
+  local newest, oldest, before = ends_of(member)
+  rename_aside(member, 'schedule', schedule_key(member))
+  if newest then
+    revive(member, newest, oldest, before + 1)
+    return
+  end
+  rename_aside(member, 'live', live_key(member))
+  rename_aside(member, 'waiting', waiting_key(member))
+  rename_aside(member, 'ledger', ledger_key(member))
+  rename_aside(member, 'history', history_key(member))
+  redis.call('ZREM', schedules, member)
+  redis.call('ZREM', ticks_key(), member)
 end

@@ -53,15 +53,15 @@ local function origin_of(newest, oldest, tick)
   return tick - math.floor((tick - from) / interval) * interval, false
 end
 
--- bring_back makes a revision the present one, which decides ticks from now on. lost is how many revisions came after
--- it. The present one gets the number of the last one, as a history has no gaps.
-local function bring_back(member, newest, oldest, lost)
+-- revive makes a revision the present one, which decides ticks from now on. lost is how many revisions came after it.
+-- The present one gets a number after theirs: numbers that are missing tell that nobody knows the ticks of that time.
+local function revive(member, newest, oldest, lost)
   local records, runs, since, tick = read_ledger(member, tostring(newest.revision))
   local created, known = origin_of(newest, oldest, tick)
   local note = 'a later definition was lost; this is revision ' .. newest.revision ..
     ': check it before you resume. It counts ' .. int(runs) ..
     ' runs, those in its ledger; it is not known whether it had ended' .. (known and '' or ', and when it was created')
-  redis.call('HSET', schedule_key(member), 'revision', int(newest.revision + lost), 'def', newest.def,
+  redis.call('HSET', schedule_key(member), 'revision', int(newest.revision + lost + 1), 'def', newest.def,
     'task', newest.task, 'created', int(created), 'from', int(now), 'cursor', int(now),
     'runs', int(runs), 'records', int(records), 'oldest', int(since),
     'paused', int(now), 'note', note)

@@ -1,52 +1,22 @@
--- traces: what is left of tasks that have lost their state or their definition, and what to do about it.
--- includes: clock, number, state, findings, listings, remains, aside
+-- traces: what is left of tasks that have lost their definition, and what to do about it.
+-- includes: findings, listings, remains, aside
 
 local LAST = { -- the last field that a state must have
   scheduled = 'attempt', queued = 'queued', running = 'run',
   succeeded = 'finished', failed = 'finished', cancelled = 'finished',
 }
 
--- begun_or_ended returns the fields of a state for a task that has none, though the task is listed as one that runs or
--- has ended, and nowhere as one that waits: it must not run again. nil for others: a task that was never claimed has no
--- state.
-local function begun_or_ended(member, record, listed)
-  for _, set in ipairs(waiting_sets(record)) do
-    if listed[set] then
-      return nil
+-- check_of returns which check finds what is left of a task without a definition, by its state or, without one, by where
+-- it is listed: the task is lost unless one of these says that it had ended.
+local function check_of(text, listed)
+  local ended = LAST[string.match(text or '', '^%a*')] == 'finished'
+  for set in pairs(listed) do
+    if set ~= expiry_key() and not string.find(set, ':state:', 1, true) then
+      return 'task-lost' -- whatever else says that it had ended
     end
+    ended = ended or not text
   end
-  local fields = { state = 'failed', attempt = '1', queued = int(now), started = int(now), run = '#' }
-  fields.outcome, fields.finished = 'lost', int(now)
-  for _, state in ipairs({ 'succeeded', 'failed', 'cancelled' }) do
-    local ended = listed[index_key(string.match(member, '^[^:]*'), state)]
-    if ended then
-      fields.state, fields.outcome, fields.finished = state, state, int(ended)
-      return fields
-    end
-  end
-  return (listed[expiry_key()] or listed[running_key()] or listed[held_key()]) and fields or nil
-end
-
--- bring_back finds that a task lacks the state with those fields. Returns them if it has that state now.
-local function bring_back(member, fields)
-  if not report(member, 'state-lost', 'has no state, and is listed as one that runs or has ended') then
-    return nil
-  end
-  redis.call('HSET', states_key(), member, format_state(fields))
-  if fields.outcome == 'lost' then
-    redis.call('HSET', errors_key(), member, 'its state was lost, and it may have run: retry it if it may run twice')
-  end
-  return fields
-end
-
--- check_of returns which check finds what is left of a task without a definition, by its state and where it is listed:
--- the task is lost if it had not ended.
-local function check_of(text, listed, places)
-  local waits = LAST[string.match(text or '', '^%a*')] ~= 'finished' and text
-  for _, set in ipairs(places) do
-    waits = waits or listed[set] and set ~= expiry_key() and not string.find(set, ':state:', 1, true)
-  end
-  return waits and 'task-lost' or 'task-leftovers'
+  return ended and 'task-leftovers' or 'task-lost'
 end
 
 -- clear finds what is left of a task that does not exist, unless it waits in an older layout.
@@ -64,7 +34,7 @@ local function clear(member, text, listed)
   if #places == 0 or redis.call('ZSCORE', unconverted_key(), member) then
     return
   end
-  local check = check_of(text, listed, places)
+  local check = check_of(text, listed)
   if not report(member, check, 'does not exist, and is left in ' .. table.concat(places, ', ')) then
     return
   elseif check == 'task-lost' then

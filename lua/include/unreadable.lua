@@ -2,10 +2,11 @@
 -- includes: definition, findings, traces, aside
 
 local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[%w._-]+"[^\n]*}\n'
-local NEED_TASK = { -- checks
+local NEED_TASK = { -- checks, of which all but the first need its state
   'state-lost', 'payload-lost', 'scheduled-lost', 'queued-lost', 'running-lost', 'finished-lost', 'index-drift',
   'backlog-unlisted', 'live-lost',
 }
+local QUOTED = 100 -- bytes of what cannot be read
 
 -- is_same returns whether the definition of a task, or its long payload, still has that SHA-1.
 local function is_same(member, record, digest)
@@ -21,7 +22,9 @@ local function damage_of(record, text, fields)
   for _, name in ipairs({ 'attempt', 'due', 'started', 'finished' }) do
     readable = readable and (not fields[name] or tonumber(fields[name]))
   end
-  return not readable and 'its state, ' .. text or nil
+  if not readable then
+    return 'its state is "' .. (#text > QUOTED and string.sub(text, 1, QUOTED) .. '...' or text) .. '"'
+  end
 end
 
 -- find_unreadable finds a task that cannot be read.

@@ -2,17 +2,14 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -139,54 +136,4 @@ func (e *examination) asideOf(key string) string {
 		return e.prefix() + "aside:" + at + ":" + key
 	}
 	return e.prefix() + "aside:" + at + ":{" + key + "}"
-}
-
-// putScheduleAside puts the hash of a schedule aside that cannot be read. If a history is left, the schedule comes back
-// from it; else all that Redis has of it is put aside. It returns whether there was such a hash: of a lost one, what is
-// left stays, and one of the wrong type is for another check.
-func (e *examination) putScheduleAside(ctx context.Context, ref task.Ref) (bool, error) {
-	present, _, err := e.o.Schedules.Read(ctx, ref)
-	if err == nil {
-		err = compiles(present)
-	}
-	if task.CodeOf(err) != task.CodeUnreadable || redisx.IsDamage(err) {
-		return false, nil // it can be read by now, or the next command fails as well
-	}
-	k := e.o.Layout.KeysOf(ref)
-	past, _ := redisx.LeavingOut(ctx) // it comes back past garbage, too
-	if history, err := e.o.Schedules.History(past, ref); err == nil && len(history) > 0 {
-		return true, errors.Join(e.renameAside(ctx, string(k.Schedule(ref))), e.bringBack(ctx, ref))
-	}
-	for _, key := range []string{
-		string(k.Schedule(ref)), string(k.Live(ref)), string(k.Waiting(ref)), string(k.Ledger(ref)), string(k.History(ref)),
-	} {
-		if err := e.renameAside(ctx, key); err != nil {
-			return false, err
-		}
-	}
-	pipe := e.o.Layout.DB.TxPipeline()
-	pipe.ZRem(ctx, string(k.Schedules()), ref.String())
-	pipe.ZRem(ctx, string(k.Ticks()), ref.String())
-	_, err = pipe.Exec(ctx)
-	return true, err
-}
-
-// bringBack does what the repair of schedule-lost does, as a part of another one, so that nothing more is found.
-func (e *examination) bringBack(ctx context.Context, ref task.Ref) error {
-	_, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineSchedules{
-		Schedules: e.o.Layout.KeysOf(ref).Schedules(), Checks: " " + scheduleLost + " ", Repair: true, From: ofSchedules,
-		Wake: e.o.Layout.WakeOf(ref), Members: []lua.ExamineSchedulesMember{
-			{Member: ref.String(), Revision: "", Cursor: "", Broken: "", Upcoming: time.Time{}},
-		},
-	})
-	return err
-}
-
-// renameAside puts a key aside, if there is one.
-func (e *examination) renameAside(ctx context.Context, key string) error {
-	exists, err := e.o.Layout.DB.Exists(ctx, key).Result()
-	if err == nil && exists > 0 {
-		_, err = e.putKeyAside(ctx, key, "")
-	}
-	return err
 }

@@ -169,9 +169,11 @@ func (e *examination) looked(n int, checks ...string) {
 // finding is what a check finds.
 type finding struct{ check, member, words string }
 
-// passedOver begins the name of a check in what a script reports if the check cannot look at the member: see
-// findings.lua.
-const passedOver = "-"
+// What begins the name of a check in what a script reports: see findings.lua.
+const (
+	passedOver = "-" // the check cannot look at the member
+	byHand     = "=" // no repair mends it
+)
 
 // found adds a finding to a check of the data, or notes what the check cannot look at. It returns false if the check is
 // not asked for, or has found the same before: Redis may list a key twice, and several keys lead to one task.
@@ -180,14 +182,18 @@ func (e *examination) found(check, member, words string) bool {
 		e.notLooked(member+" "+words, name)
 		return false
 	}
+	check, lasts := strings.CutPrefix(check, byHand)
 	r, same := e.results[check], finding{check, member, words}
+	if slices.Contains(lossChecks, check) { // more of the same may be found elsewhere
+		same.check, same.words = leftovers, ""
+	}
 	if r == nil || e.seen[same] {
 		return false
 	}
 	e.seen[same] = true
 	r.Found++
 	r.Severity = r.Check.Severity
-	if e.Repair && r.Repairs {
+	if e.Repair && r.Repairs && !lasts {
 		r.Repaired++
 	}
 	if len(r.Examples) < ExampleLimit {

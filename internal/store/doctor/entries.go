@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -68,115 +70,154 @@ var readable = map[string]func(entryOf) error{
 // second returns the error of a call.
 func second[T any](_ T, err error) error { return err }
 
+// How much of keys is read at once.
 const (
-	entryChunk = 50  // keys of which one pipeline reads the entries
-	streamPage = 20  // entries of each stream that it reads, and that are read at once of one that has more
+	keysAtOnce = 100 // keys of one SCAN, of which one pipeline reads the first entries
+	entryPage  = 100 // entries of a hash, a set or a sorted set
+	firstLines = 20  // lines of a log, together with those of others
+	linesPage  = 200 // further lines of one log
 	quoted     = 100 // bytes of what cannot be read
 )
 
-// examineEntries finds entries that cannot be read, and puts them aside.
-func (e *examination) examineEntries(ctx context.Context, keys []string) error {
-	if !e.wants(entryUnreadable) {
-		return nil
-	}
-	keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
-		pattern := e.patternOf(key)
-		return readable[pattern] == nil || pattern == checkpointsOf
-	})
-	_, err := e.inTurn(ctx, keys, entryChunk, []string{entryUnreadable}, func(some []string) error {
-		all, err := e.readEntries(ctx, some)
+// entryPages is the entries of all keys of a server. Each key is a collection of its own, as it may have many. It comes
+// after the keys, among which those of the wrong type are found.
+func (e *examination) entryPages(server redis.Cmdable) collection {
+	checks := []string{entryUnreadable}
+	look := func(ctx context.Context, from uint64) ([]collection, uint64, error) {
+		keys, next, err := server.Scan(ctx, from, "", keysAtOnce).Result()
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
-		for i, key := range some {
-			for _, entry := range all[i] {
-				if err := e.examineEntry(ctx, key, entry); err != nil {
-					return err
-				}
-			}
-			if err := e.examineStream(ctx, key, all[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return err
+		keys = slices.DeleteFunc(keys, func(key string) bool {
+			pattern := e.patternOf(key)
+			return readable[pattern] == nil || pattern == checkpointsOf
+		})
+		slices.Sort(keys)
+		return e.entriesOf(ctx, slices.Compact(keys)), next, nil
+	}
+	return collection{name: "keys' entries", checks: checks, look: look}
 }
 
-// examineStream examines the entries of a stream after those of its first page.
-func (e *examination) examineStream(ctx context.Context, key string, page []entryOf) error {
-	for e.wantedType(key) == "stream" && len(page) == streamPage {
-		next, err := e.o.Layout.DB.XRangeN(ctx, key, "("+page[len(page)-1].name, "+", streamPage).Result()
-		if err != nil {
-			return err
-		}
-		page = streamEntries(next)
-		for _, entry := range page {
-			if err := e.examineEntry(ctx, key, entry); err != nil {
-				return err
+// entriesOf returns the entries of keys, each key as a collection. One pipeline reads the first page of each: most keys
+// have no other.
+func (e *examination) entriesOf(ctx context.Context, keys []string) (all []collection) {
+	pipe := e.o.Layout.DB.Pipeline()
+	firsts := make([]readPage, len(keys))
+	for i, key := range keys {
+		firsts[i] = queuePage(ctx, pipe, key, e.wantedType(key), 0)
+	}
+	_, _ = pipe.Exec(ctx) // each page has its own error
+	for i, key := range keys {
+		look := func(ctx context.Context, from uint64) ([]collection, uint64, error) {
+			read := firsts[i]
+			if from > 0 {
+				pipe := e.o.Layout.DB.Pipeline()
+				read = queuePage(ctx, pipe, key, e.wantedType(key), from)
+				_, _ = pipe.Exec(ctx) // the page has the error
 			}
+			entries, next, err := read()
+			if err == nil {
+				err = e.examineEntries(ctx, key, entries)
+			}
+			if next == unreachable {
+				what := "what follows line " + entries[len(entries)-1].name + " in " + key
+				e.notLooked(what+" was not looked at: the numbers of such lines are too large", entryUnreadable)
+				next = 0
+			}
+			return nil, next, err
 		}
-		if err := e.rest(ctx); err != nil {
+		all = append(all, collection{name: key, checks: []string{entryUnreadable}, look: look})
+	}
+	return all
+}
+
+// examineEntries examines entries of a key.
+func (e *examination) examineEntries(ctx context.Context, key string, entries []entryOf) error {
+	e.entries += len(entries)
+	for _, entry := range entries {
+		if err := e.examineEntry(ctx, key, entry); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readEntries reads the entries of keys; of a stream, the first ones.
-func (e *examination) readEntries(ctx context.Context, keys []string) ([][]entryOf, error) {
-	pipe := e.o.Layout.DB.Pipeline()
-	reads := make([]func() []entryOf, len(keys))
-	for i, key := range keys {
-		reads[i] = queueRead(ctx, pipe, key, e.wantedType(key))
-	}
-	_, err := pipe.Exec(ctx)
-	all := make([][]entryOf, len(keys))
-	for i, read := range reads {
-		all[i] = read()
-	}
-	return all, err
-}
+// readPage returns entries of a key, and the cursor of the next page; 0 after the last one.
+type readPage func() ([]entryOf, uint64, error)
 
-// queueRead adds the command to a pipeline that reads the entries of a key of that type. It returns what decodes the
-// reply.
-func queueRead(ctx context.Context, pipe redis.Pipeliner, key, kind string) func() []entryOf {
+// queuePage adds the command to a pipeline that reads a page of a key of that type, from a cursor on. It returns what
+// decodes the reply. A list is one page: the lists that have entries are short.
+func queuePage(ctx context.Context, pipe redis.Pipeliner, key, kind string, from uint64) readPage {
 	switch kind {
 	case "list":
 		cmd := pipe.LRange(ctx, key, 0, -1)
-		return func() (all []entryOf) {
+		return func() (all []entryOf, _ uint64, _ error) {
 			for i, value := range cmd.Val() {
 				all = append(all, entryOf{name: strconv.Itoa(i), value: value})
 			}
-			return all
-		}
-	case "zset":
-		cmd := pipe.ZRangeWithScores(ctx, key, 0, -1)
-		return func() (all []entryOf) {
-			for _, z := range cmd.Val() {
-				all = append(all, entryOf{name: codec.Text(z.Member), value: strconv.FormatInt(int64(z.Score), 10)})
-			}
-			return all
+			return all, 0, cmd.Err()
 		}
 	case "set":
-		cmd := pipe.SMembers(ctx, key)
-		return func() (all []entryOf) {
-			for _, name := range cmd.Val() {
+		cmd := pipe.SScan(ctx, key, from, "", entryPage)
+		return func() (all []entryOf, _ uint64, _ error) {
+			names, next, err := cmd.Result()
+			for _, name := range names {
 				all = append(all, entryOf{name: name})
 			}
-			return all
+			return all, next, err
 		}
+	case "zset":
+		return pairsOf(pipe.ZScan(ctx, key, from, "", entryPage), func(score string) string {
+			at, _ := strconv.ParseFloat(score, 64) // Redis wrote it
+			return strconv.FormatInt(int64(at), 10)
+		})
 	case "stream":
-		cmd := pipe.XRangeN(ctx, key, "-", "+", streamPage)
-		return func() []entryOf { return streamEntries(cmd.Val()) }
+		return queueLines(ctx, pipe, key, from)
 	}
-	cmd := pipe.HGetAll(ctx, key)
-	return func() (all []entryOf) {
-		for name, value := range cmd.Val() {
-			all = append(all, entryOf{name: name, value: value})
+	return pairsOf(pipe.HScan(ctx, key, from, "", entryPage), func(value string) string { return value })
+}
+
+// pairsOf reads names and values, which valueOf writes as an entry has them.
+func pairsOf(cmd *redis.ScanCmd, valueOf func(string) string) readPage {
+	return func() (all []entryOf, _ uint64, _ error) {
+		pairs, next, err := cmd.Result()
+		for pair := range slices.Chunk(pairs, 2) {
+			all = append(all, entryOf{name: pair[0], value: valueOf(pair[1])})
 		}
-		return all
+		return all, next, err
 	}
+}
+
+// lineBits are those of a cursor that have the number of a line; the others have that of its attempt.
+const lineBits = 34
+
+// queueLines is queuePage for a log. The cursor is the id of the last line that was read.
+func queueLines(ctx context.Context, pipe redis.Pipeliner, key string, from uint64) readPage {
+	start, count := "-", firstLines
+	if from > 0 {
+		start, count = fmt.Sprintf("(%d-%d", from>>lineBits, from&(1<<lineBits-1)), linesPage
+	}
+	cmd := pipe.XRangeN(ctx, key, start, "+", int64(count))
+	return func() ([]entryOf, uint64, error) {
+		lines, err := cmd.Result()
+		if err != nil || len(lines) < count {
+			return streamEntries(lines), 0, err
+		}
+		return streamEntries(lines), lineCursor(lines[count-1].ID), nil
+	}
+}
+
+// unreachable is the cursor of what follows a line with numbers that are too large for a cursor. No worker writes such.
+const unreachable = math.MaxUint64
+
+// lineCursor returns the cursor of what follows a line.
+func lineCursor(id string) uint64 {
+	var attempt, line uint64
+	n, _ := fmt.Sscanf(id, "%d-%d", &attempt, &line)
+	if n < 2 || attempt >= 1<<(64-lineBits) || line >= 1<<lineBits {
+		return unreachable
+	}
+	return attempt<<lineBits | line
 }
 
 // streamEntries are messages of a stream as entries.
@@ -202,7 +243,8 @@ func (e *examination) examineEntry(ctx context.Context, key string, entry entryO
 		task.CutMiddle(entry.name, quoted), task.CutMiddle(entry.value, quoted))
 	if e.Repair {
 		to := e.asideOf(key)
-		if err := e.putEntryAside(ctx, key, to, entry); err != nil {
+		moved, err := e.putEntryAside(ctx, key, to, entry)
+		if err != nil || !moved {
 			return err
 		}
 		words += "; it is in " + to + " now"
@@ -211,8 +253,15 @@ func (e *examination) examineEntry(ctx context.Context, key string, entry entryO
 	return nil
 }
 
-// putEntryAside moves an entry to a hash, as its name and its value.
-func (e *examination) putEntryAside(ctx context.Context, key, to string, entry entryOf) error {
+// putEntryAside moves an entry to a hash, as its name and its value. It returns false if somebody has replaced the value
+// of a field meanwhile. Entries of other keys cannot change: what is removed is what was read.
+func (e *examination) putEntryAside(ctx context.Context, key, to string, entry entryOf) (moved bool, _ error) {
+	if e.wantedType(key) == "hash" {
+		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.MoveField{
+			Hash: lua.HashKey(key), Kept: to, Field: entry.name, Value: entry.value,
+		})
+		return reply.Moved, errors.Join(err, e.rest(ctx))
+	}
 	_, err := e.o.Layout.DB.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 		pipe.HSet(ctx, to, entry.name, entry.value)
 		pipe.PExpire(ctx, to, task.AsideKept)
@@ -225,10 +274,8 @@ func (e *examination) putEntryAside(ctx context.Context, key, to string, entry e
 			pipe.SRem(ctx, key, entry.name)
 		case "stream":
 			pipe.XDel(ctx, key, entry.name)
-		default:
-			pipe.HDel(ctx, key, entry.name)
 		}
 		return nil
 	})
-	return errors.Join(err, e.rest(ctx))
+	return err == nil, errors.Join(err, e.rest(ctx))
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,16 +20,15 @@ func (e *examination) keyCollections(ctx context.Context, number int) ([]collect
 	if e.servers = len(servers); err != nil || number >= len(servers) {
 		return nil, err
 	}
-	checks := slices.Concat([]string{keyType, entryUnreadable, "backlog-unlisted", queueUnlisted}, lossChecks, scheduleChecks, lockChecks, deliveryChecks)
-	return []collection{{name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
+	checks := slices.Concat([]string{keyType, "backlog-unlisted", queueUnlisted}, lossChecks, scheduleChecks, lockChecks, deliveryChecks)
+	return []collection{e.entryPages(servers[number]), {name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
 		if err != nil {
 			return nil, 0, err
 		}
 		e.entries += len(keys)
 		others := slices.DeleteFunc(slices.Clone(keys), e.isFixed) // earlier stages have looked at the types of those
-		entries := e.passOver("entries of keys", e.examineEntries(ctx, keys), entryUnreadable)
-		if err := errors.Join(e.examineTypes(ctx, others), entries); err != nil {
+		if err := e.examineTypes(ctx, others); err != nil {
 			return nil, 0, err
 		}
 		inner, err := e.lookAtKeys(ctx, keys)

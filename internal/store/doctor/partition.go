@@ -270,6 +270,7 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 		return nil, err
 	}
 	var refs []task.Ref
+	stateless := make(map[task.Ref]bool) // and so scheduled, for all that is known
 	for i, member := range members {
 		ref, err := task.ParseRef(member)
 		if err != nil {
@@ -279,7 +280,8 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 		if err := codec.DecodeState(&t, codec.Text(states[i])); err != nil {
 			e.notLooked(member+" was not looked at: "+err.Error(), deliveryMissing)
 		}
-		if t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {
+		stateless[ref] = states[i] == nil
+		if stateless[ref] || t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {
 			refs = append(refs, ref)
 		}
 	}
@@ -288,6 +290,8 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 	for _, t := range found {
 		if t.Damage != "" {
 			e.notLooked(t.Ref.String()+" was not looked at: "+t.Damage, deliveryMissing)
+		} else if stateless[t.Ref] && t.State == task.Scheduled && t.Attempt == 0 {
+			e.notLooked(t.Ref.String()+" was not looked at: it has no state", deliveryMissing)
 		} else if t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {
 			queued = append(queued, task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue, ClaimedAt: t.QueuedAt})
 		}

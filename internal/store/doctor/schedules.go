@@ -156,23 +156,14 @@ func (e *examination) examineSchedules(
 			Wake: e.o.Layout.Keys.Wake(p), Members: upcoming,
 		})
 		for _, f := range reply.Found {
-			isNew := e.found(f.Check, f.Member, f.Words)
-			if ref, errRef := task.ParseRef(f.Member); isNew && f.Check == unreadable && errRef == nil && e.Repair {
-				err = errors.Join(err, e.mendUnreadable(ctx, ref))
-			}
+			e.found(f.Check, f.Member, f.Words)
 		}
 		return err
 	})
 }
 
-// mendUnreadable puts a schedule aside that was found to be unreadable, if that can be.
-func (e *examination) mendUnreadable(ctx context.Context, ref task.Ref) error {
-	done, err := e.putScheduleAside(ctx, ref)
-	if !done {
-		e.results[unreadable].Repaired--
-	}
-	return err
-}
+// readFields are the fields of a schedule that upcoming reads, in the order of READ in examine_schedules.lua.
+var readFields = []string{"revision", "cursor", "from", "created", "ended", "def", "task", "runs", "paused"}
 
 // upcoming returns what only the definitions of schedules say, together with the revisions and cursors for which it
 // holds: their next ticks, or why they cannot be read. The script takes it for nothing if a schedule has moved on
@@ -181,11 +172,10 @@ func (e *examination) upcoming(ctx context.Context, p int, members []string) ([]
 	all := make([]lua.ExamineSchedulesMember, len(members))
 	pipe := e.o.Layout.DB.Pipeline()
 	hashes := make([]*redis.SliceCmd, len(members))
-	fields := []string{"revision", "cursor", "from", "created", "ended", "def", "task", "runs", "paused"}
 	for i, member := range members {
 		all[i].Member = member
 		if ref, err := task.ParseRef(member); err == nil && e.wants(notLookedAt, unreadable) {
-			hashes[i] = pipe.HMGet(ctx, string(e.o.Layout.Keys.Partition(p).Schedule(ref)), fields...)
+			hashes[i] = pipe.HMGet(ctx, string(e.o.Layout.Keys.Partition(p).Schedule(ref)), readFields...)
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -195,13 +185,17 @@ func (e *examination) upcoming(ctx context.Context, p int, members []string) ([]
 		if hash == nil {
 			continue
 		}
-		values := make(map[string]string, len(fields))
+		values, was := make(map[string]string, len(readFields)), ""
 		for k, value := range hash.Val() {
-			values[fields[k]] = codec.Text(value)
+			values[readFields[k]] = codec.Text(value)
+			was += codec.Text(value) + "\n"
 		}
 		all[i].Revision, all[i].Cursor = values["revision"], values["cursor"]
 		if err := e.plan(ctx, values, &all[i]); err != nil {
 			return nil, err
+		}
+		if all[i].Broken != "" {
+			all[i].Was = was
 		}
 	}
 	return all, nil

@@ -108,10 +108,11 @@ func (e *examination) taskCollections(p int, ready []string, indexes []lua.Index
 	return all
 }
 
-// readyTasks is the set of ready tasks of a queue or lane.
+// readyTasks is the set of ready tasks of a queue or lane. It comes before what else tasks have, as its name begins with a
+// blank: of a task without a definition, nothing else says in which set it is.
 func (e *examination) readyTasks(p int, name string) collection {
 	set := string(e.o.Layout.Keys.Partition(p).Ready(name))
-	return e.pages(set, readyChecks, e.o.Layout.DB.ZScan, set, readyPage, func(ctx context.Context, names []string) error {
+	return e.pages(" "+set, readyChecks, e.o.Layout.DB.ZScan, set, readyPage, func(ctx context.Context, names []string) error {
 		return e.examineTasks(ctx, p, name, names, nil, readyChecks)
 	})
 }

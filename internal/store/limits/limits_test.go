@@ -166,7 +166,6 @@ func TestEnter_LetsAllInWhileRedisDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// fillOne has the queue default be full of one task.
 // A limit that cannot hold says so.
 func TestEnter_LogsThatAQueueCannotBeCounted(t *testing.T) {
 	t.Parallel()

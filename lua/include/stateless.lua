@@ -1,0 +1,111 @@
+-- stateless: tasks that have lost their state, and what is known of it: a task of which an attempt has begun has one.
+-- includes: clock, number, state, damage, findings, listings
+
+-- number_of returns the number in an entry of a history of attempts; nil if it has none that can be read.
+local function number_of(entry)
+  local readable, attempt = pcall(cjson.decode, entry)
+  local number = readable and type(attempt) == 'table' and tonumber(attempt.number)
+  return number and string.find(int(number), '^%d%d?%d?%d?%d?%d?%d?%d?%d?$') and number or nil
+end
+
+-- recorded_attempts returns the number of the newest attempt in a task's history, 0 for none. Entries that cannot be
+-- read count.
+local function recorded_attempts(member)
+  local entries = redis.call('LRANGE', attempts_key(member), 0, -1)
+  for i = #entries, 1, -1 do
+    local number = number_of(entries[i])
+    if number then
+      return number + #entries - i
+    end
+  end
+  return #entries
+end
+
+-- logged_attempt returns the number of the attempt that wrote the newest line of a task's log; 0 for none.
+local function logged_attempt(member)
+  local last = redis.call('XREVRANGE', log_key(member), '+', '-', 'COUNT', 1)[1]
+  local number = last and string.match(last[1], '^(%d+)%-')
+  return number and #number < 10 and tonumber(number) or 0
+end
+
+-- begun_attempts returns how many attempts of a task are in its history, and how many have begun, as far as its
+-- history, its log, its result, its error or its checkpoint tell.
+local function begun_attempts(member)
+  local recorded, begun = 0, 0
+  for _, hash in ipairs({ results_key(), errors_key(), checkpoints_key() }) do
+    begun = math.max(begun, redis.call('HEXISTS', hash, member))
+  end
+  if redis.call('EXISTS', attempts_key(member), log_key(member)) > 0 then
+    recorded = recorded_attempts(member)
+    begun = math.max(begun, recorded, try(logged_attempt, member) or 0)
+  end
+  return recorded, begun
+end
+
+-- ended_fields returns the fields of a state for a task that is listed as one that has ended since its creation; nil if
+-- it is not. A cancelled one may have waited: then the attempt of its number has not begun, and never does.
+local function ended_fields(member, record, listed, number, has_begun)
+  for _, state in ipairs({ 'succeeded', 'failed', 'cancelled' }) do
+    local ended = tonumber(listed[index_key(string.match(member, '^[^:]*'), state)])
+    ended = ended and ended >= tonumber(string.sub(record, 1, 13)) and ended
+    if ended and state == 'cancelled' and not has_begun then
+      return { state = state, attempt = number, finished = int(ended) }
+    elseif ended then
+      ended = int(ended)
+      return { state = state, attempt = number, outcome = state, started = ended, finished = ended, run = '#' }
+    end
+  end
+end
+
+-- waits_since returns when a task is due that is listed as one that waits; nil if it is not.
+local function waits_since(record, listed)
+  for _, set in ipairs(waiting_sets(record)) do
+    if listed[set] then
+      return listed[set]
+    end
+  end
+end
+
+-- begun_or_ended returns the fields of a state for a task that has none, though it has begun, or is listed as one that
+-- is queued, runs or has ended: no attempt may run again. nil for others: a task that was never claimed has no state.
+-- The attempt that ended with its task is not in the history, so its number comes after those that are.
+local function begun_or_ended(member, record, listed)
+  local recorded, begun = begun_attempts(member)
+  local number, started = int(math.max(recorded + 1, begun)), listed[running_key()]
+  local ended, due = ended_fields(member, record, listed, number, begun > recorded), waits_since(record, listed)
+  if ended then
+    return ended
+  elseif started or listed[held_key()] then
+    started = int(math.min(started or now, now))
+  elseif listed[queued_key()] then
+    return { state = 'queued', attempt = int(begun + 1), queued = int(now) }
+  elseif due then
+    return begun > 0 and { state = 'scheduled', attempt = int(begun), due = int(due) } or nil
+  elseif begun == 0 and not listed[expiry_key()] then
+    return nil
+  end
+  local at = int(now)
+  return { state = 'failed', attempt = number, outcome = 'lost', started = started or at, finished = at, run = '#' }
+end
+
+-- how_lost says of a task without a state what it has to be in.
+local function how_lost(fields)
+  if fields.state == 'queued' then
+    return 'has no state, and is queued'
+  elseif fields.state == 'scheduled' then
+    return 'has no state, and waits for attempt ' .. int(fields.attempt + 1)
+  end
+  return 'has no state, and is listed as one that runs or has ended'
+end
+
+-- bring_back finds that a task lacks the state with those fields. Returns them if it has that state now.
+local function bring_back(member, fields)
+  if not report(member, 'state-lost', how_lost(fields)) then
+    return nil
+  end
+  redis.call('HSET', states_key(), member, format_state(fields))
+  if fields.outcome == 'lost' then
+    redis.call('HSET', errors_key(), member, 'its state was lost, and it may have run: retry it if it may run twice')
+  end
+  return fields
+end
