@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -22,6 +24,7 @@ type Client struct {
 	api      *rest.Client
 	useCases *control.Control // of a client that Open returned, for what must be fast; else nil
 	types    task.Types       // the same
+	name     string           // how it says who asks
 	life     *life
 }
 
@@ -118,15 +121,24 @@ func Open(redis string, options ...OpenOption) (*Client, error) {
 	return c, nil
 }
 
+// programName says who asks: this program, on this host.
+func programName() string {
+	program, err := os.Executable()
+	if err != nil {
+		program = "a Go program"
+	}
+	return rest.CallerName(filepath.Base(program))
+}
+
 func newClient(o rest.Options, release func() error) (*Client, error) {
 	l := &life{release: release}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
-	o.Transport = openTransport{l, o.Transport}
+	o.Transport, o.Caller = openTransport{l, o.Transport}, programName()
 	api, err := rest.New(o)
 	if err != nil {
 		return nil, &Error{Code: CodeInvalid, Field: "address", Message: err.Error(), Err: err}
 	}
-	return &Client{api: api, life: l}, nil
+	return &Client{api: api, name: o.Caller, life: l}, nil
 }
 
 // openTransport refuses requests of a client that is closed. The error of a request whose context has ended for a reason of its own
@@ -159,7 +171,7 @@ func (c *Client) untilClosed(ctx context.Context) (_ context.Context, stop func(
 func (c *Client) In(namespace string) *Client {
 	api := *c.api
 	api.Namespace = &namespace
-	return &Client{api: &api, useCases: c.useCases, types: c.types, life: c.life}
+	return &Client{api: &api, useCases: c.useCases, types: c.types, name: c.name, life: c.life}
 }
 
 // Close ends what waits for tasks or follows events or logs, with ErrClosed, and of a client that [Open] returned the connections to Redis.

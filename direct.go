@@ -15,10 +15,11 @@ import (
 // Submissions of a client that Open returned go to the use cases without the encoding of the API, which would cost more than Redis does.
 
 func (c *Client) caller() control.Caller {
-	if c.api.Namespace == nil {
-		return control.Caller{Namespace: task.DefaultNamespace}
+	who := control.Caller{Namespace: task.DefaultNamespace, Name: c.name}
+	if c.api.Namespace != nil {
+		who.Namespace = *c.api.Namespace
 	}
-	return control.Caller{Namespace: *c.api.Namespace}
+	return who
 }
 
 func (c *Client) submitDirect(ctx context.Context, s Submission) (*Task, error) {

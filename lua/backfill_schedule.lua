@@ -6,6 +6,7 @@
 -- args:
 --   member      member
 --   pace        ms       between the due times of two tasks
+--   reason      text     which their records have
 --   events      channel
 --   wake        channel
 --   past_ticks  (tick time, name text)*
@@ -27,7 +28,7 @@ for tick, name in past_ticks() do
   local known = find_record(member, tick, name)
   local ran = known and (known.has_task == '1' or known.outcome == 'queued')
   if not ran and create_task(name, def, now + #started * pace) then
-    record_tick(revision, tick, name, 'backfilled', 1, now - tick, 'asked for')
+    record_tick(revision, tick, name, 'backfilled', 1, now - tick, reason)
     started[#started + 1] = name
   end
 end

@@ -172,6 +172,7 @@ type BackfillSchedule struct {
 	Schedule  ScheduleKey // HASH the script makes further keys of the same partition
 	Member    task.Ref
 	Pace      time.Duration // between the due times of two tasks
+	Reason    string        // which their records have
 	Events    EventsChannel
 	Wake      WakeChannel
 	PastTicks []BackfillSchedulePastTick
@@ -198,7 +199,7 @@ func (c BackfillSchedule) Keys() []string { return []string{string(c.Schedule)} 
 
 // Args are its ARGV.
 func (c BackfillSchedule) Args() []any {
-	args := []any{c.Member.String(), c.Pace.Milliseconds(), string(c.Events), string(c.Wake)}
+	args := []any{c.Member.String(), c.Pace.Milliseconds(), c.Reason, string(c.Events), string(c.Wake)}
 	for _, e := range c.PastTicks {
 		args = append(args, moment(e.Tick), e.Name)
 	}
@@ -372,6 +373,7 @@ func (Begin) Decode(r *Reply) (v BeginReply) {
 type Cancel struct {
 	Defs    DefsKey // HASH the script makes further keys of the same partition
 	Member  task.Ref
+	By      string // who asks for it, "" if nobody knows
 	Events  EventsChannel
 	Control ControlChannel
 	Wake    WakeChannel
@@ -395,7 +397,7 @@ func (c Cancel) Keys() []string { return []string{string(c.Defs)} }
 
 // Args are its ARGV.
 func (c Cancel) Args() []any {
-	return []any{c.Member.String(), string(c.Events), string(c.Control), string(c.Wake)}
+	return []any{c.Member.String(), c.By, string(c.Events), string(c.Control), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -2006,11 +2008,12 @@ func (c NoteTaken) Args() []any {
 // Decode returns its reply, which is empty.
 func (NoteTaken) Decode(*Reply) NoteTakenReply { return NoteTakenReply{} }
 
-// PauseQueue runs pause_queue.lua: keeps workers from taking deliveries from a queue.
+// PauseQueue runs pause_queue.lua: keeps workers from taking deliveries from a queue. asynq writes the time of the pause alone, and reads it nowhere.
 //
 // Repeated: harmless: the queue stays paused since the first run
 type PauseQueue struct {
 	Paused PausedKey // STRING
+	By     string    // who pauses it, "" if nobody knows
 }
 
 // PauseQueueReply is the reply to PauseQueue.
@@ -2024,8 +2027,8 @@ func (PauseQueue) Script() *Script { return scriptOf("pause_queue") }
 func (c PauseQueue) Keys() []string { return []string{string(c.Paused)} }
 
 // Args are its ARGV.
-func (PauseQueue) Args() []any {
-	return []any{}
+func (c PauseQueue) Args() []any {
+	return []any{c.By}
 }
 
 // Decode returns its reply, which is empty.
@@ -2042,6 +2045,7 @@ type PauseSchedule struct {
 	Ticks    TicksKey    // ZSET
 	Member   task.Ref
 	Note     string // why; "" keeps the note of an earlier pause
+	By       string // who pauses it, "" if nobody knows
 }
 
 // PauseScheduleReply is the reply to PauseSchedule.
@@ -2057,7 +2061,7 @@ func (c PauseSchedule) Keys() []string { return []string{string(c.Schedule), str
 
 // Args are its ARGV.
 func (c PauseSchedule) Args() []any {
-	return []any{c.Member.String(), c.Note}
+	return []any{c.Member.String(), c.Note, c.By}
 }
 
 // Decode reads its reply.
@@ -2213,6 +2217,7 @@ type PutSchedule struct {
 	Def       string    // JSON: the definition without its task
 	Task      string    // the definition of every tick's task: a line of JSON, a line break, the payload
 	Pause     bool      // also pauses the schedule
+	By        string    // who puts it, "" if nobody knows
 	Nonce     string    // drawn for this call, so that its repeat is known
 	Wake      WakeChannel
 }
@@ -2232,7 +2237,7 @@ func (c PutSchedule) Keys() []string {
 
 // Args are its ARGV.
 func (c PutSchedule) Args() []any {
-	return []any{c.Member.String(), c.Base, moment(c.Asked), c.Def, c.Task, flag(c.Pause), c.Nonce, string(c.Wake)}
+	return []any{c.Member.String(), c.Base, moment(c.Asked), c.Def, c.Task, flag(c.Pause), c.By, c.Nonce, string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -2962,6 +2967,7 @@ type TriggerSchedule struct {
 	Schedule ScheduleKey // HASH the script makes further keys of the same partition
 	Member   task.Ref
 	At       time.Time // Redis's time when the caller asked for it
+	By       string    // who asks for it, "" if nobody knows
 	Name     string    // of the run, made from that time; it follows the "@" in the id of the task
 	Events   EventsChannel
 	Control  ControlChannel
@@ -2984,7 +2990,7 @@ func (c TriggerSchedule) Keys() []string { return []string{string(c.Schedule)} }
 
 // Args are its ARGV.
 func (c TriggerSchedule) Args() []any {
-	return []any{c.Member.String(), moment(c.At), c.Name, string(c.Events), string(c.Control), string(c.Wake)}
+	return []any{c.Member.String(), moment(c.At), c.By, c.Name, string(c.Events), string(c.Control), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -3252,7 +3258,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, queue, revision, nonce, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `queue`: `<revision> <queue of its tasks>`, which holds while that revision is the present one (nodes of earlier releases leave it as it is); `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
+// ScheduleKey names a HASH: one schedule: def, task, queue, by, revision, nonce, created, from, cursor, and later runs, failures, paused, paused_by, note, rest, ended, known, records, oldest, replacing. `queue`: `<revision> <queue of its tasks>`, which holds while that revision is the present one (nodes of earlier releases leave it as it is); `by` in the same way who put the revision, and `paused_by`, `<ms> <who>`, who paused it at the time `paused`; `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.

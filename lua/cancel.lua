@@ -4,6 +4,7 @@
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
 --   member   member
+--   by       text  who asks for it, "" if nobody knows
 --   events   channel
 --   control  channel
 --   wake     channel
@@ -27,5 +28,5 @@ if fields.state == 'succeeded' or fields.state == 'failed' then
   return refuse('STATE', fields.state)
 end
 
-stop_task(member)
+stop_task(member, by)
 return read_task(member, nil)

@@ -6,6 +6,7 @@
 -- args:
 --   member  member
 --   note    text    why; "" keeps the note of an earlier pause
+--   by      text    who pauses it, "" if nobody knows
 -- reply:
 --   schedule  hash  the schedule as it is now
 -- refuses:
@@ -17,6 +18,9 @@ if not revision then
   return refuse('NOT_FOUND', member)
 end
 
+if not paused then
+  redis.call('HSET', schedule, 'paused_by', int(now) .. ' ' .. by)
+end
 redis.call('HSET', schedule, 'paused', paused or int(now), 'note', note ~= '' and note or note_before or '')
 redis.call('ZREM', ticks, member)
 return { redis.call('HGETALL', schedule) }

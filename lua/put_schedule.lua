@@ -13,6 +13,7 @@
 --   def     text    JSON: the definition without its task
 --   task    text    the definition of every tick's task: a line of JSON, a line break, the payload
 --   pause   flag    also pauses the schedule
+--   by      text    who puts it, "" if nobody knows
 --   nonce   text    drawn for this call, so that its repeat is known
 --   wake    channel
 -- reply:
@@ -22,8 +23,8 @@
 --   EARLY    ticks later than asked have been decided in the meantime: read the schedule and call again
 -- repeat: harmless: the nonce of the present revision is that of the call
 -- full: refused
-local revision, cursor, from, ended, old_def, old_task, paused, last_nonce =
-  unpack(redis.call('HMGET', schedule, 'revision', 'cursor', 'from', 'ended', 'def', 'task', 'paused', 'nonce'))
+local revision, cursor, from, ended, old_def, old_task, paused, last_nonce, old_by =
+  unpack(redis.call('HMGET', schedule, 'revision', 'cursor', 'from', 'ended', 'def', 'task', 'paused', 'nonce', 'by'))
 if last_nonce == nonce then
   return { redis.call('HGETALL', schedule) }
 end
@@ -43,7 +44,7 @@ end
 asked = int(asked)
 if revision then
   redis.call('LPUSH', history, cjson.encode({
-    revision = revision, from = from, ['until'] = ended or asked, def = old_def, task = old_task }))
+    revision = revision, from = from, ['until'] = ended or asked, def = old_def, task = old_task, by = old_by or nil }))
   local kept = redis.call('LLEN', history)
   while kept > REVISIONS_UNDECIDED or kept > REVISIONS_LIMIT and is_past(redis.call('LINDEX', history, -1)) do
     redis.call('RPOP', history)
@@ -55,10 +56,10 @@ else
 end
 revision = int(base + 1)
 redis.call('HSET', schedule, 'revision', revision, 'from', asked, 'def', def, 'task', task,
-  'queue', queue_note(revision, task), 'nonce', nonce)
+  'queue', queue_note(revision, task), 'nonce', nonce, 'by', revision .. ' ' .. by)
 redis.call('HDEL', schedule, 'ended')
 if pause and not paused then
-  redis.call('HSET', schedule, 'paused', asked, 'note', '')
+  redis.call('HSET', schedule, 'paused', asked, 'note', '', 'paused_by', asked .. ' ' .. by)
 end
 if paused or pause then
   redis.call('ZREM', ticks, member)

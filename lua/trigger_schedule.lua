@@ -6,6 +6,7 @@
 -- args:
 --   member   member
 --   at       time    Redis's time when the caller asked for it
+--   by       text    who asks for it, "" if nobody knows
 --   name     text    of the run, made from that time; it follows the "@" in the id of the task
 --   events   channel
 --   control  channel
@@ -54,6 +55,9 @@ end
 if outcome == 'fired' then
   outcome = 'triggered'
   wake_leader('task')
+end
+if by ~= '' then
+  reason = reason .. (reason ~= '' and ', asked for by ' or 'asked for by ') .. by
 end
 if replacing then
   look_at(member, now)

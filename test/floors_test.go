@@ -26,7 +26,7 @@ const (
 // internal/worker), and packages that belong to the same one may import each other.
 //
 // Some layers have several rows, each of which may import the rows before it. In layer 0, schedule uses task, and the Lua
-// border uses both. In layer 3, the use cases have the sessions of remote workers below them. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 5, the commands
+// border uses both. In layer 3, the use cases have the event hub and the sessions of remote workers below them. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 5, the commands
 // of dtsctl use what they share, and do not import each other.
 var floors = []floor{
 	{0, []string{"internal/batch", "internal/clock", "internal/config", "internal/task"}},
@@ -35,8 +35,8 @@ var floors = []floor{
 	{1, []string{"internal/redisx", "internal/telemetry"}},
 	{2, []string{"internal/cluster", "internal/lease", "internal/queue"}},
 	{2, []string{"internal/store"}},
-	{3, []string{"internal/remote"}},
-	{3, []string{"internal/control", "internal/events", "internal/scheduler", "internal/worker"}},
+	{3, []string{"internal/events", "internal/remote"}},
+	{3, []string{"internal/control", "internal/scheduler", "internal/worker"}},
 	{4, []string{"internal/api", "internal/api/client"}},
 	{4, []string{"internal/api/rest"}},
 	{5, []string{"internal/cli/printer", "internal/cli/server"}},
@@ -80,6 +80,25 @@ func TestFloors_ImportsPointDown(t *testing.T) {
 			below, lower := find(imported)
 			if below != owner && lower >= floor {
 				t.Errorf("%s (layer %d) imports %s (layer %d): a package imports lower layers only", p.name, floors[floor].number, imported, floors[lower].number)
+			}
+		}
+	}
+}
+
+// edges take requests, and pass them to the use cases in internal/control: they know nothing of what is below these.
+var edges, behindTheGate = []string{"internal/api", "internal/cli", root, "dtstest", "examples"}, []string{
+	"internal/lease", "internal/queue", "internal/remote", "internal/store",
+}
+
+func TestFloors_EdgesReachNothingBehindTheGate(t *testing.T) {
+	t.Parallel()
+	for _, p := range listPackages(t) {
+		if belongsTo(p.name, edges) == "" || belongsTo(p.name, forTests) != "" {
+			continue
+		}
+		for _, imported := range p.imports {
+			if belongsTo(imported, behindTheGate) != "" {
+				t.Errorf("%s imports %s: an edge asks package control", p.name, imported)
 			}
 		}
 	}

@@ -1331,6 +1331,9 @@ type Queue struct {
 	Name   Name `json:"name"`
 	Paused bool `json:"paused"`
 
+	// PausedBy Who paused it; left out if nobody said.
+	PausedBy string `json:"paused_by,omitempty,omitzero"`
+
 	// Pending Wait for a worker.
 	Pending int `json:"pending"`
 
@@ -1403,6 +1406,9 @@ type Retry struct {
 
 // Revision defines model for Revision.
 type Revision struct {
+	// By Who put it; left out if nobody said.
+	By string `json:"by,omitempty,omitzero"`
+
 	// Definition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
 	// any more, before its `end_at` and outside its exclusions, is refused.
 	Definition ScheduleDefinition `json:"definition"`
@@ -1524,6 +1530,9 @@ type Schedule struct {
 	// PausedAt Since when it is paused.
 	PausedAt string `json:"paused_at,omitempty,omitzero"`
 
+	// PausedBy Who paused it; left out if nobody said.
+	PausedBy string `json:"paused_by,omitempty,omitzero"`
+
 	// Revision Counts the changes of the definition, from 1.
 	Revision int `json:"revision"`
 
@@ -1538,6 +1547,9 @@ type Schedule struct {
 
 	// UpdatedAt Since when this revision decides about ticks.
 	UpdatedAt string `json:"updated_at"`
+
+	// UpdatedBy Who put this revision; left out if nobody said.
+	UpdatedBy string `json:"updated_by,omitempty,omitzero"`
 
 	// Waiting How many ticks wait for those.
 	Waiting int `json:"waiting"`

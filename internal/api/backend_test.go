@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -35,6 +36,8 @@ type backend struct {
 	queues *queue.Queues
 	runs   map[string]*running // by task
 	faults *faults             // of the server's client
+	source *stubSource         // of the events
+	events *events.Hub
 }
 
 // running is an attempt that a test works on.
@@ -43,15 +46,16 @@ type running struct {
 	lines int // written to the log so far
 }
 
-func startBackend(t *testing.T) (*backend, *control.Control) {
+func startBackend(t *testing.T, change ...func(*control.Options)) (*backend, *control.Control) {
 	t.Helper()
-	return startBackendOn(t, redistest.Start(t))
+	return startBackendOn(t, redistest.Start(t), change...)
 }
 
 // startBackendOn is a backend on a Redis, which may have data.
-func startBackendOn(t *testing.T, server *redistest.Server) (*backend, *control.Control) {
+func startBackendOn(t *testing.T, server *redistest.Server, change ...func(*control.Options)) (*backend, *control.Control) {
 	t.Helper()
-	b := &backend{t: t, ctx: context.WithoutCancel(t.Context()), redis: server, db: server.DB(t), runs: map[string]*running{}, faults: &faults{}}
+	b := &backend{t: t, ctx: context.WithoutCancel(t.Context()), redis: server, db: server.DB(t), runs: map[string]*running{}, faults: &faults{}, source: &stubSource{}}
+	b.events = b.source.startHub(t)
 	b.queues = queue.New(queue.Options{DB: b.db})
 	b.store = openStore(t, b.db)
 	leasetest.Grant(t, b.db, b.store.Partitions.LeaseKey(0), fence, 0)
@@ -62,7 +66,11 @@ func startBackendOn(t *testing.T, server *redistest.Server) (*backend, *control.
 		{ID: "n1", State: "alive", Roles: []string{"api"}, StartedAt: start, LastBeat: start},
 		{ID: "n2", State: "dead", StartedAt: start, LastBeat: start},
 	}
-	return b, control.New(control.Options{Store: openStore(t, db), Queues: queue.New(queue.Options{DB: db}), Nodes: nodes})
+	o := control.Options{Store: openStore(t, db), Queues: queue.New(queue.Options{DB: db}), Nodes: nodes, Events: b.events}
+	for _, f := range change {
+		f(&o)
+	}
+	return b, control.New(o)
 }
 
 func openStore(t testing.TB, db *redisx.DB) *store.Store {

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -100,7 +99,7 @@ func newStub(t testing.TB, hooks ...redis.Hook) *Server {
 	for _, hook := range hooks {
 		db.AddHook(hook)
 	}
-	s, err := New(Options{Control: useCases, Events: events.New(events.Options{}), Log: slog.New(slog.DiscardHandler)})
+	s, err := New(Options{Control: useCases, Log: slog.New(slog.DiscardHandler)})
 	testkit.Must(t, err)
 	return s
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -232,9 +231,9 @@ func nodeOf(n cluster.Node) Node {
 	}
 }
 
-func queueOf(q queue.Info) Queue {
+func queueOf(q control.QueueInfo) Queue {
 	return Queue{
-		Name: q.Name, Paused: q.Paused, Limit: q.Limit, Waiting: q.Waiting, Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
+		Name: q.Name, Paused: q.Paused, PausedBy: q.PausedBy, Limit: q.Limit, Waiting: q.Waiting, Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
 		Processed: q.Processed, Failed: q.Failed, Latency: formatDuration(q.Latency.Round(time.Millisecond)),
 	}
 }

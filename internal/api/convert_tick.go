@@ -47,7 +47,7 @@ func lostWrites(l schedule.Loss) LostWrites {
 }
 
 func revisionOf(r schedule.Revision) Revision {
-	return Revision{Revision: r.Number, From: formatTime(r.From), Until: formatTime(r.Until), Definition: saidOf(r.Definition)}
+	return Revision{Revision: r.Number, From: formatTime(r.From), Until: formatTime(r.Until), By: r.By, Definition: saidOf(r.Definition)}
 }
 
 func previewOf(p schedule.NextTicks) SchedulePreview {

@@ -499,7 +499,7 @@ func startHurried(t *testing.T) *rig {
 	b, _ := startBackendOn(t, server)
 	hurried := openStore(t, server.DB(t))
 	hurried.PageTime = 0
-	return startRigOn(t, b, control.New(control.Options{Store: hurried}))
+	return startRigOn(t, b, control.New(control.Options{Store: hurried, Events: b.events}))
 }
 
 func TestListSchedules_SaysThatAPageIsIncomplete(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/store/doctor"
 )
 
 // Examine answers GET /v1/doctor.
@@ -25,7 +24,7 @@ func (e *endpoints) examine(c echo.Context, r control.DoctorRequest) error {
 	return e.ok(c, DoctorReport{Checks: each(report.Results, checkOf), NextCursor: report.NextCursor})
 }
 
-func checkOf(r doctor.Result) DoctorCheck {
+func checkOf(r control.DoctorResult) DoctorCheck {
 	return DoctorCheck{
 		Name: r.Name, Severity: DoctorCheckSeverity(r.Severity), Looked: r.Looked, Found: r.Found, Repaired: r.Repaired,
 		Detail: r.Detail, Examples: r.Examples, PassedOver: r.PassedOver, Means: r.Meaning(r.Severity),

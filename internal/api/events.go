@@ -10,7 +10,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -26,8 +25,10 @@ var slowText = fmt.Sprintf("more than %d events waited for this client, so the s
 
 // FollowEvents answers GET /v1/events.
 func (e *endpoints) FollowEvents(c echo.Context, params FollowEventsParams) error {
-	wanted := events.SubscribeOptions{Filter: filterOf(callerOf(c), params), Buffer: streamBuffer}
-	return e.follow(c, wanted, func(ctx context.Context, feed *events.Subscription, out *stream) error {
+	subscribe := func(ctx context.Context) (*events.Subscription, error) {
+		return e.Control.Follow(ctx, callerOf(c), filterOf(params), streamBuffer)
+	}
+	return e.follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *stream) error {
 		f := eventFollower{feed: feed, out: out, streams: e.streams}
 		return f.run(ctx, e.Heartbeat)
 	})
@@ -118,13 +119,12 @@ func (f *eventFollower) end() error {
 	return f.out.flush()
 }
 
-// filterOf returns the filter that the parameters describe, for whoever asks. It rejects log lines, which have a stream of their own.
-func filterOf(who control.Caller, p FollowEventsParams) func(*task.Event) bool {
+// filterOf returns the filter that the parameters describe. It rejects log lines, which have a stream of their own.
+func filterOf(p FollowEventsParams) func(*task.Event) bool {
 	states := statesOf(p.State)
 	match := func(want, got string) bool { return want == "" || want == got }
 	return func(e *task.Event) bool {
 		return e.Type != logEvent &&
-			who.Covers(e.Ref.Namespace) &&
 			(len(states) == 0 || slices.Contains(states, e.State)) &&
 			match(p.Queue, e.Queue) && match(p.Type, e.TaskType) && match(p.Owner, e.Owner) &&
 			match(p.Node, e.Node) && match(p.Task, e.Ref.ID) && match(p.Schedule, creatorOf(e.Ref))

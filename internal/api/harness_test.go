@@ -34,7 +34,6 @@ type rig struct {
 	*client.ClientWithResponses
 	*backend
 	t      *testing.T
-	source *stubSource
 	url    string
 	http   *http.Client
 	logged *testkit.Log
@@ -51,9 +50,9 @@ func startRig(t *testing.T, change ...func(*Options)) *rig {
 // startRigOn is a rig on a backend.
 func startRigOn(t *testing.T, backend *backend, useCases *control.Control, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{backend: backend, t: t, source: &stubSource{}, logged: &testkit.Log{}}
+	r := &rig{backend: backend, t: t, logged: &testkit.Log{}}
 	o := Options{
-		Control: useCases, Events: r.source.startHub(t), Version: "test", Types: task.Types{"http": {Timeout: 30 * time.Second}},
+		Control: useCases, Version: "test", Types: task.Types{"http": {Timeout: 30 * time.Second}},
 		Log: slog.New(slog.NewJSONHandler(r.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, f := range change {

@@ -56,18 +56,14 @@ func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after str
 	if _, err := e.Control.Logs(ctx, who, id, after, 1); err != nil { // refuses before the stream is open
 		return err
 	}
-	return e.follow(c, logsOf(who.Ref(id)), func(ctx context.Context, feed *events.Subscription, out *stream) error {
+	subscribe := func(ctx context.Context) (*events.Subscription, error) { return e.Control.FollowLogs(ctx, who, id) }
+	return e.follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *stream) error {
 		f := logFollower{
 			control: e.Control, show: e.taskOf, who: who, id: id, after: after, feed: feed, out: out, heartbeat: e.Heartbeat,
 			streams: e.streams, reserve: func(n int64) (func(), error) { return e.reserve(c, n) },
 		}
 		return f.run(ctx)
 	})
-}
-
-// logsOf subscribes to everything that may mean new log lines of a task, or its end.
-func logsOf(ref task.Ref) events.SubscribeOptions {
-	return events.SubscribeOptions{Filter: func(e *task.Event) bool { return e.Ref == ref }, Signal: true}
 }
 
 // logFollower sends the log of a task as it grows. The feed only says when to look: lines come from the

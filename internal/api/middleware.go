@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -116,14 +115,12 @@ func (s *Server) guardRefusal(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// creating are the operations that create work.
-var creating = []string{"submitTask", batchOperation, "putSchedule", "triggerSchedule", "backfillSchedule"}
-
 // admit reads the body and lets the request in. It bounds the requests that create work, after their bodies have arrived and before
 // anything of them is looked at: what looks at them waits for a processor, as what they ask for waits for Redis. It counts those that are
 // refused.
 func (s *Server) admit(op *openapi3.Operation, v validator) echo.MiddlewareFunc {
-	creates := slices.Contains(creating, op.OperationID)
+	operation, _ := control.OperationNamed(op.OperationID)
+	creates := operation.MakesWork
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		if !creates && v.body == nil {
 			return next
@@ -138,11 +135,12 @@ func (s *Server) admit(op *openapi3.Operation, v validator) echo.MiddlewareFunc 
 			}
 			defer release()
 			if creates {
-				leave, err := s.submissions.Enter(1)
+				who, leave, err := s.options.Control.Arrive(control.Caller{}, op.OperationID)
 				if err != nil {
 					return err
 				}
 				defer leave()
+				c.Set(arrivedKey, who)
 			}
 			return next(c)
 		}

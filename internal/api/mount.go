@@ -36,6 +36,9 @@ func (s *Server) mount(path string, h http.Handler, before ...echo.MiddlewareFun
 // refuses one for too many tasks.
 func (s *Server) monitorTurn(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
+		if err := s.options.Control.Monitor(c.Request().Context(), callerOf(c)); err != nil {
+			return err
+		}
 		if !strings.HasPrefix(c.Request().URL.Path, monitorPath+"/api/") {
 			return next(c)
 		}

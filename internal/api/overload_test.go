@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -29,9 +30,8 @@ func TestCatalogue_SaysWhenToTryAgain(t *testing.T) {
 func TestServer_RefusesSubmissionsAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Int64
-	r := startRig(t, func(o *Options) {
-		o.MaxSubmissions, o.Refused = 1, func(code string) { refused.Add(1) }
-	})
+	b, useCases := startBackend(t, func(o *control.Options) { o.MaxSubmissions = 1 })
+	r := startRigOn(t, b, useCases, func(o *Options) { o.Refused = func(string) { refused.Add(1) } })
 	r.openQueue("busy")
 	arrived, release := make(chan struct{}), make(chan struct{})
 	once, finish := sync.OnceFunc(func() { close(arrived) }), sync.OnceFunc(func() { close(release) })

@@ -172,7 +172,7 @@ func startFull(t *testing.T) (*rig, *nthFails) {
 	observer := cluster.NewObserver(cluster.Options{DB: db, Key: store.Keys.Nodes()})
 	t.Cleanup(observer.Close)
 	queues := queue.New(queue.Options{DB: db})
-	useCases := control.New(control.Options{Store: store, Queues: queues, Nodes: quietNodes{observer}})
+	useCases := control.New(control.Options{Store: store, Queues: queues, Nodes: quietNodes{observer}, Events: b.events})
 	r := startRigOn(t, b, useCases, func(o *Options) { o.Heartbeat = 20 * time.Millisecond })
 	r.fill()
 	return r, fails

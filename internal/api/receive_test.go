@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -50,7 +51,8 @@ func statusOf(t *testing.T, conn net.Conn) (int, string) {
 // The halves have been read by the server when it has answered a whole request that came with them in one packet.
 func TestAdmission_CountsNoHalfRequests(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, func(o *Options) { o.MaxSubmissions = 1 })
+	b, useCases := startBackend(t, func(o *control.Options) { o.MaxSubmissions = 1 })
+	r := startRigOn(t, b, useCases)
 	for _, path := range []string{"/v1/tasks", "/v1/tasks", "/v1/tasks/batch", "/v1/tasks/batch"} {
 		conn := r.dial()
 		_, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"+head(path, 100)+"{")

@@ -42,8 +42,8 @@ func TestPutSchedule_CreatesAndReplaces(t *testing.T) {
 		t.Errorf("created at %s", created)
 	}
 	want := fmt.Sprintf(`{"id":"nightly","namespace":"default","every":"1h","task":{"type":"http","queue":"default","payload":{}},"revision":1,
-		"created_at":%q,"updated_at":%[1]q,"cursor":%[1]q,"next_at":%q,"paused":false,"runs":0,"failures":0,"live":0,"waiting":0}`,
-		formatTime(created), formatTime(created.Add(time.Hour)))
+		"created_at":%q,"updated_at":%[1]q,"updated_by":"somebody at 127.0.0.1","cursor":%[1]q,"next_at":%q,"paused":false,"runs":0,
+		"failures":0,"live":0,"waiting":0}`, formatTime(created), formatTime(created.Add(time.Hour)))
 	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" {
 		t.Errorf("the schedule (-want +got):\n%s", diff)
 	}
@@ -308,7 +308,7 @@ func TestScheduleCalls_ThatCreateWorkAreRefusedWhileRedisIsNearlyFull(t *testing
 	refused := make(map[string]int)
 	r := startRig(t, func(o *Options) { o.Refused = func(code string) { refused[code]++ } })
 	d := schedule.Definition{Ref: ref("a"), Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}, Task: task.Definition{Type: "http"}}
-	_, err := r.store.Schedules.Write(t.Context(), d.Normalize(), 0, start, false)
+	_, err := r.store.Schedules.Write(t.Context(), d.Normalize(), 0, start, false, "")
 	testkit.Must(t, err)
 	r.redis.FillMemory()
 	for path, body := range map[string]string{"PUT /v1/schedules/a": hourly, "POST /v1/schedules/a/trigger": "", "POST /v1/schedules/a/backfill": `{}`} {

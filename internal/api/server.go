@@ -14,7 +14,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -27,7 +26,6 @@ type Check struct {
 // Options says what to serve. Fields without a stated default must be set.
 type Options struct {
 	Control *control.Control
-	Events  *events.Hub
 	Log     *slog.Logger
 
 	Types   task.Types // tells the timeout of a task that names none; nil: DefaultTimeout
@@ -38,12 +36,11 @@ type Options struct {
 	Monitor  http.Handler // at /monitor; nil: not served
 	Metrics  http.Handler // at /metrics; nil: not served
 
-	// Refusal, if set, answers everything but /healthz, /readyz and /metrics: for a node that does not serve more, or not yet. Then Control
-	// and Events are not needed.
+	// Refusal, if set, answers everything but /healthz, /readyz and /metrics: for a node that does not serve more, or not
+	// yet. Then Control is not needed.
 	Refusal error
 	Guard   Guard // refuses what pages of other origins make a browser send
 
-	MaxSubmissions  int               // requests that create work, from their arrival to their answer; 0: any number
 	Refused         func(code string) // called for each task, and request that creates work, that may be accepted later; nil: nobody counts them
 	BodyLimit       int64             // bytes; default 1 MiB
 	BatchBodyLimit  int64             // bytes of POST /v1/tasks/batch; default 8 MiB
@@ -59,8 +56,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Log == nil || o.Refusal == nil && (o.Control == nil || o.Events == nil) {
-		return o, errors.New("api: Control, Events and Log must be set")
+	if o.Log == nil || o.Refusal == nil && (o.Control == nil) {
+		return o, errors.New("api: Control and Log must be set")
 	}
 	o.BodyLimit = cmp.Or(o.BodyLimit, 1<<20)
 	o.BatchBodyLimit = cmp.Or(o.BatchBodyLimit, 8<<20)
@@ -79,7 +76,6 @@ type Server struct {
 	echo        *echo.Echo
 	stopping    context.Context // ends when Run is told to end; streams live no longer than this
 	stopStreams context.CancelFunc
-	submissions control.Admission
 	bodies      *budget // bytes of request bodies
 	decoding    decoding
 	answers     *answers
@@ -96,7 +92,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, echo: echo.New(), submissions: control.Admission{Limit: o.MaxSubmissions}}
+	s := &Server{options: o, echo: echo.New()}
 	s.decoding = make(decoding, decodingLimit)
 	s.waiting = waiting{
 		streams: &places{perAddress: o.StreamsPerAddr, all: o.MaxStreams},
@@ -108,7 +104,7 @@ func New(o Options) (*Server, error) {
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
-	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin, s.guardRefusal, s.limitBody)
+	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin, s.guardRefusal, identify, s.limitBody)
 	e := &endpoints{
 		Options: o, answers: s.answers, stopping: s.stopping, document: d.json, decoding: s.decoding, waiting: s.waiting,
 		submission: d.doc.Components.Schemas["Submission"].Value,

@@ -46,7 +46,7 @@ const (
 // called is in the feed, so what happened before can be read from the store then. The context of serve ends with
 // the client, and when the server stops. Errors: codeTooManyStreams, CodeUnavailable.
 func (e *endpoints) follow(
-	c echo.Context, o events.SubscribeOptions, serve func(context.Context, *events.Subscription, *stream) error,
+	c echo.Context, subscribe func(context.Context) (*events.Subscription, error), serve func(context.Context, *events.Subscription, *stream) error,
 ) error {
 	leave, err := e.enterStream(c)
 	if err != nil {
@@ -56,7 +56,10 @@ func (e *endpoints) follow(
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(e.stopping, cancel)()
-	feed := e.Events.Subscribe(o)
+	feed, err := subscribe(ctx)
+	if err != nil {
+		return err
+	}
 	defer feed.Close()
 	if err := e.awaitReady(ctx, feed); err != nil {
 		return err

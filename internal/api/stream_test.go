@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -516,7 +517,9 @@ func TestFollowLogs_ReadsThePayloadAtTheEndOnly(t *testing.T) {
 
 func TestLogFollower_LooksWhenItsTaskHasNews(t *testing.T) {
 	source := &stubSource{}
-	feed := source.startHub(t).Subscribe(logsOf(ref("a")))
+	useCases := control.New(control.Options{Events: source.startHub(t)})
+	feed, err := useCases.FollowLogs(t.Context(), control.Caller{Namespace: "default"}, "a")
+	testkit.Must(t, err)
 	defer feed.Close()
 	<-feed.Ready()
 	f := logFollower{feed: feed, streams: &places{}}

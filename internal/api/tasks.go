@@ -55,20 +55,16 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 
 // previewTask answers with the task that a submission would make, or has made.
 func (e *endpoints) previewTask(c echo.Context, who control.Caller, d task.Definition) error {
-	d.Namespace = who.Namespace
-	previews, err := e.Control.PreviewEach(c.Request().Context(), who, []task.Definition{d})
+	preview, err := e.Control.Preview(c.Request().Context(), who, d)
 	if err != nil {
 		return err
 	}
-	if err := previews[0].Err; err != nil {
-		return err
-	}
 	change := "created"
-	if previews[0].Existed {
+	if preview.Existed {
 		change = "unchanged"
 	}
 	c.Response().Header().Set(changeHeader, change)
-	return e.ok(c, e.submittedOf(previews[0]))
+	return e.ok(c, e.submittedOf(preview))
 }
 
 // submittedOf is the task that a submission made.

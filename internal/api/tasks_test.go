@@ -202,7 +202,7 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	r.end("a", task.Cancelled, "told to stop")
 	got, err := r.GetTaskWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
-	if got.JSON200 == nil || got.JSON200.State != client.StateCancelled || *got.JSON200.Error != "told to stop" || got.JSON200.FinishedAt == nil {
+	if got.JSON200 == nil || got.JSON200.State != client.StateCancelled || *got.JSON200.Error != "asked to stop by somebody at 127.0.0.1: told to stop" || got.JSON200.FinishedAt == nil {
 		t.Errorf("got: %s", got.Body)
 	}
 	retried, err := r.RetryTaskWithResponse(ctx, "a", nil)

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/api/client"
-	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -40,12 +39,12 @@ func TestTriggerSchedule_AnswersItsRecord(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)
-	got := r.call("POST", "/v1/schedules/a/trigger", "")
+	got := r.call("POST", "/v1/schedules/a/trigger", "", "Dts-Caller", "ann@vm-a")
 	id, _ := asMap(t, string(got.body))["task"].(string)
 	tick, manual, err := schedule.ParseTickName(strings.TrimPrefix(id, "a@"))
 	testkit.Must(t, err)
-	want := fmt.Sprintf(`{"tick":%q,"outcome":"triggered","task":%q,"late_ms":0,"decided_at":%q,"revision":1}`,
-		formatTime(tick), id, formatTime(timeIn(t, got.body, "decided_at")))
+	want := fmt.Sprintf(`{"tick":%q,"outcome":"triggered","task":%q,"late_ms":0,"decided_at":%q,"revision":1,
+		"reason":"asked for by ann@vm-a (not verified)"}`, formatTime(tick), id, formatTime(timeIn(t, got.body, "decided_at")))
 	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" || got.status != http.StatusOK || !manual {
 		t.Errorf("status %d (-want +got):\n%s", got.status, diff)
 	}
@@ -260,7 +259,7 @@ func TestListTasks_OfASchedule(t *testing.T) {
 }
 
 func TestFilterOf_TakesASchedule(t *testing.T) {
-	wants := filterOf(control.Caller{Namespace: "default"}, FollowEventsParams{Schedule: "nightly"})
+	wants := filterOf(FollowEventsParams{Schedule: "nightly"})
 	for id, want := range map[string]bool{"nightly@20260102T020000Z": true, "nightly": false, "other@20260102T020000Z": false, "nightly-2@20260102T020000Z": false} {
 		if got := wants(&task.Event{Type: "task.queued", Ref: ref(id)}); got != want {
 			t.Errorf("%s: %v, want %v", id, got, want)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -111,7 +110,7 @@ func (e *endpoints) ReportAttempt(c echo.Context, id TaskID, number AttemptNumbe
 	}
 	report := control.Report{Progress: in.Progress, Note: in.Note, Checkpoint: in.Checkpoint, FirstLine: in.FirstLine}
 	for _, l := range in.Lines {
-		report.Lines = append(report.Lines, tasks.Line{Stream: string(cmp.Or(l.Stream, LineStdout)), Text: l.Text})
+		report.Lines = append(report.Lines, control.LogLine{Stream: string(cmp.Or(l.Stream, LineStdout)), Text: l.Text})
 	}
 	if err := e.Control.ReportAttempt(c.Request().Context(), callerOf(c), id, number, in.Token, report); err != nil {
 		return err

@@ -75,7 +75,7 @@ func (w *workerRig) join(b *backend) *rig {
 			b.t.Errorf("Run: %v", err)
 		}
 	})
-	useCases := control.New(control.Options{Store: openStore(b.t, db), Queues: queue.New(queue.Options{DB: db}), Workers: workers})
+	useCases := control.New(control.Options{Store: openStore(b.t, db), Queues: queue.New(queue.Options{DB: db}), Events: b.events, Workers: workers})
 	return startRigOn(b.t, b, useCases)
 }
 

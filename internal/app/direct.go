@@ -83,9 +83,9 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	d.cleanups = append(d.cleanups, func() error { d.nodes.Close(); return nil })
 	d.control = control.New(control.Options{
 		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: o.Types, Log: o.Log,
-		Nodes: d.nodes, Embedded: o.Config.Redis.Embedded(),
+		Nodes: d.nodes, Events: hub, Embedded: o.Config.Redis.Embedded(),
 	})
-	d.server, err = api.New(api.Options{Control: d.control, Events: hub, Log: o.Log, Types: o.Types})
+	d.server, err = api.New(api.Options{Control: d.control, Log: o.Log, Types: o.Types})
 	if err != nil {
 		return err
 	}

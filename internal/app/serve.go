@@ -28,8 +28,7 @@ func (a *App) buildServer() error {
 	a.metrics.Registry.MustRegister(queue.NewCollector(a.queues, a.servedQueues))
 	o := api.Options{
 		Control: a.buildControl(), Log: a.o.Log, Version: a.o.Version, Types: a.types,
-		Events: a.events,
-		Guard:  a.guard(a.listener, a.o.Config.Listen), MaxSubmissions: a.o.Config.MaxSubmissions,
+		Guard:          a.guard(a.listener, a.o.Config.Listen),
 		Refused:        func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
 		TransferMemory: int64(a.o.Config.TransferMemory), MaxConnections: a.o.Config.MaxConnectionsPerAddress,
 		MaxStreams: a.o.Config.MaxStreams, StreamsPerAddr: a.o.Config.MaxStreamsPerAddress,
@@ -85,7 +84,7 @@ func (a *App) guard(l net.Listener, asked string) api.Guard {
 func (a *App) buildControl() *control.Control {
 	return control.New(control.Options{
 		Store: a.store, Queues: a.queues, Nodes: a.registry, Now: a.registry.Now, Types: a.types, Workers: a.remote, Log: a.o.Log,
-		MaxSubmissions: a.o.Config.MaxSubmissions, Embedded: a.o.Embedded,
+		MaxSubmissions: a.o.Config.MaxSubmissions, Events: a.events, Embedded: a.o.Embedded,
 	})
 }
 

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"os/user"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
@@ -36,6 +39,7 @@ type System struct {
 	Zone   *time.Location // of times that people read and write
 
 	Version    string
+	Caller     string            // who uses it, as user@host
 	Transport  http.RoundTripper // nil means http.DefaultTransport
 	StreamIdle time.Duration     // how long a stream may be silent before it counts as lost; 0 means 45 s
 }
@@ -70,7 +74,7 @@ func (s System) factory() *command.Factory {
 		Now:    s.Now, Zone: s.Zone,
 	})
 	return command.NewFactory(s.In, p, &server.Config{
-		Getenv: s.Getenv, Version: s.Version, Transport: s.Transport, StreamIdle: s.StreamIdle,
+		Getenv: s.Getenv, Version: s.Version, Caller: s.Caller, Transport: s.Transport, StreamIdle: s.StreamIdle,
 	})
 }
 
@@ -82,11 +86,20 @@ func processSystem(version string) System {
 		Width:  widthOf(os.Stdout),
 		Getenv: os.Getenv, Now: clock.Now, Zone: time.Local,
 		Version: cmp.Or(version, moduleVersion()),
+		Caller:  rest.CallerName(userName()),
 	}
 }
 
 func isTerminal(f *os.File) bool {
 	return isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd())
+}
+
+// userName returns the name of who runs the process.
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return cmp.Or(os.Getenv("USER"), strconv.Itoa(os.Getuid()))
 }
 
 func moduleVersion() string {

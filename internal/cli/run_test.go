@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -313,6 +315,37 @@ func TestHelp_ExplainsEveryCommand(t *testing.T) {
 		}
 	}
 	check(cli.NewRootCommand(command.NewFactory(nil, printer.New(printer.Options{}), &server.Config{})))
+}
+
+// clitest checks that a command asks for nothing else.
+func TestCommands_SayWhatTheyAskFor(t *testing.T) {
+	local := []string{"version", "completion", "help", "exit-codes", "environment", "formats"}
+	asked := map[string]bool{}
+	var check func(*cobra.Command)
+	check = func(cmd *cobra.Command) {
+		asks := command.AsksOf(cmd.Annotations)
+		if len(asks) == 0 && !cmd.HasSubCommands() && !slices.Contains(local, cmd.Name()) {
+			t.Errorf("%s does not say what it asks for", cmd.CommandPath())
+		}
+		for _, name := range asks {
+			asked[name] = true
+			if _, ok := control.OperationNamed(name); !ok {
+				t.Errorf("%s asks for %q, which is not in the table of operations", cmd.CommandPath(), name)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			if sub.Name() != "completion" {
+				check(sub)
+			}
+		}
+	}
+	check(cli.NewRootCommand(command.NewFactory(nil, printer.New(printer.Options{}), &server.Config{})))
+	forPrograms := []string{"getLock", "monitor"} // a program asks for the lock that it wants; a browser shows the monitor
+	for _, o := range control.Operations() {
+		if o.Role != control.Anyone && o.Role != control.Worker && !asked[o.Name] && !slices.Contains(forPrograms, o.Name) {
+			t.Errorf("no command asks for %s", o.Name)
+		}
+	}
 }
 
 func TestCompletion_KnowsTheStates(t *testing.T) {

@@ -10,21 +10,22 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Admission bounds how many submissions are under way in a process. What is beyond is refused at once, so that what was let in is answered soon,
-// instead of everything waiting until its time is over.
-type Admission struct {
-	Limit int // 0: any number
+// admission bounds how many tasks, and other things that make work, are under way in a process. What is beyond is refused
+// at once, so that what was let in is answered soon, instead of everything waiting until its time is over.
+type admission struct {
+	limit int // 0: any number
 	busy  atomic.Int64
 }
 
-// Enter lets in submissions of n tasks. The caller calls leave when they have been answered. One that is alone is let in however many tasks it
-// has. Error: CodeOverloaded.
-func (a *Admission) Enter(n int) (leave func(), _ error) {
-	busy := a.busy.Add(int64(n))
-	leave = func() { a.busy.Add(-int64(n)) }
-	if a.Limit > 0 && busy > int64(a.Limit) && busy > int64(n) {
+// enter lets in n, of which some have arrived before. Whoever calls it calls leave when they have been answered. One
+// request that is alone is let in however many it has. Error: CodeOverloaded.
+func (a *admission) enter(n, arrived int) (leave func(), _ error) {
+	more := int64(n - arrived)
+	busy := a.busy.Add(more)
+	leave = func() { a.busy.Add(-more) }
+	if a.limit > 0 && busy > int64(a.limit) && busy > int64(max(n, arrived)) {
 		leave()
-		return nil, task.Errorf(task.CodeOverloaded, "this node is at its limit of %d waiting submissions: nothing was done, so try again, here or at another node", a.Limit)
+		return nil, task.Errorf(task.CodeOverloaded, "this node is at its limit of %d waiting submissions: nothing was done, so try again, here or at another node", a.limit)
 	}
 	return leave, nil
 }
@@ -76,19 +77,4 @@ func (c *Control) TakePage(ctx context.Context) (end func(), _ error) {
 		return nil, err
 	}
 	return sync.OnceFunc(end), nil
-}
-
-// enterAlone is for a request that creates work and shares no call: it enters, and waits for its turn. The caller calls leave.
-// Errors: CodeOverloaded; CodeUnavailable while no server of Redis answers; or that of ctx.
-func (c *Control) enterAlone(ctx context.Context, n int) (leave func(), _ error) {
-	answered, err := c.admission.Enter(n)
-	if err != nil {
-		return nil, err
-	}
-	end, err := c.turns.take(ctx, c.store.DB.Link().Answers) // what it needs may be on those servers of a cluster that do
-	if err != nil {
-		answered()
-		return nil, err
-	}
-	return func() { end(); answered() }, nil
 }

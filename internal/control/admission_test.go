@@ -48,7 +48,7 @@ func (w *world) gated(limit int) (*Control, *gate) {
 	g := &gate{opened: make(chan struct{})}
 	db := w.server.DB(w.t)
 	c := w.open(db)
-	c.admission.Limit = limit
+	c.admission.limit = limit
 	db.AddHook(g)
 	return c, g
 }
@@ -94,6 +94,11 @@ func TestSubmit_IsRefusedAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 			_, err := c.PutSchedule(ctx, me, daily(nil), PutOptions{})
 			return err
 		},
+		"rollback": func(ctx context.Context) error {
+			_, err := c.RollbackSchedule(ctx, me, nightly.ID, 1, 0)
+			return err
+		},
+		"retry":   func(ctx context.Context) error { _, err := c.RetryTask(ctx, me, there.ID); return err },
 		"trigger": func(ctx context.Context) error { _, err := c.TriggerSchedule(ctx, me, nightly.ID); return err },
 		"backfill": func(ctx context.Context) error {
 			_, err := c.BackfillSchedule(ctx, me, nightly.ID, BackfillRange{})

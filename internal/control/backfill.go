@@ -23,14 +23,11 @@ type Backfilled = schedules.Backfilled
 // many ticks, reaches beyond what is decided, or reaches back to what is forgotten; CodeQueueFull; CodeUnavailable while Redis is
 // nearly full; CodeOverloaded.
 func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r BackfillRange) (Backfilled, error) {
-	leave, err := c.enterAlone(ctx, 1)
+	p, err := c.begin(ctx, who, "backfillSchedule", who.Ref(id))
 	if err != nil {
 		return Backfilled{}, err
 	}
-	defer leave()
-	if err := c.checkMemory(ctx, who, who.Ref(id)); err != nil {
-		return Backfilled{}, err
-	}
+	defer p.leave()
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
 		return Backfilled{}, err
@@ -39,12 +36,10 @@ func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r
 	if err != nil || len(ticks) == 0 {
 		return Backfilled{}, err
 	}
-	room := c.newQueueRoom()
-	defer room.leave()
-	if err := room.enter(ctx, s.Task); err != nil { // for the first; the others are due later
+	if err := p.room.enter(ctx, s.Task); err != nil { // for the first; the others are due later
 		return Backfilled{}, err
 	}
-	return c.store.Schedules.Backfill(ctx, s.Ref, ticks, r.Pace)
+	return c.store.Schedules.Backfill(ctx, s.Ref, ticks, r.Pace, who.By())
 }
 
 // backfillTicks returns the ticks of a range, without the excluded ones. Error: CodeInvalid for the range.

@@ -11,6 +11,30 @@ type Caller struct {
 	Namespace string
 	// Address is the IP address from which the request came over HTTP; else "".
 	Address string
+	// Name says who asks, at most CallerLimit bytes; "" if nobody said.
+	Name string
+	// Verified says that a login proved the name. Else it is the caller's own word.
+	Verified bool
+	// Request is the id of the request, as logs have it; "" for none.
+	Request string
+
+	arrived int // what Arrive let in for this caller
+}
+
+// CallerLimit is the length in bytes of a caller's name.
+const CallerLimit = 100
+
+// By says who the caller is, for those who ask later who did something; "" if nothing is known.
+func (who Caller) By() string {
+	switch {
+	case who.Name != "" && who.Verified:
+		return who.Name
+	case who.Name != "":
+		return who.Name + " (not verified)"
+	case who.Address != "":
+		return "somebody at " + who.Address
+	}
+	return ""
 }
 
 // Ref is the task or schedule that the caller means by an id.

@@ -9,7 +9,15 @@ import (
 // CancelTask ends a task that waits, and asks a running one to stop; the state of the returned task tells which it was.
 // A cancelled task may be cancelled again. Errors: CodeTaskNotFound, CodeFinished.
 func (c *Control) CancelTask(ctx context.Context, who Caller, id string) (task.Task, error) {
-	t, err := c.store.Tasks.Cancel(ctx, who.Ref(id))
+	if _, err := c.begin(ctx, who, "cancelTask", who.Ref(id)); err != nil {
+		return task.Task{}, err
+	}
+	return c.cancel(ctx, who, who.Ref(id))
+}
+
+// cancel is CancelTask for a use case that has begun.
+func (c *Control) cancel(ctx context.Context, who Caller, ref task.Ref) (task.Task, error) {
+	t, err := c.store.Tasks.Cancel(ctx, ref, who.By())
 	if err == nil && t.State == task.Cancelled {
 		c.forgetDelivery(ctx, t)
 	}
@@ -17,13 +25,34 @@ func (c *Control) CancelTask(ctx context.Context, who Caller, id string) (task.T
 }
 
 // RetryTask runs a task that has ended again, due now, with all of its attempts allowed once more; attempts are counted
-// on. Errors: CodeTaskNotFound, CodeNotFinished.
+// on. Errors: CodeTaskNotFound, CodeNotFinished; CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Task, error) {
+	p, err := c.begin(ctx, who, "retryTask", who.Ref(id))
+	if err != nil {
+		return task.Task{}, err
+	}
+	defer p.leave()
+	if err := c.enterAgain(ctx, p.room, who.Ref(id)); err != nil {
+		return task.Task{}, err
+	}
 	t, err := c.store.Tasks.Retry(ctx, who.Ref(id))
 	if err == nil {
+		p.room.takeAll()
 		c.forgetDelivery(ctx, t)
 	}
 	return t, err
+}
+
+// enterAgain reserves a place for a task that has ended, if any queue has a limit. Errors: CodeTaskNotFound, CodeQueueFull.
+func (c *Control) enterAgain(ctx context.Context, room *queueRoom, ref task.Ref) error {
+	if c.limits == nil || !c.limits.Any(ctx) {
+		return nil
+	}
+	t, err := c.store.Tasks.Find(ctx, ref)
+	if err != nil || !t.State.Final() { // who retries it is told so
+		return err
+	}
+	return room.enter(ctx, task.Definition{Ref: ref, Queue: t.Queue})
 }
 
 // forgetDelivery deletes the delivery of a task's last attempt from asynq: it waits in a queue if the task was cancelled

@@ -21,6 +21,9 @@ type TaskChange struct {
 // CodeChanged if somebody else changed it at the same moment, CodeUnreadable if its definition, state or payload cannot be read; the payload may be
 // unreadable if the change has another one.
 func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change TaskChange) (task.Task, error) {
+	if _, err := c.begin(ctx, who, "changeTask", who.Ref(id)); err != nil {
+		return task.Task{}, err
+	}
 	t, err := c.store.Tasks.Find(ctx, who.Ref(id))
 	if err != nil {
 		return task.Task{}, err

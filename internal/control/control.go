@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/store"
@@ -27,12 +28,14 @@ type Options struct {
 	Queues *queue.Queues // nil: for callers that use no queues; deliveries in asynq are not cleaned up then
 	Nodes  NodeLister    // nil: for callers that do not list nodes; nobody is warned of what no node runs then
 	// Now is the time by Redis's clock, as heartbeats tell it; zero before the first one. nil: for processes without heartbeats, which ask Redis.
-	Now   func() time.Time
-	Types task.Types // checks the payload of every new or changed task and schedule; nil knows no type
+	Now    func() time.Time
+	Events *events.Hub // nil: for callers that follow none
+	Types  task.Types  // checks the payload of every new or changed task and schedule; nil knows no type
 	// Workers take attempts for workers that reach DTS by HTTP; nil: for callers that have none.
 	Workers *remote.Workers
 	Log     *slog.Logger // nil: nothing is logged
-	// MaxSubmissions is how many tasks may be in submissions that have not been answered; 0: any number.
+	// MaxSubmissions is how many tasks, and other things that make work, may be in requests that have not been answered;
+	// 0: any number.
 	MaxSubmissions int
 	// Embedded says that Redis is one inside a process, which has no settings to examine.
 	Embedded bool
@@ -45,6 +48,7 @@ type Control struct {
 	nodes        NodeLister
 	beatTime     func() time.Time // Options.Now
 	clock        redisClock
+	events       *events.Hub
 	types        task.Types
 	workers      *remote.Workers
 	embedded     bool // Options.Embedded
@@ -53,8 +57,8 @@ type Control struct {
 	foreign      foreignQueues
 	crowdedNames crowdedNames
 	paused       pausedQueues
-	admission    Admission
-	turns        turns // of requests that create work
+	admission    admission // of what makes work
+	turns        turns     // of what makes work and shares no call
 	pages        turns
 	forecasts    turns
 	limits       *limits.Limits // nil without queues
@@ -63,8 +67,8 @@ type Control struct {
 // New makes the use cases. There is nothing to close.
 func New(o Options) *Control {
 	c := &Control{
-		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, types: o.Types, workers: o.Workers, log: o.Log,
-		admission: Admission{Limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit),
+		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, events: o.Events, types: o.Types, workers: o.Workers, log: o.Log,
+		admission: admission{limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit),
 		forecasts: make(turns, 1), embedded: o.Embedded,
 	}
 	if o.Queues != nil {

@@ -3,12 +3,10 @@
 // else takes requests) translate, call one method, and translate the answer. Package store below it reads and writes
 // Redis and decides nothing about requests.
 //
-// Every use case takes a Caller, which says who asks and in which namespace. An edge resolves it once for each request.
-// What depends on who asks (tokens, quotas, an audit log) belongs to the Caller and to the use cases here, not to the
-// edges.
-//
-// A use case that creates work is let in by Admission, which bounds what waits at this node: the edge asks it, but for submissions. It calls checkMemory
-// first, which refuses work while Redis is nearly full; submissions then take their places in queues that have a limit (queueRoom).
+// Every use case takes a Caller, which says who asks and in which namespace. An edge makes it once for each request. Each
+// use case begins with one call, begin, which looks it up in the table of operations (operations.go). What may refuse a
+// caller is there: admission, which bounds what waits at this node; memory, which refuses work while Redis is nearly full;
+// and the places in queues that have a limit. Roles, quotas and an audit log belong there, too, not to the edges.
 //
 // Errors that the caller can do something about are *task.Error with one of the codes that the methods name. Every
 // method can also return CodeUnavailable, if Redis does not answer or refuses.

@@ -14,12 +14,22 @@ import (
 // DoctorRequest says what to examine.
 type DoctorRequest = doctor.Request
 
+// DoctorResult is what one check found.
+type DoctorResult = doctor.Result
+
 // DoctorReport is what an examination found.
 type DoctorReport = doctor.Report
 
 // Examine looks for what does not fit together in Redis and in the deployment, and repairs it if the request says so. It concerns all
 // namespaces. It needs the queues and the nodes. Errors: CodeInvalid, CodeUnavailable.
-func (c *Control) Examine(ctx context.Context, _ Caller, r DoctorRequest) (DoctorReport, error) {
+func (c *Control) Examine(ctx context.Context, who Caller, r DoctorRequest) (DoctorReport, error) {
+	operation := "examine"
+	if r.Repair {
+		operation = "repair"
+	}
+	if _, err := c.begin(ctx, who, operation); err != nil {
+		return DoctorReport{}, err
+	}
 	var names []string
 	for _, check := range doctor.Checks {
 		names = append(names, check.Name)

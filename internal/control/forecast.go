@@ -13,6 +13,9 @@ import (
 // Next returns the next count ticks of a schedule after a time, the zero time meaning now, and the coming clock change
 // of its zone. Error: CodeScheduleNotFound.
 func (c *Control) Next(ctx context.Context, who Caller, id string, after time.Time, count int) (schedule.NextTicks, error) {
+	if _, err := c.begin(ctx, who, "previewSchedule", who.Ref(id)); err != nil {
+		return schedule.NextTicks{}, err
+	}
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
 		return schedule.NextTicks{}, err
@@ -63,6 +66,9 @@ var errBudget = errors.New("the forecast takes too long")
 // minute. Paused schedules do not count. Errors: CodeInvalid for hours if that takes longer than 15 s, CodeUnavailable, or
 // that of ctx.
 func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (schedule.Forecast, error) {
+	if _, err := c.begin(ctx, who, "forecast"); err != nil {
+		return schedule.Forecast{}, err
+	}
 	return c.forecast(ctx, who, hours, forecastBudget)
 }
 

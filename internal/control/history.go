@@ -11,10 +11,10 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// History returns the revisions of a schedule that are kept, newest first; the first one is in force.
+// history returns the revisions of a schedule that are kept, newest first; the first one is in force.
 // Error: CodeScheduleNotFound.
-func (c *Control) History(ctx context.Context, who Caller, id string) ([]schedule.Revision, error) {
-	s, _, err := c.store.Schedules.Read(ctx, who.Ref(id))
+func (c *Control) history(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
+	s, _, err := c.store.Schedules.Read(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (c *Control) History(ctx context.Context, who Caller, id string) ([]schedul
 // presentOf is the revision of a schedule that is in force.
 func presentOf(s schedule.Schedule) schedule.Revision {
 	return schedule.Revision{
-		Number: s.Revision, Definition: s.Definition, Span: schedule.Span{From: s.UpdatedAt, Until: s.EndedAt},
+		Number: s.Revision, Definition: s.Definition, By: s.By, Span: schedule.Span{From: s.UpdatedAt, Until: s.EndedAt},
 	}
 }
 
@@ -42,6 +42,9 @@ type RevisionPage struct {
 // force).
 // Errors: CodeScheduleNotFound, CodeInvalid for the cursor.
 func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) (RevisionPage, error) {
+	if _, err := c.begin(ctx, who, "listRevisions", who.Ref(id)); err != nil {
+		return RevisionPage{}, err
+	}
 	s, _, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
 		return RevisionPage{}, err
@@ -71,8 +74,13 @@ func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) 
 func (c *Control) RollbackSchedule(
 	ctx context.Context, who Caller, id string, revision, ifMatch int,
 ) (Put, error) {
+	p, err := c.begin(ctx, who, "rollbackSchedule", who.Ref(id))
+	if err != nil {
+		return Put{}, err
+	}
+	defer p.leave()
 	reading, left := redisx.LeavingOut(ctx)
-	history, err := c.History(reading, who, id)
+	history, err := c.history(reading, who.Ref(id))
 	if err != nil {
 		if _, _, ofPresent := c.store.Schedules.Read(ctx, who.Ref(id)); ofPresent == nil {
 			return Put{}, err // of the history: the schedule need not be put again
@@ -81,7 +89,7 @@ func (c *Control) RollbackSchedule(
 	}
 	for _, r := range history {
 		if r.Number == revision {
-			return c.put(ctx, r.Definition, PutOptions{IfMatch: cmp.Or(ifMatch, history[0].Number)})
+			return c.put(ctx, who, r.Definition, PutOptions{IfMatch: cmp.Or(ifMatch, history[0].Number)})
 		}
 	}
 	return Put{}, noRevision(revision, id, history, left.Texts())

@@ -15,7 +15,7 @@ func TestRollbackSchedule_PutsAnEarlierRevisionAgain(t *testing.T) {
 		w.put(daily(func(d *schedule.Definition) { d.Description = fmt.Sprint("number ", i+1) }))
 		w.fire(nightly) // as the leader does at once
 	}
-	history, err := w.History(w.ctx, me, nightly.ID)
+	history, err := w.history(w.ctx, nightly)
 	if err != nil || len(history) != schedule.HistoryLimit {
 		t.Fatalf("%d revisions, %v", len(history), err)
 	}
@@ -51,7 +51,7 @@ func TestHistory_KeepsRevisionsUntilTheirTicksAreDecided(t *testing.T) {
 		t.Errorf("there happened %v", got)
 	}
 	w.put(daily(nil))
-	if history, err := w.History(w.ctx, me, nightly.ID); err != nil || len(history) != schedule.HistoryLimit {
+	if history, err := w.history(w.ctx, nightly); err != nil || len(history) != schedule.HistoryLimit {
 		t.Errorf("%d revisions are kept, %v", len(history), err)
 	}
 }

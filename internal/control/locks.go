@@ -38,6 +38,9 @@ type AcquiredLock struct {
 // holder may have got the lock nevertheless, and releases it or lets it expire: nobody else can tell whether the request was repeated.
 // Errors: CodeInvalid; CodeLockHeld, if somebody else holds it after the wait; CodeUnavailable, also while too many locks are held.
 func (c *Control) AcquireLock(ctx context.Context, who Caller, r LockRequest) (AcquiredLock, error) {
+	if _, err := c.begin(ctx, who, "acquireLock", who.Ref(r.Name)); err != nil {
+		return AcquiredLock{}, err
+	}
 	if err := r.validate(who); err != nil {
 		return AcquiredLock{}, err
 	}
@@ -134,6 +137,9 @@ func validateLockTTL(ttl time.Duration) error {
 // RenewLock has the time to live of a lock start again; ttl nil leaves it as it was. It returns when the lock expires.
 // Errors: CodeInvalid; CodeLockLost, if it has expired or was released.
 func (c *Control) RenewLock(ctx context.Context, who Caller, name, holder string, fence int64, ttl *time.Duration) (time.Time, error) {
+	if _, err := c.begin(ctx, who, "renewLock", who.Ref(name)); err != nil {
+		return time.Time{}, err
+	}
 	err := validateLock(who, name, holder)
 	if err == nil && ttl != nil {
 		err = validateLockTTL(*ttl)
@@ -147,6 +153,9 @@ func (c *Control) RenewLock(ctx context.Context, who Caller, name, holder string
 // ReleaseLock gives a lock back; fence 0 is any of the holder. It returns false if the holder did not have the lock any more.
 // Error: CodeInvalid.
 func (c *Control) ReleaseLock(ctx context.Context, who Caller, name, holder string, fence int64) (bool, error) {
+	if _, err := c.begin(ctx, who, "releaseLock", who.Ref(name)); err != nil {
+		return false, err
+	}
 	if err := validateLock(who, name, holder); err != nil {
 		return false, err
 	}
@@ -155,6 +164,9 @@ func (c *Control) ReleaseLock(ctx context.Context, who Caller, name, holder stri
 
 // GetLock returns a lock that somebody holds. Errors: CodeInvalid; CodeLockNotFound if nobody does.
 func (c *Control) GetLock(ctx context.Context, who Caller, name string) (Lock, error) {
+	if _, err := c.begin(ctx, who, "getLock", who.Ref(name)); err != nil {
+		return Lock{}, err
+	}
 	if err := task.ValidateName("name", name); err != nil {
 		return Lock{}, err
 	}
@@ -164,5 +176,8 @@ func (c *Control) GetLock(ctx context.Context, who Caller, name string) (Lock, e
 // ListLocks returns up to limit of the locks that are held, by name, from a cursor on ("": from the start). A page can be shorter than
 // limit and not be the last one. Error: CodeInvalid for the cursor.
 func (c *Control) ListLocks(ctx context.Context, who Caller, limit int, cursor string) (LockPage, error) {
+	if _, err := c.begin(ctx, who, "listLocks"); err != nil {
+		return LockPage{}, err
+	}
 	return c.store.Locks.List(ctx, who.Namespace, limit, cursor)
 }

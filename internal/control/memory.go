@@ -7,13 +7,9 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// checkMemory comes before whatever creates work of a task or a schedule. Error: CodeUnavailable while the Redis that holds it is nearly full.
-func (c *Control) checkMemory(ctx context.Context, who Caller, ref task.Ref) error {
-	return c.checkMemoryEach(ctx, who, []task.Ref{ref})[0]
-}
-
-// checkMemoryEach is checkMemory for several tasks, in order.
-func (c *Control) checkMemoryEach(ctx context.Context, _ Caller, refs []task.Ref) []error {
+// checkMemory returns for each task or schedule, in order, an error with CodeUnavailable while the Redis that holds it is
+// nearly full.
+func (c *Control) checkMemory(ctx context.Context, refs []task.Ref) []error {
 	partitions, failures := make([]int, len(refs)), make([]error, len(refs))
 	for i, ref := range refs {
 		partitions[i] = c.store.PartitionOf(ref)

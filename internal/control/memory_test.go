@@ -3,8 +3,10 @@ package control
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -15,6 +17,10 @@ func TestNewWork_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(daily(nil))
+	w.put(daily(func(d *schedule.Definition) { d.Description = "again" }))
+	ended := w.submit([]task.Definition{{Type: "http", Delay: time.Hour}})[0].Task.ID
+	_, err := w.CancelTask(w.ctx, me, ended)
+	testkit.Must(t, err)
 	w.server.FillMemory()
 	c := w.open(w.db)
 	for name, do := range map[string]func() error{
@@ -25,6 +31,8 @@ func TestNewWork_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 		},
 		"put":      func() error { _, err := c.PutSchedule(w.ctx, me, daily(nil), PutOptions{}); return err },
 		"dry run":  func() error { _, err := c.PutSchedule(w.ctx, me, daily(nil), PutOptions{DryRun: true}); return err },
+		"rollback": func() error { _, err := c.RollbackSchedule(w.ctx, me, nightly.ID, 1, 0); return err },
+		"retry":    func() error { _, err := c.RetryTask(w.ctx, me, ended); return err },
 		"trigger":  func() error { _, err := c.TriggerSchedule(w.ctx, me, nightly.ID); return err },
 		"backfill": func() error { _, err := c.BackfillSchedule(w.ctx, me, nightly.ID, BackfillRange{}); return err },
 	} {

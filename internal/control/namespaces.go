@@ -14,7 +14,10 @@ import (
 type Namespace = layout.Namespace
 
 // ListNamespaces returns the namespaces to which something was submitted, by name. Error: CodeUnavailable.
-func (c *Control) ListNamespaces(ctx context.Context, _ Caller) ([]Namespace, error) {
+func (c *Control) ListNamespaces(ctx context.Context, who Caller) ([]Namespace, error) {
+	if _, err := c.begin(ctx, who, "listNamespaces"); err != nil {
+		return nil, err
+	}
 	return c.store.Namespaces(ctx)
 }
 

@@ -9,7 +9,10 @@ import (
 )
 
 // ListNodes returns every node that is known, dead ones included. Under redisx.LeavingOut, what cannot be read is left out.
-func (c *Control) ListNodes(ctx context.Context, _ Caller) ([]cluster.Node, error) {
+func (c *Control) ListNodes(ctx context.Context, who Caller) ([]cluster.Node, error) {
+	if _, err := c.begin(ctx, who, "listNodes"); err != nil {
+		return nil, err
+	}
 	nodes, err := c.nodes.Nodes(ctx)
 	return slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool {
 		err := n.Check()

@@ -11,9 +11,15 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
+// QueueInfo is what is known of a queue.
+type QueueInfo = queue.Info
+
 // ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a limit, and that asynq has not seen
 // yet. Under redisx.LeavingOut, what cannot be read is left out.
-func (c *Control) ListQueues(ctx context.Context, _ Caller) ([]queue.Info, error) {
+func (c *Control) ListQueues(ctx context.Context, who Caller) ([]queue.Info, error) {
+	if _, err := c.begin(ctx, who, "listQueues"); err != nil {
+		return nil, err
+	}
 	queues, err := c.queues.List(ctx)
 	if err != nil {
 		return nil, err
@@ -45,12 +51,18 @@ func (c *Control) ListQueues(ctx context.Context, _ Caller) ([]queue.Info, error
 
 // PauseQueue keeps workers from taking deliveries from a queue. A paused one may be paused again.
 // Errors: CodeInvalid, CodeQueueNotFound.
-func (c *Control) PauseQueue(ctx context.Context, _ Caller, name string) error {
-	return c.onQueue(ctx, name, c.queues.Pause)
+func (c *Control) PauseQueue(ctx context.Context, who Caller, name string) error {
+	if _, err := c.begin(ctx, who, "pauseQueue"); err != nil {
+		return err
+	}
+	return c.onQueue(ctx, name, func(ctx context.Context, name string) error { return c.queues.Pause(ctx, name, who.By()) })
 }
 
 // ResumeQueue lets workers take deliveries from a queue again. Errors: as for PauseQueue.
-func (c *Control) ResumeQueue(ctx context.Context, _ Caller, name string) error {
+func (c *Control) ResumeQueue(ctx context.Context, who Caller, name string) error {
+	if _, err := c.begin(ctx, who, "resumeQueue"); err != nil {
+		return err
+	}
 	return c.onQueue(ctx, name, c.queues.Resume)
 }
 

@@ -21,12 +21,18 @@ type Report struct {
 	Note       string
 	Checkpoint json.RawMessage
 	FirstLine  int // the number of the first line within the attempt, from 1, so that a repeat is harmless; 0 for the next one
-	Lines      []tasks.Line
+	Lines      []LogLine
 }
+
+// LogLine is a line of a log.
+type LogLine = tasks.Line
 
 // ReportAttempt records a report on a running attempt, which whoever has its token may make. Errors: CodeInvalid, CodeStaleAttempt if
 // the attempt has ended or another run has it, CodeUnavailable; a part of the report may have been recorded then.
 func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, attempt int, token string, r Report) error {
+	if _, err := c.begin(ctx, who, "reportAttempt", who.Ref(id)); err != nil {
+		return err
+	}
 	run, err := c.runWith(who.Ref(id), attempt, token)
 	if err != nil {
 		return err
@@ -80,6 +86,9 @@ type AttemptEnding = tasks.Ending
 // workers do. A repeat succeeds and changes nothing, also when the next attempt has begun. Errors: CodeInvalid, CodeTaskNotFound,
 // CodeStaleAttempt if the attempt has ended otherwise or another run has it, CodeUnavailable.
 func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, attempt int, token string, e AttemptEnding) error {
+	if _, err := c.begin(ctx, who, "finishAttempt", who.Ref(id)); err != nil {
+		return err
+	}
 	run, err := c.runWith(who.Ref(id), attempt, token)
 	if err == nil {
 		err = validateEnding(e)

@@ -32,6 +32,13 @@ func (r *queueRoom) enter(ctx context.Context, d task.Definition) error {
 	return nil
 }
 
+// takeAll says that all that entered are in their queues.
+func (r *queueRoom) takeAll() {
+	for n := range r.took {
+		r.took[n] = true
+	}
+}
+
 // taken says whether the nth task that entered is in its queue.
 func (r *queueRoom) taken(n int, yes bool) { r.took[n] = yes }
 
@@ -44,6 +51,9 @@ func (r *queueRoom) leave() {
 
 // LimitQueue limits how many tasks may wait in a queue, in DTS and for a worker; 0 lifts the limit. Other nodes know it after a second. The
 // queue need not exist yet. Errors: CodeInvalid, CodeUnavailable.
-func (c *Control) LimitQueue(ctx context.Context, _ Caller, name string, limit int) error {
+func (c *Control) LimitQueue(ctx context.Context, who Caller, name string, limit int) error {
+	if _, err := c.begin(ctx, who, "limitQueue"); err != nil {
+		return err
+	}
 	return c.limits.Set(ctx, name, limit)
 }

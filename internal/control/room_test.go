@@ -19,6 +19,9 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(3, func(d *schedule.Definition) { d.Task.Queue = "small" })
 	decided := w.schedule(nightly).Cursor
+	ended := w.submit([]task.Definition{{Type: "http", Queue: "small", Delay: time.Hour}})[0].Task.ID
+	_, err := w.CancelTask(w.ctx, me, ended)
+	testkit.Must(t, err)
 	testkit.Must(t, w.LimitQueue(w.ctx, me, "small", 2))
 	queues, err := w.ListQueues(w.ctx, me)
 	if err != nil || len(queues) != 1 || queues[0].Name != "small" || queues[0].Limit != 2 {
@@ -36,6 +39,7 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"submit":  func() error { _, err := w.Submit(w.ctx, me, small); return err },
 		"preview": func() error { a, _ := w.PreviewEach(w.ctx, me, []task.Definition{small}); return a[0].Err },
+		"retry":   func() error { _, err := w.RetryTask(w.ctx, me, ended); return err },
 		"trigger": func() error { _, err := w.TriggerSchedule(w.ctx, me, nightly.ID); return err },
 		"backfill": func() error {
 			_, err := w.BackfillSchedule(w.ctx, me, nightly.ID, BackfillRange{From: decided.Add(-time.Hour), Until: decided})
@@ -49,6 +53,9 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	testkit.Must(t, w.LimitQueue(w.ctx, me, "small", 0))
 	if _, err := w.Submit(w.ctx, me, small); err != nil {
 		t.Errorf("without a limit: %v", err)
+	}
+	if _, err := w.RetryTask(w.ctx, me, ended); err != nil {
+		t.Errorf("a retry without a limit: %v", err)
 	}
 }
 

@@ -40,8 +40,11 @@ const deleteChunk = 500
 // schedule first, so that no new task comes in between. A deletion that failed half-way may be repeated. A definition that cannot be read goes, too.
 // Error: CodeScheduleNotFound.
 func (c *Control) DeleteSchedule(ctx context.Context, who Caller, id string, tasks DeleteTasks) (Deleted, error) {
+	if _, err := c.begin(ctx, who, "deleteSchedule", who.Ref(id)); err != nil {
+		return Deleted{}, err
+	}
 	for {
-		if _, err := c.store.Schedules.Pause(ctx, who.Ref(id), deleteNote); err != nil && task.CodeOf(err) != task.CodeUnreadable {
+		if _, err := c.store.Schedules.Pause(ctx, who.Ref(id), deleteNote, who.By()); err != nil && task.CodeOf(err) != task.CodeUnreadable {
 			return Deleted{}, err
 		}
 		deleted, err := c.endTasks(ctx, who, id, tasks)
@@ -60,7 +63,7 @@ func (c *Control) endTasks(ctx context.Context, who Caller, id string, tasks Del
 	var d Deleted
 	unfinished := TaskFilter{Schedule: id, States: []task.State{task.Scheduled, task.Queued, task.Running}}
 	for cursor := ""; ; {
-		page, err := c.ListTasks(ctx, who, unfinished, deleteChunk, cursor)
+		page, err := c.listTasks(ctx, who, unfinished, deleteChunk, cursor)
 		if err != nil {
 			return d, err
 		}
@@ -81,7 +84,7 @@ func (c *Control) endTasks(ctx context.Context, who Caller, id string, tasks Del
 
 // endTask cancels a task, unless it has ended by itself, and counts what happened to it.
 func (c *Control) endTask(ctx context.Context, who Caller, id string, d *Deleted) error {
-	t, err := c.CancelTask(ctx, who, id)
+	t, err := c.cancel(ctx, who, who.Ref(id))
 	code := task.CodeOf(err)
 	switch {
 	case err == nil && t.State == task.Running:

@@ -39,15 +39,12 @@ type Put struct {
 // Errors: CodeInvalid; CodeScheduleChanged, if a condition does not hold; CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Definition, o PutOptions) (Put, error) {
 	d.Namespace = who.Namespace
-	leave, err := c.enterAlone(ctx, 1)
+	p, err := c.begin(ctx, who, "putSchedule", d.Ref)
 	if err != nil {
 		return Put{}, err
 	}
-	defer leave()
-	if err := c.checkMemory(ctx, who, d.Ref); err != nil {
-		return Put{}, err
-	}
-	put, err := c.put(ctx, d, o)
+	defer p.leave()
+	put, err := c.put(ctx, who, d, o)
 	if err != nil {
 		return put, err
 	}
@@ -59,13 +56,13 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 }
 
 // put tries to put a definition until the schedule does not change between reading and writing it.
-func (c *Control) put(ctx context.Context, d schedule.Definition, o PutOptions) (Put, error) {
+func (c *Control) put(ctx context.Context, who Caller, d schedule.Definition, o PutOptions) (Put, error) {
 	d = d.Normalize()
 	if err := c.checkSchedule(ctx, d); err != nil {
 		return Put{}, err
 	}
 	for range putTries {
-		put, err := c.putOnce(ctx, d, o)
+		put, err := c.putOnce(ctx, who, d, o)
 		if !errors.Is(err, schedules.ErrMoved) {
 			return put, err
 		}
@@ -81,7 +78,7 @@ func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) erro
 }
 
 // putOnce reads the schedule and puts a valid definition over it. Error: schedules.ErrMoved, if the schedule changed in between.
-func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptions) (Put, error) {
+func (c *Control) putOnce(ctx context.Context, who Caller, d schedule.Definition, o PutOptions) (Put, error) {
 	old, found, now, err := c.store.Schedules.LookUp(ctx, d.Ref)
 	if err != nil {
 		return Put{}, adviseRepair(err)
@@ -101,11 +98,11 @@ func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptio
 	}
 	switch {
 	case o.DryRun:
-		put.Schedule, err = c.store.Schedules.CountTasks(ctx, o.preview(d, old, now))
+		put.Schedule, err = c.store.Schedules.CountTasks(ctx, o.preview(d, old, now, who.By()))
 	case same:
-		put.Schedule, err = c.setPaused(ctx, old, o.Paused)
+		put.Schedule, err = c.setPaused(ctx, who, old, o.Paused)
 	default:
-		put.Schedule, err = c.write(ctx, d, o, old.Revision, now)
+		put.Schedule, err = c.write(ctx, who, d, o, old.Revision, now)
 	}
 	return put, err
 }
@@ -147,30 +144,32 @@ func checkFires(d schedule.Definition, old schedule.Schedule, now time.Time) err
 }
 
 // preview returns the schedule as it would be with a definition.
-func (o PutOptions) preview(d schedule.Definition, old schedule.Schedule, now time.Time) schedule.Schedule {
+func (o PutOptions) preview(d schedule.Definition, old schedule.Schedule, now time.Time, by string) schedule.Schedule {
 	s := old
 	if old.Revision == 0 {
 		s.CreatedAt, s.Cursor = now, now
 	}
 	if old.Revision == 0 || !schedules.Same(old.Definition, d) {
-		s.Definition, s.Revision, s.UpdatedAt, s.EndedAt = d, old.Revision+1, now, time.Time{}
+		s.Definition, s.Revision, s.UpdatedAt, s.By, s.EndedAt = d, old.Revision+1, now, by, time.Time{}
 	}
 	switch {
 	case !switches(s, o.Paused):
 	case *o.Paused:
-		s.PausedAt, s.PauseNote = now, ""
+		s.PausedAt, s.PausedBy, s.PauseNote = now, by, ""
 	default:
-		s.PausedAt, s.PauseNote, s.Failures = time.Time{}, "", 0
+		s.PausedAt, s.PausedBy, s.PauseNote, s.Failures = time.Time{}, "", "", 0
 	}
 	return s
 }
 
-func (c *Control) write(ctx context.Context, d schedule.Definition, o PutOptions, base int, now time.Time) (schedule.Schedule, error) {
-	written, err := c.store.Schedules.Write(ctx, d, base, now, o.Paused != nil && *o.Paused)
+func (c *Control) write(
+	ctx context.Context, who Caller, d schedule.Definition, o PutOptions, base int, now time.Time,
+) (schedule.Schedule, error) {
+	written, err := c.store.Schedules.Write(ctx, d, base, now, o.Paused != nil && *o.Paused, who.By())
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
-	return c.setPaused(ctx, written, o.Paused)
+	return c.setPaused(ctx, who, written, o.Paused)
 }
 
 // switches says whether a wish to pause (true) or resume (false) changes anything; nil is no wish.
@@ -179,12 +178,12 @@ func switches(s schedule.Schedule, pause *bool) bool {
 }
 
 // setPaused pauses or resumes a schedule that is not as wanted; nil leaves it as it is.
-func (c *Control) setPaused(ctx context.Context, s schedule.Schedule, pause *bool) (schedule.Schedule, error) {
+func (c *Control) setPaused(ctx context.Context, who Caller, s schedule.Schedule, pause *bool) (schedule.Schedule, error) {
 	switch {
 	case !switches(s, pause):
 		return c.store.Schedules.CountTasks(ctx, s)
 	case *pause:
-		return c.store.Schedules.Pause(ctx, s.Ref, "")
+		return c.store.Schedules.Pause(ctx, s.Ref, "", who.By())
 	}
 	return c.store.Schedules.Resume(ctx, s.Ref)
 }

@@ -16,12 +16,18 @@ type SchedulePage = schedules.Page
 
 // GetSchedule returns one schedule. Error: CodeScheduleNotFound.
 func (c *Control) GetSchedule(ctx context.Context, who Caller, id string) (schedule.Schedule, error) {
+	if _, err := c.begin(ctx, who, "getSchedule", who.Ref(id)); err != nil {
+		return schedule.Schedule{}, err
+	}
 	return c.store.Schedules.Get(ctx, who.Ref(id))
 }
 
 // ListSchedules returns up to limit schedules, by id, from a cursor on ("": from the start). A page can be shorter than
 // limit and not be the last one. Error: CodeInvalid for the cursor.
 func (c *Control) ListSchedules(ctx context.Context, who Caller, f ScheduleFilter, limit int, cursor string) (SchedulePage, error) {
+	if _, err := c.begin(ctx, who, "listSchedules"); err != nil {
+		return SchedulePage{}, err
+	}
 	f.Namespace = who.Namespace
 	return c.store.Schedules.List(ctx, f, limit, cursor)
 }
@@ -29,15 +35,21 @@ func (c *Control) ListSchedules(ctx context.Context, who Caller, f ScheduleFilte
 // PauseSchedule keeps a schedule from creating tasks; note says why, and an empty one leaves the note as it is.
 // Errors: CodeScheduleNotFound, CodeInvalid for the note.
 func (c *Control) PauseSchedule(ctx context.Context, who Caller, id, note string) (schedule.Schedule, error) {
+	if _, err := c.begin(ctx, who, "pauseSchedule", who.Ref(id)); err != nil {
+		return schedule.Schedule{}, err
+	}
 	if len(note) > schedule.NoteLimit {
 		return schedule.Schedule{}, task.Invalid("note", "is %d bytes long, at most %d are allowed", len(note), schedule.NoteLimit)
 	}
-	return c.store.Schedules.Pause(ctx, who.Ref(id), note)
+	return c.store.Schedules.Pause(ctx, who.Ref(id), note, who.By())
 }
 
 // ResumeSchedule lets a paused schedule create tasks again; the misfire policy decides about the ticks of the pause.
 // Error: CodeScheduleNotFound.
 func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (schedule.Schedule, error) {
+	if _, err := c.begin(ctx, who, "resumeSchedule", who.Ref(id)); err != nil {
+		return schedule.Schedule{}, err
+	}
 	return c.store.Schedules.Resume(ctx, who.Ref(id))
 }
 
@@ -45,24 +57,19 @@ func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (sc
 // overlap policy lets it wait. Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy refuses it;
 // CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (schedule.Entry, error) {
-	leave, err := c.enterAlone(ctx, 1)
+	p, err := c.begin(ctx, who, "triggerSchedule", who.Ref(id))
 	if err != nil {
 		return schedule.Entry{}, err
 	}
-	defer leave()
-	if err := c.checkMemory(ctx, who, who.Ref(id)); err != nil {
-		return schedule.Entry{}, err
-	}
+	defer p.leave()
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
 		return schedule.Entry{}, err
 	}
-	room := c.newQueueRoom()
-	defer room.leave()
-	if err := room.enter(ctx, s.Task); err != nil {
+	if err := p.room.enter(ctx, s.Task); err != nil {
 		return schedule.Entry{}, err
 	}
-	entry, err := c.store.Schedules.Trigger(ctx, s.Ref, now)
-	room.taken(0, entry.HasTask)
+	entry, err := c.store.Schedules.Trigger(ctx, s.Ref, now, who.By())
+	p.room.taken(0, entry.HasTask)
 	return entry, err
 }

@@ -28,7 +28,7 @@ func TestExtendAttempts_GoesOnWhileAServerIsSilent(t *testing.T) {
 		run := w.Begin(ref)
 		held[i] = Held{ID: ref, Attempt: 1, Token: run.Token()}
 	}
-	_, err := w.Tasks.Cancel(w.Ctx, refs[1])
+	_, err := w.Tasks.Cancel(w.Ctx, refs[1], "")
 	testkit.Must(t, err)
 	until := func(ref task.Ref) float64 {
 		return w.DB.ZScore(w.Ctx, string(w.KeysOf(ref).Held()), ref.String()).Val()

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -25,7 +26,17 @@ const deletedWarning = "a task with this id and content has ended, and is not ke
 // CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
 	d.Namespace = who.Namespace
-	answers, err := c.SubmitEach(ctx, who, []task.Definition{d})
+	answers, err := c.submitEach(ctx, who, "submitTask", []task.Definition{d}, false)
+	if err != nil {
+		return Submitted{}, err
+	}
+	return answers[0], answers[0].Err
+}
+
+// Preview returns what Submit would, and creates nothing.
+func (c *Control) Preview(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
+	d.Namespace = who.Namespace
+	answers, err := c.submitEach(ctx, who, "submitTask", []task.Definition{d}, true)
 	if err != nil {
 		return Submitted{}, err
 	}
@@ -36,35 +47,26 @@ func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Su
 // does not affect the others. A definition that names no namespace belongs to the caller's. Errors: CodeUnavailable while
 // Redis is nearly full and none can be created; CodeOverloaded.
 func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Definition) ([]Submitted, error) {
-	answers, err := c.submit(ctx, who, defs, false)
-	accepted := make([]string, 0, len(answers)) // namespaces
-	for _, a := range answers {
-		if a.Err == nil {
-			accepted = append(accepted, a.Task.Namespace)
-		}
-	}
-	c.noteNamespaces(ctx, accepted...)
-	return answers, err
+	return c.submitEach(ctx, who, "submitTasks", defs, false)
 }
 
 // PreviewEach returns what SubmitEach would, and creates nothing.
 func (c *Control) PreviewEach(ctx context.Context, who Caller, defs []task.Definition) ([]Submitted, error) {
-	return c.submit(ctx, who, defs, true)
+	return c.submitEach(ctx, who, "submitTasks", defs, true)
 }
 
-// submit lets submissions in, checks definitions, creates tasks of those that are valid, or with dry says what would come of it, and adds
-// warnings. Errors: as SubmitEach.
-func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition, dry bool) ([]Submitted, error) {
-	leave, err := c.letIn(ctx, len(defs))
+// submitEach lets submissions in, checks definitions, and creates tasks of those that are valid. With dry it says what
+// would come of it. It adds warnings. Errors: as SubmitEach.
+func (c *Control) submitEach(ctx context.Context, who Caller, operation string, defs []task.Definition, dry bool) ([]Submitted, error) {
+	named, refs := c.named(who, defs)
+	p, err := c.begin(ctx, who, operation, refs...)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	room := c.newQueueRoom()
-	defer room.leave()
+	defer p.leave()
 	answers := make([]Submitted, len(defs))
 	warnings := c.warner(ctx)
-	valid, places, full := c.admit(ctx, who, defs, answers, room, warnings)
+	valid, places, full := c.admit(ctx, defs, named, answers, p, warnings)
 	if full != nil && len(valid) == 0 {
 		return nil, full
 	}
@@ -76,7 +78,7 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 	c.recognise(ctx, valid, results, create)
 	for n, created := range results {
 		answers[places[n]].Created = created
-		room.taken(n, !dry && created.Err == nil && !created.Existed)
+		p.room.taken(n, !dry && created.Err == nil && !created.Existed)
 		if created.Deleted {
 			answers[places[n]].Warnings = []string{deletedWarning}
 		}
@@ -85,34 +87,58 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 		}
 		answers[places[n]].Warnings = warnings(created.Task.Type, created.Task.Queue)
 	}
+	if !dry {
+		c.noteNamespaces(ctx, namespacesOf(answers)...)
+	}
 	return answers, nil
+}
+
+// namespacesOf returns the namespaces of the tasks that were accepted.
+func namespacesOf(answers []Submitted) []string {
+	names := make([]string, 0, len(answers))
+	for _, a := range answers {
+		if a.Err == nil {
+			names = append(names, a.Task.Namespace)
+		}
+	}
+	return names
+}
+
+// named returns submissions with the names of their tasks: those that they left out are filled in.
+func (c *Control) named(who Caller, defs []task.Definition) ([]task.Definition, []task.Ref) {
+	named, refs := slices.Clone(defs), make([]task.Ref, len(defs))
+	for i := range named {
+		d := &named[i]
+		d.Namespace = cmp.Or(d.Namespace, who.Namespace)
+		if d.ID == "" {
+			d.ID = c.store.Tasks.NewID(d.Namespace)
+		}
+		refs[i] = d.Ref
+	}
+	return named, refs
 }
 
 // admit returns the definitions that are valid and for which there is room, and their places in defs; the answers to the others are errors.
 // full is the error while Redis is nearly full, if that is one of these.
 func (c *Control) admit(
-	ctx context.Context, who Caller, defs []task.Definition, answers []Submitted, room *queueRoom,
-	warnings func(taskType, queue string) []string,
+	ctx context.Context, defs, named []task.Definition, answers []Submitted, p pass, warnings func(taskType, queue string) []string,
 ) (valid []task.Definition, places []int, full error) {
-	complete, refs := make([]task.Definition, len(defs)), make([]task.Ref, len(defs))
-	for i, d := range defs {
-		complete[i], answers[i].Err = c.complete(ctx, who, d)
-		refs[i] = complete[i].Ref
+	for i := range named {
+		named[i], answers[i].Err = c.complete(ctx, named[i])
 	}
-	refused := c.checkMemoryEach(ctx, who, refs)
-	unnamed := c.checkNames(ctx, defs, complete, answers, warnings)
+	unnamed := c.checkNames(ctx, defs, named, answers, warnings)
 	valid, places = make([]task.Definition, 0, len(defs)), make([]int, 0, len(defs))
-	for i, d := range complete {
+	for i, d := range named {
 		err := answers[i].Err
 		if err == nil {
-			err = refused[i]
+			err = p.refused[i]
 			full = cmp.Or(full, err)
 		}
 		if err == nil {
 			err = unnamed[i]
 		}
 		if err == nil {
-			err = room.enter(ctx, d)
+			err = p.room.enter(ctx, d)
 		}
 		if err != nil {
 			answers[i].Err = err
@@ -156,27 +182,13 @@ func (c *Control) checkNames(
 	return unnamed
 }
 
-// letIn lets a submission of n tasks in. The caller calls leave. Errors: as enterAlone.
-func (c *Control) letIn(ctx context.Context, n int) (leave func(), _ error) {
-	if n == 1 { // it shares its call with others
-		return c.admission.Enter(n)
-	}
-	return c.enterAlone(ctx, n)
-}
-
-// complete fills in what a submission left out, and checks it. Errors: CodeInvalid; that of ctx, so that the checks of
-// a large batch end with its request.
-func (c *Control) complete(ctx context.Context, who Caller, d task.Definition) (task.Definition, error) {
+// complete fills in what the definition of a named task left out, and checks it. Errors: CodeInvalid; that of ctx, so that
+// the checks of a large batch end with its request.
+func (c *Control) complete(ctx context.Context, d task.Definition) (task.Definition, error) {
 	if err := ctx.Err(); err != nil {
 		return d, err
 	}
-	if d.Namespace == "" {
-		d.Namespace = who.Namespace
-	}
 	d = d.Normalize()
-	if d.ID == "" {
-		d.ID = c.store.Tasks.NewID(d.Namespace)
-	}
 	return d, c.checkTask(ctx, d)
 }
 

@@ -15,23 +15,40 @@ type TaskPage = tasks.Page
 
 // GetTask returns one task. Error: CodeTaskNotFound.
 func (c *Control) GetTask(ctx context.Context, who Caller, id string) (task.Task, error) {
+	if _, err := c.begin(ctx, who, "getTask", who.Ref(id)); err != nil {
+		return task.Task{}, err
+	}
 	return c.store.Tasks.Get(ctx, who.Ref(id))
 }
 
 // TaskState returns the state of one task. Error: CodeTaskNotFound.
 func (c *Control) TaskState(ctx context.Context, who Caller, id string) (task.State, error) {
+	if _, err := c.begin(ctx, who, "getTask", who.Ref(id)); err != nil {
+		return "", err
+	}
 	return c.store.Tasks.State(ctx, who.Ref(id))
 }
 
 // ListTasks returns up to limit tasks, newest first, from a cursor on ("": from the start). A page can be shorter than
 // limit and not be the last one. Error: CodeInvalid for the cursor.
 func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {
+	if _, err := c.begin(ctx, who, "listTasks"); err != nil {
+		return TaskPage{}, err
+	}
+	return c.listTasks(ctx, who, f, limit, cursor)
+}
+
+// listTasks is ListTasks for a use case that has begun.
+func (c *Control) listTasks(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {
 	f.Namespace = who.Namespace
 	return c.store.Tasks.List(ctx, f, limit, cursor)
 }
 
 // Attempts returns the attempts of a task, oldest first, including the one that runs now. Error: CodeTaskNotFound.
 func (c *Control) Attempts(ctx context.Context, who Caller, id string) ([]task.Attempt, error) {
+	if _, err := c.begin(ctx, who, "listAttempts", who.Ref(id)); err != nil {
+		return nil, err
+	}
 	return c.store.Tasks.Attempts(ctx, who.Ref(id))
 }
 
@@ -41,11 +58,17 @@ type LogPage = tasks.LogPage
 // Logs returns up to limit lines of a task's log after the line with that cursor ("": from the start), fewer if they are
 // long. Errors: CodeTaskNotFound, CodeInvalid for the cursor.
 func (c *Control) Logs(ctx context.Context, who Caller, id, after string, limit int) (LogPage, error) {
+	if _, err := c.begin(ctx, who, "readLogs", who.Ref(id)); err != nil {
+		return LogPage{}, err
+	}
 	return c.store.Tasks.Logs(ctx, who.Ref(id), after, limit)
 }
 
 // ReportProgress records how far an attempt is, in percent, and what it is at ("" for nothing), for a program that runs it far from its worker.
 // Errors: CodeInvalid, CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt.
 func (c *Control) ReportProgress(ctx context.Context, who Caller, id string, attempt, percent int, note string) error {
+	if _, err := c.begin(ctx, who, "reportProgress", who.Ref(id)); err != nil {
+		return err
+	}
 	return c.store.Tasks.ReportProgress(ctx, who.Ref(id), attempt, percent, note)
 }

@@ -46,6 +46,9 @@ type Taken struct {
 // may be of any namespace. A repeat of a request with an id gets the same ones. Errors: CodeInvalid; CodeUnavailable, after which the same
 // request can be repeated.
 func (c *Control) TakeAttempts(ctx context.Context, who Caller, worker string, offer WorkerOffer, r TakeRequest) ([]Taken, error) {
+	if _, err := c.begin(ctx, who, "takeAttempts"); err != nil {
+		return nil, err
+	}
 	if err := checkTake(worker, offer, r); err != nil {
 		return nil, err
 	}
@@ -131,7 +134,10 @@ const (
 // ExtendAttempts extends the leases of attempts that a worker runs, and returns a verdict for each, in order. It counts as a sign of life
 // of the worker, also without attempts. Errors: CodeInvalid, also for a token that is none of its attempt; CodeUnavailable if none has a
 // verdict, after which leases may not have been extended.
-func (c *Control) ExtendAttempts(ctx context.Context, _ Caller, worker string, attempts []Held, lease time.Duration) ([]Verdict, error) {
+func (c *Control) ExtendAttempts(ctx context.Context, who Caller, worker string, attempts []Held, lease time.Duration) ([]Verdict, error) {
+	if _, err := c.begin(ctx, who, "extendAttempts"); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(ValidateWorkerName("worker", worker), checkWorkerLease(lease)); err != nil {
 		return nil, err
 	}
@@ -195,7 +201,10 @@ func verdictOf(run *tasks.Run, e tasks.Extended) Verdict {
 
 // LeaveWorker takes a worker by HTTP off the list of nodes. What it still runs is lost when its lease is over.
 // Errors: CodeInvalid, CodeUnavailable.
-func (c *Control) LeaveWorker(ctx context.Context, _ Caller, worker string) error {
+func (c *Control) LeaveWorker(ctx context.Context, who Caller, worker string) error {
+	if _, err := c.begin(ctx, who, "leaveWorker"); err != nil {
+		return err
+	}
 	if err := ValidateWorkerName("worker", worker); err != nil {
 		return err
 	}

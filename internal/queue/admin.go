@@ -9,11 +9,12 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Pause stops workers from taking deliveries from a queue. Pausing a paused queue is not an error.
+// Pause stops workers from taking deliveries from a queue; by is who wants it, "" if nobody knows. Pausing a paused queue is
+// not an error, and changes nothing.
 // Errors: *task.Error with CodeInvalid for an invalid name, CodeQueueNotFound or CodeUnavailable.
-func (q *Queues) Pause(ctx context.Context, name string) error {
+func (q *Queues) Pause(ctx context.Context, name, by string) error {
 	return q.change(ctx, name, func() error {
-		_, err := redisx.Run(ctx, q.db, lua.PauseQueue{Paused: lua.AsynqQueue(q.names.asynq(name)).Paused()})
+		_, err := redisx.Run(ctx, q.db, lua.PauseQueue{Paused: lua.AsynqQueue(q.names.asynq(name)).Paused(), By: by})
 		return err
 	})
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -16,14 +17,14 @@ func TestPause_AndResumeCanBeRepeated(t *testing.T) {
 	for _, want := range []bool{true, false} {
 		do := x.Resume
 		if want {
-			do = x.Pause
+			do = func(ctx context.Context, name string) error { return x.Pause(ctx, name, "ann") }
 		}
 		for range 2 {
 			testkit.Must(t, do(t.Context(), "default"))
 			infos, err := x.List(t.Context())
 			testkit.Must(t, err)
-			if infos[0].Paused != want {
-				t.Errorf("paused is %v, want %v", infos[0].Paused, want)
+			if infos[0].Paused != want || (infos[0].PausedBy == "ann") != want {
+				t.Errorf("paused is %v, by %q, want %v", infos[0].Paused, infos[0].PausedBy, want)
 			}
 		}
 	}
@@ -35,7 +36,7 @@ func TestPause_SucceedsForAllWhoCallItAtOnce(t *testing.T) {
 	x.enqueue(aDelivery("a"))
 	for range 20 {
 		for _, do := range []func(string) error{
-			func(name string) error { return x.Pause(t.Context(), name) },
+			func(name string) error { return x.Pause(t.Context(), name, "") },
 			func(name string) error { return x.Resume(t.Context(), name) },
 		} {
 			var both sync.WaitGroup
@@ -54,13 +55,13 @@ func TestPause_SucceedsForAllWhoCallItAtOnce(t *testing.T) {
 func TestPause_RefusesAnUnknownQueue(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
-	if code := task.CodeOf(x.Pause(t.Context(), "nowhere")); code != task.CodeQueueNotFound {
+	if code := task.CodeOf(x.Pause(t.Context(), "nowhere", "")); code != task.CodeQueueNotFound {
 		t.Errorf("pause: code %s, want %s", code, task.CodeQueueNotFound)
 	}
 	if code := task.CodeOf(x.Resume(t.Context(), "nowhere")); code != task.CodeQueueNotFound {
 		t.Errorf("resume: code %s, want %s", code, task.CodeQueueNotFound)
 	}
-	if code := task.CodeOf(x.Pause(t.Context(), "a:b}")); code != task.CodeInvalid {
+	if code := task.CodeOf(x.Pause(t.Context(), "a:b}", "")); code != task.CodeInvalid {
 		t.Errorf("a name that no queue can have: code %s, want %s", code, task.CodeInvalid)
 	}
 	if keys := x.db.DBSize(t.Context()).Val(); keys != 0 {

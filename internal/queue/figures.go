@@ -99,6 +99,7 @@ func (q *Queues) outlines(ctx context.Context, asynqNames []string) (infos []Inf
 		}
 		values := counters[i].Val()
 		infos[i] = Info{Paused: values[0] != nil, Processed: counter(values[1]), Failed: counter(values[2])}
+		_, infos[i].PausedBy, _ = strings.Cut(text(values[0]), " ")
 		infos[i].Name, _ = q.names.queue(asynqName)
 		if holds[i].Val() > 0 {
 			occupied = append(occupied, i)
@@ -109,9 +110,14 @@ func (q *Queues) outlines(ctx context.Context, asynqNames []string) (infos []Inf
 
 // counter reads a number; 0 for none.
 func counter(value any) int {
-	text, _ := value.(string)
-	n, _ := strconv.Atoi(text)
+	n, _ := strconv.Atoi(text(value))
 	return n
+}
+
+// text is a value of a reply; "" if it is no text.
+func text(value any) string {
+	s, _ := value.(string)
+	return s
 }
 
 // measuring returns the call that measures a queue, by asynq's name.

@@ -6,6 +6,7 @@ import "time"
 type Info struct {
 	Name        string
 	Paused      bool
+	PausedBy    string        // who paused it; "" if nobody knows
 	Limit       int           // how many tasks may wait, in DTS and for a worker; package control reads it; 0: any number
 	Waiting     int           // due tasks that wait in DTS until the queue has room; package control counts them
 	Size        int           // all deliveries in the queue, including those that asynq will deliver again

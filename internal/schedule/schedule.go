@@ -63,9 +63,11 @@ type Schedule struct {
 	Revision       int       // the number of the revision, from 1; every change of the definition adds 1
 	CreatedAt      time.Time // intervals count from it if StartAt is zero
 	UpdatedAt      time.Time // this revision defines the ticks after this time
+	By             string    // who put this revision; "" if nobody knows
 	Cursor         time.Time // all ticks up to this time are decided
 	PausedAt       time.Time // zero: not paused
-	PauseNote      string    // who paused the schedule, and why
+	PausedBy       string    // who paused it; "" if nobody knows
+	PauseNote      string    // why
 	LastPause      Span      // the last pause that a resume ended; ticks in it are misfires
 	EndedAt        time.Time // the cursor when the schedule ended; zero: it has not ended
 	Runs           int       // ticks that have a task or wait for one; manual runs and backfills do not count
@@ -87,4 +89,5 @@ type Revision struct {
 	Number int
 	Span
 	Definition Definition
+	By         string // who put it; "" if nobody knows
 }

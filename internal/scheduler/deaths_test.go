@@ -190,7 +190,7 @@ func TestWatch_CountsNoTaskThatWasAskedToStop(t *testing.T) {
 	w.hurry(ref)
 	w.dispatched(ref, 3)
 	w.begin(ref, "z")
-	_, err := w.store.Tasks.Cancel(t.Context(), ref)
+	_, err := w.store.Tasks.Cancel(t.Context(), ref, "")
 	testkit.Must(t, err)
 	w.bury("z", w.now())
 	w.reaches(ref, task.Cancelled)

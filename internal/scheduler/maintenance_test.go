@@ -140,7 +140,7 @@ func TestWatch_ABrokenQueueHoldsUpNoReaping(t *testing.T) {
 	}
 	testkit.Eventually(t, "it cannot be handed over", func() bool { return failing() > 0 })
 	w.begin(lost, "frail")
-	_, err := w.store.Tasks.Cancel(t.Context(), ended)
+	_, err := w.store.Tasks.Cancel(t.Context(), ended, "")
 	testkit.Must(t, err)
 	testkit.Eventually(t, "the run is lost", func() bool { return failing() > 0 && w.get(lost).State == task.Failed })
 	testkit.Eventually(t, "the history is deleted", func() bool { return failing() > 0 && w.there([]task.Ref{ended}) == 0 })
@@ -155,7 +155,7 @@ func TestMaintenance_DeletesExcessTasksTheFirstToExpireFirst(t *testing.T) {
 	refs := w.siblings(5)
 	for i, ref := range refs {
 		w.create(task.Definition{Ref: ref, Delay: time.Hour, Retention: time.Duration(i+1) * time.Hour})
-		_, err := w.store.Tasks.Cancel(t.Context(), ref)
+		_, err := w.store.Tasks.Cancel(t.Context(), ref, "")
 		testkit.Must(t, err)
 	}
 	w.start("a", never, func(n *node) { n.o.Keep.Tasks = 2 * 16 })
@@ -172,7 +172,7 @@ func TestMaintenance_TellsIfItForgetsIDsTooEarly(t *testing.T) {
 	refs := w.siblings(3)
 	for _, ref := range refs {
 		w.create(task.Definition{Ref: ref, Delay: time.Hour, Retention: time.Millisecond})
-		_, err := w.store.Tasks.Cancel(t.Context(), ref)
+		_, err := w.store.Tasks.Cancel(t.Context(), ref, "")
 		testkit.Must(t, err)
 	}
 	var log logText
@@ -199,7 +199,7 @@ func TestMaintenance_DeletesHistoryWhileRedisIsAlmostFull(t *testing.T) {
 	for i, ref := range refs {
 		w.create(task.Definition{Ref: ref, Delay: time.Hour})
 		if i < 5 {
-			_, err := w.store.Tasks.Cancel(t.Context(), ref)
+			_, err := w.store.Tasks.Cancel(t.Context(), ref, "")
 			testkit.Must(t, err)
 		}
 	}
@@ -227,7 +227,7 @@ func TestMaintenance_DeletesTasksWhoseRetentionIsOver(t *testing.T) {
 	long := w.create(task.Definition{Retention: time.Hour, Delay: time.Hour})
 	waiting := w.create(task.Definition{Retention: time.Second, Delay: time.Hour})
 	for _, ref := range []task.Ref{short, long} {
-		_, err := w.store.Tasks.Cancel(t.Context(), ref)
+		_, err := w.store.Tasks.Cancel(t.Context(), ref, "")
 		testkit.Must(t, err)
 	}
 	w.start("a", never, eager)

@@ -194,7 +194,7 @@ func TestFire_LooksAtAResumedScheduleAtOnce(t *testing.T) {
 	w.leads(map[*node]int{a: 16})
 	tick := w.now().Add(time.Second)
 	s := w.put("rests", hourly(tick), schedule.OverlapAllow)
-	_, err := w.store.Schedules.Pause(t.Context(), s.Ref, "")
+	_, err := w.store.Schedules.Pause(t.Context(), s.Ref, "", "")
 	testkit.Must(t, err)
 	testkit.Eventually(t, "the tick is over", func() bool { return w.now().After(tick) })
 	a.quiet("due_schedules")

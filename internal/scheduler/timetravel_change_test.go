@@ -88,7 +88,7 @@ func TestTravel_ChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T
 				v.until(until.Add(time.Minute + 250*time.Millisecond)) // between ticks
 
 				s := scheduled{v, task.Ref{Namespace: task.DefaultNamespace, ID: "s"}}
-				_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "")
+				_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "", "")
 				testkit.Must(t, err)
 				ticks := c.ticks(s.read().Cursor)
 				if len(ticks) < testkit.Amount(60, 100) || len(c.stages) < 20 {

@@ -221,7 +221,7 @@ func TestTravel_TicksOfAPauseAreMisfires(t *testing.T) {
 		skip, once, all := put(schedule.MisfireSkip, 0), put(schedule.MisfireOnce, 0), put(schedule.MisfireAll, 30*time.Minute)
 		v.until(at("2026-03-10T09:05Z"))
 		for _, s := range []scheduled{skip, once, all} {
-			_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "tea")
+			_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "tea", "")
 			testkit.Must(t, err)
 			if now := s.read(); now.PauseNote != "tea" || !now.PausedAt.Equal(at("2026-03-10T09:05Z")) {
 				t.Errorf("%s was paused at %s, because of %q", s.ref.ID, now.PausedAt, now.PauseNote)
@@ -261,7 +261,7 @@ func TestTravel_ATickBeforeAShortPauseIsOnTime(t *testing.T) {
 		v.leads()
 		n.stop()
 		v.until(at("2026-03-10T09:00Z").Add(5 * time.Second))
-		_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "")
+		_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "", "")
 		testkit.Must(t, err)
 		v.pass(3 * time.Second)
 		_, err = v.store.Schedules.Resume(v.t.Context(), s.ref)

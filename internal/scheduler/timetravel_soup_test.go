@@ -78,7 +78,7 @@ func (s *soup) stir() {
 	var err error
 	switch ctx := s.v.t.Context(); s.random.IntN(12) {
 	case 0:
-		_, err = s.v.store.Schedules.Pause(ctx, each.ref, "")
+		_, err = s.v.store.Schedules.Pause(ctx, each.ref, "", "")
 	case 1, 2, 3: // so that few of them rest
 		_, err = s.v.store.Schedules.Resume(ctx, each.ref)
 	case 4:
@@ -94,7 +94,7 @@ func (s *soup) stir() {
 		})
 	case 7, 8:
 		if runs := each.runs(); len(runs) > 0 {
-			_, err = s.v.store.Tasks.Cancel(ctx, runs[len(runs)-1].ref)
+			_, err = s.v.store.Tasks.Cancel(ctx, runs[len(runs)-1].ref, "")
 		}
 	case 9:
 		s.disturb()

@@ -62,7 +62,7 @@ func apply(t *testing.T, w *storetest.World, ref task.Ref, action task.Action) e
 	case task.ActStop:
 		return run.Finish(w.Ctx, task.Cancelled, task.OutcomeCancelled, "", "stopped")
 	case task.ActCancel:
-		_, err := w.Tasks.Cancel(w.Ctx, ref)
+		_, err := w.Tasks.Cancel(w.Ctx, ref, "")
 		return err
 	case task.ActRetry:
 		_, err := w.Tasks.Retry(w.Ctx, ref)

@@ -109,7 +109,7 @@ func TestBegin_RunsNothingIfTheTaskIsCancelledWhileItWaitsForReplicas(t *testing
 	t.Parallel()
 	u := awaitingReplicas(t)
 	ref := u.begin()
-	_, err := u.world.store.Tasks.Cancel(t.Context(), ref)
+	_, err := u.world.store.Tasks.Cancel(t.Context(), ref, "")
 	testkit.Must(t, err)
 	u.expect(ref, task.Cancelled, 0)
 }

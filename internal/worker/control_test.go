@@ -16,7 +16,7 @@ import (
 
 func (w *world) cancel(ref task.Ref) {
 	w.t.Helper()
-	_, err := w.store.Tasks.Cancel(w.t.Context(), ref)
+	_, err := w.store.Tasks.Cancel(w.t.Context(), ref, "")
 	testkit.Must(w.t, err)
 }
 

@@ -1,6 +1,6 @@
 -- ending: ends attempts.
 -- needs: arg events, arg wake
--- includes: clock, number, state, changes, wheel, events, attempts, ended
+-- includes: clock, number, state, changes, wheel, events, attempts, ended, asker
 
 local ended_at = int(now)
 
@@ -12,6 +12,7 @@ end
 -- keep_ended records that a task has ended in that state: where it is listed, and until when. Returns true if it paused the
 -- schedule that created the task, because too many of its tasks in a row failed.
 local function keep_ended(member, record, state, attempt, run, reason, retention)
+  reason = with_asker(member, state, reason)
   if reason ~= '' then
     set_later(errors_key(), member, reason)
   end
@@ -30,9 +31,13 @@ local function forget_checkpoint(member, state)
   end
 end
 
--- end_task ends a running task, whose state is that text, together with its attempt. The attempt saved no checkpoint, or
+-- end_task ends a running task, whose state is that text, together with its attempt. cancel is '0' unless it was asked to
+-- stop. The attempt saved no checkpoint, or
 -- running_attempt would not have read the text; an earlier one may have. Returns what keep_ended returns.
-local function end_task(member, record, text, state, attempt, run, outcome, reason, retention)
+local function end_task(member, record, text, state, attempt, run, outcome, reason, retention, cancel)
+  if cancel ~= '0' and state == 'succeeded' then -- who asked it to stop came too late
+    delete_later(errors_key(), member)
+  end
   if attempt ~= '1' then
     forget_checkpoint(member, state)
   end

@@ -33,7 +33,7 @@ local function stop_live(revision, name)
     if not is_cancelled(tick_member) then
       record_tick(revision, live[i + 1], live[i], 'replaced', 1, nil, 'cancelled for ' .. name)
     end
-    stop_task(tick_member)
+    stop_task(tick_member, 'the tick ' .. name)
     redis.call('ZADD', live_key(member), 'XX', int(-live[i + 1]), live[i])
   end
   counted = nil -- those that had not begun have ended

@@ -1,6 +1,6 @@
 -- stop: cancels tasks.
 -- needs: arg events, arg control, arg wake
--- includes: clock, number, state, place, events, ended, damage
+-- includes: clock, number, state, place, events, ended, damage, asker
 
 -- retention_of returns how long a cancelled task is kept, in ms.
 local function retention_of(record)
@@ -9,8 +9,9 @@ local function retention_of(record)
 end
 
 -- tell_to_stop asks the worker of a running task to stop it.
-local function tell_to_stop(member, record, fields)
+local function tell_to_stop(member, record, fields, by)
   if not fields.cancel then
+    note_asker(member, 'asked to stop', by)
     fields.cancel = int(now)
     redis.call('HSET', states_key(), member, format_state(fields))
     announce('cancelling', member, fields.state, fields.attempt, node_of(fields.run), record, '')
@@ -24,7 +25,8 @@ local function list_cancelled(member)
 end
 
 -- end_waiting cancels a scheduled or queued task.
-local function end_waiting(member, record, fields)
+local function end_waiting(member, record, fields, by)
+  note_asker(member, 'cancelled', by)
   fields.due = due_of(member, record) or fields.due
   fields.state, fields.finished = 'cancelled', int(now)
   redis.call('HSET', states_key(), member, format_state(fields))
@@ -43,17 +45,17 @@ local function state_of(member, record)
 end
 
 -- stop_task cancels a scheduled or queued task, and asks the worker of a running one to stop it. Other tasks stay as they
--- are.
-local function stop_task(member)
+-- are. by is who wants it, '' if nobody knows.
+local function stop_task(member, by)
   local record = redis.call('HGET', defs_key(), member)
   local fields = state_of(member, record)
   if not fields then
     return
   end
   if fields.state == 'running' then
-    tell_to_stop(member, record, fields)
+    tell_to_stop(member, record, fields, by)
   elseif fields.state == 'scheduled' or fields.state == 'queued' then
-    end_waiting(member, record, fields)
+    end_waiting(member, record, fields, by)
   end
 end
 

@@ -69,7 +69,7 @@ func (w *world) callClient(c Call) Reply {
 	}
 	k := w.Layout.Keys
 	_, err := redisx.Run(w.ctx, w.DB, lua.Cancel{
-		Defs: w.KeysOf(ref).Defs(), Member: ref, Events: k.Events(), Control: k.Control(), Wake: w.WakeOf(ref),
+		Defs: w.KeysOf(ref).Defs(), Member: ref, By: "", Events: k.Events(), Control: k.Control(), Wake: w.WakeOf(ref),
 	})
 	return Reply{Refused: w.code(err)}
 }

@@ -1336,6 +1336,9 @@ type Queue struct {
 	Name   Name `json:"name"`
 	Paused bool `json:"paused"`
 
+	// PausedBy Who paused it; left out if nobody said.
+	PausedBy *string `json:"paused_by,omitempty"`
+
 	// Pending Wait for a worker.
 	Pending int `json:"pending"`
 
@@ -1408,6 +1411,9 @@ type Retry struct {
 
 // Revision defines model for Revision.
 type Revision struct {
+	// By Who put it; left out if nobody said.
+	By *string `json:"by,omitempty"`
+
 	// Definition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
 	// any more, before its `end_at` and outside its exclusions, is refused.
 	Definition ScheduleDefinition `json:"definition"`
@@ -1529,6 +1535,9 @@ type Schedule struct {
 	// PausedAt Since when it is paused.
 	PausedAt *time.Time `json:"paused_at,omitempty"`
 
+	// PausedBy Who paused it; left out if nobody said.
+	PausedBy *string `json:"paused_by,omitempty"`
+
 	// Revision Counts the changes of the definition, from 1.
 	Revision int `json:"revision"`
 
@@ -1543,6 +1552,9 @@ type Schedule struct {
 
 	// UpdatedAt Since when this revision decides about ticks.
 	UpdatedAt time.Time `json:"updated_at"`
+
+	// UpdatedBy Who put this revision; left out if nobody said.
+	UpdatedBy *string `json:"updated_by,omitempty"`
 
 	// Waiting How many ticks wait for those.
 	Waiting int `json:"waiting"`

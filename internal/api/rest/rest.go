@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // What counts if nobody says otherwise.
@@ -30,6 +33,7 @@ type Options struct {
 	Timeout    time.Duration     // of one request; of a stream until it begins; 0 means DefaultTimeout
 	StreamIdle time.Duration     // how long a stream may be silent before it counts as lost; 0 means 45 s
 	UserAgent  string            // of all requests
+	Caller     string            // who asks, by the word of this program; "": it does not say
 	Transport  http.RoundTripper // nil means http.DefaultTransport
 }
 
@@ -77,12 +81,33 @@ func (o Options) generated(doer *http.Client) (*client.Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, &InvalidAddress{config.MaskAddress(o.Address)}
 	}
-	return client.NewClient(address, client.WithHTTPClient(doer), client.WithRequestEditorFn(o.setUserAgent))
+	return client.NewClient(address, client.WithHTTPClient(doer), client.WithRequestEditorFn(o.introduce))
 }
 
-func (o Options) setUserAgent(_ context.Context, r *http.Request) error {
+func (o Options) introduce(_ context.Context, r *http.Request) error {
 	r.Header.Set("User-Agent", o.UserAgent)
+	if o.Caller != "" {
+		r.Header.Set("Dts-Caller", o.Caller)
+	}
 	return nil
+}
+
+// callerLimit is how many bytes of a caller's name a server takes.
+const callerLimit = 100
+
+// CallerName returns how a program says who asks: who it works for, or its own name, and the host. What no header may have
+// is left out.
+func CallerName(who string) string {
+	host, err := os.Hostname()
+	if err == nil {
+		who += "@" + host
+	}
+	return task.Cut(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, who), callerLimit)
 }
 
 // InvalidAddress is the error for an address that no server can have.

@@ -34,6 +34,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	var selector []string
 	cmd := &cobra.Command{
 		Use: "apply -f FILE...", Short: "Create or change schedules and tasks as files describe them",
+		Annotations: command.Asks("submitTasks", "putSchedule", "listSchedules", "getSchedule", "deleteSchedule"),
 		Long: `apply reads YAML or JSON files and makes the server's schedules and tasks match them. A file has one or more
 documents of this form:
 

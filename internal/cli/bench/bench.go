@@ -39,6 +39,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &options{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "bench", Short: "Measure how late tasks start", Args: command.ExactArgs(),
+		Annotations: command.Asks("submitTasks", "followEvents", "listTasks", "getTask", "cancelTask", "listNodes"),
 		Long: `bench submits tasks that do nothing (type noop) to a running deployment, and prints how fast they were accepted and
 how late they were started: started_at - run_at, both by the clock of Redis, in whole milliseconds. With --delay 0 that is
 the time from the submission to the start. No task may start early; "early" counts those that did.

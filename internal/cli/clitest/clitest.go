@@ -95,7 +95,7 @@ func (sh Shell) Start(t *testing.T, args ...string) *Job {
 			return sh.Server
 		},
 		Now: func() time.Time { return Now }, Zone: time.FixedZone("CET", 3600), Version: "v1.2.3",
-		Transport: sh.Transport, StreamIdle: sh.StreamIdle,
+		Transport: asking(t, sh.Transport, args), StreamIdle: sh.StreamIdle,
 	}
 	go func() { j.code <- cli.Run(ctx, system, args) }()
 	return j

@@ -37,6 +37,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &options{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Examine the installation, and repair it", Args: command.ExactArgs(),
+		Annotations: command.Asks("examine", "repair"),
 		Long: `doctor looks whether what is in Redis fits together, and whether Redis and the nodes are as they should be. It
 changes nothing unless it is told to, and is safe on a live system: the server reads page by page, with pauses.
 

@@ -30,6 +30,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &eventsOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "events", Short: "Follow what happens to tasks", Args: command.ExactArgs(),
+		Annotations: command.Asks("followEvents"),
 		Long: `events prints a line for everything that happens to tasks, until it is interrupted; then it ends with 0. It is a
 live stream, not a record: it lacks what happened before, or while the connection was lost. Standard error tells when
 that was, and when events were dropped, and why.

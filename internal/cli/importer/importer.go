@@ -55,6 +55,7 @@ func newCrontabCommand(f *command.Factory) *cobra.Command {
 	opts := &crontabOptions{Client: f.Client, Server: f.Server, Printer: f.Printer, Stdin: f.In}
 	cmd := &cobra.Command{
 		Use: "crontab FILE", Short: "Turn the lines of a crontab into schedules of shell tasks",
+		Annotations: command.Asks("putSchedule", "listSchedules", "deleteSchedule"),
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:

@@ -25,6 +25,7 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	opts := &listOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the locks that are held", Args: command.ExactArgs(),
+		Annotations: command.Asks("listLocks"),
 		Long: `list lists the locks of a namespace that somebody holds, by name.
 
 The columns are: name, holder, fence, since, expires, note. The holder is the host, the process and something random;

@@ -40,6 +40,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &options{Client: f.Client, Printer: f.Printer, In: f.In}
 	cmd := &cobra.Command{
 		Use: "lock NAME [flags] -- COMMAND [ARGUMENT...]", Short: "Run a command while holding a lock",
+		Annotations: command.Asks("acquireLock", "renewLock", "releaseLock"),
 		Long: `lock waits until it has the lock of that name, runs the command, and gives the lock back when the command has
 ended. The command is run directly, without a shell: for pipes and variables, run sh -c. It has DTS_LOCK_NAME and
 DTS_LOCK_FENCE in its environment. The fence is a number that is higher than that of every earlier holder: hand it to

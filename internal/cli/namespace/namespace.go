@@ -32,6 +32,7 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	opts := &listOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "list", Short: "List the namespaces", Args: command.ExactArgs(),
+		Annotations: command.Asks("listNamespaces"),
 		Long: `list lists the namespaces to which a task or schedule was submitted, by name.
 
 The columns are: name, submitted. Submitted is the time of the last submission, to the minute; ticks of schedules do not

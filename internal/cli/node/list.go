@@ -22,6 +22,7 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	opts := &listOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "list", Short: "List the nodes", Args: command.ExactArgs(),
+		Annotations: command.Asks("listNodes"),
 		Long: `list lists the nodes that are alive or have died recently.
 
 The columns are: id, state, host, ip, version, roles, running, capacity, partitions, queues, cpu, memory, started, beat, via.

@@ -25,6 +25,7 @@ func newLimitCommand(f *command.Factory) *cobra.Command {
 	opts := &limitOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "limit QUEUE N", Short: "Limit how many tasks may wait in a queue", Args: command.ExactArgs("QUEUE", "N"),
+		Annotations: command.Asks("limitQueue"),
 		Long: `limit sets how many due tasks may wait in the queue for a worker. While as many wait, submissions of tasks that are due
 at once are refused (queue_full), and ticks of schedules are held back. Tasks that are due later are accepted. The limit
 is not exact: each node counts about once a second. N is a number, or none to lift the limit.`,

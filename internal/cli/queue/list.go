@@ -20,10 +20,11 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	opts := &listOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "list", Short: "List the queues", Args: command.ExactArgs(),
+		Annotations: command.Asks("listQueues"),
 		Long: `list lists all queues that ever got a task, that a worker serves or has served, or that have a limit.
 
-The columns are: name, state, waiting, size, pending, active, archived, processed, failed, latency, limit. Waiting is how
-many tasks are due and wait until the queue has room, or a worker that serves it. Size is how many are in it: pending
+The columns are: name, state, waiting, size, pending, active, archived, processed, failed, latency, limit, paused_by. Waiting
+is how many tasks are due and wait until the queue has room, or a worker that serves it. Size is how many are in it: pending
 ones wait for a worker, active ones are taken by one, archived ones are dead letters. Processed and failed count since
 midnight (UTC). Latency is how long the oldest pending one has waited. Limit is how many may be waiting and pending
 together, if that is limited.`,
@@ -69,4 +70,5 @@ var listColumns = []printer.Column[client.Queue]{
 		}
 		return *q.Limit
 	}},
+	{Name: "paused_by", Value: func(q client.Queue) any { return q.PausedBy }},
 }

@@ -21,6 +21,7 @@ func newPauseCommand(f *command.Factory) *cobra.Command {
 	opts := &pauseOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "pause QUEUE", Short: "Keep workers from taking tasks from a queue", Args: command.ExactArgs("QUEUE"),
+		Annotations: command.Asks("pauseQueue"),
 		Long: `pause keeps workers from taking tasks from the queue. What runs goes on, and tasks that become due still join the queue.
 Pausing a paused queue changes nothing.`,
 		Example: `  dtsctl queue pause reports`,

@@ -36,11 +36,11 @@ func TestList_PrintsQueues(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/queues", 200, client.QueueList{Queues: []client.Queue{
 		{Name: "default", Limit: new(100), Waiting: 7, Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s"},
-		{Name: "low", Paused: true, Archived: 1, Latency: "0s"},
+		{Name: "low", Paused: true, PausedBy: new("ann@vm-a (not verified)"), Archived: 1, Latency: "0s"},
 	}})
-	s.Pipe().Run(t, "queue", "list").Expect(t, 0, "default\topen\t7\t3\t2\t1\t0\t9\t4\t1.5s\t100\nlow\tpaused\t0\t0\t0\t0\t1\t0\t0\t0s\t\n", "")
+	s.Pipe().Run(t, "queue", "list").Expect(t, 0, "default\topen\t7\t3\t2\t1\t0\t9\t4\t1.5s\t100\t\nlow\tpaused\t0\t0\t0\t0\t1\t0\t0\t0s\t\tann@vm-a (not verified)\n", "")
 	s.Terminal().Run(t, "queue", "list").Expect(t, 0,
-		"NAME     STATE   WAITING  SIZE  PENDING  ACTIVE  ARCHIVED  PROCESSED  FAILED  LATENCY  LIMIT\n"+
+		"NAME     STATE   WAITING  SIZE  PENDING  ACTIVE  ARCHIVED  PROCESSED  FAILED  LATENCY  LIMIT  PAUSED_BY\n"+
 			"default  open    7        3     2        1       0         9          4       1.5s     100\n"+
-			"low      "+printer.Yellow+"paused"+printer.Reset+"  0        0     0        0       1         0          0       0s\n", "")
+			"low      "+printer.Yellow+"paused"+printer.Reset+"  0        0     0        0       1         0          0       0s              ann@vm-a (not verified)\n", "")
 }

@@ -21,8 +21,9 @@ func newResumeCommand(f *command.Factory) *cobra.Command {
 	opts := &resumeOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "resume QUEUE", Short: "Let workers take tasks from a paused queue again", Args: command.ExactArgs("QUEUE"),
-		Long:    `resume ends the pause of a queue. Resuming a queue that is not paused changes nothing.`,
-		Example: `  dtsctl queue resume reports`,
+		Annotations: command.Asks("resumeQueue"),
+		Long:        `resume ends the pause of a queue. Resuming a queue that is not paused changes nothing.`,
+		Example:     `  dtsctl queue resume reports`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Queue = args[0]
 			return resumeRun(cmd.Context(), opts)

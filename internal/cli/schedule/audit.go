@@ -29,6 +29,7 @@ func newAuditCommand(f *command.Factory) *cobra.Command {
 	opts := &auditOptions{Client: f.Client, Printer: f.Printer, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
 		Use: "audit ID", Short: "Prove that every tick of a schedule is accounted for", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("auditSchedule"),
 		Long: `audit computes, from the definitions that were in force, which ticks a range of time has, and compares them with the
 ledger. The result is proved if each tick has a record and nothing else is recorded; else the exit code is 1.
 

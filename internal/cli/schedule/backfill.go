@@ -27,6 +27,7 @@ func newBackfillCommand(f *command.Factory) *cobra.Command {
 	opts := &backfillOptions{Client: f.Client, Printer: f.Printer, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
 		Use: "backfill ID --from TIME [--to TIME]", Short: "Run ticks of the past that did not run", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("backfillSchedule", "getSchedule"),
 		Long: `backfill creates the missing tasks of the ticks in a range of time, both ends included. They are missing because the
 ticks were missed or skipped, or because they were before the schedule's creation. A tick that ran never runs again, so
 the command can be repeated safely; excluded ticks stay excluded. The tasks become due one after the other. The range has

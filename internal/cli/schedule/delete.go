@@ -26,6 +26,7 @@ func newDeleteCommand(f *command.Factory) *cobra.Command {
 	opts := &deleteOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "delete ID...", Short: "Delete schedules", Args: command.IDs,
+		Annotations: command.Asks("deleteSchedule"),
 		Long: `delete deletes schedules with their ledgers and histories. --tasks says which of their tasks are cancelled: "waiting" cancels
 those that are not running, "all" also asks the running ones to stop, and with "none" all of them go on.
 

@@ -30,6 +30,7 @@ func newForecastCommand(f *command.Factory) *cobra.Command {
 	opts := &forecastOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "forecast", Short: "Show how many ticks each of the next minutes has", Args: command.ExactArgs(),
+		Annotations: command.Asks("forecast"),
 		Long: `forecast counts the future ticks of all schedules of the namespace that are not paused, and names the fullest minutes and
 the schedules that fill them. A terminal gets a chart. A pipe gets a line for each minute: the minute and the number of
 its ticks.`,

@@ -23,6 +23,7 @@ func newGetCommand(f *command.Factory) *cobra.Command {
 	opts := &getOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "get ID", Short: "Show everything about a schedule", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("getSchedule"),
 		Long: `get shows a schedule as it is now: its definition and its state. What the definition leaves out has its default. A pipe
 gets a line for each field that has a value: its name in the API, a tab, the value.`,
 		Example: `  dtsctl schedule get nightly
@@ -67,9 +68,11 @@ func details(answer rest.Answer[client.Schedule]) ([]printer.Detail, error) {
 		printer.Detail{Name: "revision", Value: s.Revision},
 		printer.Detail{Name: "created_at", Value: s.CreatedAt},
 		printer.Detail{Name: "updated_at", Value: s.UpdatedAt},
+		printer.Detail{Name: "updated_by", Value: s.UpdatedBy},
 		printer.Detail{Name: "cursor", Value: s.Cursor},
 		printer.Detail{Name: "next_at", Value: s.NextAt},
 		printer.Detail{Name: "paused_at", Value: s.PausedAt},
+		printer.Detail{Name: "paused_by", Value: s.PausedBy},
 		printer.Detail{Name: "pause_note", Value: s.PauseNote},
 		printer.Detail{Name: "ended_at", Value: s.EndedAt},
 		printer.Detail{Name: "runs", Value: s.Runs},

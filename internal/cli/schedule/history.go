@@ -28,10 +28,11 @@ func newHistoryCommand(f *command.Factory) *cobra.Command {
 	opts := &historyOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "history ID", Short: "Show earlier definitions of a schedule", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("listRevisions"),
 		Long: `history shows the revisions of a schedule's definition, the newest first; the server keeps the newest 20. A terminal is
 shown what each one changed, field by field. With --revision, it shows everything about that one.
 
-A pipe gets a line for each: revision, from, until, changed. The revision decided about the ticks after from, up to and
+A pipe gets a line for each: revision, from, until, changed, by. The revision decided about the ticks after from, up to and
 including until; changed is the names of the fields that it changed.`,
 		Example: `  dtsctl schedule history nightly
   dtsctl schedule history nightly --revision 3
@@ -151,6 +152,7 @@ var revisionColumns = []printer.Column[comparedRevision]{
 		}
 		return names
 	}},
+	{Name: "by", Value: func(r comparedRevision) any { return r.By }},
 }
 
 // printRevision prints a revision and what it changed, for people.
@@ -159,6 +161,9 @@ func printRevision(p *printer.Printer, r comparedRevision) error {
 	text := fmt.Sprintf("revision %d  in force since %s, %s", r.Revision.Revision, from, p.Relative(r.From))
 	if r.Until != nil {
 		text = fmt.Sprintf("revision %d  from %s to %s", r.Revision.Revision, from, p.Text(printer.Timestamp(*r.Until)))
+	}
+	if r.By != nil {
+		text += ", put by " + printer.Flat(*r.By)
 	}
 	if err := p.Printf("%s\n", text); err != nil {
 		return err
@@ -189,6 +194,7 @@ func showRevision(opts *historyOptions, revisions []comparedRevision) error {
 		}
 		details := []printer.Detail{
 			{Name: "revision", Value: number}, {Name: "from", Value: printer.Timestamp(r.From)}, {Name: "until", Value: printer.OptionalTimestamp(r.Until)},
+			{Name: "by", Value: r.By},
 		}
 		for _, f := range fields {
 			details = append(details, printer.Detail{Name: f.Name, Value: f.Value})

@@ -30,6 +30,7 @@ func newLedgerCommand(f *command.Factory) *cobra.Command {
 	opts := &ledgerOptions{Client: f.Client, Printer: f.Printer, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
 		Use: "ledger ID", Short: "Show what became of each tick of a schedule", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("readLedger"),
 		Long: `ledger lists the records of the ticks of a schedule that have been decided, the newest first. The outcomes are:
 
   fired            its task was created

@@ -28,6 +28,7 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	opts := &listOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "list", Short: "List schedules", Args: command.ExactArgs(),
+		Annotations: command.Asks("listSchedules"),
 		Long: `list lists the schedules of a namespace by their ids. Filters are joined by "and".
 
 The columns are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note. The state is active,

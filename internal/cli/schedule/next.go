@@ -26,6 +26,7 @@ func newNextCommand(f *command.Factory) *cobra.Command {
 	opts := &nextOptions{Client: f.Client, Printer: f.Printer, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
 		Use: "next ID", Short: "Show the next ticks of a schedule", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("previewSchedule"),
 		Long: `next shows the next ticks of a schedule, paused or not, in UTC and in the local time of its zone. A note says if an
 exclusion covers a tick, or if a change of the clock (daylight saving) moves it. A terminal also gets the next such
 change within a year, and the ticks around it.

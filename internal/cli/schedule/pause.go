@@ -25,6 +25,7 @@ func newPauseCommand(f *command.Factory) *cobra.Command {
 	opts := &pauseOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "pause ID...", Short: "Let schedules create no tasks for a while", Args: command.IDs,
+		Annotations: command.Asks("pauseSchedule"),
 		Long: `pause keeps schedules from running until they are resumed. Tasks that they created before go on. Pausing a paused
 schedule changes only its note, if one is given.
 

@@ -32,8 +32,9 @@ type putOptions struct {
 func newPutCommand(f *command.Factory) *cobra.Command {
 	opts := &putOptions{Client: f.Client, Printer: f.Printer, Stdin: f.In, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
-		Use:   "put ID (--cron EXPRESSION | --every DURATION)... [flags] (-- COMMAND [ARGUMENT...] | --http URL | --grpc TARGET | --type TYPE)",
-		Short: "Create or replace a schedule",
+		Use:         "put ID (--cron EXPRESSION | --every DURATION)... [flags] (-- COMMAND [ARGUMENT...] | --http URL | --grpc TARGET | --type TYPE)",
+		Annotations: command.Asks("putSchedule", "getSchedule", "previewSchedule"),
+		Short:       "Create or replace a schedule",
 		Long: `put puts a definition of a schedule in force. It replaces all of the definition: what no flag names has its default, not
 its earlier value. Only the pause stays as it is without --paused. Repeating a command changes nothing.
 

@@ -217,14 +217,14 @@ func TestHistory_ShowsWhatEachRevisionChanged(t *testing.T) {
 	s := clitest.Start(t)
 	task := client.TaskTemplate{Type: "shell", Payload: []byte(`{"command":["true"]}`)}
 	list := client.RevisionList{Revisions: []client.Revision{
-		{Revision: 4, From: clitest.Now.Add(-time.Hour), Definition: client.ScheduleDefinition{Every: new("1h"), Task: task}},
+		{Revision: 4, From: clitest.Now.Add(-time.Hour), By: new("ann@vm-a (not verified)"), Definition: client.ScheduleDefinition{Every: new("1h"), Task: task}},
 		{Revision: 3, From: clitest.Now.Add(-2 * time.Hour), Until: new(clitest.Now.Add(-time.Hour)), Definition: client.ScheduleDefinition{Cron: new("@daily"), Task: task}},
 	}}
 	s.On("GET /v1/schedules/{id}/history", 200, list)
 	s.Pipe().Run(t, "schedule", "history", "a").Expect(t, 0,
-		"4\t2026-01-02T14:04:05.000Z\t\tcron,every\n3\t2026-01-02T13:04:05.000Z\t2026-01-02T14:04:05.000Z\t\n", "")
+		"4\t2026-01-02T14:04:05.000Z\t\tcron,every\tann@vm-a (not verified)\n3\t2026-01-02T13:04:05.000Z\t2026-01-02T14:04:05.000Z\t\t\n", "")
 	s.Terminal().Run(t, "schedule", "history", "a").Expect(t, 0,
-		"revision 4  in force since 2026-01-02 14:04:05Z, 1 hour ago\n  cron   @daily  ->  -\n  every  -       ->  1h\n"+
+		"revision 4  in force since 2026-01-02 14:04:05Z, 1 hour ago, put by ann@vm-a (not verified)\n  cron   @daily  ->  -\n  every  -       ->  1h\n"+
 			"revision 3  from 2026-01-02 13:04:05Z to 2026-01-02 14:04:05Z\n  its changes are unknown: the revision before it is forgotten\n", "")
 	s.Pipe().Run(t, "schedule", "history", "a", "--revision", "3").Expect(t, 0,
 		"revision\t3\nfrom\t2026-01-02T13:04:05.000Z\nuntil\t2026-01-02T14:04:05.000Z\ncron\t@daily\ntask.payload.command\t[\"true\"]\ntask.type\tshell\n", "")

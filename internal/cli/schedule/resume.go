@@ -24,6 +24,7 @@ func newResumeCommand(f *command.Factory) *cobra.Command {
 	opts := &resumeOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "resume ID...", Short: "Let paused schedules run again", Args: command.IDs,
+		Annotations: command.Asks("resumeSchedule", "getSchedule"),
 		Long: `resume ends the pause of schedules. The misfire policy decides which ticks of the pause still run: none of them (skip),
 the newest one for all of them (once), or those within the window, one per second (all). A terminal is told which. The
 ledger has a record of each. Resuming a schedule that is not paused changes nothing.

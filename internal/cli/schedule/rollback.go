@@ -26,6 +26,7 @@ func newRollbackCommand(f *command.Factory) *cobra.Command {
 	opts := &rollbackOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "rollback ID REVISION", Short: "Put an earlier definition of a schedule in force again", Args: command.ExactArgs("ID", "REVISION"),
+		Annotations: command.Asks("rollbackSchedule", "getSchedule", "previewSchedule"),
 		Long: `rollback puts the definition of an earlier revision in force again, as a new revision. "dtsctl schedule history" lists the
 revisions.
 

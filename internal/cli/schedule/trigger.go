@@ -30,6 +30,7 @@ func newTriggerCommand(f *command.Factory) *cobra.Command {
 	opts := &triggerOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "trigger ID", Short: "Run a schedule now", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("triggerSchedule", "readLedger", "getTask", "followEvents"),
 		Long: `trigger runs a schedule now, paused or not. Its ticks stay as they are. The overlap policy applies: while a task of the
 schedule has not ended, the run is refused (skip) or waits for its turn (queue, replace). A run that would wait is refused
 while the schedule is paused or 100 ticks wait. Each call is a separate run.

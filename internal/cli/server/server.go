@@ -17,6 +17,7 @@ type Config struct {
 
 	Getenv     func(string) string
 	Version    string            // of dtsctl, for the header User-Agent
+	Caller     string            // who uses it, as user@host
 	Transport  http.RoundTripper // nil means http.DefaultTransport
 	StreamIdle time.Duration     // how long a stream may be silent before it counts as lost; 0 means 45 s
 }
@@ -35,6 +36,6 @@ func (c *Config) NamespaceName() string {
 func (c *Config) NewClient() (*rest.Client, error) {
 	return rest.New(rest.Options{
 		Address: c.URL(), Namespace: c.NamespaceName(), Timeout: c.Timeout, StreamIdle: c.StreamIdle,
-		UserAgent: "dtsctl/" + c.Version, Transport: c.Transport,
+		UserAgent: "dtsctl/" + c.Version, Caller: c.Caller, Transport: c.Transport,
 	})
 }

@@ -23,6 +23,7 @@ func newAttemptsCommand(f *command.Factory) *cobra.Command {
 	opts := &attemptsOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "attempts ID", Short: "List the attempts of a task", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("listAttempts"),
 		Long: `attempts lists the attempts of a task, the oldest first. The outcome "lost" means that the worker died, was cut
 off, shut down, or lost the attempt before the end; an attempt that is still running has none.
 

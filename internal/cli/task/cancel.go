@@ -23,6 +23,7 @@ func newCancelCommand(f *command.Factory) *cobra.Command {
 	opts := &cancelOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "cancel ID...", Short: "Cancel tasks", Args: command.IDs,
+		Annotations: command.Asks("cancelTask"),
 		Long: `cancel cancels tasks. One that waits, for its first attempt or another one, is cancelled at once. A running
 one is asked to stop: its state becomes "cancelled" when it has stopped; "dtsctl task wait" waits for that. Cancelling a
 cancelled task changes nothing.

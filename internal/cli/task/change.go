@@ -30,6 +30,7 @@ func newChangeCommand(f *command.Factory) *cobra.Command {
 	opts := &changeOptions{Client: f.Client, Printer: f.Printer, Stdin: f.In, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
 		Use: "change ID", Aliases: []string{"update"}, Short: "Change a task that waits", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("changeTask"),
 		Long: `change changes the time, queue or payload of a task that waits: for its time, for room in its queue,
 or for a worker to take it. Everything else stays as it is.`,
 		Example: `  dtsctl task change nightly --delay 1h

@@ -24,6 +24,7 @@ func newGetCommand(f *command.Factory) *cobra.Command {
 	opts := &getOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "get ID", Short: "Show everything about a task", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("getTask"),
 		Long: `get shows a task as it is now. A pipe gets a line for each field that has a value: its name in the API, a tab,
 the value.`,
 		Example: `  dtsctl task get nightly

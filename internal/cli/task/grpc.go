@@ -19,8 +19,9 @@ type grpcOptions struct {
 func newGRPCCommand(f *command.Factory) *cobra.Command {
 	opts := &grpcOptions{createOptions: newCreateOptions(f)}
 	cmd := &cobra.Command{
-		Use:   "grpc TARGET METHOD",
-		Short: "Submit a task that calls a gRPC method",
+		Use:         "grpc TARGET METHOD",
+		Annotations: command.Asks("submitTask", "getTask", "readLogs", "followEvents"),
+		Short:       "Submit a task that calls a gRPC method",
 		Long: `grpc submits a task of type grpc: a worker calls the unary METHOD, named package.Service/Method, of the server at
 TARGET, named HOST:PORT, and the task succeeds if the status is OK. The response, as JSON, is its result.
 

@@ -18,8 +18,9 @@ type httpOptions struct {
 func newHTTPCommand(f *command.Factory) *cobra.Command {
 	opts := &httpOptions{createOptions: newCreateOptions(f)}
 	cmd := &cobra.Command{
-		Use:   "http URL",
-		Short: "Submit a task that calls a URL",
+		Use:         "http URL",
+		Annotations: command.Asks("submitTask", "getTask", "readLogs", "followEvents"),
+		Short:       "Submit a task that calls a URL",
 		Long: `http submits a task of type http: a worker calls the URL, with POST unless --method says otherwise, and the
 task succeeds if the answer's status is 2xx or one of --success-codes.
 

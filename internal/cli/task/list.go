@@ -27,6 +27,7 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	opts := &listOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "list", Short: "List tasks", Args: command.ExactArgs(),
+		Annotations: command.Asks("listTasks"),
 		Long: `list lists the tasks of a namespace, the newest first. Filters are joined by "and".
 
 The columns are: id, state, type, queue, attempt, due, finished, node, error. Of a task that cannot be read in Redis, the

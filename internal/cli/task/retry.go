@@ -23,6 +23,7 @@ func newRetryCommand(f *command.Factory) *cobra.Command {
 	opts := &retryOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "retry ID...", Short: "Run ended tasks again", Args: command.IDs,
+		Annotations: command.Asks("retryTask"),
 		Long: `retry runs tasks again that have ended, successfully or not: they become due now. The numbers of a task's attempts
 go on, and it gets as many more attempts as it had at first.
 

@@ -18,8 +18,9 @@ type shellOptions struct {
 func newShellCommand(f *command.Factory) *cobra.Command {
 	opts := &shellOptions{createOptions: newCreateOptions(f)}
 	cmd := &cobra.Command{
-		Use:   "shell [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Submit a task that runs a command on a worker",
+		Use:         "shell [flags] -- COMMAND [ARGUMENT...]",
+		Annotations: command.Asks("submitTask", "getTask", "readLogs", "followEvents"),
+		Short:       "Submit a task that runs a command on a worker",
 		Long: `shell submits a task of type shell: a worker runs the command, and the task succeeds if it exits with 0. The command
 is run directly, without a shell: for pipes and variables, run sh -c. One argument that looks like a line for a
 shell, as in -- "ls | wc", is the name of a program, and gives a warning. The output of the command is the task's

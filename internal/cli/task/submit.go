@@ -22,8 +22,9 @@ type submitOptions struct {
 func newSubmitCommand(f *command.Factory) *cobra.Command {
 	opts := &submitOptions{createOptions: newCreateOptions(f)}
 	cmd := &cobra.Command{
-		Use:   "submit --type TYPE",
-		Short: "Submit a task of any type, or many from a file",
+		Use:         "submit --type TYPE",
+		Annotations: command.Asks("submitTask", "submitTasks", "getTask", "readLogs", "followEvents"),
+		Short:       "Submit a task of any type, or many from a file",
 		Long: fmt.Sprintf(`submit submits a task. Without other flags, the task is due at once, goes through the queue "default", and has %d
 attempts, %d if it is of type shell. A terminal gets a sentence about the task; a pipe gets the id.
 

@@ -24,6 +24,7 @@ func newWaitCommand(f *command.Factory) *cobra.Command {
 	opts := &waitOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "wait ID", Short: "Wait until a task has ended", Args: command.ExactArgs("ID"),
+		Annotations: command.Asks("getTask", "followEvents"),
 		Long: `wait waits until the task has ended, and prints how. The exit code is 0 if it succeeded, else 1; it is also 1 if the
 timeout passes first. A terminal is shown the task's progress. If the server goes away in the meantime, wait keeps trying.
 It says on standard error that the server does not answer, and why a task that is due does not begin, as far as the

@@ -121,11 +121,22 @@ func DecodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error
 	}
 	s := schedule.Schedule{
 		Definition: d, Revision: int(Number(h["revision"])), PauseNote: h["note"], LastPause: DecodeSpan(h["rest"]),
+		By: byOf(h["by"], h["revision"]), PausedBy: byOf(h["paused_by"], h["paused"]),
 		CreatedAt: FromMS(Number(h["created"])), UpdatedAt: FromMS(Number(h["from"])), Cursor: FromMS(Number(h["cursor"])),
 		PausedAt: FromMS(Number(h["paused"])), EndedAt: FromMS(Number(h["ended"])), ForgottenUntil: FromMS(Number(h["known"])),
 		Runs: int(Number(h["runs"])), Failures: int(Number(h["failures"])),
 	}
 	return s, nil
+}
+
+// byOf reads who made a revision, or a pause, from "<its number, or its time in ms> <who>"; "" if nobody knows. A release
+// that does not know the field leaves it as it was, so it may be of an earlier one.
+func byOf(field, of string) string {
+	which, by, _ := strings.Cut(field, " ")
+	if which != of {
+		return ""
+	}
+	return by
 }
 
 // DecodeSpan reads "<from ms> <until ms>", both since 1970; "" is the zero span.
@@ -142,6 +153,7 @@ type revisionRecord struct {
 	Until    string `json:"until"`
 	Def      string `json:"def"`
 	Task     string `json:"task"`
+	By       string `json:"by"`
 }
 
 // DecodeRevision reads an entry of a schedule's history. Error: the entry, or a definition in it, cannot be read.
@@ -155,7 +167,7 @@ func DecodeRevision(ref task.Ref, entry string) (schedule.Revision, error) {
 		err = fmt.Errorf("schedule %s: a revision of its history has no number, or no time", ref)
 	}
 	return schedule.Revision{
-		Number: int(Number(r.Revision)), Definition: d,
+		Number: int(Number(r.Revision)), Definition: d, By: byOf(r.By, r.Revision),
 		Span: schedule.Span{From: FromMS(Number(r.From)), Until: FromMS(Number(r.Until))},
 	}, err
 }

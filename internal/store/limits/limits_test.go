@@ -113,7 +113,7 @@ func TestEnter_LetsNoMoreInThanThereIsRoomFor(t *testing.T) {
 		t.Errorf("one was not created: %v", err)
 	}
 	p.Leave(false)
-	_, err = w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: "a"})
+	_, err = w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: "a"}, "")
 	testkit.Must(t, err)
 	places[2].Leave(false)
 	testkit.Eventually(t, "it counts again", func() bool {

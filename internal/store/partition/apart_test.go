@@ -216,7 +216,7 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 		if quotas.Unnamed = got.Unnamed; len(looks) == 1 { // where the next one goes on is no task any more
 			ref, err := task.ParseRef(strings.SplitN(got.Unnamed, " ", 2)[1])
 			testkit.Must(t, err)
-			_, err = w.Tasks.Cancel(w.Ctx, ref)
+			_, err = w.Tasks.Cancel(w.Ctx, ref, "")
 			testkit.Must(t, err)
 			w.CheckSets()
 		}
@@ -340,7 +340,7 @@ func TestClaim_GivesANameToWhatHadNone(t *testing.T) {
 		}
 		ref, err := task.ParseRef(w.DB.ZRange(w.Ctx, string(k.Ready(name)), 0, 0).Val()[0])
 		testkit.Must(t, err)
-		_, err = w.Tasks.Cancel(w.Ctx, ref)
+		_, err = w.Tasks.Cancel(w.Ctx, ref, "")
 		testkit.Must(t, err)
 	}
 	quotas.Unnamed, quotas.Known = lua.FirstUnnamed, true

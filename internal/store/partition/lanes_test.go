@@ -106,7 +106,7 @@ func TestLane_ItsTasksCanBeSeenChangedAndCancelled(t *testing.T) {
 		t.Errorf("moved, it is in %s and due at %s", got.Queue, got.DueAt)
 	}
 	for _, ref := range refs[1:] {
-		got, err := w.Tasks.Cancel(w.Ctx, ref)
+		got, err := w.Tasks.Cancel(w.Ctx, ref, "")
 		if err != nil || got.State != task.Cancelled {
 			t.Errorf("cancelled, it is %s, %v", got.State, err)
 		}

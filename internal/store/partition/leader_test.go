@@ -124,7 +124,7 @@ func TestReap_ATaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	ref := w.Bring("reaped", task.Running)
-	_, err := w.Tasks.Cancel(w.Ctx, ref)
+	_, err := w.Tasks.Cancel(w.Ctx, ref, "")
 	testkit.Must(t, err)
 	w.Lapse(ref)
 	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, partition.Loss{Reason: "node died"}))
@@ -252,7 +252,7 @@ func TestBacklog_CanBeListedChangedCancelledAndCounted(t *testing.T) {
 		t.Errorf("it is %s, due at %s, want at %s", before.State, before.DueAt, before.CreatedAt)
 	}
 	testkit.Must(t, w.Requeue(before.Definition, "other", 0))
-	_, err = w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: "s@1"})
+	_, err = w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: "s@1"}, "")
 	testkit.Must(t, err)
 	w.CheckSets()
 	if counts, err := w.Backlog(w.Ctx); err != nil || !maps.Equal(counts, map[string]int{"full": 2}) {
@@ -287,7 +287,7 @@ func TestBacklog_ForgetsAQueueThatHasNone(t *testing.T) {
 	if counts, err := w.Backlog(w.Ctx); err != nil || !maps.Equal(counts, map[string]int{"typo0": 1, "typo1": 1}) {
 		t.Errorf("backlog %v, %v", counts, err)
 	}
-	_, err = w.Tasks.Cancel(w.Ctx, refs[0])
+	_, err = w.Tasks.Cancel(w.Ctx, refs[0], "")
 	testkit.Must(t, err)
 	testkit.Must(t, w.Requeue(w.Get(refs[1]).Definition, "right", 0))
 	if n := w.DB.SCard(w.Ctx, string(w.KeysOf(refs[0]).Backlog())).Val(); n != 0 {

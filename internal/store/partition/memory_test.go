@@ -98,7 +98,7 @@ func TestSweep_RemembersAChangedTaskAsItWasSubmitted(t *testing.T) {
 	submitted := task.Definition{Ref: ref, Type: "http", Payload: json.RawMessage(`{}`)}
 	made := w.Create(submitted)
 	testkit.Must(t, w.Requeue(made.Definition, "other", 0))
-	_, err := w.Tasks.Cancel(w.Ctx, ref)
+	_, err := w.Tasks.Cancel(w.Ctx, ref, "")
 	testkit.Must(t, err)
 	sweepAll(w, t, forgetful)
 	if again := w.Tasks.Create(w.Ctx, []task.Definition{submitted})[0]; !again.Deleted || again.Task.State != task.Cancelled {

@@ -40,10 +40,10 @@ func Same(a, b schedule.Definition) bool {
 }
 
 // Write stores a valid definition as a new revision of a schedule, which it creates if base is 0. base is the revision it
-// replaces; the new one decides ticks later than at. If paused is true, Write also pauses the schedule. The result has no
-// counts. Errors: ErrMoved, if the revision in force is not base or ticks later than at have been decided;
+// replaces; the new one decides ticks later than at. If paused is true, Write also pauses the schedule. by is who
+// puts it, "" if nobody knows. The result has no counts. Errors: ErrMoved, if the revision in force is not base or ticks later than at have been decided;
 // CodeUnavailable.
-func (s *Schedules) Write(ctx context.Context, d schedule.Definition, base int, at time.Time, paused bool) (schedule.Schedule, error) {
+func (s *Schedules) Write(ctx context.Context, d schedule.Definition, base int, at time.Time, paused bool, by string) (schedule.Schedule, error) {
 	def, taskDef, err := codec.EncodeSchedule(d)
 	if err != nil {
 		return schedule.Schedule{}, err
@@ -51,7 +51,7 @@ func (s *Schedules) Write(ctx context.Context, d schedule.Definition, base int, 
 	k := s.l.KeysOf(d.Ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.PutSchedule{
 		Schedule: k.Schedule(d.Ref), History: k.History(d.Ref), Schedules: k.Schedules(), Ticks: k.Ticks(),
-		Member: d.Ref, Base: base, Asked: at, Def: def, Task: taskDef, Pause: paused, Nonce: rand.Text(), Wake: s.l.WakeOf(d.Ref),
+		Member: d.Ref, Base: base, Asked: at, Def: def, Task: taskDef, Pause: paused, By: by, Nonce: rand.Text(), Wake: s.l.WakeOf(d.Ref),
 	})
 	if redisx.RefusedWith(err, lua.CodeChanged, lua.CodeEarly) {
 		return schedule.Schedule{}, fmt.Errorf("schedule %s: %w: %w", d.Ref, ErrMoved, err)
@@ -148,12 +148,12 @@ func (s *Schedules) countEach(ctx context.Context, all []schedule.Schedule) ([]s
 
 // Pause keeps a schedule from creating tasks until it is resumed. note says why; "" keeps the note of an earlier pause.
 // The result has its counts. Errors: CodeScheduleNotFound, CodeInvalid for the name, CodeUnavailable.
-func (s *Schedules) Pause(ctx context.Context, ref task.Ref, note string) (schedule.Schedule, error) {
+func (s *Schedules) Pause(ctx context.Context, ref task.Ref, note, by string) (schedule.Schedule, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return schedule.Schedule{}, err
 	}
 	k := s.l.KeysOf(ref)
-	reply, err := redisx.Run(ctx, s.l.DB, lua.PauseSchedule{Schedule: k.Schedule(ref), Ticks: k.Ticks(), Member: ref, Note: note})
+	reply, err := redisx.Run(ctx, s.l.DB, lua.PauseSchedule{Schedule: k.Schedule(ref), Ticks: k.Ticks(), Member: ref, Note: note, By: by})
 	return s.changed(ctx, ref, reply.Schedule, err)
 }
 

@@ -31,10 +31,10 @@ func TestWrite_RefusesATimeBeforeADecidedTick(t *testing.T) {
 		return w.Schedule(nightly).Cursor.After(read)
 	})
 	other := storetest.Daily(func(d *schedule.Definition) { d.Rules[0].Every = 48 * time.Hour }).Normalize()
-	if _, err := w.Schedules.Write(w.Ctx, other, old.Revision, read, false); !errors.Is(err, schedules.ErrMoved) {
+	if _, err := w.Schedules.Write(w.Ctx, other, old.Revision, read, false, ""); !errors.Is(err, schedules.ErrMoved) {
 		t.Errorf("from before the cursor: %v, want ErrMoved", err)
 	}
-	if _, err := w.Schedules.Write(w.Ctx, other, old.Revision, w.Schedule(nightly).Cursor, false); err != nil {
+	if _, err := w.Schedules.Write(w.Ctx, other, old.Revision, w.Schedule(nightly).Cursor, false, ""); err != nil {
 		t.Errorf("from the cursor: %v", err)
 	}
 	if s := w.Schedule(nightly); s.Revision != 2 || s.UpdatedAt.Before(s.Cursor) {
@@ -47,7 +47,7 @@ func TestPause_WithoutANoteKeepsTheNote(t *testing.T) {
 	w := storetest.New(t)
 	w.Put(storetest.Daily(nil))
 	for _, note := range []string{"for the upgrade", ""} {
-		if s, err := w.Schedules.Pause(w.Ctx, nightly, note); err != nil || s.PauseNote != "for the upgrade" {
+		if s, err := w.Schedules.Pause(w.Ctx, nightly, note, ""); err != nil || s.PauseNote != "for the upgrade" {
 			t.Errorf("paused with %q: the note is %q, %v", note, s.PauseNote, err)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 // Trigger runs a schedule by hand, paused or not. now is the time of Redis; it becomes the tick's time and name. The
 // entry's outcome is Triggered, or Queued if the run waits for the end of another one.
 // Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy refuses the run; CodeUnavailable.
-func (s *Schedules) Trigger(ctx context.Context, ref task.Ref, now time.Time) (schedule.Entry, error) {
+func (s *Schedules) Trigger(ctx context.Context, ref task.Ref, now time.Time, by string) (schedule.Entry, error) {
 	name := schedule.ManualName(now)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.TriggerSchedule{
-		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, At: now, Name: name,
+		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, At: now, By: by, Name: name,
 		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
@@ -31,7 +31,11 @@ func (s *Schedules) Trigger(ctx context.Context, ref task.Ref, now time.Time) (s
 // Backfill creates the tasks of the given ticks and records them in the ledger. Ticks that have a task, or wait for their
 // turn, are left alone. The tasks are due one after the other from now on, pace apart.
 // Errors: CodeScheduleNotFound, CodeUnavailable.
-func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule.Tick, pace time.Duration) (Backfilled, error) {
+func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule.Tick, pace time.Duration, by string) (Backfilled, error) {
+	reason := "asked for"
+	if by != "" {
+		reason += " by " + by
+	}
 	past := make([]lua.BackfillSchedulePastTick, len(ticks))
 	at := make(map[string]time.Time, len(ticks))
 	for i, t := range ticks {
@@ -39,21 +43,21 @@ func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule
 		at[past[i].Name] = t.At
 	}
 	reply, err := redisx.Run(ctx, s.l.DB, lua.BackfillSchedule{
-		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Pace: pace,
+		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Pace: pace, Reason: reason,
 		Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref), PastTicks: past,
 	})
 	if err != nil {
 		return Backfilled{}, publicError(err, ref)
 	}
-	return backfilled(reply, at), nil
+	return backfilled(reply, at, reason), nil
 }
 
 // backfilled is the result of a backfill of the ticks at, which are times by name.
-func backfilled(reply lua.BackfillScheduleReply, at map[string]time.Time) Backfilled {
+func backfilled(reply lua.BackfillScheduleReply, at map[string]time.Time, reason string) Backfilled {
 	b := Backfilled{Left: len(at) - len(reply.Started)}
 	for _, name := range reply.Started {
 		b.Entries = append(b.Entries, schedule.Entry{
-			Name: name, Tick: at[name], Outcome: schedule.Backfilled, Reason: "asked for", HasTask: true,
+			Name: name, Tick: at[name], Outcome: schedule.Backfilled, Reason: reason, HasTask: true,
 			Late: reply.Now.Sub(at[name]), DecidedAt: reply.Now, Revision: reply.Revision,
 		})
 	}

@@ -38,7 +38,7 @@ func (w *World) Put(d schedule.Definition) {
 	if at.Before(old.Cursor) {
 		at = old.Cursor
 	}
-	_, err = w.Schedules.Write(w.Ctx, d.Normalize(), old.Revision, at, false)
+	_, err = w.Schedules.Write(w.Ctx, d.Normalize(), old.Revision, at, false, "")
 	testkit.Must(w.t, err)
 }
 
@@ -53,7 +53,7 @@ func (w *World) Schedule(ref task.Ref) schedule.Schedule {
 // Pause pauses a schedule.
 func (w *World) Pause(ref task.Ref) {
 	w.t.Helper()
-	_, err := w.Schedules.Pause(w.Ctx, ref, "maintenance")
+	_, err := w.Schedules.Pause(w.Ctx, ref, "maintenance", "")
 	testkit.Must(w.t, err)
 }
 
@@ -62,7 +62,7 @@ func (w *World) Trigger(ref task.Ref) (schedule.Entry, error) {
 	w.t.Helper()
 	now, err := w.Now(w.Ctx, 0)
 	testkit.Must(w.t, err)
-	return w.Schedules.Trigger(w.Ctx, ref, now)
+	return w.Schedules.Trigger(w.Ctx, ref, now, "")
 }
 
 // Rewind makes a schedule that much older, with no tick decided in that time, and due now.

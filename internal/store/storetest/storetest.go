@@ -121,7 +121,7 @@ func (w *World) Bring(id string, state task.State) task.Ref {
 	case task.Failed:
 		testkit.Must(w.t, w.Begin(ref).Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "boom"))
 	case task.Cancelled:
-		_, err := w.Tasks.Cancel(w.Ctx, ref)
+		_, err := w.Tasks.Cancel(w.Ctx, ref, "")
 		testkit.Must(w.t, err)
 	}
 	return ref

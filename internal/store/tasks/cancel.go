@@ -13,14 +13,14 @@ import (
 var cancelCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeFinished}
 
 // Cancel ends a waiting task, and asks the worker of a running one to stop it; the state of the result tells which. A
-// cancelled task stays as it is. Errors: CodeTaskNotFound, CodeFinished, CodeInvalid for the name, CodeUnreadable for the state,
+// cancelled task stays as it is. by is who asks for it, "" if nobody knows. Errors: CodeTaskNotFound, CodeFinished, CodeInvalid for the name, CodeUnreadable for the state,
 // CodeUnavailable.
-func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
+func (s *Tasks) Cancel(ctx context.Context, ref task.Ref, by string) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Cancel{
-		Defs: s.l.KeysOf(ref).Defs(), Member: ref, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(ref),
+		Defs: s.l.KeysOf(ref).Defs(), Member: ref, By: by, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, cancelCodes, ref)

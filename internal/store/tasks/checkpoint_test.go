@@ -45,7 +45,7 @@ func TestSave_IsThereForTheNextAttemptHoweverThisOneEnds(t *testing.T) {
 			testkit.Must(t, err)
 		},
 		"cancelled": func(t *testing.T, w *storetest.World, r *tasks.Run) {
-			_, err := w.Tasks.Cancel(w.Ctx, r.Task.Ref)
+			_, err := w.Tasks.Cancel(w.Ctx, r.Task.Ref, "")
 			testkit.Must(t, errors.Join(err, r.Finish(w.Ctx, task.Cancelled, task.OutcomeCancelled, "", "x")))
 			_, err = w.Tasks.Retry(w.Ctx, r.Task.Ref)
 			testkit.Must(t, err)

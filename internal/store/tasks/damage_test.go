@@ -51,7 +51,7 @@ func TestBegin_CancelsATaskThatCannotBeRead(t *testing.T) {
 	w.Claim(ref)
 	_, err := w.Tasks.Begin(w.Ctx, ref, 1, "n#1")
 	testkit.Must(t, err)
-	_, err = w.Tasks.Cancel(w.Ctx, ref)
+	_, err = w.Tasks.Cancel(w.Ctx, ref, "")
 	testkit.Must(t, err)
 	testkit.Must(t, w.DB.HSet(w.Ctx, string(w.KeysOf(ref).Defs()), ref.String(), "17").Err())
 	if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "n#1"); !errors.Is(err, tasks.ErrLeftover) { // as the reply was lost

@@ -86,7 +86,7 @@ func TestFinish_EndsATicksTaskInTimeForTheNext(t *testing.T) {
 		"a task that is cancelled meanwhile": {
 			before: func(w *storetest.World) {
 				for id := range w.TasksOf(storetest.Nightly) {
-					_, err := w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: id})
+					_, err := w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: id}, "")
 					testkit.Must(t, err)
 				}
 			},

@@ -46,7 +46,7 @@ func TestFinish_ATaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 		"fail":      func(r *tasks.Run) error { return r.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "x") },
 	} {
 		ref := w.Bring(name, task.Running)
-		_, err := w.Tasks.Cancel(w.Ctx, ref)
+		_, err := w.Tasks.Cancel(w.Ctx, ref, "")
 		testkit.Must(t, err)
 		run := w.Tasks.RunOf(w.Get(ref))
 		if got := w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{run})[0]; !got.Cancelled || got.Err != nil {

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/control"
+)
+
+// beside are the routes that are not in the document, and their operations.
+var beside = map[string]string{
+	"/metrics": "metrics", "/metrics/*": "metrics", monitorPath: "monitor", monitorPath + "/*": "monitor",
+}
+
+// Each route and each operation of the document is in the table of operations, and each row of the table has a route.
+func TestRoutes_AreInTheTableOfOperations(t *testing.T) {
+	t.Parallel()
+	nothing := http.NotFoundHandler()
+	r := startRig(t, func(o *Options) { o.Metrics, o.Monitor = nothing, nothing })
+	d, err := describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{} // operations by method and path
+	for path, item := range d.doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			documented[method+" "+path] = op.OperationID
+		}
+	}
+	served := map[string]bool{}
+	for _, route := range r.server.echo.Routes() {
+		if route.Method == "echo_route_not_found" {
+			continue
+		}
+		name := beside[route.Path]
+		if name == "" {
+			name = documented[route.Method+" "+asDocumented(route.Path)]
+		}
+		o, ok := control.OperationNamed(name)
+		if !ok {
+			t.Errorf("%s %s is operation %q, which is not in the table", route.Method, route.Path, name)
+		}
+		changes := route.Method != http.MethodGet && route.Method != http.MethodHead
+		if name != "monitor" && beside[route.Path] == "" && o.Changes != changes {
+			t.Errorf("%s %s: the table says of %s that it changes something: %v", route.Method, route.Path, name, o.Changes)
+		}
+		served[name] = true
+	}
+	for route, name := range documented {
+		if !served[name] {
+			t.Errorf("%s (%s) is in the document, and not served", route, name)
+		}
+	}
+	for _, o := range control.Operations() {
+		if !served[o.Name] {
+			t.Errorf("no route leads to %s", o.Name)
+		}
+	}
+}
+
+// asDocumented returns a path of Echo, such as /v1/tasks/:id, as the document has it.
+func asDocumented(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if name, ok := strings.CutPrefix(part, ":"); ok {
+			parts[i] = "{" + name + "}"
+		}
+	}
+	return strings.Join(parts, "/")
+}

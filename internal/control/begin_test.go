@@ -1,0 +1,90 @@
+package control
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// besideUseCases are the exported methods of Control that are no use cases, and what they are.
+var besideUseCases = map[string]string{
+	"Arrive":      "lets in what a use case is about to begin",
+	"TakePage":    "bounds the memory of what a use case has returned",
+	"WhyWaiting":  "explains a task that a use case has returned",
+	"WhyHeldBack": "explains a schedule that a use case has returned",
+}
+
+// Each use case is called for nobody: what does not begin with begin answers otherwise, or panics.
+func TestControl_EveryUseCaseBeginsAtTheGate(t *testing.T) {
+	t.Parallel()
+	begun := map[string]bool{}
+	c := newWorld(t).Control
+	all := reflect.TypeOf(c)
+	for i := range all.NumMethod() {
+		m := all.Method(i)
+		if besideUseCases[m.Name] != "" {
+			continue
+		}
+		operation := refusedAs(t, c, m)
+		if operation == "" {
+			t.Errorf("%s does not begin with begin", m.Name)
+		}
+		begun[operation] = true
+	}
+	for _, o := range Operations() {
+		if o.Role != Anyone && o.Name != "repair" && !begun[o.Name] {
+			t.Errorf("no use case begins as %q", o.Name)
+		}
+	}
+}
+
+// refusedAs calls a method for nobody, and returns the operation as which it was refused; "" if it was not.
+func refusedAs(t *testing.T, c *Control, m reflect.Method) (operation string) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			operation = ""
+		}
+	}()
+	args := []reflect.Value{reflect.ValueOf(c)}
+	for i := 1; i < m.Type.NumIn(); i++ {
+		args = append(args, reflect.Zero(m.Type.In(i)))
+	}
+	args[1] = reflect.ValueOf(t.Context())
+	results := m.Func.Call(args)
+	err, _ := results[len(results)-1].Interface().(error)
+	if err == nil || !strings.Contains(err.Error(), "nobody asks") {
+		return ""
+	}
+	_, rest, _ := strings.Cut(err.Error(), `"`)
+	operation, _, _ = strings.Cut(rest, `"`)
+	return operation
+}
+
+func TestBegin_RefusesWhatIsNotInTheTable(t *testing.T) {
+	t.Parallel()
+	_, err := (&Control{}).begin(context.Background(), me, "bake")
+	if task.CodeOf(err) != task.CodeInternal {
+		t.Errorf("begin says %v, want %s", err, task.CodeInternal)
+	}
+}
+
+func TestOperations_EachRowIsWhole(t *testing.T) {
+	t.Parallel()
+	roles := []Role{Anyone, Viewer, Operator, Editor, Admin, Worker}
+	for _, o := range Operations() {
+		if !slices.Contains(roles, o.Role) || o.About == "" {
+			t.Errorf("%+v has no role, or is about nothing", o)
+		}
+		if o.Changes == (o.Role == Viewer || o.Role == Anyone) && o.Name != "examine" {
+			t.Errorf("%+v: viewers change nothing, and others do", o)
+		}
+		if o.MakesWork && !o.Changes {
+			t.Errorf("%+v makes work and changes nothing", o)
+		}
+	}
+}

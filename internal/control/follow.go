@@ -1,0 +1,37 @@
+package control
+
+import (
+	"context"
+
+	"github.com/dts-sched/dts/internal/events"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Follow subscribes to the events of the caller's namespace, which may be EveryNamespace, that a filter lets through
+// (nil: all). buffer is how many may wait for the reader, who closes the subscription. Error: CodeInternal.
+func (c *Control) Follow(ctx context.Context, who Caller, filter func(*task.Event) bool, buffer int) (*events.Subscription, error) {
+	if _, err := c.begin(ctx, who, "followEvents"); err != nil {
+		return nil, err
+	}
+	return c.events.Subscribe(events.SubscribeOptions{Buffer: buffer, Filter: func(e *task.Event) bool {
+		return who.Covers(e.Ref.Namespace) && (filter == nil || filter(e))
+	}}), nil
+}
+
+// FollowLogs subscribes to a signal of everything that may mean new log lines of a task, or its end: Logs reads them.
+// The reader closes the subscription. Error: CodeInternal.
+func (c *Control) FollowLogs(ctx context.Context, who Caller, id string) (*events.Subscription, error) {
+	ref := who.Ref(id)
+	if _, err := c.begin(ctx, who, "readLogs", ref); err != nil {
+		return nil, err
+	}
+	return c.events.Subscribe(events.SubscribeOptions{
+		Signal: true, Filter: func(e *task.Event) bool { return e.Ref == ref },
+	}), nil
+}
+
+// Monitor lets in a request of the web UI of asynq, whose answer does not come from here. Error: CodeInternal.
+func (c *Control) Monitor(ctx context.Context, who Caller) error {
+	_, err := c.begin(ctx, who, "monitor")
+	return err
+}

@@ -1,0 +1,113 @@
+package control
+
+import (
+	"maps"
+	"slices"
+)
+
+// Operation is what a caller can ask for: one use case, as the table of operations describes it.
+type Operation struct {
+	Name      string // as in the API's document
+	Role      Role
+	About     Subject
+	Changes   bool // it changes something
+	MakesWork bool // it creates tasks, now or by and by: admission, memory and queues with limits may refuse it
+
+	each bool // it is about several things, each of which is refused or done by itself
+}
+
+// Role is what a caller must be for an operation. Until there is a login, every caller is everything.
+type Role string
+
+// The roles. Each one includes those before it, but for Worker, which is apart.
+const (
+	Anyone   Role = "anyone"   // without a login
+	Viewer   Role = "viewer"   // looks
+	Operator Role = "operator" // submits, and steers what exists
+	Editor   Role = "editor"   // puts and deletes what lasts
+	Admin    Role = "admin"    // repairs, and changes the installation
+	Worker   Role = "worker"   // runs attempts
+)
+
+// Subject is what an operation is about.
+type Subject string
+
+// The subjects.
+const (
+	AboutTask         Subject = "task"
+	AboutSchedule     Subject = "schedule"
+	AboutQueue        Subject = "queue"
+	AboutLock         Subject = "lock"
+	AboutNode         Subject = "node"
+	AboutNamespace    Subject = "namespace"
+	AboutInstallation Subject = "installation"
+)
+
+// operations is the table of all operations, by name. A use case names its own one when it begins.
+var operations = map[string]Operation{
+	"submitTask":       {Role: Operator, About: AboutTask, Changes: true, MakesWork: true, each: true},
+	"submitTasks":      {Role: Operator, About: AboutTask, Changes: true, MakesWork: true, each: true},
+	"listTasks":        {Role: Viewer, About: AboutTask},
+	"getTask":          {Role: Viewer, About: AboutTask},
+	"changeTask":       {Role: Operator, About: AboutTask, Changes: true},
+	"cancelTask":       {Role: Operator, About: AboutTask, Changes: true},
+	"retryTask":        {Role: Operator, About: AboutTask, Changes: true, MakesWork: true},
+	"listAttempts":     {Role: Viewer, About: AboutTask},
+	"readLogs":         {Role: Viewer, About: AboutTask},
+	"followEvents":     {Role: Viewer, About: AboutTask},
+	"reportProgress":   {Role: Worker, About: AboutTask, Changes: true},
+	"reportAttempt":    {Role: Worker, About: AboutTask, Changes: true},
+	"finishAttempt":    {Role: Worker, About: AboutTask, Changes: true},
+	"takeAttempts":     {Role: Worker, About: AboutNode, Changes: true},
+	"extendAttempts":   {Role: Worker, About: AboutNode, Changes: true},
+	"leaveWorker":      {Role: Worker, About: AboutNode, Changes: true},
+	"listSchedules":    {Role: Viewer, About: AboutSchedule},
+	"putSchedule":      {Role: Editor, About: AboutSchedule, Changes: true, MakesWork: true},
+	"getSchedule":      {Role: Viewer, About: AboutSchedule},
+	"deleteSchedule":   {Role: Editor, About: AboutSchedule, Changes: true},
+	"pauseSchedule":    {Role: Operator, About: AboutSchedule, Changes: true},
+	"resumeSchedule":   {Role: Operator, About: AboutSchedule, Changes: true},
+	"triggerSchedule":  {Role: Operator, About: AboutSchedule, Changes: true, MakesWork: true},
+	"backfillSchedule": {Role: Operator, About: AboutSchedule, Changes: true, MakesWork: true},
+	"previewSchedule":  {Role: Viewer, About: AboutSchedule},
+	"readLedger":       {Role: Viewer, About: AboutSchedule},
+	"auditSchedule":    {Role: Viewer, About: AboutSchedule},
+	"listRevisions":    {Role: Viewer, About: AboutSchedule},
+	"rollbackSchedule": {Role: Editor, About: AboutSchedule, Changes: true, MakesWork: true},
+	"forecast":         {Role: Viewer, About: AboutSchedule},
+	"listLocks":        {Role: Viewer, About: AboutLock},
+	"getLock":          {Role: Viewer, About: AboutLock},
+	"acquireLock":      {Role: Operator, About: AboutLock, Changes: true},
+	"renewLock":        {Role: Operator, About: AboutLock, Changes: true},
+	"releaseLock":      {Role: Operator, About: AboutLock, Changes: true},
+	"listNamespaces":   {Role: Viewer, About: AboutNamespace},
+	"listNodes":        {Role: Viewer, About: AboutNode},
+	"listQueues":       {Role: Viewer, About: AboutQueue},
+	"pauseQueue":       {Role: Operator, About: AboutQueue, Changes: true},
+	"resumeQueue":      {Role: Operator, About: AboutQueue, Changes: true},
+	"limitQueue":       {Role: Operator, About: AboutQueue, Changes: true},
+	"examine":          {Role: Admin, About: AboutInstallation},
+	"repair":           {Role: Admin, About: AboutInstallation, Changes: true},
+	"monitor":          {Role: Admin, About: AboutQueue, Changes: true},
+	"healthz":          {Role: Anyone, About: AboutInstallation},
+	"readyz":           {Role: Anyone, About: AboutInstallation},
+	"metrics":          {Role: Anyone, About: AboutInstallation},
+	"openapi":          {Role: Anyone, About: AboutInstallation},
+}
+
+// Operations returns the table of operations, by name.
+func Operations() []Operation {
+	all := make([]Operation, 0, len(operations))
+	for _, name := range slices.Sorted(maps.Keys(operations)) {
+		o, _ := OperationNamed(name)
+		all = append(all, o)
+	}
+	return all
+}
+
+// OperationNamed returns the row of the table with that name; ok is false if there is none.
+func OperationNamed(name string) (_ Operation, ok bool) {
+	o, ok := operations[name]
+	o.Name = name
+	return o, ok
+}
