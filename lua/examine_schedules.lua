@@ -1,17 +1,19 @@
--- examine_schedules: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is asked to: leaders
--- look at the schedules whose ticks they have to plan, nothing is left of schedules that do not exist, and none has lost its definition.
+-- examine_schedules: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is
+-- asked to: leaders look at the schedules whose ticks they have to plan, nothing is left of schedules that do not exist,
+-- and none has lost its definition.
 -- includes: clock, number, fields, findings, look, lost
 -- keys:
 --   schedules  ZSET  the script makes further keys of the same partition
 -- args:
 --   checks   text  those that are wanted, each between blanks
 --   repair   flag
---   from     text  where the members were found: schedules, ticks, or keys. What is in an earlier one of these is left out: another call
---     examines it
+--   from     text  where the members were found: schedules, ticks, or keys. What is in an earlier one of these is left
+--     out: another call examines it
 --   wake     channel
---   members  (member text, revision text, cursor text, broken text, was text, upcoming time)*  of that revision and cursor: why it cannot be
---     read, "" if it can; and the first tick after the cursor, none if there is none. revision: "" if the caller does not know these. was: of
---     one that cannot be read, the values of READ, each with a line break behind it
+--   members  (member text, revision text, cursor text, broken text, was text, upcoming time)*  of that revision and
+--     cursor: why it cannot be read, "" if it can; and the first tick after the cursor, none if there is none. revision:
+--     "" if the caller does not know these. was: of one that cannot be read, the values of READ, each with a line break
+--     behind it
 -- reply:
 --   found  (member text, check text, words text)*
 -- refuses: nothing
@@ -37,17 +39,19 @@ local function missed(member, fields, at)
   end
   local waits = redis.call('LLEN', waiting_key(member)) > 0 and redis.call('ZCARD', live_key(member)) == 0
   if waits and (not at or tonumber(at) > now) then
-    return 'has a tick that waits, and no live task for which it would have to, but its leader is not about to look at it'
+    return 'has a tick that waits, and no live task for which it would have to, ' ..
+      'but its leader is not about to look at it'
   end
 end
 
--- too_late returns why the leader looks at a schedule only after its next tick; nil if it looks before. It may look too early, and does so
--- when the schedule was put or resumed.
+-- too_late returns why the leader looks at a schedule only after its next tick; nil if it looks before. It may look too
+-- early, and does so when the schedule was put or resumed.
 local function too_late(fields, at, upcoming)
   local resumed = string.match(fields.rest or '', '%d+$')
   local latest = math.max(upcoming or 0, now + POSTPONED, tonumber(fields.from) or 0, tonumber(resumed) or 0)
   if at and not fields.ended and tonumber(at) > latest then
-    return 'is in ' .. ticks_key() .. ' at ' .. int(at) .. ', and its next tick ' .. (upcoming and 'is at ' .. int(upcoming) or 'does not exist')
+    local next_tick = upcoming and 'is at ' .. int(upcoming) or 'does not exist'
+    return 'is in ' .. ticks_key() .. ' at ' .. int(at) .. ', and its next tick ' .. next_tick
   end
 end
 

@@ -10,8 +10,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// admission bounds how many tasks, and other things that make work, are under way in a process. What is beyond is refused
-// at once, so that what was let in is answered soon, instead of everything waiting until its time is over.
+// admission bounds how many tasks, and other things that make work, are under way in a process. What is beyond is
+// refused at once, so that what was let in is answered soon, instead of everything waiting until its time is over.
 type admission struct {
 	limit int // 0: any number
 	busy  atomic.Int64
@@ -25,13 +25,15 @@ func (a *admission) enter(n, arrived int) (leave func(), _ error) {
 	leave = func() { a.busy.Add(-more) }
 	if a.limit > 0 && busy > int64(a.limit) && busy > int64(max(n, arrived)) {
 		leave()
-		return nil, task.Errorf(task.CodeOverloaded, "this node is at its limit of %d waiting submissions: nothing was done, so try again, here or at another node", a.limit)
+		const text = "this node is at its limit of %d waiting submissions: nothing was done, so try again, here or at another node"
+		return nil, task.Errorf(task.CodeOverloaded, text, a.limit)
 	}
 	return leave, nil
 }
 
-// turns bounds how many requests of a kind are with Redis at once. Those that create work, and do not share a call to Redis with others,
-// thus take only a part of the connections, and a request to pause, to cancel or to look does not wait behind all of them.
+// turns bounds how many requests of a kind are with Redis at once. Those that create work, and do not share a call to
+// Redis with others, thus take only a part of the connections, and a request to pause, to cancel or to look does not
+// wait behind all of them.
 type turns chan struct{}
 
 const (
@@ -65,12 +67,12 @@ func (t turns) take(ctx context.Context, answers func() bool) (end func(), _ err
 	}
 }
 
-// PagesLimit is how many pages are read at once. A page takes several times as much memory while it is read as its text
-// does, and one of thousands of sets keeps Redis busy for all the time that it is read.
+// PagesLimit is how many pages are read at once. A page takes several times as much memory while it is read as its
+// text does, and one of thousands of sets keeps Redis busy for all the time that it is read.
 const PagesLimit = 4
 
-// TakePage waits for a turn to read a page of a list, or another answer that may be large. The caller calls end when it has the text, and
-// may call it again. Errors: CodeUnavailable while no server of Redis answers; or that of ctx.
+// TakePage waits for a turn to read a page of a list, or another answer that may be large. The caller calls end when
+// it has the text, and may call it again. Errors: CodeUnavailable while no server of Redis answers; or that of ctx.
 func (c *Control) TakePage(ctx context.Context) (end func(), _ error) {
 	end, err := c.pages.take(ctx, c.store.DB.Link().Answers)
 	if err != nil {

@@ -56,9 +56,9 @@ func (c *Control) begin(ctx context.Context, who Caller, operation string, about
 	return p, nil
 }
 
-// Arrive lets in a request for an operation that makes work, before anything of it is looked at: what looks at it waits
-// for a processor, as what it asks for waits for Redis. The edge has the use case begin with the Caller that it gets,
-// and calls leave when the request has been answered. Error: CodeOverloaded.
+// Arrive lets in a request for an operation that makes work, before anything of it is looked at: what looks at it
+// waits for a processor, as what it asks for waits for Redis. The edge has the use case begin with the Caller that it
+// gets, and calls leave when the request has been answered. Error: CodeOverloaded.
 func (c *Control) Arrive(who Caller, operation string) (_ Caller, leave func(), _ error) {
 	if !operations[operation].MakesWork {
 		return who, func() {}, nil

@@ -66,7 +66,8 @@ func TestSchedule_NamesNobodyForWhatAnOlderReleaseDid(t *testing.T) {
 	_, err = w.PauseSchedule(w.ctx, ann, nightly.ID, "")
 	testkit.Must(t, err)
 	key := string(w.store.KeysOf(nightly).Schedule(nightly))
-	testkit.Must(t, w.db.HSet(w.ctx, key, "revision", 2, "paused", w.schedule(nightly).PausedAt.Add(time.Second).UnixMilli()).Err())
+	paused := w.schedule(nightly).PausedAt.Add(time.Second).UnixMilli()
+	testkit.Must(t, w.db.HSet(w.ctx, key, "revision", 2, "paused", paused).Err())
 	if s := w.schedule(nightly); s.By != "" || s.PausedBy != "" {
 		t.Errorf("put by %q, paused by %q, want nobody", s.By, s.PausedBy)
 	}
@@ -80,7 +81,8 @@ func TestTrigger_KeepsWhoAskedForTheRun(t *testing.T) {
 	testkit.Must(t, err)
 	ledger, err := w.Ledger(w.ctx, me, nightly.ID, LedgerFilter{}, 10, "")
 	testkit.Must(t, err)
-	if want := "asked for by " + ann.By(); entry.Reason != want || len(ledger.Entries) != 1 || ledger.Entries[0].Reason != want {
+	want := "asked for by " + ann.By()
+	if entry.Reason != want || len(ledger.Entries) != 1 || ledger.Entries[0].Reason != want {
 		t.Errorf("the answer says %q, the ledger %+v, want %q", entry.Reason, ledger.Entries, want)
 	}
 }

@@ -159,7 +159,8 @@ func (m *meanwhile) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (m *meanwhile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		args := cmd.Args()
-		if do := m.do; do != nil && cmd.Name() == "evalsha" && args[1] == redis.NewScript(lua.ByName(m.script).Source).Hash() {
+		hash := redis.NewScript(lua.ByName(m.script).Source).Hash()
+		if do := m.do; do != nil && cmd.Name() == "evalsha" && args[1] == hash {
 			m.do = nil
 			do()
 		}

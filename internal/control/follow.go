@@ -9,7 +9,9 @@ import (
 
 // Follow subscribes to the events of the caller's namespace, which may be EveryNamespace, that a filter lets through
 // (nil: all). buffer is how many may wait for the reader, who closes the subscription. Error: CodeInternal.
-func (c *Control) Follow(ctx context.Context, who Caller, filter func(*task.Event) bool, buffer int) (*events.Subscription, error) {
+func (c *Control) Follow(
+	ctx context.Context, who Caller, filter func(*task.Event) bool, buffer int,
+) (*events.Subscription, error) {
 	if _, err := c.begin(ctx, who, "followEvents"); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,9 @@ import (
 
 // Next returns the next count ticks of a schedule after a time, the zero time meaning now, and the coming clock change
 // of its zone. Error: CodeScheduleNotFound.
-func (c *Control) Next(ctx context.Context, who Caller, id string, after time.Time, count int) (schedule.NextTicks, error) {
+func (c *Control) Next(
+	ctx context.Context, who Caller, id string, after time.Time, count int,
+) (schedule.NextTicks, error) {
 	if _, err := c.begin(ctx, who, "previewSchedule", who.Ref(id)); err != nil {
 		return schedule.NextTicks{}, err
 	}
@@ -39,7 +41,8 @@ func (c *Control) Next(ctx context.Context, who Caller, id string, after time.Ti
 
 // unusable is the error for a definition in Redis that names no times, although it can be read: it is CodeUnreadable.
 func unusable(s schedule.Schedule, err error) error {
-	return task.Errorf(task.CodeUnreadable, "the definition of schedule %s cannot be used: %v: dtsctl doctor tells more", s.Ref, err)
+	const text = "the definition of schedule %s cannot be used: %v: dtsctl doctor tells more"
+	return task.Errorf(task.CodeUnreadable, text, s.Ref, err)
 }
 
 // upToRuns returns the ticks up to the one that makes that many runs.
@@ -55,16 +58,16 @@ func upToRuns(ticks []schedule.UpcomingTick, runs int) []schedule.UpcomingTick {
 	return ticks
 }
 
-// forecastBudget is how long a forecast may count. It is less than the deadline of a request, so that the answer says what
-// to ask instead.
+// forecastBudget is how long a forecast may count. It is less than the deadline of a request, so that the answer says
+// what to ask instead.
 const forecastBudget = 15 * time.Second
 
 // errBudget is the cause of the end of a forecast that has counted too long.
 var errBudget = errors.New("the forecast takes too long")
 
 // Forecast counts the coming ticks of all schedules of the caller's namespace, which may be EveryNamespace, minute by
-// minute. Paused schedules do not count. Errors: CodeInvalid for hours if that takes longer than 15 s, CodeUnavailable, or
-// that of ctx.
+// minute. Paused schedules do not count. Errors: CodeInvalid for hours if that takes longer than 15 s,
+// CodeUnavailable, or that of ctx.
 func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (schedule.Forecast, error) {
 	if _, err := c.begin(ctx, who, "forecast"); err != nil {
 		return schedule.Forecast{}, err

@@ -8,7 +8,8 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 )
 
-// ListNodes returns every node that is known, dead ones included. Under redisx.LeavingOut, what cannot be read is left out.
+// ListNodes returns every node that is known, dead ones included. Under redisx.LeavingOut, what cannot be read is
+// left out.
 func (c *Control) ListNodes(ctx context.Context, who Caller) ([]cluster.Node, error) {
 	if _, err := c.begin(ctx, who, "listNodes"); err != nil {
 		return nil, err

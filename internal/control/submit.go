@@ -11,15 +11,16 @@ import (
 )
 
 // Submitted is the answer to one submission: the task or, in Err, why there is none. Existed says that the task was
-// there before, with the same content. Warnings are sentences that say why the task may not run, though it is accepted: no living node
-// serves its queue, or runs its type.
+// there before, with the same content. Warnings are sentences that say why the task may not run, though it is
+// accepted: no living node serves its queue, or runs its type.
 type Submitted struct {
 	tasks.Created
 	Warnings []string
 }
 
 // deletedWarning is the answer to a task that was there before, and is not kept any more.
-const deletedWarning = "a task with this id and content has ended, and is not kept any more: it does not run again as long as its id is remembered"
+const deletedWarning = "a task with this id and content has ended, and is not kept any more: " +
+	"it does not run again as long as its id is remembered"
 
 // Submit creates a task in the caller's namespace. Without an id it gets a ULID. Submitting a task again with the same
 // content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeQueueFull, CodeTooManyNames;
@@ -43,9 +44,9 @@ func (c *Control) Preview(ctx context.Context, who Caller, d task.Definition) (S
 	return answers[0], answers[0].Err
 }
 
-// SubmitEach creates many tasks and returns an answer to each, in order, as Submit does for one; a task that is refused
-// does not affect the others. A definition that names no namespace belongs to the caller's. Errors: CodeUnavailable while
-// Redis is nearly full and none can be created; CodeOverloaded.
+// SubmitEach creates many tasks and returns an answer to each, in order, as Submit does for one; a task that is
+// refused does not affect the others. A definition that names no namespace belongs to the caller's. Errors:
+// CodeUnavailable while Redis is nearly full and none can be created; CodeOverloaded.
 func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Definition) ([]Submitted, error) {
 	return c.submitEach(ctx, who, "submitTasks", defs, false)
 }
@@ -57,7 +58,9 @@ func (c *Control) PreviewEach(ctx context.Context, who Caller, defs []task.Defin
 
 // submitEach lets submissions in, checks definitions, and creates tasks of those that are valid. With dry it says what
 // would come of it. It adds warnings. Errors: as SubmitEach.
-func (c *Control) submitEach(ctx context.Context, who Caller, operation string, defs []task.Definition, dry bool) ([]Submitted, error) {
+func (c *Control) submitEach(
+	ctx context.Context, who Caller, operation string, defs []task.Definition, dry bool,
+) ([]Submitted, error) {
 	named, refs := c.named(who, defs)
 	p, err := c.begin(ctx, who, operation, refs...)
 	if err != nil {
@@ -118,10 +121,11 @@ func (c *Control) named(who Caller, defs []task.Definition) ([]task.Definition, 
 	return named, refs
 }
 
-// admit returns the definitions that are valid and for which there is room, and their places in defs; the answers to the others are errors.
-// full is the error while Redis is nearly full, if that is one of these.
+// admit returns the definitions that are valid and for which there is room, and their places in defs; the answers to
+// the others are errors. full is the error while Redis is nearly full, if that is one of these.
 func (c *Control) admit(
-	ctx context.Context, defs, named []task.Definition, answers []Submitted, p pass, warnings func(taskType, queue string) []string,
+	ctx context.Context, defs, named []task.Definition, answers []Submitted, p pass,
+	warnings func(taskType, queue string) []string,
 ) (valid []task.Definition, places []int, full error) {
 	for i := range named {
 		named[i], answers[i].Err = c.complete(ctx, named[i])
@@ -151,7 +155,8 @@ func (c *Control) admit(
 
 // checkNames returns for which tasks there is no name, as checkName says. A task that is there already needs none.
 func (c *Control) checkNames(
-	ctx context.Context, submitted, complete []task.Definition, answers []Submitted, warnings func(taskType, queue string) []string,
+	ctx context.Context, submitted, complete []task.Definition, answers []Submitted,
+	warnings func(taskType, queue string) []string,
 ) map[int]error {
 	var unnamed map[int]error
 	var repeats []task.Definition // they have an id, so they may be there already
@@ -182,8 +187,8 @@ func (c *Control) checkNames(
 	return unnamed
 }
 
-// complete fills in what the definition of a named task left out, and checks it. Errors: CodeInvalid; that of ctx, so that
-// the checks of a large batch end with its request.
+// complete fills in what the definition of a named task left out, and checks it. Errors: CodeInvalid; that of ctx, so
+// that the checks of a large batch end with its request.
 func (c *Control) complete(ctx context.Context, d task.Definition) (task.Definition, error) {
 	if err := ctx.Err(); err != nil {
 		return d, err

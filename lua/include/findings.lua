@@ -18,8 +18,8 @@ local function pass_over(member, words, names)
   end
 end
 
--- report_only notes what a check finds of a member and no repair mends, if the check is wanted: an equals sign is before
--- its name.
+-- report_only notes what a check finds of a member and no repair mends, if the check is wanted: an equals sign is
+-- before its name.
 local function report_only(member, check, words)
   if is_wanted(check) then
     found[#found + 1], found[#found + 2], found[#found + 3] = member, '=' .. check, words

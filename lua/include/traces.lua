@@ -6,8 +6,8 @@ local LAST = { -- the last field that a state must have
   succeeded = 'finished', failed = 'finished', cancelled = 'finished',
 }
 
--- check_of returns which check finds what is left of a task without a definition, by its state or, without one, by where
--- it is listed: the task is lost unless one of these says that it had ended.
+-- check_of returns which check finds what is left of a task without a definition, by its state or, without one, by
+-- where it is listed: the task is lost unless one of these says that it had ended.
 local function check_of(text, listed)
   local ended = LAST[string.match(text or '', '^%a*')] == 'finished'
   for set in pairs(listed) do

@@ -79,8 +79,8 @@ const (
 	quoted     = 100 // bytes of what cannot be read
 )
 
-// entryPages is the entries of all keys of a server. Each key is a collection of its own, as it may have many. It comes
-// after the keys, among which those of the wrong type are found.
+// entryPages is the entries of all keys of a server. Each key is a collection of its own, as it may have many. It
+// comes after the keys, among which those of the wrong type are found.
 func (e *examination) entryPages(server redis.Cmdable) collection {
 	checks := []string{entryUnreadable}
 	look := func(ctx context.Context, from uint64) ([]collection, uint64, error) {
@@ -98,8 +98,8 @@ func (e *examination) entryPages(server redis.Cmdable) collection {
 	return collection{name: "keys' entries", checks: checks, look: look}
 }
 
-// entriesOf returns the entries of keys, each key as a collection. One pipeline reads the first page of each: most keys
-// have no other.
+// entriesOf returns the entries of keys, each key as a collection. One pipeline reads the first page of each: most
+// keys have no other.
 func (e *examination) entriesOf(ctx context.Context, keys []string) (all []collection) {
 	pipe := e.o.Layout.DB.Pipeline()
 	firsts := make([]readPage, len(keys))
@@ -207,7 +207,8 @@ func queueLines(ctx context.Context, pipe redis.Pipeliner, key string, from uint
 	}
 }
 
-// unreachable is the cursor of what follows a line with numbers that are too large for a cursor. No worker writes such.
+// unreachable is the cursor of what follows a line with numbers that are too large for a cursor. No worker writes
+// such.
 const unreachable = math.MaxUint64
 
 // lineCursor returns the cursor of what follows a line.
@@ -253,8 +254,8 @@ func (e *examination) examineEntry(ctx context.Context, key string, entry entryO
 	return nil
 }
 
-// putEntryAside moves an entry to a hash, as its name and its value. It returns false if somebody has replaced the value
-// of a field meanwhile. Entries of other keys cannot change: what is removed is what was read.
+// putEntryAside moves an entry to a hash, as its name and its value. It returns false if somebody has replaced the
+// value of a field meanwhile. Entries of other keys cannot change: what is removed is what was read.
 func (e *examination) putEntryAside(ctx context.Context, key, to string, entry entryOf) (moved bool, _ error) {
 	if e.wantedType(key) == "hash" {
 		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.MoveField{

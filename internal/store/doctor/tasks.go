@@ -108,13 +108,14 @@ func (e *examination) taskCollections(p int, ready []string, indexes []lua.Index
 	return all
 }
 
-// readyTasks is the set of ready tasks of a queue or lane. It comes before what else tasks have, as its name begins with a
-// blank: of a task without a definition, nothing else says in which set it is.
+// readyTasks is the set of ready tasks of a queue or lane. It comes before what else tasks have, as its name begins
+// with a blank: of a task without a definition, nothing else says in which set it is.
 func (e *examination) readyTasks(p int, name string) collection {
 	set := string(e.o.Layout.Keys.Partition(p).Ready(name))
-	return e.pages(" "+set, readyChecks, e.o.Layout.DB.ZScan, set, readyPage, func(ctx context.Context, names []string) error {
+	examine := func(ctx context.Context, names []string) error {
 		return e.examineTasks(ctx, p, name, names, nil, readyChecks)
-	})
+	}
+	return e.pages(" "+set, readyChecks, e.o.Layout.DB.ZScan, set, readyPage, examine)
 }
 
 // defect is why something of a task cannot be read, and the SHA-1 of what was read.
@@ -195,8 +196,8 @@ func (e *examination) checkpoints(p int) collection {
 }
 
 // examineTasks examines tasks of a partition, and repairs them. name is the queue or lane in whose set of ready tasks
-// they were found; "" if they were found elsewhere. broken are those that cannot be read. checks are those that need to
-// look at them.
+// they were found; "" if they were found elsewhere. broken are those that cannot be read. checks are those that need
+// to look at them.
 func (e *examination) examineTasks(
 	ctx context.Context, p int, name string, members []string, broken map[string]defect, checks []string,
 ) error {
