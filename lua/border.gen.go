@@ -1251,9 +1251,9 @@ func (ExamineNames) Decode(r *Reply) (v ExamineNamesReply) {
 	return v
 }
 
-// ExamineSchedules runs examine_schedules.lua: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is
-// asked to: leaders look at the schedules whose ticks they have to plan, nothing is left of schedules that do not exist,
-// and none has lost its definition.
+// ExamineSchedules runs examine_schedules.lua: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it
+// is asked to: leaders look at the schedules whose ticks they have to plan, nothing is left of schedules that do not
+// exist, and none has lost its definition.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineSchedules struct {

@@ -1,6 +1,6 @@
--- examine_schedules: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is
--- asked to: leaders look at the schedules whose ticks they have to plan, nothing is left of schedules that do not exist,
--- and none has lost its definition.
+-- examine_schedules: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it
+-- is asked to: leaders look at the schedules whose ticks they have to plan, nothing is left of schedules that do not
+-- exist, and none has lost its definition.
 -- includes: clock, number, fields, findings, look, lost
 -- keys:
 --   schedules  ZSET  the script makes further keys of the same partition
@@ -11,9 +11,9 @@
 --     out: another call examines it
 --   wake     channel
 --   members  (member text, revision text, cursor text, broken text, was text, upcoming time)*  of that revision and
---     cursor: why it cannot be read, "" if it can; and the first tick after the cursor, none if there is none. revision:
---     "" if the caller does not know these. was: of one that cannot be read, the values of READ, each with a line break
---     behind it
+--     cursor: why it cannot be read, "" if it can; and the first tick after the cursor, none if there is none.
+--     revision: "" if the caller does not know these. was: of one that cannot be read, the values of READ, each with
+--     a line break behind it
 -- reply:
 --   found  (member text, check text, words text)*
 -- refuses: nothing

@@ -25,7 +25,8 @@ func (a *admission) enter(n, arrived int) (leave func(), _ error) {
 	leave = func() { a.busy.Add(-more) }
 	if a.limit > 0 && busy > int64(a.limit) && busy > int64(max(n, arrived)) {
 		leave()
-		const text = "this node is at its limit of %d waiting submissions: nothing was done, so try again, here or at another node"
+		const text = "this node is at its limit of %d waiting submissions: nothing was done, so try again, " +
+			"here or at another node"
 		return nil, task.Errorf(task.CodeOverloaded, text, a.limit)
 	}
 	return leave, nil

@@ -178,16 +178,16 @@ func TestExamine_MendsReadyTasksInOneRepair(t *testing.T) {
 
 // pasts are what tasks have done: they wait, or have ended.
 var pasts = map[string]func(w *ward, past task.Ref){
-	"waits for its second attempt":        func(*ward, task.Ref) {},
+	"waits for its second attempt": func(*ward, task.Ref) {},
 	"waits, and its first entry is none": func(w *ward, past task.Ref) {
 		w.do("LSET", w.KeysOf(past).Attempts(past), 0, "{")
 	},
-	"failed at its second attempt":        func(w *ward, past task.Ref) { w.end(past, task.Failed, task.OutcomeFailed) },
+	"failed at its second attempt": func(w *ward, past task.Ref) { w.end(past, task.Failed, task.OutcomeFailed) },
 	"cancelled during its second attempt": func(w *ward, past task.Ref) {
 		w.end(past, task.Cancelled, task.OutcomeCancelled)
 	},
 	"cancelled after its first attempt": func(w *ward, past task.Ref) {
-		_, err := w.Tasks.Cancel(w.Ctx, past)
+		_, err := w.Tasks.Cancel(w.Ctx, past, "")
 		testkit.Must(w.t, err)
 	},
 	"runs its second attempt": func(w *ward, past task.Ref) { w.begin(past) },
