@@ -198,8 +198,12 @@ var breakages = []struct {
 	{check: "state-lost", name: "a task that has ended has no state", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("failed")).States(), ref("failed"))
 	}, example: "default:failed has no state, and is listed as one that runs or has ended"},
-	{check: "state-lost", name: "a task that runs has no state", damage: func(w *ward) {
+	{check: "state-lost", name: "a task that runs, and whose worker may live, has no state", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("running")).States(), ref("running"))
+	}, example: "default:running has no state, and is leased", stays: true, byHand: true},
+	{check: "state-lost", name: "a task that runs, and whose lease is over, has no state", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("running")).States(), ref("running"))
+		w.do("ZADD", w.KeysOf(ref("running")).Held(), 1, ref("running"))
 	}, example: "default:running has no state, and is listed as one that runs or has ended", then: []string{"finished-lost", "index-drift"}},
 	{check: "state-lost", name: "a task that waits for its next attempt has no state", damage: func(w *ward) {
 		w.do("HDEL", w.KeysOf(ref("retried")).States(), ref("retried"))

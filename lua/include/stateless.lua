@@ -68,9 +68,11 @@ end
 
 -- begun_or_ended returns the fields of a state for a task that has none, though it has begun, or is listed as one that
 -- is queued, runs or has ended: no attempt may run again. nil for others: a task that was never claimed has no state.
--- The attempt that ended with its task is not in the history, so its number comes after those that are.
+-- The attempt that ended with its task is not in the history, so its number comes after those that are. leased: its
+-- worker may live, and brings the state back when it extends the lease of its run.
 local function begun_or_ended(member, record, listed)
   local recorded, begun = begun_attempts(member)
+  local leased = (tonumber(listed[held_key()]) or 0) > now
   local number, started = int(math.max(recorded + 1, begun)), listed[running_key()]
   local ended, due = ended_fields(member, record, listed, number, begun > recorded), waits_since(record, listed)
   if ended then
@@ -85,7 +87,10 @@ local function begun_or_ended(member, record, listed)
     return nil
   end
   local at = int(now)
-  return { state = 'failed', attempt = number, outcome = 'lost', started = started or at, finished = at, run = '#' }
+  return {
+    state = 'failed', attempt = number, outcome = 'lost', started = started or at, finished = at, run = '#',
+    leased = leased,
+  }
 end
 
 -- how_lost says of a task without a state what it has to be in.
@@ -100,7 +105,9 @@ end
 
 -- bring_back finds that a task lacks the state with those fields. Returns them if it has that state now.
 local function bring_back(member, fields)
-  if not report(member, 'state-lost', how_lost(fields)) then
+  if fields.leased then
+    return report_only(member, 'state-lost', 'has no state, and is leased: its worker brings the state back, if it lives')
+  elseif not report(member, 'state-lost', how_lost(fields)) then
     return nil
   end
   redis.call('HSET', states_key(), member, format_state(fields))
