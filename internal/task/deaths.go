@@ -13,6 +13,7 @@ const (
 	EarlyDeath    = 10 * time.Second // a death is early if the attempt began at most so long before it
 	TurnLength    = 15 * time.Second // between the begins of two suspects: EarlyDeath, and how inexact times of deaths are
 	TurnsAhead    = 20 * time.Minute // turns are given for at most so long ahead
+	TurnNotice    = time.Second      // and for at least so long, as one that has begun before it is recorded is no turn
 )
 
 // Deaths are the workers of a task that died in a row, each with the attempt that it ran.
@@ -55,12 +56,12 @@ func (d Deaths) Suspect() bool { return d.Early >= SuspectDeaths }
 // that began within EarlyDeath before the last death.
 func (d Deaths) Poison() bool { return d.Early >= PoisonDeaths && d.Turn }
 
-// NextTurn returns when a suspect may begin: the first turn after now, and after the last one that this leader has
-// given. Turns go round among the leaders; this one is number place, from 0. ok is false if the turn is more than
-// TurnsAhead away.
+// NextTurn returns when a suspect may begin: the first turn that is TurnNotice away, and after the last one that this
+// leader has given. Turns go round among the leaders; this one is number place, from 0. ok is false if the turn is
+// more than TurnsAhead away.
 func NextTurn(now, last time.Time, place, leaders int) (turn time.Time, ok bool) {
 	length := TurnLength.Milliseconds()
-	number := max(now.UnixMilli(), last.UnixMilli())/length + 1
+	number := max(now.Add(TurnNotice).UnixMilli(), last.UnixMilli())/length + 1
 	leader := int(number % int64(leaders))
 	number += int64((place - leader + leaders) % leaders)
 	turn = time.UnixMilli(number * length).UTC()
