@@ -37,7 +37,7 @@ local queued = fields.state == 'queued' and fields.attempt == recalled
 if fields.state ~= 'scheduled' and not queued then
   return refuse('STATE', fields.state)
 end
-if not text and not due_of(member, record) then -- its state is lost, and it may have run
+if not text and not due_unclaimed(member, record) then -- its state is lost, and it may have run
   return refuse('STATE', 'unreadable')
 end
 local known = def_of(record)
@@ -51,7 +51,7 @@ if queued then
   redis.call('ZREM', queued_key(), member)
   redis.call('HSET', states_key(), member, format_state(fields))
 else
-  due = due_of(member, record)
+  due = due_of(member, record) or due
   unschedule(member, record)
 end
 if run_at then

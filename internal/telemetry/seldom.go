@@ -16,8 +16,7 @@ type Seldom struct {
 	told map[string]time.Time
 }
 
-// Due reports whether something is to be told: it is if nothing of that name was within SeldomInterval. It counts as told
-// then.
+// Due reports whether something is to be told, as nothing of that name was within SeldomInterval. Then it counts as told.
 func (s *Seldom) Due(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,7 +40,7 @@ end
 -- if it is lost: a task that was never claimed has no state, and waits.
 local function state_of(member, record)
   local text = record and redis.call('HGET', states_key(), member)
-  if record and (text and not is_state(text) or not text and not due_of(member, record)) then
+  if record and (text and not is_state(text) or not text and not due_unclaimed(member, record)) then
     return { state = 'unreadable' }
   end
   return record and parse_state(text or 'scheduled 0')

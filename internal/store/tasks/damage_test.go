@@ -212,6 +212,35 @@ func TestTask_NeedsNoStateWhileItWaits(t *testing.T) {
 	}
 }
 
+// A set of the wrong type does not tell who waits there. It is no reason to take those for lost that nothing says were
+// claimed.
+func TestTask_MayWaitInASetThatIsDamaged(t *testing.T) {
+	t.Parallel()
+	for _, ready := range []string{"default", "default noop", lua.Unnamed} {
+		w := storetest.New(t)
+		waits, ended := task.Ref{Namespace: "default", ID: "a"}, w.Bring("b", task.Succeeded)
+		before := w.Create(task.Definition{Ref: waits, Type: "noop"}).Definition
+		testkit.Must(t, w.DB.ZRem(w.Ctx, string(w.KeysOf(waits).Wheel()), waits.String()).Err())
+		for _, ref := range []task.Ref{waits, ended} {
+			testkit.Must(t, w.DB.HDel(w.Ctx, string(w.KeysOf(ref).States()), ref.String()).Err())
+			testkit.Must(t, w.DB.Set(w.Ctx, string(w.KeysOf(ref).Ready(ready)), "garbage", 0).Err())
+		}
+		if got := w.Get(waits); got.State != task.Scheduled || got.Damage != "" || got.DueAt.IsZero() {
+			t.Errorf("%q: the one that waits is %s, due at %s, with the damage %q", ready, got.State, got.DueAt, got.Damage)
+		}
+		if got := w.Get(ended); got.State != task.Unreadable {
+			t.Errorf("%q: the one that ended is %s", ready, got.State)
+		}
+		if _, err := w.Tasks.Cancel(w.Ctx, ended); task.CodeOf(err) != task.CodeUnreadable {
+			t.Errorf("%q: cancel of the one that ended: %v", ready, err)
+		}
+		testkit.Must(t, w.Requeue(before, "other", 0))
+		if got, err := w.Tasks.Cancel(w.Ctx, waits); err != nil || got.State != task.Cancelled {
+			t.Errorf("%q: cancelled, it is %s, %v", ready, got.State, err)
+		}
+	}
+}
+
 // Whoever asks for one task is told which key is damaged.
 func TestGet_NamesTheKeyOfStatesThatIsNone(t *testing.T) {
 	t.Parallel()

@@ -154,7 +154,8 @@ func (s *Tasks) readDamaged(
 			Result: first(p.result), Error: first(p.reason),
 		}
 		if p.state.Err() != nil {
-			records[i].NoState = fmt.Sprintf("its state cannot be read: the key %s has the wrong type", s.l.KeysOf(refs[i]).States())
+			key := s.l.KeysOf(refs[i]).States()
+			records[i].NoState = fmt.Sprintf("its state cannot be read: the key %s has the wrong type", key)
 		}
 		if due := p.due.Val(); len(due) > 0 {
 			records[i].Due = codec.FromMS(int64(due[0]))
