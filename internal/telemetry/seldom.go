@@ -16,7 +16,8 @@ type Seldom struct {
 	told map[string]time.Time
 }
 
-// Due reports whether something is to be told, as nothing of that name was within SeldomInterval. Then it counts as told.
+// Due reports whether to tell of something: nothing of that name was told within SeldomInterval. It then counts as told
+// from now on.
 func (s *Seldom) Due(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
