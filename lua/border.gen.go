@@ -417,7 +417,7 @@ func (Cancel) Decode(r *Reply) (v CancelReply) {
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task is neither scheduled nor queued for the recalled attempt; the detail is its state
+//   - CodeState: the task is neither scheduled nor queued for the recalled attempt; the detail is its state, "unreadable" if that is lost
 //   - CodeChanged: the definition is neither before nor def any more
 //
 // Repeated: harmless: the second run finds the new definition and writes it again; a delay counts from the second run

@@ -23,7 +23,8 @@
 --   reason  text  the task as it is now, as read_tasks replies it, without the payload, which the caller knows
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task is neither scheduled nor queued for the recalled attempt; the detail is its state
+--   STATE      the task is neither scheduled nor queued for the recalled attempt; the detail is its state, "unreadable" if
+--     that is lost
 --   CHANGED    the definition is neither before nor def any more
 -- repeat: harmless: the second run finds the new definition and writes it again; a delay counts from the second run
 -- full: refused
@@ -36,6 +37,9 @@ local queued = fields.state == 'queued' and fields.attempt == recalled
 if fields.state ~= 'scheduled' and not queued then
   return refuse('STATE', fields.state)
 end
+if not text and not due_unclaimed(member, record) then -- its state is lost, and it may have run
+  return refuse('STATE', 'unreadable')
+end
 local known = def_of(record)
 if known ~= before and known ~= def then
   return refuse('CHANGED', member)
@@ -47,7 +51,7 @@ if queued then
   redis.call('ZREM', queued_key(), member)
   redis.call('HSET', states_key(), member, format_state(fields))
 else
-  due = due_of(member, record)
+  due = due_of(member, record) or due
   unschedule(member, record)
 end
 if run_at then

@@ -24,16 +24,21 @@ end
 local dues = redis.call('ZMSCORE', wheel_key(), unpack(names))
 local tasks = {}
 
--- is_ready returns whether a task is scheduled and not on the wheel.
-local function is_ready(i)
-  return records[i] and not dues[i] and string.sub(states[i] or 'scheduled', 1, 9) == 'scheduled'
+-- due_at returns when a task is due, as text; nil or false if it is not scheduled.
+local function due_at(i, member)
+  if dues[i] or not records[i] then
+    return dues[i]
+  elseif not states[i] then
+    return due_unclaimed(member, records[i])
+  end
+  return string.sub(states[i], 1, 9) == 'scheduled' and due_of(member, records[i])
 end
 
 for i, member in ipairs(names) do
   tasks[#tasks + 1] = records[i] and (brief and without_payload(records[i]) or records[i]) or ''
   tasks[#tasks + 1] = records[i] and not brief and stored_payload(member, records[i]) or ''
   tasks[#tasks + 1] = states[i] or ''
-  tasks[#tasks + 1] = tonumber(dues[i] or is_ready(i) and due_of(member, records[i])) or false
+  tasks[#tasks + 1] = tonumber(due_at(i, member) or false) or false
   tasks[#tasks + 1] = results[i] or ''
   tasks[#tasks + 1] = errors[i] or ''
 end

@@ -759,7 +759,7 @@ type Event struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 	State State `json:"state"`
 
 	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
@@ -1719,7 +1719,7 @@ type ScheduleRule struct {
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
+// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 type State string
 
 // Submission A task to run.
@@ -1944,7 +1944,7 @@ type Task struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 	State State `json:"state"`
 
 	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.

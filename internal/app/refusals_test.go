@@ -174,6 +174,31 @@ func TestRefusals_AreToldAndTheirEnd(t *testing.T) {
 	}
 }
 
+// Redis answers all the time, and most scripts work: what some of them lack shows all the same.
+func TestReadyz_TellsOfARightThatScriptsLack(t *testing.T) {
+	t.Parallel()
+	for name, rules := range map[string][]any{
+		"no messages": {"-@pubsub"}, "no channels": {"resetchannels"}, "no keys of asynq": {"resetkeys", "~dts:*"},
+		"no sorted sets": {"-@sortedset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, redistest.User("dts", "~*", "&*", "+@all"))
+			r, _ := watching(t, settings(s.URL()))
+			testkit.Eventually(t, "it is ready", r.ready)
+			acl(t, s, rules...)
+			r.call(http.MethodPost, "/v1/tasks", `{"type":"noop"}`)
+			testkit.Eventually(t, "readyz says so", func() bool {
+				status, body := r.call(http.MethodGet, "/readyz", "")
+				return status == http.StatusServiceUnavailable && strings.Contains(body, "a right that it needs")
+			})
+			if !r.link.Up() {
+				t.Error("dts_redis_up is 0")
+			}
+		})
+	}
+}
+
 // Nodes that have no password are refused in several ways, by the length of the command.
 func TestRefusals_TellAPasswordWhereThereWasNone(t *testing.T) {
 	t.Parallel()

@@ -116,11 +116,21 @@ func TestExamine_NamesDamagedKeysOfOnePartition(t *testing.T) {
 	}
 }
 
-// afterTypes does something once the types of keys were read.
-type afterTypes struct{ do func() }
+// afterTypes does something once the types of keys were read, or then that of the one that is put aside.
+type afterTypes struct{ do, then func() }
 
-func (a *afterTypes) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (a *afterTypes) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (a *afterTypes) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a *afterTypes) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if then := a.then; cmd.Name() == "type" && then != nil {
+			a.then = nil
+			then()
+		}
+		return err
+	}
+}
 
 func (a *afterTypes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
@@ -133,12 +143,32 @@ func (a *afterTypes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	}
 }
 
+// Several repairs may run at once: none of them fails as another one was faster.
+func TestExamine_RepairsBesideAnotherRepair(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change []any // what becomes of the key meanwhile
+		aside  int
+	}{
+		"put aside": {[]any{"DEL"}, 0}, "changed": {[]any{"APPEND", "y"}, 1},
+	} {
+		w := newWard(t)
+		w.do("SET", w.Keys.Limits(), "x")
+		args := append([]any{c.change[0], w.Keys.Limits()}, c.change[1:]...)
+		w.DB.AddHook(&afterTypes{then: func() { w.do(args...) }})
+		w.examine(control.DoctorRequest{Checks: []string{"key-type"}, Repair: true})
+		if aside, left := w.aside(), w.DB.Exists(w.Ctx, string(w.Keys.Limits())).Val(); len(aside) != c.aside || left != 0 {
+			t.Errorf("%s: aside is %q, and there are %d limits", name, aside, left)
+		}
+	}
+}
+
 // Somebody has just put the key right by hand.
 func TestExamine_LeavesAKeyThatIsRightByNow(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
 	w.do("SET", w.Keys.Limits(), "x")
-	w.DB.AddHook(&afterTypes{func() {
+	w.DB.AddHook(&afterTypes{do: func() {
 		w.do("DEL", w.Keys.Limits())
 		w.do("HSET", w.Keys.Limits(), "low", 5)
 	}})

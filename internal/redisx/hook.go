@@ -104,6 +104,9 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := h.repeat(ctx, start, send)
+	if err != nil {
+		h.link.noteDenied(cmds, err)
+	}
 	switch {
 	case h.dials.repeated(start, err), !h.tells(cmds, err):
 	case h.address != "" && isBroken(err):

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,9 @@ const (
 	// unasked is after what time without an answer or a failure nobody asks a server of a cluster any more, as after a failover: its outage is over,
 	// and it does not count as one that answers. It is longer than answerLimit, so that a server which is asked all the time never seems unasked.
 	unasked = 10 * time.Second
+	// deniedFor is how long Outage tells of a script that Redis refused for a missing right. Whoever needs the right tries
+	// again sooner.
+	deniedFor = 10 * time.Second
 )
 
 // Link is the way of a process to one Redis, for all pools that share it. It bounds how long a command waits for its answer, but not how
@@ -38,6 +42,7 @@ type Link struct {
 	away    atomic.Int32 // servers in an outage
 	turning atomic.Int32 // servers that turn this node away, as isTurnedAway says, and are in no outage for it yet
 	severed atomic.Pointer[error]
+	denied  atomic.Pointer[denial]
 	heard   sync.Map // address of a server of a cluster -> when it last answered a command about data
 
 	servers    servers
@@ -56,6 +61,12 @@ type outage struct {
 	turned  time.Time // start of the first command that was turned away, since the last one that was not
 	said    string    // the refusal that was logged last
 	rights  bool      // the last refusal was for a missing right
+}
+
+// denial is a script that Redis refused for a missing right. Others still work, so it is no outage.
+type denial struct {
+	at   time.Time
+	said string
 }
 
 func (o *outage) lasts() bool { return o != nil && !o.since.IsZero() }
@@ -87,9 +98,13 @@ func (l *Link) Answers() bool {
 	return answers
 }
 
-// Outage returns nil if Answers holds, else an error that says why not.
+// Outage returns an error that says why Answers does not hold, or that Redis has just refused a script for a missing right;
+// else nil.
 func (l *Link) Outage() error {
 	if l.Answers() {
+		if d := l.denied.Load(); d != nil && clock.Since(d.at) < deniedFor {
+			return fmt.Errorf("it refuses this node a right that it needs: %s", d.said)
+		}
 		return nil
 	}
 	l.mu.Lock()
@@ -220,6 +235,21 @@ func (l *Link) lacksRights(address string) bool {
 	defer l.mu.Unlock()
 	o := l.outages[address]
 	return o != nil && o.rights
+}
+
+// noteDenied notes those of some commands that are scripts, and failed for a missing right: every node needs all that
+// scripts do. err is how sending them failed: go-redis does not tell a single command its error before.
+func (l *Link) noteDenied(cmds []redis.Cmder, err error) {
+	for _, cmd := range cmds {
+		failure := cmd.Err()
+		if len(cmds) == 1 {
+			failure = err
+		}
+		if failure != nil && isScript(cmd) && isDenied(failure) {
+			said, _, _ := strings.Cut(failure.Error(), " script: ")
+			l.denied.Store(&denial{clock.Now(), said})
+		}
+	}
 }
 
 // outageOf is the newest outage of a server. The caller holds mu.

@@ -535,3 +535,39 @@ func TestLink_BoundsACommandWithItsRepetitions(t *testing.T) {
 		}
 	})
 }
+
+// Whoever needs the right tries again within deniedFor: after that time, it is back.
+func TestLink_TellsForAWhileOfAScriptThatLacksARight(t *testing.T) {
+	t.Parallel()
+	const inside = "ERR The user executing the script can't run this command or subcommand"
+	for said, c := range map[string]struct {
+		command string
+		alone   bool
+		told    bool
+	}{
+		inside:                                  {"evalsha", true, true},
+		"NOPERM no permissions to access a key": {"eval", false, true},
+		"NOPERM no permissions to run 'config'": {"config", false, false},
+		"ERR unknown command":                   {"evalsha", true, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := linkLoggedTo(io.Discard)
+			cmd := redis.NewCmd(t.Context(), c.command)
+			refusal := replyError(said + " script: 5f2a, on @user_script:7.")
+			if c.alone {
+				l.noteDenied([]redis.Cmder{cmd}, refusal)
+			} else {
+				cmd.SetErr(refusal)
+				l.noteDenied([]redis.Cmder{redis.NewCmd(t.Context(), "evalsha"), cmd}, refusal)
+			}
+			err := l.Outage()
+			if (err != nil) != c.told || c.told && !strings.HasSuffix(err.Error(), said) {
+				t.Errorf("after %q of %s: %v", said, c.command, err)
+			}
+			_ = clock.Sleep(t.Context(), deniedFor)
+			if err := l.Outage(); err != nil || !l.Up() {
+				t.Errorf("%s later: %v, up is %v", deniedFor, err, l.Up())
+			}
+		})
+	}
+}

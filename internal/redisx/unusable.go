@@ -39,6 +39,11 @@ const tooManyClients = "max number of clients"
 // noRight is how Redis begins its answer to a user who lacks a right. It is about one command, so others may still work.
 const noRight = "NOPERM"
 
+// isDenied reports whether err is an answer for a missing right, to a script or to a command in it.
+func isDenied(err error) bool {
+	return redis.HasErrorPrefix(err, noRight) || isAnswer(err) && strings.Contains(err.Error(), "The user executing the script")
+}
+
 // turningAway are how answers begin by which Redis does nothing for a client. To one without a password it says
 // "Protocol error: unauthenticated ..." instead of NOAUTH if the command has more than ten words.
 var turningAway = []string{

@@ -9,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/telemetry"
 )
 
 // term is the time during which this node leads one partition: from acquiring its lease until it is released or lost.
@@ -22,6 +23,7 @@ type term struct {
 	// warnedEarly is when maintain last warned that names are forgotten too early.
 	warnedEarly time.Time
 	done        chan struct{}
+	damage      telemetry.Seldom // what was told of damage, by the message
 }
 
 // begin starts to lead a partition. ended is signalled when the term ends.
@@ -100,23 +102,27 @@ func (t *term) sleep(ctx context.Context, next, now, got time.Time, wakes []chan
 	}
 }
 
-// damagedPause is for how long a loop rests for which a key of its partition is damaged. Somebody has to repair it first.
-const damagedPause = time.Minute
+// damagedPause is for how long a loop rests for which a key of its partition is damaged. Somebody has to repair it first;
+// then the loop must go on soon.
+const damagedPause = 3 * time.Second
 
 // failed reports a failure, unless ctx has ended, and waits before the next try.
 func (t *term) failed(ctx context.Context, message string, err error) {
 	pause := retryAfterError
 	if redisx.IsDamage(err) {
 		pause = damagedPause
-		message += "; trying again in a minute"
+		message += "; trying again every few seconds"
 	}
 	t.warn(ctx, message, err)
 	_ = clock.Sleep(ctx, pause)
 }
 
-// warn reports a failure, unless err is nil or ctx has ended.
+// warn reports a failure, unless err is nil or ctx has ended. Damage, which stays until somebody repairs it, is told once
+// a minute.
 func (t *term) warn(ctx context.Context, message string, err error) {
-	t.s.warn(ctx, t.partition, message, err)
+	if !redisx.IsDamage(err) || t.damage.Due(message) {
+		t.s.warn(ctx, t.partition, message, err)
+	}
 }
 
 // warn logs an error that concerns a partition, if there is one and ctx has not ended.

@@ -82,7 +82,7 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		case errors.Is(f.Err, schedules.ErrMoved):
 			// The tick loop plans it again. If this call was sent twice, there may be new tasks: wake dispatch.
 			t.s.wake(t.partition)
-		case errors.Is(f.Err, partition.ErrDamaged): // it is due in a minute
+		case errors.Is(f.Err, partition.ErrDamaged): // it is due again in some seconds
 		case f.Err != nil:
 			failures = append(failures, f.Err)
 		case len(f.Ticked) > 0:

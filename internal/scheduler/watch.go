@@ -9,7 +9,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
-	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -41,21 +40,8 @@ func (t *term) watch(ctx context.Context) error {
 // lookout is what a term remembers from one look to the next.
 type lookout struct {
 	*term
-	jumps int       // how often the clock had jumped
-	all   bool      // something that was found may still be lost
-	told  time.Time // when it last told of damage; zero: never
-}
-
-// tell logs why something that was found could not be recovered. Damage, which stays until somebody repairs it, is told once a minute.
-func (l *lookout) tell(ctx context.Context, err error) {
-	damaged := redisx.IsDamage(err)
-	if damaged && !l.told.IsZero() && clock.Since(l.told) < damagedPause {
-		return
-	}
-	if damaged {
-		l.told = clock.Now()
-	}
-	l.warn(ctx, "cannot look after queued and running tasks", err)
+	jumps int  // how often the clock had jumped
+	all   bool // something that was found may still be lost
 }
 
 // look looks once, recovers what it finds, and waits until it is time for the next look. Error: partition.ErrFenced; it logs others.
@@ -87,7 +73,7 @@ func (l *lookout) look(ctx context.Context) error {
 	if errors.Is(err, partition.ErrFenced) {
 		return err
 	}
-	l.tell(ctx, err)
+	l.warn(ctx, "cannot look after queued and running tasks", err)
 	if l.all = err != nil; l.all || !w.More {
 		l.sleepUntilLook(ctx, w.Now, nextLook(w, spared), got)
 	}

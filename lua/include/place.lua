@@ -16,6 +16,27 @@ local function due_of(member, record)
   return due
 end
 
+-- may_be_ready returns whether a task may wait in a set that has the wrong type: it is not listed as one that was
+-- claimed.
+local function may_be_ready(member, record)
+  local broken = false
+  for _, name in ipairs({ queue_of(record), lane_of(record), UNNAMED }) do
+    local kind = redis.call('TYPE', ready_key(name)).ok
+    broken = broken or kind ~= 'zset' and kind ~= 'none'
+  end
+  local claimed = false
+  for _, set in ipairs(broken and { queued_key(), running_key(), expiry_key() } or {}) do
+    claimed = claimed or try(score_of, set, member)
+  end
+  return broken and not claimed
+end
+
+-- due_unclaimed returns when a task without a state is due, as text: the time of its creation if that cannot be read.
+-- It returns nil if the task waits nowhere: it was claimed, and has lost its state.
+local function due_unclaimed(member, record)
+  return due_of(member, record) or may_be_ready(member, record) and string.sub(record, 1, 13) or nil
+end
+
 -- leave_ready removes a task that waits under a name.
 local function leave_ready(name, member)
   local left = redis.call('ZREM', ready_key(name), member) == 1

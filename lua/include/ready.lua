@@ -1,7 +1,7 @@
 -- ready: the sets of ready tasks, by the names of queues and lanes.
 -- includes: clock, number, changes
 
-local BROKEN_PAUSE = 60000 -- ms for which a due task stays on the wheel that can wait nowhere
+local BROKEN_PAUSE = 5000 -- ms for which a due task stays on the wheel that can wait nowhere: a repair may be soon
 local kinds = {} -- by name: the type of its set before this script changes it
 
 -- kind_of returns the type of the set of a name: 'none' if no task waits under it.
@@ -15,7 +15,7 @@ local function is_broken(name)
   return kind_of(name) ~= 'zset' and kind_of(name) ~= 'none'
 end
 
--- stay_on_wheel has the leader look at a due task again in a minute.
+-- stay_on_wheel has the leader look at a due task again in some seconds.
 local function stay_on_wheel(member)
   put_later(wheel_key(), int(now + BROKEN_PAUSE), member)
 end

@@ -19,6 +19,11 @@ local function parse_state(text)
   return fields
 end
 
+-- is_state returns whether a text begins with a state and an attempt, as all do but what somebody has written by hand.
+local function is_state(text)
+  return string.find(text .. ' ', '^%s*%a+%s+%d+%s') ~= nil
+end
+
 -- format_state returns the text that parse_state reads.
 local function format_state(fields)
   local values, last = {}, 0

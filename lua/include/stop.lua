@@ -38,9 +38,13 @@ local function end_waiting(member, record, fields, by)
   task_ended(member, 'cancelled')
 end
 
--- state_of returns the fields of a task's state; nil if there is no such task.
+-- state_of returns the fields of a task's state; nil if there is no such task. The state is "unreadable" if it is none, and
+-- if it is lost: a task that was never claimed has no state, and waits.
 local function state_of(member, record)
-  local text = redis.call('HGET', states_key(), member)
+  local text = record and redis.call('HGET', states_key(), member)
+  if record and (text and not is_state(text) or not text and not due_unclaimed(member, record)) then
+    return { state = 'unreadable' }
+  end
   return record and parse_state(text or 'scheduled 0')
 end
 

@@ -764,7 +764,7 @@ type Event struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 	State State `json:"state"`
 
 	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
@@ -1724,7 +1724,7 @@ type ScheduleRule struct {
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
+// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 type State string
 
 // Submission A task to run.
@@ -1949,7 +1949,7 @@ type Task struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read.
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 	State State `json:"state"`
 
 	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.
@@ -2631,7 +2631,7 @@ type ClientInterface interface {
 
 	// Readyz Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3286,7 +3286,7 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // Readyz Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 //
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7766,7 +7766,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadyzWithResponse Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11020,7 +11020,7 @@ func (c *ClientWithResponses) OpenapiWithResponse(ctx context.Context, reqEditor
 
 // ReadyzWithResponse Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -2,7 +2,11 @@ package codec
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/task"
@@ -12,12 +16,43 @@ import (
 // of which this release knows nothing, as long as they are empty. The payload may be stored apart. What cannot be read is not the same.
 func SameContent(stored string, d task.Definition) bool {
 	def, err := EncodeDefinition(d)
-	if err != nil {
-		return false
-	}
+	return err == nil && SameStored(stored, def)
+}
+
+// SameStored is SameContent for a definition that was encoded before.
+func SameStored(stored, def string) bool {
 	given, errGiven := content(def)
 	found, errFound := content(stored)
 	return errGiven == nil && errFound == nil && given == found
+}
+
+// members are the names of the fields of a stored definition that this release knows.
+var members = func() map[string]bool {
+	known := make(map[string]bool)
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[head]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		known[name] = true
+	}
+	return known
+}()
+
+// WithUnknown adds to an encoded definition, behind its own fields, those of a stored one of which this release knows
+// nothing, unless they are empty. Error: the head of the stored one is not JSON of the stored form.
+func WithUnknown(def, stored string) (string, error) {
+	line, _, _ := strings.Cut(stored, "\n")
+	var fields map[string]json.RawMessage // as they are written
+	var values map[string]any
+	if err := errors.Join(json.Unmarshal([]byte(line), &fields), json.Unmarshal([]byte(line), &values)); err != nil {
+		return "", fmt.Errorf("the head of a definition cannot be read: %w", err)
+	}
+	dropEmpty(values)
+	own, payload, _ := strings.Cut(def, "\n")
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !members[name] {
+			own = fmt.Sprintf("%s,%q:%s}", strings.TrimSuffix(own, "}"), name, fields[name])
+		}
+	}
+	return own + "\n" + payload, nil
 }
 
 // content is a text that is equal for definitions with the same content: the head with sorted fields and without those that are empty, which

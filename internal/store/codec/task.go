@@ -126,6 +126,7 @@ type Record struct {
 	Definition string    // the time of its creation (13 digits), the head, a line break, and the payload or a note that it is long
 	Payload    string    // if it is long, else ""
 	State      string    // see DecodeState; "" if the task was never claimed
+	NoState    string    // why the state is not known; "" if State says it
 	Due        time.Time // when a scheduled task is due
 	Result     string
 	Error      string
@@ -152,7 +153,11 @@ func DecodeTask(ref task.Ref, r Record) task.Task {
 	if err := decodeDefinition(&t, r); err != nil {
 		t.Damage = err.Error()
 	}
-	if err := DecodeState(&t, r.State); err != nil {
+	err := DecodeState(&t, r.State)
+	if r.NoState != "" {
+		err = errors.New(r.NoState)
+	}
+	if err != nil {
 		t.State, t.Damage = task.Unreadable, cmp.Or(t.Damage, err.Error())
 	}
 	if t.State == task.Scheduled && !r.Due.IsZero() {

@@ -107,8 +107,22 @@ func (e *examination) examineTypes(ctx context.Context, keys []string) error {
 	return nil
 }
 
+// putAsideTries is how often doctor looks at a key again that somebody else, as another repair, changes meanwhile.
+const putAsideTries = 10
+
 // putKeyAside renames a key, unless it has the right type by now, and returns its new name.
-func (e *examination) putKeyAside(ctx context.Context, key, want string) (string, error) {
+func (e *examination) putKeyAside(ctx context.Context, key, want string) (to string, err error) {
+	for range putAsideTries {
+		to, err = e.tryPutAside(ctx, key, want)
+		if want == "" || !errors.Is(err, redis.TxFailedErr) { // of a key of the right type, somebody else has mended the rest
+			break
+		}
+	}
+	return to, err
+}
+
+// tryPutAside is putKeyAside. Error: redis.TxFailedErr if somebody changes the key meanwhile.
+func (e *examination) tryPutAside(ctx context.Context, key, want string) (string, error) {
 	to := e.asideOf(key)
 	return to, e.o.Layout.DB.Watch(ctx, func(tx *redis.Tx) error {
 		if now, err := tx.Type(ctx, key).Result(); err != nil || now == want || now == "none" {

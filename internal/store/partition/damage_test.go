@@ -3,6 +3,7 @@ package partition_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -418,5 +419,35 @@ func TestDepths_KnowsNotWhatADamagedKeyCounts(t *testing.T) {
 		if existed {
 			testkit.Must(t, w.DB.Rename(w.Ctx, "away:{"+fmt.Sprint(p)+"}", key).Err())
 		}
+	}
+}
+
+// Once somebody has repaired a schedule, it must tick soon; until then, one line a minute is enough.
+func TestLeader_LooksSoonAtADamagedScheduleAgain(t *testing.T) {
+	t.Parallel()
+	var log testkit.Log
+	w := storetest.New(t)
+	w.Log = slog.New(slog.NewTextHandler(&log, nil))
+	hourly(w, nightly)
+	k, l := w.KeysOf(nightly), w.Leader(nightly)
+	hash, ticks, def := string(k.Schedule(nightly)), string(k.Ticks()), ""
+	testkit.Must(t, w.DB.HGet(w.Ctx, hash, "def").Scan(&def))
+	testkit.Must(t, w.DB.HSet(w.Ctx, hash, "def", "garbage").Err())
+	for range 3 {
+		start := time.Now()
+		_, err := l.Due(w.Ctx, 10, true)
+		testkit.Must(t, err)
+		at := time.UnixMilli(int64(w.DB.ZScore(w.Ctx, ticks, nightly.String()).Val()))
+		if at.Before(start.Add(time.Second)) || at.After(time.Now().Add(6*time.Second)) {
+			t.Errorf("it is due %s later, want some seconds", at.Sub(start))
+		}
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, ticks, redis.Z{Score: 1, Member: nightly.String()}).Err())
+	}
+	if got := log.Count("skipping unreadable schedule"); got != 1 {
+		t.Errorf("the log says %d times that it is skipped, want once", got)
+	}
+	testkit.Must(t, w.DB.HSet(w.Ctx, hash, "def", def).Err())
+	if decided := fireAll(t, w, l); decided[nightly] != 2 {
+		t.Errorf("after the repair, decided %v, want 2 ticks", decided)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -22,7 +23,8 @@ var ErrFenced = errors.New("the lease of the partition is not held any more")
 // ErrFenced.
 type Leader struct {
 	*Partition
-	fence lua.Fence
+	fence   lua.Fence
+	skipped telemetry.Seldom // schedules that the log has named
 }
 
 // Claimed is the result of a claim.

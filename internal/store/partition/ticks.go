@@ -32,7 +32,7 @@ type Agenda struct {
 }
 
 // Due reads up to limit schedules whose ticks have to be planned now, and with queues also the queues of their tasks. It
-// postpones an unreadable one by a minute and goes on. Errors: ErrFenced, CodeUnavailable, or an error of Redis.
+// postpones an unreadable one by some seconds and goes on. Errors: ErrFenced, CodeUnavailable, or an error of Redis.
 func (l *Leader) Due(ctx context.Context, limit int, queues bool) (Due, error) {
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.DueSchedules{
 		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Limit: limit, Queues: queues,
@@ -57,15 +57,20 @@ func (l *Leader) Due(ctx context.Context, limit int, queues bool) (Due, error) {
 	return d, nil
 }
 
-// unreadablePause is how long an unreadable schedule is left alone, so that it does not hold up the others.
-const unreadablePause = time.Minute
+// unreadablePause is how long an unreadable schedule is left alone, so that it does not hold up the others. Once somebody
+// has repaired it, it must tick soon.
+const unreadablePause = 5 * time.Second
 
-// ErrDamaged is the result of Fire for a schedule with a damaged key. Nothing was decided, and the schedule is due in a minute.
+// ErrDamaged is the result of Fire for a schedule with a damaged key. Nothing was decided, and the schedule is due in some
+// seconds.
 var ErrDamaged = errors.New("what Redis has of the schedule is damaged")
 
-// skip makes a schedule due in a minute that cannot be read because of why, which it logs. Error: ErrFenced, or an error of Redis.
+// skip makes a schedule due in some seconds that cannot be read because of why, which it logs once a minute. Error:
+// ErrFenced, or an error of Redis.
 func (l *Leader) skip(ctx context.Context, member string, why error) error {
-	l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable schedule for a minute", "schedule", member, "error", why)
+	if l.skipped.Due(member) {
+		l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable schedule", "schedule", member, "error", why)
+	}
 	_, err := redisx.Run(ctx, l.o.Layout.DB, lua.PostponeSchedule{
 		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Member: member, Delay: unreadablePause,
 	})

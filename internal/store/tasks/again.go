@@ -246,6 +246,9 @@ func (s *Tasks) notEnded(shown task.Task, newest *Run) *Run {
 	if shown.CreatedAt.After(newest.Task.QueuedAt) {
 		return nil
 	}
+	if shown.Damage == stateLost {
+		shown.State = task.Scheduled // all that Redis knew of the attempts is lost
+	}
 	switch shown.State {
 	case task.Scheduled:
 		shown.Attempt++

@@ -58,7 +58,7 @@ func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 
 // unreadable is the error, with CodeUnreadable, for what cannot be done with a task because of its damage.
 func unreadable(t task.Task) error {
-	return task.Errorf(task.CodeUnreadable, "task %q cannot be read: %s (dtsctl doctor --repair puts it aside)", t.ID, t.Damage)
+	return task.Errorf(task.CodeUnreadable, "task %q cannot be read: %s (see dtsctl doctor)", t.ID, t.Damage)
 }
 
 // tickOf is the time of the tick whose task has that name; the zero time for any other task.

@@ -46,8 +46,7 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	reply, err := redisx.Run(ctx, s.l.DB, call)
 	if redisx.RefusedWith(err, lua.CodeChanged) { // or another release writes the same definition in another way
 		record, errRead := s.l.DB.HGet(ctx, string(k.Defs()), ref.String()).Result()
-		if _, stored, ok := codec.Split(record); errRead == nil && ok && codec.SameContent(withoutLost(stored, before), before) {
-			call.Before = stored
+		if _, stored, ok := codec.Split(record); errRead == nil && ok && asStored(&call, stored, read, wanted, before) {
 			reply, err = redisx.Run(ctx, s.l.DB, call)
 		}
 	}
@@ -57,6 +56,19 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	return s.decode(ref, codec.Record{
 		Definition: reply.Record, Payload: string(after.Payload), State: reply.State, Due: reply.Due, Result: reply.Result, Error: reply.Reason,
 	}), nil
+}
+
+// asStored changes a call so that it finds the definition as another release has stored it, and keeps what this one does
+// not know of it. It returns false if that is not the definition that the caller read. read and wanted are encoded.
+func asStored(call *lua.Change, stored, read, wanted string, before task.Definition) bool {
+	read, errRead := codec.WithUnknown(read, stored)
+	wanted, errWanted := codec.WithUnknown(wanted, stored)
+	if errRead != nil || errWanted != nil || !codec.SameStored(withoutLost(stored, before), read) {
+		return false
+	}
+	call.Before, call.Original = stored, codec.Digest(read)
+	call.Def, _ = codec.SplitPayload(wanted)
+	return true
 }
 
 // withoutLost returns a stored definition without the payload if that could not be read, so that before has none.

@@ -3,11 +3,13 @@ package tasks_test
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -54,17 +56,44 @@ func TestChange_OfWhatAnotherReleaseHasStored(t *testing.T) {
 	w := storetest.New(t)
 	ref := task.Ref{Namespace: "default", ID: "a"}
 	before := w.Create(task.Definition{Ref: ref, Delay: time.Hour, Owner: "me", Payload: longPayload("x")}).Definition
-	rewrite(w, t, ref, `"delay":3600000,"owner":"me"`, `"owner":"me","priority":5,"delay":3600000`)
-	if err := w.Requeue(before, "other", 0); task.CodeOf(err) != task.CodeChanged {
-		t.Errorf("with what this release knows nothing of: %v, want %s", err, task.CodeChanged)
-	}
-	rewrite(w, t, ref, `"priority":5`, `"priority":0`)
+	rewrite(w, t, ref, `"delay":3600000,"owner":"me"`, `"owner":"me","priority":0,"delay":3600000`)
 	testkit.Must(t, w.Requeue(before, "other", 0))
 	if got := w.Get(ref); got.Queue != "other" || got.Owner != "me" || string(got.Payload) != string(before.Payload) {
 		t.Errorf("it has become %+v", got)
 	}
 	if again := w.Tasks.Create(w.Ctx, []task.Definition{before})[0]; again.Err != nil || !again.Existed {
 		t.Errorf("submitted again: existed is %v, %v", again.Existed, again.Err)
+	}
+}
+
+// The next release may know more of a task: a change by this one loses nothing of it.
+func TestChange_KeepsWhatAnotherReleaseKnows(t *testing.T) {
+	t.Parallel()
+	for name, payload := range map[string]json.RawMessage{"short": json.RawMessage(`{"a":1}`), "long": longPayload("x")} {
+		w := storetest.New(t)
+		ref := task.Ref{Namespace: "default", ID: "a"}
+		before := w.Create(task.Definition{Ref: ref, Delay: time.Hour, Payload: payload}).Definition
+		k, id := w.KeysOf(ref), ref.String()
+		rewrite(w, t, ref, `"delay":3600000`, `"start_by":12345678901234567890,"delay":3600000,"at_most":{"a":[1]}`)
+		stored := w.DB.HGet(w.Ctx, string(k.Defs()), id).Val()[13:]
+		testkit.Must(t, w.Requeue(before, "other", 0))
+		got, want := w.Get(ref), `,"at_most":{"a":[1]},"start_by":12345678901234567890}`+"\n"
+		if record := w.DB.HGet(w.Ctx, string(k.Defs()), id).Val(); !strings.Contains(record, want) || got.Queue != "other" {
+			t.Errorf("%s: Redis has %.300s", name, record)
+		}
+		if string(got.Payload) != string(payload) || got.Delay != time.Hour {
+			t.Errorf("%s: it has a payload of %d bytes, and the delay %s", name, len(got.Payload), got.Delay)
+		}
+		head, _, _ := strings.Cut(stored, "\n")
+		head = strings.Replace(head, `"start_by":12345678901234567890,"delay":3600000,"at_most":{"a":[1]}`, `"delay":3600000`, 1)
+		first := codec.Digest(strings.TrimSuffix(head, "}") + want + string(payload))
+		if original := w.DB.HGet(w.Ctx, string(k.Originals()), id).Val(); original != first {
+			t.Errorf("%s: the first definition counts as %s, want %s", name, original, first)
+		}
+		rewrite(w, t, ref, `"delay":3600000`, `"delay":7200000`) // somebody else
+		if err := w.Requeue(got.Definition, "third", 0); task.CodeOf(err) != task.CodeChanged {
+			t.Errorf("%s: after another change: %v, want %s", name, err, task.CodeChanged)
+		}
 	}
 }
 

@@ -153,7 +153,8 @@ func (s *Tasks) readDamaged(
 			Result: first(p.result), Error: first(p.reason),
 		}
 		if p.state.Err() != nil {
-			records[i].State = string(task.Unreadable) // which is no state that Redis has
+			key := s.l.KeysOf(refs[i]).States()
+			records[i].NoState = fmt.Sprintf("its state cannot be read: the key %s has the wrong type", key)
 		}
 		if due := p.due.Val(); len(due) > 0 {
 			records[i].Due = codec.FromMS(int64(due[0]))
@@ -198,10 +199,17 @@ func (s *Tasks) Sizes(ctx context.Context, refs []task.Ref) []int {
 	return sizes
 }
 
+// stateLost says of a task without a state that it does not wait either, as one does that was never claimed.
+const stateLost = "its state is lost: Redis has none, and it waits nowhere, so that it may have run"
+
 func recordOf(t lua.ReadTasksTask) codec.Record {
-	return codec.Record{
+	r := codec.Record{
 		Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason,
 	}
+	if t.State == "" && t.Due.IsZero() {
+		r.NoState = stateLost
+	}
+	return r
 }
 
 // Attempts reads the attempts of a task, oldest first, including the one that runs now. Of those that ended, the newest
