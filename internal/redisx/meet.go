@@ -54,7 +54,7 @@ func (db *DB) greet(ctx context.Context) error {
 	}
 	if mistaken := a.mistakesTLS(ctx); mistaken != nil {
 		cancel()
-		_ = <-answered // that of a command which is cut off
+		<-answered // that of a command which is cut off
 		return mistaken
 	}
 	return <-answered

@@ -120,7 +120,8 @@ func TestNextTurn_GivesEachLeaderTurnsOfItsOwn(t *testing.T) {
 		}
 	}
 	begins := time.UnixMilli(1e12 - 1e12%TurnLength.Milliseconds() + TurnLength.Milliseconds())
-	if turn, ok := NextTurn(begins.Add(-10*time.Millisecond), time.Time{}, 0, 1); !ok || !turn.Equal(begins.Add(TurnLength)) {
+	turn, ok := NextTurn(begins.Add(-10*time.Millisecond), time.Time{}, 0, 1)
+	if !ok || !turn.Equal(begins.Add(TurnLength)) {
 		t.Errorf("a turn is at %s, %v, want the one after %s, which begins in 10 ms", turn, ok, begins)
 	}
 	if turn, ok := NextTurn(now, now.Add(TurnsAhead), 0, 1); ok {

@@ -106,7 +106,8 @@ end
 -- bring_back finds that a task lacks the state with those fields. Returns them if it has that state now.
 local function bring_back(member, fields)
   if fields.leased then
-    return report_only(member, 'state-lost', 'has no state, and is leased: its worker brings the state back, if it lives')
+    report_only(member, 'state-lost', 'has no state, and is leased: its worker brings the state back, if it lives')
+    return nil
   elseif not report(member, 'state-lost', how_lost(fields)) then
     return nil
   end

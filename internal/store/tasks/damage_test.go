@@ -172,7 +172,7 @@ func TestTask_IsRefusedWithoutAState(t *testing.T) {
 			if got := w.Get(ref); got.State != task.Unreadable || !strings.HasPrefix(got.Damage, c.damage) {
 				t.Errorf("it is %s, with the damage %q", got.State, got.Damage)
 			}
-			if _, err := w.Tasks.Cancel(w.Ctx, ref); task.CodeOf(err) != task.CodeUnreadable {
+			if _, err := w.Tasks.Cancel(w.Ctx, ref, ""); task.CodeOf(err) != task.CodeUnreadable {
 				t.Errorf("Cancel: %v", err)
 			}
 			if _, err := w.Tasks.Retry(w.Ctx, ref); task.CodeOf(err) != task.CodeUnreadable {
@@ -205,7 +205,7 @@ func TestTask_NeedsNoStateWhileItWaits(t *testing.T) {
 			t.Errorf("under %q: it is %s, with the damage %q", ready, got.State, got.Damage)
 		}
 		testkit.Must(t, w.Requeue(before, "other", 0))
-		got, err := w.Tasks.Cancel(w.Ctx, ref)
+		got, err := w.Tasks.Cancel(w.Ctx, ref, "")
 		if err != nil || got.State != task.Cancelled {
 			t.Errorf("under %q: cancelled, it is %s, %v", ready, got.State, err)
 		}
@@ -231,11 +231,11 @@ func TestTask_MayWaitInASetThatIsDamaged(t *testing.T) {
 		if got := w.Get(ended); got.State != task.Unreadable {
 			t.Errorf("%q: the one that ended is %s", ready, got.State)
 		}
-		if _, err := w.Tasks.Cancel(w.Ctx, ended); task.CodeOf(err) != task.CodeUnreadable {
+		if _, err := w.Tasks.Cancel(w.Ctx, ended, ""); task.CodeOf(err) != task.CodeUnreadable {
 			t.Errorf("%q: cancel of the one that ended: %v", ready, err)
 		}
 		testkit.Must(t, w.Requeue(before, "other", 0))
-		if got, err := w.Tasks.Cancel(w.Ctx, waits); err != nil || got.State != task.Cancelled {
+		if got, err := w.Tasks.Cancel(w.Ctx, waits, ""); err != nil || got.State != task.Cancelled {
 			t.Errorf("%q: cancelled, it is %s, %v", ready, got.State, err)
 		}
 	}
