@@ -1,7 +1,7 @@
 -- examine_schedules: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it
 -- is asked to: leaders look at the schedules whose ticks they have to plan, nothing is left of schedules that do not
 -- exist, and none has lost its definition.
--- includes: clock, number, fields, findings, look, lost
+-- includes: clock, number, fields, findings, look, lost, schedule_aside
 -- keys:
 --   schedules  ZSET  the script makes further keys of the same partition
 -- args:

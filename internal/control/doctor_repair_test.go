@@ -26,6 +26,7 @@ func TestExamine_RunsNothingAgainThatHasNoState(t *testing.T) {
 	for p := range w.Partitions.Count() {
 		w.do("DEL", w.Keys.Partition(p).States())
 	}
+	w.Lapse(ref("running"))
 	w.examine(control.DoctorRequest{Repair: true})
 	for id, want := range map[string]string{
 		"succeeded": "succeeded succeeded", "failed": "failed failed", "cancelled": "cancelled ",
@@ -42,6 +43,25 @@ func TestExamine_RunsNothingAgainThatHasNoState(t *testing.T) {
 	w.examine(control.DoctorRequest{Repair: true}) // what was lost is listed now
 	if left := findings(w.examine(control.DoctorRequest{})); len(left) > 0 {
 		t.Errorf("after the repair it finds %v", left)
+	}
+}
+
+// Of a task that no list and no trace tells anything of, nobody knows whether it has begun.
+func TestExamine_RunsNothingAgainThatMayRunOnceOnly(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	for _, once := range []bool{true, false} {
+		d := task.Definition{Ref: ref(fmt.Sprint("once-", once)), Type: "http", Delay: time.Hour}
+		want := task.Scheduled
+		if once {
+			d.Retry.MaxAttempts, want = 1, task.Failed
+		}
+		w.Create(d)
+		w.do("ZREM", w.KeysOf(d.Ref).Wheel(), d.Ref)
+		w.examine(control.DoctorRequest{Repair: true})
+		if got := w.Get(d.Ref); got.State != want || once && got.Outcome != task.OutcomeLost {
+			t.Errorf("with at most one attempt %v: it is %s, %s, %q, want %s", once, got.State, got.Outcome, got.Error, want)
+		}
 	}
 }
 
@@ -190,7 +210,10 @@ var pasts = map[string]func(w *ward, past task.Ref){
 		_, err := w.Tasks.Cancel(w.Ctx, past, "")
 		testkit.Must(w.t, err)
 	},
-	"runs its second attempt": func(w *ward, past task.Ref) { w.begin(past) },
+	"ran its second attempt": func(w *ward, past task.Ref) {
+		w.begin(past)
+		w.Lapse(past)
+	},
 	"is queued for its second attempt": func(w *ward, past task.Ref) {
 		w.do("ZADD", w.KeysOf(past).Wheel(), 1, past)
 		w.Claim(past)
@@ -278,7 +301,7 @@ func TestExamine_PassesOverWhatHasNoState(t *testing.T) {
 	}
 	w.do("HDEL", w.KeysOf(ref("queued")).States(), ref("queued"))
 	r := w.examine(control.DoctorRequest{Checks: []string{"delivery-missing"}})["delivery-missing"]
-	if r.PassedOver != "default:queued was not looked at: it has no state" {
+	if !strings.HasPrefix(r.PassedOver, "default:queued was not looked at: its state is lost") {
 		t.Errorf("delivery-missing: %s, passed over %q", r.Severity, r.PassedOver)
 	}
 }

@@ -1,46 +1,5 @@
 -- stateless: tasks that have lost their state, and what is known of it: a task of which an attempt has begun has one.
--- includes: clock, number, state, damage, findings, listings
-
--- number_of returns the number in an entry of a history of attempts; nil if it has none that can be read.
-local function number_of(entry)
-  local readable, attempt = pcall(cjson.decode, entry)
-  local number = readable and type(attempt) == 'table' and tonumber(attempt.number)
-  return number and string.find(int(number), '^%d%d?%d?%d?%d?%d?%d?%d?%d?$') and number or nil
-end
-
--- recorded_attempts returns the number of the newest attempt in a task's history, 0 for none. Entries that cannot be
--- read count.
-local function recorded_attempts(member)
-  local entries = redis.call('LRANGE', attempts_key(member), 0, -1)
-  for i = #entries, 1, -1 do
-    local number = number_of(entries[i])
-    if number then
-      return number + #entries - i
-    end
-  end
-  return #entries
-end
-
--- logged_attempt returns the number of the attempt that wrote the newest line of a task's log; 0 for none.
-local function logged_attempt(member)
-  local last = redis.call('XREVRANGE', log_key(member), '+', '-', 'COUNT', 1)[1]
-  local number = last and string.match(last[1], '^(%d+)%-')
-  return number and #number < 10 and tonumber(number) or 0
-end
-
--- begun_attempts returns how many attempts of a task are in its history, and how many have begun, as far as its
--- history, its log, its result, its error or its checkpoint tell.
-local function begun_attempts(member)
-  local recorded, begun = 0, 0
-  for _, hash in ipairs({ results_key(), errors_key(), checkpoints_key() }) do
-    begun = math.max(begun, redis.call('HEXISTS', hash, member))
-  end
-  if redis.call('EXISTS', attempts_key(member), log_key(member)) > 0 then
-    recorded = recorded_attempts(member)
-    begun = math.max(begun, recorded, try(logged_attempt, member) or 0)
-  end
-  return recorded, begun
-end
+-- includes: clock, number, state, findings, listings, begun_attempts
 
 -- ended_fields returns the fields of a state for a task that is listed as one that has ended since its creation; nil if
 -- it is not. A cancelled one may have waited: then the attempt of its number has not begun, and never does.
@@ -83,7 +42,7 @@ local function begun_or_ended(member, record, listed)
     return { state = 'queued', attempt = int(begun + 1), queued = int(now) }
   elseif due then
     return begun > 0 and { state = 'scheduled', attempt = int(begun), due = int(due) } or nil
-  elseif begun == 0 and not listed[expiry_key()] then
+  elseif begun == 0 and not listed[expiry_key()] and not runs_once(record) then
     return nil
   end
   local at = int(now)
