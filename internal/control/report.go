@@ -30,10 +30,7 @@ type LogLine = tasks.Line
 // ReportAttempt records a report on a running attempt, which whoever has its token may make. Errors: CodeInvalid, CodeStaleAttempt if
 // the attempt has ended or another run has it, CodeUnavailable; a part of the report may have been recorded then.
 func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, attempt int, token string, r Report) error {
-	if _, err := c.begin(ctx, who, "reportAttempt", who.Ref(id)); err != nil {
-		return err
-	}
-	run, err := c.runWith(who.Ref(id), attempt, token)
+	run, err := c.beginReport(ctx, who, "reportAttempt", id, attempt, token)
 	if err != nil {
 		return err
 	}
@@ -62,6 +59,16 @@ func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, atte
 	return reportError(run, run.Log(ctx, r.FirstLine, r.Lines))
 }
 
+// beginReport begins a use case about the run of a task's attempt whose token that is. Errors: those of begin; CodeInvalid.
+func (c *Control) beginReport(
+	ctx context.Context, who Caller, operation, id string, attempt int, token string,
+) (*tasks.Run, error) {
+	if _, err := c.begin(ctx, who, operation, who.Ref(id)); err != nil {
+		return nil, err
+	}
+	return c.runWith(who.Ref(id), attempt, token)
+}
+
 // validateEnding refuses what does not belong to an outcome. Error: CodeInvalid.
 func validateEnding(e AttemptEnding) error {
 	succeeded := e.Outcome == task.OutcomeSucceeded
@@ -86,10 +93,7 @@ type AttemptEnding = tasks.Ending
 // workers do. A repeat succeeds and changes nothing, also when the next attempt has begun. Errors: CodeInvalid, CodeTaskNotFound,
 // CodeStaleAttempt if the attempt has ended otherwise or another run has it, CodeUnavailable.
 func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, attempt int, token string, e AttemptEnding) error {
-	if _, err := c.begin(ctx, who, "finishAttempt", who.Ref(id)); err != nil {
-		return err
-	}
-	run, err := c.runWith(who.Ref(id), attempt, token)
+	run, err := c.beginReport(ctx, who, "finishAttempt", id, attempt, token)
 	if err == nil {
 		err = validateEnding(e)
 	}

@@ -54,7 +54,9 @@ func (db *DB) greet(ctx context.Context) error {
 	}
 	if mistaken := a.mistakesTLS(ctx); mistaken != nil {
 		cancel()
-		<-answered // that of a command which is cut off
+		if err := <-answered; isAnswer(err) { // after all
+			return err
+		}
 		return mistaken
 	}
 	return <-answered
