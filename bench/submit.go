@@ -154,8 +154,11 @@ func (b *bench) serveAPI(ctx context.Context, hooks ...redis.Hook) (string, erro
 		db.AddHook(h)
 	}
 	server, err := api.New(api.Options{
-		Control: control.New(control.Options{Store: data, Queues: queue.New(queue.Options{DB: db}), Types: types, Log: b.log}),
-		Events:  events.New(events.Options{Source: data.Tasks, Log: b.log}), Types: types, Log: slog.New(slog.DiscardHandler),
+		Control: control.New(control.Options{
+			Store: data, Queues: queue.New(queue.Options{DB: db}), Types: types, Log: b.log,
+			Events: events.New(events.Options{Source: data.Tasks, Log: b.log}),
+		}),
+		Types: types, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return "", err
