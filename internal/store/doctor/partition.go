@@ -265,12 +265,36 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 	if err != nil {
 		return nil, err
 	}
-	states, err := e.o.Layout.DB.HMGet(ctx, string(e.o.Layout.Keys.Partition(p).States()), members...).Result()
+	isLong := func(t task.Task) bool { return t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong }
+	refs, stateless, err := e.maybeLong(ctx, p, members, isLong)
 	if err != nil {
 		return nil, err
 	}
-	var refs []task.Ref
-	stateless := make(map[task.Ref]bool) // and so scheduled, for all that is known
+	found, err := e.o.Tasks.Briefs(ctx, refs)
+	var queued []task.Delivery
+	for _, t := range found {
+		switch {
+		case t.Damage != "":
+			e.notLooked(t.Ref.String()+" was not looked at: "+t.Damage, deliveryMissing)
+		case stateless[t.Ref] && t.State == task.Scheduled && t.Attempt == 0:
+			e.notLooked(t.Ref.String()+" was not looked at: it has no state", deliveryMissing)
+		case isLong(t):
+			queued = append(queued, task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue, ClaimedAt: t.QueuedAt})
+		}
+	}
+	return queued, err
+}
+
+// maybeLong returns which tasks have been queued for long by their states, or have no state: those are scheduled, for
+// all that is known.
+func (e *examination) maybeLong(
+	ctx context.Context, p int, members []string, isLong func(task.Task) bool,
+) (refs []task.Ref, stateless map[task.Ref]bool, _ error) {
+	states, err := e.o.Layout.DB.HMGet(ctx, string(e.o.Layout.Keys.Partition(p).States()), members...).Result()
+	if err != nil {
+		return nil, nil, err
+	}
+	stateless = make(map[task.Ref]bool)
 	for i, member := range members {
 		ref, err := task.ParseRef(member)
 		if err != nil {
@@ -281,20 +305,9 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 			e.notLooked(member+" was not looked at: "+err.Error(), deliveryMissing)
 		}
 		stateless[ref] = states[i] == nil
-		if stateless[ref] || t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {
+		if stateless[ref] || isLong(t) {
 			refs = append(refs, ref)
 		}
 	}
-	found, err := e.o.Tasks.Briefs(ctx, refs)
-	var queued []task.Delivery
-	for _, t := range found {
-		if t.Damage != "" {
-			e.notLooked(t.Ref.String()+" was not looked at: "+t.Damage, deliveryMissing)
-		} else if stateless[t.Ref] && t.State == task.Scheduled && t.Attempt == 0 {
-			e.notLooked(t.Ref.String()+" was not looked at: it has no state", deliveryMissing)
-		} else if t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong {
-			queued = append(queued, task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue, ClaimedAt: t.QueuedAt})
-		}
-	}
-	return queued, err
+	return refs, stateless, nil
 }
