@@ -50,13 +50,16 @@ func KeyOf(t testing.TB, kind contract.Kind, p int, ref string) string {
 	})
 }
 
-// Spoil gives a key another type than that of its kind.
+// Spoil gives a key another type than that of its kind, in one moment: nodes may write the key again at any time.
 func Spoil(t testing.TB, db *redisx.DB, kind contract.Kind, key string) {
 	t.Helper()
-	testkit.Must(t, db.Del(t.Context(), key).Err())
+	pipe := db.TxPipeline()
+	pipe.Del(t.Context(), key)
 	if kind.Type == contract.String {
-		testkit.Must(t, db.RPush(t.Context(), key, "garbage").Err())
-		return
+		pipe.RPush(t.Context(), key, "garbage")
+	} else {
+		pipe.Set(t.Context(), key, "garbage", 0)
 	}
-	testkit.Must(t, db.Set(t.Context(), key, "garbage", 0).Err())
+	_, err := pipe.Exec(t.Context())
+	testkit.Must(t, err)
 }
