@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -90,7 +91,7 @@ func (o Options) noteRefusal(err error) {
 		return
 	}
 	switch code := asTaskError(err).Code; code {
-	case task.CodeOverloaded, task.CodeQueueFull, task.CodeTooManyNames, task.CodeUnavailable:
+	case task.CodeOverloaded, control.CodeQueueFull, control.CodeTooManyNames, task.CodeUnavailable:
 		o.Refused(string(code))
 	}
 }
