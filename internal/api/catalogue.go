@@ -41,7 +41,7 @@ var catalogue = map[task.Code]entry{
 	task.CodeStaleAttempt:         {status: http.StatusConflict, title: "The attempt is not the running one"},
 	task.CodeChanged:              {status: http.StatusConflict, title: "The task changed in the meantime"},
 	control.CodeQueueFull:         {status: http.StatusTooManyRequests, title: "The queue is full", retry: 5},
-	control.CodeTooManyNames:      {status: http.StatusTooManyRequests, title: "Too many names wait for workers", retry: 60},
+	control.CodeTooManyNames:      {status: http.StatusTooManyRequests, title: "Too many names wait", retry: 60},
 	control.CodeQueueNotFound:     {status: http.StatusNotFound, title: "No such queue"},
 	schedule.CodeNotFound:         {status: http.StatusNotFound, title: "No such schedule"},
 	schedule.CodeChanged:          {status: http.StatusPreconditionFailed, title: "Another revision is in force"},
