@@ -117,6 +117,20 @@ func (l *Link) Outage() error {
 	return errors.New("it does not answer this node")
 }
 
+// AwaySince returns when the outage of a server began that has lasted longest, by the clock of this process; the zero time
+// if there is none.
+func (l *Link) AwaySince() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var since time.Time
+	for _, o := range l.outages {
+		if o.lasts() && (since.IsZero() || o.since.Before(since)) {
+			since = o.since
+		}
+	}
+	return since
+}
+
 // reaches reports whether a server is not in an outage, as far as is known.
 func (l *Link) reaches(address string) bool {
 	if l.away.Load() == 0 {

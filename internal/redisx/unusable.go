@@ -174,3 +174,6 @@ func unusable(err error) string {
 	}
 	return ""
 }
+
+// IsMoving reports whether err is the answer of a cluster for keys whose slot moves to another server.
+func IsMoving(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") }

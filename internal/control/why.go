@@ -1,0 +1,316 @@
+package control
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
+)
+
+// Why is what a task, a schedule or a queue waits for.
+type Why struct {
+	At      time.Time    // by the clock of Redis; zero if that does not answer
+	Task    task.Task    // without its payload; the zero task if it cannot be read, or the question is about something else
+	Reasons []why.Reason // what must change first at the beginning; none if it waits for nothing
+}
+
+// WhyTask says what a task waits for. If Redis does not answer, that is the reason.
+// Errors: CodeTaskNotFound, CodeInvalid for the id.
+func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, error) {
+	ref := who.Ref(id)
+	if _, err := c.begin(ctx, who, "whyTask", ref); err != nil {
+		return Why{}, err
+	}
+	f, err := c.taskFacts(ctx, ref)
+	if blocked := c.blockedBy(err); blocked != nil {
+		return Why{Reasons: []why.Reason{*blocked}}, nil
+	}
+	f.Task.Payload = nil
+	return Why{At: f.Now, Task: f.Task, Reasons: why.OfTask(f)}, err
+}
+
+// taskFacts reads what decides what a task waits for, in three round trips, each of which has several calls at once.
+// Errors: CodeTaskNotFound, CodeInvalid for the id, CodeUnavailable.
+func (c *Control) taskFacts(ctx context.Context, ref task.Ref) (f why.TaskFacts, failure error) {
+	f.Partition, f.Lease = c.store.PartitionOf(ref), c.store.Tasks.RunLease()
+	together(
+		func() { c.readLeader(ctx, &f.Path) }, // it takes two of the three
+		func() { failure = c.readTask(ctx, ref, &f) },
+	)
+	return f, failure
+}
+
+// readTask reads a task, and all that decides what it waits for but who leads its partition. Errors: those of taskFacts.
+func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts) error {
+	var failure, silent error
+	together(
+		func() { f.Task, failure = c.store.Tasks.Find(ctx, ref) },
+		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
+		func() { c.readFleet(ctx, &f.Path) },
+	)
+	if failure == nil {
+		failure = silent
+	}
+	if failure != nil || f.Task.State.Final() {
+		return failure
+	}
+	c.goVia(&f.Path, f.Task.Queue, f.Task.Type)
+	running := c.readTaskPlaces(ctx, f)
+	return c.readHolders(ctx, f, running)
+}
+
+// readTaskPlaces reads where a task is and what is around it. It returns the tasks that may hold the slots.
+func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts) (running []task.Ref) {
+	t := f.Task
+	isDue := t.State == task.Queued || t.State == task.Scheduled && !t.DueAt.After(f.Now)
+	before := -1 // tasks that wait in DTS and were due before
+	delivery := ""
+	if t.State == task.Queued {
+		delivery = task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue}.String()
+	}
+	calls := []func(){
+		func() {
+			if standing, err := c.store.Tasks.Standing(ctx, t.Ref); err == nil {
+				f.LookAt, f.LeaseUntil, f.EndedAt = standing.LookAt, standing.LeaseUntil, standing.EndedAt
+			}
+		},
+	}
+	if t.State != task.Running {
+		calls = append(calls, func() { f.Place = c.readQueue(ctx, &f.Path, delivery) },
+			func() { c.readForeign(ctx, &f.Path, f.CanRun(t.Type)) })
+	}
+	if isDue {
+		calls = append(calls, func() {
+			running, _ = c.store.LongestRunning(ctx, runningOfEach) // without them, the slots are counted nevertheless
+		})
+	}
+	if isDue && t.State == task.Scheduled {
+		calls = append(calls, func() {
+			names := []string{t.Queue, laneOf(t)}
+			if n, err := c.store.CountReadyBefore(ctx, names, t.DueAt); err == nil {
+				before = n
+			}
+		})
+	}
+	together(calls...)
+	if t.State == task.Scheduled {
+		f.Ahead = sum(f.Ahead, before)
+	}
+	return running
+}
+
+// readHolders reads the tasks that may hold slots, and the task itself again: it may have begun, or ended, meanwhile.
+// Error: CodeTaskNotFound.
+func (c *Control) readHolders(ctx context.Context, f *why.TaskFacts, running []task.Ref) error {
+	if f.Task.State == task.Running {
+		return nil
+	}
+	read, err := c.store.Tasks.Briefs(ctx, append([]task.Ref{f.Task.Ref}, running...))
+	if err != nil {
+		return nil // what was read before stands
+	}
+	if len(read) == 0 || read[0].Ref != f.Task.Ref {
+		return taskNotFound(f.Task.Ref)
+	}
+	self := read[0]
+	if self.State.Final() || self.State == task.Running {
+		f.Task, f.LeaseUntil = self, time.Time{}
+	}
+	f.Holders = holdersAmong(read[1:])
+	return nil
+}
+
+// WhySchedule says what the next tick of a schedule waits for. If Redis does not answer, that is the reason.
+// Errors: CodeScheduleNotFound, CodeInvalid for the id, CodeUnreadable.
+func (c *Control) WhySchedule(ctx context.Context, who Caller, id string) (Why, error) {
+	ref := who.Ref(id)
+	if _, err := c.begin(ctx, who, "whySchedule", ref); err != nil {
+		return Why{}, err
+	}
+	f, err := c.scheduleFacts(ctx, ref)
+	if blocked := c.blockedBy(err); blocked != nil {
+		return Why{Reasons: []why.Reason{*blocked}}, nil
+	}
+	if err != nil {
+		return Why{}, err
+	}
+	return Why{At: f.Now, Reasons: why.OfSchedule(f)}, nil
+}
+
+// scheduleFacts reads what decides what the next tick of a schedule waits for, in three round trips.
+// Errors: CodeScheduleNotFound, CodeInvalid for the id, CodeUnavailable, CodeUnreadable.
+func (c *Control) scheduleFacts(ctx context.Context, ref task.Ref) (f why.ScheduleFacts, failure error) {
+	f.Partition = c.store.PartitionOf(ref)
+	together(
+		func() { c.readLeader(ctx, &f.Path) },
+		func() { failure = c.readSchedule(ctx, ref, &f) },
+	)
+	return f, failure
+}
+
+// readSchedule reads a schedule, and all that decides what it waits for but who leads its partition. Errors: those of
+// scheduleFacts.
+func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.ScheduleFacts) error {
+	var failure, silent error
+	together(
+		func() {
+			standing, err := c.store.Schedules.Standing(ctx, ref)
+			f.Schedule, f.Live, f.WaitsTick, failure = standing.Schedule, standing.Live, standing.Waits, err
+		},
+		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
+		func() { c.readFleet(ctx, &f.Path) },
+	)
+	if failure == nil {
+		failure = silent
+	}
+	if failure != nil {
+		return failure
+	}
+	c.goVia(&f.Path, f.Schedule.Task.Queue, f.Schedule.Task.Type)
+	together(
+		func() { c.readQueue(ctx, &f.Path, "") },
+		func() { c.readForeign(ctx, &f.Path, f.CanRun(f.Type)) },
+		func() { f.Next, failure = c.nextUndecided(ctx, f.Schedule) },
+		func() { c.readHolds(ctx, f) },
+	)
+	return failure
+}
+
+// undecidedTicks is how many ticks that are not decided are looked through for the first one that is not excluded.
+const undecidedTicks = 1000
+
+// nextUndecided returns the first tick of a schedule that is not decided and not excluded; the zero time if there is
+// none. Errors: CodeUnavailable, CodeUnreadable.
+func (c *Control) nextUndecided(ctx context.Context, s schedule.Schedule) (time.Time, error) {
+	line, err := c.store.Schedules.Timeline(ctx, s)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at := s.Cursor
+	for range undecidedTicks {
+		tick, ok := line.Next(at)
+		if !ok {
+			break
+		}
+		if !tick.Excluded {
+			return tick.At, nil
+		}
+		at = tick.At
+	}
+	next, _ := s.NextTick()
+	return next, nil
+}
+
+// readHolds reads whether the leader of a schedule holds its ticks back, and why.
+func (c *Control) readHolds(ctx context.Context, f *why.ScheduleFacts) {
+	ref := f.Schedule.Ref
+	f.Crowded = c.store.MemoryInUse(ctx, f.Partition) > layout.AlmostFull
+	if c.limits == nil {
+		return
+	}
+	if f.Limit = c.limits.Of(ctx, f.Queue); f.Limit > 0 {
+		held, err := c.store.Schedules.HeldBack(ctx, f.Partition, []string{ref.String()})
+		f.Full = err == nil && len(held) > 0
+	}
+}
+
+// WhyQueue says what the tasks of a queue wait for. If Redis does not answer, that is the reason.
+// Errors: CodeQueueNotFound, CodeInvalid for the name.
+func (c *Control) WhyQueue(ctx context.Context, who Caller, name string) (Why, error) {
+	if _, err := c.begin(ctx, who, "whyQueue"); err != nil {
+		return Why{}, err
+	}
+	if err := task.ValidateQueue(name); err != nil {
+		return Why{}, err
+	}
+	f, known, err := c.queueFacts(ctx, name)
+	if blocked := c.blockedBy(err); blocked != nil {
+		return Why{Reasons: []why.Reason{*blocked}}, nil
+	}
+	if err == nil && !known {
+		err = task.Errorf(CodeQueueNotFound, "no queue %q", name)
+	}
+	if err != nil {
+		return Why{}, err
+	}
+	return Why{At: f.Now, Reasons: why.OfQueue(f)}, nil
+}
+
+// queueFacts reads what decides what the tasks of a queue wait for, in three round trips. known is false if there is no
+// such queue. Error: CodeUnavailable.
+func (c *Control) queueFacts(ctx context.Context, name string) (f why.QueueFacts, known bool, _ error) {
+	partitions := make([]int, c.store.Layout.Partitions())
+	for p := range partitions {
+		partitions[p] = p
+	}
+	c.goVia(&f.Path, name, "")
+	var failure, silent, leaderless error
+	var sets []layout.ReadySet
+	var leaders map[int]string
+	var running []task.Ref
+	together(
+		func() { f.Now, silent = c.store.Now(ctx, 0) },
+		func() { c.readFleet(ctx, &f.Path) },
+		func() { sets, failure = c.store.ReadyOf(ctx, name) },
+		func() { leaders, leaderless = c.store.Leaders(ctx, partitions) },
+		func() {
+			standing, err := c.readStanding(ctx, &f.Path, "")
+			f.Pending, known = standing.Pending, standing.Known || err != nil
+		},
+		func() { running, _ = c.store.LongestRunning(ctx, runningOfEach) },
+		func() {
+			if c.limits != nil {
+				f.Limit = c.limits.Of(ctx, name)
+			}
+		},
+	)
+	if failure == nil {
+		failure = silent
+	}
+	if failure != nil {
+		return f, false, failure
+	}
+	c.addSets(&f, sets, leaders, leaderless == nil)
+	together(
+		func() { c.readForeign(ctx, &f.Path, f.RunsAll()) },
+		func() {
+			read, _ := c.store.Tasks.Briefs(ctx, running)
+			f.Holders = holdersAmong(read)
+		},
+	)
+	return f, known || len(sets) > 0 || f.Limit > 0 || f.WasServed(), nil
+}
+
+// blockedBy returns the reason that an error of a read is; nil if it is none.
+func (c *Control) blockedBy(err error) *why.Reason {
+	switch {
+	case task.CodeOf(err) != task.CodeUnavailable:
+		return nil
+	case redisx.IsMoving(err):
+		return &why.Reason{
+			Code: why.SlotMoving, Detail: "The data moves to another server of the cluster, and no script runs on it meanwhile.",
+			Do: "Wait for the end of the move: redis-cli cluster nodes shows it.",
+		}
+	}
+	r := &why.Reason{Code: why.RedisSilent, Since: c.store.DB.Link().AwaySince().UTC()}
+	r.Detail = "Redis does not answer this node, so nothing is handed over."
+	if outage := c.store.DB.Link().Outage(); outage != nil {
+		r.Detail = "Nothing is handed over: of Redis, the node says that " + outage.Error() + "."
+	}
+	r.Do = "Bring Redis back. Tasks that run go on meanwhile, for --outage-tolerance."
+	return r
+}
+
+// together makes calls at once, and returns when all have ended.
+func together(calls ...func()) {
+	var all sync.WaitGroup
+	for _, call := range calls {
+		all.Go(call)
+	}
+	all.Wait()
+}

@@ -1,0 +1,165 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
+	"github.com/dts-sched/dts/lua"
+)
+
+// runningOfEach is how many of the running tasks of each partition are looked at, to find those that hold slots.
+const runningOfEach = 16
+
+// laneOf is the name under which a task waits if its type waits apart.
+func laneOf(t task.Task) string { return lua.LaneName(t.Queue, t.Type) }
+
+// goVia says through which queue a path goes, and of which type its tasks are.
+func (c *Control) goVia(p *why.Path, queueName, taskType string) {
+	p.Queue, p.Type, p.Setting = queueName, taskType, c.types[taskType].Setting
+}
+
+// readLeader reads who leads the partition of a path.
+func (c *Control) readLeader(ctx context.Context, p *why.Path) {
+	leaders, err := c.store.Leaders(ctx, []int{p.Partition})
+	p.Leader, p.LeaderUnknown = leaders[p.Partition], err != nil
+}
+
+// readFleet reads the nodes that take tasks, or did.
+func (c *Control) readFleet(ctx context.Context, p *why.Path) {
+	p.FleetUnknown = true
+	if c.nodes == nil {
+		return
+	}
+	nodes, err := c.nodes.Nodes(ctx)
+	if err != nil {
+		return
+	}
+	p.FleetUnknown, p.Workers = false, nil
+	for _, n := range nodes {
+		if n.Has(config.RoleWorker) {
+			p.Workers = append(p.Workers, workerOf(n))
+		}
+	}
+}
+
+// workerOf is a node as a path knows it.
+func workerOf(n cluster.Node) why.Worker {
+	w := why.Worker{
+		ID: n.ID, Alive: n.State != cluster.StateDead, Draining: n.State == cluster.StateDraining, Types: n.Types,
+		Capacity: n.Capacity, Running: n.Running, LastBeat: n.LastBeat,
+	}
+	for name := range n.Queues {
+		w.Queues = append(w.Queues, name)
+	}
+	return w
+}
+
+// readQueue reads how the queue of a path stands, and where a delivery is; "" for none.
+func (c *Control) readQueue(ctx context.Context, p *why.Path, delivery string) why.Place {
+	s, err := c.readStanding(ctx, p, delivery)
+	if err != nil {
+		return why.Nowhere
+	}
+	ahead := s.Pending
+	if delivery != "" && s.Before >= 0 {
+		ahead = s.Before
+	}
+	p.Ahead = &ahead
+	switch place := why.Place(s.State); place {
+	case why.Pending, why.Taken:
+		return place
+	}
+	return why.Nowhere
+}
+
+// readStanding reads how the queue of a path stands. If its server does not answer, that blocks the path.
+func (c *Control) readStanding(ctx context.Context, p *why.Path, delivery string) (queue.Standing, error) {
+	if c.queues == nil {
+		return queue.Standing{}, nil
+	}
+	s, err := c.queues.Standing(ctx, p.Queue, delivery)
+	p.Blocked = c.blockedBy(err)
+	p.Paused, p.PausedAt, p.PausedBy = s.Paused, s.PausedAt, s.PausedBy
+	return s, err
+}
+
+// readForeign reads the slots of asynq's own servers, unless nodes run all that waits. The list of these servers is read
+// once in some seconds for all who ask.
+func (c *Control) readForeign(ctx context.Context, p *why.Path, nodesRunAll bool) {
+	if c.queues == nil || p.FleetUnknown || nodesRunAll {
+		return
+	}
+	slots := c.foreign.slots.get(ctx, foreignLifetime, c.queues.ForeignSlots)
+	if slots == nil {
+		p.Foreign = -1
+		return
+	}
+	p.Foreign = slots[p.Queue]
+}
+
+// holdersAmong returns the tasks that run, those that began first at the beginning.
+func holdersAmong(read []task.Task) []why.Running {
+	var all []why.Running
+	for _, t := range read {
+		if t.State == task.Running {
+			all = append(all, why.Running{Ref: t.Ref, Node: t.Node, StartedAt: t.StartedAt})
+		}
+	}
+	slices.SortFunc(all, func(a, b why.Running) int { return a.StartedAt.Compare(b.StartedAt) })
+	return all
+}
+
+// addSets adds what waits of a queue in all partitions.
+func (c *Control) addSets(f *why.QueueFacts, sets []layout.ReadySet, leaders map[int]string, leadersKnown bool) {
+	lanes := make(map[string]*why.Lane)
+	for _, set := range sets {
+		f.Waiting += set.Number
+		f.Oldest = earlier(f.Oldest, set.Oldest)
+		if leadersKnown && leaders[set.Partition] == "" && !slices.Contains(f.Unled, set.Partition) {
+			f.Unled = append(f.Unled, set.Partition)
+		}
+		if set.Type == "" {
+			continue
+		}
+		lane := lanes[set.Type]
+		if lane == nil {
+			lane = &why.Lane{Type: set.Type, Setting: c.types[set.Type].Setting}
+			lanes[set.Type] = lane
+		}
+		lane.Waiting += set.Number
+		lane.Oldest = earlier(lane.Oldest, set.Oldest)
+	}
+	for _, lane := range lanes {
+		f.Lanes = append(f.Lanes, *lane)
+	}
+	slices.SortFunc(f.Lanes, func(a, b why.Lane) int { return a.Oldest.Compare(b.Oldest) })
+}
+
+// earlier returns the earlier one of two times; a zero one does not count.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// sum adds a number to one that may not be known; below 0, the number is not known.
+func sum(known *int, n int) *int {
+	if known == nil || n < 0 {
+		return nil
+	}
+	n += *known
+	return &n
+}
+
+// taskNotFound is the error for a task that is gone.
+func taskNotFound(ref task.Ref) error {
+	return task.Errorf(task.CodeTaskNotFound, "no task %q in namespace %q", ref.ID, ref.Namespace)
+}

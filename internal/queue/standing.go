@@ -1,0 +1,64 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
+)
+
+// Standing is how a queue stands, and one of its deliveries.
+type Standing struct {
+	Known    bool // it is on asynq's list of queues
+	Paused   bool
+	PausedAt time.Time // zero if it is not paused, or that cannot be read
+	PausedBy string    // "" if nobody knows
+	Pending  int       // deliveries that wait for a worker
+	State    string    // of the delivery, as asynq says it; "" if it is not there
+	Before   int       // deliveries that are taken before it; below 0 if that is not known
+}
+
+// searchedLimit is how many deliveries that wait are searched for one of them.
+const searchedLimit = 5000
+
+// Standing reads it in one round trip; delivery is the id of one, "" for none. Error: CodeUnavailable.
+func (q *Queues) Standing(ctx context.Context, name, delivery string) (Standing, error) {
+	k := lua.AsynqQueue(q.names.asynq(name))
+	pipe := q.db.Pipeline()
+	listed := pipe.SIsMember(ctx, string(lua.AsynqQueues), q.names.asynq(name))
+	paused, pending := pipe.Get(ctx, string(k.Paused())), pipe.LLen(ctx, string(k.Pending()))
+	var state *redis.StringCmd
+	var place *redis.IntCmd
+	if delivery != "" {
+		state = pipe.HGet(ctx, string(k.Delivery(delivery)), "state")
+		// The next one to be taken is the last of the list.
+		place = pipe.LPos(ctx, string(k.Pending()), delivery, redis.LPosArgs{Rank: -1, MaxLen: searchedLimit})
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return Standing{}, unavailable(err)
+	}
+	s := Standing{Known: listed.Val(), Paused: !errors.Is(paused.Err(), redis.Nil), Pending: int(pending.Val()), Before: -1}
+	s.PausedAt, s.PausedBy = pauseOf(paused.Val())
+	if state != nil {
+		s.State = state.Val()
+		if place.Err() == nil {
+			s.Before = s.Pending - 1 - int(place.Val())
+		}
+	}
+	return s, nil
+}
+
+// pauseOf reads what the key of a paused queue has: since when, in s, and who paused it.
+func pauseOf(text string) (at time.Time, by string) {
+	since, by, _ := strings.Cut(text, " ")
+	if s, err := strconv.ParseInt(since, 10, 64); err == nil && s > 0 {
+		at = time.Unix(s, 0).UTC()
+	}
+	return at, by
+}

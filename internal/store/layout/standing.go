@@ -1,0 +1,140 @@
+package layout
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// Leaders returns the nodes that lead those partitions. A partition that nobody leads is not in the map. It takes two
+// round trips. Error: CodeUnavailable.
+func (l *Layout) Leaders(ctx context.Context, partitions []int) (map[int]string, error) {
+	pipe := l.DB.Pipeline()
+	newest := make([]*redis.StringCmd, len(partitions))
+	for i, p := range partitions {
+		newest[i] = pipe.Get(ctx, string(l.Keys.Partition(p).Lease()))
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, Unavailable(err)
+	}
+	pipe = l.DB.Pipeline()
+	terms := make(map[int]*redis.IntCmd, len(partitions))
+	leaders := make(map[int]string, len(partitions))
+	for i, p := range partitions {
+		_, node, named := strings.Cut(newest[i].Val(), ":")
+		if named {
+			leaders[p], terms[p] = node, pipe.Exists(ctx, string(l.Keys.Partition(p).Term(newest[i].Val())))
+		}
+	}
+	if len(terms) == 0 {
+		return leaders, nil
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, Unavailable(err)
+	}
+	for p, leads := range terms {
+		if leads.Val() == 0 {
+			delete(leaders, p)
+		}
+	}
+	return leaders, nil
+}
+
+// LongestRunning returns running tasks of all partitions: of each partition, those that began first, as many as
+// ofEach. It takes one round trip. Error: CodeUnavailable.
+func (l *Layout) LongestRunning(ctx context.Context, ofEach int) ([]task.Ref, error) {
+	pipe := l.DB.Pipeline()
+	first := make([]*redis.StringSliceCmd, l.Partitions())
+	for p := range first {
+		first[p] = pipe.ZRange(ctx, string(l.Keys.Partition(p).Running()), 0, int64(ofEach-1))
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, Unavailable(err)
+	}
+	var refs []task.Ref
+	for _, names := range first {
+		for _, name := range names.Val() {
+			if ref, err := task.ParseRef(name); err == nil {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs, nil
+}
+
+// CountReadyBefore counts the tasks of all partitions that wait in the sets of ready tasks of some names, and were due
+// before a time. It takes one round trip. Error: CodeUnavailable.
+func (l *Layout) CountReadyBefore(ctx context.Context, names []string, due time.Time) (int, error) {
+	pipe := l.DB.Pipeline()
+	var counts []*redis.IntCmd
+	for p := range l.Partitions() {
+		for _, name := range names {
+			counts = append(counts, pipe.ZCount(ctx, string(l.Keys.Partition(p).Ready(name)), "-inf", before(due)))
+		}
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return 0, Unavailable(err)
+	}
+	sum := 0
+	for _, count := range counts {
+		sum += int(count.Val())
+	}
+	return sum, nil
+}
+
+// ReadySet is the tasks of a queue, or of one type of it, that are due and wait in a partition.
+type ReadySet struct {
+	Partition int
+	Type      string // "" if they do not wait by their type
+	Number    int
+	Oldest    time.Time // when the first of them was due
+}
+
+// ReadyOf returns the sets of tasks of a queue that are due and wait. It takes two round trips. Error: CodeUnavailable.
+func (l *Layout) ReadyOf(ctx context.Context, queue string) ([]ReadySet, error) {
+	pipe := l.DB.Pipeline()
+	backlogs := make([]*redis.StringSliceCmd, l.Partitions())
+	for p := range backlogs {
+		backlogs[p] = pipe.SMembers(ctx, string(l.Keys.Partition(p).Backlog()))
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, Unavailable(err)
+	}
+	var sets []ReadySet
+	var numbers []*redis.IntCmd
+	var oldest []*redis.ZSliceCmd
+	pipe = l.DB.Pipeline()
+	for p, names := range backlogs {
+		for _, name := range names.Val() {
+			if of, taskType := lua.SplitLane(name); of == queue {
+				key := string(l.Keys.Partition(p).Ready(name))
+				sets = append(sets, ReadySet{Partition: p, Type: taskType})
+				numbers, oldest = append(numbers, pipe.ZCard(ctx, key)), append(oldest, pipe.ZRangeWithScores(ctx, key, 0, 0))
+			}
+		}
+	}
+	if len(sets) == 0 {
+		return nil, nil
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, Unavailable(err)
+	}
+	for i := range sets {
+		sets[i].Number = int(numbers[i].Val())
+		for _, first := range oldest[i].Val() {
+			sets[i].Oldest = time.UnixMilli(int64(first.Score)).UTC()
+		}
+	}
+	return slices.DeleteFunc(sets, func(s ReadySet) bool { return s.Number == 0 }), nil
+}
+
+// before is the end of a range of scores that ends before a time.
+func before(at time.Time) string { return "(" + strconv.FormatInt(at.UnixMilli(), 10) }

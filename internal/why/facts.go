@@ -1,0 +1,142 @@
+package why
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Reason is one thing that must change before a task, a schedule or a queue goes on.
+type Reason struct {
+	Code          Code
+	Since         time.Time // since when it holds; zero if nobody knows
+	Detail        string    // what holds it up, in sentences
+	Do            string    // what to do next, in a sentence
+	Ahead         *int      // how many tasks go first; nil if that is not known, or says nothing
+	NextAttemptAt time.Time // when it is due; zero if that is not what it waits for
+	LastError     string    // why the last attempt did not succeed, or the schedule paused itself
+}
+
+// Path is what is known of the way from a partition through a queue to a worker.
+type Path struct {
+	Now     time.Time // by the clock of Redis
+	Queue   string
+	Type    string  // "" stands for any type
+	Setting string  // the flag of dtsd by which a node runs the type; "" for none
+	Blocked *Reason // what keeps Redis from doing its part; nil for nothing
+
+	Partition     int
+	LeaderUnknown bool
+	Leader        string // the node that leads the partition; "" if none does
+
+	FleetUnknown bool
+	Workers      []Worker  // all that take tasks from queues, dead ones, too
+	Foreign      int       // slots of asynq's own servers; below 0 if that is not known
+	Holders      []Running // running tasks, those that began first at the beginning
+
+	Paused   bool
+	PausedAt time.Time // zero if that is not known
+	PausedBy string    // "" if that is not known
+	Limit    int       // how many tasks may wait; 0 for any number
+	Ahead    *int      // tasks that go first; nil if that is not known
+}
+
+// Worker is a node that takes tasks from queues, as its last heartbeat tells.
+type Worker struct {
+	ID       string
+	Alive    bool
+	Draining bool     // it lives, and takes nothing new
+	Queues   []string // that it serves
+	Types    []string // that it runs; none for all
+	Capacity int
+	Running  int
+	LastBeat time.Time
+}
+
+// Running is a task that runs.
+type Running struct {
+	Ref       task.Ref
+	Node      string
+	StartedAt time.Time
+}
+
+// runs reports whether the worker runs a type; "" stands for any. One that names no types runs all.
+func (w Worker) runs(taskType string) bool {
+	return taskType == "" || len(w.Types) == 0 || slices.Contains(w.Types, taskType)
+}
+
+// serves reports whether the worker serves a queue, or did when it lived.
+func (w Worker) serves(queue string) bool { return slices.Contains(w.Queues, queue) }
+
+// takes reports whether the worker takes tasks from a queue.
+func (w Worker) takes(queue string) bool {
+	return w.serves(queue) && w.Alive && !w.Draining && w.Capacity > 0
+}
+
+// WasServed reports whether any worker serves the queue, or did when it lived.
+func (p Path) WasServed() bool {
+	return slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.serves(p.Queue) })
+}
+
+// CanRun reports whether a living worker takes tasks of a type from the queue.
+func (p Path) CanRun(taskType string) bool {
+	return slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.takes(p.Queue) && w.runs(taskType) })
+}
+
+// RunsAll reports whether living workers take tasks of all types that wait.
+func (f QueueFacts) RunsAll() bool {
+	return f.CanRun("") && !slices.ContainsFunc(f.Lanes, func(l Lane) bool { return !f.CanRun(l.Type) })
+}
+
+// Place says where the delivery of a queued task is.
+type Place string
+
+// The places.
+const (
+	Nowhere Place = ""        // not in the queue: the leader puts it there
+	Pending Place = "pending" // it waits for a worker
+	Taken   Place = "active"  // a worker has it
+)
+
+// TaskFacts is what is known of a task.
+type TaskFacts struct {
+	Path
+	Task       task.Task
+	Place      Place     // of a queued task
+	LookAt     time.Time // when the leader looks after the delivery; zero if that is not known
+	EndedAt    time.Time // when its last attempt ended; zero if that is not known
+	LeaseUntil time.Time // of a running task: until when its worker's word holds; zero if that is not known
+	Lease      time.Duration
+}
+
+// ScheduleFacts is what is known of a schedule.
+type ScheduleFacts struct {
+	Path      // of its tasks
+	Schedule  schedule.Schedule
+	Next      time.Time // the first tick that is not decided and not excluded; zero if there is none
+	Full      bool      // its leader holds Next back, since the queue is at its limit
+	Crowded   bool      // its leader holds ticks back, since Redis is almost full
+	Live      string    // the id of the first of its tasks that have not ended; "" for none
+	LiveTick  time.Time // its tick
+	WaitsTick time.Time // the first tick that waits for it; zero if none does
+}
+
+// QueueFacts is what is known of a queue. Its Path has no type.
+type QueueFacts struct {
+	Path
+	Waiting int       // due tasks that wait in DTS
+	Oldest  time.Time // when the first of them was due; zero for none
+	Pending int       // deliveries that wait for a worker
+	Lanes   []Lane    // of the waiting tasks, those that wait by their type
+	Unled   []int     // partitions with waiting tasks that nobody leads
+}
+
+// Lane is the tasks of one type that wait apart.
+type Lane struct {
+	Type    string
+	Setting string // the flag of dtsd by which a node runs the type; "" for none
+	Waiting int
+	Oldest  time.Time
+}

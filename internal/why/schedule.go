@@ -1,0 +1,139 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// selfPaused begins the note of a schedule that has paused itself.
+const selfPaused = "paused by itself"
+
+// OfSchedule returns what the next tick of a schedule waits for, what must change first at the beginning.
+func OfSchedule(f ScheduleFacts) []Reason {
+	s := f.Schedule
+	all := f.stopped()
+	if !f.WaitsTick.IsZero() {
+		all = append(all, f.overlap())
+	}
+	if !s.EndedAt.IsZero() {
+		return append(all, f.ended())
+	}
+	if len(all) == 0 && !f.Next.IsZero() {
+		all = f.next()
+	}
+	return join(all, f.attended(), f.paused())
+}
+
+// stopped says that the schedule is paused.
+func (f ScheduleFacts) stopped() []Reason {
+	s := f.Schedule
+	if s.PausedAt.IsZero() {
+		return nil
+	}
+	resume := fmt.Sprintf("%s schedule resume %s. %s", ctl(s.Ref), s.ID, s.Misfire.AfterPause())
+	if strings.HasPrefix(s.PauseNote, selfPaused) {
+		return []Reason{{
+			Code: PausedByFailures, Since: s.PausedAt, LastError: s.PauseNote,
+			Detail: fmt.Sprintf("The schedule has paused itself: %d tasks in a row failed.", s.Failures),
+			Do: fmt.Sprintf("See why they failed: %s task list --schedule %s --state failed. Then resume it: %s",
+				ctl(s.Ref), s.ID, resume),
+		}}
+	}
+	r := Reason{Code: SchedulePaused, Since: s.PausedAt, Detail: "The schedule is paused", Do: "Resume it: " + resume}
+	if s.PausedBy != "" {
+		r.Detail += ", by " + s.PausedBy
+	}
+	if s.PauseNote != "" {
+		r.Detail += ". The note says: " + strings.TrimSuffix(s.PauseNote, ".")
+	}
+	r.Detail += "."
+	return []Reason{r}
+}
+
+// overlap says for which task a tick waits.
+func (f ScheduleFacts) overlap() Reason {
+	s := f.Schedule
+	r := Reason{
+		Code: Overlap, Since: f.WaitsTick,
+		Detail: fmt.Sprintf("The tick of %s waits, by the overlap policy %s.", moment(f.WaitsTick), s.Overlap),
+		Do:     "Wait: it goes on at once when no task of the schedule is left.",
+	}
+	if ahead := s.Live; ahead > 0 {
+		r.Ahead = &ahead
+	}
+	if f.Live != "" {
+		r.Detail = fmt.Sprintf("The tick of %s waits until the task %s has ended, by the overlap policy %s.",
+			moment(f.WaitsTick), f.Live, s.Overlap)
+		r.Do = fmt.Sprintf("See what that task does: %s task why %s.", ctl(s.Ref), f.Live)
+	}
+	return r
+}
+
+// ended says why there is no further tick.
+func (f ScheduleFacts) ended() Reason {
+	s := f.Schedule
+	r := Reason{
+		Code: Ended, Since: s.EndedAt, Detail: "The schedule has ended: its definition has no further tick.",
+		Do: fmt.Sprintf("Nothing, or give it new times: %s schedule put %s.", ctl(s.Ref), s.ID),
+	}
+	switch {
+	case s.MaxRuns > 0 && s.Runs >= s.MaxRuns:
+		r.Detail = fmt.Sprintf("The schedule has ended after %d runs, as its max_runs says.", s.Runs)
+	case !s.EndAt.IsZero() && !s.EndAt.After(f.Now):
+		r.Detail = fmt.Sprintf("The schedule has ended: its end_at is %s.", moment(s.EndAt))
+	}
+	if s.Runs == 0 {
+		r.Detail += " No tick of it ever ran."
+	}
+	return r
+}
+
+// next is what the next tick of a schedule waits for that is not paused, and none of whose ticks waits for a task.
+func (f ScheduleFacts) next() []Reason {
+	if f.Next.After(f.Now) {
+		return join([]Reason{{
+			Code: NotDue, Since: f.Schedule.Cursor, NextAttemptAt: f.Next,
+			Detail: fmt.Sprintf("The next tick is at %s.", moment(f.Next)),
+			Do: fmt.Sprintf("Wait, or run it now: %s schedule trigger %s.",
+				ctl(f.Schedule.Ref), f.Schedule.ID),
+		}}, f.handOver())
+	}
+	all := f.handOver()
+	if f.Crowded {
+		all = append(all, Reason{
+			Code:   RedisFull,
+			Detail: "Redis is almost full, so its leader holds ticks back. The misfire policy decides about them later.",
+			Do:     "Free memory, or raise maxmemory of Redis: dtsctl doctor says how full it is.",
+		})
+	}
+	if f.Full {
+		all = append(all, f.full(f.Next))
+	}
+	if len(all) > 0 {
+		return all
+	}
+	return []Reason{{
+		Code: Delivery, Since: f.Next,
+		Detail: fmt.Sprintf("The tick of %s is due, and its leader is about to decide it.", moment(f.Next)),
+		Do:     "Wait: nothing holds it up.",
+	}}
+}
+
+// full says that the queue of a tick is at its limit.
+func (f ScheduleFacts) full(tick time.Time) Reason {
+	r := f.atLimit()
+	r.Since = tick
+	r.Detail += fmt.Sprintf(" Ticks from %s on are held back until it has room.", moment(tick))
+	return r
+}
+
+// atLimit says that a queue is at its limit.
+func (p Path) atLimit() Reason {
+	return Reason{
+		Code: QueueFull, Ahead: p.Ahead,
+		Detail: fmt.Sprintf("The queue %q is at its limit of %d tasks that wait.", p.Queue, p.Limit),
+		Do: fmt.Sprintf("See why they wait: dtsctl queue why %s. Or raise the limit: dtsctl queue limit %s N.",
+			p.Queue, p.Queue),
+	}
+}

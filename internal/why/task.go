@@ -1,0 +1,135 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// OfTask returns what a task waits for, what must change first at the beginning. One that runs, or has ended, waits for
+// nothing, unless it is to stop or its worker is silent.
+func OfTask(f TaskFacts) []Reason {
+	switch t := f.Task; {
+	case t.State.Final():
+		return nil
+	case t.State == task.Running:
+		return f.toEnd()
+	case t.Damage != "":
+		return []Reason{{
+			Code: Unreadable, Detail: "It does not run, as it cannot be read: " + t.Damage + ".",
+			Do: "See what is damaged: dtsctl doctor.",
+		}}
+	case t.State == task.Queued:
+		return f.queued()
+	case t.DueAt.After(f.Now):
+		return f.early()
+	}
+	return f.orOnItsWay(f.handOver(), f.attended(), f.paused(), f.crowded())
+}
+
+// early is what a task waits for whose time has not come. Slots that are taken now say nothing about that time.
+func (f TaskFacts) early() []Reason {
+	t := f.Task
+	r := Reason{
+		Code: NotDue, Since: t.CreatedAt, NextAttemptAt: t.DueAt,
+		Detail: fmt.Sprintf("It is due at %s.", moment(t.DueAt)),
+		Do:     fmt.Sprintf("Wait, or run it now: %s task change %s --delay 0s.", ctl(t.Ref), t.ID),
+	}
+	if t.Attempt > 0 {
+		r.Code, r.Since, r.LastError = Retry, f.EndedAt, t.Error
+		r.Detail = fmt.Sprintf("Attempt %d of %d is due at %s. Attempt %d did not succeed: %s.",
+			t.Attempt+1, t.MaxAttempts, moment(t.DueAt), t.Attempt, cmp.Or(t.Error, string(t.Outcome), "nobody knows why"))
+	}
+	return join([]Reason{r}, f.handOver(), f.attended(), f.paused())
+}
+
+// queued is what a task waits for that a leader has claimed.
+func (f TaskFacts) queued() []Reason {
+	switch {
+	case f.Place == Taken && f.Blocked == nil:
+		return f.orOnItsWay()
+	case f.Place == Pending && f.Blocked == nil: // it needs no leader any more
+		return f.orOnItsWay(f.attended(), f.paused(), f.crowded())
+	}
+	return f.orOnItsWay(f.handOver(), f.attended(), f.paused(), f.crowded())
+}
+
+// orOnItsWay joins reasons. If there are none, the task is on its way.
+func (f TaskFacts) orOnItsWay(parts ...[]Reason) []Reason {
+	if all := join(parts...); len(all) > 0 {
+		return all
+	}
+	r := Reason{Code: Delivery, Since: f.Task.DueAt, Ahead: f.Ahead, Do: "Wait: nothing holds it up."}
+	switch {
+	case f.Task.State != task.Queued:
+		r.Detail = "It is due, and its leader is about to hand it over."
+	case f.Place == Taken:
+		r.Since = f.Task.QueuedAt
+		r.Detail = "A worker has taken it, and is about to begin it. If that worker has died, the leader hands it over again."
+	case f.Place == Pending:
+		r.Since = f.Task.QueuedAt
+		r.Detail = fmt.Sprintf("It is in the queue %q, and a worker is about to take it.", f.Queue)
+	default:
+		r.Since = f.Task.QueuedAt
+		r.Detail = "Its leader has claimed it, and is about to put it into its queue."
+	}
+	if f.Task.State == task.Queued && !f.LookAt.IsZero() {
+		r.Detail += fmt.Sprintf(" The leader looks after it at %s.", moment(f.LookAt))
+	}
+	return []Reason{r}
+}
+
+// toEnd is what a running task waits for to end: nothing, unless its worker is silent or it was asked to stop. Its worker
+// extends its lease three times while that lasts.
+func (f TaskFacts) toEnd() []Reason {
+	var all []Reason
+	left := f.LeaseUntil.Sub(f.Now)
+	if !f.LeaseUntil.IsZero() && left < f.Lease/3 {
+		all = append(all, f.silent())
+		if left <= 0 {
+			all = append(all, f.handOver()...)
+		}
+	}
+	if t := f.Task; !t.CancelRequested.IsZero() {
+		all = append(all, Reason{
+			Code: Stopping, Since: t.CancelRequested,
+			Detail: fmt.Sprintf("It was asked to stop, and the node %s has not said that it has stopped.", t.Node),
+			Do:     "Wait for the grace period of its node. Then the node kills it.",
+		})
+	}
+	return all
+}
+
+// silent says that the worker of a running task does not answer.
+func (f TaskFacts) silent() Reason {
+	r := Reason{
+		Code: WorkerSilent,
+		Detail: fmt.Sprintf("The node %s has not extended its lease of the task, which ends at %s. "+
+			"If it does not by then, the leader ends the attempt as lost, and the next one is due at once.",
+			f.Task.Node, moment(f.LeaseUntil)),
+		Do: "Look at the node: dtsctl node list.",
+	}
+	for _, w := range f.Workers {
+		if w.ID == f.Task.Node && !w.Alive {
+			r.Since = w.LastBeat
+		}
+	}
+	return r
+}
+
+// ctl is how dtsctl is called for something in a namespace.
+func ctl(ref task.Ref) string {
+	if ref.Namespace == task.DefaultNamespace {
+		return "dtsctl"
+	}
+	return "dtsctl -n " + ref.Namespace
+}
+
+func join(parts ...[]Reason) []Reason {
+	var all []Reason
+	for _, part := range parts {
+		all = append(all, part...)
+	}
+	return all
+}
