@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -153,17 +154,21 @@ func (b *bench) serveAPI(ctx context.Context, hooks ...redis.Hook) (string, erro
 	for _, h := range hooks {
 		db.AddHook(h)
 	}
-	server, err := api.New(api.Options{
+	server, err := edge.New(edge.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return "", err
+	}
+	err = api.Register(server, api.Options{
 		Control: control.New(control.Options{
 			Store: data, Queues: queue.New(queue.Options{DB: db}), Types: types, Log: b.log,
 			Events: events.New(events.Options{Source: data.Tasks, Log: b.log}),
 		}),
-		Types: types, Log: slog.New(slog.DiscardHandler),
+		Types: types,
 	})
 	if err != nil {
 		return "", err
 	}
-	return b.serveHTTP(ctx, server.Handler())
+	return b.serveHTTP(ctx, server.Echo())
 }
 
 // replay is a hook that stands for a Redis that costs nothing: a call of a script with the same name and number of

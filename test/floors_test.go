@@ -26,8 +26,9 @@ const (
 // internal/worker), and packages that belong to the same one may import each other.
 //
 // Some layers have several rows, each of which may import the rows before it. In layer 0, schedule uses task, and the Lua
-// border uses both. In layer 3, the use cases have the event hub and the sessions of remote workers below them. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 5, the commands
-// of dtsctl use what they share, and do not import each other.
+// border uses both. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 3, the use
+// cases have the event hub and the sessions of remote workers below them. In layer 4, what is served over HTTP has the
+// server below it. In layer 5, the commands of dtsctl use what they share, and do not import each other.
 var floors = []floor{
 	{0, []string{"internal/batch", "internal/clock", "internal/config", "internal/task"}},
 	{0, []string{"internal/schedule"}},
@@ -38,6 +39,7 @@ var floors = []floor{
 	{2, []string{"internal/store"}},
 	{3, []string{"internal/events", "internal/remote"}},
 	{3, []string{"internal/control", "internal/scheduler", "internal/worker"}},
+	{4, []string{"internal/edge"}},
 	{4, []string{"internal/api", "internal/api/client"}},
 	{4, []string{"internal/api/rest"}},
 	{5, []string{"internal/cli/printer", "internal/cli/server"}},
@@ -87,7 +89,9 @@ func TestFloors_ImportsPointDown(t *testing.T) {
 }
 
 // edges take requests, and pass them to the use cases in internal/control: they know nothing of what is below these.
-var edges, behindTheGate = []string{"internal/api", "internal/cli", root, "dtstest", "examples"}, []string{
+var edges, behindTheGate = []string{
+	"internal/edge", "internal/api", "internal/cli", root, "dtstest", "examples",
+}, []string{
 	"internal/lease", "internal/queue", "internal/remote", "internal/store",
 }
 

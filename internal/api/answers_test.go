@@ -2,71 +2,18 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/testkit"
 )
-
-// fillList submits tasks whose list is a large answer.
-func (r *rig) fillList() {
-	r.t.Helper()
-	for i := range 4 {
-		body := fmt.Sprintf(`{"id":"large-%d","type":"http","delay":"1h","payload":"%s"}`, i, strings.Repeat("x", 50<<10))
-		if got := r.call("POST", "/v1/tasks", body); got.status != http.StatusCreated {
-			r.t.Fatalf("%d %s", got.status, got.body)
-		}
-	}
-}
-
-// other is an address that no client of a test has.
-var other = netip.MustParsePrefix("192.0.2.1/32")
-
-func TestAnswers_AreBoundedInSum(t *testing.T) {
-	testkit.NotQuick(t)
-	t.Parallel()
-	r := startRig(t, func(o *Options) { o.TransferMemory = 1 << 20 })
-	r.fillList()
-	room := r.server.answers.room
-	room.takeAnyway(other, 900<<10) // as of clients that do not read
-	got := r.call("GET", "/v1/tasks", "")
-	p := got.problem(t)
-	if p.Code != "overloaded" || got.header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "transfer-memory") {
-		t.Errorf("%+v", p)
-	}
-	if got := r.call("GET", "/v1/tasks?limit=1", ""); got.status != http.StatusOK {
-		t.Errorf("a small answer: %d %s", got.status, got.body)
-	}
-	room.give(other, 900<<10)
-	for range 20 { // each gives its room back
-		if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK || len(got.body) < 200<<10 {
-			t.Fatalf("%d %.300s", got.status, got.body)
-		}
-	}
-}
-
-// Nothing of an answer is sent before all of it is text: afterwards, its status could not say that it failed.
-func TestReply_SendsNothingOfWhatCannotBeEncoded(t *testing.T) {
-	t.Parallel()
-	sent := httptest.NewRecorder()
-	c := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/v1/tasks", nil), sent)
-	err := new(answers).ok(c, Task{Payload: json.RawMessage("@")})
-	if err == nil || c.Response().Committed || sent.Body.Len() > 0 {
-		t.Errorf("sent %d %s, and returned %v", sent.Code, sent.Body, err)
-	}
-}
 
 func TestGetTask_LeavesSignsAsTheyAre(t *testing.T) {
 	t.Parallel()
@@ -90,7 +37,7 @@ func TestPages_AreReadFewAtATime(t *testing.T) {
 	}
 	var ends []func()
 	for range control.PagesLimit {
-		end, err := r.server.options.Control.TakePage(t.Context())
+		end, err := r.endpoints.Control.TakePage(t.Context())
 		testkit.Must(t, err)
 		ends = append(ends, end)
 	}
@@ -116,28 +63,124 @@ func TestPages_AreReadFewAtATime(t *testing.T) {
 	}
 }
 
-// deadlines is a connection that notes what it was given time for.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	steps []int // bytes written since each deadline
-	until []time.Time
+// owe leaves answers to changes unread, each a little more than 200 KiB, until pay is called or the test ends.
+func (r *rig) owe(answers int) (pay func()) {
+	r.t.Helper()
+	body := fmt.Sprintf(`{"id":"owed","type":"http","delay":"1h","payload":"%s"}`, strings.Repeat("x", 200<<10))
+	if got := r.call("POST", "/v1/tasks", body); got.status != http.StatusCreated {
+		r.t.Fatalf("%d %.300s", got.status, got.body)
+	}
+	gate := make(chan struct{})
+	var served sync.WaitGroup
+	pay = sync.OnceFunc(func() { close(gate); served.Wait() })
+	r.t.Cleanup(pay)
+	for i := range answers {
+		w := &gatedWriter{ResponseWriter: httptest.NewRecorder(), waiting: make(chan struct{}, 1), gate: gate}
+		change := strings.NewReader(fmt.Sprintf(`{"queue":"queue-%d"}`, i))
+		req := httptest.NewRequestWithContext(r.t.Context(), http.MethodPatch, "/v1/tasks/owed", change)
+		req.RemoteAddr = "127.0.0.1:1"
+		req.Header.Set("Content-Type", "application/json")
+		served.Go(func() { r.server.Echo().ServeHTTP(w, req) })
+		testkit.Receive(r.t, w.waiting, "an answer that nobody reads")
+	}
+	return pay
 }
 
-func (d *deadlines) SetWriteDeadline(at time.Time) error {
-	d.steps, d.until = append(d.steps, 0), append(d.until, at)
-	return nil
-}
-
-func (d *deadlines) Write(b []byte) (int, error) {
-	d.steps[len(d.steps)-1] += len(b)
-	return d.ResponseRecorder.Write(b)
-}
-
-func TestPaced_GivesTimeForEachPart(t *testing.T) {
+// Who does not read large answers to changes gets them nevertheless, but no further ones. Behind the same address may
+// be somebody who holds a lock, or runs an attempt: what has a small answer goes on.
+func TestAnswers_RefuseLargeOnesToADebtor(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
-	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	n, err := paced{d, http.NewResponseController(d), clock.Now().Add(time.Minute)}.Write(make([]byte, 2*writeStep+1))
-	if want := []int{writeStep, writeStep, 1}; err != nil || n != 2*writeStep+1 || !slices.Equal(d.steps, want) {
-		t.Errorf("%d bytes in steps of %v, %v; want %v", n, d.steps, err, want)
+	calls := map[string]struct {
+		call    string
+		body    string
+		refused bool
+	}{
+		"submitTask":       {"POST /v1/tasks", `{"type":"http"}`, true},
+		"submitTasks":      {"POST /v1/tasks/batch", `{"tasks":[{"type":"http"}]}`, true},
+		"changeTask":       {"PATCH /v1/tasks/small", `{"owner":"me"}`, true},
+		"retryTask":        {"POST /v1/tasks/small/retry", "", true},
+		"takeAttempts":     {"POST /v1/workers/w/take", `{"types":["x"]}`, true},
+		"putSchedule":      {"PUT /v1/schedules/s", `{"every":"1h","task":{"type":"http"}}`, true},
+		"pauseSchedule":    {"POST /v1/schedules/s/pause", `{}`, true},
+		"resumeSchedule":   {"POST /v1/schedules/s/resume", "", true},
+		"rollbackSchedule": {"POST /v1/schedules/s/rollback", `{"revision":1}`, true},
+		"backfillSchedule": {
+			"POST /v1/schedules/s/backfill", `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}`, true,
+		},
+		"repair":          {"POST /v1/doctor/repair", "", true},
+		"cancelTask":      {"DELETE /v1/tasks/small", "", false},
+		"reportProgress":  {"POST /v1/tasks/small/progress", `{"attempt":1,"progress":5}`, false},
+		"reportAttempt":   {"POST /v1/tasks/small/attempts/1/report", `{"token":"t"}`, false},
+		"finishAttempt":   {"POST /v1/tasks/small/attempts/1/finish", `{"token":"t","outcome":"succeeded"}`, false},
+		"extendAttempts":  {"POST /v1/workers/w/extend", `{"attempts":[{"task":"small","attempt":1,"token":"t"}]}`, false},
+		"leaveWorker":     {"DELETE /v1/workers/w", "", false},
+		"deleteSchedule":  {"DELETE /v1/schedules/s", "", false},
+		"triggerSchedule": {"POST /v1/schedules/s/trigger", "", false},
+		"acquireLock":     {"POST /v1/locks/l/acquire", `{"holder":"h","ttl":"10s"}`, false},
+		"renewLock":       {"POST /v1/locks/l/renew", `{"holder":"h","fence":1}`, false},
+		"releaseLock":     {"POST /v1/locks/l/release", `{"holder":"h","fence":1}`, false},
+		"pauseQueue":      {"POST /v1/queues/default/pause", "", false},
+		"resumeQueue":     {"POST /v1/queues/default/resume", "", false},
+		"limitQueue":      {"PUT /v1/queues/default/limit", `{"limit":5}`, false},
+	}
+	r := startRig(t, func(o *rigOptions) { o.TransferMemory = 1 << 20 })
+	r.submit("small")
+	r.owe(3)
+	doc, err := Document()
+	testkit.Must(t, err)
+	for _, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			c, listed := calls[op.OperationID]
+			if method == http.MethodGet {
+				continue
+			}
+			if !listed {
+				t.Errorf("%s is not listed", op.OperationID)
+				continue
+			}
+			verb, path, _ := strings.Cut(c.call, " ")
+			got := r.call(verb, path, c.body)
+			if refused := strings.Contains(string(got.body), "read the answers"); refused != c.refused {
+				t.Errorf("%s: refused %t, want %t: %d %.300s", op.OperationID, refused, c.refused, got.status, got.body)
+			}
+		}
+	}
+}
+
+func TestCancelTask_IsRefusedToADebtor(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, func(o *rigOptions) { o.TransferMemory = 1 << 20 })
+	pay := r.owe(3)
+	p := r.call("DELETE", "/v1/tasks/owed", "").problem(t) // whose answer is the task
+	if p.Code != "overloaded" || !strings.Contains(p.Detail, "read the answers") {
+		t.Errorf("of an address that reads nothing: %+v", p)
+	}
+	pay()
+	if got := r.call("DELETE", "/v1/tasks/owed", ""); got.status != http.StatusOK {
+		t.Errorf("afterwards: %d %.300s", got.status, got.body)
+	}
+}
+
+// A small body can ask for a large answer.
+func TestBatch_ReservesRoomForItsAnswer(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, func(o *rigOptions) { o.TransferMemory = 1 << 20 })
+	zeros := `{"tasks":[` + strings.Repeat("0,", 299) + `0]}`
+	if got := r.call("POST", "/v1/tasks/batch", zeros); got.status != http.StatusOK {
+		t.Fatalf("%d %.300s", got.status, got.body)
+	}
+	for _, c := range []struct {
+		address string
+		bytes   int64
+	}{{"192.0.2.1", 512 << 10}, {"192.0.2.2", 256 << 10}} { // of what is left, each may have a half
+		testkit.Eventually(t, "room, when that answer is read", func() bool {
+			_, err := r.server.Reserve(contextOf(c.address), c.bytes)
+			return err == nil
+		})
+	}
+	p := r.call("POST", "/v1/tasks/batch", zeros).problem(t)
+	if p.Code != "overloaded" || !strings.Contains(p.Detail, "smaller batches") {
+		t.Errorf("%+v", p)
 	}
 }

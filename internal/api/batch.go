@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -26,7 +27,7 @@ func (e *endpoints) SubmitTasks(c echo.Context, params SubmitTasksParams) error 
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	release, err := e.reserve(c, int64(len(in.Tasks))*resultSize)
+	release, err := e.server.Reserve(c, int64(len(in.Tasks))*resultSize)
 	if err != nil {
 		return err
 	}
@@ -59,8 +60,8 @@ func (e *endpoints) SubmitTasks(c echo.Context, params SubmitTasksParams) error 
 // memberOf is the task that one submission of a batch asks for, each of which can name a namespace of its own. It may
 // be no larger than a submission that is alone.
 func (e *endpoints) memberOf(c echo.Context, raw json.RawMessage) (task.Definition, error) {
-	if int64(len(raw)) > e.BodyLimit {
-		return task.Definition{}, task.Errorf(codeBodyTooLarge, "the task is larger than %d bytes", e.BodyLimit)
+	if limit := e.server.Options().BodyLimit; int64(len(raw)) > limit {
+		return task.Definition{}, task.Errorf(edge.CodeBodyTooLarge, "the task is larger than %d bytes", limit)
 	}
 	if err := e.decoding.check(c.Request().Context(), e.submission, raw); err != nil {
 		return task.Definition{}, err
@@ -100,6 +101,9 @@ func (e *endpoints) resultOf(c echo.Context, s control.Submitted) BatchResult {
 }
 
 func refused(c echo.Context, err error) BatchResult {
-	p := problemFor(c, err)
-	return BatchResult{Status: p.Status, Error: p}
+	p := edge.ProblemFor(c, err)
+	return BatchResult{Status: p.Status, Error: Problem{
+		Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: ProblemCode(p.Code), Field: p.Field,
+		RetryAfter: p.RetryAfter, RequestID: p.RequestID,
+	}}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -55,8 +56,8 @@ func batchBody(n int) []byte {
 
 // BenchmarkBatch submits batches of 1,000 tasks over HTTP, client and server in one process.
 func BenchmarkBatch(b *testing.B) {
-	s := newStub(b, noRedis{})
-	srv := httptest.NewServer(s.Handler())
+	s, _ := newStub(b, noRedis{})
+	srv := httptest.NewServer(s.Echo())
 	defer srv.Close()
 	body := batchBody(1000)
 	b.SetBytes(int64(len(body)))
@@ -92,22 +93,24 @@ func BenchmarkBatchDecode(b *testing.B) {
 }
 
 // newStub is a server on a Redis of its own, without events.
-func newStub(t testing.TB, hooks ...redis.Hook) *Server {
+func newStub(t testing.TB, hooks ...redis.Hook) (*edge.Server, *endpoints) {
 	t.Helper()
 	db := redistest.Start(t).DB(t)
 	useCases := control.New(control.Options{Store: openStore(t, db), Queues: queue.New(queue.Options{DB: db}), Nodes: stubNodes{}})
 	for _, hook := range hooks {
 		db.AddHook(hook)
 	}
-	s, err := New(Options{Control: useCases, Log: slog.New(slog.DiscardHandler)})
+	s, err := edge.New(edge.Options{Log: slog.New(slog.DiscardHandler)})
 	testkit.Must(t, err)
-	return s
+	e, err := register(s, Options{Control: useCases})
+	testkit.Must(t, err)
+	return s, e
 }
 
 // BenchmarkSubmit submits single tasks over HTTP to a real Redis, one after the other.
 func BenchmarkSubmit(b *testing.B) {
-	s := newStub(b)
-	srv := httptest.NewServer(s.Handler())
+	s, _ := newStub(b)
+	srv := httptest.NewServer(s.Echo())
 	defer srv.Close()
 	body := []byte(`{"type":"http","delay":"30s","payload":{"url":"http://127.0.0.1:9000/","method":"POST","body":{"order":1}},"labels":{"team":"billing"}}`)
 	b.ReportAllocs()

@@ -1,24 +1,9 @@
 package api
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 )
-
-func TestCaller_MustBeAName(t *testing.T) {
-	t.Parallel()
-	r := startRig(t)
-	for _, name := range []string{strings.Repeat("x", 101), "a\xff", "a\tb"} {
-		p := r.call("GET", "/v1/tasks", "", "Dts-Caller", name).problem(t)
-		if p.Status != http.StatusBadRequest || p.Code != "invalid" || p.Field != "Dts-Caller" {
-			t.Errorf("%.10q: %+v", name, p)
-		}
-	}
-	if got := r.call("GET", "/v1/tasks", "", "Dts-Caller", "Ann Ünlü, on call"); got.status != http.StatusOK {
-		t.Errorf("%d %s", got.status, got.body)
-	}
-}
 
 func TestPauseSchedule_AnswersWhoPausedIt(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -86,7 +87,7 @@ func FuzzSubmission(f *testing.F) {
 		d, err := definitionFrom(raw, func() error { return checkBody(schema, raw) })
 		var refusal *task.Error
 		switch {
-		case errors.As(err, &refusal) && catalogue[refusal.Code].status < 500:
+		case errors.As(err, &refusal) && edge.ProblemFor(contextOf("127.0.0.1"), err).Status < 500:
 			return
 		case err != nil:
 			t.Fatalf("%q: %v", raw, err)

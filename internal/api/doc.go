@@ -2,12 +2,9 @@
 // api.gen.go and the client in package client are generated from it, every request is checked against it
 // before a handler sees it, and the tests check every answer against it.
 //
-// A request passes, from the outside in: request id, access log, recovery from panics, the guard against
-// foreign web pages, the guard of nodes without the role api, the body limit; then, per operation, the time limit and the
-// check against the document; then the handler, which resolves who asks (caller.go), translates, asks package control,
-// and translates back.
-// Whatever goes wrong on the way becomes a problem document in one place (problem.go), with a code of one catalogue
-// (catalogue.go).
+// Package edge serves it. Of what a request passes, this package adds, per operation (operation.go): the body and the
+// admission, the time limit, the check against the document (validate.go), and the turn of pages (answers.go); then the
+// handler, which resolves who asks (caller.go), translates, asks package control, and translates back.
 package api
 
 import (

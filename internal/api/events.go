@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -17,6 +18,18 @@ import (
 const (
 	progressEvent = "task.progress"
 	logEvent      = "task.log"
+
+	// streamBuffer is how many events may wait for a client. One more, and its stream ends.
+	streamBuffer = 1024
+
+	// frameStep is how many bytes of events are written together at most.
+	frameStep = 32 << 10
+
+	// A stream pauses after each write for writeShare for each stream of the node, and writePause at most. So all streams
+	// together write about as often as one alone, and events that come meanwhile go out with one write. At 20,000 events
+	// a second, half of streamBuffer comes during the longest pause.
+	writeShare = 50 * time.Microsecond
+	writePause = 25 * time.Millisecond
 )
 
 // slowText is what a client is told last that reads too slowly.
@@ -28,31 +41,28 @@ func (e *endpoints) FollowEvents(c echo.Context, params FollowEventsParams) erro
 	subscribe := func(ctx context.Context) (*events.Subscription, error) {
 		return e.Control.Follow(ctx, callerOf(c), filterOf(params), streamBuffer)
 	}
-	return e.follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *stream) error {
-		f := eventFollower{feed: feed, out: out, streams: e.streams}
-		return f.run(ctx, e.Heartbeat)
+	return e.server.Follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *edge.Stream) error {
+		f := eventFollower{feed: feed, out: out}
+		return f.run(ctx)
 	})
 }
 
 // eventFollower sends a client the events that it wants.
 type eventFollower struct {
-	feed    *events.Subscription
-	out     *stream
-	streams *places
-	frames  []byte // about to be written
+	feed   *events.Subscription
+	out    *edge.Stream
+	frames []byte // about to be written
 }
 
 // run sends until ctx or the feed ends.
-func (f *eventFollower) run(ctx context.Context, heartbeat time.Duration) error {
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
+func (f *eventFollower) run(ctx context.Context) error {
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-beat.C:
-			err = f.out.comment("alive")
+		case <-f.out.Beat():
+			err = f.out.Alive()
 		case m, open := <-f.feed.C():
 			if !open {
 				return f.end()
@@ -75,10 +85,10 @@ func (f *eventFollower) send(ctx context.Context, m events.Message) error {
 	if err != nil {
 		return err
 	}
-	if err := f.out.write(f.frames); err != nil {
+	if err := f.out.Write(f.frames); err != nil {
 		return err
 	}
-	if err := f.out.flush(); err != nil || len(f.feed.C()) > 0 {
+	if err := f.out.Flush(); err != nil || len(f.feed.C()) > 0 {
 		return err
 	}
 	_ = clock.Sleep(ctx, f.pause()) // run looks whether ctx has ended
@@ -86,7 +96,7 @@ func (f *eventFollower) send(ctx context.Context, m events.Message) error {
 }
 
 func (f *eventFollower) pause() time.Duration {
-	return min(time.Duration(f.streams.count())*writeShare, writePause)
+	return min(time.Duration(f.out.Count())*writeShare, writePause)
 }
 
 // add adds a message to what is written next.
@@ -99,13 +109,13 @@ func (f *eventFollower) add(m events.Message) error {
 // textOf is what a client gets of a message. All who get an event share it.
 func textOf(m events.Message) ([]byte, error) {
 	if m.Loss != nil {
-		return frame("dropped", "", Dropped{Count: m.Loss.Count, Reason: DroppedReason(m.Loss.Reason)})
+		return edge.Frame("dropped", "", Dropped{Count: m.Loss.Count, Reason: DroppedReason(m.Loss.Reason)})
 	}
 	return m.Text(frames)
 }
 
 // frames is how events stand in a stream.
-var frames = events.NewFormat(func(e *task.Event) ([]byte, error) { return frame(e.Type, "", eventOf(*e)) })
+var frames = events.NewFormat(func(e *task.Event) ([]byte, error) { return edge.Frame(e.Type, "", eventOf(*e)) })
 
 // end tells a client that has read too slowly why its stream ends.
 func (f *eventFollower) end() error {
@@ -113,10 +123,10 @@ func (f *eventFollower) end() error {
 		return nil
 	}
 	lost := Dropped{Count: f.feed.Missed(), Reason: DroppedSlowReader, Detail: slowText}
-	if err := f.out.send("dropped", "", lost); err != nil {
+	if err := f.out.Send("dropped", "", lost); err != nil {
 		return err
 	}
-	return f.out.flush()
+	return f.out.Flush()
 }
 
 // filterOf returns the filter that the parameters describe. It rejects log lines, which have a stream of their own.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -17,14 +18,21 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
+
+const (
+	problemType  = "application/problem+json"
+	problemEvent = "problem" // of a stream that ends because something went wrong
+)
 
 // start is a time for whatever is not read from Redis.
 var start = time.Date(2026, 1, 2, 15, 4, 5, 120_000_000, time.UTC)
@@ -33,32 +41,43 @@ var start = time.Date(2026, 1, 2, 15, 4, 5, 120_000_000, time.UTC)
 type rig struct {
 	*client.ClientWithResponses
 	*backend
-	t      *testing.T
-	url    string
-	http   *http.Client
-	logged *testkit.Log
-	server *Server
-	stop   func() error // ends the server, as often as one likes
+	t         *testing.T
+	url       string
+	http      *http.Client
+	logged    *testkit.Log
+	server    *edge.Server
+	endpoints *endpoints
+	stop      func() error // ends the server, as often as one likes
 }
 
-func startRig(t *testing.T, change ...func(*Options)) *rig {
+// rigOptions are those of the server and of the API.
+type rigOptions struct {
+	edge.Options
+	served
+}
+
+type served = Options
+
+func startRig(t *testing.T, change ...func(*rigOptions)) *rig {
 	t.Helper()
 	backend, useCases := startBackend(t)
 	return startRigOn(t, backend, useCases, change...)
 }
 
 // startRigOn is a rig on a backend.
-func startRigOn(t *testing.T, backend *backend, useCases *control.Control, change ...func(*Options)) *rig {
+func startRigOn(t *testing.T, backend *backend, useCases *control.Control, change ...func(*rigOptions)) *rig {
 	t.Helper()
 	r := &rig{backend: backend, t: t, logged: &testkit.Log{}}
-	o := Options{
-		Control: useCases, Version: "test", Types: task.Types{"http": {Timeout: 30 * time.Second}},
-		Log: slog.New(slog.NewJSONHandler(r.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	o := rigOptions{
+		edge.Options{Log: slog.New(slog.NewJSONHandler(r.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+		Options{Control: useCases, Version: "test", Types: task.Types{"http": {Timeout: 30 * time.Second}}},
 	}
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := New(o)
+	s, err := edge.New(o.Options)
+	testkit.Must(t, err)
+	r.endpoints, err = register(s, o.served)
 	testkit.Must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
@@ -73,7 +92,7 @@ func startRigOn(t *testing.T, backend *backend, useCases *control.Control, chang
 	return r
 }
 
-func (r *rig) run(s *Server, l net.Listener) {
+func (r *rig) run(s *edge.Server, l net.Listener) {
 	r.server = s
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -120,6 +139,13 @@ func (r *rig) call(method, path, body string, headers ...string) answer {
 	raw, err := io.ReadAll(resp.Body)
 	testkit.Must(r.t, err)
 	return answer{resp.StatusCode, resp.Header, raw}
+}
+
+// contextOf is what Echo gives the handlers of a request from an address.
+func contextOf(address string) echo.Context {
+	req := httptest.NewRequest(http.MethodPost, "/", nil)
+	req.RemoteAddr = address + ":1"
+	return echo.New().NewContext(req, httptest.NewRecorder())
 }
 
 // problem is the problem document an answer must be.
@@ -181,7 +207,7 @@ func (c *checker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), streamType) {
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), edge.StreamType) {
 		return resp, nil // its events are checked as they are read
 	}
 	body, err := io.ReadAll(resp.Body)

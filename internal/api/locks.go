@@ -18,13 +18,13 @@ func (e *endpoints) AcquireLock(c echo.Context, name LockName, _ AcquireLockPara
 	var r reader
 	wanted := control.LockRequest{
 		Name: name, Holder: in.Holder, TTL: r.duration("ttl", in.TTL), Wait: r.duration("wait", in.Wait), Note: in.Note,
-		Stop: e.stopping.Done(),
+		Stop: e.server.Stopping().Done(),
 	}
 	if r.err != nil {
 		return r.err
 	}
 	if wanted.Wait > 0 {
-		leave, err := enterWait(c, e.locks)
+		leave, err := e.locks.Enter(c)
 		if err != nil {
 			return err
 		}

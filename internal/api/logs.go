@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
@@ -37,9 +38,9 @@ func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) e
 		return e.followLogs(c, who, id, after)
 	}
 	ctx, left := leavingOut(c)
-	ctx, cancel := context.WithTimeout(ctx, e.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.server.Options().RequestTimeout)
 	defer cancel()
-	end, err := takeTurn(ctx, c, e.Control)
+	end, err := edge.TakeTurn(ctx, c, e.Control)
 	if err != nil {
 		return err
 	}
@@ -57,10 +58,10 @@ func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after str
 		return err
 	}
 	subscribe := func(ctx context.Context) (*events.Subscription, error) { return e.Control.FollowLogs(ctx, who, id) }
-	return e.follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *stream) error {
+	return e.server.Follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *edge.Stream) error {
 		f := logFollower{
-			control: e.Control, show: e.taskOf, who: who, id: id, after: after, feed: feed, out: out, heartbeat: e.Heartbeat,
-			streams: e.streams, reserve: func(n int64) (func(), error) { return e.reserve(c, n) },
+			control: e.Control, show: e.taskOf, who: who, id: id, after: after, feed: feed, out: out,
+			streams: out.Count, reserve: func(n int64) (func(), error) { return e.server.Reserve(c, n) },
 		}
 		return f.run(ctx)
 	})
@@ -69,23 +70,21 @@ func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after str
 // logFollower sends the log of a task as it grows. The feed only says when to look: lines come from the
 // store, so none is lost or sent twice.
 type logFollower struct {
-	control   *control.Control
-	show      func(task.Task) Task
-	who       control.Caller
-	id        string
-	after     string
-	feed      *events.Subscription
-	out       *stream
-	heartbeat time.Duration
-	streams   *places
-	reserve   func(bytes int64) (release func(), _ error)
-	told      []string // of what was left out
+	control *control.Control
+	show    func(task.Task) Task
+	who     control.Caller
+	id      string
+	after   string
+	feed    *events.Subscription
+	out     *edge.Stream
+	streams func() int // how many there are
+	reserve func(bytes int64) (release func(), _ error)
+	told    []string // of what was left out
 }
 
 // run sends until the task has ended and all of its lines were sent, or until ctx ends.
 func (f *logFollower) run(ctx context.Context) error {
-	beat, look := time.NewTicker(f.heartbeat), time.NewTicker(lookAgain)
-	defer beat.Stop()
+	look := time.NewTicker(lookAgain)
 	defer look.Stop()
 	reading, left := redisx.LeavingOut(ctx)
 	for {
@@ -93,7 +92,7 @@ func (f *logFollower) run(ctx context.Context) error {
 		if done || err != nil {
 			return unlessEnded(ctx, err)
 		}
-		if err := f.wait(ctx, beat.C, look.C); err != nil {
+		if err := f.wait(ctx, f.out.Beat(), look.C); err != nil {
 			return unlessEnded(ctx, err)
 		}
 	}
@@ -138,7 +137,7 @@ func (f *logFollower) catchUp(ctx, reading context.Context, left *redisx.LeftOut
 	if ended {
 		return true, f.end(t)
 	}
-	return false, f.out.flush()
+	return false, f.out.Flush()
 }
 
 // tell sends what was left out and was not told before: the last text counts what the others do not name, so it changes.
@@ -147,7 +146,7 @@ func (f *logFollower) tell(texts []string) error {
 		if i < len(f.told) && f.told[i] == text {
 			continue
 		}
-		if err := f.out.send("dropped", "", Dropped{Reason: DroppedUnreadable, Detail: text}); err != nil {
+		if err := f.out.Send("dropped", "", Dropped{Reason: DroppedUnreadable, Detail: text}); err != nil {
 			return err
 		}
 	}
@@ -168,7 +167,7 @@ func (f *logFollower) ended(ctx context.Context) (task.Task, bool, error) {
 
 func (f *logFollower) send(lines []task.LogLine) error {
 	for _, line := range lines {
-		if err := f.out.send("log", line.Cursor, lineOf(line)); err != nil {
+		if err := f.out.Send("log", line.Cursor, lineOf(line)); err != nil {
 			return err
 		}
 	}
@@ -177,7 +176,7 @@ func (f *logFollower) send(lines []task.LogLine) error {
 
 // end sends the task. If too much waits for slow readers, the stream ends without it, and the client asks again.
 func (f *logFollower) end(t task.Task) error {
-	text, err := frame("end", "", f.show(t))
+	text, err := edge.Frame("end", "", f.show(t))
 	if err != nil {
 		return err
 	}
@@ -186,10 +185,10 @@ func (f *logFollower) end(t task.Task) error {
 		return err
 	}
 	defer release()
-	if err := f.out.write(text); err != nil {
+	if err := f.out.Write(text); err != nil {
 		return err
 	}
-	return f.out.flush()
+	return f.out.Flush()
 }
 
 // wait returns when there is a reason to look again.
@@ -201,7 +200,7 @@ func (f *logFollower) wait(ctx context.Context, beat, look <-chan time.Time) err
 		case <-look:
 			return nil
 		case <-beat:
-			if err := f.out.comment("alive"); err != nil {
+			if err := f.out.Alive(); err != nil {
 				return err
 			}
 		case _, open := <-f.feed.C():
@@ -215,7 +214,7 @@ func (f *logFollower) wait(ctx context.Context, beat, look <-chan time.Time) err
 
 // gather waits for lines that come together, so that one look finds them all.
 func (f *logFollower) gather(ctx context.Context) error {
-	wait := min(max(gatherTime, time.Duration(f.streams.count())*lookShare), lookAgain)
+	wait := min(max(gatherTime, time.Duration(f.streams())*lookShare), lookAgain)
 	if err := clock.Sleep(ctx, wait); err != nil {
 		return err
 	}

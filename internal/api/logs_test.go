@@ -56,7 +56,7 @@ func TestReadLogs_TakesItsTurn(t *testing.T) {
 	r := startRig(t)
 	r.submit("a")
 	for range control.PagesLimit {
-		end, err := r.server.options.Control.TakePage(t.Context())
+		end, err := r.endpoints.Control.TakePage(t.Context())
 		testkit.Must(t, err)
 		defer end()
 	}

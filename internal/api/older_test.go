@@ -23,7 +23,7 @@ func TestOlder_IsAnsweredAsBefore(t *testing.T) {
 	server := redistest.Start(t)
 	data.Restore(t, server.DB(t))
 	backend, useCases := startBackendOn(t, server)
-	r := startRigOn(t, backend, useCases, func(o *Options) {
+	r := startRigOn(t, backend, useCases, func(o *rigOptions) {
 		o.Types = task.Types{"http": {Timeout: 30 * time.Second}, "shell": {Timeout: 10 * time.Minute}}
 	})
 	if len(data.Answers.Tasks) < 50 || len(data.Answers.Schedules) < 10 {

@@ -10,14 +10,14 @@ import (
 
 // beside are the routes that are not in the document, and their operations.
 var beside = map[string]string{
-	"/metrics": "metrics", "/metrics/*": "metrics", monitorPath: "monitor", monitorPath + "/*": "monitor",
+	metricsPath: "metrics", metricsPath + "/*": "metrics", monitorPath: "monitor", monitorPath + "/*": "monitor",
 }
 
 // Each route and each operation of the document is in the table of operations, and each row of the table has a route.
 func TestRoutes_AreInTheTableOfOperations(t *testing.T) {
 	t.Parallel()
 	nothing := http.NotFoundHandler()
-	r := startRig(t, func(o *Options) { o.Metrics, o.Monitor = nothing, nothing })
+	r := startRig(t, func(o *rigOptions) { o.Metrics, o.Monitor = nothing, nothing })
 	d, err := describe()
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestRoutes_AreInTheTableOfOperations(t *testing.T) {
 		}
 	}
 	served := map[string]bool{}
-	for _, route := range r.server.echo.Routes() {
+	for _, route := range r.server.Echo().Routes() {
 		if route.Method == "echo_route_not_found" {
 			continue
 		}

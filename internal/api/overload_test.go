@@ -17,21 +17,12 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// Every code of these statuses says when to try again.
-func TestCatalogue_SaysWhenToTryAgain(t *testing.T) {
-	for code, e := range catalogue {
-		if want := e.status == http.StatusServiceUnavailable || e.status == http.StatusTooManyRequests; want != (e.retry > 0) {
-			t.Errorf("%s: status %d, again after %d s", code, e.status, e.retry)
-		}
-	}
-}
-
 // Only what creates work is refused, before it is read.
 func TestServer_RefusesSubmissionsAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Int64
 	b, useCases := startBackend(t, func(o *control.Options) { o.MaxSubmissions = 1 })
-	r := startRigOn(t, b, useCases, func(o *Options) { o.Refused = func(string) { refused.Add(1) } })
+	r := startRigOn(t, b, useCases, func(o *rigOptions) { o.Refused = func(string) { refused.Add(1) } })
 	r.openQueue("busy")
 	arrived, release := make(chan struct{}), make(chan struct{})
 	once, finish := sync.OnceFunc(func() { close(arrived) }), sync.OnceFunc(func() { close(release) })
@@ -71,7 +62,7 @@ func TestServer_RefusesSubmissionsAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 func TestServer_CountsTheWorkThatItRefuses(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Int64
-	r := startRig(t, func(o *Options) {
+	r := startRig(t, func(o *rigOptions) {
 		o.Refused = func(code string) {
 			if code == "unavailable" {
 				refused.Add(1)
@@ -93,6 +84,18 @@ func TestServer_CountsTheWorkThatItRefuses(t *testing.T) {
 		if n := refused.Load() - before; n != call.counts {
 			t.Errorf("%s counts %d, want %d: %s", call.path, n, call.counts, got.body)
 		}
+	}
+}
+
+// A body that finds no room is work that is refused, too.
+func TestServer_CountsBodiesWithoutRoom(t *testing.T) {
+	t.Parallel()
+	refused := make(chan string, 1)
+	r := startRig(t, func(o *rigOptions) { o.TransferMemory, o.Refused = 64<<10, func(code string) { refused <- code } })
+	large := `{"type":"http","payload":"` + strings.Repeat("x", 200<<10) + `"}`
+	p := r.call("POST", "/v1/tasks", large).problem(t)
+	if code := testkit.Receive(t, refused, "a refusal"); p.Code != "overloaded" || code != "overloaded" {
+		t.Errorf("%s was counted: %+v", code, p)
 	}
 }
 

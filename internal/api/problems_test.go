@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -265,7 +264,7 @@ func TestGuardOrigin_RefusesPagesOfOtherOrigins(t *testing.T) {
 func TestSubmitTask_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	refused := make(map[string]int)
-	r := startRig(t, func(o *Options) { o.Refused = func(code string) { refused[code]++ } })
+	r := startRig(t, func(o *rigOptions) { o.Refused = func(code string) { refused[code]++ } })
 	r.redis.FillMemory()
 	for _, path := range []string{"/v1/tasks", "/v1/tasks/batch"} {
 		got := r.call("POST", path, map[string]string{"/v1/tasks": `{"type":"http"}`, "/v1/tasks/batch": `{"tasks":[{"type":"http"}]}`}[path])
@@ -322,79 +321,6 @@ func TestProblem_AnswersACancelledCallIfTheClientWaits(t *testing.T) {
 	}
 }
 
-func TestRecover_AnswersAProblemAndLogsTheStack(t *testing.T) {
-	t.Parallel()
-	r := startRig(t)
-	r.faults.set(func(context.Context) { panic("boom") }, nil)
-	if p := r.call("GET", "/v1/tasks/a", "").problem(t); p.Code != "internal" || strings.Contains(p.Detail, "boom") {
-		t.Errorf("got %+v", p)
-	}
-	logged := r.logged.Find(t, "panic")
-	if len(logged) != 1 || logged[0]["panic"] != "boom" || !strings.Contains(fmt.Sprint(logged[0]["stack"]), "GetTask") {
-		t.Errorf("logged %v", logged)
-	}
-}
-
-// TestCatalogue_HasEveryCode compares the codes of package task, the catalogue and the document.
-func TestCatalogue_HasEveryCode(t *testing.T) {
-	doc, err := Document()
-	testkit.Must(t, err)
-	schema := doc.Components.Schemas["ProblemCode"].Value
-	known := map[string]bool{}
-	for _, code := range schema.Enum {
-		known[fmt.Sprint(code)] = true
-	}
-	for _, code := range codesOfPackageTask(t) {
-		if _, ok := catalogue[code]; !ok {
-			t.Errorf("the catalogue lacks %s", code)
-		}
-	}
-	for code, entry := range catalogue {
-		if !known[string(code)] || entry.title == "" {
-			t.Errorf("%s is not in the document, or has no title", code)
-		}
-		if row := fmt.Sprintf("| `%s` | %d |", code, entry.status); !strings.Contains(schema.Description, row) {
-			t.Errorf("the document's table lacks %s", row)
-		}
-		p := problemOf(&task.Error{Code: code, Message: "m", Field: "f", Err: errors.New("cause")}, "r")
-		want := Problem{Type: "urn:dts:problem:" + string(code), Title: entry.title, Status: entry.status, Detail: "f: m", Code: ProblemCode(code), Field: "f", RetryAfter: entry.retry, RequestID: "r"}
-		if p != want {
-			t.Errorf("%s: %+v, want %+v", code, p, want)
-		}
-	}
-	if len(known) != len(catalogue) {
-		t.Errorf("the document has %d codes, the catalogue %d", len(known), len(catalogue))
-	}
-}
-
-func TestProblemOf_SaysThatThereWasNoAnswerInTime(t *testing.T) {
-	p := problemOf(fmt.Errorf("waiting: %w", context.DeadlineExceeded), "r")
-	if p.Code != "unavailable" || p.Detail != "no answer in time" {
-		t.Errorf("got %+v", p)
-	}
-}
-
-func codesOfPackageTask(t *testing.T) []task.Code {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../task/errors.go", nil, 0)
-	testkit.Must(t, err)
-	var codes []task.Code
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Code") {
-			return true
-		}
-		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		testkit.Must(t, err)
-		codes = append(codes, task.Code(code))
-		return true
-	})
-	if len(codes) < 10 {
-		t.Fatalf("found only %v", codes)
-	}
-	return codes
-}
-
 // 0 stands for the default inside; nobody who writes it means that.
 func TestSubmitTask_RefusesAZeroDurationThatWouldMeanTheDefault(t *testing.T) {
 	t.Parallel()
@@ -423,11 +349,73 @@ func TestProblem_TellsNoReaderOfAChange(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		c := echo.New().NewContext(httptest.NewRequest(method, path, nil), httptest.NewRecorder())
-		p := problemFor(c, err)
-		for _, p := range []Problem{p, refused(c, err).Error} {
-			if got := strings.Contains(p.Detail, "change"); got != wants || !strings.Contains(p.Detail, "did not answer") {
-				t.Errorf("%s: %s", request, p.Detail)
+		p := edge.ProblemFor(c, err)
+		for _, detail := range []string{p.Detail, refused(c, err).Error.Detail} {
+			if got := strings.Contains(detail, "change"); got != wants || !strings.Contains(detail, "did not answer") {
+				t.Errorf("%s: %s", request, detail)
 			}
+		}
+	}
+}
+
+// What is wrong stays readable: a long quotation loses its middle.
+func TestProblem_BoundsWhatItQuotes(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	long := strings.Repeat("ü", 100_000)
+	for name, c := range map[string]struct{ method, path, body, says string }{
+		"a pattern": {"POST", "/v1/tasks", `{"type":"http","delay":"` + long + `"}`, "maximum string length is 64"},
+		"an enum": {
+			"PUT", "/v1/schedules/a",
+			`{"every":"1h","misfire":{"policy":"` + long + `"},"task":{"type":"http"}}`, "must be",
+		},
+		"an unknown field": {"POST", "/v1/tasks", `{"type":"http","` + long + `":1}`, "is not a field of this request"},
+		"a wrong time":     {"POST", "/v1/tasks", `{"type":"http","run_at":"` + long + `"}`, "is not a time such as"},
+		"a name given twice": {
+			"POST", "/v1/tasks", `{"type":"http","payload":{"` + long + `":1,"` + long + `":2}}`, "is given twice",
+		},
+		"a namespace":     {"POST", "/v1/tasks?namespace=a", `{"type":"http","namespace":"` + long + `"}`, ""},
+		"a parameter":     {"GET", "/v1/tasks?" + strings.Repeat("x", 50_000) + "=1", "", "is not a parameter of this call"},
+		"a wrong value":   {"GET", "/v1/tasks?limit=" + strings.Repeat("9", 50_000), "", ""},
+		"an id":           {"GET", "/v1/tasks/" + strings.Repeat("a", 50_000), "", ""},
+		"a cron rule":     {"PUT", "/v1/schedules/a", `{"cron":"` + long + `","task":{"type":"http"}}`, ""},
+		"a label":         {"POST", "/v1/tasks", `{"type":"http","labels":{"` + long + `":"1"}}`, ""},
+		"an unknown type": {"POST", "/v1/workers/w/take", `{"types":["` + long + `"]}`, ""},
+	} {
+		got := r.call(c.method, c.path, c.body)
+		if len(got.body) > 3000 || got.status < 400 || got.status >= 500 {
+			t.Errorf("%s: %d, %d bytes: %.300s", name, got.status, len(got.body), got.body)
+			continue
+		}
+		if p := got.problem(t); !strings.Contains(p.Detail, c.says) {
+			t.Errorf("%s: %s, want %q in it", name, p.Detail, c.says)
+		}
+	}
+	batch := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http","delay":"`+long+`"}]}`)
+	if len(batch.body) > 3000 {
+		t.Errorf("a batch: %d bytes: %.300s", len(batch.body), batch.body)
+	}
+}
+
+// TestDocument_HasEveryCode compares the codes of problems with those of the document.
+func TestDocument_HasEveryCode(t *testing.T) {
+	t.Parallel()
+	doc, err := Document()
+	testkit.Must(t, err)
+	schema := doc.Components.Schemas["ProblemCode"].Value
+	var documented []task.Code
+	for _, code := range schema.Enum {
+		documented = append(documented, task.Code(fmt.Sprint(code)))
+	}
+	slices.Sort(documented)
+	if diff := cmp.Diff(edge.Codes(), documented); diff != "" {
+		t.Errorf("the document has other codes:\n%s", diff)
+	}
+	c := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder())
+	for _, code := range edge.Codes() {
+		p := edge.ProblemFor(c, &task.Error{Code: code})
+		if row := fmt.Sprintf("| `%s` | %d |", code, p.Status); !strings.Contains(schema.Description, row) {
+			t.Errorf("the document's table lacks %s", row)
 		}
 	}
 }

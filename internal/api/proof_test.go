@@ -21,6 +21,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/doctor"
@@ -173,7 +174,7 @@ func startFull(t *testing.T) (*rig, *nthFails) {
 	t.Cleanup(observer.Close)
 	queues := queue.New(queue.Options{DB: db})
 	useCases := control.New(control.Options{Store: store, Queues: queues, Nodes: quietNodes{observer}, Events: b.events})
-	r := startRigOn(t, b, useCases, func(o *Options) { o.Heartbeat = 20 * time.Millisecond })
+	r := startRigOn(t, b, useCases, func(o *rigOptions) { o.Heartbeat = 20 * time.Millisecond })
 	r.fill()
 	return r, fails
 }
@@ -242,7 +243,7 @@ func (r *rig) read(path string) seen {
 	resp, err := r.http.Do(req)
 	testkit.Must(r.t, err)
 	defer func() { _ = resp.Body.Close() }()
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), streamType) {
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), edge.StreamType) {
 		return r.readStream(path, resp.Body)
 	}
 	raw, err := io.ReadAll(resp.Body)

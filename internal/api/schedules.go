@@ -48,7 +48,7 @@ func (e *endpoints) PutSchedule(c echo.Context, id ScheduleID, params PutSchedul
 		return e.ok(c, out)
 	}
 	c.Response().Header().Set(echo.HeaderLocation, location(schedulesPath, put.Schedule.Ref))
-	return e.reply(c, http.StatusCreated, jsonType, out)
+	return e.server.JSON(c, http.StatusCreated, out)
 }
 
 // changeBy says what came of a PUT.

@@ -306,7 +306,7 @@ func TestListSchedules_PagesAndFilters(t *testing.T) {
 func TestScheduleCalls_ThatCreateWorkAreRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	refused := make(map[string]int)
-	r := startRig(t, func(o *Options) { o.Refused = func(code string) { refused[code]++ } })
+	r := startRig(t, func(o *rigOptions) { o.Refused = func(code string) { refused[code]++ } })
 	d := schedule.Definition{Ref: ref("a"), Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}, Task: task.Definition{Type: "http"}}
 	_, err := r.store.Schedules.Write(t.Context(), d.Normalize(), 0, start, false, "")
 	testkit.Must(t, err)

@@ -6,55 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/testkit"
 )
-
-func TestRequestID_NamesEveryRequest(t *testing.T) {
-	t.Parallel()
-	r := startRig(t)
-	if got := r.call("GET", "/healthz", "", "X-Request-Id", "abc-1.2_Z").header.Get("X-Request-Id"); got != "abc-1.2_Z" {
-		t.Errorf("a sane id became %q", got)
-	}
-	seen := map[string]bool{}
-	for _, id := range []string{"", "with blank", strings.Repeat("x", 65), `"quoted"`} {
-		got := r.call("GET", "/healthz", "", "X-Request-Id", id).header.Get("X-Request-Id")
-		if got == id || len(got) < 20 || seen[got] {
-			t.Errorf("%q became %q", id, got)
-		}
-		seen[got] = true
-	}
-}
-
-func TestAccessLog_NamesWhoeverConnected(t *testing.T) {
-	t.Parallel()
-	r := startRig(t)
-	r.call("GET", "/v1/tasks/none", "", "X-Forwarded-For", "1.2.3.4", "X-Real-Ip", "1.2.3.4", "X-Request-Id", "seen")
-	testkit.Must(t, r.stop()) // everything is logged
-	logged := r.logged.Find(t, "request refused")
-	if len(logged) != 1 {
-		t.Fatalf("logged %v", logged)
-	}
-	for key, want := range map[string]any{"request_id": "seen", "method": "GET", "path": "/v1/tasks/none", "status": 404.0, "client": "127.0.0.1"} {
-		if logged[0][key] != want {
-			t.Errorf("%s is %v, want %v", key, logged[0][key], want)
-		}
-	}
-}
 
 func TestAccessLog_ShowsWhatFailedAndWhy(t *testing.T) {
 	t.Parallel()
 	notReady := errors.New("does not run")
-	r := startRig(t, func(o *Options) {
+	r := startRig(t, func(o *rigOptions) {
 		o.Ready = []Check{{"worker", func(context.Context) error { return notReady }}}
 	})
 	refused, failed := "request refused", "request failed"
@@ -104,7 +72,7 @@ func TestAccessLog_ShowsWhatFailedAndWhy(t *testing.T) {
 func TestReadyz_FailsWithItsChecks(t *testing.T) {
 	t.Parallel()
 	var fault error
-	r := startRig(t, func(o *Options) {
+	r := startRig(t, func(o *rigOptions) {
 		o.Ready = []Check{{"redis", func(context.Context) error { return nil }}, {"worker", func(context.Context) error { return fault }}}
 	})
 	if got := r.call("GET", "/healthz", ""); got.status != http.StatusOK || asMap(t, string(got.body))["version"] != "test" {
@@ -122,7 +90,7 @@ func TestReadyz_FailsWithItsChecks(t *testing.T) {
 func TestReadyz_IsReadyWithWarnings(t *testing.T) {
 	t.Parallel()
 	var warnings []string
-	r := startRig(t, func(o *Options) { o.Warnings = func() []string { return warnings } })
+	r := startRig(t, func(o *rigOptions) { o.Warnings = func() []string { return warnings } })
 	if got := r.call("GET", "/readyz", ""); string(got.body) != "{\"checks\":[],\"status\":\"ok\"}\n" {
 		t.Errorf("without a warning: %s", got.body)
 	}
@@ -155,19 +123,20 @@ func TestOpenapi_ServesTheDocument(t *testing.T) {
 	}
 }
 
-func TestNew_MountsMonitorAndMetrics(t *testing.T) {
+func TestRegister_MountsMonitorAndMetrics(t *testing.T) {
 	t.Parallel()
 	echoPath := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Method+" "+r.URL.Path) })
-	s := newStub(t)
+	s, e := newStub(t)
 	for _, path := range []string{"/metrics", "/monitor", "/monitor/api/queues"} {
 		if rec := serve(s, "GET", path); rec.Code != http.StatusNotFound {
 			t.Errorf("%s without a handler: status %d", path, rec.Code)
 		}
 	}
-	o := s.options
+	o := e.Options
 	o.Monitor, o.Metrics = echoPath, echoPath
-	s, err := New(o)
+	s, err := edge.New(s.Options())
 	testkit.Must(t, err)
+	testkit.Must(t, Register(s, o))
 	for _, path := range []string{"/metrics", "/monitor", "/monitor/", "/monitor/api/queues"} {
 		if rec := serve(s, "POST", path); rec.Body.String() != "POST "+path {
 			t.Errorf("%s: status %d, %s", path, rec.Code, rec.Body)
@@ -175,21 +144,48 @@ func TestNew_MountsMonitorAndMetrics(t *testing.T) {
 	}
 }
 
-func serve(s *Server, method, path string) *httptest.ResponseRecorder {
+// What takes long to compute is not for links of other pages, and what probes ask for is for all.
+func TestRegister_TellsTheServerOfItsPaths(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	link := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
+	for path, want := range map[string]int{
+		"/v1/tasks": http.StatusOK, "/v1/forecast": http.StatusForbidden, "/v1/doctor": http.StatusForbidden,
+		"/v1/schedules/a/audit": http.StatusForbidden,
+	} {
+		if got := r.call("GET", path, "", link...); got.status != want {
+			t.Errorf("a link to %s: %d %s", path, got.status, got.body)
+		}
+	}
+	s, err := edge.New(edge.Options{Log: slog.New(slog.DiscardHandler), Refusal: edge.ErrNoAPI})
+	testkit.Must(t, err)
+	testkit.Must(t, Register(s, Options{Metrics: http.NotFoundHandler(), Monitor: http.NotFoundHandler()}))
+	for path, want := range map[string]bool{
+		"/healthz": false, "/readyz": false, "/metrics": false, "/monitor": true, "/monitor/a": true, "/v1/tasks": true,
+		"/openapi.json": true, "/nothing": true,
+	} {
+		if got := serve(s, "GET", path).Body.String(); strings.Contains(got, "does not have the role api") != want {
+			t.Errorf("%s of a server that refuses: %s", path, got)
+		}
+	}
+}
+
+func serve(s *edge.Server, method, path string) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
-	s.Handler().ServeHTTP(rec, httptest.NewRequest(method, path, nil))
+	s.Echo().ServeHTTP(rec, httptest.NewRequest(method, path, nil))
 	return rec
 }
 
-func TestNew_SaysWhichOptionsAreMissing(t *testing.T) {
-	if _, err := New(Options{}); err == nil || !strings.Contains(err.Error(), "must be set") {
+func TestRegister_SaysWhichOptionsAreMissing(t *testing.T) {
+	s, _ := newStub(t)
+	if err := Register(s, Options{}); err == nil || !strings.Contains(err.Error(), "must be set") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestServer_AnswersARequestThatTakesTooLong(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, func(o *Options) { o.RequestTimeout = 50 * time.Millisecond })
+	r := startRig(t, func(o *rigOptions) { o.RequestTimeout = 50 * time.Millisecond })
 	r.faults.set(func(ctx context.Context) { <-ctx.Done() }, nil)
 	if p := r.call("GET", "/v1/tasks/a", "").problem(t); p.Code != "unavailable" || !strings.Contains(p.Detail, "did not answer in time") {
 		t.Errorf("got %+v", p)
@@ -209,103 +205,12 @@ func TestServer_SaysThatRedisRefusesWrites(t *testing.T) {
 	}
 }
 
-func TestServer_DoesNotWaitForABody(t *testing.T) {
-	t.Parallel()
-	r := startRig(t, func(o *Options) { o.ReadTimeout = 50 * time.Millisecond })
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-	testkit.Must(t, err)
-	defer func() { _ = conn.Close() }()
-	_, err = fmt.Fprintf(conn, "POST /v1/tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-	testkit.Must(t, err)
-	raw, err := io.ReadAll(conn)
-	testkit.Must(t, err)
-	if !strings.HasPrefix(string(raw), "HTTP/1.1 408") || !strings.Contains(string(raw), "did not arrive in time") {
-		t.Errorf("got %s", raw)
-	}
-}
-
-func TestServer_LogsNoErrorIfTheClientHasGone(t *testing.T) {
-	t.Parallel()
-	r := startRig(t)
-	r.submit("a")
-	ctx, leave := context.WithCancel(context.Background())
-	r.faults.set(func(ctx context.Context) { leave(); <-ctx.Done() }, nil)
-	_, err := r.GetTaskWithResponse(ctx, "a", nil)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	testkit.Must(t, r.stop())
-	logged := r.logged.Find(t, "request")
-	failed := len(r.logged.Find(t, "request failed")) + len(r.logged.Find(t, "request refused"))
-	if len(logged) != 2 || logged[1]["status"] != float64(statusClientGone) || failed != 0 {
-		t.Errorf("logged %v", logged)
-	}
-}
-
-func TestRun_LetsRequestsInProgressFinish(t *testing.T) {
-	t.Parallel()
-	r := startRig(t)
-	r.submit("a")
-	begun, goOn := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	r.faults.set(func(context.Context) { once.Do(func() { close(begun) }); <-goOn }, nil)
-	got := make(chan answer, 1)
-	go func() { got <- r.call("GET", "/v1/tasks/a", "") }()
-	<-begun
-	stopped := make(chan error, 1)
-	go func() { stopped <- r.stop() }()
-	testkit.Eventually(t, "nobody new is let in", func() bool {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err != nil
-	})
-	close(goOn)
-	if a := <-got; a.status != http.StatusOK {
-		t.Errorf("status %d", a.status)
-	}
-	testkit.Must(t, <-stopped)
-}
-
-func TestRun_CutsOffRequestsAfterTheGrace(t *testing.T) {
-	t.Parallel()
-	r := startRig(t, func(o *Options) { o.ShutdownGrace = 20 * time.Millisecond })
-	r.submit("a")
-	begun, cut := make(chan struct{}), make(chan struct{})
-	r.faults.set(func(ctx context.Context) { close(begun); <-ctx.Done(); close(cut) }, nil)
-	answered := make(chan int, 1)
-	go func() {
-		answer, err := r.GetTaskWithResponse(context.Background(), "a", nil)
-		if err != nil { // the connection was closed before there was an answer
-			answered <- http.StatusServiceUnavailable
-			return
-		}
-		answered <- answer.StatusCode()
-	}()
-	<-begun
-	testkit.Must(t, r.stop())
-	<-cut
-	if status := <-answered; status != http.StatusServiceUnavailable {
-		t.Errorf("a request that was cut off was answered %d", status)
-	}
-}
-
-func TestRun_FailsIfItLosesItsListener(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	testkit.Must(t, l.Close())
-	if err := newStub(t).Run(context.Background(), l); err == nil {
-		t.Error("Run returned no error")
-	}
-}
-
 func TestServer_ChecksEveryOperationOfTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := Document()
 	testkit.Must(t, err)
-	chains := newStub(t).perOperation(doc)
+	_, e := newStub(t)
+	chains := e.perOperation(doc)
 	raw, err := json.Marshal(doc)
 	testkit.Must(t, err)
 	if n := strings.Count(string(raw), `"operationId"`); n != len(chains) || n < 18 {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -42,7 +42,7 @@ func (r *rig) listen(path string, headers ...string) *listener {
 	}
 	resp, err := r.http.Do(req) //nolint:bodyclose // closed by l.close
 	testkit.Must(r.t, err)
-	if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || got != streamType {
+	if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || got != edge.StreamType {
 		r.t.Fatalf("%s: status %d, Content-Type %q", path, resp.StatusCode, got)
 	}
 	l := &listener{Stream: client.NewStream(resp.Body), t: r.t, check: r.http.Transport.(*checker)}
@@ -189,7 +189,7 @@ func TestFollowEvents_EndsTheStreamOfASlowReaderOnly(t *testing.T) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		r.server.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/v1/events?queue=default", nil))
+		r.server.Echo().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/v1/events?queue=default", nil))
 	}()
 	<-w.waiting
 
@@ -236,7 +236,7 @@ func TestFollowEvents_DropsAReaderOfNothingEarly(t *testing.T) {
 	testkit.Must(t, idle.(*net.TCPConn).SetReadBuffer(64<<10)) // by itself it has as many MB as the system likes
 	_, err := io.WriteString(idle, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	testkit.Must(t, err)
-	testkit.Eventually(t, "the stream is open", func() bool { return r.server.waiting.streams.count() == 1 })
+	readUntil(t, idle, ": open") // and no further
 	quick := r.listen("/v1/events")
 	const burst = 100
 	for !r.source.logged.Has("dropping a reader") {
@@ -272,9 +272,9 @@ func readUntil(t *testing.T, conn net.Conn, text string) string {
 
 func TestStreams_AreBounded(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]func(*Options){
-		"max-streams-per-address": func(o *Options) { o.StreamsPerAddr = 2 },
-		"max-streams":             func(o *Options) { o.MaxStreams = 2 },
+	for name, limit := range map[string]func(*rigOptions){
+		"max-streams-per-address": func(o *rigOptions) { o.StreamsPerAddr = 2 },
+		"max-streams":             func(o *rigOptions) { o.MaxStreams = 2 },
 	} {
 		r := startRig(t, limit)
 		r.submit("a")
@@ -292,17 +292,20 @@ func TestStreams_AreBounded(t *testing.T) {
 			t.Errorf("%s: a page: %d", name, got.status)
 		}
 		events.close()
-		testkit.Eventually(t, "a place", func() bool { return r.server.waiting.streams.count() == 1 })
-		r.listen("/v1/events")
+		testkit.Eventually(t, "a place", func() bool {
+			resp, err := r.http.Get(r.url + "/v1/events")
+			testkit.Must(t, err)
+			return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+		})
 	}
 }
 
 func TestWaitingCalls_AreBoundedForEachAddress(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	fill := func(p *places) (leave func()) {
+	fill := func(p *edge.Places) (leave func()) {
 		for range waitsPerAddress {
-			leave, _ = p.enter(netip.MustParsePrefix("127.0.0.1/32"))
+			leave, _ = p.Enter(contextOf("127.0.0.1"))
 		}
 		return leave
 	}
@@ -310,8 +313,8 @@ func TestWaitingCalls_AreBoundedForEachAddress(t *testing.T) {
 		path, body string
 		leave      func()
 	}{
-		{"/v1/workers/w/take", `{"types":["a"],"wait":"1ms"}`, fill(r.server.waiting.takes)},
-		{"/v1/locks/l/acquire", `{"holder":"h","ttl":"10s","wait":"1ms"}`, fill(r.server.waiting.locks)},
+		{"/v1/workers/w/take", `{"types":["a"],"wait":"1ms"}`, fill(r.endpoints.takes)},
+		{"/v1/locks/l/acquire", `{"holder":"h","ttl":"10s","wait":"1ms"}`, fill(r.endpoints.locks)},
 	} {
 		if p := r.call("POST", c.path, c.body).problem(t); p.Code != "overloaded" {
 			t.Errorf("%s: %+v", c.path, p)
@@ -325,7 +328,7 @@ func TestWaitingCalls_AreBoundedForEachAddress(t *testing.T) {
 
 func TestStream_IsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, func(o *Options) {
+	r := startRig(t, func(o *rigOptions) {
 		o.Heartbeat, o.ReadTimeout, o.RequestTimeout = 20*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
 	})
 	req, err := http.NewRequest(http.MethodGet, r.url+"/v1/events", nil)
@@ -347,7 +350,7 @@ func TestStream_IsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
 
 func TestStream_ThatCannotBeFedIsAProblem(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, func(o *Options) { o.RequestTimeout = 20 * time.Millisecond })
+	r := startRig(t, func(o *rigOptions) { o.RequestTimeout = 20 * time.Millisecond })
 	r.source.kill()
 	if p := r.call("GET", "/v1/events", "").problem(t); p.Code != "unavailable" {
 		t.Errorf("got %+v", p)
@@ -522,7 +525,7 @@ func TestLogFollower_LooksWhenItsTaskHasNews(t *testing.T) {
 	testkit.Must(t, err)
 	defer feed.Close()
 	<-feed.Ready()
-	f := logFollower{feed: feed, streams: &places{}}
+	f := logFollower{feed: feed, streams: func() int { return 0 }}
 	for name, tell := range map[string]func(){
 		"a line":                func() { source.publish(event(logEvent, "a")) },
 		"its end":               func() { source.publish(event("task.succeeded", "a")) },
@@ -541,19 +544,10 @@ func TestLogFollower_LooksWhenItsTaskHasNews(t *testing.T) {
 
 func TestStream_EndsWhenTheServerStops(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, func(o *Options) { o.ShutdownGrace = 10 * time.Minute })
+	r := startRig(t, func(o *rigOptions) { o.ShutdownGrace = 10 * time.Minute })
 	r.submit("a")
 	events, logs := r.listen("/v1/events"), r.listen("/v1/tasks/a/logs?follow=true")
 	testkit.Must(t, r.stop())
 	events.wantEnd()
 	logs.wantEnd()
-}
-
-func TestFrame_LeavesSignsAsTheyAre(t *testing.T) {
-	t.Parallel()
-	text, err := frame("failed", "7", map[string]string{"error": "a && b <c>"})
-	want := "event: failed\nid: 7\ndata: {\"error\":\"a && b <c>\"}\n\n"
-	if err != nil || string(text) != want {
-		t.Errorf("got %q, %v", text, err)
-	}
 }

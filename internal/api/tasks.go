@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -50,7 +51,7 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 		return e.ok(c, e.submittedOf(submitted))
 	}
 	c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", submitted.Task.Ref))
-	return e.reply(c, http.StatusCreated, jsonType, e.submittedOf(submitted))
+	return e.server.JSON(c, http.StatusCreated, e.submittedOf(submitted))
 }
 
 // previewTask answers with the task that a submission would make, or has made.
@@ -140,7 +141,8 @@ func (e *endpoints) CancelTask(c echo.Context, id TaskID, _ CancelTaskParams) er
 // guardLarge refuses a large task as an answer to an address that exceeds its share: see guardShare. Errors:
 // CodeOverloaded, those of GetTask.
 func (e *endpoints) guardLarge(c echo.Context, id string) error {
-	if !e.exceedsShare(c) {
+	refusal := e.server.CheckShare(c)
+	if refusal == nil {
 		return nil
 	}
 	t, err := e.Control.GetTask(c.Request().Context(), callerOf(c), id)
@@ -148,8 +150,8 @@ func (e *endpoints) guardLarge(c echo.Context, id string) error {
 		return err
 	}
 	text, err := json.Marshal(e.taskOf(t))
-	if err == nil && len(text) > smallAnswer {
-		return e.refuseLarge()
+	if err == nil && len(text) > edge.SmallAnswer {
+		return refusal
 	}
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -35,6 +36,9 @@ type validator struct {
 // they are compared, so that each is there once.
 const decodingLimit = 4
 
+// largeBody is the size in bytes from which on a body waits for its turn.
+const largeBody = 64 << 10
+
 // decoding has the turns of large bodies.
 type decoding chan struct{}
 
@@ -42,7 +46,7 @@ type decoding chan struct{}
 func (d decoding) check(
 	ctx context.Context, schema *openapi3.Schema, raw []byte, lenient ...jsontext.Options,
 ) error {
-	if len(raw) > readStep {
+	if len(raw) > largeBody {
 		select {
 		case d <- struct{}{}:
 			defer func() { <-d }()
@@ -52,6 +56,9 @@ func (d decoding) check(
 	}
 	return checkBody(schema, raw, lenient...)
 }
+
+// jsonType is the media type of bodies.
+const jsonType = "application/json"
 
 // byteOrderMark is what some editors put in front of UTF-8; RFC 8259 allows readers of JSON to pass over it.
 const byteOrderMark = "\ufeff"
@@ -114,8 +121,8 @@ func pathParameters(c echo.Context) map[string]string {
 }
 
 // receive reads the body, if the operation takes one, and puts it where the handler finds it. The caller calls release when the request
-// has been answered. Errors are those of Server.receive, and codeUnsupportedMediaType.
-func (v validator) receive(s *Server, c echo.Context) (release func(), _ error) {
+// has been answered. Errors are those of edge.Server.Receive, and CodeUnsupportedMediaType.
+func (v validator) receive(s *edge.Server, c echo.Context) (release func(), _ error) {
 	if v.body == nil {
 		return func() {}, nil
 	}
@@ -126,7 +133,7 @@ func (v validator) receive(s *Server, c echo.Context) (release func(), _ error) 
 	if err := plainJSON(c); err != nil {
 		return nil, err
 	}
-	raw, release, err := s.receive(c)
+	raw, release, err := s.Receive(c)
 	if err != nil {
 		return nil, err
 	}
@@ -145,11 +152,11 @@ func plainJSON(c echo.Context) error {
 	charset := strings.ToLower(parameters["charset"])
 	switch {
 	case err != nil || media != jsonType:
-		return task.Errorf(codeUnsupportedMediaType, "the Content-Type must be %s", jsonType)
+		return task.Errorf(edge.CodeUnsupportedMediaType, "the Content-Type must be %s", jsonType)
 	case charset != "" && charset != "utf-8":
-		return task.Errorf(codeUnsupportedMediaType, "the body must be UTF-8")
+		return task.Errorf(edge.CodeUnsupportedMediaType, "the body must be UTF-8")
 	case header.Get(echo.HeaderContentEncoding) != "":
-		return task.Errorf(codeUnsupportedMediaType, "the body must not be encoded")
+		return task.Errorf(edge.CodeUnsupportedMediaType, "the body must not be encoded")
 	}
 	return nil
 }

@@ -38,14 +38,14 @@ func (e *endpoints) TakeAttempts(c echo.Context, worker WorkerID) error {
 	if r.err != nil {
 		return r.err
 	}
-	leave, err := enterWait(c, e.takes)
+	leave, err := e.takes.Enter(c)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
-	defer context.AfterFunc(e.stopping, func() { cancel(control.ErrStopping) })()
+	defer context.AfterFunc(e.server.Stopping(), func() { cancel(control.ErrStopping) })()
 	taken, err := e.Control.TakeAttempts(ctx, callerOf(c), worker, offer, request)
 	if err != nil {
 		return err

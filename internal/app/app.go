@@ -104,23 +104,23 @@ type App struct {
 // ctx ends; meanwhile, /healthz answers, and /readyz says why the node is not ready. If it fails, it closes what it opened. Errors: Redis
 // cannot be used (redisx.ErrUnusable) or holds other data, the port is taken, an executor cannot be built, or ctx has ended.
 func New(ctx context.Context, o Options) (*App, error) {
-	return newApp(ctx, o, edge{open: (*App).listen, build: (*App).buildServer})
+	return newApp(ctx, o, port{open: (*App).listen, build: (*App).buildServer})
 }
 
 // NewHeadless is New for a node inside another program. It serves nothing, neither health checks nor metrics, so that the program does not
 // link what serves them.
 func NewHeadless(ctx context.Context, o Options) (*App, error) {
-	return newApp(ctx, o, edge{open: func(*App, context.Context) error { return nil }, build: func(*App) error { return nil }})
+	return newApp(ctx, o, port{open: func(*App, context.Context) error { return nil }, build: func(*App) error { return nil }})
 }
 
-// edge is what a node serves: open binds the port before Redis answers, and build builds what is served there.
-type edge struct {
+// port is where a node serves: open binds it before Redis answers, and build builds what is served there.
+type port struct {
 	open  func(*App, context.Context) error
 	build func(*App) error
 }
 
 // newApp builds the node.
-func newApp(ctx context.Context, o Options, e edge) (*App, error) {
+func newApp(ctx context.Context, o Options, p port) (*App, error) {
 	o.Log = telemetry.Throttle(o.Log)
 	o.Embedded = o.Embedded || o.Config.Redis.Embedded()
 	a := &App{
@@ -136,12 +136,12 @@ func newApp(ctx context.Context, o Options, e edge) (*App, error) {
 	a.o.Log = o.Log.With("node", a.node)
 	a.link = redisx.NewLink(a.o.Log)
 	a.metrics.ShowRedis(a.link.Up)
-	err := e.open(a, ctx)
+	err := p.open(a, ctx)
 	if err == nil {
 		err = a.build(ctx)
 	}
 	if err == nil {
-		err = e.build(a)
+		err = p.build(a)
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.close())

@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -32,7 +33,7 @@ type Direct struct {
 	link     *redisx.Link
 	nodes    *cluster.Observer
 	control  *control.Control
-	server   *api.Server
+	server   *edge.Server
 	cleanups cleanups
 }
 
@@ -49,7 +50,7 @@ func OpenDirect(ctx context.Context, o DirectOptions) (*Direct, error) {
 func (d *Direct) Control() *control.Control { return d.control }
 
 // Handler serves the API.
-func (d *Direct) Handler() http.Handler { return d.server.Handler() }
+func (d *Direct) Handler() http.Handler { return d.server.Echo() }
 
 // Close ends streams that are followed, and closes the connections.
 func (d *Direct) Close() error { return d.cleanups.run() }
@@ -85,7 +86,7 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: o.Types, Log: o.Log,
 		Nodes: d.nodes, Events: hub, Embedded: o.Config.Redis.Embedded(),
 	})
-	d.server, err = api.New(api.Options{Control: d.control, Log: o.Log, Types: o.Types})
+	d.server, err = newServer(edge.Options{Log: o.Log}, api.Options{Control: d.control, Types: o.Types})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/remote"
@@ -26,12 +27,14 @@ func (a *App) buildServer() error {
 		}
 	}
 	a.metrics.Registry.MustRegister(queue.NewCollector(a.queues, a.servedQueues))
-	o := api.Options{
-		Control: a.buildControl(), Log: a.o.Log, Version: a.o.Version, Types: a.types,
-		Guard:          a.guard(a.listener, a.o.Config.Listen),
-		Refused:        func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
+	server := edge.Options{
+		Log: a.o.Log, Guard: a.guard(a.listener, a.o.Config.Listen),
 		TransferMemory: int64(a.o.Config.TransferMemory), MaxConnections: a.o.Config.MaxConnectionsPerAddress,
 		MaxStreams: a.o.Config.MaxStreams, StreamsPerAddr: a.o.Config.MaxStreamsPerAddress,
+	}
+	o := api.Options{
+		Control: a.buildControl(), Version: a.o.Version, Types: a.types,
+		Refused: func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
 		Metrics: a.metricsHandler(),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.checkRedis},
@@ -40,7 +43,7 @@ func (a *App) buildServer() error {
 		Warnings: a.shortages.warnings,
 	}
 	if !serves {
-		o.Refusal = api.ErrNoAPI
+		server.Refusal = edge.ErrNoAPI
 	}
 	if a.o.Config.Monitor && a.o.Monitor != nil && serves {
 		monitor, err := a.buildMonitor()
@@ -49,12 +52,21 @@ func (a *App) buildServer() error {
 		}
 		o.Monitor = monitor
 	}
-	server, err := api.New(o)
+	s, err := newServer(server, o)
 	if err != nil {
 		return err
 	}
-	a.serve = server.Run
+	a.serve = s.Run
 	return a.reception.close()
+}
+
+// newServer makes a server of the API.
+func newServer(o edge.Options, served api.Options) (*edge.Server, error) {
+	s, err := edge.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return s, api.Register(s, served)
 }
 
 // servedQueues returns the queues that living nodes serve, apart from those that only workers by HTTP do.
@@ -76,8 +88,8 @@ func (a *App) metricsHandler() http.Handler {
 }
 
 // guard guards what is served at a listener, which was asked to listen at that address.
-func (a *App) guard(l net.Listener, asked string) api.Guard {
-	return api.NewGuard(l.Addr(), asked, a.o.Config.AllowedHosts)
+func (a *App) guard(l net.Listener, asked string) edge.Guard {
+	return edge.NewGuard(l.Addr(), asked, a.o.Config.AllowedHosts)
 }
 
 // buildControl builds the use cases that the API serves.

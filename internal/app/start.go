@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -62,11 +63,14 @@ func (a *App) listen(ctx context.Context) error {
 	}
 	a.cleanup(func() error { return ignoreClosed(l.Close()) })
 	a.listener = l
-	a.reception = &reception{listener: l.(*net.TCPListener), options: api.Options{
-		Refusal: task.Errorf(task.CodeUnavailable, "the node is starting: it waits for Redis"),
-		Guard:   a.guard(l, a.o.Config.Listen),
-		Log:     a.o.Log, Version: a.o.Version, Metrics: a.metricsHandler(), MaxConnections: a.o.Config.MaxConnectionsPerAddress,
-	}}
+	a.reception = &reception{
+		listener: l.(*net.TCPListener),
+		server: edge.Options{
+			Refusal: task.Errorf(task.CodeUnavailable, "the node is starting: it waits for Redis"),
+			Guard:   a.guard(l, a.o.Config.Listen), Log: a.o.Log, MaxConnections: a.o.Config.MaxConnectionsPerAddress,
+		},
+		served: api.Options{Version: a.o.Version, Metrics: a.metricsHandler()},
+	}
 	a.waits = a.reception.say
 	a.cleanup(a.reception.close)
 	return nil
@@ -76,7 +80,8 @@ func (a *App) listen(ctx context.Context) error {
 // say to close.
 type reception struct {
 	listener *net.TCPListener
-	options  api.Options
+	server   edge.Options
+	served   api.Options
 	reason   atomic.Pointer[error] // why the node is not ready
 	end      context.CancelFunc
 	ended    chan error
@@ -88,8 +93,8 @@ func (r *reception) say(reason error) error {
 	if r.end != nil {
 		return nil
 	}
-	r.options.Ready = []api.Check{{Name: "redis", Do: func(context.Context) error { return *r.reason.Load() }}}
-	server, err := api.New(r.options)
+	r.served.Ready = []api.Check{{Name: "redis", Do: func(context.Context) error { return *r.reason.Load() }}}
+	server, err := newServer(r.server, r.served)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
-package api
+package edge
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -10,15 +12,15 @@ import (
 
 // Codes of what is wrong before a request has reached anything that knows tasks.
 const (
-	codeNotFound             task.Code = "not_found"
-	codeMethodNotAllowed     task.Code = "method_not_allowed"
-	codeBodyTooLarge         task.Code = "body_too_large"
-	codeBodyTooSlow          task.Code = "body_too_slow"
-	codeUnsupportedMediaType task.Code = "unsupported_media_type"
-	codeCrossOrigin          task.Code = "cross_origin"
-	codeTooManyConnections   task.Code = "too_many_connections"
-	codeTooManyStreams       task.Code = "too_many_streams"
-	codeHostNotAllowed       task.Code = "host_not_allowed"
+	CodeNotFound             task.Code = "not_found"
+	CodeMethodNotAllowed     task.Code = "method_not_allowed"
+	CodeBodyTooLarge         task.Code = "body_too_large"
+	CodeBodyTooSlow          task.Code = "body_too_slow"
+	CodeUnsupportedMediaType task.Code = "unsupported_media_type"
+	CodeCrossOrigin          task.Code = "cross_origin"
+	CodeTooManyConnections   task.Code = "too_many_connections"
+	CodeTooManyStreams       task.Code = "too_many_streams"
+	CodeHostNotAllowed       task.Code = "host_not_allowed"
 )
 
 // entry is what a code means over HTTP.
@@ -28,8 +30,8 @@ type entry struct {
 	retry  int // seconds after which the client may try again; with every 503 and 429
 }
 
-// catalogue lists every code the API answers with. The codes are the API; titles may change. The document
-// has the same list (schema ProblemCode).
+// catalogue lists every code of a Problem. The codes are part of the API; titles may change. openapi.yaml has the same
+// list (schema ProblemCode).
 var catalogue = map[task.Code]entry{
 	task.CodeInvalid:              {status: http.StatusBadRequest, title: "The request is invalid"},
 	task.CodeTaskNotFound:         {status: http.StatusNotFound, title: "No such task"},
@@ -56,13 +58,16 @@ var catalogue = map[task.Code]entry{
 	task.CodeUnreadable:           {status: http.StatusInternalServerError, title: "It cannot be read in Redis"},
 	task.CodeInternal:             {status: http.StatusInternalServerError, title: "Internal error"},
 
-	codeNotFound:             {status: http.StatusNotFound, title: "Not found"},
-	codeMethodNotAllowed:     {status: http.StatusMethodNotAllowed, title: "Method not allowed"},
-	codeBodyTooLarge:         {status: http.StatusRequestEntityTooLarge, title: "The body is too large"},
-	codeBodyTooSlow:          {status: http.StatusRequestTimeout, title: "The body arrives too slowly"},
-	codeUnsupportedMediaType: {status: http.StatusUnsupportedMediaType, title: "The body is not plain JSON"},
-	codeCrossOrigin:          {status: http.StatusForbidden, title: "Sent by a page of another origin"},
-	codeTooManyConnections:   {status: http.StatusTooManyRequests, title: "Too many connections", retry: 1},
-	codeTooManyStreams:       {status: http.StatusServiceUnavailable, title: "Too many streams", retry: 5},
-	codeHostNotAllowed:       {status: http.StatusForbidden, title: "Sent to a name that is not this server's"},
+	CodeNotFound:             {status: http.StatusNotFound, title: "Not found"},
+	CodeMethodNotAllowed:     {status: http.StatusMethodNotAllowed, title: "Method not allowed"},
+	CodeBodyTooLarge:         {status: http.StatusRequestEntityTooLarge, title: "The body is too large"},
+	CodeBodyTooSlow:          {status: http.StatusRequestTimeout, title: "The body arrives too slowly"},
+	CodeUnsupportedMediaType: {status: http.StatusUnsupportedMediaType, title: "The body is not plain JSON"},
+	CodeCrossOrigin:          {status: http.StatusForbidden, title: "Sent by a page of another origin"},
+	CodeTooManyConnections:   {status: http.StatusTooManyRequests, title: "Too many connections", retry: 1},
+	CodeTooManyStreams:       {status: http.StatusServiceUnavailable, title: "Too many streams", retry: 5},
+	CodeHostNotAllowed:       {status: http.StatusForbidden, title: "Sent to a name that is not this server's"},
 }
+
+// Codes lists the codes that a Problem can have, in alphabetical order.
+func Codes() []task.Code { return slices.Sorted(maps.Keys(catalogue)) }

@@ -1,4 +1,4 @@
-package api
+package edge
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/labstack/echo/v4"
 )
 
 var (
@@ -78,41 +78,36 @@ func TestGuard_KnowsNamesOfItsListener(t *testing.T) {
 // A page whose name points to 127.0.0.1 is of the same origin as the server, so only the Host header tells.
 func TestGuard_RefusesReboundNames(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, func(o *Options) {
-		o.Guard = NewGuard(loopback, "127.0.0.1:8080", nil)
-		o.Metrics, o.Monitor = http.NotFoundHandler(), http.NotFoundHandler()
-	})
-	r.openQueue("default")
+	r := startRig(t, nil, func(o *Options) { o.Guard = NewGuard(loopback, "127.0.0.1:8080", nil) })
+	r.server.Mount("/mounted", http.NotFoundHandler())
 	const host = "attacker.example:8080"
-	paths := []string{
-		"/v1/tasks", "/v1/queues/default/pause", "/healthz", "/readyz", "/metrics", "/monitor/", "/openapi.json",
-		"/nothing", "/",
-	}
+	paths := []string{"/small", "/body", "/mounted", "/mounted/", "/mounted/a", "/nothing", "/"}
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 		for _, path := range paths {
 			req := httptest.NewRequestWithContext(t.Context(), method, "http://"+host+path, nil)
 			req.Header.Set("Origin", "http://"+host)
 			req.Header.Set("Sec-Fetch-Site", "same-origin")
 			got := httptest.NewRecorder()
-			r.server.Handler().ServeHTTP(got, req)
+			r.server.Echo().ServeHTTP(got, req)
 			if got.Code != http.StatusForbidden {
 				t.Errorf("%s %s: %d %s", method, path, got.Code, got.Body)
 			}
 		}
 	}
-	p := r.call("POST", "/v1/tasks", `{"type":"noop"}`, "Host", host).problem(t)
+	p := r.call("POST", "/body", "a", "Host", host).problem(t)
 	helps := strings.Contains(p.Detail, host) && strings.Contains(p.Detail, "allowed-hosts")
 	if p.Code != "host_not_allowed" || p.Field != "Host" || !helps {
 		t.Errorf("got %+v", p)
 	}
-	if got := r.call("POST", "/v1/queues/default/pause", "", "Host", "LOCALHOST.:1"); got.status != http.StatusNoContent {
+	if got := r.call("POST", "/body", "a", "Host", "LOCALHOST.:1"); got.status != http.StatusCreated {
 		t.Errorf("its own name: %d %s", got.status, got.body)
 	}
 }
 
 func TestGuard_RefusesReadsOfOtherPages(t *testing.T) {
 	t.Parallel()
-	r := startRig(t)
+	r := startRig(t, nil)
+	r.server.SetPolicy(Policy{Costly: true}, "/large")
 	link := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
 	for name, c := range map[string]struct {
 		path    string
@@ -120,32 +115,30 @@ func TestGuard_RefusesReadsOfOtherPages(t *testing.T) {
 		refused bool
 	}{
 		"an image": {
-			"/v1/tasks",
+			"/small",
 			[]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, true,
 		},
 		"a script of a sibling": {
-			"/v1/tasks", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"}, true,
+			"/small", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"}, true,
 		},
-		"a script of an old browser": {"/v1/tasks", []string{"Origin", "https://evil.example"}, true},
-		"a script without an origin": {"/v1/tasks", []string{"Origin", "null"}, true},
+		"a script of an old browser": {"/small", []string{"Origin", "https://evil.example"}, true},
+		"a script without an origin": {"/small", []string{"Origin", "null"}, true},
 		"a frame": {
-			"/v1/tasks",
+			"/small",
 			[]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, true,
 		},
-		"a link":                   {"/v1/tasks", link, false},
-		"a link to what is costly": {"/v1/forecast", link, true},
-		"a link to the doctor":     {"/v1/doctor", link, true},
-		"a link to an audit":       {"/v1/schedules/a/audit", link, true},
+		"a link":                   {"/small", link, false},
+		"a link to what is costly": {"/large", link, true},
 		"typed by the user": {
-			"/v1/forecast", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, false,
+			"/large", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, false,
 		},
 		"its own page": {
-			"/v1/forecast", []string{"Sec-Fetch-Site", "same-origin", "Origin", r.url}, false,
+			"/large", []string{"Sec-Fetch-Site", "same-origin", "Origin", r.url}, false,
 		},
-		"its own page, an old browser": {"/v1/forecast", []string{"Origin", r.url}, false},
-		"a program":                    {"/v1/forecast", nil, false},
-		"the document for another page": {
-			"/openapi.json", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true,
+		"its own page, an old browser": {"/large", []string{"Origin", r.url}, false},
+		"a program":                    {"/large", nil, false},
+		"a document for another page": {
+			"/small", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true,
 		},
 		"what is not there, from there": {
 			"/nothing", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true,
@@ -183,15 +176,13 @@ func TestGuard_WrapsOtherHandlers(t *testing.T) {
 
 func TestServer_SetsSecurityHeaders(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, func(o *Options) {
-		o.Monitor = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
-	})
-	for _, path := range []string{
-		"/healthz", "/v1/tasks", "/v1/tasks/none", "/nothing", "/monitor", "/monitor/x", "/openapi.json",
-		"/v1/tasks?limit=x",
-	} {
+	stream := func(c echo.Context) error { _, err := openStream(c); return err }
+	r := startRig(t, map[string]echo.HandlerFunc{"/stream": stream})
+	page := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }
+	r.server.Mount("/mounted", http.HandlerFunc(page))
+	for _, path := range []string{"/small", "/body", "/nothing", "/mounted", "/mounted/x", "/stream"} {
 		got := httptest.NewRecorder()
-		r.server.Handler().ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		r.server.Echo().ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		h := got.Header()
 		for name, want := range map[string]string{
 			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Content-Security-Policy": "frame-ancestors 'none'",
@@ -201,50 +192,5 @@ func TestServer_SetsSecurityHeaders(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
 			}
 		}
-	}
-	stream, err := http.Get(r.url + "/v1/events")
-	testkit.Must(t, err)
-	defer func() { _ = stream.Body.Close() }()
-	if stream.Header.Get("X-Frame-Options") != "DENY" {
-		t.Errorf("a stream: %v", stream.Header)
-	}
-}
-
-// What is wrong stays readable: a long quotation loses its middle.
-func TestProblem_BoundsWhatItQuotes(t *testing.T) {
-	t.Parallel()
-	r := startRig(t)
-	long := strings.Repeat("ü", 100_000)
-	for name, c := range map[string]struct{ method, path, body, says string }{
-		"a pattern": {"POST", "/v1/tasks", `{"type":"http","delay":"` + long + `"}`, "maximum string length is 64"},
-		"an enum": {
-			"PUT", "/v1/schedules/a",
-			`{"every":"1h","misfire":{"policy":"` + long + `"},"task":{"type":"http"}}`, "must be",
-		},
-		"an unknown field": {"POST", "/v1/tasks", `{"type":"http","` + long + `":1}`, "is not a field of this request"},
-		"a wrong time":     {"POST", "/v1/tasks", `{"type":"http","run_at":"` + long + `"}`, "is not a time such as"},
-		"a name given twice": {
-			"POST", "/v1/tasks", `{"type":"http","payload":{"` + long + `":1,"` + long + `":2}}`, "is given twice",
-		},
-		"a namespace":     {"POST", "/v1/tasks?namespace=a", `{"type":"http","namespace":"` + long + `"}`, ""},
-		"a parameter":     {"GET", "/v1/tasks?" + strings.Repeat("x", 50_000) + "=1", "", "is not a parameter of this call"},
-		"a wrong value":   {"GET", "/v1/tasks?limit=" + strings.Repeat("9", 50_000), "", ""},
-		"an id":           {"GET", "/v1/tasks/" + strings.Repeat("a", 50_000), "", ""},
-		"a cron rule":     {"PUT", "/v1/schedules/a", `{"cron":"` + long + `","task":{"type":"http"}}`, ""},
-		"a label":         {"POST", "/v1/tasks", `{"type":"http","labels":{"` + long + `":"1"}}`, ""},
-		"an unknown type": {"POST", "/v1/workers/w/take", `{"types":["` + long + `"]}`, ""},
-	} {
-		got := r.call(c.method, c.path, c.body)
-		if len(got.body) > 3000 || got.status < 400 || got.status >= 500 {
-			t.Errorf("%s: %d, %d bytes: %.300s", name, got.status, len(got.body), got.body)
-			continue
-		}
-		if p := got.problem(t); !strings.Contains(p.Detail, c.says) {
-			t.Errorf("%s: %s, want %q in it", name, p.Detail, c.says)
-		}
-	}
-	batch := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http","delay":"`+long+`"}]}`)
-	if len(batch.body) > 3000 {
-		t.Errorf("a batch: %d bytes: %.300s", len(batch.body), batch.body)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package api
+package edge
 
 // openFiles is how many files this process may open; 0 if that is not known.
 func openFiles() int { return 0 }

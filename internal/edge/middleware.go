@@ -1,6 +1,7 @@
-package api
+package edge
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -8,13 +9,11 @@ import (
 	"net/http"
 	"regexp"
 	"runtime/debug"
-	"strings"
+	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -37,7 +36,8 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 
 func requestIDOf(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
 
-// accessLog writes one line for each request, with what went wrong if something did. At the default level it shows requests that failed.
+// accessLog writes one line for each request, with what went wrong if something did. At the default level it shows
+// requests that failed.
 func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := clock.Now()
@@ -45,7 +45,7 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Error(err) // answers, so that the status below is the one that was sent
 		}
 		r := c.Request()
-		level, message, why := accessLevel(c)
+		level, message, why := accessLevel(c, s.policyOf(c).Routine)
 		s.options.Log.LogAttrs(r.Context(), level, message, append([]slog.Attr{
 			slog.String("request_id", requestIDOf(c)), slog.String("method", task.Cut(r.Method, methodLimit)),
 			slog.String("path", task.Cut(r.URL.Path, pathLimit)),
@@ -56,9 +56,9 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// accessLevel says at which level a request is logged, with which message, and why it failed if it did. Machines ask routes without a version
-// again and again, and /readyz is there to say no.
-func accessLevel(c echo.Context) (slog.Level, string, []slog.Attr) {
+// accessLevel says at which level a request is logged, with which message, and why it failed if it did. Failures of a
+// routine request are not told as such: /readyz is there to say no.
+func accessLevel(c echo.Context, routine bool) (slog.Level, string, []slog.Attr) {
 	f, failed := c.Get(failureKey).(failure)
 	if !failed || c.Response().Status == statusClientGone {
 		return slog.LevelDebug, "request", nil
@@ -70,8 +70,8 @@ func accessLevel(c echo.Context) (slog.Level, string, []slog.Attr) {
 	if f.Status >= http.StatusInternalServerError { // else its text quotes what the client sent
 		why = append(why, slog.String("error", f.logged(c.Request())))
 	}
-	switch status, route := f.Status, c.Path(); {
-	case route == "/healthz", route == "/readyz", route == "/metrics", strings.HasPrefix(route, monitorPath):
+	switch status := f.Status; {
+	case routine:
 		return slog.LevelDebug, "request failed", why
 	case status < http.StatusInternalServerError:
 		return slog.LevelInfo, "request refused", why
@@ -99,51 +99,15 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // ErrNoAPI is the Refusal of a node without the role api.
-var ErrNoAPI error = &task.Error{Code: codeNotFound, Message: "this node does not have the role api: ask another one"}
+var ErrNoAPI error = &task.Error{Code: CodeNotFound, Message: "this node does not have the role api: ask another one"}
 
-// guardRefusal refuses all but the health checks and the metrics, if the node does not serve more.
+// guardRefusal refuses what a Refusal is for.
 func (s *Server) guardRefusal(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		switch c.Path() {
-		case "/healthz", "/readyz", "/metrics":
-			return next(c)
-		}
-		if s.options.Refusal != nil {
+		if s.options.Refusal != nil && !s.policyOf(c).Always {
 			return s.options.Refusal
 		}
 		return next(c)
-	}
-}
-
-// admit reads the body and lets the request in. It bounds the requests that create work, after their bodies have arrived and before
-// anything of them is looked at: what looks at them waits for a processor, as what they ask for waits for Redis. It counts those that are
-// refused.
-func (s *Server) admit(op *openapi3.Operation, v validator) echo.MiddlewareFunc {
-	operation, _ := control.OperationNamed(op.OperationID)
-	creates := operation.MakesWork
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		if !creates && v.body == nil {
-			return next
-		}
-		return func(c echo.Context) (err error) {
-			if creates {
-				defer func() { s.options.noteRefusal(err) }()
-			}
-			release, err := v.receive(s, c)
-			if err != nil {
-				return err
-			}
-			defer release()
-			if creates {
-				who, leave, err := s.options.Control.Arrive(control.Caller{}, op.OperationID)
-				if err != nil {
-					return err
-				}
-				defer leave()
-				c.Set(arrivedKey, who)
-			}
-			return next(c)
-		}
 	}
 }
 
@@ -157,21 +121,11 @@ func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 func (s *Server) bodyLimit(c echo.Context) int64 {
-	if c.Path() == "/v1/tasks/batch" {
-		return s.options.BatchBodyLimit
-	}
-	return s.options.BodyLimit
+	return cmp.Or(s.policyOf(c).BodyLimit, s.options.BodyLimit)
 }
 
-// limitTime gives what the operation waits for a deadline. Operations that can stream set their own.
-func (s *Server) limitTime(op *openapi3.Operation) echo.MiddlewareFunc {
-	if streams(op) {
-		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }
-	}
-	limit := s.options.RequestTimeout
-	if op.OperationID == takeOperation {
-		limit += control.TakeWaitLimit
-	}
+// LimitTime gives a deadline to the context of a request, and so to what its handler waits for. Streams need none.
+func LimitTime(limit time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
@@ -182,9 +136,4 @@ func (s *Server) limitTime(op *openapi3.Operation) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
-}
-
-func streams(op *openapi3.Operation) bool {
-	return op.Responses.Status(http.StatusOK) != nil &&
-		op.Responses.Status(http.StatusOK).Value.Content.Get(streamType) != nil
 }

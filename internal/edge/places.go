@@ -1,4 +1,4 @@
-package api
+package edge
 
 import (
 	"net/http"
@@ -10,18 +10,11 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-const (
-	// networkBits of an address of IPv6 tell one client from another: whoever has one address has all that begin so.
-	networkBits = 64
+// networkBits of an address of IPv6 tell one client from another: whoever has one address has all that begin so.
+const networkBits = 64
 
-	// Limits of calls that wait, each for takeAttempts and for acquireLock. A node has 200 workers, and whoever waits for
-	// a lock holds only a connection.
-	waitsPerAddress = 1000
-	waitsLimit      = 4000
-)
-
-// places counts what clients have of something, and bounds it. The zero places has no bounds.
-type places struct {
+// Places counts what clients have of something, and bounds it. The zero Places has no bounds.
+type Places struct {
 	perAddress int // of one client's network; 0: any number
 	all        int // of all clients; 0: any number
 
@@ -30,12 +23,8 @@ type places struct {
 	sum   int
 }
 
-// waiting are the requests whose answers last.
-type waiting struct {
-	streams *places // of events and logs
-	takes   *places // calls of workers for attempts
-	locks   *places // calls that wait for a lock
-}
+// NewPlaces bounds what one client has, and what all have together; 0 is any number.
+func NewPlaces(perAddress, all int) *Places { return &Places{perAddress: perAddress, all: all} }
 
 // bound is one that a client has reached.
 type bound int
@@ -48,7 +37,7 @@ const (
 
 // enter takes a place for a client, who gives it back with leave, as often as it likes. If there is none, leave is nil,
 // and the bound is told.
-func (p *places) enter(from netip.Prefix) (leave func(), _ bound) {
+func (p *Places) enter(from netip.Prefix) (leave func(), _ bound) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -65,7 +54,7 @@ func (p *places) enter(from netip.Prefix) (leave func(), _ bound) {
 	return sync.OnceFunc(func() { p.leave(from) }), boundNone
 }
 
-func (p *places) leave(from netip.Prefix) {
+func (p *Places) leave(from netip.Prefix) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sum--
@@ -75,7 +64,7 @@ func (p *places) leave(from netip.Prefix) {
 }
 
 // count is how many places are taken.
-func (p *places) count() int {
+func (p *Places) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sum
@@ -107,22 +96,23 @@ func addressOf(r *http.Request) string {
 	return client.String()
 }
 
-// enterStream takes a place among the streams. Error: codeTooManyStreams.
-func (e *endpoints) enterStream(c echo.Context) (leave func(), _ error) {
-	leave, reached := e.streams.enter(clientOf(c.Request()))
+// enterStream takes a place among the streams. Error: CodeTooManyStreams.
+func (s *Server) enterStream(c echo.Context) (leave func(), _ error) {
+	leave, reached := s.streams.enter(clientOf(c.Request()))
 	switch reached {
 	case boundOfAddress:
-		return nil, task.Errorf(codeTooManyStreams, "this address follows %d streams of events and logs of this node, "+
-			"as many as it may (max-streams-per-address): end one, ask another node, or poll", e.streams.perAddress)
+		return nil, task.Errorf(CodeTooManyStreams, "this address follows %d streams of events and logs of this node, "+
+			"as many as it may (max-streams-per-address): end one, ask another node, or poll", s.streams.perAddress)
 	case boundOfAll:
-		return nil, task.Errorf(codeTooManyStreams, "this node serves %d streams of events and logs, as many as it may "+
-			"(max-streams): ask another node, or poll", e.streams.all)
+		return nil, task.Errorf(CodeTooManyStreams, "this node serves %d streams of events and logs, as many as it may "+
+			"(max-streams): ask another node, or poll", s.streams.all)
 	}
 	return leave, nil
 }
 
-// enterWait takes a place among calls that wait. Error: CodeOverloaded.
-func enterWait(c echo.Context, p *places) (leave func(), _ error) {
+// Enter takes a place for a request that waits. Whoever serves it calls leave when it waits no longer. Error:
+// CodeOverloaded.
+func (p *Places) Enter(c echo.Context) (leave func(), _ error) {
 	leave, reached := p.enter(clientOf(c.Request()))
 	switch reached {
 	case boundOfAddress:

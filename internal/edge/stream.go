@@ -1,4 +1,4 @@
-package api
+package edge
 
 import (
 	"bytes"
@@ -17,23 +17,12 @@ import (
 )
 
 const (
-	streamType = "text/event-stream"
-
-	// streamBuffer is how many events may wait for a client. One more, and its stream ends.
-	streamBuffer = 1024
+	// StreamType is the media type of server-sent events.
+	StreamType = "text/event-stream"
 
 	// sendBuffer is how many bytes of a stream the kernel keeps for a client, twice at most. By itself it keeps several
 	// MB, and a client that does not read goes unnoticed for as long.
 	sendBuffer = 64 << 10
-
-	// frameStep is how many bytes of events are written together at most.
-	frameStep = 32 << 10
-
-	// A stream pauses after each write for writeShare for each stream of the node, and writePause at most. So all streams
-	// together write about as often as one alone, and events that come meanwhile go out with one write. At 20,000 events
-	// a second, half of streamBuffer comes during the longest pause.
-	writeShare = 50 * time.Microsecond
-	writePause = 25 * time.Millisecond
 
 	// subscribeTimeout is how long a stream that begins waits for Redis.
 	subscribeTimeout = 5 * time.Second
@@ -42,38 +31,42 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// follow answers with a stream that is fed by a subscription, and lets serve write it. What happens after serve was
+// Follow answers with a stream that is fed by a subscription, and lets serve write it. What happens after serve was
 // called is in the feed, so what happened before can be read from the store then. The context of serve ends with
-// the client, and when the server stops. Errors: codeTooManyStreams, CodeUnavailable.
-func (e *endpoints) follow(
-	c echo.Context, subscribe func(context.Context) (*events.Subscription, error), serve func(context.Context, *events.Subscription, *stream) error,
+// the client, and when the server stops. Errors: CodeTooManyStreams, CodeUnavailable.
+func (s *Server) Follow(
+	c echo.Context, subscribe func(context.Context) (*events.Subscription, error),
+	serve func(context.Context, *events.Subscription, *Stream) error,
 ) error {
-	leave, err := e.enterStream(c)
+	leave, err := s.enterStream(c)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
-	defer context.AfterFunc(e.stopping, cancel)()
+	defer context.AfterFunc(s.stopping, cancel)()
 	feed, err := subscribe(ctx)
 	if err != nil {
 		return err
 	}
 	defer feed.Close()
-	if err := e.awaitReady(ctx, feed); err != nil {
+	if err := s.awaitReady(ctx, feed); err != nil {
 		return err
 	}
 	out, err := openStream(c)
 	if err != nil {
 		return err
 	}
+	beat := time.NewTicker(s.options.Heartbeat)
+	defer beat.Stop()
+	out.beat, out.all = beat.C, s.streams
 	return serve(ctx, feed, out)
 }
 
 // awaitReady waits until the feed is complete: CodeUnavailable.
-func (e *endpoints) awaitReady(ctx context.Context, feed *events.Subscription) error {
-	limit := min(subscribeTimeout, e.RequestTimeout)
+func (s *Server) awaitReady(ctx context.Context, feed *events.Subscription) error {
+	limit := min(subscribeTimeout, s.options.RequestTimeout)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -85,7 +78,7 @@ func (e *endpoints) awaitReady(ctx context.Context, feed *events.Subscription) e
 	case <-timer.C:
 		return task.Errorf(task.CodeUnavailable, "cannot subscribe to events: Redis did not answer within %s", limit)
 	case <-ctx.Done():
-		if e.stopping.Err() != nil {
+		if s.stopping.Err() != nil {
 			return errStopping()
 		}
 		return ctx.Err()
@@ -94,22 +87,34 @@ func (e *endpoints) awaitReady(ctx context.Context, feed *events.Subscription) e
 
 func errStopping() error { return task.Errorf(task.CodeUnavailable, "the server is shutting down") }
 
-// stream writes server-sent events.
-type stream struct {
+// Stream writes server-sent events. One goroutine uses it. Errors of its methods say that the client cannot be reached:
+// the stream has ended.
+type Stream struct {
 	out  http.ResponseWriter
 	ctrl *http.ResponseController
+	beat <-chan time.Time
+	all  *Places
 }
 
+// Beat tells when to call Alive.
+func (s *Stream) Beat() <-chan time.Time { return s.beat }
+
+// Alive keeps the connection from looking dead to whoever is between the server and the client.
+func (s *Stream) Alive() error { return s.comment("alive") }
+
+// Count is how many streams the server writes, with this one.
+func (s *Stream) Count() int { return s.all.count() }
+
 // openStream begins the answer. From then on an error ends the stream with the event "problem".
-func openStream(c echo.Context) (*stream, error) {
+func openStream(c echo.Context) (*Stream, error) {
 	if conn, ok := c.Request().Context().Value(connKey{}).(interface{ SetWriteBuffer(n int) error }); ok {
 		if err := conn.SetWriteBuffer(sendBuffer); err != nil {
 			return nil, fmt.Errorf("opening a stream: %w", err)
 		}
 	}
-	s := &stream{out: c.Response(), ctrl: http.NewResponseController(c.Response())}
+	s := &Stream{out: c.Response(), ctrl: http.NewResponseController(c.Response())}
 	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, streamType)
+	h.Set(echo.HeaderContentType, StreamType)
 	h.Set(echo.HeaderCacheControl, "no-store")
 	h.Set("X-Accel-Buffering", "no") // tells nginx not to buffer the stream
 	c.Response().WriteHeader(http.StatusOK)
@@ -121,26 +126,26 @@ const problemEvent = "problem"
 
 // endStream tells the reader of a stream that has begun why it ends. Other answers are whole when they begin.
 func endStream(c echo.Context, p Problem) {
-	if c.Response().Header().Get(echo.HeaderContentType) != streamType {
+	if c.Response().Header().Get(echo.HeaderContentType) != StreamType {
 		return
 	}
-	s := &stream{out: c.Response(), ctrl: http.NewResponseController(c.Response())}
-	if s.send(problemEvent, "", p) == nil {
-		_ = s.flush() // whoever cannot be told has gone
+	s := &Stream{out: c.Response(), ctrl: http.NewResponseController(c.Response())}
+	if s.Send(problemEvent, "", p) == nil {
+		_ = s.Flush() // whoever cannot be told has gone
 	}
 }
 
-// send writes one event; it goes out with the next flush.
-func (s *stream) send(name, id string, data any) error {
-	text, err := frame(name, id, data)
+// Send writes one event, whose data is JSON. It goes out with the next Flush. The id may be empty.
+func (s *Stream) Send(name, id string, data any) error {
+	text, err := Frame(name, id, data)
 	if err != nil {
 		return err
 	}
-	return s.write(text)
+	return s.Write(text)
 }
 
-// frame is the text of an event.
-func frame(name, id string, data any) ([]byte, error) {
+// Frame is the text of an event, whose data is JSON. The id may be empty.
+func Frame(name, id string, data any) ([]byte, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
@@ -154,14 +159,15 @@ func frame(name, id string, data any) ([]byte, error) {
 }
 
 // comment writes a line that clients ignore, and flushes.
-func (s *stream) comment(text string) error {
-	if err := s.write([]byte(": " + text + "\n\n")); err != nil {
+func (s *Stream) comment(text string) error {
+	if err := s.Write([]byte(": " + text + "\n\n")); err != nil {
 		return err
 	}
-	return s.flush()
+	return s.Flush()
 }
 
-func (s *stream) write(text []byte) error {
+// Write writes the text of whole events, which goes out with the next Flush, or before.
+func (s *Stream) Write(text []byte) error {
 	deadline := clock.Now().Add(writeTimeout)
 	if err := s.ctrl.SetWriteDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("writing to a stream: %w", err)
@@ -172,7 +178,8 @@ func (s *stream) write(text []byte) error {
 	return nil
 }
 
-func (s *stream) flush() error {
+// Flush sends what was written.
+func (s *Stream) Flush() error {
 	if err := s.ctrl.Flush(); err != nil {
 		return fmt.Errorf("writing to a stream: %w", err)
 	}

@@ -1,4 +1,4 @@
-package api
+package edge
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ const (
 // bounded is a listener that closes the connections of a client's address, and of all, beyond limits.
 type bounded struct {
 	net.Listener
-	open   places
+	open   Places
 	files  int // that this process may open; 0 if that is not known
 	log    *slog.Logger
 	mu     sync.Mutex
@@ -100,10 +100,10 @@ func (l *bounded) turnAway(conn *net.TCPConn, from netip.Prefix, reached bound) 
 
 func (l *bounded) refusal(reached bound) error {
 	if reached == boundOfAll {
-		return task.Errorf(codeTooManyConnections, "this node has %d connections, half of the %d files that it may open: "+
+		return task.Errorf(CodeTooManyConnections, "this node has %d connections, half of the %d files that it may open: "+
 			"ask another node, or raise its limit of open files", l.open.all, l.files)
 	}
-	return task.Errorf(codeTooManyConnections, "this address has %d connections, as many as it may "+
+	return task.Errorf(CodeTooManyConnections, "this address has %d connections, as many as it may "+
 		"(max-connections-per-address, and a quarter of the files that the node may open)", l.open.perAddress)
 }
 

@@ -1,4 +1,4 @@
-package api
+package edge
 
 import (
 	"errors"
@@ -25,16 +25,16 @@ const (
 	readStep = 64 << 10
 )
 
-// receive reads the body of a request into the memory that bodies share, and returns what gives that memory back.
-// Nothing else of a request begins before: what has not arrived takes nobody's place. Errors: CodeInvalid,
-// codeBodyTooSlow, CodeOverloaded, http.MaxBytesError.
-func (s *Server) receive(c echo.Context) ([]byte, func(), error) {
+// Receive reads the body of a request into the memory that bodies share. The caller calls release when the request has
+// been answered, which gives that memory back. Nothing else of a request begins before: what has not arrived takes
+// nobody's place. Errors, whose codes CodeOf tells: CodeInvalid, CodeBodyTooSlow, CodeBodyTooLarge, CodeOverloaded.
+func (s *Server) Receive(c echo.Context) (raw []byte, release func(), err error) {
 	r := c.Request()
 	in := inflow{
 		body: r.Body, ctrl: http.NewResponseController(c.Response()), size: r.ContentLength, most: s.bodyLimit(c) + 1,
 		step: s.options.ReadTimeout, whole: s.options.TransferTimeout, bodies: s.bodies, client: clientOf(r),
 	}
-	raw, err := in.read()
+	raw, err = in.read()
 	if err == nil && len(raw) > readStep { // it may have taken long
 		err = supported(in.ctrl.SetWriteDeadline(clock.Now().Add(s.writeLimit())))
 	}
@@ -134,7 +134,7 @@ func (in *inflow) cutShort(err error) error {
 	case errors.As(err, &tooLong):
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &task.Error{Code: codeBodyTooSlow, Err: err, Message: fmt.Sprintf(
+		return &task.Error{Code: CodeBodyTooSlow, Err: err, Message: fmt.Sprintf(
 			"the body did not arrive in time: the head and the first 64 KiB, and each further 64 KiB, may take %s, "+
 				"and the whole body %s", in.step, in.whole)}
 	}

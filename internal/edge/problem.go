@@ -1,4 +1,4 @@
-package api
+package edge
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -25,6 +24,19 @@ const (
 	fieldLimit  = 256
 	detailLimit = 1024
 )
+
+// Problem is what an answer says of what went wrong: a problem document of RFC 9457, as schema Problem of openapi.yaml
+// has it.
+type Problem struct {
+	Code       task.Code `json:"code"`
+	Detail     string    `json:"detail"`                // what is wrong in this case, for people
+	Field      string    `json:"field,omitempty"`       // the field or parameter at fault
+	RequestID  string    `json:"request_id"`            // as the log has it
+	RetryAfter int       `json:"retry_after,omitempty"` // seconds, as in the header Retry-After
+	Status     int       `json:"status"`                // of HTTP
+	Title      string    `json:"title"`                 // what the code means
+	Type       string    `json:"type"`                  // the code as a URN
+}
 
 // failureKey is where a request has its failure, for the log.
 const failureKey = "dts-failure"
@@ -51,7 +63,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		// It is not the client who goes; without an answer, net/http would say 200.
 		gone, err = false, task.Errorf(task.CodeUnavailable, "%s", cause)
 	}
-	p := problemFor(c, err)
+	p := ProblemFor(c, err)
 	c.Set(failureKey, failure{p, err})
 	switch {
 	case c.Response().Committed:
@@ -65,13 +77,14 @@ func (s *Server) fail(err error, c echo.Context) {
 	case p.RetryAfter > 0:
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(p.RetryAfter))
 	}
-	if err := s.answers.reply(c, p.Status, problemType, p); err != nil {
+	if err := s.reply(c, p.Status, problemType, p); err != nil {
 		s.options.Log.Debug("answer not delivered", "request_id", p.RequestID, "error", err)
 	}
 }
 
-// problemFor is the problem document for a request. Who only reads is not told that a change may have been made.
-func problemFor(c echo.Context, err error) Problem {
+// ProblemFor is the answer to a request that failed with err. Who only reads is not told that a change may have been
+// made.
+func ProblemFor(c echo.Context, err error) Problem {
 	p := problemOf(err, requestIDOf(c))
 	if onlyReads(c.Request()) {
 		p.Detail = redisx.WithoutDoubt(p.Detail)
@@ -82,18 +95,6 @@ func problemFor(c echo.Context, err error) Problem {
 // onlyReads reports whether a request changes nothing: it asks, or tries something out.
 func onlyReads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Query().Get("dry_run") == "true"
-}
-
-// noteRefusal tells whoever counts refusals why a request that creates work, or a task of a batch, was refused: by its code if that says that
-// the same may be accepted later. What is unavailable may have been accepted nevertheless.
-func (o Options) noteRefusal(err error) {
-	if err == nil || o.Refused == nil {
-		return
-	}
-	switch code := asTaskError(err).Code; code {
-	case task.CodeOverloaded, control.CodeQueueFull, control.CodeTooManyNames, task.CodeUnavailable:
-		o.Refused(string(code))
-	}
 }
 
 // problemOf is the problem document of an error. What caused a *task.Error, and everything about other
@@ -108,9 +109,12 @@ func problemOf(err error, requestID string) Problem {
 	detail := (&task.Error{Field: field, Message: task.CutMiddle(e.Message, detailLimit)}).Error()
 	return Problem{
 		Type: problemURN + string(e.Code), Title: known.title, Status: known.status, Detail: detail,
-		Code: ProblemCode(e.Code), Field: field, RetryAfter: known.retry, RequestID: requestID,
+		Code: e.Code, Field: field, RetryAfter: known.retry, RequestID: requestID,
 	}
 }
+
+// CodeOf is the code of the Problem that err becomes.
+func CodeOf(err error) task.Code { return asTaskError(err).Code }
 
 func asTaskError(err error) *task.Error {
 	var (
@@ -124,7 +128,7 @@ func asTaskError(err error) *task.Error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &tooLong):
-		return task.Errorf(codeBodyTooLarge, "the body is larger than %d bytes", tooLong.Limit)
+		return task.Errorf(CodeBodyTooLarge, "the body is larger than %d bytes", tooLong.Limit)
 	case errors.Is(err, context.DeadlineExceeded):
 		return task.Errorf(task.CodeUnavailable, "no answer in time")
 	case errors.As(err, &http):
@@ -137,9 +141,9 @@ func asTaskError(err error) *task.Error {
 func ofTransport(err *echo.HTTPError) *task.Error {
 	switch err.Code {
 	case http.StatusNotFound:
-		return task.Errorf(codeNotFound, "no resource has this path: /openapi.json lists all of them")
+		return task.Errorf(CodeNotFound, "no resource has this path: /openapi.json lists all of them")
 	case http.StatusMethodNotAllowed:
-		return task.Errorf(codeMethodNotAllowed, "this path does not support the method")
+		return task.Errorf(CodeMethodNotAllowed, "this path does not support the method")
 	case http.StatusBadRequest:
 		return task.Errorf(task.CodeInvalid, "%v", err.Message)
 	}

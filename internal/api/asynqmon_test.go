@@ -20,33 +20,9 @@ var large = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, strings.Repeat(r.URL.Path[1:2], 200<<10))
 })
 
-func TestMount_CountsAnswersThatNobodyReads(t *testing.T) {
-	t.Parallel()
-	r := startRig(t, func(o *Options) { o.TransferMemory, o.Monitor, o.Metrics = 1<<20, large, large })
-	room := r.server.answers.room
-	for _, path := range []string{"/metrics", "/monitor/", "/monitor/api/queues"} {
-		room.takeAnyway(other, 900<<10) // as of clients that do not read
-		got := r.call("GET", path, "")
-		if p := got.problem(t); p.Code != "overloaded" || got.header.Get("Content-Encoding") != "" {
-			t.Errorf("%s: %+v, %v", path, p, got.header)
-		}
-		room.give(other, 900<<10)
-		for range 10 { // each gives its room back
-			got := r.call("GET", path, "")
-			kind := got.header.Get("Content-Type")
-			if got.status != http.StatusAccepted || len(got.body) != 200<<10 || kind != "text/x-large" {
-				t.Fatalf("%s: %d, %d bytes, %v", path, got.status, len(got.body), got.header)
-			}
-		}
-	}
-	if got := r.call("HEAD", "/monitor/", ""); got.status != http.StatusAccepted || len(got.body) != 0 {
-		t.Errorf("HEAD: %d, %d bytes", got.status, len(got.body))
-	}
-}
-
 func TestMonitor_ListsHundredTasksAtATime(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, func(o *Options) { o.Monitor = large })
+	r := startRig(t, func(o *rigOptions) { o.Monitor = large })
 	for size, want := range map[string]int{
 		"100": http.StatusAccepted, "1": http.StatusAccepted, "": http.StatusAccepted,
 		"101": 400, "0": 400, "-1": 400, "many": 400,
@@ -63,10 +39,10 @@ func TestMonitor_ListsHundredTasksAtATime(t *testing.T) {
 
 func TestMonitor_TakesTurnsWithPages(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, func(o *Options) { o.Monitor = large })
+	r := startRig(t, func(o *rigOptions) { o.Monitor = large })
 	var ends []func()
 	for range control.PagesLimit {
-		end, err := r.server.options.Control.TakePage(t.Context())
+		end, err := r.endpoints.Control.TakePage(t.Context())
 		testkit.Must(t, err)
 		ends = append(ends, end)
 	}

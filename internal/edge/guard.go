@@ -1,4 +1,4 @@
-package api
+package edge
 
 import (
 	"crypto/rand"
@@ -75,10 +75,10 @@ func setSecurityHeaders(h http.Header) {
 var otherOrigins http.CrossOriginProtection
 
 // check refuses requests of other origins, whatever their method, and those to a name that is not known. Following a
-// link is allowed if linked says so. Errors: codeCrossOrigin, codeHostNotAllowed.
+// link is allowed if linked says so. Errors: CodeCrossOrigin, CodeHostNotAllowed.
 func (g Guard) check(r *http.Request, linked bool) error {
 	if !g.knows(nameOf(r.Host)) {
-		return &task.Error{Code: codeHostNotAllowed, Field: "Host", Message: fmt.Sprintf("%q is no name of this server: "+
+		return &task.Error{Code: CodeHostNotAllowed, Field: "Host", Message: fmt.Sprintf("%q is no name of this server: "+
 			"send the request to localhost, to its address, or to a name in its setting allowed-hosts",
 			task.Cut(r.Host, hostLimit))}
 	}
@@ -86,7 +86,7 @@ func (g Guard) check(r *http.Request, linked bool) error {
 	if err == nil && (!ofOtherPage(r) || linked && followsLink(r)) {
 		return nil
 	}
-	return &task.Error{Code: codeCrossOrigin, Err: err, Message: "the request comes from a page of another " +
+	return &task.Error{Code: CodeCrossOrigin, Err: err, Message: "the request comes from a page of another " +
 		"origin. If it was sent to a reverse proxy, have that pass on the Host header that it got; if this server " +
 		"listens at a loopback address, its setting allowed-hosts must name that host as well"}
 }
@@ -135,14 +135,11 @@ func followsLink(r *http.Request) bool {
 	return r.Method == http.MethodGet && mode == "navigate" && dest == "document"
 }
 
-// costly are the paths whose answers take long to compute. Pages of other origins may not even link to them.
-var costly = []string{"/v1/doctor", "/v1/forecast", "/v1/schedules/:id/audit"}
-
 // guardOrigin guards everything that the server serves.
 func (s *Server) guardOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		setSecurityHeaders(c.Response().Header())
-		if err := s.options.Guard.check(c.Request(), !slices.Contains(costly, c.Path())); err != nil {
+		if err := s.options.Guard.check(c.Request(), !s.policyOf(c).Costly); err != nil {
 			return err
 		}
 		return next(c)

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// healthTag is that of operations for probes. They take any parameters: those of a probe must not make a node look
+// dead.
+const healthTag = "health"
+
+// perOperation is what each operation of the document has in front of its handler, by operation id.
+func (e *endpoints) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc {
+	chains := map[string][]echo.MiddlewareFunc{}
+	for _, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters), turns: e.decoding}
+			if op.RequestBody != nil {
+				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
+				v.bodyless = !op.RequestBody.Value.Required
+			}
+			if op.OperationID == batchOperation {
+				v.body = withoutItems(v.body, "tasks")
+				v.lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+			}
+			chains[op.OperationID] = []echo.MiddlewareFunc{e.admit(op, v), e.limitTime(op)}
+			if !slices.Contains(op.Tags, healthTag) {
+				chains[op.OperationID] = append(chains[op.OperationID], v.check)
+			}
+			if slices.Contains(paged, op.OperationID) {
+				chains[op.OperationID] = append(chains[op.OperationID], e.page)
+			}
+			if hasLargeAnswer(method, op.OperationID) {
+				// behind what counts refusals
+				chains[op.OperationID] = slices.Insert(chains[op.OperationID], 1, e.guardShare)
+			}
+		}
+	}
+	return chains
+}
+
+// admit reads the body and lets the request in. It bounds the requests that create work, after their bodies have
+// arrived and before anything of them is looked at: what looks at them waits for a processor, as what they ask for
+// waits for Redis. It counts those that are refused.
+func (e *endpoints) admit(op *openapi3.Operation, v validator) echo.MiddlewareFunc {
+	operation, _ := control.OperationNamed(op.OperationID)
+	creates := operation.MakesWork
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		if !creates && v.body == nil {
+			return next
+		}
+		return func(c echo.Context) (err error) {
+			if creates {
+				defer func() { e.noteRefusal(err) }()
+			}
+			release, err := v.receive(e.server, c)
+			if err != nil {
+				return err
+			}
+			defer release()
+			if creates {
+				leave, err := edge.Arrive(c, e.Control, op.OperationID)
+				if err != nil {
+					return err
+				}
+				defer leave()
+			}
+			return next(c)
+		}
+	}
+}
+
+// limitTime gives what the operation waits for a deadline. Operations that can stream set their own.
+func (e *endpoints) limitTime(op *openapi3.Operation) echo.MiddlewareFunc {
+	if streams(op) {
+		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }
+	}
+	limit := e.server.Options().RequestTimeout
+	if op.OperationID == takeOperation {
+		limit += control.TakeWaitLimit
+	}
+	return edge.LimitTime(limit)
+}
+
+func streams(op *openapi3.Operation) bool {
+	return op.Responses.Status(http.StatusOK) != nil &&
+		op.Responses.Status(http.StatusOK).Value.Content.Get(edge.StreamType) != nil
+}
+
+// noteRefusal tells whoever counts refusals why a request that creates work, or a task of a batch, was refused: by its
+// code if that says that the same may be accepted later. What is unavailable may have been accepted nevertheless.
+func (e *endpoints) noteRefusal(err error) {
+	if err == nil || e.Refused == nil {
+		return
+	}
+	switch code := edge.CodeOf(err); code {
+	case task.CodeOverloaded, control.CodeQueueFull, control.CodeTooManyNames, task.CodeUnavailable:
+		e.Refused(string(code))
+	}
+}

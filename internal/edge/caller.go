@@ -1,0 +1,51 @@
+package edge
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// callerHeader is how a client says who it is. Nobody checks it.
+const callerHeader = "Dts-Caller"
+
+// arrivedKey is where the Caller of a request is kept that was let in before it was read.
+const arrivedKey = "arrived"
+
+// identify refuses a request whose client says in a wrong way who it is. Error: CodeInvalid.
+func identify(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if name := c.Request().Header.Get(callerHeader); name != "" {
+			if err := task.ValidateText(callerHeader, name, control.CallerLimit); err != nil {
+				return err
+			}
+			if strings.ContainsFunc(name, unicode.IsControl) {
+				return task.Invalid(callerHeader, "has a control character: give a name, as in ann@vm-a")
+			}
+		}
+		return next(c)
+	}
+}
+
+// CallerOf resolves who sent a request, which is about a namespace.
+func CallerOf(c echo.Context, namespace string) control.Caller {
+	who, _ := c.Get(arrivedKey).(control.Caller)
+	who.Namespace = namespace
+	who.Name, who.Address = c.Request().Header.Get(callerHeader), addressOf(c.Request())
+	who.Request = requestIDOf(c)
+	return who
+}
+
+// Arrive lets in a request for an operation that makes work, before anything of it is looked at (control.Arrive), and
+// has CallerOf say so. The caller calls leave when the request has been answered. Error: CodeOverloaded.
+func Arrive(c echo.Context, gate *control.Control, operation string) (leave func(), _ error) {
+	who, leave, err := gate.Arrive(control.Caller{}, operation)
+	if err == nil {
+		c.Set(arrivedKey, who)
+	}
+	return leave, err
+}
