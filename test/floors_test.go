@@ -44,7 +44,7 @@ var floors = []floor{
 	{4, []string{"internal/api/rest"}},
 	{5, []string{"internal/cli/printer", "internal/cli/server"}},
 	{5, []string{"internal/cli/command", "internal/cli/diff"}},
-	{5, []string{"internal/cli/flags", "internal/cli/taskview"}},
+	{5, []string{"internal/cli/flags", "internal/cli/taskview", "internal/cli/whyview"}},
 	{5, []string{
 		"internal/cli/apply", "internal/cli/bench", "internal/cli/doctor", "internal/cli/events", "internal/cli/importer", "internal/cli/lock", "internal/cli/namespace",
 		"internal/cli/node", "internal/cli/queue", "internal/cli/schedule", "internal/cli/task",

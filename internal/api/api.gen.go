@@ -456,6 +456,75 @@ func (e TickOutcome) Valid() bool {
 	}
 }
 
+// Defines values for WaitingForCode.
+const (
+	WaitsForDelivery         WaitingForCode = "delivery"
+	WaitsForEnded            WaitingForCode = "ended"
+	WaitsForNoLeader         WaitingForCode = "no_leader"
+	WaitsForNotDue           WaitingForCode = "not_due"
+	WaitsForOverlap          WaitingForCode = "overlap"
+	WaitsForPaused           WaitingForCode = "paused"
+	WaitsForPausedByFailures WaitingForCode = "paused_by_failures"
+	WaitsForQueueFull        WaitingForCode = "queue_full"
+	WaitsForQueuePaused      WaitingForCode = "queue_paused"
+	WaitsForQueueUnserved    WaitingForCode = "queue_unserved"
+	WaitsForRedisFull        WaitingForCode = "redis_full"
+	WaitsForRedisSilent      WaitingForCode = "redis_silent"
+	WaitsForRetry            WaitingForCode = "retry"
+	WaitsForSlotMoving       WaitingForCode = "slot_moving"
+	WaitsForSlotsTaken       WaitingForCode = "slots_taken"
+	WaitsForStopping         WaitingForCode = "stopping"
+	WaitsForTypeUnserved     WaitingForCode = "type_unserved"
+	WaitsForUnreadable       WaitingForCode = "unreadable"
+	WaitsForWorkerSilent     WaitingForCode = "worker_silent"
+)
+
+// Valid indicates whether the value is a known member of the WaitingForCode enum.
+func (e WaitingForCode) Valid() bool {
+	switch e {
+	case WaitsForDelivery:
+		return true
+	case WaitsForEnded:
+		return true
+	case WaitsForNoLeader:
+		return true
+	case WaitsForNotDue:
+		return true
+	case WaitsForOverlap:
+		return true
+	case WaitsForPaused:
+		return true
+	case WaitsForPausedByFailures:
+		return true
+	case WaitsForQueueFull:
+		return true
+	case WaitsForQueuePaused:
+		return true
+	case WaitsForQueueUnserved:
+		return true
+	case WaitsForRedisFull:
+		return true
+	case WaitsForRedisSilent:
+		return true
+	case WaitsForRetry:
+		return true
+	case WaitsForSlotMoving:
+		return true
+	case WaitsForSlotsTaken:
+		return true
+	case WaitsForStopping:
+		return true
+	case WaitsForTypeUnserved:
+		return true
+	case WaitsForUnreadable:
+		return true
+	case WaitsForWorkerSilent:
+		return true
+	default:
+		return false
+	}
+}
+
 // Attempt defines model for Attempt.
 type Attempt struct {
 	Error      string `json:"error,omitempty,omitzero"`
@@ -2062,6 +2131,51 @@ type UpcomingTick struct {
 	Tick string `json:"tick"`
 }
 
+// WaitingFor defines model for WaitingFor.
+type WaitingFor struct {
+	// Ahead How many tasks go first; of a queue, how many wait. Left out if that is not known, or says nothing.
+	Ahead *int `json:"ahead,omitempty"`
+
+	// Code The reason. The list is closed.
+	Code WaitingForCode `json:"code"`
+
+	// Detail What holds it up, in sentences.
+	Detail string `json:"detail"`
+
+	// LastError Why the last attempt did not succeed, or why the schedule has paused itself.
+	LastError string `json:"last_error,omitempty,omitzero"`
+
+	// NextAttemptAt When it is due, if it waits for that.
+	NextAttemptAt string `json:"next_attempt_at,omitempty,omitzero"`
+
+	// Since Since when it holds. Left out if nobody knows.
+	Since string `json:"since,omitempty,omitzero"`
+
+	// ToDo What to do next, in sentences.
+	ToDo string `json:"to_do"`
+}
+
+// WaitingForCode The reason. The list is closed.
+type WaitingForCode string
+
+// Why defines model for Why.
+type Why struct {
+	// Also What must change then, in this order.
+	Also []WaitingFor `json:"also"`
+
+	// At When that was so, by the clock of Redis. Left out if Redis does not answer.
+	At string `json:"at,omitempty,omitzero"`
+
+	// Now What it does now, in sentences. Left out if Redis does not answer.
+	Now string `json:"now,omitempty,omitzero"`
+
+	// State That of a task.
+	State State `json:"state,omitempty,omitzero"`
+
+	// WaitingFor What must change first. Left out if it waits for nothing.
+	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
+}
+
 // AttemptNumber defines model for AttemptNumber.
 type AttemptNumber = int
 
@@ -2372,6 +2486,12 @@ type TriggerScheduleParams struct {
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
+// WhyScheduleParams defines parameters for WhySchedule.
+type WhyScheduleParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -2490,6 +2610,12 @@ type RetryTaskParams struct {
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
+// WhyTaskParams defines parameters for WhyTask.
+type WhyTaskParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
 // AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
 type AcquireLockJSONRequestBody = LockRequest
 
@@ -2594,6 +2720,9 @@ type ServerInterface interface {
 	// ResumeQueue Resume a paused queue
 	// (POST /v1/queues/{queue}/resume)
 	ResumeQueue(ctx echo.Context, queue QueueName) error
+	// WhyQueue What it waits for
+	// (GET /v1/queues/{queue}/why)
+	WhyQueue(ctx echo.Context, queue QueueName) error
 	// ListSchedules List schedules
 	// (GET /v1/schedules)
 	ListSchedules(ctx echo.Context, params ListSchedulesParams) error
@@ -2633,6 +2762,9 @@ type ServerInterface interface {
 	// TriggerSchedule Run a schedule now
 	// (POST /v1/schedules/{id}/trigger)
 	TriggerSchedule(ctx echo.Context, id ScheduleID, params TriggerScheduleParams) error
+	// WhySchedule What it waits for
+	// (GET /v1/schedules/{id}/why)
+	WhySchedule(ctx echo.Context, id ScheduleID, params WhyScheduleParams) error
 	// ListTasks List tasks
 	// (GET /v1/tasks)
 	ListTasks(ctx echo.Context, params ListTasksParams) error
@@ -2669,6 +2801,9 @@ type ServerInterface interface {
 	// RetryTask Run an ended task again
 	// (POST /v1/tasks/{id}/retry)
 	RetryTask(ctx echo.Context, id TaskID, params RetryTaskParams) error
+	// WhyTask What it waits for
+	// (GET /v1/tasks/{id}/why)
+	WhyTask(ctx echo.Context, id TaskID, params WhyTaskParams) error
 	// LeaveWorker Take a worker off the list of nodes
 	// (DELETE /v1/workers/{worker})
 	LeaveWorker(ctx echo.Context, worker WorkerID) error
@@ -3072,6 +3207,22 @@ func (w *ServerInterfaceWrapper) ResumeQueue(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ResumeQueue(ctx, queue)
+	return err
+}
+
+// WhyQueue converts echo context to params.
+func (w *ServerInterfaceWrapper) WhyQueue(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "queue" -------------
+	var queue QueueName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "queue", ctx.Param("queue"), &queue, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter queue: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.WhyQueue(ctx, queue)
 	return err
 }
 
@@ -3561,6 +3712,31 @@ func (w *ServerInterfaceWrapper) TriggerSchedule(ctx echo.Context) error {
 	return err
 }
 
+// WhySchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) WhySchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params WhyScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.WhySchedule(ctx, id, params)
+	return err
+}
+
 // ListTasks converts echo context to params.
 func (w *ServerInterfaceWrapper) ListTasks(ctx echo.Context) error {
 	var err error
@@ -3981,6 +4157,31 @@ func (w *ServerInterfaceWrapper) RetryTask(ctx echo.Context) error {
 	return err
 }
 
+// WhyTask converts echo context to params.
+func (w *ServerInterfaceWrapper) WhyTask(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id TaskID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params WhyTaskParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.WhyTask(ctx, id, params)
+	return err
+}
+
 // LeaveWorker converts echo context to params.
 func (w *ServerInterfaceWrapper) LeaveWorker(ctx echo.Context) error {
 	var err error
@@ -4082,6 +4283,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.DELETE(options.BaseURL+"/v1/tasks/:id", wrapper.CancelTask, options.OperationMiddlewares["cancelTask"]...)
 	router.GET(options.BaseURL+"/v1/tasks/:id", wrapper.GetTask, options.OperationMiddlewares["getTask"]...)
 	router.PATCH(options.BaseURL+"/v1/tasks/:id", wrapper.ChangeTask, options.OperationMiddlewares["changeTask"]...)
+	router.GET(options.BaseURL+"/v1/tasks/:id/why", wrapper.WhyTask, options.OperationMiddlewares["whyTask"]...)
 	router.POST(options.BaseURL+"/v1/tasks/:id/retry", wrapper.RetryTask, options.OperationMiddlewares["retryTask"]...)
 	router.GET(options.BaseURL+"/v1/tasks/:id/attempts", wrapper.ListAttempts, options.OperationMiddlewares["listAttempts"]...)
 	router.GET(options.BaseURL+"/v1/tasks/:id/logs", wrapper.ReadLogs, options.OperationMiddlewares["readLogs"]...)
@@ -4099,6 +4301,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/schedules/:id/resume", wrapper.ResumeSchedule, options.OperationMiddlewares["resumeSchedule"]...)
 	router.POST(options.BaseURL+"/v1/schedules/:id/trigger", wrapper.TriggerSchedule, options.OperationMiddlewares["triggerSchedule"]...)
 	router.POST(options.BaseURL+"/v1/schedules/:id/backfill", wrapper.BackfillSchedule, options.OperationMiddlewares["backfillSchedule"]...)
+	router.GET(options.BaseURL+"/v1/schedules/:id/why", wrapper.WhySchedule, options.OperationMiddlewares["whySchedule"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id/next", wrapper.PreviewSchedule, options.OperationMiddlewares["previewSchedule"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id/ledger", wrapper.ReadLedger, options.OperationMiddlewares["readLedger"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id/audit", wrapper.AuditSchedule, options.OperationMiddlewares["auditSchedule"]...)
@@ -4115,6 +4318,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/queues", wrapper.ListQueues, options.OperationMiddlewares["listQueues"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/pause", wrapper.PauseQueue, options.OperationMiddlewares["pauseQueue"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/resume", wrapper.ResumeQueue, options.OperationMiddlewares["resumeQueue"]...)
+	router.GET(options.BaseURL+"/v1/queues/:queue/why", wrapper.WhyQueue, options.OperationMiddlewares["whyQueue"]...)
 	router.PUT(options.BaseURL+"/v1/queues/:queue/limit", wrapper.LimitQueue, options.OperationMiddlewares["limitQueue"]...)
 	router.GET(options.BaseURL+"/v1/doctor", wrapper.Examine, options.OperationMiddlewares["examine"]...)
 	router.POST(options.BaseURL+"/v1/doctor/repair", wrapper.Repair, options.OperationMiddlewares["repair"]...)

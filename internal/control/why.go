@@ -15,7 +15,8 @@ import (
 // Why is what a task, a schedule or a queue waits for.
 type Why struct {
 	At      time.Time    // by the clock of Redis; zero if that does not answer
-	Task    task.Task    // without its payload; the zero task if it cannot be read, or the question is about something else
+	State   task.State   // of a task; "" if that cannot be read, or the question is about something else
+	Now     string       // what it does now, in sentences; "" if that cannot be read
 	Reasons []why.Reason // what must change first at the beginning; none if it waits for nothing
 }
 
@@ -30,8 +31,10 @@ func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, erro
 	if blocked := c.blockedBy(err); blocked != nil {
 		return Why{Reasons: []why.Reason{*blocked}}, nil
 	}
-	f.Task.Payload = nil
-	return Why{At: f.Now, Task: f.Task, Reasons: why.OfTask(f)}, err
+	if err != nil {
+		return Why{}, err
+	}
+	return Why{At: f.Now, State: f.Task.State, Now: why.TaskNow(f.Task), Reasons: why.OfTask(f)}, nil
 }
 
 // taskFacts reads what decides what a task waits for, in three round trips, each of which has several calls at once.
@@ -45,7 +48,7 @@ func (c *Control) taskFacts(ctx context.Context, ref task.Ref) (f why.TaskFacts,
 	return f, failure
 }
 
-// readTask reads a task, and all that decides what it waits for but who leads its partition. Errors: those of taskFacts.
+// readTask reads a task, and all that decides what it waits for, but who leads its partition. Errors: as of taskFacts.
 func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts) error {
 	var failure, silent error
 	together(
@@ -139,7 +142,7 @@ func (c *Control) WhySchedule(ctx context.Context, who Caller, id string) (Why, 
 	if err != nil {
 		return Why{}, err
 	}
-	return Why{At: f.Now, Reasons: why.OfSchedule(f)}, nil
+	return Why{At: f.Now, Now: why.ScheduleNow(f), Reasons: why.OfSchedule(f)}, nil
 }
 
 // scheduleFacts reads what decides what the next tick of a schedule waits for, in three round trips.
@@ -238,7 +241,7 @@ func (c *Control) WhyQueue(ctx context.Context, who Caller, name string) (Why, e
 	if err != nil {
 		return Why{}, err
 	}
-	return Why{At: f.Now, Reasons: why.OfQueue(f)}, nil
+	return Why{At: f.Now, Now: why.QueueNow(f), Reasons: why.OfQueue(f)}, nil
 }
 
 // queueFacts reads what decides what the tasks of a queue wait for, in three round trips. known is false if there is no
@@ -293,8 +296,9 @@ func (c *Control) blockedBy(err error) *why.Reason {
 		return nil
 	case redisx.IsMoving(err):
 		return &why.Reason{
-			Code: why.SlotMoving, Detail: "The data moves to another server of the cluster, and no script runs on it meanwhile.",
-			Do: "Wait for the end of the move: redis-cli cluster nodes shows it.",
+			Code:   why.SlotMoving,
+			Detail: "The data moves to another server of the cluster, and no script runs on it meanwhile.",
+			Do:     "Wait for the end of the move: redis-cli cluster nodes shows it.",
 		}
 	}
 	r := &why.Reason{Code: why.RedisSilent, Since: c.store.DB.Link().AwaySince().UTC()}

@@ -45,7 +45,8 @@ func TestWhySchedule_TellsOfPauses(t *testing.T) {
 	}
 	_, err := w.PauseSchedule(w.ctx, Caller{Namespace: "default", Name: "ann"}, nightly.ID, "the disk is full")
 	testkit.Must(t, err)
-	if r := w.expectSchedule(why.SchedulePaused); !strings.Contains(r.Detail, "ann") || !strings.Contains(r.Detail, "the disk is full") {
+	if r := w.expectSchedule(why.SchedulePaused); !strings.Contains(r.Detail, "ann") || !strings.Contains(r.Detail,
+		"the disk is full") {
 		t.Errorf("%+v, want who paused it, and the note", r)
 	}
 	_, err = w.ResumeSchedule(w.ctx, me, nightly.ID)
@@ -126,7 +127,8 @@ func TestWhyQueue_TellsWhatItsTasksWaitFor(t *testing.T) {
 	a := w.due("a", "reports")
 	w.nodes = fleet{worker("node", 1, 0, []string{"shell"}, "reports")}
 	w.apart(a)
-	if r := w.expectQueue("reports", why.TypeUnserved); !strings.Contains(r.Detail, "1 task is waiting") || *r.Ahead != 1 {
+	if r := w.expectQueue("reports", why.TypeUnserved); !strings.Contains(r.Detail,
+		"1 task is waiting") || *r.Ahead != 1 {
 		t.Errorf("%+v, want the type and its task", r)
 	}
 	w.nodes = fleet{}

@@ -90,8 +90,8 @@ func (c *Control) readStanding(ctx context.Context, p *why.Path, delivery string
 	return s, err
 }
 
-// readForeign reads the slots of asynq's own servers, unless nodes run all that waits. The list of these servers is read
-// once in some seconds for all who ask.
+// readForeign reads the slots of asynq's own servers, unless nodes run all that waits. The list of these servers is
+// read once in some seconds for all who ask.
 func (c *Control) readForeign(ctx context.Context, p *why.Path, nodesRunAll bool) {
 	if c.queues == nil || p.FleetUnknown || nodesRunAll {
 		return

@@ -84,7 +84,8 @@ func TestWhyTask_TellsTheErrorBeforeARetry(t *testing.T) {
 	run := w.begun(w.due("a", ""))
 	testkit.Must(t, run.Reattempt(w.ctx, time.Minute, task.OutcomeFailed, "no such host"))
 	r := w.expectTask("a", why.Retry)
-	if r.LastError != "no such host" || !strings.Contains(r.Detail, "Attempt 2 of 25") || !r.NextAttemptAt.After(r.Since) || r.Since.IsZero() {
+	if r.LastError != "no such host" || !strings.Contains(r.Detail,
+		"Attempt 2 of 25") || !r.NextAttemptAt.After(r.Since) || r.Since.IsZero() {
 		t.Errorf("%+v, want the error and the time of attempt 2", r)
 	}
 }
@@ -120,7 +121,8 @@ func TestWhyTask_TellsWhoHoldsTheSlots(t *testing.T) {
 	w.begun(long)
 	testkit.Must(t, w.queues.Forget(task.Delivery{Ref: long, Attempt: 1, Queue: "default"})) // a worker has taken it
 	w.due("b", "")
-	if r := w.expectTask("b", why.SlotsTaken); !strings.Contains(r.Detail, "default:long since") || r.Since.IsZero() || *r.Ahead != 0 {
+	if r := w.expectTask("b", why.SlotsTaken); !strings.Contains(r.Detail,
+		"default:long since") || r.Since.IsZero() || *r.Ahead != 0 {
 		t.Errorf("%+v, want the task that holds the slot, and none ahead", r)
 	}
 	for _, id := range []string{"c", "d"} {
@@ -156,7 +158,8 @@ func TestWhyTask_TellsWhatKeepsARunFromEnding(t *testing.T) {
 	_, err := w.CancelTask(w.ctx, me, "a")
 	testkit.Must(t, err)
 	w.expectTask("a", why.Stopping)
-	testkit.Must(t, w.db.ZAdd(w.ctx, w.partitionKey(a, "held"), z(float64(w.now().Add(-time.Second).UnixMilli()), a.String())).Err())
+	testkit.Must(t, w.db.ZAdd(w.ctx, w.partitionKey(a, "held"), z(float64(w.now().Add(-time.Second).UnixMilli()),
+		a.String())).Err())
 	w.expectTask("a", why.WorkerSilent, why.Stopping)
 }
 

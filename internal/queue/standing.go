@@ -43,12 +43,13 @@ func (q *Queues) Standing(ctx context.Context, name, delivery string) (Standing,
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return Standing{}, unavailable(err)
 	}
-	s := Standing{Known: listed.Val(), Paused: !errors.Is(paused.Err(), redis.Nil), Pending: int(pending.Val()), Before: -1}
+	s := Standing{Known: listed.Val(), Pending: int(pending.Val()), Before: -1}
+	s.Paused = !errors.Is(paused.Err(), redis.Nil)
 	s.PausedAt, s.PausedBy = pauseOf(paused.Val())
 	if state != nil {
 		s.State = state.Val()
 		if place.Err() == nil {
-			s.Before = s.Pending - 1 - int(place.Val())
+			s.Before = max(s.Pending-1-int(place.Val()), 0)
 		}
 	}
 	return s, nil

@@ -33,8 +33,9 @@ type world struct {
 
 func (w world) has(o obstacles) bool { return w.in&o != 0 }
 
-// begins is the oracle: whether the attempt begins by itself. It has the rules of the engine: a leader hands over what is
-// due, if it reaches Redis and somebody can run it; a worker takes it from a queue that is not paused, with a free slot.
+// begins is the oracle: whether the attempt begins by itself. It has the rules of the engine: a leader hands over what
+// is due, if it reaches Redis and somebody can run it; a worker takes it from a queue that is not paused, with a free
+// slot.
 func (w world) begins() bool {
 	runnable := !w.has(unserved) && !w.has(untyped)
 	takes := runnable && !w.has(pausedQueue) && !w.has(fullSlots)
@@ -79,7 +80,8 @@ func (w world) facts() why.TaskFacts {
 }
 
 func (w world) worker() why.Worker {
-	n := why.Worker{ID: "node-2", Alive: !w.has(unserved), Queues: []string{"mails"}, Types: []string{"http"}, Capacity: 2, LastBeat: now}
+	n := why.Worker{ID: "node-2", Alive: !w.has(unserved), Queues: []string{"mails"}, Types: []string{"http"},
+		Capacity: 2, LastBeat: now}
 	if w.has(untyped) {
 		n.Types = []string{"shell"}
 	}
@@ -91,8 +93,9 @@ func (w world) worker() why.Worker {
 
 // causes are the obstacles of which the codes tell.
 var causes = map[why.Code]obstacles{
-	why.NotDue: early, why.Retry: early, why.RedisSilent: silentRedis, why.NoLeader: leaderless, why.QueueUnserved: unserved,
-	why.TypeUnserved: untyped, why.QueuePaused: pausedQueue, why.SlotsTaken: fullSlots,
+	why.NotDue: early, why.Retry: early, why.RedisSilent: silentRedis, why.NoLeader: leaderless,
+	why.QueueUnserved: unserved,
+	why.TypeUnserved:  untyped, why.QueuePaused: pausedQueue, why.SlotsTaken: fullSlots,
 }
 
 // Every world is repaired by what the first reason says, until there is none. Only then does the attempt begin.

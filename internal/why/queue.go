@@ -51,12 +51,13 @@ func (f QueueFacts) unled() []Reason {
 		for i, p := range f.Unled {
 			numbers[i] = fmt.Sprint(p)
 		}
-		r[0].Detail = fmt.Sprintf("No node leads the partitions %s, so nobody hands their tasks over.", strings.Join(numbers, ", "))
+		r[0].Detail = fmt.Sprintf("No node leads the partitions %s, so nobody hands their tasks over.",
+			strings.Join(numbers, ", "))
 	}
 	return r
 }
 
-// unrun says of which types tasks wait that no worker of the queue runs, those that have waited longest at the beginning.
+// unrun says of which types tasks wait that no worker of the queue runs, those that have waited longest first.
 func (f QueueFacts) unrun() []Reason {
 	if f.FleetUnknown || f.Foreign != 0 || !f.CanRun("") {
 		return nil

@@ -16,10 +16,10 @@ func OfSchedule(f ScheduleFacts) []Reason {
 	if !f.WaitsTick.IsZero() {
 		all = append(all, f.overlap())
 	}
-	if !s.EndedAt.IsZero() {
+	if !s.EndedAt.IsZero() || f.Next.IsZero() && len(all) == 0 { // its leader is about to end it
 		return append(all, f.ended())
 	}
-	if len(all) == 0 && !f.Next.IsZero() {
+	if len(all) == 0 {
 		all = f.next()
 	}
 	return join(all, f.attended(), f.paused())

@@ -80,8 +80,8 @@ func (f TaskFacts) orOnItsWay(parts ...[]Reason) []Reason {
 	return []Reason{r}
 }
 
-// toEnd is what a running task waits for to end: nothing, unless its worker is silent or it was asked to stop. Its worker
-// extends its lease three times while that lasts.
+// toEnd is what a running task waits for to end: nothing, unless its worker is silent or it was asked to stop. Its
+// worker extends its lease three times while that lasts.
 func (f TaskFacts) toEnd() []Reason {
 	var all []Reason
 	left := f.LeaseUntil.Sub(f.Now)

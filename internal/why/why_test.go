@@ -15,7 +15,8 @@ import (
 func path(change func(*why.Path)) why.Path {
 	p := why.Path{
 		Now: now, Queue: "mails", Type: "http", Leader: "node-1", Partition: 3,
-		Workers: []why.Worker{{ID: "node-2", Alive: true, Queues: []string{"mails"}, Types: []string{"http"}, Capacity: 1, LastBeat: now}},
+		Workers: []why.Worker{{ID: "node-2", Alive: true, Queues: []string{"mails"}, Types: []string{"http"}, Capacity: 1,
+			LastBeat: now}},
 	}
 	if change != nil {
 		change(&p)
@@ -60,25 +61,44 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 		codes []why.Code
 		words []string
 	}{
-		{"future", why.TaskFacts{Path: path(nil), Task: later}, []why.Code{why.NotDue}, []string{"2026-01-02T03:05:05Z", "task change nightly --delay 0s"}},
-		{"retry", why.TaskFacts{Path: path(nil), Task: again}, []why.Code{why.Retry}, []string{"Attempt 3 of 5", "connection refused"}},
-		{"future, slots taken", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Running = 1 }), Task: later}, []why.Code{why.NotDue}, nil},
-		{"future, queue paused", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused = true }), Task: later}, []why.Code{why.NotDue, why.QueuePaused}, nil},
-		{"no worker any more", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Alive = false }), Task: due}, []why.Code{why.QueueUnserved},
+		{"future", why.TaskFacts{Path: path(nil), Task: later}, []why.Code{why.NotDue}, []string{"2026-01-02T03:05:05Z",
+			"task change nightly --delay 0s"}},
+		{"retry", why.TaskFacts{Path: path(nil), Task: again}, []why.Code{why.Retry}, []string{"Attempt 3 of 5",
+			"connection refused"}},
+		{"future, slots taken", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Running = 1 }), Task: later},
+			[]why.Code{why.NotDue}, nil},
+		{"future, queue paused", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused = true }), Task: later},
+			[]why.Code{why.NotDue, why.QueuePaused}, nil},
+		{"no worker any more", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Alive = false }), Task: due},
+			[]why.Code{why.QueueUnserved},
 			[]string{"node-2", "2026-01-02T03:04:05Z", "dtsd serve --queues mails=1"}},
-		{"worker drains", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Draining = true }), Task: due}, []why.Code{why.QueueUnserved}, []string{"node-2 serves it, and is shutting down"}},
-		{"type", why.TaskFacts{Path: path(func(p *why.Path) { p.Type, p.Setting = "shell", "enable-shell" }), Task: due}, []why.Code{why.TypeUnserved}, []string{`"shell"`, "--enable-shell"}},
-		{"asynq's server", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers, p.Foreign = nil, 3 }), Task: due}, []why.Code{why.Delivery}, nil},
-		{"fleet not known", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers, p.FleetUnknown = nil, true }), Task: due}, []why.Code{why.Delivery}, nil},
-		{"paused", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused, p.PausedBy = true, "ann" }), Task: queued, Place: why.Pending}, []why.Code{why.QueuePaused}, []string{"by ann", "dtsctl queue resume mails"}},
-		{"taken from a queue paused since", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused = true }), Task: queued, Place: why.Taken}, []why.Code{why.Delivery}, nil},
+		{"worker drains", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Draining = true }), Task: due},
+			[]why.Code{why.QueueUnserved}, []string{"node-2 serves it, and is shutting down"}},
+		{"type", why.TaskFacts{Path: path(func(p *why.Path) { p.Type, p.Setting = "shell", "enable-shell" }), Task: due},
+			[]why.Code{why.TypeUnserved}, []string{`"shell"`, "--enable-shell"}},
+		{"asynq's server", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers, p.Foreign = nil, 3 }), Task: due},
+			[]why.Code{why.Delivery}, nil},
+		{"fleet not known", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers, p.FleetUnknown = nil, true }),
+			Task: due}, []why.Code{why.Delivery}, nil},
+		{"paused", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused, p.PausedBy = true, "ann" }), Task: queued,
+			Place: why.Pending}, []why.Code{why.QueuePaused}, []string{"by ann", "dtsctl queue resume mails"}},
+		{"taken from a queue paused since", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused = true }), Task: queued,
+			Place: why.Taken}, []why.Code{why.Delivery}, nil},
 		{"slots", why.TaskFacts{Path: path(func(p *why.Path) {
-			p.Holders, p.Ahead = []why.Running{{Ref: task.Ref{Namespace: "shop", ID: "long"}, Node: "node-2", StartedAt: now.Add(-time.Hour)}}, &five
-		}), Task: due}, []why.Code{why.SlotsTaken}, []string{"The only slot of node-2", "shop:long since 2026-01-02T02:04:05Z", "dtsctl -n shop task cancel long"}},
-		{"a task elsewhere", why.TaskFacts{Path: path(func(p *why.Path) { p.Holders = []why.Running{{Ref: ref, Node: "node-9", StartedAt: now}} }), Task: due}, []why.Code{why.Delivery}, nil},
-		{"no leader", why.TaskFacts{Path: path(func(p *why.Path) { p.Leader = "" }), Task: due}, []why.Code{why.NoLeader}, []string{"partition 3"}},
-		{"no leader needed", why.TaskFacts{Path: path(func(p *why.Path) { p.Leader = "" }), Task: queued, Place: why.Pending}, []why.Code{why.Delivery}, nil},
-		{"unreadable", why.TaskFacts{Path: path(nil), Task: task.Task{State: task.Scheduled, Damage: "its definition cannot be read"}}, []why.Code{why.Unreadable}, []string{"dtsctl doctor"}},
+			p.Holders, p.Ahead = []why.Running{{Ref: task.Ref{Namespace: "shop", ID: "long"}, Node: "node-2",
+				StartedAt: now.Add(-time.Hour)}}, &five
+		}), Task: due}, []why.Code{why.SlotsTaken}, []string{"The only slot of node-2",
+			"shop:long since 2026-01-02T02:04:05Z", "dtsctl -n shop task cancel long"}},
+		{"a task elsewhere", why.TaskFacts{Path: path(func(p *why.Path) {
+			p.Holders = []why.Running{{Ref: ref,
+				Node: "node-9", StartedAt: now}}
+		}), Task: due}, []why.Code{why.Delivery}, nil},
+		{"no leader", why.TaskFacts{Path: path(func(p *why.Path) { p.Leader = "" }), Task: due}, []why.Code{why.NoLeader},
+			[]string{"partition 3"}},
+		{"no leader needed", why.TaskFacts{Path: path(func(p *why.Path) { p.Leader = "" }), Task: queued,
+			Place: why.Pending}, []why.Code{why.Delivery}, nil},
+		{"unreadable", why.TaskFacts{Path: path(nil), Task: task.Task{State: task.Scheduled,
+			Damage: "its definition cannot be read"}}, []why.Code{why.Unreadable}, []string{"dtsctl doctor"}},
 		{"ended", why.TaskFacts{Path: path(nil), Task: task.Task{State: task.Failed}}, nil, nil},
 	} {
 		expect(t, c.name, why.OfTask(c.facts), c.codes, c.words...)
@@ -112,8 +132,9 @@ func TestOfTask_SaysWhatKeepsARunFromEnding(t *testing.T) {
 		{"is to stop, and silent", -time.Second, true, "node-1", []why.Code{why.WorkerSilent, why.Stopping}},
 	} {
 		f := why.TaskFacts{
-			Path: path(func(p *why.Path) { p.Leader, p.Workers[0].Running = c.leader, 1 }), Lease: lease, LeaseUntil: now.Add(c.left),
-			Task: task.Task{State: task.Running, Node: "node-2", StartedAt: now.Add(-time.Minute)},
+			Path: path(func(p *why.Path) { p.Leader, p.Workers[0].Running = c.leader, 1 }), Lease: lease,
+			LeaseUntil: now.Add(c.left),
+			Task:       task.Task{State: task.Running, Node: "node-2", StartedAt: now.Add(-time.Minute)},
 		}
 		if c.cancelled {
 			f.Task.CancelRequested = now
@@ -125,7 +146,8 @@ func TestOfTask_SaysWhatKeepsARunFromEnding(t *testing.T) {
 func TestOfSchedule_SaysWhatTheNextTickWaitsFor(t *testing.T) {
 	t.Parallel()
 	tick := now.Add(-time.Minute)
-	plain := schedule.Schedule{Definition: schedule.Definition{Ref: ref, Overlap: schedule.OverlapQueue}, Cursor: now.Add(-time.Hour), Runs: 7}
+	plain := schedule.Schedule{Definition: schedule.Definition{Ref: ref, Overlap: schedule.OverlapQueue},
+		Cursor: now.Add(-time.Hour), Runs: 7}
 	with := func(change func(*schedule.Schedule)) schedule.Schedule {
 		s := plain
 		change(&s)
@@ -142,19 +164,33 @@ func TestOfSchedule_SaysWhatTheNextTickWaitsFor(t *testing.T) {
 		codes []why.Code
 		words []string
 	}{
-		{"next", why.ScheduleFacts{Path: path(nil), Schedule: plain, Next: now.Add(time.Hour)}, []why.Code{why.NotDue}, []string{"2026-01-02T04:04:05Z"}},
-		{"next, of a queue without a worker", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Workers = nil }), Schedule: plain, Next: now.Add(time.Hour)}, []why.Code{why.NotDue, why.QueueUnserved}, nil},
-		{"by hand", why.ScheduleFacts{Path: path(nil), Schedule: byHand, Next: now.Add(time.Hour)}, []why.Code{why.SchedulePaused}, []string{"by ann", "until the move", "schedule resume nightly"}},
-		{"by itself", why.ScheduleFacts{Path: path(nil), Schedule: byItself}, []why.Code{why.PausedByFailures}, []string{"3 tasks in a row", "--state failed"}},
-		{"paused, and a tick waits", why.ScheduleFacts{Path: path(nil), Schedule: byHand, WaitsTick: tick}, []why.Code{why.SchedulePaused, why.Overlap}, nil},
-		{"overlap", why.ScheduleFacts{Path: path(nil), Schedule: plain, WaitsTick: tick, Live: "nightly@1"}, []why.Code{why.Overlap}, []string{"nightly@1 has ended", "task why nightly@1"}},
-		{"ended", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Workers = nil }), Schedule: ended}, []why.Code{why.Ended}, []string{"7 runs"}},
-		{"ended, and a tick waits", why.ScheduleFacts{Path: path(nil), Schedule: ended, WaitsTick: tick}, []why.Code{why.Overlap, why.Ended}, nil},
-		{"never ran", why.ScheduleFacts{Path: path(nil), Schedule: with(func(s *schedule.Schedule) { s.EndedAt, s.EndAt, s.Runs = now, now, 0 })}, []why.Code{why.Ended}, []string{"end_at", "No tick of it ever ran"}},
+		{"next", why.ScheduleFacts{Path: path(nil), Schedule: plain, Next: now.Add(time.Hour)}, []why.Code{why.NotDue},
+			[]string{"2026-01-02T04:04:05Z"}},
+		{"next, of a queue without a worker", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Workers = nil }),
+			Schedule: plain, Next: now.Add(time.Hour)}, []why.Code{why.NotDue, why.QueueUnserved}, nil},
+		{"by hand", why.ScheduleFacts{Path: path(nil), Schedule: byHand, Next: now.Add(time.Hour)},
+			[]why.Code{why.SchedulePaused}, []string{"by ann", "until the move", "schedule resume nightly"}},
+		{"by itself", why.ScheduleFacts{Path: path(nil), Schedule: byItself}, []why.Code{why.PausedByFailures},
+			[]string{"3 tasks in a row", "--state failed"}},
+		{"paused, and a tick waits", why.ScheduleFacts{Path: path(nil), Schedule: byHand, WaitsTick: tick},
+			[]why.Code{why.SchedulePaused, why.Overlap}, nil},
+		{"overlap", why.ScheduleFacts{Path: path(nil), Schedule: plain, WaitsTick: tick, Live: "nightly@1"},
+			[]why.Code{why.Overlap}, []string{"nightly@1 has ended", "task why nightly@1"}},
+		{"ended", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Workers = nil }), Schedule: ended},
+			[]why.Code{why.Ended}, []string{"7 runs"}},
+		{"ended, and a tick waits", why.ScheduleFacts{Path: path(nil), Schedule: ended, WaitsTick: tick},
+			[]why.Code{why.Overlap, why.Ended}, nil},
+		{"never ran", why.ScheduleFacts{Path: path(nil), Schedule: with(func(s *schedule.Schedule) {
+			s.EndedAt, s.EndAt,
+				s.Runs = now, now, 0
+		})}, []why.Code{why.Ended}, []string{"end_at", "No tick of it ever ran"}},
 		{"due", why.ScheduleFacts{Path: path(nil), Schedule: plain, Next: tick}, []why.Code{why.Delivery}, nil},
-		{"due, no leader", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Leader = "" }), Schedule: plain, Next: tick}, []why.Code{why.NoLeader}, nil},
-		{"Redis almost full", why.ScheduleFacts{Path: path(nil), Schedule: plain, Next: tick, Crowded: true}, []why.Code{why.RedisFull}, []string{"maxmemory"}},
-		{"limit, and paused", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Limit, p.Paused = 9, true }), Schedule: plain, Next: tick, Full: true},
+		{"due, no leader", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Leader = "" }), Schedule: plain,
+			Next: tick}, []why.Code{why.NoLeader}, nil},
+		{"Redis almost full", why.ScheduleFacts{Path: path(nil), Schedule: plain, Next: tick, Crowded: true},
+			[]why.Code{why.RedisFull}, []string{"maxmemory"}},
+		{"limit, and paused", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Limit, p.Paused = 9, true }),
+			Schedule: plain, Next: tick, Full: true},
 			[]why.Code{why.QueueFull, why.QueuePaused}, []string{"limit of 9", "from 2026-01-02T03:03:05Z"}},
 	} {
 		expect(t, c.name, why.OfSchedule(c.facts), c.codes, c.words...)
@@ -171,7 +207,8 @@ func TestOfQueue_SaysWhatItsTasksWaitFor(t *testing.T) {
 			}
 		})
 	}
-	lanes := []why.Lane{{"shell", "enable-shell", 4, now}, {"http", "", 2, now}, {"mail", "", 1, now.Add(-time.Hour)}, {"grpc", "", 0, now}}
+	lanes := []why.Lane{{"shell", "enable-shell", 4, now}, {"http", "", 2, now}, {"mail", "", 1, now.Add(-time.Hour)},
+		{"grpc", "", 0, now}}
 	for _, c := range []struct {
 		name  string
 		facts why.QueueFacts
@@ -180,15 +217,25 @@ func TestOfQueue_SaysWhatItsTasksWaitFor(t *testing.T) {
 	}{
 		{"empty", why.QueueFacts{Path: any(nil)}, nil, nil},
 		{"moves", why.QueueFacts{Path: any(nil), Waiting: 1}, []why.Code{why.Delivery}, []string{"1 task is"}},
-		{"empty and paused", why.QueueFacts{Path: any(func(p *why.Path) { p.Paused = true })}, []why.Code{why.QueuePaused}, nil},
+		{"empty and paused", why.QueueFacts{Path: any(func(p *why.Path) { p.Paused = true })},
+			[]why.Code{why.QueuePaused}, nil},
 		{"empty, slots taken", why.QueueFacts{Path: any(func(p *why.Path) { p.Workers[0].Running = 1 })}, nil, nil},
-		{"slots taken", why.QueueFacts{Path: any(func(p *why.Path) { p.Workers[0].Running = 1 }), Pending: 2}, []why.Code{why.SlotsTaken}, nil},
-		{"no worker", why.QueueFacts{Path: any(func(p *why.Path) { p.Workers = nil }), Lanes: lanes}, []why.Code{why.QueueUnserved}, nil},
-		{"types", why.QueueFacts{Path: any(nil), Waiting: 7, Lanes: lanes}, []why.Code{why.TypeUnserved, why.TypeUnserved}, []string{`"mail"`, "1 task is waiting"}},
-		{"limit", why.QueueFacts{Path: any(func(p *why.Path) { p.Limit, p.Paused = 3, true }), Waiting: 1, Pending: 2}, []why.Code{why.QueuePaused, why.QueueFull}, nil},
-		{"below its limit", why.QueueFacts{Path: any(func(p *why.Path) { p.Limit = 4 }), Pending: 3}, []why.Code{why.Delivery}, nil},
-		{"no leaders", why.QueueFacts{Path: any(nil), Waiting: 2, Unled: []int{2, 5}}, []why.Code{why.NoLeader}, []string{"2, 5"}},
-		{"Redis silent", why.QueueFacts{Path: any(func(p *why.Path) { p.Blocked = &why.Reason{Code: why.RedisSilent, Detail: "Away.", Do: "Wait."} }), Unled: []int{2}},
+		{"slots taken", why.QueueFacts{Path: any(func(p *why.Path) { p.Workers[0].Running = 1 }), Pending: 2},
+			[]why.Code{why.SlotsTaken}, nil},
+		{"no worker", why.QueueFacts{Path: any(func(p *why.Path) { p.Workers = nil }), Lanes: lanes},
+			[]why.Code{why.QueueUnserved}, nil},
+		{"types", why.QueueFacts{Path: any(nil), Waiting: 7, Lanes: lanes}, []why.Code{why.TypeUnserved,
+			why.TypeUnserved}, []string{`"mail"`, "1 task is waiting"}},
+		{"limit", why.QueueFacts{Path: any(func(p *why.Path) { p.Limit, p.Paused = 3, true }), Waiting: 1, Pending: 2},
+			[]why.Code{why.QueuePaused, why.QueueFull}, nil},
+		{"below its limit", why.QueueFacts{Path: any(func(p *why.Path) { p.Limit = 4 }), Pending: 3},
+			[]why.Code{why.Delivery}, nil},
+		{"no leaders", why.QueueFacts{Path: any(nil), Waiting: 2, Unled: []int{2, 5}}, []why.Code{why.NoLeader},
+			[]string{"2, 5"}},
+		{"Redis silent", why.QueueFacts{Path: any(func(p *why.Path) {
+			p.Blocked = &why.Reason{Code: why.RedisSilent,
+				Detail: "Away.", Do: "Wait."}
+		}), Unled: []int{2}},
 			[]why.Code{why.RedisSilent, why.NoLeader}, nil},
 	} {
 		expect(t, c.name, why.OfQueue(c.facts), c.codes, c.words...)

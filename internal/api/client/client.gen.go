@@ -461,6 +461,75 @@ func (e TickOutcome) Valid() bool {
 	}
 }
 
+// Defines values for WaitingForCode.
+const (
+	WaitsForDelivery         WaitingForCode = "delivery"
+	WaitsForEnded            WaitingForCode = "ended"
+	WaitsForNoLeader         WaitingForCode = "no_leader"
+	WaitsForNotDue           WaitingForCode = "not_due"
+	WaitsForOverlap          WaitingForCode = "overlap"
+	WaitsForPaused           WaitingForCode = "paused"
+	WaitsForPausedByFailures WaitingForCode = "paused_by_failures"
+	WaitsForQueueFull        WaitingForCode = "queue_full"
+	WaitsForQueuePaused      WaitingForCode = "queue_paused"
+	WaitsForQueueUnserved    WaitingForCode = "queue_unserved"
+	WaitsForRedisFull        WaitingForCode = "redis_full"
+	WaitsForRedisSilent      WaitingForCode = "redis_silent"
+	WaitsForRetry            WaitingForCode = "retry"
+	WaitsForSlotMoving       WaitingForCode = "slot_moving"
+	WaitsForSlotsTaken       WaitingForCode = "slots_taken"
+	WaitsForStopping         WaitingForCode = "stopping"
+	WaitsForTypeUnserved     WaitingForCode = "type_unserved"
+	WaitsForUnreadable       WaitingForCode = "unreadable"
+	WaitsForWorkerSilent     WaitingForCode = "worker_silent"
+)
+
+// Valid indicates whether the value is a known member of the WaitingForCode enum.
+func (e WaitingForCode) Valid() bool {
+	switch e {
+	case WaitsForDelivery:
+		return true
+	case WaitsForEnded:
+		return true
+	case WaitsForNoLeader:
+		return true
+	case WaitsForNotDue:
+		return true
+	case WaitsForOverlap:
+		return true
+	case WaitsForPaused:
+		return true
+	case WaitsForPausedByFailures:
+		return true
+	case WaitsForQueueFull:
+		return true
+	case WaitsForQueuePaused:
+		return true
+	case WaitsForQueueUnserved:
+		return true
+	case WaitsForRedisFull:
+		return true
+	case WaitsForRedisSilent:
+		return true
+	case WaitsForRetry:
+		return true
+	case WaitsForSlotMoving:
+		return true
+	case WaitsForSlotsTaken:
+		return true
+	case WaitsForStopping:
+		return true
+	case WaitsForTypeUnserved:
+		return true
+	case WaitsForUnreadable:
+		return true
+	case WaitsForWorkerSilent:
+		return true
+	default:
+		return false
+	}
+}
+
 // Attempt defines model for Attempt.
 type Attempt struct {
 	Error      *string    `json:"error,omitempty"`
@@ -2067,6 +2136,51 @@ type UpcomingTick struct {
 	Tick time.Time `json:"tick"`
 }
 
+// WaitingFor defines model for WaitingFor.
+type WaitingFor struct {
+	// Ahead How many tasks go first; of a queue, how many wait. Left out if that is not known, or says nothing.
+	Ahead *int `json:"ahead,omitempty"`
+
+	// Code The reason. The list is closed.
+	Code WaitingForCode `json:"code"`
+
+	// Detail What holds it up, in sentences.
+	Detail string `json:"detail"`
+
+	// LastError Why the last attempt did not succeed, or why the schedule has paused itself.
+	LastError *string `json:"last_error,omitempty"`
+
+	// NextAttemptAt When it is due, if it waits for that.
+	NextAttemptAt *time.Time `json:"next_attempt_at,omitempty"`
+
+	// Since Since when it holds. Left out if nobody knows.
+	Since *time.Time `json:"since,omitempty"`
+
+	// ToDo What to do next, in sentences.
+	ToDo string `json:"to_do"`
+}
+
+// WaitingForCode The reason. The list is closed.
+type WaitingForCode string
+
+// Why defines model for Why.
+type Why struct {
+	// Also What must change then, in this order.
+	Also []WaitingFor `json:"also"`
+
+	// At When that was so, by the clock of Redis. Left out if Redis does not answer.
+	At *time.Time `json:"at,omitempty"`
+
+	// Now What it does now, in sentences. Left out if Redis does not answer.
+	Now *string `json:"now,omitempty"`
+
+	// State That of a task.
+	State *State `json:"state,omitempty"`
+
+	// WaitingFor What must change first. Left out if it waits for nothing.
+	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
+}
+
 // AttemptNumber defines model for AttemptNumber.
 type AttemptNumber = int
 
@@ -2377,6 +2491,12 @@ type TriggerScheduleParams struct {
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// WhyScheduleParams defines parameters for WhySchedule.
+type WhyScheduleParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -2491,6 +2611,12 @@ type ReportProgressParams struct {
 
 // RetryTaskParams defines parameters for RetryTask.
 type RetryTaskParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// WhyTaskParams defines parameters for WhyTask.
+type WhyTaskParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
@@ -2806,6 +2932,15 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/queues/{queue}/resume (the `ResumeQueue` operationId).
 	ResumeQueue(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// WhyQueue What it waits for
+	//
+	// Says what a queue waits for, what must change first at the beginning. It is computed when it is asked for, from
+	// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+	// the codes.
+	//
+	// Corresponds with GET /v1/queues/{queue}/why (the `WhyQueue` operationId).
+	WhyQueue(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListSchedules List schedules
 	//
 	// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
@@ -2992,6 +3127,15 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
 	TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WhySchedule What it waits for
+	//
+	// Says what the next tick of a schedule waits for, what must change first at the beginning. It is computed when it is asked for, from
+	// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+	// the codes.
+	//
+	// Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
+	WhySchedule(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTasks List tasks
 	//
@@ -3199,6 +3343,15 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/tasks/{id}/retry (the `RetryTask` operationId).
 	RetryTask(ctx context.Context, id TaskID, params *RetryTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WhyTask What it waits for
+	//
+	// Says what a task waits for, what must change first at the beginning. It is computed when it is asked for, from
+	// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+	// the codes.
+	//
+	// Corresponds with GET /v1/tasks/{id}/why (the `WhyTask` operationId).
+	WhyTask(ctx context.Context, id TaskID, params *WhyTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// LeaveWorker Take a worker off the list of nodes
 	//
@@ -3661,6 +3814,25 @@ func (c *Client) ResumeQueue(ctx context.Context, queue QueueName, reqEditors ..
 	return c.Client.Do(req)
 }
 
+// WhyQueue What it waits for
+//
+// Says what a queue waits for, what must change first at the beginning. It is computed when it is asked for, from
+// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+// the codes.
+//
+// Corresponds with GET /v1/queues/{queue}/why (the `WhyQueue` operationId).
+func (c *Client) WhyQueue(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWhyQueueRequest(c.Server, queue)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListSchedules List schedules
 //
 // Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
@@ -4008,6 +4180,25 @@ func (c *Client) RollbackSchedule(ctx context.Context, id ScheduleID, params *Ro
 // Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
 func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewTriggerScheduleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WhySchedule What it waits for
+//
+// Says what the next tick of a schedule waits for, what must change first at the beginning. It is computed when it is asked for, from
+// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+// the codes.
+//
+// Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
+func (c *Client) WhySchedule(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWhyScheduleRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4395,6 +4586,25 @@ func (c *Client) ReportProgress(ctx context.Context, id TaskID, params *ReportPr
 // Corresponds with POST /v1/tasks/{id}/retry (the `RetryTask` operationId).
 func (c *Client) RetryTask(ctx context.Context, id TaskID, params *RetryTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRetryTaskRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WhyTask What it waits for
+//
+// Says what a task waits for, what must change first at the beginning. It is computed when it is asked for, from
+// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+// the codes.
+//
+// Corresponds with GET /v1/tasks/{id}/why (the `WhyTask` operationId).
+func (c *Client) WhyTask(ctx context.Context, id TaskID, params *WhyTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWhyTaskRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5504,6 +5714,40 @@ func NewResumeQueueRequest(server string, queue QueueName) (*http.Request, error
 	return req, nil
 }
 
+// NewWhyQueueRequest constructs an http.Request for the WhyQueue method
+func NewWhyQueueRequest(server string, queue QueueName) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "queue", queue, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/queues/%s/why", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListSchedulesRequest constructs an http.Request for the ListSchedules method
 func NewListSchedulesRequest(server string, params *ListSchedulesParams) (*http.Request, error) {
 	var err error
@@ -6587,6 +6831,67 @@ func NewTriggerScheduleRequest(server string, id ScheduleID, params *TriggerSche
 	return req, nil
 }
 
+// NewWhyScheduleRequest constructs an http.Request for the WhySchedule method
+func NewWhyScheduleRequest(server string, id ScheduleID, params *WhyScheduleParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/why", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListTasksRequest constructs an http.Request for the ListTasks method
 func NewListTasksRequest(server string, params *ListTasksParams) (*http.Request, error) {
 	var err error
@@ -7576,6 +7881,67 @@ func NewRetryTaskRequest(server string, id TaskID, params *RetryTaskParams) (*ht
 	return req, nil
 }
 
+// NewWhyTaskRequest constructs an http.Request for the WhyTask method
+func NewWhyTaskRequest(server string, id TaskID, params *WhyTaskParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tasks/%s/why", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewLeaveWorkerRequest constructs an http.Request for the LeaveWorker method
 func NewLeaveWorkerRequest(server string, worker WorkerID) (*http.Request, error) {
 	var err error
@@ -7965,6 +8331,17 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/queues/{queue}/resume (the `ResumeQueue` operationId).
 	ResumeQueueWithResponse(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*ResumeQueueResponse, error)
 
+	// WhyQueueWithResponse What it waits for
+	//
+	// Says what a queue waits for, what must change first at the beginning. It is computed when it is asked for, from
+	// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+	// the codes.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/queues/{queue}/why (the `WhyQueue` operationId).
+	WhyQueueWithResponse(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*WhyQueueResponse, error)
+
 	// ListSchedulesWithResponse List schedules
 	//
 	// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
@@ -8169,6 +8546,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
 	TriggerScheduleWithResponse(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*TriggerScheduleResponse, error)
+
+	// WhyScheduleWithResponse What it waits for
+	//
+	// Says what the next tick of a schedule waits for, what must change first at the beginning. It is computed when it is asked for, from
+	// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+	// the codes.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
+	WhyScheduleWithResponse(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*WhyScheduleResponse, error)
 
 	// ListTasksWithResponse List tasks
 	//
@@ -8388,6 +8776,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/tasks/{id}/retry (the `RetryTask` operationId).
 	RetryTaskWithResponse(ctx context.Context, id TaskID, params *RetryTaskParams, reqEditors ...RequestEditorFn) (*RetryTaskResponse, error)
+
+	// WhyTaskWithResponse What it waits for
+	//
+	// Says what a task waits for, what must change first at the beginning. It is computed when it is asked for, from
+	// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+	// the codes.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/tasks/{id}/why (the `WhyTask` operationId).
+	WhyTaskWithResponse(ctx context.Context, id TaskID, params *WhyTaskParams, reqEditors ...RequestEditorFn) (*WhyTaskResponse, error)
 
 	// LeaveWorkerWithResponse Take a worker off the list of nodes
 	//
@@ -9405,6 +9804,61 @@ func (r ResumeQueueResponse) ContentType() string {
 	return ""
 }
 
+// WhyQueueResponseDefaultHeaders the declared response headers of an HTTP default response for WhyQueue
+type WhyQueueResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type WhyQueueResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Why
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *WhyQueueResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r WhyQueueResponse) GetJSON200() *Why {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r WhyQueueResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r WhyQueueResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r WhyQueueResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WhyQueueResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r WhyQueueResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListSchedulesResponseDefaultHeaders the declared response headers of an HTTP default response for ListSchedules
 type ListSchedulesResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -10172,6 +10626,61 @@ func (r TriggerScheduleResponse) ContentType() string {
 	return ""
 }
 
+// WhyScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for WhySchedule
+type WhyScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type WhyScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Why
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *WhyScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r WhyScheduleResponse) GetJSON200() *Why {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r WhyScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r WhyScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r WhyScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WhyScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r WhyScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListTasksResponseDefaultHeaders the declared response headers of an HTTP default response for ListTasks
 type ListTasksResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -10832,6 +11341,61 @@ func (r RetryTaskResponse) ContentType() string {
 	return ""
 }
 
+// WhyTaskResponseDefaultHeaders the declared response headers of an HTTP default response for WhyTask
+type WhyTaskResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type WhyTaskResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Why
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *WhyTaskResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r WhyTaskResponse) GetJSON200() *Why {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r WhyTaskResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r WhyTaskResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r WhyTaskResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WhyTaskResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r WhyTaskResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // LeaveWorkerResponseDefaultHeaders the declared response headers of an HTTP default response for LeaveWorker
 type LeaveWorkerResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -11339,6 +11903,23 @@ func (c *ClientWithResponses) ResumeQueueWithResponse(ctx context.Context, queue
 	return ParseResumeQueueResponse(rsp)
 }
 
+// WhyQueueWithResponse What it waits for
+//
+// Says what a queue waits for, what must change first at the beginning. It is computed when it is asked for, from
+// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+// the codes.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/queues/{queue}/why (the `WhyQueue` operationId).
+func (c *ClientWithResponses) WhyQueueWithResponse(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*WhyQueueResponse, error) {
+	rsp, err := c.WhyQueue(ctx, queue, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWhyQueueResponse(rsp)
+}
+
 // ListSchedulesWithResponse List schedules
 //
 // Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
@@ -11644,6 +12225,23 @@ func (c *ClientWithResponses) TriggerScheduleWithResponse(ctx context.Context, i
 		return nil, err
 	}
 	return ParseTriggerScheduleResponse(rsp)
+}
+
+// WhyScheduleWithResponse What it waits for
+//
+// Says what the next tick of a schedule waits for, what must change first at the beginning. It is computed when it is asked for, from
+// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+// the codes.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
+func (c *ClientWithResponses) WhyScheduleWithResponse(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*WhyScheduleResponse, error) {
+	rsp, err := c.WhySchedule(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWhyScheduleResponse(rsp)
 }
 
 // ListTasksWithResponse List tasks
@@ -11971,6 +12569,23 @@ func (c *ClientWithResponses) RetryTaskWithResponse(ctx context.Context, id Task
 		return nil, err
 	}
 	return ParseRetryTaskResponse(rsp)
+}
+
+// WhyTaskWithResponse What it waits for
+//
+// Says what a task waits for, what must change first at the beginning. It is computed when it is asked for, from
+// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
+// the codes.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/tasks/{id}/why (the `WhyTask` operationId).
+func (c *ClientWithResponses) WhyTaskWithResponse(ctx context.Context, id TaskID, params *WhyTaskParams, reqEditors ...RequestEditorFn) (*WhyTaskResponse, error) {
+	rsp, err := c.WhyTask(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWhyTaskResponse(rsp)
 }
 
 // LeaveWorkerWithResponse Take a worker off the list of nodes
@@ -12865,6 +13480,52 @@ func ParseResumeQueueResponse(rsp *http.Response) (*ResumeQueueResponse, error) 
 	return response, nil
 }
 
+// ParseWhyQueueResponse parses an HTTP response from a WhyQueueWithResponse call
+func ParseWhyQueueResponse(rsp *http.Response) (*WhyQueueResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WhyQueueResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Why
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers WhyQueueResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParseListSchedulesResponse parses an HTTP response from a ListSchedulesWithResponse call
 func ParseListSchedulesResponse(rsp *http.Response) (*ListSchedulesResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -13551,6 +14212,52 @@ func ParseTriggerScheduleResponse(rsp *http.Response) (*TriggerScheduleResponse,
 	return response, nil
 }
 
+// ParseWhyScheduleResponse parses an HTTP response from a WhyScheduleWithResponse call
+func ParseWhyScheduleResponse(rsp *http.Response) (*WhyScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WhyScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Why
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers WhyScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParseListTasksResponse parses an HTTP response from a ListTasksWithResponse call
 func ParseListTasksResponse(rsp *http.Response) (*ListTasksResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -14108,6 +14815,52 @@ func ParseRetryTaskResponse(rsp *http.Response) (*RetryTaskResponse, error) {
 	switch {
 	case true:
 		var headers RetryTaskResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseWhyTaskResponse parses an HTTP response from a WhyTaskWithResponse call
+func ParseWhyTaskResponse(rsp *http.Response) (*WhyTaskResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WhyTaskResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Why
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers WhyTaskResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

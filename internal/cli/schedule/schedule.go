@@ -24,7 +24,7 @@ task. Each tick leads to exactly one task, called SCHEDULE@TICK, or to one recor
   dtsctl schedule forecast`,
 	}
 	cmd.AddCommand(
-		newPutCommand(f), newGetCommand(f), newListCommand(f), newNextCommand(f),
+		newPutCommand(f), newGetCommand(f), newWhyCommand(f), newListCommand(f), newNextCommand(f),
 		newPauseCommand(f), newResumeCommand(f), newTriggerCommand(f), newBackfillCommand(f), newDeleteCommand(f),
 		newLedgerCommand(f), newAuditCommand(f), newHistoryCommand(f), newRollbackCommand(f), newForecastCommand(f),
 	)

@@ -1,0 +1,82 @@
+// Package whyview shows what a task, a schedule or a queue waits for.
+package whyview
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+// Columns are what a pipe gets of each reason, for the help of commands.
+const Columns = "code, since, ahead, next_attempt_at, last_error, detail, to_do"
+
+// Show prints the answer: sentences on a terminal, and a line for each reason in a pipe.
+func Show(p *printer.Printer, name string, answer rest.Answer[client.Why]) error {
+	return p.Show(answer.Raw, func() error {
+		if p.OutIsTerminal {
+			return p.Printf("%s", text(p, name, answer.Value))
+		}
+		return printer.PrintTable(p, columns, reasonsOf(answer.Value))
+	})
+}
+
+var columns = []printer.Column[client.WaitingFor]{
+	{Name: "code", Value: func(r client.WaitingFor) any { return r.Code }},
+	{Name: "since", Value: func(r client.WaitingFor) any { return r.Since }},
+	{Name: "ahead", Value: func(r client.WaitingFor) any {
+		if r.Ahead == nil {
+			return ""
+		}
+		return *r.Ahead
+	}},
+	{Name: "next_attempt_at", Value: func(r client.WaitingFor) any { return r.NextAttemptAt }},
+	{Name: "last_error", Value: func(r client.WaitingFor) any { return r.LastError }},
+	{Name: "detail", Value: func(r client.WaitingFor) any { return r.Detail }},
+	{Name: "to_do", Value: func(r client.WaitingFor) any { return r.ToDo }},
+}
+
+// reasonsOf returns all reasons, what must change first at the beginning.
+func reasonsOf(w client.Why) []client.WaitingFor {
+	if w.WaitingFor == nil {
+		return nil
+	}
+	return append([]client.WaitingFor{*w.WaitingFor}, w.Also...)
+}
+
+// text is what people read: what it does now, and each reason with what to do.
+func text(p *printer.Printer, name string, w client.Why) string {
+	lines := []string{printer.Flat(strings.TrimSpace(name + ": " + printer.Deref(w.Now)))}
+	for i, r := range reasonsOf(w) {
+		switch i {
+		case 0:
+			lines = append(lines, "", "It waits for this:")
+		case 1:
+			lines = append(lines, "", "Then this must change, too:")
+		}
+		lines = append(lines, "  "+heading(p, r), "    "+printer.Flat(r.Detail), "    "+printer.Flat(r.ToDo))
+	}
+	if w.WaitingFor == nil {
+		lines = append(lines, "", "It waits for nothing.")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// heading is the code of a reason, since when it holds, and how many tasks go first.
+func heading(p *printer.Printer, r client.WaitingFor) string {
+	words := []string{string(r.Code)}
+	if r.Since != nil && r.Since.Before(p.Now()) {
+		if span := printer.Span(p.Now().Sub(*r.Since)); span != "" {
+			words = append(words, "for "+span)
+		}
+	}
+	if r.NextAttemptAt != nil {
+		words = append(words, "due "+p.Text(time.Time(*r.NextAttemptAt)))
+	}
+	if r.Ahead != nil {
+		words = append(words, printer.Counted(*r.Ahead, "task")+" ahead")
+	}
+	return strings.Join(words, ", ")
+}

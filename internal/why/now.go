@@ -1,0 +1,48 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// TaskNow says in a sentence what a task does now.
+func TaskNow(t task.Task) string {
+	switch t.State {
+	case task.Running:
+		return fmt.Sprintf("It runs since %s on the node %s: attempt %d of %d.",
+			moment(t.StartedAt), t.Node, t.Attempt, t.MaxAttempts)
+	case task.Succeeded:
+		return fmt.Sprintf("It has succeeded at %s, in attempt %d of %d.", moment(t.FinishedAt), t.Attempt, t.MaxAttempts)
+	case task.Failed:
+		return fmt.Sprintf("It has failed at %s, in attempt %d of %d: %s.",
+			moment(t.FinishedAt), t.Attempt, t.MaxAttempts, cmp.Or(t.Error, "nobody knows why"))
+	case task.Cancelled:
+		return fmt.Sprintf("It was cancelled at %s.", moment(t.FinishedAt))
+	case task.Queued:
+		return fmt.Sprintf("It waits for a worker since %s: attempt %d of %d.", moment(t.QueuedAt), t.Attempt, t.MaxAttempts)
+	}
+	return fmt.Sprintf("It waits for attempt %d of %d.", t.Attempt+1, t.MaxAttempts)
+}
+
+// QueueNow says in a sentence how much waits in a queue.
+func QueueNow(f QueueFacts) string {
+	if waiting := f.Waiting + f.Pending; waiting > 0 {
+		return fmt.Sprintf("%s waiting in it.", tasksAre(waiting))
+	}
+	return "Nothing waits in it."
+}
+
+// ScheduleNow says in a sentence what a schedule has done.
+func ScheduleNow(f ScheduleFacts) string {
+	s := f.Schedule
+	text := fmt.Sprintf("Its ticks are decided up to %s.", moment(s.Cursor))
+	switch {
+	case s.Live == 1:
+		text += " One of its tasks has not ended."
+	case s.Live > 1:
+		text += fmt.Sprintf(" %d of its tasks have not ended.", s.Live)
+	}
+	return text
+}
