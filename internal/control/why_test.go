@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -250,4 +251,33 @@ func TestWhyTask_TakesThreeRoundTrips(t *testing.T) {
 		}
 	}
 	testkit.Must(t, testkit.Receive(t, answered, "the answer after three round trips"))
+}
+
+func TestWhyTask_TellsThatItCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	a := w.due("a", "")
+	testkit.Must(t, w.db.HSet(w.ctx, w.partitionKey(a, "defs"), a.String(), "1767366245000no definition").Err())
+	w.expectTask("a", why.Unreadable)
+}
+
+func TestWhyTask_TellsThatItsSlotMoves(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartCluster(t)
+	w := &world{t: t, ctx: t.Context(), db: redistest.Open(t, servers.URL())}
+	w.Control = w.open(w.db)
+	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	a := w.due("a", "")
+	key := string(w.store.KeysOf(a).Defs())
+	move := servers.BeginMove(key, servers.Other(key))
+	w.expectTask("a", why.SlotMoving)
+	for move.MoveKeys(100) > 0 {
+		continue
+	}
+	move.End()
+	testkit.Eventually(t, "the move is over", func() bool {
+		got, _ := w.whyOf("a")
+		return len(got) > 0 && got[0] != why.SlotMoving
+	})
 }

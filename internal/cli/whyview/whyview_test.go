@@ -1,0 +1,54 @@
+package whyview_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// waits is a task of a paused queue that is due in an hour.
+var waits = client.Why{
+	At: new(clitest.Now), State: new(client.StateScheduled), Now: new("It waits for attempt 1 of 25."),
+	WaitingFor: &client.WaitingFor{
+		Code: client.WaitsForNotDue, Since: new(clitest.Now.Add(-2 * time.Minute)), NextAttemptAt: new(clitest.Now.Add(time.Hour)),
+		Detail: "It is due at 16:04.", ToDo: "Wait.",
+	},
+	Also: []client.WaitingFor{
+		{Code: client.WaitsForQueuePaused, Ahead: new(1), Detail: "It is paused.", ToDo: "Resume it."},
+	},
+}
+
+func TestWhy_PrintsSentencesAndLines(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/tasks/{id}/why", 200, waits)
+	s.Terminal().Run(t, "task", "why", "a").Expect(t, 0, `a: It waits for attempt 1 of 25.
+
+It waits for this:
+  not_due, for 2 minutes, due in 1 hour
+    It is due at 16:04.
+    Wait.
+
+Then this must change, too:
+  queue_paused, 1 task ahead
+    It is paused.
+    Resume it.
+`, "")
+	s.Pipe().Run(t, "task", "why", "a").Expect(t, 0,
+		"not_due\t2026-01-02T15:02:05.000Z\t\t2026-01-02T16:04:05.000Z\t\tIt is due at 16:04.\tWait.\n"+
+			"queue_paused\t\t1\t\t\tIt is paused.\tResume it.\n", "")
+}
+
+func TestWhy_SaysThatNothingIsWaitedFor(t *testing.T) {
+	s := clitest.Start(t)
+	nothing := client.Why{At: new(clitest.Now), Now: new("Nothing waits in it."), Also: []client.WaitingFor{}}
+	s.On("GET /v1/queues/{queue}/why", 200, nothing)
+	s.On("GET /v1/schedules/{id}/why", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no schedule a"))
+	s.Terminal().Run(t, "queue", "why", "low").Expect(t, 0, "low: Nothing waits in it.\n\nIt waits for nothing.\n", "")
+	s.Pipe().Run(t, "queue", "why", "low").Expect(t, 0, "", "")
+	s.Pipe().Run(t, "schedule", "why", "a").Expect(t, 1, "", "dtsctl: no schedule a (schedule_not_found)\n")
+}
