@@ -24,12 +24,16 @@ func TestWhy_AnswersForTaskScheduleAndQueue(t *testing.T) {
 		t.Fatalf("status %d, %s", got.status, got.body)
 	}
 	for path, want := range map[string]WaitingForCode{
-		"/v1/tasks/a/why": WaitsForNotDue, "/v1/tasks/c/why?namespace=b": WaitsForNotDue, "/v1/schedules/s/why": WaitsForNotDue,
+		"/v1/tasks/a/why": WaitsForNotDue, "/v1/tasks/c/why?namespace=b": WaitsForNotDue,
+		"/v1/schedules/s/why": WaitsForNotDue,
 	} {
 		var answer Why
 		got := r.call("GET", path, "")
 		testkit.Must(t, json.Unmarshal(got.body, &answer))
-		if got.status != 200 || answer.WaitingFor == nil || answer.WaitingFor.Code != want || answer.At == "" || answer.Now == "" {
+		if got.status != 200 || answer.WaitingFor == nil || answer.At == "" || answer.Now == "" {
+			t.Fatalf("%s: status %d, %s", path, got.status, got.body)
+		}
+		if answer.WaitingFor.Code != want {
 			t.Errorf("%s: status %d, %s", path, got.status, got.body)
 		}
 	}

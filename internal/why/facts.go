@@ -75,18 +75,19 @@ func (w Worker) takes(queue string) bool {
 	return w.serves(queue) && w.Alive && !w.Draining && w.Capacity > 0
 }
 
-// WasServed reports whether any worker serves the queue, or did when it lived.
-func (p Path) WasServed() bool {
+// WasServed reports whether any worker serves the queue, or did when it lived. It and the next ones look at the fleet
+// only, so other facts may be read meanwhile.
+func (p *Path) WasServed() bool {
 	return slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.serves(p.Queue) })
 }
 
 // CanRun reports whether a living worker takes tasks of a type from the queue.
-func (p Path) CanRun(taskType string) bool {
+func (p *Path) CanRun(taskType string) bool {
 	return slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.takes(p.Queue) && w.runs(taskType) })
 }
 
 // RunsAll reports whether living workers take tasks of all types that wait.
-func (f QueueFacts) RunsAll() bool {
+func (f *QueueFacts) RunsAll() bool {
 	return f.CanRun("") && !slices.ContainsFunc(f.Lanes, func(l Lane) bool { return !f.CanRun(l.Type) })
 }
 

@@ -24,8 +24,8 @@ func newWhyCommand(f *command.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "why QUEUE", Short: "Say what the tasks of a queue wait for, and what to do", Args: command.ExactArgs("QUEUE"),
 		Annotations: command.Asks("whyQueue"),
-		Long: `why says what the tasks of a queue wait for, what must change first at the beginning, and what to do about each. It is
-computed from what Redis has and the newest heartbeats tell.
+		Long: `why says what the tasks of a queue wait for, what must change first at the beginning, and what to do about
+each. It is computed from what Redis has and the newest heartbeats tell.
 
 A pipe gets a line for each reason, none if nothing holds the queue up. The columns are: ` + whyview.Columns + `.`,
 		Example: `  dtsctl queue why reports

@@ -24,8 +24,9 @@ func newWhyCommand(f *command.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "why ID", Short: "Say what the next tick of a schedule waits for, and what to do", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("whySchedule"),
-		Long: `why says what the next tick of a schedule waits for, what must change first at the beginning, and what to do about each.
-It is computed from what Redis has and the newest heartbeats tell. Why the task of a tick waits says "dtsctl task why".
+		Long: `why says what the next tick of a schedule waits for, what must change first at the beginning, and what to
+do about each. It is computed from what Redis has and the newest heartbeats tell. Why the task of a tick
+waits says "dtsctl task why".
 
 A pipe gets a line for each reason, none if the schedule waits for nothing. The columns are: ` + whyview.Columns + `.`,
 		Example: `  dtsctl schedule why nightly

@@ -24,8 +24,8 @@ func newWhyCommand(f *command.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "why ID", Short: "Say what a task waits for, and what to do", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("whyTask"),
-		Long: `why says what a task waits for, what must change first at the beginning, and what to do about each. It is computed
-from what Redis has and the newest heartbeats tell.
+		Long: `why says what a task waits for, what must change first at the beginning, and what to do about each. It is
+computed from what Redis has and the newest heartbeats tell.
 
 A pipe gets a line for each reason, none if the task waits for nothing. The columns are: ` + whyview.Columns + `.`,
 		Example: `  dtsctl task why nightly

@@ -15,8 +15,9 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 var waits = client.Why{
 	At: new(clitest.Now), State: new(client.StateScheduled), Now: new("It waits for attempt 1 of 25."),
 	WaitingFor: &client.WaitingFor{
-		Code: client.WaitsForNotDue, Since: new(clitest.Now.Add(-2 * time.Minute)), NextAttemptAt: new(clitest.Now.Add(time.Hour)),
-		Detail: "It is due at 16:04.", ToDo: "Wait.",
+		Code: client.WaitsForNotDue, Since: new(clitest.Now.Add(-2 * time.Minute)),
+		NextAttemptAt: new(clitest.Now.Add(time.Hour)),
+		Detail:        "It is due at 16:04.", ToDo: "Wait.",
 	},
 	Also: []client.WaitingFor{
 		{Code: client.WaitsForQueuePaused, Ahead: new(1), Detail: "It is paused.", ToDo: "Resume it."},
