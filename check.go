@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -38,7 +39,7 @@ func (c *Client) checkLock(name, note string) error {
 	if err := task.ValidateName("name", name); err != nil {
 		return errorOfUseCase(err)
 	}
-	return errorOfUseCase(task.ValidateText("note", note, task.LockNoteLimit))
+	return errorOfUseCase(task.ValidateText("note", note, control.LockNoteLimit))
 }
 
 // checkTimes checks that JSON can carry times, by the names of their fields.

@@ -16,7 +16,7 @@
 -- full: refused
 local ended = {}
 for tick in names() do
-  local how = redis.call('ZSCORE', live, tick) and is_over(tick)
+  local how = redis.call('ZSCORE', live, tick) and is_over(member, tick)
   if how and report(member .. '@' .. tick, 'live-ended', how .. ', and is in ' .. live) then
     ended[#ended + 1] = tick
   end

@@ -30,7 +30,7 @@ if known then
   return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision) }
 end
 fields.overlap = policy_of(fields.def).overlap
-local busy = first_live() or
+local busy = first_live(member, 99) or
   not fields.paused and redis.call('LINDEX', waiting_key(member), 0)
 if fields.overlap == 'allow' and count_live() >= LIVE_LIMIT then
   return refuse('BUSY', 'too many tasks have not ended')

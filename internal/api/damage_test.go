@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -355,7 +356,7 @@ func TestRollback_RefusesARevisionThatCannotBeRead(t *testing.T) {
 	r, _ := startFull(t)
 	r.call("PUT", "/v1/schedules/nightly", hourly) // revision 3
 	testkit.Must(t, r.db.LSet(t.Context(), "dts:{0}:history:default:nightly", 1, "garbage").Err())
-	for revision, code := range map[int]task.Code{1: task.CodeUnreadable, 2: "", 9: task.CodeRevisionNotFound} {
+	for revision, code := range map[int]task.Code{1: task.CodeUnreadable, 2: "", 9: schedule.CodeRevisionNotFound} {
 		got := r.call("POST", "/v1/schedules/nightly/rollback", fmt.Sprintf(`{"revision":%d}`, revision))
 		if code == "" && got.status == http.StatusOK {
 			continue

@@ -102,7 +102,7 @@ func (e *endpoints) noteRefusal(err error) {
 		return
 	}
 	switch code := edge.CodeOf(err); code {
-	case task.CodeOverloaded, task.CodeQueueFull, task.CodeTooManyNames, task.CodeUnavailable:
+	case task.CodeOverloaded, control.CodeQueueFull, control.CodeTooManyNames, task.CodeUnavailable:
 		e.Refused(string(code))
 	}
 }

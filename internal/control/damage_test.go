@@ -442,7 +442,7 @@ func TestDeleteSchedule_DeletesWhatCannotBeRead(t *testing.T) {
 	if _, err := w.control.DeleteSchedule(w.Ctx, who, "nightly", control.DeleteAll); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.control.GetSchedule(w.Ctx, who, "nightly"); task.CodeOf(err) != task.CodeScheduleNotFound {
+	if _, err := w.control.GetSchedule(w.Ctx, who, "nightly"); task.CodeOf(err) != schedule.CodeNotFound {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -503,7 +503,7 @@ func TestAuditSchedule_NamesTheHolesOfAHistory(t *testing.T) {
 		t.Errorf("after it was put aside: %+v", r)
 	}
 	_, err := w.control.RollbackSchedule(w.Ctx, who, often.ID, 2, 0)
-	if task.CodeOf(err) != task.CodeRevisionNotFound || !strings.Contains(err.Error(), "is lost") {
+	if task.CodeOf(err) != schedule.CodeRevisionNotFound || !strings.Contains(err.Error(), "is lost") {
 		t.Errorf("rolling back to it: %v", err)
 	}
 	past := control.BackfillRange{From: r.From, Until: r.From, Pace: time.Second}

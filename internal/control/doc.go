@@ -1,5 +1,5 @@
-// Package control has the use cases: whatever people and programs can ask of DTS, except event streams and asynqmon,
-// is a method of Control, and what DTS decides about a request is decided here. The edges (the REST API, and whatever
+// Package control has the use cases: whatever people and programs can ask of DTS is a method of Control, and what DTS
+// decides about a request is decided here. The edges (the REST API, and whatever
 // else takes requests) translate, call one method, and translate the answer. Package store below it reads and writes
 // Redis and decides nothing about requests.
 //

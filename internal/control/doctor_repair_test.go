@@ -162,6 +162,43 @@ func TestExamine_LetsNoTicksOverlapAfterwards(t *testing.T) {
 	}
 }
 
+// A schedule that was put aside as a whole can have a task that still runs: one that is put under its id does not start
+// beside it. Once that task is over, its list goes aside, too.
+func TestExamine_KeepsWhatStillRunsOfAScheduleThatIsPutAside(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	often := ref("often")
+	hourly := storetest.Daily(func(d *schedule.Definition) { d.Ref, d.Rules = often, []schedule.Rule{{Every: time.Hour}} })
+	due := func() {
+		w.Put(hourly)
+		w.Rewind(often, time.Hour+time.Minute)
+		w.Fire(often)
+	}
+	setAside := func() {
+		w.do("HSET", w.KeysOf(often).Schedule(often), "def", "{")
+		w.examine(control.DoctorRequest{Repair: true})
+		if left := findings(w.examine(control.DoctorRequest{})); len(left) > 0 {
+			t.Errorf("after the repair it finds %v", left)
+		}
+	}
+	due()
+	setAside()
+	due()
+	if states := w.TasksOf(often); len(states) != 1 {
+		t.Errorf("tasks %v, want only the first one", states)
+	}
+	for id := range w.TasksOf(often) {
+		_, err := w.Tasks.Cancel(w.Ctx, ref(id), "")
+		testkit.Must(t, err)
+		_, tick, _ := strings.Cut(id, "@")
+		w.do("ZADD", w.KeysOf(often).Live(often), 1, tick)
+	}
+	setAside()
+	if n := w.DB.Exists(w.Ctx, string(w.KeysOf(often).Live(often))).Val(); n > 0 {
+		t.Error("the list of live tasks is left, and none runs")
+	}
+}
+
 // A task that was backfilled counts for no overlap, and one of an earlier schedule of that name does not either.
 func TestExamine_CountsNoOtherTasksAsLive(t *testing.T) {
 	t.Parallel()

@@ -85,8 +85,8 @@ func TestPutSchedule_DryRunRefusesWhatWouldBeRefused(t *testing.T) {
 	}{
 		"no time":        {daily(func(d *schedule.Definition) { d.Rules[0].Every = 1 }), PutOptions{}, task.CodeInvalid},
 		"never":          {daily(func(d *schedule.Definition) { d.EndAt = time.UnixMilli(1) }), PutOptions{}, task.CodeInvalid},
-		"other revision": {daily(nil), PutOptions{IfMatch: 7}, task.CodeScheduleChanged},
-		"exists":         {daily(nil), PutOptions{IfAbsent: true}, task.CodeScheduleChanged},
+		"other revision": {daily(nil), PutOptions{IfMatch: 7}, schedule.CodeChanged},
+		"exists":         {daily(nil), PutOptions{IfAbsent: true}, schedule.CodeChanged},
 	} {
 		c.o.DryRun = true
 		if _, err := w.PutSchedule(w.ctx, me, c.d, c.o); task.CodeOf(err) != c.want {

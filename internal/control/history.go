@@ -103,10 +103,10 @@ func noRevision(revision int, id string, others []schedule.Revision, unreadable 
 		return task.Errorf(task.CodeUnreadable, "revision %d of schedule %q cannot be read: %s", revision, id, unreadable[0])
 	case oldest < revision && revision < newest:
 		const text = "revision %d of schedule %q is lost: its history has the others"
-		return task.Errorf(task.CodeRevisionNotFound, text, revision, id)
+		return task.Errorf(schedule.CodeRevisionNotFound, text, revision, id)
 	}
 	const text = "revision %d of schedule %q is not kept: revisions %d to %d are"
-	return task.Errorf(task.CodeRevisionNotFound, text, revision, id, oldest, newest)
+	return task.Errorf(schedule.CodeRevisionNotFound, text, revision, id, oldest, newest)
 }
 
 // timeline returns the timetables that decided and decide about the ticks of a schedule.

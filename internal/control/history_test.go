@@ -31,10 +31,10 @@ func TestRollbackSchedule_PutsAnEarlierRevisionAgain(t *testing.T) {
 	if err != nil || put.Schedule.Revision != 26 || put.Schedule.Description != "number 10" {
 		t.Errorf("%+v, %v", put, err)
 	}
-	if _, err := w.RollbackSchedule(w.ctx, me, nightly.ID, 1, 0); task.CodeOf(err) != task.CodeRevisionNotFound {
+	if _, err := w.RollbackSchedule(w.ctx, me, nightly.ID, 1, 0); task.CodeOf(err) != schedule.CodeRevisionNotFound {
 		t.Errorf("revision 1: %v", err)
 	}
-	if _, err := w.RollbackSchedule(w.ctx, me, nightly.ID, 12, 3); task.CodeOf(err) != task.CodeScheduleChanged {
+	if _, err := w.RollbackSchedule(w.ctx, me, nightly.ID, 12, 3); task.CodeOf(err) != schedule.CodeChanged {
 		t.Errorf("with another revision expected: %v", err)
 	}
 }

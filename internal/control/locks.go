@@ -11,6 +11,15 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
+// Limits on requests for locks.
+const (
+	LockTTLMin      = time.Second
+	LockTTLMax      = 24 * time.Hour
+	LockWaitLimit   = 20 * time.Second // of one request; clients ask again
+	LockHolderLimit = 200              // bytes
+	LockNoteLimit   = 500              // bytes
+)
+
 // Lock is a lock that somebody holds.
 type Lock = locks.Lock
 
@@ -23,7 +32,7 @@ type LockRequest struct {
 	Holder string        // two that use the same name are the same holder
 	TTL    time.Duration // the lock is free after it unless it is renewed
 	Note   string        // for people
-	Wait   time.Duration // how long to wait while somebody else holds it, at most task.LockWaitLimit; 0: not at all
+	Wait   time.Duration // how long to wait while somebody else holds it, at most LockWaitLimit; 0: not at all
 
 	Stop <-chan struct{} // ends the waiting early when it is closed, as if the time was over; nil: never
 }
@@ -96,7 +105,7 @@ func isHeld(err error) bool {
 func lockError(name string, err error) error {
 	var held *locks.HeldError
 	if errors.As(err, &held) {
-		return task.Errorf(task.CodeLockHeld, "the lock %q is held by %q, for %s unless it is renewed", name, held.Holder, held.Remaining)
+		return task.Errorf(locks.CodeHeld, "the lock %q is held by %q, for %s unless it is renewed", name, held.Holder, held.Remaining)
 	}
 	return err
 }
@@ -105,11 +114,11 @@ func (r LockRequest) validate(who Caller) error {
 	if err := validateLock(who, r.Name, r.Holder); err != nil {
 		return err
 	}
-	if err := task.ValidateText("note", r.Note, task.LockNoteLimit); err != nil {
+	if err := task.ValidateText("note", r.Note, LockNoteLimit); err != nil {
 		return err
 	}
-	if r.Wait < 0 || r.Wait > task.LockWaitLimit {
-		return task.Invalid("wait", "is %s, must be 0 to %s; ask again to wait longer", r.Wait, task.LockWaitLimit)
+	if r.Wait < 0 || r.Wait > LockWaitLimit {
+		return task.Invalid("wait", "is %s, must be 0 to %s; ask again to wait longer", r.Wait, LockWaitLimit)
 	}
 	return validateLockTTL(r.TTL)
 }
@@ -124,12 +133,12 @@ func validateLock(who Caller, name, holder string) error {
 	if holder == "" {
 		return task.Invalid("holder", "is missing: name who holds the lock, with something random in it")
 	}
-	return task.ValidateText("holder", holder, task.LockHolderLimit)
+	return task.ValidateText("holder", holder, LockHolderLimit)
 }
 
 func validateLockTTL(ttl time.Duration) error {
-	if ttl < task.LockTTLMin || ttl > task.LockTTLMax || ttl%time.Millisecond != 0 {
-		return task.Invalid("ttl", "is %s, must be %s to %s in whole milliseconds", ttl, task.LockTTLMin, task.LockTTLMax)
+	if ttl < LockTTLMin || ttl > LockTTLMax || ttl%time.Millisecond != 0 {
+		return task.Invalid("ttl", "is %s, must be %s to %s in whole milliseconds", ttl, LockTTLMin, LockTTLMax)
 	}
 	return nil
 }

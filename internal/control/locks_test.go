@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/locks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -54,7 +55,7 @@ func TestAcquireLock_WaitsAreEndedByARelease(t *testing.T) {
 	for range 5 {
 		first := w.acquireLock(lockRequest("a"))
 		r := lockRequest("b")
-		r.Wait = task.LockWaitLimit
+		r.Wait = LockWaitLimit
 		called := clock.Now()
 		answers := w.waitFor(w.ctx, elsewhere, r)
 		released := watch.Elapsed()
@@ -81,12 +82,12 @@ func TestAcquireLock_WaitsAreEndedByAnExpiry(t *testing.T) {
 	r.TTL = time.Second
 	died := w.acquireLock(r)
 	r = lockRequest("b")
-	r.Wait = task.LockWaitLimit
+	r.Wait = LockWaitLimit
 	got := w.acquireLock(r)
 	if got.Since.Before(died.Expires) || got.Since.Sub(died.Expires) > 500*time.Millisecond {
 		t.Errorf("taken at %s, the other one expired at %s", got.Since, died.Expires)
 	}
-	if _, err := w.RenewLock(w.ctx, me, "deploy", "dies", died.Fence, nil); task.CodeOf(err) != task.CodeLockLost {
+	if _, err := w.RenewLock(w.ctx, me, "deploy", "dies", died.Fence, nil); task.CodeOf(err) != locks.CodeLost {
 		t.Errorf("the late renewal: %v", err)
 	}
 }
@@ -97,7 +98,7 @@ func TestAcquireLock_GivesUpWhenTheWaitIsOver(t *testing.T) {
 	w.acquireLock(lockRequest("a"))
 	held := func(name string, err error) {
 		t.Helper()
-		if task.CodeOf(err) != task.CodeLockHeld || !strings.Contains(err.Error(), `held by "a"`) {
+		if task.CodeOf(err) != locks.CodeHeld || !strings.Contains(err.Error(), `held by "a"`) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -113,7 +114,7 @@ func TestAcquireLock_GivesUpWhenTheWaitIsOver(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	stopped := lockRequest("b")
-	stopped.Wait, stopped.Stop = task.LockWaitLimit, stop
+	stopped.Wait, stopped.Stop = LockWaitLimit, stop
 	answers := w.waitFor(w.ctx, w.Control, stopped)
 	close(stop)
 	held("at a stop", testkit.Receive(t, answers, "the answer").err)
@@ -134,8 +135,8 @@ func TestAcquireLock_NamesTheInvalidField(t *testing.T) {
 		"name":   func(r *LockRequest) { r.Name = "a/b" },
 		"holder": func(r *LockRequest) { r.Holder = "" },
 		"ttl":    func(r *LockRequest) { r.TTL = time.Second - time.Millisecond },
-		"wait":   func(r *LockRequest) { r.Wait = task.LockWaitLimit + 1 },
-		"note":   func(r *LockRequest) { r.Note = strings.Repeat("x", task.LockNoteLimit+1) },
+		"wait":   func(r *LockRequest) { r.Wait = LockWaitLimit + 1 },
+		"note":   func(r *LockRequest) { r.Note = strings.Repeat("x", LockNoteLimit+1) },
 	} {
 		r := lockRequest("a")
 		change(&r)

@@ -47,7 +47,7 @@ func (c *Control) checkName(ctx context.Context, d task.Definition, why []string
 	const rule = "%s, and tasks of %d queues and types wait already, %d of them of this namespace, as many as may: " +
 		"start workers, or cancel tasks"
 	message := fmt.Sprintf(rule, why[0], len(names.All), names.Of[d.Namespace])
-	return &task.Error{Code: task.CodeTooManyNames, Field: field, Message: message}
+	return &task.Error{Code: CodeTooManyNames, Field: field, Message: message}
 }
 
 // known reports which of the tasks are there already, or were. Whether their content is the same is for create to say.

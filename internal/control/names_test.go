@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // fillNames has tasks of a namespace wait under n names in each partition. Others are "default waits" and "waits".
@@ -34,7 +35,7 @@ func TestSubmit_RefusesFurtherNamesThatNobodyServes(t *testing.T) {
 	w.nodes = fleet{aNode("alive", []string{"http"}, "default")}
 	unserved := task.Definition{Ref: task.Ref{ID: "there"}, Type: "other"}
 	w.submit([]task.Definition{unserved})
-	const half = task.WaitingNamesLimit / 2
+	const half = contract.WaitingNamesLimit / 2
 	again, changed := unserved, unserved
 	changed.Payload = []byte("1")
 	for _, c := range []struct {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/layout"
-	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // Namespace is a tenant that tasks or schedules were submitted to.
@@ -46,7 +46,7 @@ func (n *namespaceNotes) due(name string, wipes int64) bool {
 	if at, ok := n.noted[name]; ok && clock.Since(at) < namespaceInterval {
 		return false
 	}
-	if n.noted == nil || len(n.noted) >= task.NamespacesLimit {
+	if n.noted == nil || len(n.noted) >= contract.NamespacesLimit {
 		n.noted = make(map[string]time.Time)
 	}
 	n.noted[name] = clock.Now()

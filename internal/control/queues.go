@@ -70,7 +70,7 @@ func (c *Control) ResumeQueue(ctx context.Context, who Caller, name string) erro
 func (c *Control) onQueue(ctx context.Context, name string, do func(context.Context, string) error) error {
 	defer c.paused.forget(name)
 	err := do(ctx, name)
-	if task.CodeOf(err) != task.CodeQueueNotFound {
+	if task.CodeOf(err) != queue.CodeNotFound {
 		return err
 	}
 	waiting, failed := c.store.Backlog(ctx)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -13,8 +14,8 @@ import (
 func TestPauseQueue_BeforeItsFirstWorkerComes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.PauseQueue(w.ctx, me, "new"); task.CodeOf(err) != task.CodeQueueNotFound {
-		t.Errorf("pausing a queue without tasks: %v, want %s", err, task.CodeQueueNotFound)
+	if err := w.PauseQueue(w.ctx, me, "new"); task.CodeOf(err) != queue.CodeNotFound {
+		t.Errorf("pausing a queue without tasks: %v, want %s", err, queue.CodeNotFound)
 	}
 	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "new"}})[0].Task
 	_, err := w.store.Partitions.At(w.store.PartitionOf(made.Ref)).Lead(fence).Claim(w.ctx, 10, partition.Quotas{}, time.Second)

@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -31,7 +32,7 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	later := small
 	later.Delay = time.Hour
 	answers := w.submit([]task.Definition{small, small, small, later, {Type: "http"}})
-	for i, want := range []task.Code{"", "", task.CodeQueueFull, "", ""} {
+	for i, want := range []task.Code{"", "", limits.CodeFull, "", ""} {
 		if answers[i].Err == nil && want != "" || answers[i].Err != nil && task.CodeOf(answers[i].Err) != want {
 			t.Errorf("task %d: %v, want %q", i, answers[i].Err, want)
 		}
@@ -46,7 +47,7 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 			return err
 		},
 	} {
-		if err := do(); task.CodeOf(err) != task.CodeQueueFull {
+		if err := do(); task.CodeOf(err) != limits.CodeFull {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -78,7 +79,7 @@ func TestLimitQueue_AsksTheClockOfRedisWhetherATaskIsDue(t *testing.T) {
 		testkit.Must(t, c.LimitQueue(t.Context(), me, small.Queue, 1))
 		_, err := c.Submit(t.Context(), me, small)
 		testkit.Must(t, err)
-		if _, err := c.Submit(t.Context(), me, timed); (task.CodeOf(err) == task.CodeQueueFull) != (ahead > 0) {
+		if _, err := c.Submit(t.Context(), me, timed); (task.CodeOf(err) == limits.CodeFull) != (ahead > 0) {
 			t.Errorf("the clock of Redis is ahead by %s: a task for %s later than by this node's is answered with %v", ahead, ahead/2, err)
 		}
 		timed.Queue, timed.RunAt = "default", due.Add(task.HorizonLimit)

@@ -46,7 +46,7 @@ func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
 					t.Errorf("%s is left", key)
 				}
 			}
-			if _, err := w.GetSchedule(w.ctx, me, nightly.ID); task.CodeOf(err) != task.CodeScheduleNotFound {
+			if _, err := w.GetSchedule(w.ctx, me, nightly.ID); task.CodeOf(err) != schedule.CodeNotFound {
 				t.Errorf("it is there still: %v", err)
 			}
 			if err := run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", ""); err != nil && !errors.Is(err, tasks.ErrCancelled) {

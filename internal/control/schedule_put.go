@@ -67,7 +67,7 @@ func (c *Control) put(ctx context.Context, who Caller, d schedule.Definition, o 
 			return put, err
 		}
 	}
-	return Put{}, task.Errorf(task.CodeScheduleChanged, "schedule %q changed during each of %d tries to replace it: try again", d.ID, putTries)
+	return Put{}, task.Errorf(schedule.CodeChanged, "schedule %q changed during each of %d tries to replace it: try again", d.ID, putTries)
 }
 
 func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) error {
@@ -123,13 +123,13 @@ func adviseRepair(err error) error {
 func (o PutOptions) allow(ref task.Ref, revision int) error {
 	switch {
 	case o.IfAbsent && revision > 0:
-		return task.Errorf(task.CodeScheduleChanged, "schedule %q exists, at revision %d", ref.ID, revision)
+		return task.Errorf(schedule.CodeChanged, "schedule %q exists, at revision %d", ref.ID, revision)
 	case o.IfExists && revision == 0:
-		return task.Errorf(task.CodeScheduleChanged, "there is no schedule %q to replace", ref.ID)
+		return task.Errorf(schedule.CodeChanged, "there is no schedule %q to replace", ref.ID)
 	case o.IfMatch > 0 && revision == 0:
-		return task.Errorf(task.CodeScheduleChanged, "schedule %q does not exist, so it is not at revision %d", ref.ID, o.IfMatch)
+		return task.Errorf(schedule.CodeChanged, "schedule %q does not exist, so it is not at revision %d", ref.ID, o.IfMatch)
 	case o.IfMatch > 0 && revision != o.IfMatch:
-		return task.Errorf(task.CodeScheduleChanged, "schedule %q is at revision %d, not %d: read it and try again", ref.ID, revision, o.IfMatch)
+		return task.Errorf(schedule.CodeChanged, "schedule %q is at revision %d, not %d: read it and try again", ref.ID, revision, o.IfMatch)
 	}
 	return nil
 }

@@ -54,12 +54,12 @@ func TestPutSchedule_ReplacesTheRevisionItWasMadeFrom(t *testing.T) {
 		created  bool
 		changed  bool
 	}{
-		{time.Hour, PutOptions{IfMatch: 1}, task.CodeScheduleChanged, 0, false, false},
+		{time.Hour, PutOptions{IfMatch: 1}, schedule.CodeChanged, 0, false, false},
 		{time.Hour, PutOptions{IfAbsent: true}, "", 1, true, true},
 		{time.Hour, PutOptions{}, "", 1, false, false},
-		{2 * time.Hour, PutOptions{IfAbsent: true}, task.CodeScheduleChanged, 0, false, false},
+		{2 * time.Hour, PutOptions{IfAbsent: true}, schedule.CodeChanged, 0, false, false},
 		{2 * time.Hour, PutOptions{IfMatch: 1}, "", 2, false, true},
-		{3 * time.Hour, PutOptions{IfMatch: 1}, task.CodeScheduleChanged, 0, false, false},
+		{3 * time.Hour, PutOptions{IfMatch: 1}, schedule.CodeChanged, 0, false, false},
 		{3 * time.Hour, PutOptions{Paused: new(true)}, "", 3, false, true},
 		{3 * time.Hour, PutOptions{Paused: new(false)}, "", 3, false, false},
 	} {
@@ -127,7 +127,7 @@ func TestPutSchedule_ReplacesAnyRevisionThoughItChangesMeanwhile(t *testing.T) {
 		w.put(every(time.Hour))
 	}
 	others = 1000
-	if _, err := c.PutSchedule(w.ctx, me, every(2*time.Hour), PutOptions{IfExists: true}); task.CodeOf(err) != task.CodeScheduleChanged {
+	if _, err := c.PutSchedule(w.ctx, me, every(2*time.Hour), PutOptions{IfExists: true}); task.CodeOf(err) != schedule.CodeChanged {
 		t.Errorf("where it never stops: %v", err)
 	}
 }
@@ -135,7 +135,7 @@ func TestPutSchedule_ReplacesAnyRevisionThoughItChangesMeanwhile(t *testing.T) {
 func TestPutSchedule_IfExistsCreatesNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if _, err := w.PutSchedule(w.ctx, me, daily(nil), PutOptions{IfExists: true}); task.CodeOf(err) != task.CodeScheduleChanged {
+	if _, err := w.PutSchedule(w.ctx, me, daily(nil), PutOptions{IfExists: true}); task.CodeOf(err) != schedule.CodeChanged {
 		t.Errorf("of none: %v", err)
 	}
 	w.put(daily(nil))
@@ -180,7 +180,7 @@ func TestPutSchedule_TellsOneOfManyThatItChanged(t *testing.T) {
 	}
 	c := w.interposed(func() { w.put(of(3 * time.Hour)) })
 	_, err := c.PutSchedule(w.ctx, me, of(3*time.Hour), PutOptions{IfMatch: 2})
-	if task.CodeOf(err) != task.CodeScheduleChanged {
+	if task.CodeOf(err) != schedule.CodeChanged {
 		t.Errorf("of a revision that is in force no more: %v", err)
 	}
 }

@@ -23,14 +23,14 @@ func TestTriggerSchedule_ObeysTheOverlapPolicy(t *testing.T) {
 	if diff := cmp.Diff(map[string]task.State{e.TaskID("nightly"): task.Scheduled}, w.tasksOf(nightly)); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
-	if _, err := w.TriggerSchedule(w.ctx, me, nightly.ID); task.CodeOf(err) != task.CodeScheduleBusy {
+	if _, err := w.TriggerSchedule(w.ctx, me, nightly.ID); task.CodeOf(err) != schedule.CodeBusy {
 		t.Errorf("while the first had not ended: %v", err)
 	}
 	w.end(nightly, e.Name, task.Succeeded)
 	if _, err := w.TriggerSchedule(w.ctx, me, nightly.ID); err != nil {
 		t.Errorf("after it had ended: %v", err)
 	}
-	if _, err := w.TriggerSchedule(w.ctx, me, "nobody"); task.CodeOf(err) != task.CodeScheduleNotFound {
+	if _, err := w.TriggerSchedule(w.ctx, me, "nobody"); task.CodeOf(err) != schedule.CodeNotFound {
 		t.Errorf("of nothing: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // The limits of workers by HTTP.
@@ -106,8 +107,8 @@ func checkTake(worker string, offer WorkerOffer, r TakeRequest) error {
 }
 
 func checkWorkerLease(lease time.Duration) error {
-	if lease < leastWorkerLease || lease > task.WorkerLeaseLimit {
-		return task.Invalid("lease", "%s must be %s to %s", lease, leastWorkerLease, task.WorkerLeaseLimit)
+	if lease < leastWorkerLease || lease > contract.WorkerLeaseLimit {
+		return task.Invalid("lease", "%s must be %s to %s", lease, leastWorkerLease, contract.WorkerLeaseLimit)
 	}
 	return nil
 }

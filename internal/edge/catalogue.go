@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -31,30 +33,30 @@ type entry struct {
 // catalogue lists every code of a Problem. The codes are part of the API; titles may change. openapi.yaml has the same
 // list (schema ProblemCode).
 var catalogue = map[task.Code]entry{
-	task.CodeInvalid:          {status: http.StatusBadRequest, title: "The request is invalid"},
-	task.CodeTaskNotFound:     {status: http.StatusNotFound, title: "No such task"},
-	task.CodeTaskConflict:     {status: http.StatusConflict, title: "The id is taken"},
-	task.CodeNotWaiting:       {status: http.StatusConflict, title: "The task is not waiting"},
-	task.CodeFinished:         {status: http.StatusConflict, title: "The task has already ended"},
-	task.CodeNotFinished:      {status: http.StatusConflict, title: "The task has not ended yet"},
-	task.CodeNotRunning:       {status: http.StatusConflict, title: "The task does not run"},
-	task.CodeStaleAttempt:     {status: http.StatusConflict, title: "The attempt is not the running one"},
-	task.CodeChanged:          {status: http.StatusConflict, title: "The task changed in the meantime"},
-	task.CodeQueueFull:        {status: http.StatusTooManyRequests, title: "The queue is full", retry: 5}, // at every node: no other one would take it
-	task.CodeTooManyNames:     {status: http.StatusTooManyRequests, title: "Too many queues and types wait for workers", retry: 60},
-	task.CodeQueueNotFound:    {status: http.StatusNotFound, title: "No such queue"},
-	task.CodeScheduleNotFound: {status: http.StatusNotFound, title: "No such schedule"},
-	task.CodeScheduleChanged:  {status: http.StatusPreconditionFailed, title: "Another revision is in force"},
-	task.CodeScheduleBusy:     {status: http.StatusConflict, title: "The overlap policy refuses a run now"},
-	task.CodeRevisionNotFound: {status: http.StatusNotFound, title: "No such revision"},
-	task.CodeLockHeld:         {status: http.StatusConflict, title: "Somebody else holds the lock"},
-	task.CodeLockLost:         {status: http.StatusConflict, title: "The lock is not held any more"},
-	task.CodeLockNotFound:     {status: http.StatusNotFound, title: "Nobody holds the lock"},
-	task.CodeOverloaded:       {status: http.StatusServiceUnavailable, title: "Too much is under way", retry: 1},
-	task.CodeUnavailable:      {status: http.StatusServiceUnavailable, title: "Not available at the moment", retry: 5},
-	task.CodeNotReplicated:    {status: http.StatusServiceUnavailable, title: "Not confirmed by replicas", retry: 5},
-	task.CodeUnreadable:       {status: http.StatusInternalServerError, title: "It cannot be read in Redis"},
-	task.CodeInternal:         {status: http.StatusInternalServerError, title: "Internal error"},
+	task.CodeInvalid:              {status: http.StatusBadRequest, title: "The request is invalid"},
+	task.CodeTaskNotFound:         {status: http.StatusNotFound, title: "No such task"},
+	task.CodeTaskConflict:         {status: http.StatusConflict, title: "The id is taken"},
+	task.CodeNotWaiting:           {status: http.StatusConflict, title: "The task is not waiting"},
+	task.CodeFinished:             {status: http.StatusConflict, title: "The task has already ended"},
+	task.CodeNotFinished:          {status: http.StatusConflict, title: "The task has not ended yet"},
+	task.CodeNotRunning:           {status: http.StatusConflict, title: "The task does not run"},
+	task.CodeStaleAttempt:         {status: http.StatusConflict, title: "The attempt is not the running one"},
+	task.CodeChanged:              {status: http.StatusConflict, title: "The task changed in the meantime"},
+	control.CodeQueueFull:         {status: http.StatusTooManyRequests, title: "The queue is full", retry: 5},
+	control.CodeTooManyNames:      {status: http.StatusTooManyRequests, title: "Too many names wait", retry: 60},
+	control.CodeQueueNotFound:     {status: http.StatusNotFound, title: "No such queue"},
+	schedule.CodeNotFound:         {status: http.StatusNotFound, title: "No such schedule"},
+	schedule.CodeChanged:          {status: http.StatusPreconditionFailed, title: "Another revision is in force"},
+	schedule.CodeBusy:             {status: http.StatusConflict, title: "The overlap policy refuses a run now"},
+	schedule.CodeRevisionNotFound: {status: http.StatusNotFound, title: "No such revision"},
+	control.CodeLockHeld:          {status: http.StatusConflict, title: "Somebody else holds the lock"},
+	control.CodeLockLost:          {status: http.StatusConflict, title: "The lock is not held any more"},
+	control.CodeLockNotFound:      {status: http.StatusNotFound, title: "Nobody holds the lock"},
+	task.CodeOverloaded:           {status: http.StatusServiceUnavailable, title: "Too much is under way", retry: 1},
+	task.CodeUnavailable:          {status: http.StatusServiceUnavailable, title: "Not available at the moment", retry: 5},
+	task.CodeNotReplicated:        {status: http.StatusServiceUnavailable, title: "Not confirmed by replicas", retry: 5},
+	task.CodeUnreadable:           {status: http.StatusInternalServerError, title: "It cannot be read in Redis"},
+	task.CodeInternal:             {status: http.StatusInternalServerError, title: "Internal error"},
 
 	CodeNotFound:             {status: http.StatusNotFound, title: "Not found"},
 	CodeMethodNotAllowed:     {status: http.StatusMethodNotAllowed, title: "Method not allowed"},

@@ -9,9 +9,12 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
+// CodeNotFound: no worker node has served this queue, and no task was put into it.
+const CodeNotFound task.Code = "queue_not_found"
+
 // Pause stops workers from taking deliveries from a queue; by is who wants it, "" if nobody knows. Pausing a paused queue is
 // not an error, and changes nothing.
-// Errors: *task.Error with CodeInvalid for an invalid name, CodeQueueNotFound or CodeUnavailable.
+// Errors: *task.Error with CodeInvalid for an invalid name, CodeNotFound or CodeUnavailable.
 func (q *Queues) Pause(ctx context.Context, name, by string) error {
 	return q.change(ctx, name, func() error {
 		_, err := redisx.Run(ctx, q.db, lua.PauseQueue{Paused: lua.AsynqQueue(q.names.asynq(name)).Paused(), By: by})
@@ -67,7 +70,7 @@ func (q *Queues) change(ctx context.Context, name string, do func() error) error
 		return unavailable(err)
 	}
 	if !known {
-		return task.Errorf(task.CodeQueueNotFound, "no queue %q", name)
+		return task.Errorf(CodeNotFound, "no queue %q", name)
 	}
 	if err := do(); err != nil {
 		return unavailable(fmt.Errorf("queue %s: %w", name, err))

@@ -55,11 +55,11 @@ func TestPause_SucceedsForAllWhoCallItAtOnce(t *testing.T) {
 func TestPause_RefusesAnUnknownQueue(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
-	if code := task.CodeOf(x.Pause(t.Context(), "nowhere", "")); code != task.CodeQueueNotFound {
-		t.Errorf("pause: code %s, want %s", code, task.CodeQueueNotFound)
+	if code := task.CodeOf(x.Pause(t.Context(), "nowhere", "")); code != CodeNotFound {
+		t.Errorf("pause: code %s, want %s", code, CodeNotFound)
 	}
-	if code := task.CodeOf(x.Resume(t.Context(), "nowhere")); code != task.CodeQueueNotFound {
-		t.Errorf("resume: code %s, want %s", code, task.CodeQueueNotFound)
+	if code := task.CodeOf(x.Resume(t.Context(), "nowhere")); code != CodeNotFound {
+		t.Errorf("resume: code %s, want %s", code, CodeNotFound)
 	}
 	if code := task.CodeOf(x.Pause(t.Context(), "a:b}", "")); code != task.CodeInvalid {
 		t.Errorf("a name that no queue can have: code %s, want %s", code, task.CodeInvalid)

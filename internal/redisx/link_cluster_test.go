@@ -284,3 +284,30 @@ func TestLink_DoesNotAnswerWhenAllServersAreSilentAfterAFailover(t *testing.T) {
 	}
 	testkit.Within(t, time.Minute, "no server answers", func() bool { _ = write(); return !db.Link().Answers() })
 }
+
+// The connection of a subscription is to the server of its first channel. While that one is away, another server of the
+// cluster serves all channels.
+func TestListen_NeedsNoServerThatIsAway(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.NoFailover())
+	away := cluster.Primary("away")
+	healthy := ""
+	for i := 0; healthy == ""; i++ {
+		if key := fmt.Sprint(i); cluster.Primary(key) != away {
+			healthy = key
+		}
+	}
+	db := redistest.Open(t, cluster.URL())
+	testkit.Must(t, ignoreNil(db.Get(t.Context(), "away").Err()))
+	away.Kill()
+	connected := make(chan string, 2)
+	go func() {
+		_ = db.Listen(t.Context(), redisx.Listener{
+			Connected: func(channel string) { connected <- channel },
+			Message:   func(string, string) {},
+		}, "away", healthy)
+	}()
+	for range 2 {
+		testkit.Receive(t, connected, "a subscription")
+	}
+}

@@ -59,18 +59,20 @@ func (db *DB) NewSubscriber(l Listener, channels ...string) *Subscriber {
 // message, and closes the connection if no answer arrives within the same time. The channels of go-redis send pings
 // too, but do not wait for the answer.
 func (s *Subscriber) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		s.connect(ctx)
+	for turn := 0; ctx.Err() == nil; turn++ {
+		s.connect(ctx, turn)
 		_ = clock.Sleep(ctx, resubscribePause)
 	}
 	return nil
 }
 
-// connect subscribes on a new connection and listens until that is lost or ctx ends.
-func (s *Subscriber) connect(ctx context.Context) {
+// connect subscribes on a new connection and listens until that is lost or ctx ends. In a cluster, that connection is to
+// the server of the first channel, which may be away: each turn begins with another channel.
+func (s *Subscriber) connect(ctx context.Context, turn int) {
 	channels, _ := s.wanted()
+	first := turn % max(len(channels), 1)
 	ps := s.db.Subscribe(ctx)
-	if err := ps.Subscribe(ctx, channels...); err != nil { // ps may have connected anew, but does not subscribe again
+	if err := ps.Subscribe(ctx, slices.Concat(channels[first:], channels[:first])...); err != nil { // ps may have connected anew, but does not subscribe again
 		_ = ps.Close()
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // many creates tasks that are due, each of which is another one as change has it.
@@ -243,7 +244,7 @@ func TestDispatch_StartsWhatHadNoNameWhenAWorkerComes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.types = []string{"echo"}
-	const n = task.WaitingNamesLimit/2 + 400
+	const n = contract.WaitingNamesLimit/2 + 400
 	refs := w.siblings(n)
 	defs := make([]task.Definition, n)
 	for i, ref := range refs {

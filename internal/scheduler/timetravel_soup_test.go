@@ -101,7 +101,7 @@ func (s *soup) stir() {
 	default:
 		s.v.pass(time.Duration(s.random.IntN(20)) * 500 * time.Millisecond)
 	}
-	if code := task.CodeOf(err); err != nil && code != task.CodeScheduleBusy && code != task.CodeFinished {
+	if code := task.CodeOf(err); err != nil && code != schedule.CodeBusy && code != task.CodeFinished {
 		s.v.t.Errorf("%s: %v", each.ref, err)
 	}
 	s.v.pass(time.Duration(s.random.IntN(3000)) * time.Millisecond)

@@ -34,38 +34,19 @@ const (
 
 // Limits on what may be submitted. A submission over a limit is refused, and the error names the field.
 const (
-	IDLimit         = 200                       // characters of an id, a namespace or a queue name
-	TypeLimit       = 100                       // characters
-	PayloadLimit    = 256 << 10                 // bytes of compact JSON
-	DepthLimit      = 100                       // levels of nested arrays and objects in a payload
-	OwnerLimit      = 200                       // bytes
-	LabelsLimit     = 32                        // labels of one task
-	LabelLimit      = 200                       // bytes of the name or of the value of a label
-	AttemptsLimit   = 1000                      // of retry.max_attempts
-	DelaysLimit     = 100                       // entries of retry.delays
-	BackoffLimit    = 30 * 24 * time.Hour       // of a wait between two attempts
-	TimeoutLimit    = 7 * 24 * time.Hour        // of the time of one attempt
-	RetentionLimit  = 365 * 24 * time.Hour      // of the time a task is kept after its end
-	HorizonLimit    = 10 * 365 * 24 * time.Hour // how far ahead a task may be due
-	NamespacesLimit = 10_000                    // namespaces remembered, those with the newest submissions
-)
-
-// Due tasks that nobody can run wait under the name of their queue or, if other types of it are run, under those of
-// both.
-const (
-	// WaitingNamesLimit is how many names a partition has, after which such tasks get no further one. Nor do tasks of a
-	// namespace that has as many names as are free.
-	WaitingNamesLimit = 1000
-)
-
-// Limits on locks.
-const (
-	LockTTLMin      = time.Second
-	LockTTLMax      = 24 * time.Hour
-	LockWaitLimit   = 20 * time.Second // of one request; clients ask again
-	LockHolderLimit = 200              // bytes
-	LockNoteLimit   = 500              // bytes
-	LocksLimit      = 2000             // locks that are held in one partition
+	IDLimit        = 200                       // characters of an id, a namespace or a queue name
+	TypeLimit      = 100                       // characters
+	PayloadLimit   = 256 << 10                 // bytes of compact JSON
+	DepthLimit     = 100                       // levels of nested arrays and objects in a payload
+	OwnerLimit     = 200                       // bytes
+	LabelsLimit    = 32                        // labels of one task
+	LabelLimit     = 200                       // bytes of the name or of the value of a label
+	AttemptsLimit  = 1000                      // of retry.max_attempts
+	DelaysLimit    = 100                       // entries of retry.delays
+	BackoffLimit   = 30 * 24 * time.Hour       // of a wait between two attempts
+	TimeoutLimit   = 7 * 24 * time.Hour        // of the time of one attempt
+	RetentionLimit = 365 * 24 * time.Hour      // of the time a task is kept after its end
+	HorizonLimit   = 10 * 365 * 24 * time.Hour // how far ahead a task may be due
 )
 
 // A node reports again the ends of attempts that it has reported lately, if Redis may have lost them.
@@ -73,9 +54,6 @@ const (
 	ReportedFor   = time.Minute // for so long at least
 	ReportedLimit = 10_000      // ends of one node
 )
-
-// WorkerLeaseLimit is the longest lease of a run that a worker by HTTP may ask for.
-const WorkerLeaseLimit = 10 * time.Minute
 
 // InlinePayloadLimit is the size, in bytes, of the longest payload that is stored together with the rest of a definition.
 const InlinePayloadLimit = 1 << 10

@@ -11,30 +11,20 @@ type Code string
 
 // The codes of all errors that DTS returns.
 const (
-	CodeInvalid          Code = "invalid"            // a field of the request is invalid; Field names it
-	CodeTaskNotFound     Code = "task_not_found"     // the namespace has no task with this id
-	CodeTaskConflict     Code = "task_conflict"      // a task with this id, and other content, exists
-	CodeNotWaiting       Code = "task_not_waiting"   // a worker has the task, or it has ended: it cannot be changed
-	CodeFinished         Code = "task_finished"      // the task has ended
-	CodeNotFinished      Code = "task_not_finished"  // the task has not ended
-	CodeNotRunning       Code = "task_not_running"   // the task is not running, so that no report on it is accepted
-	CodeStaleAttempt     Code = "stale_attempt"      // the report is from another attempt than the running one
-	CodeChanged          Code = "task_changed"       // the task has changed since the caller read it
-	CodeQueueNotFound    Code = "queue_not_found"    // no worker node has served this queue, and no task was put into it
-	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its limit allows
-	CodeTooManyNames     Code = "too_many_names"     // nobody runs the task, and too many queues and types wait
-	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
-	CodeScheduleChanged  Code = "schedule_changed"   // the current revision is not the one that the request names
-	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now
-	CodeRevisionNotFound Code = "revision_not_found" // the schedule never had this revision, or it has been deleted from the history
-	CodeLockHeld         Code = "lock_held"          // somebody else holds the lock
-	CodeLockLost         Code = "lock_lost"          // the caller does not hold the lock, or no longer
-	CodeLockNotFound     Code = "lock_not_found"     // nobody holds a lock with this name
-	CodeOverloaded       Code = "overloaded"         // too many submissions wait at this node; nothing was done
-	CodeUnavailable      Code = "unavailable"        // Redis is unreachable or refuses writes
-	CodeNotReplicated    Code = "not_replicated"     // what was asked for was done, but too few replicas of Redis have it, or a failover has lost it: repeat the request
-	CodeUnreadable       Code = "data_unreadable"    // what Redis has of the task or the schedule cannot be read
-	CodeInternal         Code = "internal"           // a bug in DTS
+	CodeInvalid       Code = "invalid"           // a field of the request is invalid; Field names it
+	CodeTaskNotFound  Code = "task_not_found"    // the namespace has no task with this id
+	CodeTaskConflict  Code = "task_conflict"     // a task with this id, and other content, exists
+	CodeNotWaiting    Code = "task_not_waiting"  // a worker has the task, or it has ended: it cannot be changed
+	CodeFinished      Code = "task_finished"     // the task has ended
+	CodeNotFinished   Code = "task_not_finished" // the task has not ended
+	CodeNotRunning    Code = "task_not_running"  // the task is not running, so that no report on it is accepted
+	CodeStaleAttempt  Code = "stale_attempt"     // the report is from another attempt than the running one
+	CodeChanged       Code = "task_changed"      // the task has changed since the caller read it
+	CodeOverloaded    Code = "overloaded"        // too many submissions wait at this node; nothing was done
+	CodeUnavailable   Code = "unavailable"       // Redis is unreachable or refuses writes
+	CodeNotReplicated Code = "not_replicated"    // what was asked for was done, but too few replicas of Redis have it, or a failover has lost it: repeat the request
+	CodeUnreadable    Code = "data_unreadable"   // what Redis has of the task or the schedule cannot be read
+	CodeInternal      Code = "internal"          // a bug in DTS
 )
 
 // Error is an error with a code for programs and a sentence for people.

@@ -11,6 +11,20 @@ import (
 // the name of a queue nor of a lane.
 const Unnamed = "*"
 
+// Limits that scripts keep, of which tasks know nothing.
+const (
+	LocksLimit      = 2000   // locks that are held in one partition
+	NamespacesLimit = 10_000 // namespaces remembered, those with the newest submissions
+
+	// WorkerLeaseLimit is the longest lease of a run that a worker by HTTP may ask for.
+	WorkerLeaseLimit = 10 * time.Minute
+
+	// WaitingNamesLimit is how many names a partition has, after which due tasks that nobody can run get no further one.
+	// They wait under the name of their queue or, if other types of it are run, under those of both. Nor do tasks of a
+	// namespace get one that has as many names as are free.
+	WaitingNamesLimit = 1000
+)
+
 // Constants are the values that scripts take from Go, by their names in Lua. Numbers are counts or ms, unless a comment
 // says otherwise.
 var Constants = map[string]any{
@@ -27,14 +41,14 @@ var Constants = map[string]any{
 	"DEFAULT_QUEUE":         task.DefaultQueue,
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
 	"FAILED_RETENTION":      task.DefaultFailedRetention.Milliseconds(),
-	"LOCKS_LIMIT":           task.LocksLimit,
+	"LOCKS_LIMIT":           LocksLimit,
 	"ASIDE_KEPT":            task.AsideKept.Milliseconds(),
-	"WORKER_LEASE_LIMIT":    task.WorkerLeaseLimit.Milliseconds(),
+	"WORKER_LEASE_LIMIT":    WorkerLeaseLimit.Milliseconds(),
 	"DELETED_FOR":           2 * task.ReportedFor.Milliseconds(),
 	"DELETED_LIMIT":         task.ReportedLimit,
 	"LOSSES_LIMIT":          schedule.LossesLimit,
-	"NAMESPACES_LIMIT":      task.NamespacesLimit,
-	"NAMES_LIMIT":           task.WaitingNamesLimit,
+	"NAMESPACES_LIMIT":      NamespacesLimit,
+	"NAMES_LIMIT":           WaitingNamesLimit,
 	"NAMES_SAID":            256, // names of queues and lanes that nobody serves in one reply
 	"UNNAMED":               Unnamed,
 	"HOLD_PAUSE":            schedule.HoldPause.Milliseconds(),

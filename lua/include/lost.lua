@@ -1,16 +1,17 @@
 -- lost: schedules that have lost their hash, and so their definition, as after an eviction, or whose hash cannot be
 -- read.
 -- needs: key schedules
--- includes: clock, number, findings, damage, revival
+-- includes: clock, number, findings, damage, revival, over
 
 local NEED_DEFINITION = { 'schedule-not-looked-at', 'schedule-drift' } -- checks
 
 -- places_of returns where something is left of a schedule that has no hash, and whether that shows that it existed: the
--- script that deletes a schedule deletes all of it.
+-- script that deletes a schedule deletes all of it. A list with a live task that is not over is no leftover: a schedule
+-- that is put under this id must not start beside it.
 local function places_of(member)
   local places, existed = {}, false
-  for i, key in ipairs({ history_key(member), ledger_key(member), live_key(member), waiting_key(member) }) do
-    if redis.call('EXISTS', key) == 1 then
+  for i, key in ipairs({ history_key(member), ledger_key(member), waiting_key(member), live_key(member) }) do
+    if redis.call('EXISTS', key) == 1 and not (i == 4 and try(first_live, member, -1)) then
       places[#places + 1], existed = key, existed or i <= 2
     end
   end
@@ -68,7 +69,10 @@ local function find_lost(member)
     pass_over(member, 'has lost its definition', NEED_DEFINITION)
     pass_over(member, 'has a history of the wrong type', damaged and { 'schedule-lost' } or {})
   elseif #places > 0 and report(member, 'schedule-leftovers', 'does not exist, and is ' .. words) then
-    redis.call('UNLINK', live_key(member), waiting_key(member))
+    redis.call('UNLINK', waiting_key(member))
+    if not try(first_live, member, -1) then
+      redis.call('UNLINK', live_key(member))
+    end
     redis.call('ZREM', ticks_key(), member)
   end
 end

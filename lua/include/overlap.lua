@@ -8,19 +8,10 @@ local function start_live(tick, name, def, due)
   start_tick(tick, name, def, due)
 end
 
--- first_live returns the name of the first live task that is not over, of the first 100; nil if there is none.
-local function first_live()
-  for _, name in ipairs(redis.call('ZRANGE', live_key(member), 0, 99)) do
-    if not is_over(name) then
-      return name
-    end
-  end
-end
-
 -- drop_ended makes up to 100 tasks live no longer that are over: nobody else would.
 local function drop_ended()
   for _, name in ipairs(redis.call('ZRANGE', live_key(member), 0, 99)) do
-    if is_over(name) then
+    if is_over(member, name) then
       redis.call('ZREM', live_key(member), name)
       counted = nil
     end

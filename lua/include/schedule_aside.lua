@@ -12,7 +12,8 @@ local function rename_aside(member, kind, key)
 end
 
 -- put_aside keeps a schedule aside that cannot be read. If earlier revisions are left, the newest of these is the
--- present one from now on; else all that Redis has of the schedule is aside.
+-- present one from now on; else all that Redis has of the schedule is aside. The list of its live tasks stays while one
+-- of these is not over: a schedule that is put under the same id does not start beside it.
 local function put_aside(member)
   local newest, oldest, before = ends_of(member)
   rename_aside(member, 'schedule', schedule_key(member))
@@ -20,7 +21,9 @@ local function put_aside(member)
     revive(member, newest, oldest, before + 1)
     return
   end
-  rename_aside(member, 'live', live_key(member))
+  if not try(first_live, member, -1) then
+    rename_aside(member, 'live', live_key(member))
+  end
   rename_aside(member, 'waiting', waiting_key(member))
   rename_aside(member, 'ledger', ledger_key(member))
   rename_aside(member, 'history', history_key(member))

@@ -22,6 +22,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -295,7 +296,7 @@ func TestExamine_LetsADueTaskWaitWithoutAName(t *testing.T) {
 	w := storetest.New(t)
 	ref := task.Ref{Namespace: "default", ID: "nameless"}
 	k := w.KeysOf(ref)
-	for i := range task.WaitingNamesLimit {
+	for i := range contract.WaitingNamesLimit {
 		testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), fmt.Sprint("queue-", i)).Err())
 	}
 	w.Create(task.Definition{Ref: ref, Type: "nobody-runs-it"})

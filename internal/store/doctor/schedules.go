@@ -300,7 +300,7 @@ func (e *examination) compare(ctx context.Context, ref task.Ref) (holes []string
 	switch code := task.CodeOf(err); {
 	case code == task.CodeUnavailable || ctx.Err() != nil:
 		return nil, nil, err
-	case code == task.CodeScheduleNotFound:
+	case code == schedule.CodeNotFound:
 		listed := e.o.Layout.DB.ZScore(ctx, string(e.o.Layout.Keys.Partition(p).Schedules()), ref.String()).Err()
 		if errors.Is(listed, redis.Nil) { // deleted meanwhile
 			return nil, nil, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // ready is a set of tasks of a queue that are due and wait in a partition: those of one lane, or the others.
@@ -161,7 +161,8 @@ type WaitingNames struct {
 // MayHave reports whether a task of a namespace that nobody serves may wait under a name, as place_apart of apart.lua
 // decides it.
 func (n WaitingNames) MayHave(namespace, name string) bool {
-	return n.All[name] || 2*len(n.All) < task.WaitingNamesLimit || n.Of[namespace] < task.WaitingNamesLimit-len(n.All)
+	const limit = contract.WaitingNamesLimit
+	return n.All[name] || 2*len(n.All) < limit || n.Of[namespace] < limit-len(n.All)
 }
 
 // CrowdedNames reads the names of those partitions in which a namespace may have as many as it may. Error:
@@ -177,7 +178,7 @@ func (l *Layout) CrowdedNames(ctx context.Context) (map[int]WaitingNames, error)
 	}
 	crowded := make(map[int]WaitingNames)
 	for p, count := range counts {
-		if 2*count.Val() < task.WaitingNamesLimit {
+		if 2*count.Val() < contract.WaitingNamesLimit {
 			continue
 		}
 		var err error

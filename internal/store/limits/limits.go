@@ -22,6 +22,9 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
+// CodeFull: as many tasks wait in the queue as its limit allows.
+const CodeFull task.Code = "queue_full"
+
 const (
 	// Most is the highest limit of a queue.
 	Most = 100_000_000
@@ -135,7 +138,7 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	case g.enter(limit, 0):
 		return &Place{g}, nil
 	}
-	return nil, task.Errorf(task.CodeQueueFull, "the queue %q is full: %d tasks wait in it, the limit is %d", name, waiting, limit)
+	return nil, task.Errorf(CodeFull, "the queue %q is full: %d tasks wait in it, the limit is %d", name, waiting, limit)
 }
 
 // Any reports whether any queue has a limit, by a reading that is a second old at most if Redis answers.

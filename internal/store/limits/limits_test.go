@@ -30,7 +30,7 @@ func full(t *testing.T, w *storetest.World, name string) bool {
 	t.Helper()
 	place, err := open(w).Enter(w.Ctx, name)
 	place.Leave(false)
-	if err != nil && task.CodeOf(err) != task.CodeQueueFull {
+	if err != nil && task.CodeOf(err) != limits.CodeFull {
 		t.Fatal(err)
 	}
 	return err != nil
@@ -99,7 +99,7 @@ func TestEnter_LetsNoMoreInThanThereIsRoomFor(t *testing.T) {
 	}
 	refused := func(what string) {
 		t.Helper()
-		if _, err := l.Enter(w.Ctx, "default"); task.CodeOf(err) != task.CodeQueueFull {
+		if _, err := l.Enter(w.Ctx, "default"); task.CodeOf(err) != limits.CodeFull {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -143,7 +143,7 @@ func TestEnter_FollowsALimitThatAnotherNodeSets(t *testing.T) {
 	testkit.Must(t, there.Set(w.Ctx, "default", 1))
 	testkit.Eventually(t, "it is full", func() bool {
 		_, err := here.Enter(w.Ctx, "default")
-		return task.CodeOf(err) == task.CodeQueueFull && err != nil
+		return task.CodeOf(err) == limits.CodeFull && err != nil
 	})
 	testkit.Must(t, there.Set(w.Ctx, "default", 0))
 	testkit.Eventually(t, "it has room", func() bool { _, err := here.Enter(w.Ctx, "default"); return err == nil })
@@ -156,7 +156,7 @@ func TestEnter_LetsAllInWhileRedisDoesNotAnswer(t *testing.T) {
 	w := storetest.On(t, server.DB(t))
 	fillOne(t, w)
 	here, started := open(w), open(w)
-	if _, err := here.Enter(w.Ctx, "default"); task.CodeOf(err) != task.CodeQueueFull {
+	if _, err := here.Enter(w.Ctx, "default"); task.CodeOf(err) != limits.CodeFull {
 		t.Errorf("a queue that is full: %v", err)
 	}
 	server.Pause()
@@ -200,7 +200,7 @@ func TestEnter_LetsNobodyInAsACallerGivesUp(t *testing.T) {
 	for range 2 { // the first time, the limits are read; the second time, tasks are counted
 		_, _ = l.Enter(gone, "default") // it does not matter, as nothing can be written after it
 	}
-	if _, err := l.Enter(w.Ctx, "default"); task.CodeOf(err) != task.CodeQueueFull {
+	if _, err := l.Enter(w.Ctx, "default"); task.CodeOf(err) != limits.CodeFull {
 		t.Errorf("a queue that is full: %v", err)
 	}
 }
@@ -225,7 +225,7 @@ func TestEnter_WaitsForTheFirstReadOfTheLimits(t *testing.T) {
 	}
 	way.Release()
 	for range cap(answers) {
-		if err := testkit.Receive(t, answers, "an answer"); task.CodeOf(err) != task.CodeQueueFull {
+		if err := testkit.Receive(t, answers, "an answer"); task.CodeOf(err) != limits.CodeFull {
 			t.Errorf("a queue that is full: %v", err)
 		}
 	}

@@ -18,6 +18,13 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
+// Codes of errors.
+const (
+	CodeHeld     task.Code = "lock_held"      // somebody else holds the lock
+	CodeLost     task.Code = "lock_lost"      // the caller does not hold the lock, or no longer
+	CodeNotFound task.Code = "lock_not_found" // nobody holds a lock with this name
+)
+
 // Lock is a lock that somebody holds.
 type Lock struct {
 	Ref     task.Ref // namespace and name
@@ -92,9 +99,9 @@ func (s *Locks) Renew(ctx context.Context, ref task.Ref, holder string, fence in
 	var refusal *redisx.Refusal
 	switch {
 	case errors.As(err, &refusal) && refusal.Detail != "":
-		return time.Time{}, task.Errorf(task.CodeLockLost, "the lock %q expired or was released; %q has it now", ref.ID, refusal.Detail)
+		return time.Time{}, task.Errorf(CodeLost, "the lock %q expired or was released; %q has it now", ref.ID, refusal.Detail)
 	case refusal != nil:
-		return time.Time{}, task.Errorf(task.CodeLockLost, "the lock %q expired or was released", ref.ID)
+		return time.Time{}, task.Errorf(CodeLost, "the lock %q expired or was released", ref.ID)
 	case err != nil:
 		return time.Time{}, layout.Unavailable(err)
 	}

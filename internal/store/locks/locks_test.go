@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -35,7 +36,7 @@ func untilFree(t *testing.T, w *storetest.World, ref task.Ref) {
 	t.Helper()
 	testkit.Eventually(t, "the lock expires", func() bool {
 		_, err := w.Locks.Get(w.Ctx, ref)
-		return task.CodeOf(err) == task.CodeLockNotFound
+		return task.CodeOf(err) == locks.CodeNotFound
 	})
 }
 
@@ -95,7 +96,7 @@ func TestRenew_IsRefusedToWhoeverDoesNotHoldTheLock(t *testing.T) {
 		t.Helper()
 		before := redistest.Dump(t, w.DB)
 		_, err := w.Locks.Renew(w.Ctx, deploy, holder, fence, nil)
-		if task.CodeOf(err) != task.CodeLockLost || !strings.Contains(err.Error(), says) {
+		if task.CodeOf(err) != locks.CodeLost || !strings.Contains(err.Error(), says) {
 			t.Errorf("renewing as %s with %d: %v", holder, fence, err)
 		}
 		if diff := cmp.Diff(before, redistest.Dump(t, w.DB)); diff != "" {
@@ -204,7 +205,7 @@ func TestAcquire_RefusesMoreLocksThanAPartitionMayHave(t *testing.T) {
 	now, err := w.Now(w.Ctx, 0)
 	testkit.Must(t, err)
 	var all []redis.Z
-	for i := range task.LocksLimit {
+	for i := range contract.LocksLimit {
 		all = append(all, redis.Z{Score: float64(now.Add(time.Hour).UnixMilli()), Member: fmt.Sprint("default:x", i)})
 	}
 	testkit.Must(t, w.DB.ZAdd(w.Ctx, set, all...).Err())

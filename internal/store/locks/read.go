@@ -30,7 +30,7 @@ func (s *Locks) Get(ctx context.Context, ref task.Ref) (Lock, error) {
 		return Lock{}, &task.Error{Code: task.CodeUnreadable, Message: texts[0]}
 	}
 	if len(found) == 0 {
-		return Lock{}, task.Errorf(task.CodeLockNotFound, "nobody holds a lock %q", ref.ID)
+		return Lock{}, task.Errorf(CodeNotFound, "nobody holds a lock %q", ref.ID)
 	}
 	return found[0], nil
 }
@@ -56,7 +56,7 @@ func (s *Locks) List(ctx context.Context, namespace string, limit int, cursor st
 }
 
 // readRefs reads the names after the given one of the locks of a namespace, in order. The sets are in another order, so all of them
-// are read: there are at most task.LocksLimit names in each.
+// are read: there are at most contract.LocksLimit names in each.
 func (s *Locks) readRefs(ctx context.Context, namespace, after string) ([]task.Ref, error) {
 	pipe := s.l.DB.Pipeline()
 	found := make([]interface{ Val() []string }, s.l.Partitions())

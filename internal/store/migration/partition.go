@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 const (
@@ -237,5 +238,5 @@ func scored(times map[string]int64) []redis.Z {
 
 // trimNamespaces keeps the namespaces with the newest submissions, as lua/note_namespaces.lua does.
 func (m *migration) trimNamespaces(ctx context.Context) error {
-	return m.DB.ZRemRangeByRank(ctx, string(m.Keys.Namespaces()), 0, -task.NamespacesLimit-1).Err()
+	return m.DB.ZRemRangeByRank(ctx, string(m.Keys.Namespaces()), 0, -contract.NamespacesLimit-1).Err()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // claimed is what came of a claim in the partition of the siblings: ids and names, sorted.
@@ -148,7 +149,7 @@ func TestClaim_LeavesEachNamespaceAShareOfTheNames(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
-	const all = task.WaitingNamesLimit
+	const all = contract.WaitingNamesLimit
 	served := lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
 	quotas := partition.Quotas{Default: 10, Served: served}
 	before := 0
@@ -174,7 +175,7 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	const without = 600
-	many(t, w, "default", task.WaitingNamesLimit/2+without)
+	many(t, w, "default", contract.WaitingNamesLimit/2+without)
 	offer := lua.Offer{Queues: []string{"default"}, Types: []string{"http"}}
 	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{offer})}
 	for range 6 {
@@ -234,7 +235,7 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 func withUnnamed(t *testing.T) (*storetest.World, partition.Quotas) {
 	t.Helper()
 	w := storetest.New(t)
-	many(t, w, "default", task.WaitingNamesLimit/2+4)
+	many(t, w, "default", contract.WaitingNamesLimit/2+4)
 	http := lua.Offer{Queues: []string{"default"}, Types: []string{"http"}}
 	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{http})}
 	for range 3 {
@@ -310,7 +311,7 @@ func TestClaim_LooksOnIfTheLastTaskHasAnotherTime(t *testing.T) {
 func TestTakeBack_LeavesOthersAShareOfTheNames(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	const without, all = 30, task.WaitingNamesLimit/2 + 30
+	const without, all = 30, contract.WaitingNamesLimit/2 + 30
 	many(t, w, "default", all)
 	quotas := partition.Quotas{Default: 1000, Queues: map[string]partition.Quota{"default": {Number: 1000}}}
 	for claimed := 0; claimed < all; { // how many claims that takes depends on how late they are

@@ -23,6 +23,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -361,7 +362,7 @@ func TestLookAfter_CutsWhatIsFartherAheadThanItCanBe(t *testing.T) {
 	if got := look(true); len(got.Waiting) != 1 || got.Waiting[0].Ref != ref {
 		t.Errorf("with a cut: %+v", got)
 	}
-	for member, want := range map[task.Ref]time.Duration{native: tasks.DefaultRunLease, short: time.Second, remote: time.Minute, former: task.WorkerLeaseLimit} {
+	for member, want := range map[task.Ref]time.Duration{native: tasks.DefaultRunLease, short: time.Second, remote: time.Minute, former: contract.WorkerLeaseLimit} {
 		ends := time.UnixMilli(int64(w.DB.ZScore(w.Ctx, string(keys.Held()), member.String()).Val()))
 		if left := ends.Sub(now); left < want-time.Second || left > want+testkit.Limit {
 			t.Errorf("the lease of %s lasts for %s, want %s", member, left, want)

@@ -206,11 +206,11 @@ func publicError(err error, ref task.Ref) error {
 	case r.Code == lua.CodeNotFound:
 		return notFound(ref)
 	case r.Code == lua.CodeBusy:
-		return task.Errorf(task.CodeScheduleBusy, "schedule %q does not run now by its overlap policy: %s", ref.ID, r.Detail)
+		return task.Errorf(schedule.CodeBusy, "schedule %q does not run now by its overlap policy: %s", ref.ID, r.Detail)
 	}
 	return fmt.Errorf("schedule %s: %w", ref, err)
 }
 
 func notFound(ref task.Ref) error {
-	return task.Errorf(task.CodeScheduleNotFound, "no schedule %q in namespace %q", ref.ID, ref.Namespace)
+	return task.Errorf(schedule.CodeNotFound, "no schedule %q in namespace %q", ref.ID, ref.Namespace)
 }

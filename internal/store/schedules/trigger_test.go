@@ -21,7 +21,7 @@ func TestTrigger_IsRefusedWhileTooManyTasksAreLive(t *testing.T) {
 		live = append(live, redis.Z{Score: float64(i), Member: fmt.Sprint("earlier", i)})
 	}
 	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Live(nightly)), live...).Err())
-	if _, err := w.Trigger(nightly); task.CodeOf(err) != task.CodeScheduleBusy {
+	if _, err := w.Trigger(nightly); task.CodeOf(err) != schedule.CodeBusy {
 		t.Errorf("got %v, want CodeScheduleBusy", err)
 	}
 	if got := w.Recorded(nightly); len(got) > 0 {
@@ -38,7 +38,7 @@ func TestTrigger_OfAPausedScheduleDoesNotWait(t *testing.T) {
 			ticks := w.Hourly(3, func(d *schedule.Definition) { d.Overlap = overlap })
 			w.Fire(nightly)
 			w.Pause(nightly)
-			if _, err := w.Trigger(nightly); task.CodeOf(err) != task.CodeScheduleBusy {
+			if _, err := w.Trigger(nightly); task.CodeOf(err) != schedule.CodeBusy {
 				t.Errorf("while a task is live: %v, want CodeScheduleBusy", err)
 			}
 			live := map[schedule.Overlap]string{schedule.OverlapQueue: ticks[0], schedule.OverlapReplace: ticks[2]}[overlap]
@@ -62,7 +62,7 @@ func TestTrigger_IsNotRefusedForTasksThatAreNotLive(t *testing.T) {
 	if e, err := w.Trigger(nightly); err != nil || e.Outcome != schedule.Triggered {
 		t.Fatalf("got %+v, %v", e, err)
 	}
-	if _, err := w.Trigger(nightly); task.CodeOf(err) != task.CodeScheduleBusy {
+	if _, err := w.Trigger(nightly); task.CodeOf(err) != schedule.CodeBusy {
 		t.Errorf("while the task of the first one is live: %v, want CodeScheduleBusy", err)
 	}
 }

@@ -1,0 +1,20 @@
+package control
+
+import (
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/limits"
+	"github.com/dts-sched/dts/internal/store/locks"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Codes of errors that are not of tasks (package task) nor of schedules (package schedule).
+const (
+	CodeLockHeld      = locks.CodeHeld
+	CodeLockLost      = locks.CodeLost
+	CodeLockNotFound  = locks.CodeNotFound
+	CodeQueueNotFound = queue.CodeNotFound
+	CodeQueueFull     = limits.CodeFull
+
+	// CodeTooManyNames: nobody runs the task, and too many queues and types wait.
+	CodeTooManyNames task.Code = "too_many_names"
+)
