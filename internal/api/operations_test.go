@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 
@@ -74,6 +75,26 @@ func TestDocument_SaysOfAnswersWhatIsKnown(t *testing.T) {
 			}
 			if costly := op.Extensions[costlyExtension]; costly != nil && costly != true {
 				t.Errorf("%s %s: %s is %v", method, path, costlyExtension, costly)
+			}
+		}
+	}
+}
+
+// Other tests send these examples.
+func TestDocument_HasAnExampleOfEachBody(t *testing.T) {
+	t.Parallel()
+	doc, err := Document()
+	testkit.Must(t, err)
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.RequestBody == nil {
+				continue
+			}
+			body := op.RequestBody.Value.Content.Get(jsonType)
+			raw, err := json.Marshal(body.Example)
+			testkit.Must(t, err)
+			if err := checkBody(body.Schema.Value, raw); err != nil {
+				t.Errorf("%s %s: the example %s: %v", method, path, raw, err)
 			}
 		}
 	}
