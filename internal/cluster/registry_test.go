@@ -147,7 +147,7 @@ func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
 		t.Errorf("dead after %s only", silent)
 	}
 	said := log.Find(t, "a node has died: others take over its partitions and attempts")
-	if len(said) != 1 || said[0]["died"] != "b" || said[0]["running"] != 7.0 || said[0]["level"] != "WARN" {
+	if len(said) != 1 || said[0]["died"] != "b" || said[0]["running_at_last_beat"] != 7.0 || said[0]["level"] != "WARN" {
 		t.Errorf("of the death, and of the node that left, it says %v", said)
 	}
 	if nodes, err := a.Nodes(t.Context()); err != nil || stateOf(nodes, "b") != cluster.StateDead {

@@ -150,13 +150,14 @@ func (r *Registry) tellDeaths(ctx context.Context, before View, living []member)
 		return
 	}
 	all, err := r.Nodes(ctx)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		r.o.Log.WarnContext(ctx, "cannot read which nodes have died or left", "nodes", slices.Sorted(maps.Keys(gone)), "error", err)
 	}
 	for _, n := range all {
 		if _, lived := gone[n.ID]; lived && n.State == StateDead {
 			r.o.Log.WarnContext(ctx, "a node has died: others take over its partitions and attempts", "died", n.ID,
-				"host", n.Host, "address", n.IP, "roles", strings.Join(n.Roles, ","), "running", n.Running, "partitions", len(n.Partitions), "last_beat", n.LastBeat)
+				"host", n.Host, "address", n.IP, "roles", strings.Join(n.Roles, ","),
+				"partitions", len(n.Partitions), "last_beat", n.LastBeat, "running_at_last_beat", n.Running)
 		}
 	}
 }

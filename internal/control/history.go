@@ -95,7 +95,8 @@ func (c *Control) RollbackSchedule(
 	return Put{}, noRevision(revision, id, history, left.Texts())
 }
 
-// noRevision is the error for a revision that is not among the others of a schedule, of which some may be unreadable.
+// noRevision is the error for a revision of a schedule that is not among its other ones. unreadable: what was said of
+// those that cannot be read.
 func noRevision(revision int, id string, others []schedule.Revision, unreadable []string) error {
 	newest, oldest := others[0].Number, others[len(others)-1].Number
 	switch {

@@ -19,6 +19,9 @@ type hook struct {
 	address string // of the client's server; "" if Redis is no cluster
 	whole   bool   // it is the client of a cluster, which passes commands on to clients of its servers
 	dials   *dials // of the client; nil: it makes none, or nobody counts
+
+	// kept reports whether commands waited since then, on this side, for a primary to settle; nil: they never do.
+	kept func(since time.Time) bool
 }
 
 // repeats is what a Link knows of commands of the client of a cluster, which it may send more than once.
@@ -108,7 +111,7 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 		h.link.noteDenied(cmds, err)
 	}
 	switch {
-	case h.dials.repeated(start, err), !h.tells(cmds, err):
+	case h.dials.repeated(start, err), !h.tells(cmds, err), isTimeout(err) && h.kept != nil && h.kept(start):
 	case h.address != "" && isBroken(err):
 		repeats.set(h.address, start, err)
 	default:

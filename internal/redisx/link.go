@@ -59,7 +59,8 @@ type outage struct {
 	failed  time.Time // end of the last command that failed, or was turned away
 	back    time.Time // end of the outage
 	turned  time.Time // start of the first command that was turned away, since the last one that was not
-	said    string    // the refusal that was logged last
+	kind    string    // how the refusal begins that was logged last
+	said    string    // that refusal
 	rights  bool      // the last refusal was for a missing right
 }
 
@@ -215,13 +216,13 @@ func (l *Link) noteRefusal(address string, start time.Time, err error) {
 	}
 	o.failed = clock.Now()
 	o.rights = redis.HasErrorPrefix(err, noRight)
-	lasts, said := o.lasts(), err.Error()
+	lasts, kind := o.lasts(), turnedAwayBy(err)
 	switch {
 	case !lasts && clock.Since(o.turned) >= silence:
-		o.said = said
+		o.kind, o.said = kind, err.Error()
 		l.noteFailure(address, start, err)
-	case lasts && o.said != said:
-		o.said = said
+	case lasts && o.kind != kind:
+		o.kind, o.said = kind, err.Error()
 		l.log.Error("Redis answers, but turns this node away", attributes(address, slog.Any("error", err))...)
 	}
 }
@@ -306,30 +307,42 @@ func isAnswer(err error) bool {
 // isTurnedAway reports whether err shows that Redis answers and does nothing for this node: it reads its data from the disk after a start, does not
 // take the password, has too many clients, is busy with a script, is a replica, or is a cluster that lacks a part.
 func isTurnedAway(err error) bool {
+	return turnedAwayBy(err) != ""
+}
+
+// turnedAwayBy returns how the answer begins by which Redis turns a node away; "" for any other error.
+func turnedAwayBy(err error) string {
 	if err == nil { // as of nearly every command
-		return false
+		return ""
+	}
+	if redis.HasErrorPrefix(err, unauthenticated) {
+		return noPassword
 	}
 	for _, prefix := range turningAway {
 		if redis.HasErrorPrefix(err, prefix) {
-			return true
+			return prefix
 		}
 	}
-	return false
+	return ""
 }
 
 // isBroken reports whether err is that of a connection which stood and broke.
 func isBroken(err error) bool {
 	var op *net.OpError
-	var netErr net.Error
-	return Unanswered(err) && (!errors.As(err, &op) || op.Op != "dial") && (!errors.As(err, &netErr) || !netErr.Timeout())
+	return Unanswered(err) && (!errors.As(err, &op) || op.Op != "dial") && !isTimeout(err)
 }
 
 // isConnectionFailure reports whether err is a refused or broken connection, or a silence since start that was not too short to mean
 // anything.
 func isConnectionFailure(start time.Time, err error) bool {
-	var netErr net.Error
-	if errors.As(err, &netErr) && netErr.Timeout() {
+	if isTimeout(err) {
 		return clock.Since(start) >= silence
 	}
 	return Unanswered(err)
+}
+
+// isTimeout reports whether err says that there was no answer in time.
+func isTimeout(err error) bool {
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout()
 }

@@ -91,7 +91,7 @@ func New(o Options) (*DB, error) {
 		db.pingAfter = cmp.Or(o.PingAfter, hiddenPingAfter)
 		return db, nil
 	}
-	client.AddHook(hook{link: o.Link, whole: db.Sharded(), dials: &dials{}})
+	client.AddHook(hook{link: o.Link, whole: db.Sharded(), dials: &dials{}, kept: o.kept("")})
 	if server, ok := client.(*redis.Client); ok && o.Succession != nil {
 		client.AddHook(gate{succession: o.Succession, server: server, vital: o.Vital})
 	}
@@ -207,6 +207,14 @@ func (o Options) onConnect(address string) func(context.Context, *redis.Conn) er
 	}
 }
 
+// kept returns what reports whether commands for an address waited for a primary to settle; nil if they never do.
+func (o Options) kept(address string) func(since time.Time) bool {
+	if o.Succession == nil || o.Vital {
+		return nil
+	}
+	return func(since time.Time) bool { return o.Succession.kept(address, since) }
+}
+
 // poolSize returns the size of the pool, of which the URL says ofURL; 0 stands for none.
 func (o Options) poolSize(ofURL int) int {
 	if o.PoolSize == 0 || ofURL == 0 {
@@ -274,7 +282,8 @@ func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
 	client := redis.NewClusterClient(opt)
 	client.OnNewNode(func(server *redis.Client) {
 		o.Link.servers.add(server.Options().Addr)
-		server.AddHook(hook{link: o.Link, address: server.Options().Addr, dials: &dials{}})
+		address := server.Options().Addr
+		server.AddHook(hook{link: o.Link, address: address, dials: &dials{}, kept: o.kept(address)})
 		server.AddHook(mapReloader{reload: client.ReloadState})
 		if o.Succession != nil {
 			server.AddHook(gate{succession: o.Succession, address: server.Options().Addr, server: server, vital: o.Vital})

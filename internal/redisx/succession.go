@@ -117,6 +117,14 @@ func (s *Succession) Told(except map[string]bool) (all, done bool) {
 	return all, done
 }
 
+// kept reports whether connections to an address waited for its primary at any time since then.
+func (s *Succession) kept(address string, since time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.known[s.primaries[address]]
+	return p != nil && (p.telling || p.settled.After(since))
+}
+
 // rest returns how long a connection to a primary waits now, and then asks again. The caller holds mu.
 func (s *Succession) rest(id string) time.Duration {
 	p := s.known[id]

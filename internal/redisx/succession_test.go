@@ -3,6 +3,7 @@ package redisx_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -275,6 +276,31 @@ func TestSuccession_OthersReachThePrimaryWhenItIsSettled(t *testing.T) {
 	testkit.Must(t, db.Ping(t.Context()).Err())
 	if took := time.Since(start); took < settle {
 		t.Errorf("answered after %s, want to wait for %s", took, settle)
+	}
+}
+
+// A command whose time is over while its connection waits says nothing of Redis, which answers others.
+func TestSuccession_WaitingForAPrimaryIsNoOutage(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	var log logged
+	link, s := redisx.NewLink(slog.New(slog.NewTextHandler(&log, nil))), redisx.NewSuccession(time.Hour)
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: srv.URL(), Link: link, Succession: s})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	vital, err := redisx.New(redisx.Options{URL: srv.URL(), Link: link, Succession: s, Vital: true})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = vital.Close() })
+	srv.Restart()
+	testkit.Eventually(t, "Redis is back", func() bool { return vital.Ping(t.Context()).Err() == nil && link.Up() })
+	call, cancel := context.WithTimeout(t.Context(), time.Second) // longer than the silence that begins an outage
+	defer cancel()
+	before := log.count("Redis unreachable")
+	if err := ignoreNil(db.Get(call, "x").Err()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the command ends with %v, want to wait", err)
+	}
+	if n := log.count("Redis unreachable") - before; n > 0 || !link.Up() {
+		t.Errorf("%d outages were told of, up: %t", n, link.Up())
 	}
 }
 

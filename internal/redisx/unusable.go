@@ -44,10 +44,16 @@ func isDenied(err error) bool {
 	return redis.HasErrorPrefix(err, noRight) || isAnswer(err) && strings.Contains(err.Error(), "The user executing the script")
 }
 
-// turningAway are how answers begin by which Redis does nothing for a client. To one without a password it says
-// "Protocol error: unauthenticated ..." instead of NOAUTH if the command has more than ten words.
+// To a client without a password, Redis says the second one if the command has more than ten words.
+const (
+	noPassword      = "NOAUTH"
+	unauthenticated = "Protocol error: unauthenticated"
+)
+
+// turningAway are how answers begin by which Redis does nothing for a client.
 var turningAway = []string{
-	"LOADING", "NOAUTH", "Protocol error", "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", tooManyClients, string(errReplica),
+	"LOADING", noPassword, "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", tooManyClients,
+	string(errReplica),
 }
 
 // Passes reports whether err is an answer of Redis that it gives for a while only.

@@ -1,4 +1,4 @@
--- stateless: tasks that have lost their state, and what is known of it: a task of which an attempt has begun has one.
+-- stateless: tasks that have lost their state, and what is known of it. A task whose first attempt has begun has one.
 -- includes: clock, number, state, findings, listings, begun_attempts
 
 -- ended_fields returns the fields of a state for a task that is listed as one that has ended since its creation; nil if

@@ -100,15 +100,18 @@ func (s *Schedules) readRefs(
 ) (_ []task.Ref, more bool, _ error) {
 	pipe := s.l.DB.Pipeline()
 	found := make([]interface{ Val() []string }, s.l.Partitions())
+	misplaced := make([]func(), s.l.Partitions())
 	for p := range found {
 		by := &redis.ZRangeBy{Min: "(" + namespace + ":" + after, Max: "(" + namespace + ";", Count: int64(limit)}
 		found[p] = pipe.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), by)
+		misplaced[p] = s.lookForMisplaced(ctx, pipe, p)
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, false, layout.Unavailable(err)
 	}
 	var refs []task.Ref
-	for _, members := range found {
+	for p, members := range found {
+		misplaced[p]()
 		more = more || len(members.Val()) == limit
 		refs = append(refs, parseRefs(members.Val())...)
 	}
@@ -117,6 +120,24 @@ func (s *Schedules) readRefs(
 		return refs[:limit], true, nil
 	}
 	return refs, more, nil
+}
+
+// lookForMisplaced reads, under redisx.LeavingOut, whether a set of schedules has a member with another score than 0, as
+// somebody has written it. Then Redis does not find all members by name, which note notes once the pipeline was sent.
+func (s *Schedules) lookForMisplaced(ctx context.Context, pipe redis.Pipeliner, p int) (note func()) {
+	if !redisx.LeavesOut(ctx) {
+		return func() {}
+	}
+	key := string(s.l.Keys.Partition(p).Schedules())
+	first, last := pipe.ZRangeWithScores(ctx, key, 0, 0), pipe.ZRangeWithScores(ctx, key, -1, -1)
+	return func() {
+		for _, z := range slices.Concat(first.Val(), last.Val()) {
+			if z.Score != 0 {
+				const text = "%s has %q with the score %g, so that others may not be found by name"
+				redisx.LeaveOut(ctx, text, key, z.Member, z.Score)
+			}
+		}
+	}
 }
 
 // parseRefs parses members of the set of schedules. Members that are not names of schedules are left out.
@@ -215,7 +236,17 @@ const eachChunk = 500
 // Each calls do with every schedule of a namespace, without its counts, partition by partition, sorted by name in each.
 // The namespace "*" is all namespaces. Error: CodeUnavailable; context.Canceled or CodeUnavailable if ctx ends.
 func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
+	pipe, misplaced := s.l.DB.Pipeline(), make([]func(), s.l.Partitions())
+	for p := range misplaced {
+		misplaced[p] = s.lookForMisplaced(ctx, pipe, p)
+	}
+	if pipe.Len() > 0 {
+		if err := redisx.ExecReads(ctx, pipe); err != nil {
+			return layout.Unavailable(err)
+		}
+	}
 	for p := range s.l.Partitions() {
+		misplaced[p]()
 		low, high := "-", "+"
 		if namespace != "*" {
 			low, high = "["+namespace+":", "("+namespace+";"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -55,6 +56,24 @@ func TestList_SaysNothingOfAScheduleDeletedMeanwhile(t *testing.T) {
 	names, leftOut := listed(t, w)
 	if !slices.Equal(names, []string{"stays"}) || len(leftOut) > 0 {
 		t.Errorf("listed %q, left out %q", names, leftOut)
+	}
+}
+
+// Redis finds members by name only if they all have the same score.
+func TestList_SaysThatANameWithAScoreHidesOthers(t *testing.T) {
+	t.Parallel()
+	for _, score := range []float64{-1, 1e12} {
+		w := storetest.New(t)
+		w.Put(storetest.Daily(nil))
+		w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Schedules()), redis.Z{Score: score, Member: "17"})
+		if _, leftOut := listed(t, w); len(leftOut) != 1 || !strings.Contains(leftOut[0], `"17" with the score`) {
+			t.Errorf("score %g: left out %q", score, leftOut)
+		}
+		ctx, left := redisx.LeavingOut(w.Ctx)
+		testkit.Must(t, w.Schedules.Each(ctx, "*", func(schedule.Schedule) {}))
+		if texts := left.Texts(); len(texts) != 1 || !strings.Contains(texts[0], `"17" with the score`) {
+			t.Errorf("score %g: each left out %q", score, texts)
+		}
 	}
 }
 
