@@ -1,9 +1,12 @@
 package dts
 
 import (
+	"cmp"
 	"iter"
 	"time"
 
+	"github.com/dts-sched/dts/internal/api"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -11,7 +14,8 @@ import (
 )
 
 // A client checks before it sends: what has another meaning in the path of a URL, such as the id ".."; what JSON does not carry as it is,
-// such as text that is no UTF-8; and submissions, which do not pass the API on both ways in. The checks are those of the use cases.
+// such as text that is no UTF-8; and submissions that it sends by HTTP, so that its errors are those of Open, whose submissions go to the
+// use case as they are. The checks are those of the use cases.
 
 // checkNamespace checks the namespace of the client. Error: CodeInvalid.
 func (c *Client) checkNamespace() error {
@@ -52,18 +56,14 @@ func checkTimes(times map[string]time.Time) error {
 	return nil
 }
 
-// checked returns the definition that a submission is for, after the checks of the use case. Error: a *task.Error.
-func (c *Client) checked(s Submission) (task.Definition, error) {
-	d, err := s.definition()
+// check makes the checks of the use case before a submission is sent. Error: a *task.Error.
+func (c *Client) check(s wire.Submission) error {
+	d, err := api.DefinitionOf(s)
 	if err != nil {
-		return d, err
+		return err
 	}
-	probe := d
-	probe.Ref = c.caller().Ref(d.ID)
-	if d.ID == "" {
-		probe.ID = "new" // DTS will make one
-	}
-	return d, probe.Normalize().Validate(clock.Now())
+	d.Ref = c.caller().Ref(cmp.Or(d.ID, "new")) // DTS will make an id
+	return d.Normalize().Validate(clock.Now())
 }
 
 // failing returns a sequence of an error.

@@ -10,22 +10,19 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
-	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor/payloads"
 )
 
 // Client submits tasks, keeps schedules, and tells what became of them. It is safe for concurrent use.
 type Client struct {
-	api      *rest.Client
-	useCases *control.Control // of a client that Open returned, for what must be fast; else nil
-	types    task.Types       // the same
-	name     string           // how it says who asks
-	life     *life
+	api    *rest.Client
+	direct submissions // of a client that Open returned; else nil
+	name   string      // how it says who asks
+	life   *life
 }
 
 // life ends with the client, and with all that In made of it.
@@ -106,9 +103,8 @@ func Open(redis string, options ...OpenOption) (*Client, error) {
 	if err != nil {
 		return nil, &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
 	}
-	known := payloads.Types()
 	direct, err := app.OpenDirect(context.Background(), app.DirectOptions{
-		Config: settings, Types: known, Log: slog.New(warnings{o.logger.Handler()}),
+		Config: settings, Types: payloads.Types(), Log: slog.New(warnings{o.logger.Handler()}),
 	})
 	if err != nil {
 		return nil, &Error{Code: CodeUnavailable, Message: err.Error(), Err: err}
@@ -117,7 +113,7 @@ func Open(redis string, options ...OpenOption) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.useCases, c.types = direct.Control(), known
+	c.direct = direct.Submissions()
 	return c, nil
 }
 
@@ -171,7 +167,7 @@ func (c *Client) untilClosed(ctx context.Context) (_ context.Context, stop func(
 func (c *Client) In(namespace string) *Client {
 	api := *c.api
 	api.Namespace = &namespace
-	return &Client{api: &api, useCases: c.useCases, types: c.types, name: c.name, life: c.life}
+	return &Client{api: &api, direct: c.direct, name: c.name, life: c.life}
 }
 
 // Close ends what waits for tasks or follows events or logs, with ErrClosed, and of a client that [Open] returned the connections to Redis.
@@ -194,7 +190,7 @@ func call[T any](r rest.Reply, err error) (T, error) {
 
 // taskOf returns the task of an answer.
 func taskOf(r rest.Reply, err error) (*Task, error) {
-	t, err := call[client.Task](r, err)
+	t, err := call[wire.Task](r, err)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -24,7 +25,7 @@ type run struct {
 type runKey struct{}
 
 func newRun(a executor.Attempt) *run {
-	r := &run{attempt: a, task: taskKnown(a.Task, nil)}
+	r := &run{attempt: a, task: taskFrom(api.TaskOf(a.Task, nil))}
 	r.log = slog.New(newLogHandler(r.write))
 	return r
 }

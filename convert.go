@@ -1,31 +1,15 @@
 package dts
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 )
-
-// given returns a pointer to a value, nil if it is the zero value: the API leaves out what has none.
-func given[T comparable](value T) *T {
-	var zero T
-	if value == zero {
-		return nil
-	}
-	return &value
-}
-
-// value returns what a pointer points to, the zero value for nil.
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
-}
 
 // each converts the elements of a slice.
 func each[A, B any](from []A, convert func(A) B) []B {
@@ -39,7 +23,7 @@ func each[A, B any](from []A, convert func(A) B) []B {
 	return to
 }
 
-// givenTime is given for times.
+// givenTime returns a time as a parameter, nil for one that is not given.
 func givenTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -48,7 +32,7 @@ func givenTime(t time.Time) *time.Time {
 }
 
 // givenSpan returns a duration as the API writes it, nil for 0.
-func givenSpan(d time.Duration) *client.Duration {
+func givenSpan(d time.Duration) *wire.Duration {
 	if d == 0 {
 		return nil
 	}
@@ -56,90 +40,90 @@ func givenSpan(d time.Duration) *client.Duration {
 }
 
 // span reads a duration of an answer, which the API has written.
-func span(text client.Duration) time.Duration {
+func span(text wire.Duration) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d
 }
 
-func spanOf(text *client.Duration) time.Duration { return span(value(text)) }
+func spanOf(text *wire.Duration) time.Duration { return span(wire.Value(text)) }
 
-// payload returns the JSON of a payload, nil for none. Error: a *task.Error.
-func payload(v any) (json.RawMessage, error) {
-	raw, isRaw := v.(json.RawMessage)
-	if v == nil || isRaw && len(raw) == 0 {
+// payloadOf returns the JSON of a payload, nil for none. Whether it is valid is not looked at. Error: a *task.Error.
+func payloadOf(v any) (json.RawMessage, error) {
+	if v == nil {
 		return nil, nil
 	}
-	if !isRaw {
-		var err error
-		if raw, err = rest.Encode(v); err != nil {
-			return nil, task.Invalid("payload", "cannot be JSON: %v", err)
-		}
+	if raw, ok := v.(json.RawMessage); ok {
+		return bytes.Clone(raw), nil
 	}
-	return raw, task.ValidatePayload(raw)
-}
-
-// wire returns a submission as the API takes it. Error: CodeInvalid.
-func (c *Client) wire(s Submission) (client.Submission, error) {
-	d, err := c.checked(s)
-	return client.Submission{
-		ID: given(s.ID), Type: s.Type, Queue: given(s.Queue), Payload: d.Payload, RunAt: givenTime(s.RunAt), Delay: givenSpan(s.Delay),
-		Timeout: givenSpan(s.Timeout), Retry: s.Retry.wire(), Retention: givenSpan(s.Retention), Owner: given(s.Owner), Labels: labels(s.Labels),
-	}, errorOfUseCase(err)
-}
-
-func labels(l map[string]string) *client.Labels {
-	if len(l) == 0 {
-		return nil
+	raw, err := rest.Encode(v)
+	if err != nil {
+		return nil, task.Invalid("payload", "cannot be JSON: %v", err)
 	}
-	return new(client.Labels(l))
+	return raw, nil
 }
 
-func (r Retry) wire() *client.Retry {
+// wire returns a submission as the API takes it. It shares nothing with the submission, which the caller may change while a
+// call that was given up goes on. Error: a *task.Error, if the payload cannot be JSON.
+func (s Submission) wire() (wire.Submission, error) {
+	payload, err := payloadOf(s.Payload)
+	return wire.Submission{
+		ID: wire.Given(s.ID), Type: s.Type, Queue: wire.Given(s.Queue), Payload: payload, RunAt: wire.AtIfAny(s.RunAt),
+		Delay: givenSpan(s.Delay), Timeout: givenSpan(s.Timeout), Retry: s.Retry.wire(), Retention: givenSpan(s.Retention),
+		Owner: wire.Given(s.Owner), Labels: wire.LabelsOf(maps.Clone(s.Labels)),
+	}, err
+}
+
+func (r Retry) wire() *wire.Retry {
 	backoff := r.Backoff.wire()
 	if r.MaxAttempts == 0 && r.MaxElapsed == 0 && backoff == nil && len(r.Delays) == 0 {
 		return nil
 	}
-	return &client.Retry{
-		MaxAttempts: given(r.MaxAttempts), MaxElapsed: givenSpan(r.MaxElapsed), Backoff: backoff,
-		Delays: each(r.Delays, func(d time.Duration) client.Duration { return d.String() }),
+	return &wire.Retry{
+		MaxAttempts: wire.Given(r.MaxAttempts), MaxElapsed: givenSpan(r.MaxElapsed), Backoff: backoff,
+		Delays: each(r.Delays, func(d time.Duration) wire.Duration { return d.String() }),
 	}
 }
 
-func (b Backoff) wire() *client.Backoff {
+func (b Backoff) wire() *wire.Backoff {
 	if b == (Backoff{}) {
 		return nil
 	}
-	return &client.Backoff{Initial: givenSpan(b.Initial), Factor: given(b.Factor), Max: givenSpan(b.Max), Jitter: b.Jitter}
+	if b.Jitter != nil {
+		b.Jitter = new(*b.Jitter)
+	}
+	return &wire.Backoff{Initial: givenSpan(b.Initial), Factor: wire.Given(b.Factor), Max: givenSpan(b.Max), Jitter: b.Jitter}
 }
 
-func retryFrom(r *client.Retry) Retry {
+func retryFrom(r *wire.Retry) Retry {
 	if r == nil {
 		return Retry{}
 	}
-	retry := Retry{MaxAttempts: value(r.MaxAttempts), MaxElapsed: spanOf(r.MaxElapsed), Delays: each(r.Delays, span)}
+	retry := Retry{MaxAttempts: wire.Value(r.MaxAttempts), MaxElapsed: spanOf(r.MaxElapsed), Delays: each(r.Delays, span)}
 	if b := r.Backoff; b != nil {
-		retry.Backoff = Backoff{Initial: spanOf(b.Initial), Factor: value(b.Factor), Max: spanOf(b.Max), Jitter: b.Jitter}
+		retry.Backoff = Backoff{Initial: spanOf(b.Initial), Factor: wire.Value(b.Factor), Max: spanOf(b.Max), Jitter: b.Jitter}
 	}
 	return retry
 }
 
-func taskFrom(t client.Task) *Task {
+func taskFrom(t wire.Task) *Task {
 	return &Task{
 		ID: t.ID, Namespace: t.Namespace, Type: t.Type, Queue: t.Queue, State: State(t.State), Attempt: t.Attempt, MaxAttempts: t.MaxAttempts,
-		Payload: t.Payload, Result: value(t.Result), Error: value(t.Error),
-		RunAt: t.RunAt, CreatedAt: t.CreatedAt, QueuedAt: value(t.QueuedAt), StartedAt: value(t.StartedAt), FinishedAt: value(t.FinishedAt),
-		CancelRequestedAt: value(t.CancelRequestedAt), Node: value(t.Node), Progress: t.Progress, ProgressNote: value(t.ProgressNote), Checkpoint: t.Checkpoint,
-		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention), Owner: value(t.Owner), Labels: value(t.Labels),
-		Schedule: value(t.Schedule), Tick: value(t.Tick), Warnings: t.Warnings, Damage: value(t.Damage),
+		Payload: t.Payload, Result: wire.Value(t.Result), Error: wire.Value(t.Error),
+		RunAt: t.RunAt.Time, CreatedAt: t.CreatedAt.Time, QueuedAt: wire.Value(t.QueuedAt).Time, StartedAt: wire.Value(t.StartedAt).Time, FinishedAt: wire.Value(t.FinishedAt).Time,
+		CancelRequestedAt: wire.Value(t.CancelRequestedAt).Time, Node: wire.Value(t.Node), Progress: t.Progress, ProgressNote: wire.Value(t.ProgressNote), Checkpoint: t.Checkpoint,
+		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention), Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
+		Schedule: wire.Value(t.Schedule), Tick: wire.Value(t.Tick).Time, Warnings: t.Warnings, Damage: wire.Value(t.Damage),
 	}
 }
 
-func attemptFrom(a client.Attempt) Attempt {
+func attemptFrom(a wire.Attempt) Attempt {
 	return Attempt{
-		Number: a.Number, Node: a.Node, StartedAt: a.StartedAt, FinishedAt: value(a.FinishedAt), Outcome: Outcome(value(a.Outcome)), Error: value(a.Error),
+		Number: a.Number, Node: a.Node, StartedAt: a.StartedAt.Time, FinishedAt: wire.Value(a.FinishedAt).Time, Outcome: Outcome(wire.Value(a.Outcome)), Error: wire.Value(a.Error),
 	}
 }
 
-func lineFrom(l client.LogLine) LogLine {
-	return LogLine{Attempt: l.Attempt, Stream: l.Stream, At: l.At, Text: l.Text}
+func lineFrom(l wire.LogLine) LogLine {
+	return LogLine{Attempt: l.Attempt, Stream: l.Stream, At: l.At.Time, Text: l.Text}
 }
+
+func momentOf(t wire.Time) time.Time { return t.Time }

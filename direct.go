@@ -1,18 +1,21 @@
 package dts
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 
+	"github.com/dts-sched/dts/internal/api"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Submissions of a client that Open returned go to the use cases without the encoding of the API, which would cost more than Redis does.
+// submissions is what the handlers of the API call between decoding and encoding, which cost more than Redis does. It is an
+// interface, so that programs that only use Dial do not link it.
+type submissions interface {
+	Submit(ctx context.Context, who control.Caller, in wire.Submission) (api.Submitted, error)
+	SubmitEach(ctx context.Context, who control.Caller, in []api.Member) ([]api.Submitted, error)
+}
 
 func (c *Client) caller() control.Caller {
 	who := control.Caller{Namespace: task.DefaultNamespace, Name: c.name}
@@ -22,21 +25,22 @@ func (c *Client) caller() control.Caller {
 	return who
 }
 
-func (c *Client) submitDirect(ctx context.Context, s Submission) (*Task, error) {
-	if err := c.checkNamespace(); err != nil {
+func (c *Client) submitDirect(ctx context.Context, s wire.Submission) (*Task, error) {
+	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
-	results := make([]Submitted, 1)
-	if err := c.submitSomeDirect(ctx, []Submission{s}, results); err != nil {
-		return nil, err
+	answer, err := untilEnd(ctx, func() (api.Submitted, error) { return c.direct.Submit(ctx, c.caller(), s) })
+	if err != nil {
+		return nil, c.because(ctx, err)
 	}
-	return results[0].Task, results[0].Err
+	return taskFrom(answer.Task), nil
 }
 
-func (c *Client) submitManyDirect(ctx context.Context, submissions []Submission, results []Submitted) error {
-	for first := 0; first < len(submissions); first += batchLimit {
-		last := min(first+batchLimit, len(submissions))
-		if err := c.submitSomeDirect(ctx, submissions[first:last], results[first:last]); err != nil {
+// submitManyDirect submits tasks and writes the results to their places.
+func (c *Client) submitManyDirect(ctx context.Context, many []Submission, results []Submitted) error {
+	for first := 0; first < len(many); first += batchLimit {
+		last := min(first+batchLimit, len(many))
+		if err := c.submitSomeDirect(ctx, many[first:last], results[first:last]); err != nil {
 			failed(results, err)
 			return err
 		}
@@ -44,42 +48,41 @@ func (c *Client) submitManyDirect(ctx context.Context, submissions []Submission,
 	return nil
 }
 
-// submitSomeDirect submits tasks and writes the results to their places.
-func (c *Client) submitSomeDirect(ctx context.Context, submissions []Submission, results []Submitted) error {
+func (c *Client) submitSomeDirect(ctx context.Context, some []Submission, results []Submitted) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	definitions := make([]task.Definition, 0, len(submissions))
-	places := make([]int, 0, len(submissions)) // definitions[n] is of submissions[places[n]]
-	for i, s := range submissions {
-		d, err := s.definition()
-		if err != nil {
-			results[i].Err = errorOfUseCase(err)
+	members := make([]api.Member, len(some))
+	for i, s := range some {
+		members[i].Submission, members[i].Err = s.wire()
+	}
+	answers, err := untilEnd(ctx, func() ([]api.Submitted, error) { return c.direct.SubmitEach(ctx, c.caller(), members) })
+	if err != nil {
+		return c.because(ctx, err)
+	}
+	for i, answer := range answers {
+		if answer.Err == nil {
+			results[i] = Submitted{Task: taskFrom(answer.Task), Existed: answer.Existed}
 			continue
 		}
-		definitions, places = append(definitions, d), append(places, i)
-	}
-	if len(definitions) == 0 {
-		return nil
-	}
-	answers, err := untilEnd(ctx, func() ([]control.Submitted, error) {
-		return c.useCases.SubmitEach(ctx, c.caller(), definitions)
-	})
-	if err != nil {
-		return errorOfUseCase(err)
-	}
-	for n, answer := range answers {
-		to := &results[places[n]]
-		if answer.Err != nil && task.CodeOf(answer.Err) == task.CodeUnavailable {
-			if err := c.usable(ctx); err != nil { // that is why
-				return err
-			}
+		err := c.because(ctx, answer.Err)
+		if task.CodeOf(answer.Err) == task.CodeUnavailable && CodeOf(err) == "" { // the others have no better answer
+			return err
 		}
-		if to.Err = errorOfUseCase(answer.Err); to.Err == nil {
-			to.Task, to.Existed = c.submittedTask(answer), answer.Existed
-		}
+		results[i].Err = err
 	}
 	return nil
+}
+
+// because returns an error of package control as an *Error. If Redis did not answer because the client is closed or ctx has
+// ended, that is the error.
+func (c *Client) because(ctx context.Context, err error) error {
+	if task.CodeOf(err) == task.CodeUnavailable {
+		if ended := c.usable(ctx); ended != nil {
+			return ended
+		}
+	}
+	return errorOfUseCase(err)
 }
 
 // untilEnd returns what ask returns or, if ctx ends first, its error: commands of Redis do not end with the context, and calls that are
@@ -115,49 +118,6 @@ func (c *Client) usable(ctx context.Context) error {
 		return endOf(ctx)
 	}
 	return nil
-}
-
-// definition returns a submission as the use cases take it. It shares nothing with the submission, which the caller may change while a
-// call that was given up goes on. Error: a *task.Error.
-func (s Submission) definition() (task.Definition, error) {
-	raw, err := payload(s.Payload)
-	retry := task.Retry{
-		MaxAttempts: s.Retry.MaxAttempts, MaxElapsed: s.Retry.MaxElapsed, Backoff: task.Backoff(s.Retry.Backoff), Delays: slices.Clone(s.Retry.Delays),
-	}
-	if retry.Backoff.Jitter != nil {
-		retry.Backoff.Jitter = new(*retry.Backoff.Jitter)
-	}
-	return task.Definition{
-		Ref: task.Ref{ID: s.ID}, Type: s.Type, Queue: s.Queue, Payload: bytes.Clone(raw), RunAt: s.RunAt, Delay: s.Delay, Timeout: s.Timeout,
-		Retry: retry, Retention: s.Retention, Owner: s.Owner, Labels: maps.Clone(s.Labels),
-	}, err
-}
-
-func (c *Client) submittedTask(s control.Submitted) *Task {
-	t := taskKnown(s.Task, c.types)
-	t.Warnings = s.Warnings
-	return t
-}
-
-// retryOf returns a policy as callers see it.
-func retryOf(r task.Retry) Retry {
-	return Retry{MaxAttempts: r.MaxAttempts, MaxElapsed: r.MaxElapsed, Backoff: Backoff(r.Backoff), Delays: r.Delays}
-}
-
-// taskKnown returns a task as the store knows it, with the defaults that apply to it filled in.
-func taskKnown(t task.Task, types task.Types) *Task {
-	out := &Task{
-		ID: t.ID, Namespace: t.Namespace, Type: t.Type, Queue: t.Queue, State: State(t.State), Attempt: t.Attempt, MaxAttempts: t.MaxAttempts,
-		Payload: t.Payload, Result: t.Result, Error: t.Error, RunAt: t.DueAt, CreatedAt: t.CreatedAt, QueuedAt: t.QueuedAt,
-		StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, CancelRequestedAt: t.CancelRequested, Node: t.Node, Progress: t.Progress,
-		ProgressNote: t.ProgressNote, Checkpoint: t.Checkpoint, Timeout: types.Timeout(t.Definition), Retention: t.Retention, Owner: t.Owner, Labels: t.Labels,
-		Retry: retryOf(t.Policy()), Damage: t.Damage,
-	}
-	if of, name, ok := schedule.OfTask(t.Ref); ok {
-		out.Schedule = of
-		out.Tick, _, _ = schedule.ParseTickName(name)
-	}
-	return out
 }
 
 // errorOfUseCase turns an error of package control into an *Error.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 )
 
@@ -52,8 +53,8 @@ func (c *Client) Events(ctx context.Context, f TaskFilter) iter.Seq2[Event, erro
 		return failing[Event](err)
 	}
 	params := client.FollowEventsParams{
-		Namespace: c.api.Namespace, State: states(f.States), Queue: given(f.Queue), Type: given(f.Type), Owner: given(f.Owner),
-		Node: given(f.Node), Schedule: given(f.Schedule),
+		Namespace: c.api.Namespace, State: states(f.States), Queue: wire.Given(f.Queue), Type: wire.Given(f.Type), Owner: wire.Given(f.Owner),
+		Node: wire.Given(f.Node), Schedule: wire.Given(f.Schedule),
 	}
 	return follow(ctx, c, followed[Event]{
 		open:   func(ctx context.Context) (*http.Response, error) { return c.api.Streams.FollowEvents(ctx, &params) },
@@ -62,7 +63,7 @@ func (c *Client) Events(ctx context.Context, f TaskFilter) iter.Seq2[Event, erro
 			if m.Name == EventDropped {
 				return Event{Type: EventDropped}, true, false, nil
 			}
-			var in client.Event
+			var in wire.Event
 			if err := json.Unmarshal(m.Data, &in); err != nil {
 				return Event{}, false, true, fmt.Errorf("reading an event: %w", err)
 			}
@@ -71,10 +72,10 @@ func (c *Client) Events(ctx context.Context, f TaskFilter) iter.Seq2[Event, erro
 	})
 }
 
-func eventFrom(e client.Event) Event {
+func eventFrom(e wire.Event) Event {
 	return Event{
-		Type: e.Type, Namespace: e.Namespace, Task: e.Task, State: State(e.State), Attempt: e.Attempt, Node: value(e.Node), At: e.At,
-		Queue: e.Queue, TaskType: e.TaskType, Owner: value(e.Owner), RunAt: value(e.RunAt), Progress: value(e.Progress), Note: value(e.ProgressNote), Error: value(e.Error),
+		Type: e.Type, Namespace: e.Namespace, Task: e.Task, State: State(e.State), Attempt: e.Attempt, Node: wire.Value(e.Node), At: e.At.Time,
+		Queue: e.Queue, TaskType: e.TaskType, Owner: wire.Value(e.Owner), RunAt: wire.Value(e.RunAt).Time, Progress: wire.Value(e.Progress), Note: wire.Value(e.ProgressNote), Error: wire.Value(e.Error),
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -45,11 +45,11 @@ type Queue struct {
 // Nodes returns the nodes that are alive or have died lately. Errors: CodeUnavailable; CodeDataUnreadable, together with the
 // others, if some cannot be read.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	list, err := call[client.NodeList](c.api.ListNodesWithResponse(ctx))
-	return each(list.Nodes, func(n client.Node) Node {
+	list, err := call[wire.NodeList](c.api.ListNodesWithResponse(ctx))
+	return each(list.Nodes, func(n wire.Node) Node {
 		return Node{
 			ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: n.Roles, State: string(n.State), Capacity: n.Capacity, Running: n.Running,
-			Partitions: n.Partitions, Queues: n.Queues, Types: n.Types, Via: value(n.Via), StartedAt: n.StartedAt, LastBeat: n.LastBeat,
+			Partitions: n.Partitions, Queues: n.Queues, Types: n.Types, Via: wire.Value(n.Via), StartedAt: n.StartedAt.Time, LastBeat: n.LastBeat.Time,
 		}
 	}), cmp.Or(err, leftOut(list.Warnings))
 }
@@ -57,10 +57,10 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 // Queues returns the queues that ever held a task. Errors: CodeUnavailable; CodeDataUnreadable, together with the others, if some
 // cannot be read.
 func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
-	list, err := call[client.QueueList](c.api.ListQueuesWithResponse(ctx))
-	return each(list.Queues, func(q client.Queue) Queue {
+	list, err := call[wire.QueueList](c.api.ListQueuesWithResponse(ctx))
+	return each(list.Queues, func(q wire.Queue) Queue {
 		return Queue{
-			Name: q.Name, Paused: q.Paused, Limit: value(q.Limit), Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
+			Name: q.Name, Paused: q.Paused, Limit: wire.Value(q.Limit), Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
 			Processed: q.Processed, Failed: q.Failed, Latency: span(q.Latency),
 		}
 	}), cmp.Or(err, leftOut(list.Warnings))
@@ -75,9 +75,9 @@ type Namespace struct {
 // Namespaces returns the namespaces to which something was submitted, by name. Errors: CodeUnavailable; CodeDataUnreadable,
 // together with the others, if some cannot be read.
 func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
-	list, err := call[client.NamespaceList](c.api.ListNamespacesWithResponse(ctx))
-	return each(list.Namespaces, func(n client.NamespaceEntry) Namespace {
-		return Namespace{Name: n.Name, LastSubmittedAt: n.LastSubmittedAt}
+	list, err := call[wire.NamespaceList](c.api.ListNamespacesWithResponse(ctx))
+	return each(list.Namespaces, func(n wire.NamespaceEntry) Namespace {
+		return Namespace{Name: n.Name, LastSubmittedAt: n.LastSubmittedAt.Time}
 	}), cmp.Or(err, leftOut(list.Warnings))
 }
 
@@ -96,7 +96,7 @@ func (c *Client) LimitQueue(ctx context.Context, name string, limit int) error {
 	if err := task.ValidateQueue(name); err != nil {
 		return errorOfUseCase(err)
 	}
-	return done(c.api.LimitQueueWithResponse(ctx, name, client.QueueLimit{Limit: limit}))
+	return done(c.api.LimitQueueWithResponse(ctx, name, wire.QueueLimit{Limit: limit}))
 }
 
 // ResumeQueue ends the pause of a queue. Error: CodeQueueNotFound.

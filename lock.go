@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -182,14 +183,14 @@ func (c *Client) ListLocks(ctx context.Context) iter.Seq2[HeldLock, error] {
 	params := client.ListLocksParams{Namespace: c.api.Namespace, Limit: new(pageLimit)}
 	return pages(func(cursor *string) (page[HeldLock], error) {
 		params.Cursor = cursor
-		list, err := call[client.LockList](c.api.ListLocksWithResponse(ctx, &params))
+		list, err := call[wire.LockList](c.api.ListLocksWithResponse(ctx, &params))
 		return page[HeldLock]{each(list.Locks, heldLockFrom), list.NextCursor, list.Warnings}, err
 	})
 }
 
-func heldLockFrom(l client.Lock) HeldLock {
+func heldLockFrom(l wire.Lock) HeldLock {
 	return HeldLock{
-		Name: l.Name, Namespace: l.Namespace, Holder: l.Holder, Fence: l.Fence, Since: l.Since, ExpiresAt: l.ExpiresAt,
-		TTL: span(l.TTL), Note: value(l.Note),
+		Name: l.Name, Namespace: l.Namespace, Holder: l.Holder, Fence: l.Fence, Since: l.Since.Time, ExpiresAt: l.ExpiresAt.Time,
+		TTL: span(l.TTL), Note: wire.Value(l.Note),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -77,13 +78,13 @@ func (c *Client) ListSchedules(ctx context.Context, f ScheduleFilter) iter.Seq2[
 	if err := c.checkNamespace(); err != nil {
 		return failing[*Schedule](err)
 	}
-	params := client.ListSchedulesParams{Namespace: c.api.Namespace, Paused: f.Paused, Owner: given(f.Owner), Limit: new(pageLimit)}
+	params := client.ListSchedulesParams{Namespace: c.api.Namespace, Paused: f.Paused, Owner: wire.Given(f.Owner), Limit: new(pageLimit)}
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		params.Label = append(params.Label, name+"="+f.Labels[name])
 	}
 	return pages(func(cursor *string) (page[*Schedule], error) {
 		params.Cursor = cursor
-		list, err := call[client.ScheduleList](c.api.ListSchedulesWithResponse(ctx, &params))
+		list, err := call[wire.ScheduleList](c.api.ListSchedulesWithResponse(ctx, &params))
 		return page[*Schedule]{each(list.Schedules, scheduleFrom), list.NextCursor, list.Warnings}, err
 	})
 }
@@ -98,7 +99,7 @@ func (c *Client) PauseSchedule(ctx context.Context, id, note string) (*Schedule,
 		return nil, errorOfUseCase(err)
 	}
 	params := client.PauseScheduleParams{Namespace: c.api.Namespace}
-	return scheduleOf(c.api.PauseScheduleWithResponse(ctx, id, &params, client.SchedulePause{Note: given(note)}))
+	return scheduleOf(c.api.PauseScheduleWithResponse(ctx, id, &params, wire.SchedulePause{Note: wire.Given(note)}))
 }
 
 // ResumeSchedule lets a paused schedule tick again; the misfire policy decides about the ticks of the pause. Error: CodeScheduleNotFound.
@@ -115,7 +116,7 @@ func (c *Client) TriggerSchedule(ctx context.Context, id string) (LedgerEntry, e
 	if err := c.checkSchedule(id); err != nil {
 		return LedgerEntry{}, err
 	}
-	entry, err := call[client.LedgerEntry](c.api.TriggerScheduleWithResponse(ctx, id, &client.TriggerScheduleParams{Namespace: c.api.Namespace}))
+	entry, err := call[wire.LedgerEntry](c.api.TriggerScheduleWithResponse(ctx, id, &client.TriggerScheduleParams{Namespace: c.api.Namespace}))
 	return entryFrom(entry), err
 }
 
@@ -134,8 +135,8 @@ func (c *Client) DeleteSchedule(ctx context.Context, id string, tasks CancelTask
 	if err := c.checkSchedule(id); err != nil {
 		return Deletion{}, err
 	}
-	params := client.DeleteScheduleParams{Namespace: c.api.Namespace, Tasks: given(client.DeleteTasks(tasks))}
-	d, err := call[client.ScheduleDeletion](c.api.DeleteScheduleWithResponse(ctx, id, &params))
+	params := client.DeleteScheduleParams{Namespace: c.api.Namespace, Tasks: wire.Given(wire.DeleteTasks(tasks))}
+	d, err := call[wire.ScheduleDeletion](c.api.DeleteScheduleWithResponse(ctx, id, &params))
 	return Deletion{Cancelled: d.Cancelled, Stopping: d.Stopping, Left: d.Left}, err
 }
 
@@ -145,10 +146,10 @@ func (c *Client) UpcomingTicks(ctx context.Context, id string, count int) ([]Upc
 	if err := c.checkSchedule(id); err != nil {
 		return nil, err
 	}
-	params := client.PreviewScheduleParams{Namespace: c.api.Namespace, Count: given(count)}
-	preview, err := call[client.SchedulePreview](c.api.PreviewScheduleWithResponse(ctx, id, &params))
-	return each(preview.Ticks, func(t client.UpcomingTick) UpcomingTick {
-		return UpcomingTick{Tick: t.Tick, Local: t.Local, Excluded: value(t.Excluded), Note: value(t.Note)}
+	params := client.PreviewScheduleParams{Namespace: c.api.Namespace, Count: wire.Given(count)}
+	preview, err := call[wire.SchedulePreview](c.api.PreviewScheduleWithResponse(ctx, id, &params))
+	return each(preview.Ticks, func(t wire.UpcomingTick) UpcomingTick {
+		return UpcomingTick{Tick: t.Tick.Time, Local: t.Local, Excluded: wire.Value(t.Excluded), Note: wire.Value(t.Note)}
 	}), err
 }
 
@@ -159,11 +160,11 @@ func (c *Client) ScheduleLedger(ctx context.Context, id string, f LedgerFilter) 
 		return failing[LedgerEntry](err)
 	}
 	params := client.ReadLedgerParams{
-		Namespace: c.api.Namespace, Since: givenTime(f.Since), Until: givenTime(f.Until), Gaps: given(f.Gaps), Limit: new(pageLimit),
+		Namespace: c.api.Namespace, Since: givenTime(f.Since), Until: givenTime(f.Until), Gaps: wire.Given(f.Gaps), Limit: new(pageLimit),
 	}
 	return pages(func(cursor *string) (page[LedgerEntry], error) {
 		params.Cursor = cursor
-		list, err := call[client.LedgerPage](c.api.ReadLedgerWithResponse(ctx, id, &params))
+		list, err := call[wire.LedgerPage](c.api.ReadLedgerWithResponse(ctx, id, &params))
 		return page[LedgerEntry]{each(list.Entries, entryFrom), list.NextCursor, list.Warnings}, err
 	})
 }
@@ -175,7 +176,7 @@ func (c *Client) AuditSchedule(ctx context.Context, id string, from, to time.Tim
 		return AuditReport{}, err
 	}
 	params := client.AuditScheduleParams{Namespace: c.api.Namespace, From: givenTime(from), To: givenTime(to)}
-	a, err := call[client.AuditReport](c.api.AuditScheduleWithResponse(ctx, id, &params))
+	a, err := call[wire.AuditReport](c.api.AuditScheduleWithResponse(ctx, id, &params))
 	if err != nil {
 		return AuditReport{}, err
 	}
@@ -184,9 +185,9 @@ func (c *Client) AuditSchedule(ctx context.Context, id string, from, to time.Tim
 		outcomes[TickOutcome(outcome)] = count
 	}
 	return AuditReport{
-		From: a.From, To: a.To, Expected: a.Expected, Accounted: a.Accounted, Outcomes: outcomes, Gaps: a.Gaps,
-		Strays: each(a.Strays, entryFrom), Pending: a.Pending, ForgottenUntil: value(a.ForgottenUntil),
-		LostWrites: each(a.LostWrites, func(l client.LostWrites) LostWrites { return LostWrites(l) }), Proved: a.Proved,
+		From: a.From.Time, To: a.To.Time, Expected: a.Expected, Accounted: a.Accounted, Outcomes: outcomes, Gaps: each(a.Gaps, momentOf),
+		Strays: each(a.Strays, entryFrom), Pending: a.Pending, ForgottenUntil: wire.Value(a.ForgottenUntil).Time,
+		LostWrites: each(a.LostWrites, func(l wire.LostWrites) LostWrites { return LostWrites{From: l.From.Time, To: l.To.Time} }), Proved: a.Proved,
 		Warnings: a.Warnings,
 	}, nil
 }
@@ -200,12 +201,12 @@ func (c *Client) BackfillSchedule(ctx context.Context, id string, b Backfill) (e
 	if err := checkTimes(map[string]time.Time{"from": b.From, "to": b.To}); err != nil {
 		return nil, 0, err
 	}
-	in := client.Backfill{From: b.From.UTC(), To: b.To.UTC()}
+	in := wire.Backfill{From: wire.At(b.From), To: wire.At(b.To)}
 	if b.Pace != nil {
 		in.Pace = new(b.Pace.String())
 	}
 	params := client.BackfillScheduleParams{Namespace: c.api.Namespace}
-	answer, err := call[client.BackfillAnswer](c.api.BackfillScheduleWithResponse(ctx, id, &params, in))
+	answer, err := call[wire.BackfillAnswer](c.api.BackfillScheduleWithResponse(ctx, id, &params, in))
 	return each(answer.Entries, entryFrom), answer.Left, err
 }
 
@@ -219,12 +220,12 @@ func (c *Client) ScheduleRevisions(ctx context.Context, id string) ([]Revision, 
 	var all []Revision
 	var warnings []string
 	for {
-		page, err := call[client.RevisionList](c.api.ListRevisionsWithResponse(ctx, id, &params))
+		page, err := call[wire.RevisionList](c.api.ListRevisionsWithResponse(ctx, id, &params))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, each(page.Revisions, func(r client.Revision) Revision {
-			return Revision{Revision: r.Revision, From: r.From, Until: value(r.Until), Definition: definitionFrom(r.Definition)}
+		all = append(all, each(page.Revisions, func(r wire.Revision) Revision {
+			return Revision{Revision: r.Revision, From: r.From.Time, Until: wire.Value(r.Until).Time, Definition: definitionFrom(r.Definition)}
 		})...)
 		warnings = append(warnings, page.Warnings...)
 		if params.Cursor = page.NextCursor; params.Cursor == nil {
@@ -239,5 +240,5 @@ func (c *Client) RollbackSchedule(ctx context.Context, id string, revision int) 
 		return nil, err
 	}
 	params := client.RollbackScheduleParams{Namespace: c.api.Namespace}
-	return scheduleOf(c.api.RollbackScheduleWithResponse(ctx, id, &params, client.Rollback{Revision: revision}))
+	return scheduleOf(c.api.RollbackScheduleWithResponse(ctx, id, &params, wire.Rollback{Revision: revision}))
 }

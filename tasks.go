@@ -14,6 +14,8 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
@@ -26,12 +28,18 @@ const (
 // returned as it is. Errors: CodeInvalid, CodeTaskConflict, CodeUnavailable, or that of ctx. After CodeUnavailable, and if ctx ended, the
 // task may have been accepted, or may be for some seconds to come: who needs to be sure gives it an ID and submits it again.
 func (c *Client) Submit(ctx context.Context, s Submission) (*Task, error) {
-	if c.useCases != nil {
-		return c.submitDirect(ctx, s)
-	}
-	body, err := c.wire(s)
-	if err != nil {
+	if err := c.checkNamespace(); err != nil {
 		return nil, err
+	}
+	body, err := s.wire()
+	if err != nil {
+		return nil, errorOfUseCase(err)
+	}
+	if c.direct != nil {
+		return c.submitDirect(ctx, body)
+	}
+	if err := c.check(body); err != nil {
+		return nil, errorOfUseCase(err)
 	}
 	raw, err := rest.Body(body)
 	if err != nil {
@@ -55,7 +63,7 @@ func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Su
 	if err := c.checkNamespace(); err != nil {
 		return failed(results, err), err
 	}
-	if c.useCases != nil {
+	if c.direct != nil {
 		return results, c.submitManyDirect(ctx, submissions, results)
 	}
 	var batch []json.RawMessage
@@ -66,13 +74,9 @@ func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Su
 		return c.submitBatch(ctx, batch, places, results)
 	}
 	for i, s := range submissions {
-		body, err := c.wire(s)
-		var raw json.RawMessage
-		if err == nil {
-			raw, err = rest.Encode(body)
-		}
+		raw, err := c.encoded(s)
 		if err != nil {
-			results[i].Err = err
+			results[i].Err = errorOfUseCase(err)
 			continue
 		}
 		if len(batch) == batchLimit || bytes+len(raw) > rest.BatchBytes {
@@ -86,6 +90,18 @@ func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Su
 		return failed(results, err), err
 	}
 	return results, nil
+}
+
+// encoded returns the JSON of a submission that is valid. Error: a *task.Error if it is not.
+func (c *Client) encoded(s Submission) (json.RawMessage, error) {
+	body, err := s.wire()
+	if err == nil {
+		err = c.check(body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rest.Encode(body)
 }
 
 // failed sets an error for the submissions that have no result.
@@ -136,12 +152,12 @@ func (c *Client) List(ctx context.Context, f TaskFilter) iter.Seq2[*Task, error]
 		return failing[*Task](err)
 	}
 	params := client.ListTasksParams{
-		Namespace: c.api.Namespace, State: states(f.States), Queue: given(f.Queue), Type: given(f.Type), Owner: given(f.Owner),
-		Node: given(f.Node), Schedule: given(f.Schedule), Limit: new(pageLimit),
+		Namespace: c.api.Namespace, State: states(f.States), Queue: wire.Given(f.Queue), Type: wire.Given(f.Type), Owner: wire.Given(f.Owner),
+		Node: wire.Given(f.Node), Schedule: wire.Given(f.Schedule), Limit: new(pageLimit),
 	}
 	return pages(func(cursor *string) (page[*Task], error) {
 		params.Cursor = cursor
-		list, err := call[client.TaskList](c.api.ListTasksWithResponse(ctx, &params))
+		list, err := call[wire.TaskList](c.api.ListTasksWithResponse(ctx, &params))
 		return page[*Task]{each(list.Tasks, taskFrom), list.NextCursor, list.Warnings}, err
 	})
 }
@@ -199,8 +215,8 @@ func leftOut(warnings []string) error {
 	return &Error{Code: CodeDataUnreadable, Message: strings.Join(warnings, "; ")}
 }
 
-func states(all []State) []client.State {
-	return each(all, func(s State) client.State { return client.State(s) })
+func states(all []State) []wire.State {
+	return each(all, func(s State) wire.State { return wire.State(s) })
 }
 
 // Wait waits for the end of a task and returns it, however it ended. Once the server has answered, Wait outlasts its absence.
@@ -212,15 +228,15 @@ func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
 	}
 	life, stop := c.untilClosed(ctx)
 	defer stop()
-	answer, err := c.api.Wait(life, rest.Wait{ID: id, Ends: func(t client.Task) bool {
-		return rest.IsEnd(t.State) || t.State == client.StateUnreadable
+	answer, err := c.api.Wait(life, rest.Wait{ID: id, Ends: func(t wire.Task) bool {
+		return rest.IsEnd(t.State) || t.State == wire.StateUnreadable
 	}})
 	switch {
 	case errors.Is(context.Cause(life), ErrClosed):
 		return nil, ErrClosed
 	case err != nil:
 		return nil, errorIn(ctx, err)
-	case answer.Value.State == client.StateUnreadable:
+	case answer.Value.State == wire.StateUnreadable:
 		return nil, leftOut(rest.Troubles(answer.Value))
 	}
 	return taskFrom(answer.Value), nil
@@ -250,14 +266,20 @@ func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Tas
 	if err := c.checkTask(id); err != nil {
 		return nil, err
 	}
-	raw, err := payload(change.Payload)
+	raw, err := payloadOf(change.Payload)
+	if err == nil && len(raw) > 0 {
+		err = task.ValidatePayload(raw)
+	}
 	if err != nil {
 		return nil, errorOfUseCase(err)
 	}
-	if err := checkTimes(map[string]time.Time{"run_at": value(change.RunAt)}); err != nil {
+	if err := checkTimes(map[string]time.Time{"run_at": wire.Value(change.RunAt)}); err != nil {
 		return nil, err
 	}
-	in := client.TaskChange{RunAt: change.RunAt, Queue: change.Queue, Payload: raw}
+	in := wire.TaskChange{Queue: change.Queue, Payload: raw}
+	if change.RunAt != nil {
+		in.RunAt = new(wire.At(*change.RunAt))
+	}
 	if change.Delay != nil {
 		in.Delay = new(change.Delay.String())
 	}
@@ -274,7 +296,7 @@ func (c *Client) Attempts(ctx context.Context, id string) ([]Attempt, error) {
 	if err := c.checkTask(id); err != nil {
 		return nil, err
 	}
-	list, err := call[client.AttemptList](c.api.ListAttemptsWithResponse(ctx, id, &client.ListAttemptsParams{Namespace: c.api.Namespace}))
+	list, err := call[wire.AttemptList](c.api.ListAttemptsWithResponse(ctx, id, &client.ListAttemptsParams{Namespace: c.api.Namespace}))
 	return each(list.Attempts, attemptFrom), cmp.Or(err, leftOut(list.Warnings))
 }
 
@@ -287,7 +309,7 @@ func (c *Client) Logs(ctx context.Context, id string) iter.Seq2[LogLine, error] 
 	params := client.ReadLogsParams{Namespace: c.api.Namespace, Limit: new(lineLimit)}
 	return pages(func(cursor *string) (page[LogLine], error) {
 		params.After = cursor
-		log, err := call[client.LogPage](c.api.ReadLogsWithResponse(ctx, id, &params))
+		log, err := call[wire.LogPage](c.api.ReadLogsWithResponse(ctx, id, &params))
 		more := log.More != nil && *log.More
 		if !more && len(log.Lines) < lineLimit { // an older server does not tell
 			log.NextCursor = nil // those are all, for now
@@ -310,18 +332,18 @@ func (c *Client) FollowLogs(ctx context.Context, id string) iter.Seq2[LogLine, e
 			switch m.Name {
 			case "log":
 			case "dropped":
-				var gone client.Dropped
+				var gone wire.Dropped
 				if err := json.Unmarshal(m.Data, &gone); err != nil {
 					return LogLine{}, false, true, fmt.Errorf("reading what was dropped: %w", err)
 				}
-				warnings = noted(warnings, value(gone.Detail))
+				warnings = noted(warnings, wire.Value(gone.Detail))
 				return LogLine{}, false, false, nil
 			case "end":
 				return LogLine{}, false, true, leftOut(warnings)
 			default:
 				return LogLine{}, false, false, nil
 			}
-			var in client.LogLine
+			var in wire.LogLine
 			if err := json.Unmarshal(m.Data, &in); err != nil {
 				return LogLine{}, false, true, fmt.Errorf("reading a log line: %w", err)
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -101,7 +101,7 @@ func (c *child) resume(ctx context.Context, queue string) error {
 
 // awaitDue waits until exactly count due tasks of a queue wait in DTS, or in the queue for a worker.
 func (c *child) awaitDue(ctx context.Context, queue string, count int) error {
-	return awaitQueue(ctx, c.client, queue, count, func(q client.Queue) int { return q.Waiting + q.Pending })
+	return awaitQueue(ctx, c.client, queue, count, func(q wire.Queue) int { return q.Waiting + q.Pending })
 }
 
 // awaitFinishedBy waits until the partitions of all nodes have exactly count finished tasks.

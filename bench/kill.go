@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -65,9 +66,9 @@ func awaitAttempts(ctx context.Context, c *child, attempt, n int) (started []tim
 	what := fmt.Sprintf("attempt %d of %d tasks", attempt, n)
 	err = poll(ctx, 50*time.Millisecond, time.Minute, what, func(ctx context.Context) (bool, error) {
 		started = started[:0]
-		err := eachTask(ctx, c.client, client.ListTasksParams{State: client.States{client.StateRunning}}, func(t client.Task) {
+		err := eachTask(ctx, c.client, client.ListTasksParams{State: wire.States{wire.StateRunning}}, func(t wire.Task) {
 			if t.Attempt == attempt && t.StartedAt != nil {
-				started = append(started, *t.StartedAt)
+				started = append(started, t.StartedAt.Time)
 			}
 		})
 		return len(started) == n, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -143,7 +144,7 @@ func (m *punctuality) at(ctx context.Context, b *bench, rate int, f *figures) er
 	}
 	started := make([]float64, n)
 	for i, t := range ended {
-		started[i] = milliseconds(t.StartedAt.Sub(t.RunAt))
+		started[i] = milliseconds(t.StartedAt.Sub(t.RunAt.Time))
 	}
 	label := fmt.Sprintf("at %s/s", thousands(int64(rate)))
 	f.add("p50 "+label, percentile(started, 50), "ms")
@@ -156,18 +157,18 @@ func (m *punctuality) at(ctx context.Context, b *bench, rate int, f *figures) er
 }
 
 // awaitEnds waits until the n tasks of an owner have succeeded, and returns them.
-func awaitEnds(ctx context.Context, c *client.ClientWithResponses, owner string, n int) (tasks []client.Task, err error) {
-	params := client.ListTasksParams{Owner: &owner, State: client.States{client.StateSucceeded}}
+func awaitEnds(ctx context.Context, c *client.ClientWithResponses, owner string, n int) (tasks []wire.Task, err error) {
+	params := client.ListTasksParams{Owner: &owner, State: wire.States{wire.StateSucceeded}}
 	err = poll(ctx, 200*time.Millisecond, time.Minute, "the ends of all tasks", func(ctx context.Context) (bool, error) {
 		tasks = tasks[:0]
-		err := eachTask(ctx, c, params, func(t client.Task) { tasks = append(tasks, t) })
+		err := eachTask(ctx, c, params, func(t wire.Task) { tasks = append(tasks, t) })
 		return len(tasks) == n, err
 	})
 	return tasks, err
 }
 
 // eachTask calls f for every task that a list has.
-func eachTask(ctx context.Context, c *client.ClientWithResponses, params client.ListTasksParams, f func(client.Task)) error {
+func eachTask(ctx context.Context, c *client.ClientWithResponses, params client.ListTasksParams, f func(wire.Task)) error {
 	limit := 500
 	params.Limit = &limit
 	for {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -141,12 +142,12 @@ func (n *node) awaitFinished(ctx context.Context, count int) error {
 
 // awaitWaiting waits until exactly count due tasks of a queue wait in DTS, as nobody serves it.
 func (n *node) awaitWaiting(ctx context.Context, queue string, count int) error {
-	return awaitQueue(ctx, n.client, queue, count, func(q client.Queue) int { return q.Waiting })
+	return awaitQueue(ctx, n.client, queue, count, func(q wire.Queue) int { return q.Waiting })
 }
 
 // awaitQueue waits until a queue has exactly count tasks of those that waiting counts.
 func awaitQueue(
-	ctx context.Context, c *client.ClientWithResponses, queue string, count int, waiting func(client.Queue) int,
+	ctx context.Context, c *client.ClientWithResponses, queue string, count int, waiting func(wire.Queue) int,
 ) error {
 	what := fmt.Sprintf("%d waiting tasks", count)
 	return poll(ctx, 100*time.Millisecond, time.Minute, what, func(ctx context.Context) (bool, error) {

@@ -104,7 +104,7 @@ func takeover(ctx context.Context, b *bench, unit string, f func(leader *child) 
 	var late []float64
 	for _, t := range tasks {
 		if t.StartedAt.After(from) {
-			late = append(late, min(t.StartedAt.Sub(t.RunAt), t.StartedAt.Sub(from)).Seconds())
+			late = append(late, min(t.StartedAt.Sub(t.RunAt.Time), t.StartedAt.Sub(from)).Seconds())
 		}
 	}
 	scale := map[string]float64{"s": 1, "ms": 1000}[unit]

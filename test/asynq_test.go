@@ -15,7 +15,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/test/process"
@@ -91,12 +91,12 @@ func TestAsynqWorkers_HandleEachTaskOnceThroughACrashOfTheLeader(t *testing.T) {
 		return true
 	})
 
-	var tasks []client.Submission
+	var tasks []wire.Submission
 	payloads := make(map[string]string)
 	for i := range count {
 		id, payload := fmt.Sprintf("t%04d", i), fmt.Sprintf(`{"to":%d}`, i)
 		payloads[id] = payload
-		tasks = append(tasks, client.Submission{
+		tasks = append(tasks, wire.Submission{
 			ID: &id, Type: "asynq", Delay: ptr((time.Duration(i) * spread / time.Duration(count)).String()),
 			Payload: fmt.Appendf(nil, `{"type":"email:send","queue":"mails","payload":%s}`, payload),
 		})

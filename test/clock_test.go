@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/test/process"
@@ -34,17 +34,17 @@ func TestNodeClocks_DecideNothing(t *testing.T) {
 	})
 
 	const count = 40
-	var tasks []client.Submission
+	var tasks []wire.Submission
 	for i := range count {
 		s := far.task(fmt.Sprint("t", i), "/ok")
-		s.RunAt = ptr(now.Add(4 * time.Second).UTC())
+		s.RunAt = ptr(wire.At(now.Add(4 * time.Second).UTC()))
 		tasks = append(tasks, s)
 	}
 	ahead.submit(tasks[:count/2]...)
 	behind.submit(tasks[count/2:]...)
-	await(t, time.Minute, "all are done", behind.has(count, client.StateSucceeded))
-	for _, task := range behind.all(client.StateSucceeded) {
-		if late := task.StartedAt.Sub(task.RunAt); late < 0 || late > 20*time.Second || task.Attempt != 1 {
+	await(t, time.Minute, "all are done", behind.has(count, wire.StateSucceeded))
+	for _, task := range behind.all(wire.StateSucceeded) {
+		if late := task.StartedAt.Sub(task.RunAt.Time); late < 0 || late > 20*time.Second || task.Attempt != 1 {
 			t.Errorf("%s began %s late, in attempt %d", task.ID, late, task.Attempt)
 		}
 	}
@@ -62,7 +62,7 @@ func TestNodeClocks_AFastWorkerThatDiesKeepsNoDeliveries(t *testing.T) {
 		"~asynq:*", "~dts:meta", "~dts:nodes", "%R~dts:{*").Err())
 	fast := startSkewed(t, "5m", "redis://fast:secret@"+redis.Addr()+"/0", "--roles", "worker")
 	const count = 5
-	var tasks []client.Submission
+	var tasks []wire.Submission
 	for i := range count {
 		tasks = append(tasks, far.task(fmt.Sprint("t", i), "/ok"))
 	}
@@ -72,7 +72,7 @@ func TestNodeClocks_AFastWorkerThatDiesKeepsNoDeliveries(t *testing.T) {
 	})
 	fast.kill()
 	startNode(t, redis.URL(), "--roles", "worker")
-	await(t, time.Minute, "another one has done it", leader.has(count, client.StateSucceeded))
+	await(t, time.Minute, "another one has done it", leader.has(count, wire.StateSucceeded))
 	if n := far.count(); n != count {
 		t.Errorf("the handler was called %d times, want %d", n, count)
 	}
@@ -106,16 +106,16 @@ func testClockJump(t *testing.T, redis string, jump func(ahead time.Duration)) {
 	far := newRecorder(t)
 	a, b := startNode(t, redis), startNode(t, redis)
 	const running = 10
-	var tasks []client.Submission
+	var tasks []wire.Submission
 	for i := range running {
 		s := far.task(fmt.Sprint("t", i), "/block")
-		s.Retry = &client.Retry{MaxAttempts: ptr(1)}
+		s.Retry = &wire.Retry{MaxAttempts: ptr(1)}
 		tasks = append(tasks, s)
 	}
 	a.submit(tasks...)
-	put := must(a.PutScheduleWithResponse(t.Context(), "s", nil, client.ScheduleDefinition{
-		Every: ptr("1s"), Overlap: ptr(client.OverlapAllow), Misfire: &client.Misfire{Policy: ptr(client.MisfirePolicySkip)},
-		Task: client.TaskTemplate{Type: "noop"},
+	put := must(a.PutScheduleWithResponse(t.Context(), "s", nil, wire.ScheduleDefinition{
+		Every: ptr("1s"), Overlap: ptr(wire.OverlapAllow), Misfire: &wire.Misfire{Policy: ptr(wire.MisfirePolicySkip)},
+		Task: wire.TaskTemplate{Type: "noop"},
 	}))
 	if put.JSON201 == nil {
 		t.Fatalf("the schedule: %s", put.Body)
@@ -137,7 +137,7 @@ func testClockJump(t *testing.T, redis string, jump func(ahead time.Duration)) {
 	})
 	jumped := 0
 	for _, entry := range a.ledger("s") {
-		if entry.Outcome != client.TickOutcomeFired {
+		if entry.Outcome != wire.TickOutcomeFired {
 			t.Errorf("%s: %s", entry.Tick, entry.Outcome)
 		}
 		if entry.Reason != nil && strings.Contains(*entry.Reason, "the clock of Redis jumped") {
@@ -147,13 +147,13 @@ func testClockJump(t *testing.T, redis string, jump func(ahead time.Duration)) {
 	if jumped < 30 {
 		t.Errorf("%d ticks are recorded as jumped over", jumped)
 	}
-	if n := len(a.all(client.StateRunning)); n < running {
+	if n := len(a.all(wire.StateRunning)); n < running {
 		t.Errorf("%d attempts run, want %d", n, running)
 	}
 
 	jump(0)
 	onB := 0
-	for _, task := range a.all(client.StateRunning) {
+	for _, task := range a.all(wire.StateRunning) {
 		if task.Node != nil && *task.Node == b.id && strings.HasPrefix(task.ID, "t") {
 			onB++
 		}
@@ -161,7 +161,7 @@ func testClockJump(t *testing.T, redis string, jump func(ahead time.Duration)) {
 	b.kill()
 	killed := time.Now()
 	await(t, 2*time.Minute, "a leads everything, and what ran on b is lost", func() bool {
-		return len(a.partitions(a.id)) == 16 && len(a.all(client.StateFailed)) == onB
+		return len(a.partitions(a.id)) == 16 && len(a.all(wire.StateFailed)) == onB
 	})
 	if took := time.Since(killed); took > 40*time.Second {
 		t.Errorf("that took %s", took)

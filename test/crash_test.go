@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -20,7 +20,7 @@ func TestTasks_SurviveACleanStopAndACrash(t *testing.T) {
 	redis, far := redistest.Start(t), newRecorder(t)
 	a, b := startNode(t, redis.URL()), startNode(t, redis.URL())
 
-	var tasks []client.Submission
+	var tasks []wire.Submission
 	for i := range count {
 		s := far.task(fmt.Sprintf("t%05d", i), "/ok")
 		s.Delay = ptr((time.Duration(i) * spread / time.Duration(count)).Round(time.Millisecond).String())
@@ -92,7 +92,7 @@ func TestLeader_StoppedForLongerThanItsLeaseChangesNothing(t *testing.T) {
 	// Work for all partitions at one instant opens enough connections for the claim to find one that stands: on a
 	// new one, the greeting would be held back, and the claim never sent.
 	const warming = 200
-	var warmUp []client.Submission
+	var warmUp []wire.Submission
 	for i := range warming {
 		s := far.task(fmt.Sprintf("warm-up%03d", i), "/ok")
 		s.Delay = ptr("1s")
@@ -147,13 +147,13 @@ func TestNode_FrozenForLongerThanAllLeasesIsAGoodMemberAfterwards(t *testing.T) 
 	redis, far, later := redistest.Start(t), newRecorder(t), newRecorder(t)
 	db := redis.DB(t)
 	a := startNode(t, redis.URL())
-	tasks := []client.Submission{far.task("once", "/block")}
+	tasks := []wire.Submission{far.task("once", "/block")}
 	tasks[0].Retry = once
 	for i := range running {
 		tasks = append(tasks, far.task(fmt.Sprint("again-", i), "/block"))
 	}
 	a.submit(tasks...)
-	await(t, 30*time.Second, "all run on the first node", a.has(running+1, client.StateRunning))
+	await(t, 30*time.Second, "all run on the first node", a.has(running+1, wire.StateRunning))
 	await(t, 30*time.Second, "it has made all calls", func() bool { return far.count() == running+1 })
 	b := startNode(t, redis.URL())
 	await(t, 30*time.Second, "both nodes lead", func() bool { return len(b.partitions(a.id)) == 8 && len(b.partitions(b.id)) == 8 })
@@ -164,9 +164,9 @@ func TestNode_FrozenForLongerThanAllLeasesIsAGoodMemberAfterwards(t *testing.T) 
 		return far.count() == 2*running+1 && len(b.partitions(b.id)) == 16
 	})
 	b.submit(later.task("meanwhile", "/ok"))
-	await(t, 30*time.Second, "new work runs", b.is("meanwhile", client.StateSucceeded))
+	await(t, 30*time.Second, "new work runs", b.is("meanwhile", wire.StateSucceeded))
 	close(far.block) // both ends are told now, and one of them reports when it goes on
-	await(t, 30*time.Second, "the second node has done it all", b.has(running+1, client.StateSucceeded))
+	await(t, 30*time.Second, "the second node has done it all", b.has(running+1, wire.StateSucceeded))
 	testkit.Must(t, clock.Sleep(t.Context(), frozen-time.Since(since)))
 	if len(b.partitions(a.id)) > 0 {
 		t.Error("the frozen node counts as alive")
@@ -183,14 +183,14 @@ func TestNode_FrozenForLongerThanAllLeasesIsAGoodMemberAfterwards(t *testing.T) 
 		}
 	}
 	await(t, 30*time.Second, "it leads its share", func() bool { return len(b.partitions(a.id)) == 8 && len(a.partitions(a.id)) == 8 })
-	var more []client.Submission
+	var more []wire.Submission
 	for i := range 200 {
 		more = append(more, later.task(fmt.Sprint("afterwards-", i), "/ok"))
 	}
 	a.submit(more...)
-	await(t, 30*time.Second, "new work runs", a.has(running+1+len(more), client.StateSucceeded))
+	await(t, 30*time.Second, "new work runs", a.has(running+1+len(more), wire.StateSucceeded))
 	ofA := 0
-	for _, task := range a.all(client.StateSucceeded) {
+	for _, task := range a.all(wire.StateSucceeded) {
 		if *task.Node == a.id {
 			ofA++
 		}
@@ -200,7 +200,7 @@ func TestNode_FrozenForLongerThanAllLeasesIsAGoodMemberAfterwards(t *testing.T) 
 	}
 	for _, s := range tasks {
 		history, calls := a.attempts(*s.ID), far.byTask()[*s.ID]
-		want := []client.Outcome{client.OutcomeLost, client.OutcomeSucceeded}
+		want := []wire.Outcome{wire.OutcomeLost, wire.OutcomeSucceeded}
 		if s.Retry != nil {
 			want = want[:1]
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -125,14 +125,14 @@ func (w *work) administer() {
 		}
 	}
 	ctx, n := w.t.Context(), w.a
-	n.submit(client.Submission{ID: ptr("unwanted"), Type: "noop", Delay: ptr("1h")})
+	n.submit(wire.Submission{ID: ptr("unwanted"), Type: "noop", Delay: ptr("1h")})
 	for what, status := range map[string]int{
 		"cancel":  must(n.CancelTaskWithResponse(ctx, "unwanted", nil)).StatusCode(),
 		"pause":   must(n.PauseQueueWithResponse(ctx, "low")).StatusCode(),
 		"resume":  must(n.ResumeQueueWithResponse(ctx, "low")).StatusCode(),
 		"trigger": must(n.TriggerScheduleWithResponse(ctx, "secondly", nil)).StatusCode(),
 		"repair":  must(n.RepairWithResponse(ctx, nil)).StatusCode(),
-		"lock":    must(n.AcquireLockWithResponse(ctx, "mine", nil, client.LockRequest{Holder: "me", TTL: "10s"})).StatusCode(),
+		"lock":    must(n.AcquireLockWithResponse(ctx, "mine", nil, wire.LockRequest{Holder: "me", TTL: "10s"})).StatusCode(),
 	} {
 		if status/100 != 2 {
 			w.t.Errorf("%s: %d", what, status)
@@ -168,15 +168,15 @@ type work struct {
 func newWork(t *testing.T, a, b *node) *work {
 	t.Helper()
 	w := &work{t: t, a: a, b: b, far: newRecorder(t), slow: newRecorder(t), running: 20, submitted: make(chan struct{})}
-	put, err := a.PutScheduleWithResponse(t.Context(), "secondly", nil, client.ScheduleDefinition{
-		Every: ptr("1s"), Overlap: ptr(client.OverlapAllow),
-		Task: client.TaskTemplate{Type: "http", Payload: w.far.task("", "/ok").Payload, Retry: once},
+	put, err := a.PutScheduleWithResponse(t.Context(), "secondly", nil, wire.ScheduleDefinition{
+		Every: ptr("1s"), Overlap: ptr(wire.OverlapAllow),
+		Task: wire.TaskTemplate{Type: "http", Payload: w.far.task("", "/ok").Payload, Retry: once},
 	})
 	testkit.Must(t, err)
 	if put.JSON201 == nil {
 		t.Fatalf("putting the schedule: %s", put.Body)
 	}
-	var first []client.Submission
+	var first []wire.Submission
 	for i := range w.running {
 		s := w.slow.task(fmt.Sprint("running-", i), "/block")
 		s.Retry, s.Timeout = once, ptr("15m") // longer than any test
@@ -196,7 +196,7 @@ func newWork(t *testing.T, a, b *node) *work {
 }
 
 // once is the policy of a task that has only one attempt.
-var once = &client.Retry{MaxAttempts: ptr(1)}
+var once = &wire.Retry{MaxAttempts: ptr(1)}
 
 // submitAllTheTime submits tasks to both nodes in turn and notes which of them are accepted, until ctx ends.
 func (w *work) submitAllTheTime(ctx context.Context) {
@@ -264,10 +264,10 @@ func (w *work) finish() {
 	<-w.submitted
 	close(w.slow.block)
 	await(w.t, time.Minute, "everything has ended", func() bool {
-		return len(w.a.all(client.StateScheduled, client.StateQueued)) == 0 && len(w.a.all(client.StateRunning)) == 0
+		return len(w.a.all(wire.StateScheduled, wire.StateQueued)) == 0 && len(w.a.all(wire.StateRunning)) == 0
 	})
 	done := map[string]bool{}
-	for _, task := range w.a.all(client.StateSucceeded) {
+	for _, task := range w.a.all(wire.StateSucceeded) {
 		done[task.ID] = true
 	}
 	for i := range w.running {
@@ -306,7 +306,7 @@ func TestCluster_MovesSlotsUnderLoad(t *testing.T) {
 	if pause.StatusCode()/100 != 2 {
 		t.Fatalf("pausing the queue of the backlog: %s", pause.Body)
 	}
-	tasks := make([]client.Submission, waiting)
+	tasks := make([]wire.Submission, waiting)
 	for i := range tasks {
 		tasks[i] = backlog.task(fmt.Sprint("backlog-", i), "/ok")
 		tasks[i].Queue, tasks[i].Retry = ptr("low"), once
@@ -340,7 +340,7 @@ func TestCluster_MovesSlotsUnderLoad(t *testing.T) {
 	await(t, 10*time.Minute, "the backlog has run", func() bool { return backlog.count() >= waiting })
 	w.finish()
 	done := map[string]bool{}
-	for _, task := range w.a.all(client.StateSucceeded) {
+	for _, task := range w.a.all(wire.StateSucceeded) {
 		done[task.ID] = true
 	}
 	calls := backlog.byTask()

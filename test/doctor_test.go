@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/queue"
@@ -79,9 +80,9 @@ func TestDoctor_FindsNoErrorOnALiveSystem(t *testing.T) {
 	startNode(t, redis.URL())
 	every := testkit.Amount(500*time.Millisecond, 200*time.Millisecond).String()
 	for i := range testkit.Amount(8, 20) { // schedules, as many of each overlap
-		overlap := []client.Overlap{client.OverlapSkip, client.OverlapQueue, client.OverlapReplace, client.OverlapAllow}[i%4]
-		put, err := api.PutScheduleWithResponse(t.Context(), fmt.Sprintf("every-%d", i), nil, client.ScheduleDefinition{
-			Every: &every, Overlap: &overlap, Task: client.TaskTemplate{Type: "http", Payload: []byte(`{"url": "` + far.URL + `/slow"}`)},
+		overlap := []wire.Overlap{wire.OverlapSkip, wire.OverlapQueue, wire.OverlapReplace, wire.OverlapAllow}[i%4]
+		put, err := api.PutScheduleWithResponse(t.Context(), fmt.Sprintf("every-%d", i), nil, wire.ScheduleDefinition{
+			Every: &every, Overlap: &overlap, Task: wire.TaskTemplate{Type: "http", Payload: []byte(`{"url": "` + far.URL + `/slow"}`)},
 		})
 		testkit.Must(t, err)
 		if put.JSON201 == nil {
@@ -121,14 +122,14 @@ func keepBusy(ctx context.Context, t *testing.T, api *node, far *recorder) {
 	defer pace.Stop()
 	for i := 0; ctx.Err() == nil; i++ {
 		<-pace.C
-		var tasks []client.Submission
+		var tasks []wire.Submission
 		for k := range busyBatch {
 			s := far.task(fmt.Sprintf("t-%d-%d", i, k), []string{"/ok", "/slow"}[k%2])
 			s.Delay = ptr(fmt.Sprintf("%dms", 50*k))
 			s.Retention = ptr("2s")
 			tasks = append(tasks, s)
 		}
-		if _, err := api.SubmitTasksWithResponse(ctx, nil, client.SubmissionBatch{Tasks: tasks}); err != nil && ctx.Err() == nil {
+		if _, err := api.SubmitTasksWithResponse(ctx, nil, wire.SubmissionBatch{Tasks: tasks}); err != nil && ctx.Err() == nil {
 			t.Error(err)
 			return
 		}
@@ -146,7 +147,7 @@ func expectNoError(t *testing.T, n *node) {
 			t.Fatalf("examining: %s %s", answer.Status(), answer.Body)
 		}
 		for _, c := range answer.JSON200.Checks {
-			if c.Severity == client.DoctorCheckSeverityError && c.Name != "persistence" { // the Redis of a test writes nothing to its disk
+			if c.Severity == wire.DoctorCheckSeverityError && c.Name != "persistence" { // the Redis of a test writes nothing to its disk
 				t.Errorf("a false alarm: %s finds %d: %q", c.Name, c.Found, slices.Concat(c.Examples, []string{c.Means}))
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/test/process"
@@ -132,7 +132,7 @@ func (e *examples) apply(flags ...string) map[string]int {
 	return counts
 }
 
-func (e *examples) schedules() []client.Schedule {
+func (e *examples) schedules() []wire.Schedule {
 	e.t.Helper()
 	answer, err := e.ListSchedulesWithResponse(e.t.Context(), nil)
 	if err != nil {
@@ -225,14 +225,14 @@ func (e *examples) backUp(t *testing.T) {
 // awaitBurst waits until all of the burst has run.
 func (e *examples) awaitBurst(t *testing.T) {
 	await(t, 60*time.Second, "all tasks have ended", e.idle)
-	ran := make(map[string]client.Task)
+	ran := make(map[string]wire.Task)
 	for _, one := range e.all("succeeded") {
 		ran[one.ID] = one
 	}
 	for i := range e.burst {
 		id := fmt.Sprintf("burst-%04d", i+1)
 		one, ok := ran[id]
-		if !ok || one.Attempt != 1 || one.StartedAt.Before(one.RunAt) || one.RunAt.Sub(one.CreatedAt) != 5*time.Second {
+		if !ok || one.Attempt != 1 || one.StartedAt.Before(one.RunAt.Time) || one.RunAt.Sub(one.CreatedAt.Time) != 5*time.Second {
 			t.Fatalf("%s: %+v", id, one)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -61,25 +61,25 @@ func newFailover(t *testing.T, options []redistest.Option, flags ...string) *fai
 }
 
 // schedules are those of the test, with the path that their ticks call.
-var failoverSchedules = map[string]client.ScheduleDefinition{
-	"quick-0": ticking("100ms", client.OverlapAllow), "quick-1": ticking("200ms", client.OverlapAllow), "quick-2": ticking("500ms", client.OverlapAllow),
-	"skip-0": ticking("200ms", client.OverlapSkip), "skip-1": ticking("300ms", client.OverlapSkip), "skip-2": ticking("500ms", client.OverlapSkip),
+var failoverSchedules = map[string]wire.ScheduleDefinition{
+	"quick-0": ticking("100ms", wire.OverlapAllow), "quick-1": ticking("200ms", wire.OverlapAllow), "quick-2": ticking("500ms", wire.OverlapAllow),
+	"skip-0": ticking("200ms", wire.OverlapSkip), "skip-1": ticking("300ms", wire.OverlapSkip), "skip-2": ticking("500ms", wire.OverlapSkip),
 }
 
-func ticking(every string, overlap client.Overlap) client.ScheduleDefinition {
-	return client.ScheduleDefinition{Every: &every, Overlap: &overlap}
+func ticking(every string, overlap wire.Overlap) wire.ScheduleDefinition {
+	return wire.ScheduleDefinition{Every: &every, Overlap: &overlap}
 }
 
 func (f *failover) putSchedules() {
 	f.t.Helper()
 	for id, d := range failoverSchedules {
 		path := "/ok"
-		if *d.Overlap == client.OverlapSkip {
+		if *d.Overlap == wire.OverlapSkip {
 			path = "/slow"
 		}
 		payload, err := json.Marshal(map[string]string{"url": f.far.URL + path})
 		testkit.Must(f.t, err)
-		d.Task = client.TaskTemplate{Type: "http", Payload: payload}
+		d.Task = wire.TaskTemplate{Type: "http", Payload: payload}
 		answer, err := f.api.PutScheduleWithResponse(f.t.Context(), id, nil, d)
 		testkit.Must(f.t, err)
 		if answer.JSON201 == nil {
@@ -94,7 +94,7 @@ func (f *failover) work(ctx context.Context) {
 		s := f.far.task(fmt.Sprintf("many%04d", n), []string{"/ok", "/slow"}[n/2%2])
 		if n%2 == 0 {
 			s.ID = ptr(fmt.Sprintf("%s%04d", single, n))
-			s.Retry = &client.Retry{MaxAttempts: ptr(1)}
+			s.Retry = &wire.Retry{MaxAttempts: ptr(1)}
 		}
 		answer, err := f.api.SubmitTaskWithResponse(context.WithoutCancel(ctx), nil, s)
 		f.mu.Lock()
@@ -128,7 +128,7 @@ func (f *failover) run() damage {
 	d := damage{}
 	f.countSilent(&d, time.Now())
 	for id := range failoverSchedules {
-		_, err := f.api.PauseScheduleWithResponse(f.t.Context(), id, nil, client.SchedulePause{})
+		_, err := f.api.PauseScheduleWithResponse(f.t.Context(), id, nil, wire.SchedulePause{})
 		testkit.Must(f.t, err)
 	}
 	for range 100 {
@@ -160,7 +160,7 @@ func (f *failover) countSilent(d *damage, now time.Time) {
 }
 
 func (f *failover) countTasks(d *damage) {
-	states := make(map[string]client.Task)
+	states := make(map[string]wire.Task)
 	for _, t := range f.api.all("scheduled", "queued", "running", "succeeded", "failed", "cancelled") {
 		states[t.ID] = t
 	}
@@ -184,7 +184,7 @@ func (f *failover) countTasks(d *damage) {
 		}
 	}
 	for id, t := range states {
-		if t.State == client.StateFailed && len(record[id]) == 1 && !record[id][0].broken {
+		if t.State == wire.StateFailed && len(record[id]) == 1 && !record[id][0].broken {
 			d.wrong++
 			f.describe("failed wrongly", id)
 		}
@@ -229,7 +229,7 @@ func (f *failover) countTicks(d *damage) {
 	}
 }
 
-func (f *failover) audit(id string) client.AuditReport {
+func (f *failover) audit(id string) wire.AuditReport {
 	answer, err := f.api.AuditScheduleWithResponse(f.t.Context(), id, nil)
 	testkit.Must(f.t, err)
 	if answer.JSON200 == nil {
@@ -239,7 +239,7 @@ func (f *failover) audit(id string) client.AuditReport {
 }
 
 // audits counts the schedules whose audit fulfils a condition.
-func (f *failover) audits(fulfils func(client.AuditReport) bool) int {
+func (f *failover) audits(fulfils func(wire.AuditReport) bool) int {
 	n := 0
 	for id := range failoverSchedules {
 		if fulfils(f.audit(id)) {
@@ -262,7 +262,7 @@ func TestFailover_ThatLosesWrites(t *testing.T) {
 	if !f.api.said("Redis has lost writes that it had acknowledged") {
 		t.Error("the node does not say that Redis has lost writes")
 	}
-	if n := f.audits(func(a client.AuditReport) bool { return !a.Proved && len(a.LostWrites) == 1 }); n != len(failoverSchedules) {
+	if n := f.audits(func(a wire.AuditReport) bool { return !a.Proved && len(a.LostWrites) == 1 }); n != len(failoverSchedules) {
 		t.Errorf("%d of %d audits name the time of the loss", n, len(failoverSchedules))
 	}
 }
@@ -275,11 +275,11 @@ func TestFailover_LosesNothingAcknowledgedWhereReplicasMustHaveIt(t *testing.T) 
 		redis   []redistest.Option
 		flags   []string
 		excused func(*damage) // sets to 0 what is not promised
-		refused client.ProblemCode
+		refused wire.ProblemCode
 	}{
-		"durability": {nil, []string{"--durability", "wait=1,200ms"}, func(d *damage) { d.twice, d.doubled = 0, 0 }, client.NotReplicated},
+		"durability": {nil, []string{"--durability", "wait=1,200ms"}, func(d *damage) { d.twice, d.doubled = 0, 0 }, wire.NotReplicated},
 		"min-replicas": {
-			[]redistest.Option{redistest.With("--min-replicas-to-write", "1")}, nil, func(*damage) {}, client.Unavailable,
+			[]redistest.Option{redistest.With("--min-replicas-to-write", "1")}, nil, func(*damage) {}, wire.Unavailable,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -32,7 +32,7 @@ func TestMixedFleet_LosesNothingWhenOneOfEachKindDies(t *testing.T) {
 	python := []*pythonWorker{startWorker(t, lead.url), startWorker(t, lead.url)}
 	dying := []string{nodes["http"][0].id, nodes["go"][0].id, fmt.Sprintf("%s-%d", host, python[0].cmd.Process.Pid)}
 
-	var tasks []client.Submission
+	var tasks []wire.Submission
 	for i := range 20 {
 		path := []string{"/slow", "/block"}[i%2] // there are more that block than slots
 		ofNode, ofGo := far.task(fmt.Sprintf("http-%d", i), path), far.task(fmt.Sprintf("go-%d", i), path)
@@ -63,9 +63,9 @@ func TestMixedFleet_LosesNothingWhenOneOfEachKindDies(t *testing.T) {
 		for i, a := range history {
 			last := i == len(history)-1
 			switch {
-			case a.Number != i+1 || last != (*a.Outcome == client.OutcomeSucceeded):
+			case a.Number != i+1 || last != (*a.Outcome == wire.OutcomeSucceeded):
 				t.Errorf("%s: attempt %d of the history is number %d, and %s", *task.ID, i+1, a.Number, *a.Outcome)
-			case !last && (*a.Outcome != client.OutcomeLost || !slices.Contains(dying, a.Node)):
+			case !last && (*a.Outcome != wire.OutcomeLost || !slices.Contains(dying, a.Node)):
 				t.Errorf("%s: attempt %d ended as %s on %s, which did not die", *task.ID, a.Number, *a.Outcome, a.Node)
 			case !last:
 				lost[a.Node]++

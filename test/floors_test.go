@@ -28,7 +28,8 @@ const (
 // Some layers have several rows, each of which may import the rows before it. In layer 0, schedule uses task, and the Lua
 // border uses both. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 3, the use
 // cases have the event hub and the sessions of remote workers below them. In layer 4, what is served over HTTP has the
-// server below it. In layer 5, the commands of dtsctl use what they share, and do not import each other.
+// server below it, and the types that it shares with clients. In layer 5, the commands of dtsctl use what they share, and
+// do not import each other.
 var floors = []floor{
 	{0, []string{"internal/batch", "internal/clock", "internal/config", "internal/task"}},
 	{0, []string{"internal/schedule"}},
@@ -39,7 +40,7 @@ var floors = []floor{
 	{2, []string{"internal/store"}},
 	{3, []string{"internal/events", "internal/remote"}},
 	{3, []string{"internal/control", "internal/scheduler", "internal/worker"}},
-	{4, []string{"internal/edge"}},
+	{4, []string{"internal/edge", "internal/api/wire"}},
 	{4, []string{"internal/api", "internal/api/client"}},
 	{4, []string{"internal/api/rest"}},
 	{5, []string{"internal/cli/printer", "internal/cli/server"}},
@@ -131,6 +132,7 @@ func TestFloors_APackageBelongsToTheNearestOneAboveIt(t *testing.T) {
 	for name, want := range map[string]string{
 		"internal/worker/executor":  "internal/worker",
 		"internal/api/client":       "internal/api/client",
+		"internal/api/wire":         "internal/api/wire",
 		"internal/task/machinedoc":  "internal/task",
 		"internal/workers":          "",
 		"internal/somewhere/worker": "",
@@ -143,12 +145,13 @@ func TestFloors_APackageBelongsToTheNearestOneAboveIt(t *testing.T) {
 
 // find returns the package of the table to which a package belongs and the index of its row; "" if it belongs to none.
 func find(name string) (string, int) {
-	for floor := len(floors) - 1; floor >= 0; floor-- {
-		if owner := belongsTo(name, floors[floor].packages); owner != "" {
-			return owner, floor
+	owner, at := "", -1
+	for floor := range floors {
+		if nearer := belongsTo(name, floors[floor].packages); len(nearer) > len(owner) {
+			owner, at = nearer, floor
 		}
 	}
-	return "", -1
+	return owner, at
 }
 
 // belongsTo returns the longest of owners that is name or lies above it in the tree, or "".

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -29,12 +30,12 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	a := startNode(t, srv.URL(), "--concurrency", strconv.Itoa(running/2))
 	b := startNode(t, srv.URL(), "--concurrency", strconv.Itoa(running/2))
 
-	quick := make([]client.Submission, history)
+	quick := make([]wire.Submission, history)
 	for i := range quick {
-		quick[i] = client.Submission{Type: "noop"}
+		quick[i] = wire.Submission{Type: "noop"}
 	}
 	a.submit(quick...)
-	await(t, time.Minute, "there is a history", func() bool { return len(a.all(client.StateSucceeded)) == history })
+	await(t, time.Minute, "there is a history", func() bool { return len(a.all(wire.StateSucceeded)) == history })
 
 	began, ended := make(chan struct{}, running+waiting), make(chan struct{})
 	release := sync.OnceFunc(func() { close(ended) })
@@ -47,21 +48,21 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	}))
 	t.Cleanup(service.Close)
 	t.Cleanup(release)
-	var long []client.Submission
+	var long []wire.Submission
 	for i := range running + waiting {
-		long = append(long, client.Submission{
+		long = append(long, wire.Submission{
 			ID: ptr("long-" + strconv.Itoa(i)), Type: "http", Payload: []byte(`{"url": "` + service.URL + `"}`), Timeout: ptr("5m"),
-			Retry: &client.Retry{MaxAttempts: ptr(1)},
+			Retry: &wire.Retry{MaxAttempts: ptr(1)},
 		})
 	}
 	a.submit(long...)
-	a.submit(client.Submission{ID: ptr("later"), Type: "noop", Delay: ptr("1h")}, client.Submission{ID: ptr("remote"), Type: "count", Queue: ptr("remote")})
+	a.submit(wire.Submission{ID: ptr("later"), Type: "noop", Delay: ptr("1h")}, wire.Submission{ID: ptr("remote"), Type: "count", Queue: ptr("remote")})
 	for range running {
 		testkit.Receive(t, began, "an attempt")
 	}
 	for _, id := range []string{"every-second", "unwanted"} {
-		put, err := a.PutScheduleWithResponse(t.Context(), id, nil, client.ScheduleDefinition{
-			Every: ptr("1s"), Overlap: ptr(client.OverlapAllow), Task: client.TaskTemplate{Type: "noop"},
+		put, err := a.PutScheduleWithResponse(t.Context(), id, nil, wire.ScheduleDefinition{
+			Every: ptr("1s"), Overlap: ptr(wire.OverlapAllow), Task: wire.TaskTemplate{Type: "noop"},
 		})
 		testkit.Must(t, err)
 		if put.JSON201 == nil {
@@ -69,7 +70,7 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 		}
 	}
 
-	big := client.Submission{
+	big := wire.Submission{
 		Type: "http", Payload: []byte(`{"url": "` + service.URL + `", "body": "` + strings.Repeat("x", 128<<10) + `"}`), Delay: ptr("1h"),
 	}
 	await(t, time.Minute, "new work is refused", func() bool {
@@ -83,23 +84,23 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	fill(t, db)
 	full, err := db.Time(t.Context()).Result()
 	testkit.Must(t, err)
-	noop := client.Submission{Type: "noop"}
+	noop := wire.Submission{Type: "noop"}
 	await(t, 30*time.Second, "both nodes refuse new work", func() bool { return a.refuses(noop) && b.refuses(noop) })
 	// By then, nodes whose heartbeats were refused would be dead, and runs whose leases were not extended would have been stopped.
 	await(t, time.Minute, "both nodes live on", func() bool {
 		fill(t, db)
 		return a.beatAfter(full.Add(10*time.Second), a.id, b.id)
 	})
-	if n := len(a.all(client.StateRunning)); n != running {
+	if n := len(a.all(wire.StateRunning)); n != running {
 		t.Errorf("%d attempts run, want %d", n, running)
 	}
 	c := startNode(t, srv.URL()) // which waits until it is ready
-	took := must(c.TakeAttemptsWithResponse(t.Context(), "py-1", client.TakeRequest{
+	took := must(c.TakeAttemptsWithResponse(t.Context(), "py-1", wire.TakeRequest{
 		Types: []string{"count"}, Queues: []string{"remote"}, Wait: ptr("10s"), Request: ptr("1"),
 	}))
 	if took.JSON200 == nil || len(took.JSON200.Attempts) != 1 {
 		t.Errorf("a worker by HTTP takes: %s", took.Body)
-	} else if end := must(c.FinishAttemptWithResponse(t.Context(), "remote", 1, nil, client.AttemptEnd{Token: took.JSON200.Attempts[0].Token, Outcome: client.EndSucceeded})); end.StatusCode()/100 != 2 {
+	} else if end := must(c.FinishAttemptWithResponse(t.Context(), "remote", 1, nil, wire.AttemptEnd{Token: took.JSON200.Attempts[0].Token, Outcome: wire.EndSucceeded})); end.StatusCode()/100 != 2 {
 		t.Errorf("it reports the end: %s", end.Body)
 	}
 	for what, status := range map[string]int{
@@ -120,9 +121,9 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 		fill(t, db)
 		return a.succeeded("http")+b.succeeded("http")+c.succeeded("http") == running+waiting
 	})
-	await(t, time.Minute, "nothing is left to do", func() bool { return len(a.all(client.StateQueued, client.StateRunning)) == 0 })
-	await(t, time.Minute, "history makes room", func() bool { return len(a.all(client.StateSucceeded)) < history/2 })
-	if failed := a.all(client.StateFailed); len(failed) != 0 {
+	await(t, time.Minute, "nothing is left to do", func() bool { return len(a.all(wire.StateQueued, wire.StateRunning)) == 0 })
+	await(t, time.Minute, "history makes room", func() bool { return len(a.all(wire.StateSucceeded)) < history/2 })
+	if failed := a.all(wire.StateFailed); len(failed) != 0 {
 		t.Errorf("%d attempts failed, the first one is %+v", len(failed), failed[0])
 	}
 
@@ -162,7 +163,7 @@ func (n *node) succeeded(typ string) int {
 }
 
 // refuses reports whether a node refuses a submission because Redis is full.
-func (n *node) refuses(s client.Submission) bool {
+func (n *node) refuses(s wire.Submission) bool {
 	n.t.Helper()
 	answer, err := n.SubmitTaskWithResponse(n.t.Context(), nil, s)
 	testkit.Must(n.t, err)
@@ -182,7 +183,7 @@ func (n *node) beatAfter(at time.Time, ids ...string) bool {
 	count := 0
 	for _, other := range answer.JSON200.Nodes {
 		for _, id := range ids {
-			if other.ID == id && other.State == client.Alive && other.LastBeat.After(at) {
+			if other.ID == id && other.State == wire.Alive && other.LastBeat.After(at) {
 				count++
 			}
 		}
@@ -194,10 +195,10 @@ func (n *node) beatAfter(at time.Time, ids ...string) bool {
 func (n *node) ticks(id string) int { return len(n.ledger(id)) }
 
 // ledger is what the ledger of a schedule says of its newest 500 ticks, the newest first.
-func (n *node) ledger(id string) []client.LedgerEntry { return n.newestTicks(id, 500) }
+func (n *node) ledger(id string) []wire.LedgerEntry { return n.newestTicks(id, 500) }
 
 // newestTicks is what the ledger of a schedule says of its newest ticks, at most limit, the newest first.
-func (n *node) newestTicks(id string, limit int) []client.LedgerEntry {
+func (n *node) newestTicks(id string, limit int) []wire.LedgerEntry {
 	n.t.Helper()
 	page, err := n.ReadLedgerWithResponse(n.t.Context(), id, &client.ReadLedgerParams{Limit: &limit})
 	testkit.Must(n.t, err)

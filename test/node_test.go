@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/test/process"
 )
@@ -105,12 +106,12 @@ func (n *node) stop() {
 func (n *node) kill() { n.Kill() }
 
 // submit hands in tasks, a thousand at a time, and expects all of them to be accepted.
-func (n *node) submit(tasks ...client.Submission) {
+func (n *node) submit(tasks ...wire.Submission) {
 	n.t.Helper()
 	for len(tasks) > 0 {
 		some := tasks[:min(1000, len(tasks))]
 		tasks = tasks[len(some):]
-		answer, err := n.SubmitTasksWithResponse(n.t.Context(), nil, client.SubmissionBatch{Tasks: some})
+		answer, err := n.SubmitTasksWithResponse(n.t.Context(), nil, wire.SubmissionBatch{Tasks: some})
 		if err != nil {
 			n.t.Fatal(err)
 		}
@@ -125,7 +126,7 @@ func (n *node) submit(tasks ...client.Submission) {
 	}
 }
 
-func (n *node) task(id string) client.Task {
+func (n *node) task(id string) wire.Task {
 	n.t.Helper()
 	answer, err := n.GetTaskWithResponse(n.t.Context(), id, nil)
 	if err != nil {
@@ -137,7 +138,7 @@ func (n *node) task(id string) client.Task {
 	return *answer.JSON200
 }
 
-func (n *node) attempts(id string) []client.Attempt {
+func (n *node) attempts(id string) []wire.Attempt {
 	n.t.Helper()
 	answer, err := n.ListAttemptsWithResponse(n.t.Context(), id, nil)
 	if err != nil {
@@ -150,9 +151,9 @@ func (n *node) attempts(id string) []client.Attempt {
 }
 
 // all lists the tasks in the given states, every page of them.
-func (n *node) all(states ...client.State) []client.Task {
+func (n *node) all(states ...wire.State) []wire.Task {
 	n.t.Helper()
-	var tasks []client.Task
+	var tasks []wire.Task
 	for page := range n.pages(500, states...) {
 		tasks = append(tasks, page...)
 	}
@@ -171,10 +172,10 @@ func (n *node) idle() bool {
 }
 
 // pages lists the tasks in the given states, up to limit at a time.
-func (n *node) pages(limit int, states ...client.State) iter.Seq[[]client.Task] {
+func (n *node) pages(limit int, states ...wire.State) iter.Seq[[]wire.Task] {
 	n.t.Helper()
 	params := client.ListTasksParams{Limit: &limit, State: states}
-	return func(yield func([]client.Task) bool) {
+	return func(yield func([]wire.Task) bool) {
 		for {
 			answer, err := n.ListTasksWithResponse(n.t.Context(), &params)
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -32,11 +33,11 @@ func TestOutage_EndsNothingThatRuns(t *testing.T) {
 			redis := redistest.Start(t, redistest.AOF(), redistest.User("dtsd", "~*", "&*", "+@all"))
 			a, b := startNode(t, redis.URL()), startNode(t, redis.URL())
 			quick, slow := newRecorder(t), newRecorder(t)
-			var tasks []client.Submission
+			var tasks []wire.Submission
 			add := func(far *recorder, kind string, n int) {
 				for i := range n {
 					s := far.task(fmt.Sprint(kind, i), "/block")
-					s.Retry = &client.Retry{MaxAttempts: ptr(1)}
+					s.Retry = &wire.Retry{MaxAttempts: ptr(1)}
 					tasks = append(tasks, s)
 				}
 			}
@@ -50,28 +51,28 @@ func TestOutage_EndsNothingThatRuns(t *testing.T) {
 			close(quick.block)
 			testkit.Must(t, clock.Sleep(t.Context(), outage/2))
 			goOn()
-			await(t, time.Minute, "what ended meanwhile is reported", a.has(meanwhile, client.StateSucceeded))
+			await(t, time.Minute, "what ended meanwhile is reported", a.has(meanwhile, wire.StateSucceeded))
 			now, err := redis.DB(t).Time(t.Context()).Result()
 			testkit.Must(t, err)
 			await(t, time.Minute, "both nodes send heartbeats", func() bool { return a.beatAfter(now, a.id, b.id) })
-			await(t, time.Minute, "the others still run", a.has(later, client.StateRunning))
+			await(t, time.Minute, "the others still run", a.has(later, wire.StateRunning))
 			close(slow.block)
-			await(t, time.Minute, "they are done", a.has(meanwhile+later, client.StateSucceeded))
+			await(t, time.Minute, "they are done", a.has(meanwhile+later, wire.StateSucceeded))
 			for _, far := range []*recorder{quick, slow} {
 				if n := far.count(); n != meanwhile {
 					t.Errorf("the handlers were called %d times, want %d", n, meanwhile)
 				}
 			}
-			a.submit(client.Submission{ID: ptr("after"), Type: "noop"})
-			await(t, time.Minute, "new work runs", a.is("after", client.StateSucceeded))
+			a.submit(wire.Submission{ID: ptr("after"), Type: "noop"})
+			await(t, time.Minute, "new work runs", a.is("after", wire.StateSucceeded))
 		})
 	}
 }
 
 // has is a condition: the node answers, and so many tasks are in a state, of at most 500.
-func (n *node) has(count int, s client.State) func() bool {
+func (n *node) has(count int, s wire.State) func() bool {
 	return func() bool {
-		answer, err := n.ListTasksWithResponse(n.t.Context(), &client.ListTasksParams{Limit: ptr(500), State: []client.State{s}})
+		answer, err := n.ListTasksWithResponse(n.t.Context(), &client.ListTasksParams{Limit: ptr(500), State: []wire.State{s}})
 		return err == nil && answer.JSON200 != nil && len(answer.JSON200.Tasks) == count
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -24,7 +24,7 @@ func TestPoison_EndsAfterThreeNodesAndSparesNeighbours(t *testing.T) {
 	}
 	worker := start()
 	nodes := []*node{worker}
-	var tasks []client.Submission
+	var tasks []wire.Submission
 	for i := range neighbours {
 		beside := far.task(fmt.Sprint("beside-", i), "/block")
 		beside.Timeout = ptr("1h")
@@ -32,9 +32,9 @@ func TestPoison_EndsAfterThreeNodesAndSparesNeighbours(t *testing.T) {
 	}
 	api.submit(tasks...)
 	await(t, 30*time.Second, "the neighbours run", func() bool { return far.count() == neighbours })
-	api.submit(client.Submission{
+	api.submit(wire.Submission{
 		ID: ptr("poison"), Type: "shell", Payload: []byte(`{"command": ["sh", "-c", "kill -9 $PPID"]}`),
-		Retry: &client.Retry{MaxAttempts: ptr(10)},
+		Retry: &wire.Retry{MaxAttempts: ptr(10)},
 	})
 	await(t, 5*time.Minute, "the poison has ended", func() bool {
 		select {
@@ -43,10 +43,10 @@ func TestPoison_EndsAfterThreeNodesAndSparesNeighbours(t *testing.T) {
 			nodes = append(nodes, worker)
 		default:
 		}
-		return api.task("poison").State == client.StateFailed
+		return api.task("poison").State == wire.StateFailed
 	})
 	close(far.block)
-	await(t, 5*time.Minute, "the neighbours have succeeded", api.has(neighbours, client.StateSucceeded))
+	await(t, 5*time.Minute, "the neighbours have succeeded", api.has(neighbours, wire.StateSucceeded))
 
 	poison, attempts := api.task("poison"), api.attempts("poison")
 	const said = "kill its workers"
@@ -54,7 +54,7 @@ func TestPoison_EndsAfterThreeNodesAndSparesNeighbours(t *testing.T) {
 		t.Errorf("the poison ended with %q; its attempts are %+v", *poison.Error, attempts)
 	}
 	for i, a := range attempts {
-		if a.Node != nodes[i].id || *a.Outcome != client.OutcomeLost || !strings.Contains(*a.Error, a.Node) {
+		if a.Node != nodes[i].id || *a.Outcome != wire.OutcomeLost || !strings.Contains(*a.Error, a.Node) {
 			t.Errorf("attempt %d is %+v, want lost with %s", i+1, a, nodes[i].id)
 		}
 	}

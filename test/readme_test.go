@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/test/process"
@@ -97,7 +98,7 @@ func TestREADME_QuickstartUsesNoAttemptsWithoutShell(t *testing.T) {
 			bash(t, line, "go run ./cmd/dtsctl", control+" --server "+n.url, "http://127.0.0.1:8080", n.url, " --wait", "", `, "delay": "3s"`, "")
 		}
 	}
-	list := func() []client.Task {
+	list := func() []wire.Task {
 		answer, err := n.ListTasksWithResponse(t.Context(), &client.ListTasksParams{Type: new("shell")})
 		if err != nil || answer.JSON200 == nil {
 			t.Fatalf("listing tasks: %v, %s", err, answer.Body)
@@ -106,10 +107,10 @@ func TestREADME_QuickstartUsesNoAttemptsWithoutShell(t *testing.T) {
 	}
 	await(t, 30*time.Second, "the leader has taken them off the wheel", func() bool {
 		answer, err := n.ListQueuesWithResponse(t.Context())
-		return err == nil && answer.JSON200 != nil && slices.ContainsFunc(answer.JSON200.Queues, func(q client.Queue) bool { return q.Waiting == 2 })
+		return err == nil && answer.JSON200 != nil && slices.ContainsFunc(answer.JSON200.Queues, func(q wire.Queue) bool { return q.Waiting == 2 })
 	})
 	for _, task := range list() {
-		if task.Attempt != 0 || task.State != client.StateScheduled || len(task.Warnings) != 1 || !strings.Contains(task.Warnings[0], "--enable-shell") {
+		if task.Attempt != 0 || task.State != wire.StateScheduled || len(task.Warnings) != 1 || !strings.Contains(task.Warnings[0], "--enable-shell") {
 			t.Errorf("%s is %s, attempt %d, with the warnings %q", task.ID, task.State, task.Attempt, task.Warnings)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // call is one call of a task's HTTP handler.
@@ -107,10 +107,10 @@ func (r *recorder) byTask() map[string][]call {
 }
 
 // task is a submission that calls the recorder.
-func (r *recorder) task(id, path string) client.Submission {
+func (r *recorder) task(id, path string) wire.Submission {
 	payload, err := json.Marshal(map[string]string{"url": r.URL + path})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return client.Submission{ID: &id, Type: "http", Payload: payload}
+	return wire.Submission{ID: &id, Type: "http", Payload: payload}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -55,12 +55,12 @@ func TestRollingRestarts_LoseNothingThatTheyCutShort(t *testing.T) {
 	command := fmt.Sprintf("echo begun $DTS_TASK_ID $DTS_ATTEMPT >> %[1]s; sleep 2; echo ended $DTS_TASK_ID $DTS_ATTEMPT >> %[1]s", file)
 	accepted := 0
 	submit := func() { // what comes due during a restart
-		tasks := make([]client.Submission, 20)
+		tasks := make([]wire.Submission, 20)
 		for i := range tasks {
 			delay := time.Duration(i) * 150 * time.Millisecond
-			tasks[i] = client.Submission{
+			tasks[i] = wire.Submission{
 				ID: ptr(fmt.Sprintf("t%04d", accepted)), Type: "shell", Payload: fmt.Appendf(nil, `{"command": ["sh", "-c", %q]}`, command),
-				Delay: ptr(delay.String()), Retry: &client.Retry{MaxAttempts: ptr(restarts + 1)},
+				Delay: ptr(delay.String()), Retry: &wire.Retry{MaxAttempts: ptr(restarts + 1)},
 			}
 			accepted++
 		}
@@ -71,7 +71,7 @@ func TestRollingRestarts_LoseNothingThatTheyCutShort(t *testing.T) {
 		at := i % len(nodes)
 		old := nodes[at]
 		await(t, time.Minute, "the node runs something", func() bool {
-			for _, task := range api.all(client.StateRunning) {
+			for _, task := range api.all(wire.StateRunning) {
 				if *task.Node == old.id {
 					return true
 				}
@@ -84,7 +84,7 @@ func TestRollingRestarts_LoseNothingThatTheyCutShort(t *testing.T) {
 	}
 	await(t, time.Minute, "all have ended", api.idle)
 
-	done := api.all(client.StateSucceeded)
+	done := api.all(wire.StateSucceeded)
 	if len(done) != accepted {
 		t.Errorf("%d tasks have succeeded, want %d", len(done), accepted)
 	}
@@ -97,11 +97,11 @@ func TestRollingRestarts_LoseNothingThatTheyCutShort(t *testing.T) {
 		for i, a := range history {
 			last, r := i == len(history)-1, record[task.ID][fmt.Sprint(a.Number)]
 			switch {
-			case a.Number != i+1 || last != (*a.Outcome == client.OutcomeSucceeded):
+			case a.Number != i+1 || last != (*a.Outcome == wire.OutcomeSucceeded):
 				t.Errorf("%s: attempt %d of the history is number %d, and %s", task.ID, i+1, a.Number, *a.Outcome)
 			case last && (r.begun != 1 || r.ended != 1):
 				t.Errorf("%s: attempt %d has succeeded, and began %d times and ended %d times", task.ID, a.Number, r.begun, r.ended)
-			case !last && (*a.Outcome != client.OutcomeLost || !stopped[a.Node] || r.begun > 1):
+			case !last && (*a.Outcome != wire.OutcomeLost || !stopped[a.Node] || r.begun > 1):
 				t.Errorf("%s: attempt %d is %s on %s (which was stopped: %v), and began %d times",
 					task.ID, a.Number, *a.Outcome, a.Node, stopped[a.Node], r.begun)
 			case !last:

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // aftermath is how long after the loss of a leader its consequences are looked for.
@@ -19,22 +19,22 @@ type lateness struct{ decided, called []time.Duration }
 func (v *verdict) logFigures(accounts []account, changes int, killed, stopped time.Time) {
 	var quiet, crash, stop lateness
 	for _, a := range accounts {
-		if a.overlap == client.OverlapQueue {
+		if a.overlap == wire.OverlapQueue {
 			continue
 		}
 		for _, e := range a.ledger {
-			if e.Task == nil || a.rested(e.Tick) {
+			if e.Task == nil || a.rested(e.Tick.Time) {
 				continue
 			}
 			l := &quiet
 			switch {
-			case near(e.Tick, killed):
+			case near(e.Tick.Time, killed):
 				l = &crash
-			case near(e.Tick, stopped):
+			case near(e.Tick.Time, stopped):
 				l = &stop
 			}
 			l.decided = append(l.decided, time.Duration(e.LateMs)*time.Millisecond)
-			l.called = append(l.called, v.far[*e.Task][0].at.Sub(e.Tick))
+			l.called = append(l.called, v.far[*e.Task][0].at.Sub(e.Tick.Time))
 		}
 	}
 	v.t.Logf("%d definitions changed, %d ticks accounted for, %d left to a pause: %v; %d tasks, %d of them with more than one attempt",

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redisx"
 )
 
@@ -69,23 +69,23 @@ func newFleet(t *testing.T, api *node, far *recorder, db *redisx.DB, size fleetS
 	return f
 }
 
-func overlapOf(i int) client.Overlap {
+func overlapOf(i int) wire.Overlap {
 	switch i % 10 {
 	case 3:
-		return client.OverlapSkip
+		return wire.OverlapSkip
 	case 7:
-		return client.OverlapQueue
+		return wire.OverlapQueue
 	}
-	return client.OverlapAllow
+	return wire.OverlapAllow
 }
 
 // policyOf is "" for the default.
-func policyOf(i int) client.MisfirePolicy {
+func policyOf(i int) wire.MisfirePolicy {
 	switch i % 4 {
 	case 1:
-		return client.MisfirePolicyAll
+		return wire.MisfirePolicyAll
 	case 2:
-		return client.MisfirePolicySkip
+		return wire.MisfirePolicySkip
 	}
 	return ""
 }
@@ -144,7 +144,7 @@ func (f *fleet) another(s *living) times {
 
 // path is which handler the schedule calls next: only those that do not allow an overlap are slow, now and then.
 func (f *fleet) path(s *living) string {
-	if s.overlap != client.OverlapAllow && len(s.revisions) < revisions-1 && f.rng.IntN(3) == 0 {
+	if s.overlap != wire.OverlapAllow && len(s.revisions) < revisions-1 && f.rng.IntN(3) == 0 {
 		return "/slow"
 	}
 	return "/ok"
@@ -157,14 +157,14 @@ func (f *fleet) put(ctx context.Context, s *living, when times, path string) err
 	if err != nil {
 		return err
 	}
-	d := client.ScheduleDefinition{
-		Specs: when.rules(), EndAt: &f.end, Overlap: &s.overlap, Task: client.TaskTemplate{Type: "http", Payload: payload},
+	d := wire.ScheduleDefinition{
+		Specs: when.rules(), EndAt: new(wire.At(f.end)), Overlap: &s.overlap, Task: wire.TaskTemplate{Type: "http", Payload: payload},
 	}
 	if !when.start.IsZero() {
-		d.StartAt = &when.start
+		d.StartAt = new(wire.At(when.start))
 	}
 	if s.policy != "" {
-		d.Misfire = &client.Misfire{Policy: &s.policy, Window: ptr("1m0s")}
+		d.Misfire = &wire.Misfire{Policy: &s.policy, Window: ptr("1m0s")}
 	}
 	answer, err := f.api.PutScheduleWithResponse(ctx, s.id, nil, d)
 	if err != nil {
@@ -178,9 +178,9 @@ func (f *fleet) put(ctx context.Context, s *living, when times, path string) err
 		return fmt.Errorf("revision %d of %s: %s %s", number, s.id, answer.Status(), answer.Body)
 	}
 	if number == 1 {
-		s.created, s.hashed = put.CreatedAt, put.NextAt.Second()
+		s.created, s.hashed = put.CreatedAt.Time, put.NextAt.Second()
 	}
-	s.revisions = append(s.revisions, revision{times: when, since: put.UpdatedAt, path: path})
+	s.revisions = append(s.revisions, revision{times: when, since: put.UpdatedAt.Time, path: path})
 	return nil
 }
 
@@ -259,14 +259,14 @@ func (f *fleet) rush(ctx context.Context) error {
 }
 
 func (f *fleet) pause(ctx context.Context, s *living) error {
-	answer, err := f.api.PauseScheduleWithResponse(ctx, s.id, nil, client.SchedulePause{Note: ptr("has a rest")})
+	answer, err := f.api.PauseScheduleWithResponse(ctx, s.id, nil, wire.SchedulePause{Note: ptr("has a rest")})
 	if err != nil {
 		return err
 	}
 	if answer.JSON200 == nil || answer.JSON200.PausedAt == nil {
 		return fmt.Errorf("pausing %s: %s %s", s.id, answer.Status(), answer.Body)
 	}
-	s.rest = &pause{decided: answer.JSON200.Cursor, from: *answer.JSON200.PausedAt}
+	s.rest = &pause{decided: answer.JSON200.Cursor.Time, from: answer.JSON200.PausedAt.Time}
 	f.resting = append(f.resting, s)
 	return nil
 }
@@ -292,7 +292,7 @@ func (f *fleet) resume(ctx context.Context, s *living) error {
 func (f *fleet) wakeAll(ctx context.Context) error {
 	staying := 0
 	for _, s := range f.resting {
-		if s.overlap == client.OverlapAllow && !s.minutely && staying < pausedToStay {
+		if s.overlap == wire.OverlapAllow && !s.minutely && staying < pausedToStay {
 			staying++
 			continue
 		}

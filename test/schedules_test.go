@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -52,7 +53,7 @@ func TestSchedules_EveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
 	t.Logf("everything had ended %s after the last tick", time.Since(f.end).Round(time.Millisecond))
 
 	accounts := f.read()
-	v := &verdict{t: t, end: f.end, far: far.byTask(), tasks: f.tasks(), api: f.api, outcomes: make(map[client.TickOutcome]int)}
+	v := &verdict{t: t, end: f.end, far: far.byTask(), tasks: f.tasks(), api: f.api, outcomes: make(map[wire.TickOutcome]int)}
 	for _, account := range accounts {
 		v.check(account)
 	}
@@ -83,6 +84,6 @@ func (f *fleet) awaitEnd() {
 	await(f.t, time.Minute, "the last tasks have ended", f.api.idle)
 }
 
-func lives(s client.Schedule) bool {
+func lives(s wire.Schedule) bool {
 	return s.EndedAt == nil && !s.Paused || s.Live > 0 || s.Waiting > 0
 }

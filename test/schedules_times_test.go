@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // times is when a schedule ticks, in the few forms that are used here: so few that a walk along the clock finds the
@@ -59,13 +59,13 @@ func (w times) ticks(after, until, created time.Time) []time.Time {
 }
 
 // rules says it as the API takes it.
-func (w times) rules() []client.ScheduleRule {
-	var rules []client.ScheduleRule
+func (w times) rules() []wire.ScheduleRule {
+	var rules []wire.ScheduleRule
 	if w.cron != "" {
-		rules = append(rules, client.ScheduleRule{Cron: &w.cron})
+		rules = append(rules, wire.ScheduleRule{Cron: &w.cron})
 	}
 	if w.every > 0 {
-		rules = append(rules, client.ScheduleRule{Every: ptr(w.every.String())})
+		rules = append(rules, wire.ScheduleRule{Every: ptr(w.every.String())})
 	}
 	return rules
 }
@@ -74,8 +74,8 @@ func (w times) rules() []client.ScheduleRule {
 type living struct {
 	id        string
 	minutely  bool // it ticks each minute, not each second
-	overlap   client.Overlap
-	policy    client.MisfirePolicy
+	overlap   wire.Overlap
+	policy    wire.MisfirePolicy
 	hashed    int // the second that H means for it
 	created   time.Time
 	revisions []revision // the first one is number 1

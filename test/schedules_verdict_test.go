@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // onTime is how late a tick may be decided and still run whatever the policy for misfires.
@@ -19,9 +20,9 @@ const onTime = 15 * time.Second
 // account is what the server says of a schedule at the end.
 type account struct {
 	*living
-	state  client.Schedule
-	report client.AuditReport
-	ledger []client.LedgerEntry // the oldest tick first
+	state  wire.Schedule
+	report wire.AuditReport
+	ledger []wire.LedgerEntry // the oldest tick first
 }
 
 // read asks the server about every schedule.
@@ -73,9 +74,9 @@ func (f *fleet) readOne(ctx context.Context, s *living) (account, error) {
 }
 
 // tasks lists all tasks by id.
-func (f *fleet) tasks() map[string]client.Task {
+func (f *fleet) tasks() map[string]wire.Task {
 	f.t.Helper()
-	tasks := make(map[string]client.Task)
+	tasks := make(map[string]wire.Task)
 	for _, task := range f.api.all("scheduled", "queued", "running", "succeeded", "failed", "cancelled") {
 		if _, double := tasks[task.ID]; double {
 			f.t.Errorf("task %s is listed twice", task.ID)
@@ -90,14 +91,14 @@ type verdict struct {
 	t        *testing.T
 	end      time.Time
 	far      map[string][]call
-	tasks    map[string]client.Task
+	tasks    map[string]wire.Task
 	api      *node
 	named    int // tasks in the ledgers
 	ticks    int
 	pending  int
 	again    int // tasks that needed more than one attempt
 	failures int
-	outcomes map[client.TickOutcome]int
+	outcomes map[wire.TickOutcome]int
 }
 
 // errorf says what is wrong, as far as anybody would read it.
@@ -120,7 +121,7 @@ func (v *verdict) check(a account) {
 			v.checkTask(a, e)
 		}
 	}
-	if a.overlap != client.OverlapAllow {
+	if a.overlap != wire.OverlapAllow {
 		v.checkOverlap(a)
 	}
 	if a.rest != nil {
@@ -134,7 +135,7 @@ func (v *verdict) checkTicks(a account) {
 	want := a.expected(v.end)
 	open := want[len(want):]
 	if a.state.Paused {
-		first := slices.IndexFunc(want, func(at time.Time) bool { return at.After(a.state.Cursor) })
+		first := slices.IndexFunc(want, func(at time.Time) bool { return at.After(a.state.Cursor.Time) })
 		open, want = want[first:], want[:first]
 	}
 	if r := a.report; !r.Proved || r.Expected != len(want) || r.Accounted != len(want) || r.Pending != len(open) || r.ForgottenUntil != nil {
@@ -145,7 +146,7 @@ func (v *verdict) checkTicks(a account) {
 	}
 	var got []time.Time
 	for _, e := range a.ledger {
-		got = append(got, e.Tick)
+		got = append(got, e.Tick.Time)
 	}
 	for _, at := range without(want, got) {
 		v.errorf("%s: no record of %s", a.id, at)
@@ -167,26 +168,26 @@ func without(all, these []time.Time) []time.Time {
 
 // checkEntry judges whether a tick could come to that end: nothing is missed but what was due in a pause, and nothing
 // skipped where the schedule allows an overlap.
-func (v *verdict) checkEntry(a account, e client.LedgerEntry) {
+func (v *verdict) checkEntry(a account, e wire.LedgerEntry) {
 	v.outcomes[e.Outcome]++
-	rested := a.rested(e.Tick)
-	ok := map[client.TickOutcome]bool{
-		client.TickOutcomeFired:          e.Task != nil,
-		client.TickOutcomeSkippedOverlap: e.Task == nil && a.overlap == client.OverlapSkip,
-		client.TickOutcomeMissed:         e.Task == nil && rested && a.policy != client.MisfirePolicyAll,
+	rested := a.rested(e.Tick.Time)
+	ok := map[wire.TickOutcome]bool{
+		wire.TickOutcomeFired:          e.Task != nil,
+		wire.TickOutcomeSkippedOverlap: e.Task == nil && a.overlap == wire.OverlapSkip,
+		wire.TickOutcomeMissed:         e.Task == nil && rested && a.policy != wire.MisfirePolicyAll,
 	}
 	if !ok[e.Outcome] {
 		v.errorf("%s: tick %s (of a pause: %t) came to %s: %+v", a.id, e.Tick, rested, e.Outcome, e)
 	}
 	late := time.Duration(e.LateMs) * time.Millisecond
-	if late != e.DecidedAt.Sub(e.Tick) || late < 0 || late > onTime && !rested && a.overlap != client.OverlapQueue {
+	if late != e.DecidedAt.Sub(e.Tick.Time) || late < 0 || late > onTime && !rested && a.overlap != wire.OverlapQueue {
 		v.errorf("%s: tick %s was decided %s late, at %s", a.id, e.Tick, late, e.DecidedAt)
 	}
 }
 
 // checkTask compares the ledger with the task and with the handlers' record: they were called for it, for each
 // attempt once, with what the definition said at the time, and one attempt succeeded.
-func (v *verdict) checkTask(a account, e client.LedgerEntry) {
+func (v *verdict) checkTask(a account, e wire.LedgerEntry) {
 	id := *e.Task
 	v.named++
 	name := strings.Replace(e.Tick.UTC().Format("20060102T150405.000Z"), ".000", "", 1)
@@ -194,7 +195,7 @@ func (v *verdict) checkTask(a account, e client.LedgerEntry) {
 		v.errorf("%s: the task of %s is %s", a.id, e.Tick, id)
 	}
 	task, found := v.tasks[id]
-	if !found || task.State != client.StateSucceeded || *task.Schedule != a.id || !task.Tick.Equal(e.Tick) {
+	if !found || task.State != wire.StateSucceeded || *task.Schedule != a.id || !task.Tick.Equal(e.Tick.Time) {
 		v.errorf("%s: it is %+v", id, task)
 	}
 	calls := v.far[id]
@@ -218,7 +219,7 @@ func (v *verdict) checkTask(a account, e client.LedgerEntry) {
 }
 
 // checkAttempts: all attempts were lost in the crash, but the last one.
-func (v *verdict) checkAttempts(task client.Task) {
+func (v *verdict) checkAttempts(task wire.Task) {
 	history := v.api.attempts(task.ID)
 	for i, attempt := range history {
 		want := "lost"
@@ -237,20 +238,22 @@ func (v *verdict) checkAttempts(task client.Task) {
 // checkOverlap: no task of the schedule was created before the one before it had ended, and where a tick was skipped
 // for that, a task had indeed not ended.
 func (v *verdict) checkOverlap(a account) {
-	var all []client.Task
+	var all []wire.Task
 	for _, e := range a.ledger {
 		if e.Task != nil {
 			all = append(all, v.tasks[*e.Task])
 		}
 	}
 	for i := 1; i < len(all); i++ {
-		if all[i].CreatedAt.Before(*all[i-1].FinishedAt) {
+		if all[i].CreatedAt.Before(all[i-1].FinishedAt.Time) {
 			v.errorf("%s was created at %s, before the end of %s at %s", all[i].ID, all[i].CreatedAt, all[i-1].ID, all[i-1].FinishedAt)
 		}
 	}
 	for _, e := range a.ledger {
-		busy := func(t client.Task) bool { return !t.CreatedAt.After(e.DecidedAt) && !t.FinishedAt.Before(e.DecidedAt) }
-		if e.Outcome == client.TickOutcomeSkippedOverlap && !slices.ContainsFunc(all, busy) {
+		busy := func(t wire.Task) bool {
+			return !t.CreatedAt.After(e.DecidedAt.Time) && !t.FinishedAt.Before(e.DecidedAt.Time)
+		}
+		if e.Outcome == wire.TickOutcomeSkippedOverlap && !slices.ContainsFunc(all, busy) {
 			v.errorf("%s: tick %s was skipped though nothing ran at %s", a.id, e.Tick, e.DecidedAt)
 		}
 	}
@@ -258,10 +261,10 @@ func (v *verdict) checkOverlap(a account) {
 
 // checkRest: what was due in a pause did not run, unless the policy for misfires says so.
 func (v *verdict) checkRest(a account) {
-	if a.rest.after.IsZero() || a.policy == client.MisfirePolicyAll {
+	if a.rest.after.IsZero() || a.policy == wire.MisfirePolicyAll {
 		return
 	}
-	var within []client.LedgerEntry // surely
+	var within []wire.LedgerEntry // surely
 	edge := false
 	for _, e := range a.ledger {
 		switch {
@@ -280,8 +283,8 @@ func (v *verdict) checkRest(a account) {
 		if maybe && !later {
 			continue
 		}
-		runs := newest && a.policy != client.MisfirePolicySkip && !later
-		if missed := e.Outcome == client.TickOutcomeMissed; missed == runs {
+		runs := newest && a.policy != wire.MisfirePolicySkip && !later
+		if missed := e.Outcome == wire.TickOutcomeMissed; missed == runs {
 			v.errorf("%s: tick %s of a pause (the newest: %t) came to %s", a.id, e.Tick, newest, e.Outcome)
 		}
 	}
@@ -290,10 +293,10 @@ func (v *verdict) checkRest(a account) {
 // laterRan reports whether a later tick was decided in the same moment as a tick, and did not count as a misfire: with policy
 // once, the later tick runs for all before it. maybe says that a later tick was due by then and decided in another moment:
 // the leader may not have seen it when it planned.
-func (a account) laterRan(e client.LedgerEntry) (ran, maybe bool) {
+func (a account) laterRan(e wire.LedgerEntry) (ran, maybe bool) {
 	for _, later := range a.ledger {
-		if later.Tick.After(e.Tick) && !later.Tick.After(e.DecidedAt) && later.Outcome != client.TickOutcomeMissed {
-			ran = ran || later.DecidedAt.Equal(e.DecidedAt)
+		if later.Tick.After(e.Tick.Time) && !later.Tick.After(e.DecidedAt.Time) && later.Outcome != wire.TickOutcomeMissed {
+			ran = ran || later.DecidedAt.Equal(e.DecidedAt.Time)
 			maybe = true
 		}
 	}
@@ -309,7 +312,7 @@ func (v *verdict) checkTotal(f *fleet) {
 	if v.ticks < f.fleetSize.ticks || f.changes < f.fleetSize.changes {
 		v.errorf("there were only %d ticks and %d changes", v.ticks, f.changes)
 	}
-	for _, outcome := range []client.TickOutcome{client.TickOutcomeFired, client.TickOutcomeSkippedOverlap, client.TickOutcomeMissed} {
+	for _, outcome := range []wire.TickOutcome{wire.TickOutcomeFired, wire.TickOutcomeSkippedOverlap, wire.TickOutcomeMissed} {
 		if v.outcomes[outcome] == 0 {
 			v.errorf("no tick came to %s", outcome)
 		}

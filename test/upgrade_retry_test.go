@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -34,10 +34,10 @@ func TestUpgrade_BothReleasesGoOnAfterASnooze(t *testing.T) {
 	status.Store(http.StatusTooManyRequests)
 	newer := startRelease(t, thisRelease, redis.URL())
 	payload := json.RawMessage(fmt.Sprintf(`{"url": %q}`, target.URL))
-	newer.submit(client.Submission{ID: ptr(id), Type: "http", Payload: payload})
+	newer.submit(wire.Submission{ID: ptr(id), Type: "http", Payload: payload})
 	await(t, time.Minute, "it is snoozed", func() bool {
 		task := newer.task(id)
-		return task.State == client.StateScheduled && task.Attempt == 1
+		return task.State == wire.StateScheduled && task.Attempt == 1
 	})
 	if got := newer.task(id).MaxAttempts; got != 26 {
 		t.Errorf("its last attempt is %d, want 26", got)
@@ -46,17 +46,17 @@ func TestUpgrade_BothReleasesGoOnAfterASnooze(t *testing.T) {
 
 	status.Store(http.StatusInternalServerError)
 	older := startRelease(t, previousRelease, redis.URL())
-	changed, err := older.ChangeTaskWithResponse(t.Context(), id, nil, client.TaskChange{Delay: ptr("0s")})
+	changed, err := older.ChangeTaskWithResponse(t.Context(), id, nil, wire.TaskChange{Delay: ptr("0s")})
 	testkit.Must(t, err)
 	if changed.JSON200 == nil {
 		t.Fatalf("the older node does not change it: %s", changed.Body)
 	}
 	await(t, time.Minute, "the older worker repeats it", func() bool { return older.task(id).Attempt > 5 }) // of its 4
-	if first := older.attempts(id)[0]; first.Outcome == nil || *first.Outcome != client.OutcomeSnoozed {
+	if first := older.attempts(id)[0]; first.Outcome == nil || *first.Outcome != wire.OutcomeSnoozed {
 		t.Errorf("the older node says of the first attempt %+v", first)
 	}
 	status.Store(http.StatusOK)
-	await(t, time.Minute, "it succeeds at the older worker", older.is(id, client.StateSucceeded))
+	await(t, time.Minute, "it succeeds at the older worker", older.is(id, wire.StateSucceeded))
 
 	// One retry by hand is answered by the older node, and the next one by the newer node: each by its own default.
 	retry := func(n *node, more int) {
@@ -69,7 +69,7 @@ func TestUpgrade_BothReleasesGoOnAfterASnooze(t *testing.T) {
 		}
 		await(t, time.Minute, "it succeeds again", func() bool {
 			task := n.task(id)
-			return task.State == client.StateSucceeded && task.Attempt == made+1
+			return task.State == wire.StateSucceeded && task.Attempt == made+1
 		})
 	}
 	retry(older, 4)

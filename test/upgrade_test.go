@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/test/process"
@@ -116,7 +116,7 @@ func (r *rolling) load(ctx context.Context, stop <-chan struct{}) error {
 // submit submits a task through both nodes, and again where one of them has just stopped.
 func (r *rolling) submit(ctx context.Context, i int) error {
 	s := r.far.task(fmt.Sprintf("t%05d", i), "/ok")
-	s.Labels, s.Delay = &client.Labels{"n": fmt.Sprint(i)}, ptr([]string{"0s", "200ms", "1s"}[i%3])
+	s.Labels, s.Delay = &wire.Labels{"n": fmt.Sprint(i)}, ptr([]string{"0s", "200ms", "1s"}[i%3])
 	if i%5 == 0 { // a long payload is stored apart
 		s.Payload = r.far.long()
 	}
@@ -153,11 +153,11 @@ func (r *rolling) submit(ctx context.Context, i int) error {
 // put puts schedules of all overlap policies.
 func (r *rolling) put(n *node) (ids []string) {
 	r.t.Helper()
-	for _, overlap := range []client.Overlap{client.OverlapAllow, client.OverlapSkip, client.OverlapQueue} {
+	for _, overlap := range []wire.Overlap{wire.OverlapAllow, wire.OverlapSkip, wire.OverlapQueue} {
 		for _, every := range []string{"200ms", "1s"} {
 			id := string(overlap) + "-" + every
-			put, err := n.PutScheduleWithResponse(r.t.Context(), id, nil, client.ScheduleDefinition{
-				Every: &every, Overlap: &overlap, Task: client.TaskTemplate{Type: "http", Payload: r.far.task("", "/ok").Payload},
+			put, err := n.PutScheduleWithResponse(r.t.Context(), id, nil, wire.ScheduleDefinition{
+				Every: &every, Overlap: &overlap, Task: wire.TaskTemplate{Type: "http", Payload: r.far.task("", "/ok").Payload},
 			})
 			testkit.Must(r.t, err)
 			if put.JSON201 == nil {
@@ -216,7 +216,7 @@ func TestUpgrade_RollsForthAndBackUnderLoad(t *testing.T) {
 	close(stop)
 	testkit.Must(t, <-ended)
 	for _, id := range schedules {
-		paused, err := r.nodes["scheduler"].PauseScheduleWithResponse(t.Context(), id, nil, client.SchedulePause{})
+		paused, err := r.nodes["scheduler"].PauseScheduleWithResponse(t.Context(), id, nil, wire.SchedulePause{})
 		testkit.Must(t, err)
 		if paused.JSON200 == nil {
 			t.Fatalf("%s: %s: %s", id, paused.Status(), paused.Body)
@@ -277,11 +277,11 @@ func TestUpgrade_BothReleasesAnswerARepeatAlike(t *testing.T) {
 	examineAtTheEnd(t, redis.URL())
 	older, newer := startRelease(t, previousRelease, redis.URL()), startRelease(t, thisRelease, redis.URL())
 	later, jitter, factor := ptr("1h0m0s"), 0.0, 1.5
-	retry := &client.Retry{MaxAttempts: ptr(3), Backoff: &client.Backoff{Initial: ptr("1s"), Factor: &factor, Jitter: &jitter}}
-	for name, s := range map[string]client.Submission{
+	retry := &wire.Retry{MaxAttempts: ptr(3), Backoff: &wire.Backoff{Initial: ptr("1s"), Factor: &factor, Jitter: &jitter}}
+	for name, s := range map[string]wire.Submission{
 		"plain": {Type: "noop", Delay: later},
 		"everything": {
-			Type: "noop", Delay: later, Owner: ptr("me"), Labels: &client.Labels{"b": "", "a": "1"}, Retry: retry, Timeout: ptr("3s"),
+			Type: "noop", Delay: later, Owner: ptr("me"), Labels: &wire.Labels{"b": "", "a": "1"}, Retry: retry, Timeout: ptr("3s"),
 			Queue: ptr("critical"), Retention: ptr("1h0m0s"),
 		},
 		"long":    {Type: "http", Delay: later, Payload: far.long()},
@@ -293,13 +293,13 @@ func TestUpgrade_BothReleasesAnswerARepeatAlike(t *testing.T) {
 			first := nodes[0].answer(s, http.StatusCreated)
 			switch name {
 			case "changed":
-				changed, err := nodes[0].ChangeTaskWithResponse(t.Context(), *s.ID, nil, client.TaskChange{Payload: far.task("", "/ok").Payload})
+				changed, err := nodes[0].ChangeTaskWithResponse(t.Context(), *s.ID, nil, wire.TaskChange{Payload: far.task("", "/ok").Payload})
 				testkit.Must(t, err)
 				if changed.JSON200 == nil {
 					t.Fatalf("%s: %s", *s.ID, changed.Body)
 				}
 			case "ended":
-				await(t, time.Minute, *s.ID+" has ended", func() bool { return older.task(*s.ID).State == client.StateSucceeded })
+				await(t, time.Minute, *s.ID+" has ended", func() bool { return older.task(*s.ID).State == wire.StateSucceeded })
 			}
 			again := expectRepeats(s, nodes...)
 			for i, n := range nodes {
@@ -308,7 +308,7 @@ func TestUpgrade_BothReleasesAnswerARepeatAlike(t *testing.T) {
 				}
 				maskDefaults(&again[i], s.Retry)
 			}
-			if diff := cmp.Diff(again[0], again[1]); diff != "" || !again[0].CreatedAt.Equal(first.CreatedAt) {
+			if diff := cmp.Diff(again[0], again[1]); diff != "" || !again[0].CreatedAt.Equal(first.CreatedAt.Time) {
 				t.Errorf("%s was created at %s, and the repeats say (-%s +%s):\n%s", *s.ID, first.CreatedAt, nodes[0].id, nodes[1].id, diff)
 			}
 		}
@@ -316,9 +316,9 @@ func TestUpgrade_BothReleasesAnswerARepeatAlike(t *testing.T) {
 }
 
 // maskDefaults leaves out of a task's retry policy what was not submitted: each release has defaults of its own for that (ADR 31).
-func maskDefaults(t *client.Task, submitted *client.Retry) {
+func maskDefaults(t *wire.Task, submitted *wire.Retry) {
 	if submitted == nil {
-		t.MaxAttempts, t.Retry = 0, client.Retry{}
+		t.MaxAttempts, t.Retry = 0, wire.Retry{}
 	} else if submitted.Backoff.Max == nil {
 		t.Retry.Backoff.Max = nil
 	}
@@ -334,10 +334,10 @@ func TestUpgrade_BothReleasesKnowWhatEitherHasDeleted(t *testing.T) {
 	newer := startRelease(t, thisRelease, redis.URL(), "--roles", "worker,api")
 	leader := startRelease(t, previousRelease, redis.URL(), "--roles", "scheduler")
 	for _, deleting := range []string{thisRelease, previousRelease} {
-		var gone []client.Submission
+		var gone []wire.Submission
 		for i, n := range []*node{older, newer} {
 			for length, payload := range map[string]json.RawMessage{"short": far.task("", "/ok").Payload, "long": far.long()} {
-				s := client.Submission{ID: ptr(fmt.Sprintf("%s-%d-%s", length, i, deleting)), Type: "http", Payload: payload, Retention: ptr("1ms")}
+				s := wire.Submission{ID: ptr(fmt.Sprintf("%s-%d-%s", length, i, deleting)), Type: "http", Payload: payload, Retention: ptr("1ms")}
 				n.answer(s, http.StatusCreated)
 				gone = append(gone, s)
 			}
@@ -346,7 +346,7 @@ func TestUpgrade_BothReleasesKnowWhatEitherHasDeleted(t *testing.T) {
 		leader.stop()
 		leader = startRelease(t, deleting, redis.URL(), "--roles", "scheduler")
 		await(t, time.Minute, deleting+" has deleted all", func() bool {
-			return !slices.ContainsFunc(gone, func(s client.Submission) bool {
+			return !slices.ContainsFunc(gone, func(s wire.Submission) bool {
 				got, err := newer.GetTaskWithResponse(t.Context(), *s.ID, nil)
 				return err != nil || got.StatusCode() != http.StatusNotFound
 			})
@@ -361,7 +361,7 @@ func TestUpgrade_BothReleasesKnowWhatEitherHasDeleted(t *testing.T) {
 }
 
 // expectRepeats submits an accepted task again to nodes, which must know it, and with other content, which they must refuse.
-func expectRepeats(s client.Submission, nodes ...*node) (answers []client.Task) {
+func expectRepeats(s wire.Submission, nodes ...*node) (answers []wire.Task) {
 	for _, n := range nodes {
 		n.t.Helper()
 		answers = append(answers, n.answer(s, http.StatusOK))
@@ -378,14 +378,14 @@ func (r *recorder) long() json.RawMessage {
 }
 
 // answer submits a task and expects a status.
-func (n *node) answer(s client.Submission, status int) (answered client.Task) {
+func (n *node) answer(s wire.Submission, status int) (answered wire.Task) {
 	n.t.Helper()
 	answer, err := n.SubmitTaskWithResponse(n.t.Context(), nil, s)
 	testkit.Must(n.t, err)
 	if answer.StatusCode() != status {
 		n.t.Errorf("%s through %s: %s, want %d: %s", *s.ID, n.id, answer.Status(), status, answer.Body)
 	}
-	for _, task := range []*client.Task{answer.JSON200, answer.JSON201} {
+	for _, task := range []*wire.Task{answer.JSON200, answer.JSON201} {
 		if task != nil {
 			answered = *task
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -19,7 +19,7 @@ func TestWeights_ShareAWorkerUnderOverload(t *testing.T) {
 	redis, far := redistest.Start(t), newRecorder(t)
 	api := startNode(t, redis.URL(), "--roles", "scheduler,api")
 	for queue := range weights {
-		tasks := make([]client.Submission, each)
+		tasks := make([]wire.Submission, each)
 		for i := range tasks {
 			tasks[i] = far.task(fmt.Sprintf("%s-%d", queue, i), "/ok?v="+queue)
 			tasks[i].Queue = &queue
@@ -40,7 +40,7 @@ func TestWeights_ShareAWorkerUnderOverload(t *testing.T) {
 		}
 	}
 	await(t, time.Minute, "the rest has run", api.idle)
-	if n := len(api.all(client.StateSucceeded)); n != len(weights)*each {
+	if n := len(api.all(wire.StateSucceeded)); n != len(weights)*each {
 		t.Errorf("%d tasks have succeeded, want %d", n, len(weights)*each)
 	}
 }

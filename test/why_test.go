@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // reasons are the codes of an answer, what must change first at the beginning, each with a blank behind it.
-func reasons(w *client.Why) string {
+func reasons(w *wire.Why) string {
 	text := ""
 	if w != nil && w.WaitingFor != nil {
 		text = string(w.WaitingFor.Code) + " "
@@ -25,9 +25,9 @@ func reasons(w *client.Why) string {
 }
 
 // awaitTask waits until the reasons of a task are those, and returns the first one.
-func (n *node) awaitTask(id, codes string) client.WaitingFor {
+func (n *node) awaitTask(id, codes string) wire.WaitingFor {
 	n.t.Helper()
-	var last *client.Why
+	var last *wire.Why
 	await(n.t, 30*time.Second, fmt.Sprintf("task %s waits for %s", id, codes), func() bool {
 		answer, err := n.WhyTaskWithResponse(n.t.Context(), id, nil)
 		testkit.Must(n.t, err)
@@ -35,14 +35,14 @@ func (n *node) awaitTask(id, codes string) client.WaitingFor {
 		return last != nil && strings.TrimSpace(reasons(last)) == codes
 	})
 	if last.WaitingFor == nil {
-		return client.WaitingFor{}
+		return wire.WaitingFor{}
 	}
 	return *last.WaitingFor
 }
 
-func (n *node) awaitSchedule(id, codes string) client.WaitingFor {
+func (n *node) awaitSchedule(id, codes string) wire.WaitingFor {
 	n.t.Helper()
-	var last *client.Why
+	var last *wire.Why
 	await(n.t, 30*time.Second, fmt.Sprintf("schedule %s waits for %s", id, codes), func() bool {
 		answer, err := n.WhyScheduleWithResponse(n.t.Context(), id, nil)
 		testkit.Must(n.t, err)
@@ -62,7 +62,7 @@ func (n *node) awaitQueue(name, codes string) {
 }
 
 // told demands that a reason has words in its sentences.
-func told(t *testing.T, r client.WaitingFor, words ...string) {
+func told(t *testing.T, r wire.WaitingFor, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if !strings.Contains(r.Detail+" "+r.ToDo, word) {
@@ -71,8 +71,8 @@ func told(t *testing.T, r client.WaitingFor, words ...string) {
 	}
 }
 
-func noop(id, payload string) client.Submission {
-	return client.Submission{ID: &id, Type: "noop", Payload: []byte(payload)}
+func noop(id, payload string) wire.Submission {
+	return wire.Submission{ID: &id, Type: "noop", Payload: []byte(payload)}
 }
 
 // A task goes its way, and each thing that holds it up is named.
@@ -91,18 +91,18 @@ func TestWhyTask_NamesEachCause(t *testing.T) {
 
 	worker := startNode(t, redis.URL(), "--roles", "worker,api", "--concurrency", "1", "--queues", "default=1")
 	leader.awaitTask("a", "") // it ends
-	leader.submit(client.Submission{ID: ptr("shell"), Type: "shell", Payload: []byte(`{"command": ["true"]}`)})
+	leader.submit(wire.Submission{ID: ptr("shell"), Type: "shell", Payload: []byte(`{"command": ["true"]}`)})
 	told(t, leader.awaitTask("shell", "type_unserved"), "--enable-shell")
 
 	failing := noop("failing", `{"fail": "no such host"}`)
-	failing.Retry = &client.Retry{MaxAttempts: ptr(2), Delays: []client.Duration{"1h"}}
+	failing.Retry = &wire.Retry{MaxAttempts: ptr(2), Delays: []wire.Duration{"1h"}}
 	leader.submit(failing)
 	if r := leader.awaitTask("failing", "retry"); r.LastError == nil || *r.LastError != "no such host" || r.Since == nil {
 		t.Errorf("%+v does not tell the error, and when", r)
 	}
 
 	leader.submit(noop("long", `{"sleep": "1h"}`))
-	await(t, 30*time.Second, "it runs", func() bool { return leader.task("long").State == client.StateRunning })
+	await(t, 30*time.Second, "it runs", func() bool { return leader.task("long").State == wire.StateRunning })
 	leader.submit(noop("b", "{}"))
 	told(t, leader.awaitTask("b", "slots_taken"), "default:long since", worker.id)
 	testkit.Must(t, leader.pauseQueue("default"))
@@ -147,9 +147,9 @@ func TestWhyTask_TellsWhatHoldsUpAll(t *testing.T) {
 }
 
 // putSecondly creates a schedule that ticks each second.
-func (n *node) putSecondly(id string, change func(*client.ScheduleDefinition)) {
+func (n *node) putSecondly(id string, change func(*wire.ScheduleDefinition)) {
 	n.t.Helper()
-	d := client.ScheduleDefinition{Every: ptr("1s"), Task: client.TaskTemplate{Type: "noop"}}
+	d := wire.ScheduleDefinition{Every: ptr("1s"), Task: wire.TaskTemplate{Type: "noop"}}
 	change(&d)
 	answer, err := n.PutScheduleWithResponse(n.t.Context(), id, nil, d)
 	testkit.Must(n.t, err)
@@ -162,21 +162,21 @@ func TestWhySchedule_NamesEachCause(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	n := startNode(t, redis.URL(), "--queues", "default=1")
-	n.putSecondly("rare", func(d *client.ScheduleDefinition) { d.Every = ptr("24h") })
-	n.putSecondly("steady", func(*client.ScheduleDefinition) {})
-	n.putSecondly("short", func(d *client.ScheduleDefinition) { d.MaxRuns = ptr(1) })
-	n.putSecondly("failing", func(d *client.ScheduleDefinition) {
+	n.putSecondly("rare", func(d *wire.ScheduleDefinition) { d.Every = ptr("24h") })
+	n.putSecondly("steady", func(*wire.ScheduleDefinition) {})
+	n.putSecondly("short", func(d *wire.ScheduleDefinition) { d.MaxRuns = ptr(1) })
+	n.putSecondly("failing", func(d *wire.ScheduleDefinition) {
 		d.PauseOnFailure, d.Task.Payload = ptr(1), []byte(`{"fail": "no such host"}`)
-		d.Task.Retry = &client.Retry{MaxAttempts: ptr(1)}
+		d.Task.Retry = &wire.Retry{MaxAttempts: ptr(1)}
 	})
-	n.putSecondly("slow", func(d *client.ScheduleDefinition) {
-		d.Overlap, d.Task.Payload = ptr(client.OverlapQueue), []byte(`{"sleep": "1h"}`)
+	n.putSecondly("slow", func(d *wire.ScheduleDefinition) {
+		d.Overlap, d.Task.Payload = ptr(wire.OverlapQueue), []byte(`{"sleep": "1h"}`)
 	})
-	limited, err := n.LimitQueueWithResponse(t.Context(), "small", client.QueueLimit{Limit: 1})
+	limited, err := n.LimitQueueWithResponse(t.Context(), "small", wire.QueueLimit{Limit: 1})
 	if err != nil || limited.StatusCode() != 204 {
 		t.Fatalf("%v, %s", err, limited.Body)
 	}
-	n.putSecondly("held", func(d *client.ScheduleDefinition) { d.Task.Queue = ptr("small") })
+	n.putSecondly("held", func(d *wire.ScheduleDefinition) { d.Task.Queue = ptr("small") })
 
 	told(t, n.awaitSchedule("rare", "not_due"), "schedule trigger rare")
 	told(t, n.awaitSchedule("short", "ended"), "1 runs")
@@ -184,7 +184,7 @@ func TestWhySchedule_NamesEachCause(t *testing.T) {
 	told(t, n.awaitSchedule("slow", "overlap"), "task why slow@")
 	told(t, n.awaitSchedule("held", "queue_full queue_unserved"), "limit of 1")
 	n.awaitQueue("small", "queue_unserved queue_full")
-	_, err = n.PauseScheduleWithResponse(t.Context(), "rare", nil, client.SchedulePause{Note: ptr("the disk is full")})
+	_, err = n.PauseScheduleWithResponse(t.Context(), "rare", nil, wire.SchedulePause{Note: ptr("the disk is full")})
 	testkit.Must(t, err)
 	told(t, n.awaitSchedule("rare", "paused"), "the disk is full", "schedule resume rare")
 

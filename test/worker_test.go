@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 )
 
@@ -66,22 +66,22 @@ func (w *pythonWorker) end(s syscall.Signal) error {
 }
 
 // counting is a task for examples/worker.py.
-func counting(id string, to int, pause float64) client.Submission {
+func counting(id string, to int, pause float64) wire.Submission {
 	payload, _ := json.Marshal(map[string]any{"to": to, "pause": pause})
-	return client.Submission{ID: &id, Type: "count", Payload: payload, Retry: &client.Retry{Delays: []client.Duration{"0s", "0s"}}}
+	return wire.Submission{ID: &id, Type: "count", Payload: payload, Retry: &wire.Retry{Delays: []wire.Duration{"0s", "0s"}}}
 }
 
 // remoteWorkers are the workers by HTTP on the list of nodes that are not dead.
-func (n *node) remoteWorkers() []client.Node {
+func (n *node) remoteWorkers() []wire.Node {
 	n.t.Helper()
 	answer, err := n.ListNodesWithResponse(n.t.Context())
 	if err != nil || answer.JSON200 == nil {
 		n.t.Fatal(err)
 	}
-	return slices.DeleteFunc(answer.JSON200.Nodes, func(n client.Node) bool { return n.Via == nil || n.State == client.Dead })
+	return slices.DeleteFunc(answer.JSON200.Nodes, func(n wire.Node) bool { return n.Via == nil || n.State == wire.Dead })
 }
 
-func (n *node) is(id string, s client.State) func() bool {
+func (n *node) is(id string, s wire.State) func() bool {
 	return func() bool { return n.task(id).State == s }
 }
 
@@ -94,7 +94,7 @@ func TestPythonWorker_LosesNothing(t *testing.T) {
 
 	first := startWorker(t, a.url)
 	a.submit(counting("quick", 3, 0))
-	await(t, 30*time.Second, "the first task has succeeded", a.is("quick", client.StateSucceeded))
+	await(t, 30*time.Second, "the first task has succeeded", a.is("quick", wire.StateSucceeded))
 	if got := *a.task("quick").Result; got != "counted from 0 to 3" {
 		t.Errorf("its result is %q", got)
 	}
@@ -106,31 +106,31 @@ func TestPythonWorker_LosesNothing(t *testing.T) {
 	await(t, 30*time.Second, "it has saved a checkpoint", func() bool { return a.task("long").Checkpoint != nil })
 	_ = first.end(syscall.SIGKILL)
 	second := startWorker(t, b.url, a.url)
-	await(t, 30*time.Second, "another worker goes on", func() bool { return a.task("long").Attempt == 2 && a.task("long").State == client.StateRunning })
+	await(t, 30*time.Second, "another worker goes on", func() bool { return a.task("long").Attempt == 2 && a.task("long").State == wire.StateRunning })
 	b.kill()
-	await(t, 60*time.Second, "the long task has succeeded", a.is("long", client.StateSucceeded))
+	await(t, 60*time.Second, "the long task has succeeded", a.is("long", wire.StateSucceeded))
 	task := a.task("long")
 	if result := *task.Result; !strings.HasPrefix(result, "counted from ") || strings.HasPrefix(result, "counted from 0 ") {
 		t.Errorf("its result is %q, want that it went on from the checkpoint", result)
 	}
-	if attempts := a.attempts("long"); len(attempts) != 2 || *attempts[0].Outcome != client.OutcomeLost || *attempts[1].Outcome != client.OutcomeSucceeded {
+	if attempts := a.attempts("long"); len(attempts) != 2 || *attempts[0].Outcome != wire.OutcomeLost || *attempts[1].Outcome != wire.OutcomeSucceeded {
 		t.Errorf("its attempts are %+v, want one that was lost and one that succeeded", attempts)
 	}
 
 	a.submit(counting("endless", 1_000_000, 0.02))
-	await(t, 30*time.Second, "it runs", a.is("endless", client.StateRunning))
+	await(t, 30*time.Second, "it runs", a.is("endless", wire.StateRunning))
 	answer, err := a.CancelTaskWithResponse(t.Context(), "endless", nil)
 	if err != nil || answer.StatusCode() != http.StatusOK {
 		t.Fatalf("cancelling: %v, %s", err, answer.Status())
 	}
-	await(t, 30*time.Second, "it is cancelled", a.is("endless", client.StateCancelled))
+	await(t, 30*time.Second, "it is cancelled", a.is("endless", wire.StateCancelled))
 
 	a.submit(counting("last", 50, 0.02))
-	await(t, 30*time.Second, "it runs", a.is("last", client.StateRunning))
+	await(t, 30*time.Second, "it runs", a.is("last", wire.StateRunning))
 	if err := second.end(syscall.SIGTERM); err != nil {
 		t.Errorf("the worker ended with %v", err)
 	}
-	if got := a.task("last").State; got != client.StateSucceeded {
+	if got := a.task("last").State; got != wire.StateSucceeded {
 		t.Errorf("the task that ran is %s when the worker has left", got)
 	}
 	await(t, 30*time.Second, "no worker is on the list", func() bool { return len(a.remoteWorkers()) == 0 })
@@ -182,7 +182,7 @@ func TestPythonWorker_UsesUpNoAttemptWhenAnswersAreLost(t *testing.T) {
 	for i := range 6 {
 		id := fmt.Sprint("t", i)
 		n.submit(counting(id, 3, 0.05))
-		await(t, 30*time.Second, id+" has succeeded", n.is(id, client.StateSucceeded))
+		await(t, 30*time.Second, id+" has succeeded", n.is(id, wire.StateSucceeded))
 		if got := n.task(id).Attempt; got != 1 {
 			t.Errorf("%s took %d attempts", id, got)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -63,7 +63,7 @@ func TestWorkers_LoseNothingInACleanStopAndACrash(t *testing.T) {
 	overWorkers(t, func(c crew) {
 		count, spread := testkit.Amount(200, 4000), testkit.Amount(2*time.Second, 20*time.Second)
 		a, b := c.hire(), c.hire()
-		var tasks []client.Submission
+		var tasks []wire.Submission
 		for i := range count {
 			s := c.far.task(fmt.Sprintf("t%05d", i), "/ok")
 			s.Delay = ptr((time.Duration(i) * spread / time.Duration(count)).Round(time.Millisecond).String())
@@ -97,12 +97,12 @@ func TestWorkers_KilledHaveTheirTasksBegunElsewhereWithinTenSeconds(t *testing.T
 	t.Parallel()
 	overWorkers(t, func(c crew) {
 		a := c.hire()
-		var tasks []client.Submission
+		var tasks []wire.Submission
 		for i := range 10 {
 			tasks = append(tasks, c.far.task(fmt.Sprintf("again%d", i), "/block"))
 		}
 		once := c.far.task("once", "/block")
-		once.Retry = &client.Retry{MaxAttempts: ptr(1)}
+		once.Retry = &wire.Retry{MaxAttempts: ptr(1)}
 		c.submit(append(tasks, once)...)
 		await(c.t, 30*time.Second, "all run on the first worker", func() bool { return c.far.count() == len(tasks)+1 })
 

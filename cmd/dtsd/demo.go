@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/clock"
 )
@@ -46,8 +47,8 @@ type demo struct {
 }
 
 // tasks returns the tasks that the demo submits.
-func (d demo) tasks() []client.Submission {
-	all := []client.Submission{
+func (d demo) tasks() []wire.Submission {
+	all := []wire.Submission{
 		d.task("hello", "0s", `echo "hello from $DTS_TASK_ID"`, `{}`),
 		d.task("report", "1s", `for p in 25 50 75 100; do echo "::progress $p"; sleep 0.5; done; echo "42 rows"`, `{"sleep": "2s"}`),
 		d.task("too-long", "1s", `echo "this takes an hour"; sleep 3600`, `{"sleep": "1h"}`),
@@ -56,20 +57,20 @@ func (d demo) tasks() []client.Submission {
 	if d.shell {
 		attempts := 3
 		flaky := d.task("flaky", "500ms", `[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT fails" >&2; exit 1; }; echo "attempt $DTS_ATTEMPT succeeds"`, "")
-		flaky.Retry = &client.Retry{MaxAttempts: &attempts, Delays: []client.Duration{"1s", "2s"}}
+		flaky.Retry = &wire.Retry{MaxAttempts: &attempts, Delays: []wire.Duration{"1s", "2s"}}
 		all = append(all, flaky)
 	}
 	if d.health {
 		payload := fmt.Appendf(nil, `{"method":"GET","url":"http://%s/healthz"}`, d.addr)
-		all = append(all, client.Submission{ID: ptr("health-check"), Type: "http", Payload: payload, Delay: ptr("2s")})
+		all = append(all, wire.Submission{ID: ptr("health-check"), Type: "http", Payload: payload, Delay: ptr("2s")})
 	}
 	return all
 }
 
 // task returns a task that runs a script or, on a node that runs no shell tasks, pretends to.
-func (d demo) task(id, delay, script, pretended string) client.Submission {
+func (d demo) task(id, delay, script, pretended string) wire.Submission {
 	kind, payload := d.work(script, pretended)
-	return client.Submission{ID: &id, Type: kind, Payload: payload, Delay: &delay}
+	return wire.Submission{ID: &id, Type: kind, Payload: payload, Delay: &delay}
 }
 
 // work returns the type and the payload of a task.
@@ -170,7 +171,7 @@ func printEvents(ctx context.Context, out io.Writer, c *client.ClientWithRespons
 		if err != nil {
 			return stopped(ctx, err)
 		}
-		var e client.Event
+		var e wire.Event
 		if json.Unmarshal(m.Data, &e) == nil && m.Name != "dropped" {
 			printEvent(ctx, out, c, m.Name, e)
 		}
@@ -178,7 +179,7 @@ func printEvents(ctx context.Context, out io.Writer, c *client.ClientWithRespons
 }
 
 // printEvent prints one event as a line.
-func printEvent(ctx context.Context, out io.Writer, c *client.ClientWithResponses, name string, e client.Event) {
+func printEvent(ctx context.Context, out io.Writer, c *client.ClientWithResponses, name string, e wire.Event) {
 	line := fmt.Sprintf("%s  %-16s %-26s attempt %d", e.At.Local().Format("15:04:05.000"), name, e.Task, e.Attempt)
 	if e.Progress != nil {
 		line += fmt.Sprintf("  %d %%", *e.Progress)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
@@ -48,7 +48,7 @@ func TestDemo_PrintsNothingThatATerminalObeys(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	hostile := "a\x1b]0;owned\x07\x1b[31mb\u009bc\u202ed\r\ne"
-	printEvent(t.Context(), &out, nil, "failed", client.Event{Task: "t", State: "failed", Error: &hostile})
+	printEvent(t.Context(), &out, nil, "failed", wire.Event{Task: "t", State: "failed", Error: &hostile})
 	line, after, _ := strings.Cut(out.String(), "\n")
 	if !strings.HasSuffix(line, "a]0;ownedbcd e") || after != "" {
 		t.Errorf("%q, %q", line, after)

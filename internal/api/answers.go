@@ -3,28 +3,36 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/redisx"
 )
 
-// paged are the operations whose answers take several MB to make. readLogs takes its turn itself, as it may be a
-// stream.
-var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedule", "listQueues", "listLocks"}
+// answerExtension is the member of an operation of the document that says what its answer takes. Without it, a change
+// has an answer as large as a task or a schedule, and a reading one that is made at once.
+const answerExtension = "x-answer"
 
-// cancelOperation has an answer as large as its task, and guards it itself.
-const cancelOperation = "cancelTask"
+const (
+	// answerPage takes several MB to make, so few requests read one at a time. readLogs takes its turn itself, as it may
+	// be a stream.
+	answerPage = "page"
 
-// smallAnswers are the changes that go on while an address exceeds its share: running attempts, held locks and the
-// queues depend on them. Their answers are smaller than edge.SmallAnswer. That of extendAttempts repeats its body,
-// which counts until it is answered.
-var smallAnswers = []string{
-	"reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker",
-	"acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue", "limitQueue",
-	"deleteSchedule", "triggerSchedule",
+	// answerSmall is smaller than edge.SmallAnswer. So the change goes on while an address exceeds its share: running
+	// attempts, held locks and the queues depend on it. That of extendAttempts repeats its body, which counts until it
+	// is answered.
+	answerSmall = "small"
+
+	// answerGuarded may be large, and the handler looks at the share itself, when it knows.
+	answerGuarded = "guarded"
+)
+
+// answerOf is what the document says of the answer of an operation; "" if nothing.
+func answerOf(op *openapi3.Operation) string {
+	kind, _ := op.Extensions[answerExtension].(string)
+	return kind
 }
 
 // page has a request wait until it may read a page.
@@ -47,8 +55,8 @@ func leavingOut(c echo.Context) (context.Context, *redisx.LeftOut) {
 func (e *endpoints) ok(c echo.Context, v any) error { return e.server.JSON(c, http.StatusOK, v) }
 
 // hasLargeAnswer reports whether guardShare guards an operation.
-func hasLargeAnswer(method, operation string) bool {
-	return method != http.MethodGet && operation != cancelOperation && !slices.Contains(smallAnswers, operation)
+func hasLargeAnswer(method string, op *openapi3.Operation) bool {
+	return method != http.MethodGet && answerOf(op) == ""
 }
 
 // guardShare is CheckShare of the server.

@@ -4,2665 +4,382 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 
+	. "github.com/dts-sched/dts/internal/api/wire"
 	"github.com/labstack/echo/v4"
 	"github.com/oapi-codegen/runtime"
 )
 
-// Defines values for AttemptEndOutcome.
-const (
-	EndCancelled AttemptEndOutcome = "cancelled"
-	EndFailed    AttemptEndOutcome = "failed"
-	EndSucceeded AttemptEndOutcome = "succeeded"
-	EndTimeout   AttemptEndOutcome = "timeout"
-)
-
-// Valid indicates whether the value is a known member of the AttemptEndOutcome enum.
-func (e AttemptEndOutcome) Valid() bool {
-	switch e {
-	case EndCancelled:
-		return true
-	case EndFailed:
-		return true
-	case EndSucceeded:
-		return true
-	case EndTimeout:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for DeleteTasks.
-const (
-	DeleteTasksAll     DeleteTasks = "all"
-	DeleteTasksNone    DeleteTasks = "none"
-	DeleteTasksWaiting DeleteTasks = "waiting"
-)
-
-// Valid indicates whether the value is a known member of the DeleteTasks enum.
-func (e DeleteTasks) Valid() bool {
-	switch e {
-	case DeleteTasksAll:
-		return true
-	case DeleteTasksNone:
-		return true
-	case DeleteTasksWaiting:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for DoctorCheckSeverity.
-const (
-	DoctorCheckSeverityError   DoctorCheckSeverity = "error"
-	DoctorCheckSeverityNote    DoctorCheckSeverity = "note"
-	DoctorCheckSeverityOk      DoctorCheckSeverity = "ok"
-	DoctorCheckSeverityUnknown DoctorCheckSeverity = "unknown"
-	DoctorCheckSeverityWarning DoctorCheckSeverity = "warning"
-)
-
-// Valid indicates whether the value is a known member of the DoctorCheckSeverity enum.
-func (e DoctorCheckSeverity) Valid() bool {
-	switch e {
-	case DoctorCheckSeverityError:
-		return true
-	case DoctorCheckSeverityNote:
-		return true
-	case DoctorCheckSeverityOk:
-		return true
-	case DoctorCheckSeverityUnknown:
-		return true
-	case DoctorCheckSeverityWarning:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for DroppedReason.
-const (
-	DroppedConnectionLost DroppedReason = "connection_lost"
-	DroppedSlowReader     DroppedReason = "slow_reader"
-	DroppedUnreadable     DroppedReason = "unreadable"
-)
-
-// Valid indicates whether the value is a known member of the DroppedReason enum.
-func (e DroppedReason) Valid() bool {
-	switch e {
-	case DroppedConnectionLost:
-		return true
-	case DroppedSlowReader:
-		return true
-	case DroppedUnreadable:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for ExtendedAttemptVerdict.
-const (
-	VerdictCancelled ExtendedAttemptVerdict = "cancelled"
-	VerdictLost      ExtendedAttemptVerdict = "lost"
-	VerdictRunning   ExtendedAttemptVerdict = "running"
-	VerdictTimeout   ExtendedAttemptVerdict = "timeout"
-	VerdictUnknown   ExtendedAttemptVerdict = "unknown"
-)
-
-// Valid indicates whether the value is a known member of the ExtendedAttemptVerdict enum.
-func (e ExtendedAttemptVerdict) Valid() bool {
-	switch e {
-	case VerdictCancelled:
-		return true
-	case VerdictLost:
-		return true
-	case VerdictRunning:
-		return true
-	case VerdictTimeout:
-		return true
-	case VerdictUnknown:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for HealthStatus.
-const (
-	HealthStatusOk HealthStatus = "ok"
-)
-
-// Valid indicates whether the value is a known member of the HealthStatus enum.
-func (e HealthStatus) Valid() bool {
-	switch e {
-	case HealthStatusOk:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for MisfirePolicy.
-const (
-	MisfirePolicyAll  MisfirePolicy = "all"
-	MisfirePolicyOnce MisfirePolicy = "once"
-	MisfirePolicySkip MisfirePolicy = "skip"
-)
-
-// Valid indicates whether the value is a known member of the MisfirePolicy enum.
-func (e MisfirePolicy) Valid() bool {
-	switch e {
-	case MisfirePolicyAll:
-		return true
-	case MisfirePolicyOnce:
-		return true
-	case MisfirePolicySkip:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for NodeState.
-const (
-	Alive    NodeState = "alive"
-	Dead     NodeState = "dead"
-	Draining NodeState = "draining"
-)
-
-// Valid indicates whether the value is a known member of the NodeState enum.
-func (e NodeState) Valid() bool {
-	switch e {
-	case Alive:
-		return true
-	case Dead:
-		return true
-	case Draining:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for Outcome.
-const (
-	OutcomeCancelled Outcome = "cancelled"
-	OutcomeFailed    Outcome = "failed"
-	OutcomeLost      Outcome = "lost"
-	OutcomeSnoozed   Outcome = "snoozed"
-	OutcomeSucceeded Outcome = "succeeded"
-	OutcomeTimeout   Outcome = "timeout"
-)
-
-// Valid indicates whether the value is a known member of the Outcome enum.
-func (e Outcome) Valid() bool {
-	switch e {
-	case OutcomeCancelled:
-		return true
-	case OutcomeFailed:
-		return true
-	case OutcomeLost:
-		return true
-	case OutcomeSnoozed:
-		return true
-	case OutcomeSucceeded:
-		return true
-	case OutcomeTimeout:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for Overlap.
-const (
-	OverlapAllow   Overlap = "allow"
-	OverlapQueue   Overlap = "queue"
-	OverlapReplace Overlap = "replace"
-	OverlapSkip    Overlap = "skip"
-)
-
-// Valid indicates whether the value is a known member of the Overlap enum.
-func (e Overlap) Valid() bool {
-	switch e {
-	case OverlapAllow:
-		return true
-	case OverlapQueue:
-		return true
-	case OverlapReplace:
-		return true
-	case OverlapSkip:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for ProblemCode.
-const (
-	BodyTooLarge         ProblemCode = "body_too_large"
-	BodyTooSlow          ProblemCode = "body_too_slow"
-	CrossOrigin          ProblemCode = "cross_origin"
-	DataUnreadable       ProblemCode = "data_unreadable"
-	HostNotAllowed       ProblemCode = "host_not_allowed"
-	Internal             ProblemCode = "internal"
-	Invalid              ProblemCode = "invalid"
-	LockHeld             ProblemCode = "lock_held"
-	LockLost             ProblemCode = "lock_lost"
-	LockNotFound         ProblemCode = "lock_not_found"
-	MethodNotAllowed     ProblemCode = "method_not_allowed"
-	NotFound             ProblemCode = "not_found"
-	NotReplicated        ProblemCode = "not_replicated"
-	Overloaded           ProblemCode = "overloaded"
-	QueueFull            ProblemCode = "queue_full"
-	QueueNotFound        ProblemCode = "queue_not_found"
-	RevisionNotFound     ProblemCode = "revision_not_found"
-	ScheduleBusy         ProblemCode = "schedule_busy"
-	ScheduleChanged      ProblemCode = "schedule_changed"
-	ScheduleNotFound     ProblemCode = "schedule_not_found"
-	StaleAttempt         ProblemCode = "stale_attempt"
-	TaskChanged          ProblemCode = "task_changed"
-	TaskConflict         ProblemCode = "task_conflict"
-	TaskFinished         ProblemCode = "task_finished"
-	TaskNotFinished      ProblemCode = "task_not_finished"
-	TaskNotFound         ProblemCode = "task_not_found"
-	TaskNotRunning       ProblemCode = "task_not_running"
-	TaskNotWaiting       ProblemCode = "task_not_waiting"
-	TooManyConnections   ProblemCode = "too_many_connections"
-	TooManyNames         ProblemCode = "too_many_names"
-	TooManyStreams       ProblemCode = "too_many_streams"
-	Unavailable          ProblemCode = "unavailable"
-	UnsupportedMediaType ProblemCode = "unsupported_media_type"
-)
-
-// Valid indicates whether the value is a known member of the ProblemCode enum.
-func (e ProblemCode) Valid() bool {
-	switch e {
-	case BodyTooLarge:
-		return true
-	case BodyTooSlow:
-		return true
-	case CrossOrigin:
-		return true
-	case DataUnreadable:
-		return true
-	case HostNotAllowed:
-		return true
-	case Internal:
-		return true
-	case Invalid:
-		return true
-	case LockHeld:
-		return true
-	case LockLost:
-		return true
-	case LockNotFound:
-		return true
-	case MethodNotAllowed:
-		return true
-	case NotFound:
-		return true
-	case NotReplicated:
-		return true
-	case Overloaded:
-		return true
-	case QueueFull:
-		return true
-	case QueueNotFound:
-		return true
-	case RevisionNotFound:
-		return true
-	case ScheduleBusy:
-		return true
-	case ScheduleChanged:
-		return true
-	case ScheduleNotFound:
-		return true
-	case StaleAttempt:
-		return true
-	case TaskChanged:
-		return true
-	case TaskConflict:
-		return true
-	case TaskFinished:
-		return true
-	case TaskNotFinished:
-		return true
-	case TaskNotFound:
-		return true
-	case TaskNotRunning:
-		return true
-	case TaskNotWaiting:
-		return true
-	case TooManyConnections:
-		return true
-	case TooManyNames:
-		return true
-	case TooManyStreams:
-		return true
-	case Unavailable:
-		return true
-	case UnsupportedMediaType:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for ReadinessStatus.
-const (
-	ReadinessStatusOk ReadinessStatus = "ok"
-)
-
-// Valid indicates whether the value is a known member of the ReadinessStatus enum.
-func (e ReadinessStatus) Valid() bool {
-	switch e {
-	case ReadinessStatusOk:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for ReportedLineStream.
-const (
-	LineStderr ReportedLineStream = "stderr"
-	LineStdout ReportedLineStream = "stdout"
-)
-
-// Valid indicates whether the value is a known member of the ReportedLineStream enum.
-func (e ReportedLineStream) Valid() bool {
-	switch e {
-	case LineStderr:
-		return true
-	case LineStdout:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for State.
-const (
-	StateCancelled  State = "cancelled"
-	StateFailed     State = "failed"
-	StateQueued     State = "queued"
-	StateRunning    State = "running"
-	StateScheduled  State = "scheduled"
-	StateSucceeded  State = "succeeded"
-	StateUnreadable State = "unreadable"
-)
-
-// Valid indicates whether the value is a known member of the State enum.
-func (e State) Valid() bool {
-	switch e {
-	case StateCancelled:
-		return true
-	case StateFailed:
-		return true
-	case StateQueued:
-		return true
-	case StateRunning:
-		return true
-	case StateScheduled:
-		return true
-	case StateSucceeded:
-		return true
-	case StateUnreadable:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for TickOutcome.
-const (
-	TickOutcomeBackfilled     TickOutcome = "backfilled"
-	TickOutcomeExcluded       TickOutcome = "excluded"
-	TickOutcomeFired          TickOutcome = "fired"
-	TickOutcomeMissed         TickOutcome = "missed"
-	TickOutcomeQueued         TickOutcome = "queued"
-	TickOutcomeReplaced       TickOutcome = "replaced"
-	TickOutcomeSkippedOverlap TickOutcome = "skipped_overlap"
-	TickOutcomeTriggered      TickOutcome = "triggered"
-)
-
-// Valid indicates whether the value is a known member of the TickOutcome enum.
-func (e TickOutcome) Valid() bool {
-	switch e {
-	case TickOutcomeBackfilled:
-		return true
-	case TickOutcomeExcluded:
-		return true
-	case TickOutcomeFired:
-		return true
-	case TickOutcomeMissed:
-		return true
-	case TickOutcomeQueued:
-		return true
-	case TickOutcomeReplaced:
-		return true
-	case TickOutcomeSkippedOverlap:
-		return true
-	case TickOutcomeTriggered:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for WaitingForCode.
-const (
-	WaitsForDelivery         WaitingForCode = "delivery"
-	WaitsForEnded            WaitingForCode = "ended"
-	WaitsForNoLeader         WaitingForCode = "no_leader"
-	WaitsForNotDue           WaitingForCode = "not_due"
-	WaitsForOverlap          WaitingForCode = "overlap"
-	WaitsForPaused           WaitingForCode = "paused"
-	WaitsForPausedByFailures WaitingForCode = "paused_by_failures"
-	WaitsForQueueFull        WaitingForCode = "queue_full"
-	WaitsForQueuePaused      WaitingForCode = "queue_paused"
-	WaitsForQueueUnserved    WaitingForCode = "queue_unserved"
-	WaitsForRedisFull        WaitingForCode = "redis_full"
-	WaitsForRedisSilent      WaitingForCode = "redis_silent"
-	WaitsForRetry            WaitingForCode = "retry"
-	WaitsForSlotMoving       WaitingForCode = "slot_moving"
-	WaitsForSlotsTaken       WaitingForCode = "slots_taken"
-	WaitsForStopping         WaitingForCode = "stopping"
-	WaitsForTypeUnserved     WaitingForCode = "type_unserved"
-	WaitsForUnreadable       WaitingForCode = "unreadable"
-	WaitsForWorkerSilent     WaitingForCode = "worker_silent"
-)
-
-// Valid indicates whether the value is a known member of the WaitingForCode enum.
-func (e WaitingForCode) Valid() bool {
-	switch e {
-	case WaitsForDelivery:
-		return true
-	case WaitsForEnded:
-		return true
-	case WaitsForNoLeader:
-		return true
-	case WaitsForNotDue:
-		return true
-	case WaitsForOverlap:
-		return true
-	case WaitsForPaused:
-		return true
-	case WaitsForPausedByFailures:
-		return true
-	case WaitsForQueueFull:
-		return true
-	case WaitsForQueuePaused:
-		return true
-	case WaitsForQueueUnserved:
-		return true
-	case WaitsForRedisFull:
-		return true
-	case WaitsForRedisSilent:
-		return true
-	case WaitsForRetry:
-		return true
-	case WaitsForSlotMoving:
-		return true
-	case WaitsForSlotsTaken:
-		return true
-	case WaitsForStopping:
-		return true
-	case WaitsForTypeUnserved:
-		return true
-	case WaitsForUnreadable:
-		return true
-	case WaitsForWorkerSilent:
-		return true
-	default:
-		return false
-	}
-}
-
-// Attempt defines model for Attempt.
-type Attempt struct {
-	Error      string `json:"error,omitempty,omitzero"`
-	FinishedAt string `json:"finished_at,omitempty,omitzero"`
-
-	// Node The node or worker that ran it. Empty if Redis has lost all of the attempt but that there was one.
-	Node   string `json:"node"`
-	Number int    `json:"number"`
-
-	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-	// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
-	Outcome   Outcome `json:"outcome,omitempty,omitzero"`
-	StartedAt string  `json:"started_at"`
-}
-
-// AttemptEnd defines model for AttemptEnd.
-type AttemptEnd struct {
-	// Error Why it did not succeed; cut at 2 KiB.
-	Error string `json:"error,omitempty,omitzero"`
-
-	// Outcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
-	Outcome AttemptEndOutcome `json:"outcome"`
-
-	// Permanent No further attempt can succeed, so there is none.
-	Permanent bool `json:"permanent,omitempty,omitzero"`
-
-	// Result Of one that succeeded; cut at 16 KiB.
-	Result string `json:"result,omitempty,omitzero"`
-
-	// RetryAfter The least time until the next attempt; a random share of it, up to `retry.backoff.jitter` or a tenth, is added.
-	RetryAfter Duration `json:"retry_after,omitempty,omitzero"`
-
-	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
-	Token AttemptToken `json:"token"`
-}
-
-// AttemptEndOutcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
-type AttemptEndOutcome string
-
-// AttemptList defines model for AttemptList.
-type AttemptList struct {
-	Attempts []Attempt `json:"attempts"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// AttemptReport defines model for AttemptReport.
-type AttemptReport struct {
-	// Checkpoint What the next attempt gets if this one does not succeed; any JSON of up to 64 KiB.
-	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
-
-	// FirstLine The number of the first of `lines` within the attempt, from 1: lines that are in the log already are not appended again. 0, or
-	// left out: they are appended, also by a repeat.
-	FirstLine int `json:"first_line,omitempty,omitzero"`
-
-	// Lines Lines for the log, each cut at 4 KiB.
-	Lines []ReportedLine `json:"lines,omitempty,omitzero"`
-
-	// Note What the attempt is at, for people, with `progress`; cut at 200 bytes.
-	Note string `json:"note,omitempty,omitzero"`
-
-	// Progress Percent.
-	Progress *int `json:"progress,omitempty"`
-
-	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
-	Token AttemptToken `json:"token"`
-}
-
-// AttemptToken What `take` or a call of the http executor gave to whoever runs the attempt.
-type AttemptToken = string
-
-// AuditReport defines model for AuditReport.
-type AuditReport struct {
-	// Accounted How many of those have a record.
-	Accounted int `json:"accounted"`
-
-	// Expected How many ticks there should have been.
-	Expected int `json:"expected"`
-
-	// ForgottenUntil Up to this time the ledger or the history has forgotten what was, so nothing is said about it; left out where they cover the whole range.
-	ForgottenUntil string `json:"forgotten_until,omitempty,omitzero"`
-	From           string `json:"from"`
-
-	// Gaps Ticks that should have been and have no record.
-	Gaps []string `json:"gaps"`
-
-	// LostWrites When Redis has lost writes that it had acknowledged, as far as a node noticed: a failover to a replica that was behind, or a restart.
-	// Ticks of these times may have run twice, and tasks of theirs may be lost; left out if there was no such time in the range.
-	LostWrites []LostWrites `json:"lost_writes,omitempty,omitzero"`
-
-	// Outcomes The records, counted by outcome.
-	Outcomes map[string]int `json:"outcomes"`
-
-	// Pending Ticks of the range that have not been decided about yet.
-	Pending int `json:"pending"`
-
-	// Proved Every tick is accounted for, nothing else is recorded, all can be read, and Redis has lost nothing.
-	Proved bool `json:"proved"`
-
-	// Strays Records of ticks that no definition explains.
-	Strays []LedgerEntry `json:"strays"`
-	To     string        `json:"to"`
-
-	// Warnings What of the ledger or the history cannot be read in Redis, and which revisions are missing within the range, so that nobody knows
-	// which ticks they had; left out if there is nothing.
-	Warnings []string `json:"warnings,omitempty,omitzero"`
-}
-
-// Backfill A range of time, both ends included.
-type Backfill struct {
-	From string `json:"from"`
-
-	// Pace The time between two tasks, at most 24h; 0s lets all be due at once. Default 1s.
-	Pace *Duration `json:"pace,omitempty"`
-	To   string    `json:"to"`
-}
-
-// BackfillAnswer defines model for BackfillAnswer.
-type BackfillAnswer struct {
-	// Entries The records of the ticks whose tasks were created, the oldest first.
-	Entries []LedgerEntry `json:"entries"`
-
-	// Left How many ticks of the range had run before, and were left as they are.
-	Left int `json:"left"`
-}
-
-// Backoff Waits that grow by a factor from one attempt to the next.
-type Backoff struct {
-	// Factor How many times as long each further wait is. Default 2.
-	Factor float64 `json:"factor,omitempty,omitzero"`
-
-	// Initial The wait before attempt 2. Default 1s.
-	Initial Duration `json:"initial,omitempty,omitzero"`
-
-	// Jitter The share of a wait by which it is made longer or shorter at random. Default: each wait is drawn at random
-	// from 0 to its full length; 0.1 for `shell`. A wait that a target or a worker asks for (`Retry-After`,
-	// `RetryInfo`, `retry_after`) is never shorter; it is made longer by up to this share, by default 0.1.
-	Jitter *float64 `json:"jitter,omitempty"`
-
-	// Max The longest wait. Default 1h; 10m for `shell`.
-	Max Duration `json:"max,omitempty,omitzero"`
-}
-
-// BatchAnswer defines model for BatchAnswer.
-type BatchAnswer struct {
-	// Results One a task, in the order of the request.
-	Results []BatchResult `json:"results"`
-}
-
-// BatchResult defines model for BatchResult.
-type BatchResult struct {
-	Error Problem `json:"error,omitempty,omitzero"`
-
-	// Status What `POST /v1/tasks` would have answered: 201 accepted, 200 was accepted before, 400 invalid, 409
-	// conflict, 503 not asked or not answered in time (send it again with the same id).
-	Status int `json:"status"`
-
-	// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
-	Task Task `json:"task,omitempty,omitzero"`
-}
-
-// ClockChange The next change of the zone's clock within a year, and the ticks around it.
-type ClockChange struct {
-	At string `json:"at"`
-
-	// Local The same instant as the zone writes it, after the change.
-	Local string `json:"local"`
-	Note  string `json:"note,omitempty,omitzero"`
-
-	// OffsetAfter Example: +02:00
-	OffsetAfter string `json:"offset_after"`
-
-	// OffsetBefore How far the zone is ahead of UTC before it.
-	//
-	// Example: +01:00
-	OffsetBefore string         `json:"offset_before"`
-	Ticks        []UpcomingTick `json:"ticks"`
-}
-
-// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
-// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
-// (1970-2099) comes last as well.
-//
-// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
-// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
-// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
-// of the week `5L` (the last Friday) or `5#2` (the second one).
-//
-// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
-// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
-// it is 1-28.
-//
-// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
-// `CRON_TZ=` (use `timezone`).
-//
-// Example: 30 2 * * MON-FRI
-type Cron = string
-
-// DeleteTasks defines model for DeleteTasks.
-type DeleteTasks string
-
-// DoctorCheck defines model for DoctorCheck.
-type DoctorCheck struct {
-	// Detail What was seen.
-	Detail string `json:"detail,omitempty,omitzero"`
-
-	// Examples The first findings.
-	Examples []string `json:"examples,omitempty,omitzero"`
-	Found    int      `json:"found"`
-
-	// Looked At how many things the check has looked.
-	Looked int `json:"looked"`
-
-	// Means What a finding of that severity means; empty for `unknown`.
-	Means string `json:"means"`
-
-	// Name Example: scheduled-lost
-	Name string `json:"name"`
-
-	// PassedOver What the check could not look at, and why: the newest of these. Left out if it has looked at everything. Else `severity` is
-	// `unknown`, or worse if it has found something.
-	PassedOver string `json:"passed_over,omitempty,omitzero"`
-
-	// Repair What a repair does or, if it does nothing, what to do.
-	Repair   string `json:"repair"`
-	Repaired int    `json:"repaired"`
-
-	// Repairs Whether a repair does something.
-	Repairs bool `json:"repairs"`
-
-	// Severity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for, or that
-	// something was passed over.
-	Severity DoctorCheckSeverity `json:"severity"`
-}
-
-// DoctorCheckSeverity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for, or that
-// something was passed over.
-type DoctorCheckSeverity string
-
-// DoctorReport defines model for DoctorReport.
-type DoctorReport struct {
-	// Checks Every check that was asked for, those of the deployment first.
-	Checks []DoctorCheck `json:"checks"`
-
-	// NextCursor How to go on; left out if the end was reached. A report that goes on counts from there.
-	NextCursor string `json:"next_cursor,omitempty,omitzero"`
-}
-
-// Dropped The `data` of a `dropped` event, in a stream of events or of log lines.
-type Dropped struct {
-	// Count How many events or lines were lost since the last one that was sent; 0 if the server cannot know.
-	Count int64 `json:"count"`
-
-	// Detail What the client can do, with `slow_reader`; of log lines, what cannot be read.
-	Detail string `json:"detail,omitempty,omitzero"`
-
-	// Reason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-	// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`).
-	Reason DroppedReason `json:"reason"`
-}
-
-// DroppedReason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`).
-type DroppedReason string
-
-// Duration A duration as Go writes it, in whole milliseconds.
-//
-// Example: 1m30s
-type Duration = string
-
-// Event The `data` of an event of `GET /v1/events`.
-type Event struct {
-	At      string `json:"at"`
-	Attempt int    `json:"attempt"`
-
-	// Error Why an attempt did not succeed.
-	Error string `json:"error,omitempty,omitzero"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name   `json:"namespace"`
-	Node      string `json:"node,omitempty,omitzero"`
-	Owner     string `json:"owner,omitempty,omitzero"`
-
-	// Progress Percent, with `task.progress`.
-	Progress *int `json:"progress,omitempty"`
-
-	// ProgressNote What the attempt is at, with `task.progress`.
-	ProgressNote string `json:"progress_note,omitempty,omitzero"`
-
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue Name `json:"queue"`
-
-	// RunAt When it is due, with `task.scheduled` and `task.updated`.
-	RunAt string `json:"run_at,omitempty,omitzero"`
-
-	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
-	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
-	State State `json:"state"`
-
-	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
-	//
-	// Example: nightly-report
-	Task TaskID `json:"task"`
-
-	// TaskType Which executor runs the task, such as `http` or `shell`.
-	//
-	// Example: http
-	TaskType TypeName `json:"task_type"`
-	Type     string   `json:"type"`
-}
-
-// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
-type Every = Duration
-
-// ExtendRequest defines model for ExtendRequest.
-type ExtendRequest struct {
-	Attempts []HeldAttempt `json:"attempts"`
-
-	// Lease As in `take`.
-	Lease Duration `json:"lease,omitempty,omitzero"`
-}
-
-// ExtendedAttempt defines model for ExtendedAttempt.
-type ExtendedAttempt struct {
-	Attempt int `json:"attempt"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name `json:"namespace,omitempty,omitzero"`
-
-	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
-	//
-	// Example: nightly-report
-	Task TaskID `json:"task"`
-
-	// Verdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
-	// accepted any more. `unknown`: its server of a Redis Cluster did not answer, and its lease may not have been extended: go on
-	// until the last lease that was extended ends, and ask again.
-	Verdict ExtendedAttemptVerdict `json:"verdict"`
-}
-
-// ExtendedAttemptVerdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
-// accepted any more. `unknown`: its server of a Redis Cluster did not answer, and its lease may not have been extended: go on
-// until the last lease that was extended ends, and ask again.
-type ExtendedAttemptVerdict string
-
-// ExtendedList defines model for ExtendedList.
-type ExtendedList struct {
-	Attempts []ExtendedAttempt `json:"attempts"`
-}
-
-// Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
-type Fence = int64
-
-// Forecast defines model for Forecast.
-type Forecast struct {
-	// From The start of the first minute.
-	From string `json:"from"`
-
-	// Hottest The fullest minutes, the fullest first; at most 10.
-	Hottest []HotMinute `json:"hottest"`
-
-	// PerMinute How many ticks each minute will see.
-	PerMinute []int `json:"per_minute"`
-
-	// Schedules How many schedules were counted.
-	Schedules int `json:"schedules"`
-
-	// Total How many ticks there will be in all.
-	Total int `json:"total"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// Health defines model for Health.
-type Health struct {
-	Status  HealthStatus `json:"status"`
-	Version string       `json:"version"`
-}
-
-// HealthStatus defines model for Health.Status.
-type HealthStatus string
-
-// HeldAttempt defines model for HeldAttempt.
-type HeldAttempt struct {
-	Attempt int `json:"attempt"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name `json:"namespace,omitempty,omitzero"`
-
-	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
-	//
-	// Example: nightly-report
-	Task TaskID `json:"task"`
-
-	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
-	Token AttemptToken `json:"token"`
-}
-
-// HotMinute defines model for HotMinute.
-type HotMinute struct {
-	Fires  int    `json:"fires"`
-	Minute string `json:"minute"`
-
-	// Schedules The schedules with the most ticks in it; at most 5.
-	Schedules []HotSchedule `json:"schedules"`
-}
-
-// HotSchedule defines model for HotSchedule.
-type HotSchedule struct {
-	Fires int `json:"fires"`
-
-	// ID 1-160 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: nightly-report
-	ID ScheduleID `json:"id"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name `json:"namespace"`
-}
-
-// LabelSelector Example: team=billing
-type LabelSelector = string
-
-// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
-type Labels map[string]string
-
-// LedgerEntry defines model for LedgerEntry.
-type LedgerEntry struct {
-	DecidedAt string `json:"decided_at"`
-
-	// LateMs Milliseconds from the tick to the decision.
-	LateMs int64 `json:"late_ms"`
-
-	// Outcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended, or a limit is reached. `missed`: it
-	// could not be fired in time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it
-	// waits for the end of the task before it. `replaced`: a later tick took its place; its task, if it had one, was
-	// cancelled. `triggered`: no tick, somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
-	Outcome TickOutcome `json:"outcome"`
-
-	// Reason Why, in words.
-	Reason string `json:"reason,omitempty,omitzero"`
-
-	// Revision The revision that was in force at the decision.
-	Revision int `json:"revision"`
-
-	// Task The id of its task, if one was created.
-	Task string `json:"task,omitempty,omitzero"`
-
-	// Tick The nominal time; of a run by hand, when it was asked for.
-	Tick string `json:"tick"`
-}
-
-// LedgerPage defines model for LedgerPage.
-type LedgerPage struct {
-	Entries []LedgerEntry `json:"entries"`
-
-	// KnownFrom Records of ticks up to this time are missing, because the ledger has forgotten them; left out where it has
-	// forgotten nothing.
-	KnownFrom string `json:"known_from,omitempty,omitzero"`
-
-	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
-	NextCursor string `json:"next_cursor,omitempty,omitzero"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// ListWarnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-type ListWarnings = []string
-
-// Lock A lock that somebody holds.
-type Lock struct {
-	// ExpiresAt When it is free, unless it is renewed.
-	ExpiresAt string `json:"expires_at"`
-
-	// Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
-	Fence Fence `json:"fence"`
-
-	// Holder Who holds it, as the holder calls itself.
-	Holder string `json:"holder"`
-
-	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Name Name `json:"name"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name `json:"namespace"`
-
-	// Note What the holder said about it.
-	Note string `json:"note,omitempty,omitzero"`
-
-	// Since When the holder got it.
-	Since string `json:"since"`
-
-	// TTL A duration as Go writes it, in whole milliseconds.
-	//
-	// Example: 1m30s
-	TTL Duration `json:"ttl"`
-
-	// Waited In the answer to a request that waited: how long after the server had the request it asked for the lock that it got. A
-	// Go duration.
-	Waited string `json:"waited,omitempty,omitzero"`
-}
-
-// LockExtension defines model for LockExtension.
-type LockExtension struct {
-	// ExpiresAt When the lock is free, unless it is renewed.
-	ExpiresAt string `json:"expires_at"`
-}
-
-// LockHolder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
-// random.
-type LockHolder = string
-
-// LockList defines model for LockList.
-type LockList struct {
-	Locks []Lock `json:"locks"`
-
-	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
-	NextCursor string `json:"next_cursor,omitempty,omitzero"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// LockRelease defines model for LockRelease.
-type LockRelease struct {
-	// Fence Left out, any of the holder, for one whose request was not answered.
-	Fence Fence `json:"fence,omitempty,omitzero"`
-
-	// Holder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
-	// random.
-	Holder LockHolder `json:"holder"`
-}
-
-// LockReleased defines model for LockReleased.
-type LockReleased struct {
-	// Released Whether this request released the lock. If not, it had expired, or was released before.
-	Released bool `json:"released"`
-}
-
-// LockRenewal defines model for LockRenewal.
-type LockRenewal struct {
-	// Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
-	Fence Fence `json:"fence"`
-
-	// Holder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
-	// random.
-	Holder LockHolder `json:"holder"`
-
-	// TTL From now; left out, as it was.
-	TTL Duration `json:"ttl,omitempty,omitzero"`
-}
-
-// LockRequest defines model for LockRequest.
-type LockRequest struct {
-	// Holder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
-	// random.
-	Holder LockHolder `json:"holder"`
-
-	// Note For people, what the lock is held for; free text of at most 500 bytes.
-	Note string `json:"note,omitempty,omitzero"`
-
-	// TTL How long the lock is held unless it is renewed, 1s to 24h.
-	TTL LockTTL `json:"ttl"`
-
-	// Wait How long to wait for a lock that somebody else holds, at most 20s; left out, not at all.
-	Wait Duration `json:"wait,omitempty,omitzero"`
-}
-
-// LockTTL How long the lock is held unless it is renewed, 1s to 24h.
-type LockTTL = Duration
-
-// LogCursor Where a line stands in the log; empty for the beginning.
-//
-// Example: 1767366245000-0
-type LogCursor = string
-
-// LogLine defines model for LogLine.
-type LogLine struct {
-	At      string `json:"at"`
-	Attempt int    `json:"attempt"`
-
-	// Cursor Where a line stands in the log; empty for the beginning.
-	//
-	// Example: 1767366245000-0
-	Cursor LogCursor `json:"cursor"`
-
-	// Stream `stdout`, `stderr`, or `dts` for what DTS itself remarks.
-	Stream string `json:"stream"`
-	Text   string `json:"text"`
-}
-
-// LogPage defines model for LogPage.
-type LogPage struct {
-	Lines []LogLine `json:"lines"`
-
-	// More Whether lines may be there already that follow on these: as many came as were asked for, or the page ended
-	// early after about 4 MiB.
-	More bool `json:"more,omitempty,omitzero"`
-
-	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
-	// runs. Left out while nothing has been written.
-	NextCursor LogCursor `json:"next_cursor,omitempty,omitzero"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// LostWrites defines model for LostWrites.
-type LostWrites struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
-// Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
-// not run are `missed` in the ledger.
-type Misfire struct {
-	// Max How many run at most, with policy `all`. Default 100.
-	Max int `json:"max,omitempty,omitzero"`
-
-	// Policy Default `once`.
-	Policy MisfirePolicy `json:"policy,omitempty,omitzero"`
-
-	// Window How late a tick may be and still run, at most 365 days. Default 1h.
-	Window Duration `json:"window,omitempty,omitzero"`
-}
-
-// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window and no later tick runs. `all`: those
-// within the window run, the newest `max` of them, the oldest first and a second apart, as far as `overlap` lets them: with `skip`
-// the task of the first one keeps the others from running.
-type MisfirePolicy string
-
-// Name 1-200 of `A-Z a-z 0-9 . _ -`.
-//
-// Example: default
-type Name = string
-
-// NamespaceEntry defines model for NamespaceEntry.
-type NamespaceEntry struct {
-	// LastSubmittedAt When somebody last submitted a task or put a schedule, to the minute. Ticks of schedules do not count.
-	LastSubmittedAt string `json:"last_submitted_at"`
-
-	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Name Name `json:"name"`
-}
-
-// NamespaceList defines model for NamespaceList.
-type NamespaceList struct {
-	Namespaces []NamespaceEntry `json:"namespaces"`
-	NextCursor string           `json:"next_cursor,omitempty,omitzero"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// Node defines model for Node.
-type Node struct {
-	// Capacity How many tasks it runs at a time at most.
-	Capacity int `json:"capacity"`
-
-	// CPU The share of the machine's processors in use, 0 to 1.
-	CPU      float64 `json:"cpu"`
-	Host     string  `json:"host"`
-	ID       string  `json:"id"`
-	IP       string  `json:"ip"`
-	LastBeat string  `json:"last_beat"`
-
-	// Memory Bytes of memory the process holds.
-	Memory uint64 `json:"memory"`
-
-	// Partitions The partitions it leads.
-	Partitions []int `json:"partitions"`
-
-	// Queues The queues its workers serve, with their weights.
-	Queues map[string]int `json:"queues"`
-	Roles  []string       `json:"roles"`
-
-	// Running How many it runs now.
-	Running   int    `json:"running"`
-	StartedAt string `json:"started_at"`
-
-	// State `draining`: shuts down, takes no new work. `dead`: missed its heartbeats.
-	State NodeState `json:"state"`
-
-	// Types The types of the tasks that its workers run; left out by nodes of earlier versions.
-	Types   []string `json:"types,omitempty,omitzero"`
-	Version string   `json:"version"`
-
-	// Via Of a worker that reaches DTS by HTTP, the node that it talks to; left out for nodes.
-	Via string `json:"via,omitempty,omitzero"`
-}
-
-// NodeState `draining`: shuts down, takes no new work. `dead`: missed its heartbeats.
-type NodeState string
-
-// NodeList defines model for NodeList.
-type NodeList struct {
-	NextCursor string `json:"next_cursor,omitempty,omitzero"`
-	Nodes      []Node `json:"nodes"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
-type Outcome string
-
-// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
-// all the same. `skip`: it does not run (`skipped_overlap` in the ledger). `queue`: it waits for its turn, behind at most
-// 100 others; over that, it is skipped. `replace`: what has not ended is cancelled, and the tick runs when that has
-// stopped; ticks that wait for that already are `replaced` themselves.
-type Overlap string
-
-// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
-// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
-// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-type Payload = json.RawMessage
-
-// Problem defines model for Problem.
-type Problem struct {
-	// Code | code | status | meaning |
-	// |---|---|---|
-	// | `invalid` | 400 | a field or parameter is wrong; `field` names it |
-	// | `task_not_found` | 404 | no task of that id in that namespace |
-	// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor` names it, and says what mends it |
-	// | `task_conflict` | 409 | the id is taken by a task with other content |
-	// | `task_not_waiting` | 409 | only a task that waits can be changed |
-	// | `task_finished` | 409 | the task has already ended |
-	// | `task_not_finished` | 409 | the task has not ended yet |
-	// | `task_not_running` | 409 | only a running task can report |
-	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
-	// | `task_changed` | 409 | somebody else changed the task in between |
-	// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
-	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
-	// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
-	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
-	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
-	// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
-	// | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
-	// | `lock_held` | 409 | somebody else holds the lock |
-	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
-	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
-	// | `overloaded` | 503 | too many submissions wait at this node, or too many bytes of bodies or answers are under way; nothing was done |
-	// | `unavailable` | 503 | Redis cannot be reached, refuses writes, is nearly full or too slow; or this node is not ready |
-	// | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
-	// | `internal` | 500 | a fault of DTS |
-	// | `not_found` | 404 | nothing is at that path |
-	// | `method_not_allowed` | 405 | the path exists, the method does not |
-	// | `body_too_large` | 413 | the body is over the limit |
-	// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
-	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
-	// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
-	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`), or all have half of the files that the node may open |
-	// | `too_many_streams` | 503 | the client's address (`--max-streams-per-address`) or the node (`--max-streams`) has as many streams of events and logs as it may |
-	// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
-	Code ProblemCode `json:"code"`
-
-	// Detail What is wrong in this case, for people.
-	Detail string `json:"detail"`
-
-	// Field The field or parameter at fault.
-	Field string `json:"field,omitempty,omitzero"`
-
-	// RequestID Names the request in the server's log.
-	RequestID string `json:"request_id"`
-
-	// RetryAfter Seconds to wait before trying again, as in the header `Retry-After`.
-	RetryAfter int `json:"retry_after,omitempty,omitzero"`
-
-	// Status The HTTP status.
-	Status int `json:"status"`
-
-	// Title What the code means.
-	Title string `json:"title"`
-
-	// Type The code as a URN.
-	//
-	// Example: urn:dts:problem:task_conflict
-	Type string `json:"type"`
-}
-
-// ProblemCode | code | status | meaning |
-// |---|---|---|
-// | `invalid` | 400 | a field or parameter is wrong; `field` names it |
-// | `task_not_found` | 404 | no task of that id in that namespace |
-// | `data_unreadable` | 500 | what Redis has of the task or the schedule cannot be read; `dtsctl doctor` names it, and says what mends it |
-// | `task_conflict` | 409 | the id is taken by a task with other content |
-// | `task_not_waiting` | 409 | only a task that waits can be changed |
-// | `task_finished` | 409 | the task has already ended |
-// | `task_not_finished` | 409 | the task has not ended yet |
-// | `task_not_running` | 409 | only a running task can report |
-// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
-// | `task_changed` | 409 | somebody else changed the task in between |
-// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
-// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
-// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
-// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
-// | `schedule_changed` | 412 | another revision is in force than the request goes by |
-// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
-// | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
-// | `lock_held` | 409 | somebody else holds the lock |
-// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
-// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
-// | `overloaded` | 503 | too many submissions wait at this node, or too many bytes of bodies or answers are under way; nothing was done |
-// | `unavailable` | 503 | Redis cannot be reached, refuses writes, is nearly full or too slow; or this node is not ready |
-// | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
-// | `internal` | 500 | a fault of DTS |
-// | `not_found` | 404 | nothing is at that path |
-// | `method_not_allowed` | 405 | the path exists, the method does not |
-// | `body_too_large` | 413 | the body is over the limit |
-// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
-// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
-// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
-// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`), or all have half of the files that the node may open |
-// | `too_many_streams` | 503 | the client's address (`--max-streams-per-address`) or the node (`--max-streams`) has as many streams of events and logs as it may |
-// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
-type ProblemCode string
-
-// ProgressReport defines model for ProgressReport.
-type ProgressReport struct {
-	// Attempt The attempt that reports.
-	Attempt int `json:"attempt"`
-
-	// Note What the attempt is at, for people; cut at 200 bytes.
-	Note string `json:"note,omitempty,omitzero"`
-
-	// Progress Percent.
-	Progress int `json:"progress"`
-}
-
-// Queue defines model for Queue.
-type Queue struct {
-	// Active Taken by a worker.
-	Active int `json:"active"`
-
-	// Archived Dead letters.
-	Archived int `json:"archived"`
-
-	// Failed Of those, badly.
-	Failed int `json:"failed"`
-
-	// Latency How long the oldest one has waited for a worker.
-	Latency Duration `json:"latency"`
-
-	// Limit How many tasks may be waiting and pending together; left out if any number may.
-	Limit int `json:"limit,omitempty,omitzero"`
-
-	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Name   Name `json:"name"`
-	Paused bool `json:"paused"`
-
-	// PausedBy Who paused it; left out if nobody said.
-	PausedBy string `json:"paused_by,omitempty,omitzero"`
-
-	// Pending Wait for a worker.
-	Pending int `json:"pending"`
-
-	// Processed Deliveries done today (UTC), well or badly.
-	Processed int `json:"processed"`
-
-	// Size Deliveries in it, waiting, taken or dead.
-	Size int `json:"size"`
-
-	// Waiting Tasks of all namespaces that are due and wait until the queue has room. They are scheduled, so they can still be changed.
-	Waiting int `json:"waiting"`
-}
-
-// QueueLimit defines model for QueueLimit.
-type QueueLimit struct {
-	// Limit How many due tasks may wait; 0 for any number.
-	Limit int `json:"limit"`
-}
-
-// QueueList defines model for QueueList.
-type QueueList struct {
-	NextCursor string  `json:"next_cursor,omitempty,omitzero"`
-	Queues     []Queue `json:"queues"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// Readiness defines model for Readiness.
-type Readiness struct {
-	// Checks The names of what was looked at.
-	Checks []string        `json:"checks"`
-	Status ReadinessStatus `json:"status"`
-
-	// Warnings What somebody must change, though the node can do its work; a server of Redis evicts keys when it is full.
-	Warnings []string `json:"warnings,omitempty,omitzero"`
-}
-
-// ReadinessStatus defines model for Readiness.Status.
-type ReadinessStatus string
-
-// ReportedLine defines model for ReportedLine.
-type ReportedLine struct {
-	// Stream `stdout` unless it is said.
-	Stream ReportedLineStream `json:"stream,omitempty,omitzero"`
-	Text   string             `json:"text"`
-}
-
-// ReportedLineStream `stdout` unless it is said.
-type ReportedLineStream string
-
-// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
-// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
-type Retry struct {
-	// Backoff Waits that grow by a factor from one attempt to the next.
-	Backoff Backoff `json:"backoff,omitempty,omitzero"`
-
-	// Delays The waits before attempt 2, 3, ...; the last one is repeated.
-	Delays []Duration `json:"delays,omitempty,omitzero"`
-
-	// MaxAttempts Attempts in all; 1 means at most once. Default 25, or one more than there are `delays`; 4 for `shell`.
-	MaxAttempts int `json:"max_attempts,omitempty,omitzero"`
-
-	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
-	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h while
-	// attempts are `snoozed`: after an answer with `Retry-After` (429 and 503) or `RetryInfo`
-	// (`RESOURCE_EXHAUSTED` and `UNAVAILABLE`).
-	MaxElapsed Duration `json:"max_elapsed,omitempty,omitzero"`
-}
-
-// Revision defines model for Revision.
-type Revision struct {
-	// By Who put it; left out if nobody said.
-	By string `json:"by,omitempty,omitzero"`
-
-	// Definition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
-	// any more, before its `end_at` and outside its exclusions, is refused.
-	Definition ScheduleDefinition `json:"definition"`
-
-	// From It decided about the ticks after this time,
-	From     string `json:"from"`
-	Revision int    `json:"revision"`
-
-	// Until up to and including this one; left out on the one that still does.
-	Until string `json:"until,omitempty,omitzero"`
-}
-
-// RevisionList defines model for RevisionList.
-type RevisionList struct {
-	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
-	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
-	Revisions  []Revision `json:"revisions"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// RevisionTag The `ETag` of a schedule, or `*`.
-//
-// Example: "3"
-type RevisionTag = string
-
-// Rollback defines model for Rollback.
-type Rollback struct {
-	// Revision The revision whose definition is wanted back.
-	Revision int `json:"revision"`
-}
-
-// Schedule A definition and its state. What the definition left out is left out here too, and has its default; only
-// `task.queue` and `task.payload` are always there.
-type Schedule struct {
-	// AfterPause While it is paused, what becomes of the ticks of the pause once it is resumed; a sentence for people.
-	AfterPause string `json:"after_pause,omitempty,omitzero"`
-	CreatedAt  string `json:"created_at"`
-
-	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
-	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
-	// (1970-2099) comes last as well.
-	//
-	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
-	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
-	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
-	// of the week `5L` (the last Friday) or `5#2` (the second one).
-	//
-	// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
-	// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
-	// it is 1-28.
-	//
-	// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
-	// `CRON_TZ=` (use `timezone`).
-	//
-	//
-	// Example: 30 2 * * MON-FRI
-	Cron Cron `json:"cron,omitempty,omitzero"`
-
-	// Cursor What becomes of every tick up to this time has been decided.
-	Cursor      string `json:"cursor"`
-	Description string `json:"description,omitempty,omitzero"`
-	EndAt       string `json:"end_at,omitempty,omitzero"`
-
-	// EndedAt The time after which no tick was left; left out where there are more.
-	EndedAt string `json:"ended_at,omitempty,omitzero"`
-
-	// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
-	Every   Every    `json:"every,omitempty,omitzero"`
-	Exclude []string `json:"exclude,omitempty,omitzero"`
-
-	// Failures How many tasks failed since the last one that did not.
-	Failures int `json:"failures"`
-
-	// ID 1-160 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: nightly-report
-	ID ScheduleID `json:"id"`
-
-	// Jitter A duration as Go writes it, in whole milliseconds.
-	//
-	// Example: 1m30s
-	Jitter Duration `json:"jitter,omitempty,omitzero"`
-
-	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
-	Labels Labels `json:"labels,omitempty,omitzero"`
-
-	// Live How many of its tasks have not ended.
-	Live    int `json:"live"`
-	MaxRuns int `json:"max_runs,omitempty,omitzero"`
-
-	// Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
-	// not run are `missed` in the ledger.
-	Misfire Misfire `json:"misfire,omitempty,omitzero"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name `json:"namespace"`
-
-	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended. It is left out, too, if
-	// none is found beyond thousands of excluded days, hours or minutes.
-	NextAt string `json:"next_at,omitempty,omitzero"`
-
-	// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
-	// all the same. `skip`: it does not run (`skipped_overlap` in the ledger). `queue`: it waits for its turn, behind at most
-	// 100 others; over that, it is skipped. `replace`: what has not ended is cancelled, and the tick runs when that has
-	// stopped; ticks that wait for that already are `replaced` themselves.
-	Overlap Overlap `json:"overlap,omitempty,omitzero"`
-	Owner   string  `json:"owner,omitempty,omitzero"`
-
-	// PauseNote What was said at the pause.
-	PauseNote      string `json:"pause_note,omitempty,omitzero"`
-	PauseOnFailure int    `json:"pause_on_failure,omitempty,omitzero"`
-	Paused         bool   `json:"paused"`
-
-	// PausedAt Since when it is paused.
-	PausedAt string `json:"paused_at,omitempty,omitzero"`
-
-	// PausedBy Who paused it; left out if nobody said.
-	PausedBy string `json:"paused_by,omitempty,omitzero"`
-
-	// Revision Counts the changes of the definition, from 1.
-	Revision int `json:"revision"`
-
-	// Runs How many ticks ran.
-	Runs    int            `json:"runs"`
-	Specs   []ScheduleRule `json:"specs,omitempty,omitzero"`
-	StartAt string         `json:"start_at,omitempty,omitzero"`
-
-	// Task What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
-	Task     TaskTemplate `json:"task"`
-	Timezone string       `json:"timezone,omitempty,omitzero"`
-
-	// UpdatedAt Since when this revision decides about ticks.
-	UpdatedAt string `json:"updated_at"`
-
-	// UpdatedBy Who put this revision; left out if nobody said.
-	UpdatedBy string `json:"updated_by,omitempty,omitzero"`
-
-	// Waiting How many ticks wait for those.
-	Waiting int `json:"waiting"`
-
-	// Warnings In the answer to a PUT: why its tasks may not run, though it is accepted; no living node serves their queue, or
-	// runs their type. And that a cron expression means something else in Quartz and AWS. In the answer to a GET: which limit of
-	// a queue holds its ticks back, and since which tick; and why the tasks in that queue wait. In each answer: what cannot be
-	// read in Redis, as `live` or `waiting`, which is 0 then.
-	Warnings []string `json:"warnings,omitempty,omitzero"`
-}
-
-// ScheduleDefinition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
-// any more, before its `end_at` and outside its exclusions, is refused.
-type ScheduleDefinition struct {
-	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
-	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
-	// (1970-2099) comes last as well.
-	//
-	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
-	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
-	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
-	// of the week `5L` (the last Friday) or `5#2` (the second one).
-	//
-	// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
-	// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
-	// it is 1-28.
-	//
-	// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
-	// `CRON_TZ=` (use `timezone`).
-	//
-	//
-	// Example: 30 2 * * MON-FRI
-	Cron Cron `json:"cron,omitempty,omitzero"`
-
-	// Description What it is for; free text of at most 1,000 bytes.
-	Description string `json:"description,omitempty,omitzero"`
-
-	// EndAt No tick after this; one at this very time still counts.
-	EndAt string `json:"end_at,omitempty,omitzero"`
-
-	// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
-	Every Every `json:"every,omitempty,omitzero"`
-
-	// Exclude Ticks that do not run, by their time in the schedule's zone: a date (`2026-12-25`), a range of dates, both included
-	// (`2026-12-24/2027-01-02`), or a cron expression (`* 12 * * *`; with 5 fields every second of the minute
-	// counts). Such a tick is `excluded` in the ledger.
-	Exclude []string `json:"exclude,omitempty,omitzero"`
-
-	// Jitter Each task is due up to this much after its tick, at most 24h; how much depends on the schedule's name and the
-	// tick, and is always the same for it. Default 0s.
-	Jitter Duration `json:"jitter,omitempty,omitzero"`
-
-	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
-	Labels Labels `json:"labels,omitempty,omitzero"`
-
-	// MaxRuns How many ticks may run, before the schedule ends. Left out, there is no limit.
-	MaxRuns int `json:"max_runs,omitempty,omitzero"`
-
-	// Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
-	// not run are `missed` in the ledger.
-	Misfire Misfire `json:"misfire,omitempty,omitzero"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name `json:"namespace,omitempty,omitzero"`
-
-	// Overlap Default `skip`.
-	Overlap Overlap `json:"overlap,omitempty,omitzero"`
-
-	// Owner Whoever answers for it; free text of at most 200 bytes.
-	Owner string `json:"owner,omitempty,omitzero"`
-
-	// PauseOnFailure After so many tasks in a row that failed, the schedule pauses itself. Left out, it never does.
-	PauseOnFailure int `json:"pause_on_failure,omitempty,omitzero"`
-
-	// Paused Whether it is paused. No part of the definition; left out, it stays as it is (a new one is not paused).
-	Paused *bool `json:"paused,omitempty"`
-
-	// Specs Several rules; the schedule ticks where any of them does. A single one is answered as `cron` or `every`.
-	Specs []ScheduleRule `json:"specs,omitempty,omitzero"`
-
-	// StartAt No tick before this; intervals are counted from it, and it is their first tick. Left out, it is the creation.
-	StartAt string `json:"start_at,omitempty,omitzero"`
-
-	// Task What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
-	Task TaskTemplate `json:"task"`
-
-	// Timezone The IANA zone in which cron expressions and exclusions are read. Default UTC.
-	//
-	// Example: Europe/Berlin
-	Timezone string `json:"timezone,omitempty,omitzero"`
-}
-
-// ScheduleDeletion What became of the tasks of a deleted schedule that had not ended.
-type ScheduleDeletion struct {
-	// Cancelled Were not running, and were cancelled.
-	Cancelled int `json:"cancelled"`
-
-	// Left Go on.
-	Left int `json:"left"`
-
-	// Stopping Were running, and have been asked to stop.
-	Stopping int `json:"stopping"`
-}
-
-// ScheduleID 1-160 of `A-Z a-z 0-9 . _ -`.
-//
-// Example: nightly-report
-type ScheduleID = string
-
-// ScheduleList defines model for ScheduleList.
-type ScheduleList struct {
-	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
-	// out otherwise.
-	Incomplete bool `json:"incomplete,omitempty,omitzero"`
-
-	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
-	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
-	Schedules  []Schedule `json:"schedules"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// SchedulePause defines model for SchedulePause.
-type SchedulePause struct {
-	// Note Who pauses it, and why; free text of at most 500 bytes.
-	Note string `json:"note,omitempty,omitzero"`
-}
-
-// SchedulePreview defines model for SchedulePreview.
-type SchedulePreview struct {
-	// Ticks The next ticks, the earliest first. None at all if the schedule has ended.
-	Ticks      []UpcomingTick `json:"ticks"`
-	Timezone   string         `json:"timezone"`
-	Transition *ClockChange   `json:"transition,omitempty"`
-}
-
-// ScheduleRule One way to name times; exactly one of the two.
-type ScheduleRule struct {
-	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
-	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
-	// (1970-2099) comes last as well.
-	//
-	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
-	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
-	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
-	// of the week `5L` (the last Friday) or `5#2` (the second one).
-	//
-	// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
-	// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
-	// it is 1-28.
-	//
-	// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
-	// `CRON_TZ=` (use `timezone`).
-	//
-	//
-	// Example: 30 2 * * MON-FRI
-	Cron Cron `json:"cron,omitempty,omitzero"`
-
-	// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
-	Every Every `json:"every,omitempty,omitzero"`
-}
-
-// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
-// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
-type State string
-
-// Submission A task to run.
-type Submission struct {
-	// Delay How long after its submission it is due. Neither this nor `run_at` given, it is due at once.
-	Delay Duration `json:"delay,omitempty,omitzero"`
-
-	// ID 1-200 of `A-Z a-z 0-9 . _ -`, unique in its namespace. None given, the server makes one, a ULID.
-	ID string `json:"id,omitempty,omitzero"`
-
-	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
-	Labels Labels `json:"labels,omitempty,omitzero"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name `json:"namespace,omitempty,omitzero"`
-
-	// Owner Whoever answers for it; free text of at most 200 bytes.
-	Owner string `json:"owner,omitempty,omitzero"`
-
-	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
-	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
-	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-	Payload Payload `json:"payload,omitempty,omitzero"`
-
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue Name `json:"queue,omitempty,omitzero"`
-
-	// Retention How long it is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
-	Retention Duration `json:"retention,omitempty,omitzero"`
-
-	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
-	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
-	Retry Retry `json:"retry,omitempty,omitzero"`
-
-	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
-	RunAt string `json:"run_at,omitempty,omitzero"`
-
-	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
-	Timeout Duration `json:"timeout,omitempty,omitzero"`
-
-	// Type Which executor runs the task, such as `http` or `shell`.
-	//
-	// Example: http
-	Type TypeName `json:"type"`
-}
-
-// SubmissionBatch defines model for SubmissionBatch.
-type SubmissionBatch struct {
-	Tasks []Submission `json:"tasks"`
-}
-
-// TakeRequest defines model for TakeRequest.
-type TakeRequest struct {
-	// Capacity How many attempts it runs at once; `max` unless it is said. Leaders hand over tasks by it.
-	Capacity int `json:"capacity,omitempty,omitzero"`
-
-	// Lease How long the worker's word holds that it runs an attempt; 1s to 10m, 15s unless it is said.
-	Lease Duration `json:"lease,omitempty,omitzero"`
-
-	// Max How many attempts to answer with at most; 1 unless it is said.
-	Max int `json:"max,omitempty,omitzero"`
-
-	// Queues The queues that it serves; `default` unless it is said.
-	Queues []Name `json:"queues,omitempty,omitzero"`
-
-	// Request A name for this call, another one than that of the worker's call before. If the answer is lost, the same call again, through
-	// any node, gets the attempts that the first one began. Without it they are lost.
-	//
-	//
-	// Example: 1767366245000
-	Request string `json:"request,omitempty,omitzero"`
-
-	// Types The types of tasks that the worker runs.
-	Types []TypeName `json:"types"`
-
-	// Wait How long to wait for the first one; up to 1m, 30s unless it is said.
-	Wait Duration `json:"wait,omitempty,omitzero"`
-}
-
-// TakenAttempt defines model for TakenAttempt.
-type TakenAttempt struct {
-	// Attempt The number of the attempt, from 1.
-	Attempt int `json:"attempt"`
-
-	// Checkpoint The newest one that an earlier attempt saved; left out if none did.
-	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
-
-	// IdempotencyKey Names the work; the same for all attempts of the task.
-	IdempotencyKey string `json:"idempotency_key,omitempty,omitzero"`
-
-	// LeaseUntil When the lease ends unless it is extended, by the clock of Redis.
-	LeaseUntil string `json:"lease_until"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name `json:"namespace"`
-
-	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
-	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
-	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-	Payload Payload `json:"payload"`
-
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue     Name   `json:"queue"`
-	StartedAt string `json:"started_at"`
-
-	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
-	//
-	// Example: nightly-report
-	Task TaskID `json:"task"`
-
-	// Tick The nominal time for which a schedule created the task.
-	Tick string `json:"tick,omitempty,omitzero"`
-
-	// Timeout How long the attempt may take. Afterwards `extend` says `timeout`, and `lost` 10 s later, or some seconds after an outage of Redis.
-	Timeout Duration `json:"timeout"`
-
-	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
-	Token AttemptToken `json:"token"`
-
-	// Type Which executor runs the task, such as `http` or `shell`.
-	//
-	// Example: http
-	Type TypeName `json:"type"`
-}
-
-// TakenList defines model for TakenList.
-type TakenList struct {
-	Attempts []TakenAttempt `json:"attempts"`
-}
-
-// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
-type Task struct {
-	// Attempt The number of the newest attempt; 0 before the first.
-	Attempt int `json:"attempt"`
-
-	// CancelRequestedAt When it was asked to stop while it ran.
-	CancelRequestedAt string `json:"cancel_requested_at,omitempty,omitzero"`
-
-	// Checkpoint What an attempt saved for the attempts that follow it, until the task succeeds; any JSON of up to 64 KiB. Only in the
-	// answer to `GET /v1/tasks/{id}`.
-	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
-	CreatedAt  string          `json:"created_at,omitempty,omitzero"`
-
-	// Damage What of the task cannot be read in Redis: its definition, its state, its payload, which is lost, or another part of it.
-	// Left out if all can be read. If it is the definition, the state or the payload, the task does not run: an attempt that begins
-	// fails at once, and `PATCH` is refused; where only the payload is lost, a `PATCH` with another payload is taken. If it is the
-	// checkpoint, the task runs, and its next attempt starts without one. `POST /v1/doctor/repair` puts what has no readable
-	// definition or state aside.
-	Damage string `json:"damage,omitempty,omitzero"`
-
-	// Error Why the newest attempt did not succeed.
-	Error string `json:"error,omitempty,omitzero"`
-
-	// FinishedAt When the task ended; in final states only.
-	FinishedAt string `json:"finished_at,omitempty,omitzero"`
-
-	// ID 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
-	//
-	// Example: nightly-report
-	ID TaskID `json:"id"`
-
-	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
-	Labels Labels `json:"labels,omitempty,omitzero"`
-
-	// MaxAttempts The number of the last attempt that may be made. Running an ended task again raises it, and so does an
-	// attempt that is `snoozed`.
-	MaxAttempts int `json:"max_attempts"`
-
-	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Namespace Name `json:"namespace"`
-
-	// Node The node that runs or ran the newest attempt.
-	Node  string `json:"node,omitempty,omitzero"`
-	Owner string `json:"owner,omitempty,omitzero"`
-
-	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
-	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
-	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-	Payload Payload `json:"payload,omitempty,omitzero"`
-
-	// Progress Percent.
-	Progress int `json:"progress"`
-
-	// ProgressNote What the newest attempt was at when it last told its progress.
-	ProgressNote string `json:"progress_note,omitempty,omitzero"`
-	Queue        Name   `json:"queue,omitempty,omitzero"`
-
-	// QueuedAt When the newest attempt was handed to its queue.
-	QueuedAt string `json:"queued_at,omitempty,omitzero"`
-
-	// Result What the executor returned, cut at 16 KiB.
-	Result string `json:"result,omitempty,omitzero"`
-
-	// Retention How long it is kept after its end; left out where the defaults are used.
-	Retention Duration `json:"retention,omitempty,omitzero"`
-
-	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
-	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
-	Retry Retry `json:"retry"`
-
-	// RunAt When it is or was due, for its first run or its next attempt.
-	RunAt string `json:"run_at,omitempty,omitzero"`
-
-	// Schedule The schedule that created it, if one did.
-	Schedule string `json:"schedule,omitempty,omitzero"`
-
-	// StartedAt When the newest attempt was begun.
-	StartedAt string `json:"started_at,omitempty,omitzero"`
-
-	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
-	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
-	State State `json:"state"`
-
-	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.
-	Tick string `json:"tick,omitempty,omitzero"`
-
-	// Timeout How long one attempt may take.
-	Timeout Duration `json:"timeout,omitempty,omitzero"`
-	Type    TypeName `json:"type,omitempty,omitzero"`
-
-	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
-	// its type. Otherwise: why it waits, though it is due; one of these, or its queue is paused. They tell what was so some
-	// seconds ago at most. In the answer to a submission of a task that has ended and was deleted: that it does not run again.
-	Warnings []string `json:"warnings,omitempty,omitzero"`
-}
-
-// TaskChange What to change; at least one field.
-type TaskChange struct {
-	// Delay How long from now it is due.
-	Delay Duration `json:"delay,omitempty,omitzero"`
-
-	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
-	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
-	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-	Payload Payload `json:"payload,omitempty,omitzero"`
-
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue Name `json:"queue,omitempty,omitzero"`
-
-	// RunAt When it is due. Not together with `delay`.
-	RunAt string `json:"run_at,omitempty,omitzero"`
-}
-
-// TaskID 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
-//
-// Example: nightly-report
-type TaskID = string
-
-// TaskList defines model for TaskList.
-type TaskList struct {
-	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
-	// out otherwise.
-	Incomplete bool `json:"incomplete,omitempty,omitzero"`
-
-	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
-	NextCursor string `json:"next_cursor,omitempty,omitzero"`
-	Tasks      []Task `json:"tasks"`
-
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
-}
-
-// TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
-type TaskTemplate struct {
-	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
-	Labels Labels `json:"labels,omitempty,omitzero"`
-
-	// Owner Whoever answers for it; free text of at most 200 bytes.
-	Owner string `json:"owner,omitempty,omitzero"`
-
-	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
-	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
-	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
-	Payload Payload `json:"payload,omitempty,omitzero"`
-
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue Name `json:"queue,omitempty,omitzero"`
-
-	// Retention How long a task is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
-	Retention Duration `json:"retention,omitempty,omitzero"`
-
-	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
-	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
-	Retry Retry `json:"retry,omitempty,omitzero"`
-
-	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
-	Timeout Duration `json:"timeout,omitempty,omitzero"`
-
-	// Type Which executor runs the task, such as `http` or `shell`.
-	//
-	// Example: http
-	Type TypeName `json:"type"`
-}
-
-// TickOutcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended, or a limit is reached. `missed`: it
-// could not be fired in time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it
-// waits for the end of the task before it. `replaced`: a later tick took its place; its task, if it had one, was
-// cancelled. `triggered`: no tick, somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
-type TickOutcome string
-
-// TypeName Which executor runs the task, such as `http` or `shell`.
-//
-// Example: http
-type TypeName = string
-
-// UpcomingTick defines model for UpcomingTick.
-type UpcomingTick struct {
-	// Excluded It will not run, since an exclusion covers it.
-	Excluded bool `json:"excluded,omitempty,omitzero"`
-
-	// Local The same instant as the schedule's zone writes it.
-	//
-	// Example: 2026-03-29T03:00:00.000+02:00
-	Local string `json:"local"`
-
-	// Note What is unusual about it.
-	//
-	// Example: 02:30 does not exist that day: runs when the clock jumps to 03:00
-	Note string `json:"note,omitempty,omitzero"`
-	Tick string `json:"tick"`
-}
-
-// WaitingFor defines model for WaitingFor.
-type WaitingFor struct {
-	// Ahead How many tasks go first; of a queue, how many wait. Left out if that is not known, or says nothing.
-	Ahead *int `json:"ahead,omitempty"`
-
-	// Code The reason. The list is closed.
-	Code WaitingForCode `json:"code"`
-
-	// Detail What holds it up, in sentences.
-	Detail string `json:"detail"`
-
-	// LastError Why the last attempt did not succeed, or why the schedule has paused itself.
-	LastError string `json:"last_error,omitempty,omitzero"`
-
-	// NextAttemptAt When it is due, if it waits for that.
-	NextAttemptAt string `json:"next_attempt_at,omitempty,omitzero"`
-
-	// Since Since when it holds. Left out if nobody knows.
-	Since string `json:"since,omitempty,omitzero"`
-
-	// ToDo What to do next, in sentences.
-	ToDo string `json:"to_do"`
-}
-
-// WaitingForCode The reason. The list is closed.
-type WaitingForCode string
-
-// Why defines model for Why.
-type Why struct {
-	// Also What must change then, in this order.
-	Also []WaitingFor `json:"also"`
-
-	// At When that was so, by the clock of Redis. Left out if Redis does not answer.
-	At string `json:"at,omitempty,omitzero"`
-
-	// Now What it does now, in sentences. Left out if Redis does not answer.
-	Now string `json:"now,omitempty,omitzero"`
-
-	// State That of a task.
-	State State `json:"state,omitempty,omitzero"`
-
-	// WaitingFor What must change first. Left out if it waits for nothing.
-	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
-}
-
-// AttemptNumber defines model for AttemptNumber.
-type AttemptNumber = int
-
-// BodyNamespace 1-200 of `A-Z a-z 0-9 . _ -`.
-//
-// Example: default
-type BodyNamespace = Name
-
-// CheckFilter defines model for CheckFilter.
-type CheckFilter = []string
-
-// Cursor defines model for Cursor.
-type Cursor = string
-
-// DryRun defines model for DryRun.
-type DryRun = bool
-
-// IdempotencyKey Example: order-4711
-type IdempotencyKey = string
-
-// IfMatch The `ETag` of a schedule, or `*`.
-//
-// Example: "3"
-type IfMatch = RevisionTag
-
-// Limit defines model for Limit.
-type Limit = int
-
-// LockName 1-200 of `A-Z a-z 0-9 . _ -`.
-//
-// Example: default
-type LockName = Name
-
-// Namespace defines model for Namespace.
-type Namespace = string
-
-// NodeFilter defines model for NodeFilter.
-type NodeFilter = string
-
-// OwnerFilter defines model for OwnerFilter.
-type OwnerFilter = string
-
-// PartitionFilter defines model for PartitionFilter.
-type PartitionFilter = int
-
-// QueueFilter 1-200 of `A-Z a-z 0-9 . _ -`.
-//
-// Example: default
-type QueueFilter = Name
-
-// QueueName 1-200 of `A-Z a-z 0-9 . _ -`.
-//
-// Example: default
-type QueueName = Name
-
-// ScheduleFilter 1-160 of `A-Z a-z 0-9 . _ -`.
-//
-// Example: nightly-report
-type ScheduleFilter = ScheduleID
-
-// States defines model for States.
-type States = []State
-
-// TypeFilter Which executor runs the task, such as `http` or `shell`.
-//
-// Example: http
-type TypeFilter = TypeName
-
-// WorkerID Example: mailer-1
-type WorkerID = string
-
 // ExamineParams defines parameters for Examine.
 type ExamineParams struct {
 	// Check Only these checks, separated by commas.
-	Check CheckFilter `form:"check,omitempty" json:"check,omitempty,omitzero"`
+	Check CheckFilter `form:"check,omitempty" json:"check,omitempty"`
 
 	// Partition Only the data of this partition. Left out, everything is looked at.
 	Partition *PartitionFilter `form:"partition,omitempty" json:"partition,omitempty"`
 
 	// Cursor The `next_cursor` of the page before; empty for the first page.
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // RepairParams defines parameters for Repair.
 type RepairParams struct {
 	// Check Only these checks, separated by commas.
-	Check CheckFilter `form:"check,omitempty" json:"check,omitempty,omitzero"`
+	Check CheckFilter `form:"check,omitempty" json:"check,omitempty"`
 
 	// Partition Only the data of this partition. Left out, everything is looked at.
 	Partition *PartitionFilter `form:"partition,omitempty" json:"partition,omitempty"`
 
 	// Cursor The `next_cursor` of the page before; empty for the first page.
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
 	// Namespace The namespace to follow, or `*` for all of them.
-	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// State Only tasks in these states, separated by commas.
-	State States `form:"state,omitempty" json:"state,omitempty,omitzero"`
+	State States `form:"state,omitempty" json:"state,omitempty"`
 
 	// Queue Only tasks of this queue.
-	Queue QueueFilter `form:"queue,omitempty" json:"queue,omitempty,omitzero"`
+	Queue QueueFilter `form:"queue,omitempty" json:"queue,omitempty"`
 
 	// Type Only tasks of this type.
-	Type TypeFilter `form:"type,omitempty" json:"type,omitempty,omitzero"`
+	Type TypeFilter `form:"type,omitempty" json:"type,omitempty"`
 
 	// Owner Only tasks of this owner.
-	Owner OwnerFilter `form:"owner,omitempty" json:"owner,omitempty,omitzero"`
+	Owner OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
 
 	// Node Only tasks whose newest attempt was begun by this node.
-	Node NodeFilter `form:"node,omitempty" json:"node,omitempty,omitzero"`
+	Node NodeFilter `form:"node,omitempty" json:"node,omitempty"`
 
 	// Schedule Only tasks that this schedule created.
-	Schedule ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty,omitzero"`
+	Schedule ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty"`
 
 	// Task Only this task.
-	Task TaskID `form:"task,omitempty" json:"task,omitempty,omitzero"`
+	Task TaskID `form:"task,omitempty" json:"task,omitempty"`
 }
 
 // ForecastParams defines parameters for Forecast.
 type ForecastParams struct {
 	// Namespace The namespace to count in, or `*` for all of them.
-	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Hours How far to look ahead.
-	Hours int `form:"hours,omitempty" json:"hours,omitempty,omitzero"`
+	Hours int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
 // ListLocksParams defines parameters for ListLocks.
 type ListLocksParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Limit How many to answer at most.
-	Limit Limit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before; empty for the first page.
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // GetLockParams defines parameters for GetLock.
 type GetLockParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // AcquireLockParams defines parameters for AcquireLock.
 type AcquireLockParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ReleaseLockParams defines parameters for ReleaseLock.
 type ReleaseLockParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // RenewLockParams defines parameters for RenewLock.
 type RenewLockParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ListSchedulesParams defines parameters for ListSchedules.
 type ListSchedulesParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Paused Only schedules that are paused, or only those that are not.
 	Paused *bool `form:"paused,omitempty" json:"paused,omitempty"`
 
 	// Owner Only schedules of this owner.
-	Owner string `form:"owner,omitempty" json:"owner,omitempty,omitzero"`
+	Owner string `form:"owner,omitempty" json:"owner,omitempty"`
 
 	// Label Only schedules with this label, as `name=value`. Given several times, they must have all of them.
-	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty,omitzero"`
+	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
 
 	// Limit How many to answer at most.
-	Limit Limit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before; empty for the first page.
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // DeleteScheduleParams defines parameters for DeleteSchedule.
 type DeleteScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Tasks `waiting`: tasks that are not running are cancelled, running ones go on. `all`: running ones are asked to stop as
 	// well. `none`: all of them go on.
-	Tasks DeleteTasks `form:"tasks,omitempty" json:"tasks,omitempty,omitzero"`
+	Tasks DeleteTasks `form:"tasks,omitempty" json:"tasks,omitempty"`
 }
 
 // GetScheduleParams defines parameters for GetSchedule.
 type GetScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // PutScheduleParams defines parameters for PutSchedule.
 type PutScheduleParams struct {
 	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
-	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// DryRun Only say what would come of it.
-	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty,omitzero"`
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
 	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
 	// for the tag itself.
-	IfMatch IfMatch `json:"If-Match,omitempty,omitzero"`
+	IfMatch IfMatch `json:"If-Match,omitempty"`
 
 	// IfNoneMatch `*`: only create, replace nothing. Not together with `If-Match`.
-	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
+	IfNoneMatch string `json:"If-None-Match,omitempty"`
 }
 
 // AuditScheduleParams defines parameters for AuditSchedule.
 type AuditScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// From The start of the range. Left out, it is the creation of the schedule, or as far back as its ledger goes.
-	From string `form:"from,omitempty" json:"from,omitempty,omitzero"`
+	From string `form:"from,omitempty" json:"from,omitempty"`
 
 	// To The end of the range. Left out, it is now.
-	To string `form:"to,omitempty" json:"to,omitempty,omitzero"`
+	To string `form:"to,omitempty" json:"to,omitempty"`
 }
 
 // BackfillScheduleParams defines parameters for BackfillSchedule.
 type BackfillScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ListRevisionsParams defines parameters for ListRevisions.
 type ListRevisionsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Cursor The `next_cursor` of the page before; empty for the first page.
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ReadLedgerParams defines parameters for ReadLedger.
 type ReadLedgerParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Since Only ticks at this time or later.
-	Since string `form:"since,omitempty" json:"since,omitempty,omitzero"`
+	Since string `form:"since,omitempty" json:"since,omitempty"`
 
 	// Until Only ticks at this time or earlier.
-	Until string `form:"until,omitempty" json:"until,omitempty,omitzero"`
+	Until string `form:"until,omitempty" json:"until,omitempty"`
 
 	// Gaps Only ticks that did not run though nothing excluded them: `missed`, `skipped_overlap` and `replaced`.
-	Gaps bool `form:"gaps,omitempty" json:"gaps,omitempty,omitzero"`
+	Gaps bool `form:"gaps,omitempty" json:"gaps,omitempty"`
 
 	// Limit How many to answer at most.
-	Limit Limit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before; empty for the first page.
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // PreviewScheduleParams defines parameters for PreviewSchedule.
 type PreviewScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Count How many ticks to answer at most.
-	Count int `form:"count,omitempty" json:"count,omitempty,omitzero"`
+	Count int `form:"count,omitempty" json:"count,omitempty"`
 
 	// After Only ticks after this time. Left out, it is now.
-	After string `form:"after,omitempty" json:"after,omitempty,omitzero"`
+	After string `form:"after,omitempty" json:"after,omitempty"`
 }
 
 // PauseScheduleParams defines parameters for PauseSchedule.
 type PauseScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ResumeScheduleParams defines parameters for ResumeSchedule.
 type ResumeScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // RollbackScheduleParams defines parameters for RollbackSchedule.
 type RollbackScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
 	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
 	// for the tag itself.
-	IfMatch IfMatch `json:"If-Match,omitempty,omitzero"`
+	IfMatch IfMatch `json:"If-Match,omitempty"`
 }
 
 // TriggerScheduleParams defines parameters for TriggerSchedule.
 type TriggerScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // WhyScheduleParams defines parameters for WhySchedule.
 type WhyScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// State Only tasks in these states, separated by commas.
-	State States `form:"state,omitempty" json:"state,omitempty,omitzero"`
+	State States `form:"state,omitempty" json:"state,omitempty"`
 
 	// Queue Only tasks of this queue.
-	Queue QueueFilter `form:"queue,omitempty" json:"queue,omitempty,omitzero"`
+	Queue QueueFilter `form:"queue,omitempty" json:"queue,omitempty"`
 
 	// Type Only tasks of this type.
-	Type TypeFilter `form:"type,omitempty" json:"type,omitempty,omitzero"`
+	Type TypeFilter `form:"type,omitempty" json:"type,omitempty"`
 
 	// Owner Only tasks of this owner.
-	Owner OwnerFilter `form:"owner,omitempty" json:"owner,omitempty,omitzero"`
+	Owner OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
 
 	// Node Only tasks whose newest attempt was begun by this node.
-	Node NodeFilter `form:"node,omitempty" json:"node,omitempty,omitzero"`
+	Node NodeFilter `form:"node,omitempty" json:"node,omitempty"`
 
 	// Schedule Only tasks that this schedule created.
-	Schedule ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty,omitzero"`
+	Schedule ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty"`
 
 	// Limit How many to answer at most.
-	Limit Limit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before; empty for the first page.
-	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // SubmitTaskParams defines parameters for SubmitTask.
 type SubmitTaskParams struct {
 	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
-	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// DryRun Only say what would come of it.
-	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty,omitzero"`
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
 	// IdempotencyKey The id of the task if the body has none: 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. The same
 	// request sent again with the same key answers with the task that is there, as long as its id is remembered (see above).
-	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // SubmitTasksParams defines parameters for SubmitTasks.
 type SubmitTasksParams struct {
 	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
-	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// DryRun Only say what would come of it.
-	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty,omitzero"`
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 }
 
 // CancelTaskParams defines parameters for CancelTask.
 type CancelTaskParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // GetTaskParams defines parameters for GetTask.
 type GetTaskParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
 type ChangeTaskParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ListAttemptsParams defines parameters for ListAttempts.
 type ListAttemptsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // FinishAttemptParams defines parameters for FinishAttempt.
 type FinishAttemptParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ReportAttemptParams defines parameters for ReportAttempt.
 type ReportAttemptParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ReadLogsParams defines parameters for ReadLogs.
 type ReadLogsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Follow Keep the answer open and send lines as they are written.
-	Follow bool `form:"follow,omitempty" json:"follow,omitempty,omitzero"`
+	Follow bool `form:"follow,omitempty" json:"follow,omitempty"`
 
 	// After The cursor of the last line already known; only what was written after it is answered.
-	After LogCursor `form:"after,omitempty" json:"after,omitempty,omitzero"`
+	After LogCursor `form:"after,omitempty" json:"after,omitempty"`
 
 	// Limit How many lines to answer at most.
-	Limit int `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+	Limit int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// LastEventID As `after`, as browsers send it when they take up a stream again. It wins over `after`.
-	LastEventID LogCursor `json:"Last-Event-ID,omitempty,omitzero"`
+	LastEventID LogCursor `json:"Last-Event-ID,omitempty"`
 }
 
 // ReportProgressParams defines parameters for ReportProgress.
 type ReportProgressParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // RetryTaskParams defines parameters for RetryTask.
 type RetryTaskParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // WhyTaskParams defines parameters for WhyTask.
 type WhyTaskParams struct {
 	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
-
-// AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
-type AcquireLockJSONRequestBody = LockRequest
-
-// ReleaseLockJSONRequestBody defines body for ReleaseLock for application/json ContentType.
-type ReleaseLockJSONRequestBody = LockRelease
-
-// RenewLockJSONRequestBody defines body for RenewLock for application/json ContentType.
-type RenewLockJSONRequestBody = LockRenewal
-
-// LimitQueueJSONRequestBody defines body for LimitQueue for application/json ContentType.
-type LimitQueueJSONRequestBody = QueueLimit
-
-// PutScheduleJSONRequestBody defines body for PutSchedule for application/json ContentType.
-type PutScheduleJSONRequestBody = ScheduleDefinition
-
-// BackfillScheduleJSONRequestBody defines body for BackfillSchedule for application/json ContentType.
-type BackfillScheduleJSONRequestBody = Backfill
-
-// PauseScheduleJSONRequestBody defines body for PauseSchedule for application/json ContentType.
-type PauseScheduleJSONRequestBody = SchedulePause
-
-// RollbackScheduleJSONRequestBody defines body for RollbackSchedule for application/json ContentType.
-type RollbackScheduleJSONRequestBody = Rollback
-
-// SubmitTaskJSONRequestBody defines body for SubmitTask for application/json ContentType.
-type SubmitTaskJSONRequestBody = Submission
-
-// SubmitTasksJSONRequestBody defines body for SubmitTasks for application/json ContentType.
-type SubmitTasksJSONRequestBody = SubmissionBatch
-
-// ChangeTaskJSONRequestBody defines body for ChangeTask for application/json ContentType.
-type ChangeTaskJSONRequestBody = TaskChange
-
-// FinishAttemptJSONRequestBody defines body for FinishAttempt for application/json ContentType.
-type FinishAttemptJSONRequestBody = AttemptEnd
-
-// ReportAttemptJSONRequestBody defines body for ReportAttempt for application/json ContentType.
-type ReportAttemptJSONRequestBody = AttemptReport
-
-// ReportProgressJSONRequestBody defines body for ReportProgress for application/json ContentType.
-type ReportProgressJSONRequestBody = ProgressReport
-
-// ExtendAttemptsJSONRequestBody defines body for ExtendAttempts for application/json ContentType.
-type ExtendAttemptsJSONRequestBody = ExtendRequest
-
-// TakeAttemptsJSONRequestBody defines body for TakeAttempts for application/json ContentType.
-type TakeAttemptsJSONRequestBody = TakeRequest
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {

@@ -8,7 +8,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
-	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -32,51 +32,31 @@ func (e *endpoints) SubmitTasks(c echo.Context, params SubmitTasksParams) error 
 		return err
 	}
 	defer release()
-	results := make([]BatchResult, len(in.Tasks))
-	defs := make([]task.Definition, 0, len(in.Tasks))
-	places := make([]int, 0, len(in.Tasks)) // defs[n] is for in.Tasks[places[n]]
+	members := make([]Member, len(in.Tasks))
 	for i, raw := range in.Tasks {
-		d, err := e.memberOf(c, raw)
-		if err != nil {
-			results[i] = refused(c, err)
-			continue
-		}
-		defs, places = append(defs, d), append(places, i)
+		members[i].Submission, members[i].Err = e.memberOf(c, raw)
 	}
-	submit := e.Control.SubmitEach
-	if params.DryRun {
-		submit = e.Control.PreviewEach
-	}
-	submitted, err := submit(c.Request().Context(), callerOf(c), defs)
+	submitted, err := e.submissions(params.DryRun).SubmitEach(c.Request().Context(), callerOf(c), members)
 	if err != nil {
 		return err
 	}
-	for n, s := range submitted {
-		results[places[n]] = e.resultOf(c, s)
-	}
-	return e.ok(c, BatchAnswer{Results: results})
+	return e.ok(c, wire.BatchAnswer{Results: each(submitted, func(s Submitted) wire.BatchResult { return e.resultOf(c, s) })})
 }
 
-// memberOf is the task that one submission of a batch asks for, each of which can name a namespace of its own. It may
-// be no larger than a submission that is alone.
-func (e *endpoints) memberOf(c echo.Context, raw json.RawMessage) (task.Definition, error) {
+// memberOf is one submission of a batch, each of which can name a namespace of its own. It may be no larger than a
+// submission that is alone.
+func (e *endpoints) memberOf(c echo.Context, raw json.RawMessage) (s wire.Submission, err error) {
 	if limit := e.server.Options().BodyLimit; int64(len(raw)) > limit {
-		return task.Definition{}, task.Errorf(edge.CodeBodyTooLarge, "the task is larger than %d bytes", limit)
+		return s, task.Errorf(edge.CodeBodyTooLarge, "the task is larger than %d bytes", limit)
 	}
 	if err := e.decoding.check(c.Request().Context(), e.submission, raw); err != nil {
-		return task.Definition{}, err
+		return s, err
 	}
-	var s Submission
 	if err := decode(raw, &s); err != nil {
-		return task.Definition{}, err
+		return s, err
 	}
-	who, err := callerIn(c, s.Namespace)
-	if err != nil {
-		return task.Definition{}, err
-	}
-	d, err := definitionOf(s)
-	d.Namespace = who.Namespace
-	return d, err
+	_, err = callerIn(c, wire.Value(s.Namespace))
+	return s, err
 }
 
 // withoutItems returns the schema of an object in which the items of one of its arrays can be anything.
@@ -89,21 +69,21 @@ func withoutItems(schema *openapi3.Schema, array string) *openapi3.Schema {
 }
 
 // resultOf says about one task of a batch what POST /v1/tasks would have answered.
-func (e *endpoints) resultOf(c echo.Context, s control.Submitted) BatchResult {
+func (e *endpoints) resultOf(c echo.Context, s Submitted) wire.BatchResult {
 	switch {
 	case s.Err != nil:
 		e.noteRefusal(s.Err)
 		return refused(c, s.Err)
 	case s.Existed:
-		return BatchResult{Status: http.StatusOK, Task: e.submittedOf(s)}
+		return wire.BatchResult{Status: http.StatusOK, Task: &s.Task}
 	}
-	return BatchResult{Status: http.StatusCreated, Task: e.submittedOf(s)}
+	return wire.BatchResult{Status: http.StatusCreated, Task: &s.Task}
 }
 
-func refused(c echo.Context, err error) BatchResult {
+func refused(c echo.Context, err error) wire.BatchResult {
 	p := edge.ProblemFor(c, err)
-	return BatchResult{Status: p.Status, Error: Problem{
-		Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: ProblemCode(p.Code), Field: p.Field,
-		RetryAfter: p.RetryAfter, RequestID: p.RequestID,
+	return wire.BatchResult{Status: p.Status, Error: &wire.Problem{
+		Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: wire.ProblemCode(p.Code), Field: wire.Given(p.Field),
+		RetryAfter: wire.Given(p.RetryAfter), RequestID: p.RequestID,
 	}}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -32,7 +33,7 @@ func TestSubmitTasks_AnswersEveryTaskInOrder(t *testing.T) {
 	if got.status != http.StatusOK {
 		t.Fatalf("status %d: %s", got.status, got.body)
 	}
-	var answer BatchAnswer
+	var answer wire.BatchAnswer
 	testkit.Must(t, json.Unmarshal(got.body, &answer))
 	want := []struct {
 		status int
@@ -43,7 +44,7 @@ func TestSubmitTasks_AnswersEveryTaskInOrder(t *testing.T) {
 	}
 	for i, w := range want {
 		got := answer.Results[i]
-		if got.Status != w.status || got.Error.Field != w.field || (got.Status < 300) != (got.Task.ID != "") || (got.Status < 300) == (got.Error.Code != "") {
+		if got.Status != w.status || wire.Value(wire.Value(got.Error).Field) != w.field || (got.Status < 300) != (got.Task != nil) || (got.Status < 300) == (got.Error != nil) {
 			t.Errorf("result %d is %+v, want status %d, field %q", i, got, w.status, w.field)
 		}
 	}
@@ -56,12 +57,12 @@ func TestSubmitTasks_NamesTheFieldThatMayHaveBeenMeant(t *testing.T) {
 	if p := r.call("POST", "/v1/tasks", `{"type":"http","dealy":"1s"}`).problem(t); p.Detail != want {
 		t.Errorf("%q, want %q", p.Detail, want)
 	}
-	var answer BatchAnswer
+	var answer wire.BatchAnswer
 	testkit.Must(t, json.Unmarshal(r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http","dealy":"1s"}]}`).body, &answer))
 	if got := answer.Results[0].Error.Detail; got != want {
 		t.Errorf("in a batch: %q, want %q", got, want)
 	}
-	if p := r.call("POST", "/v1/tasks", `{"type":"http","retry":{"max_atempts":1}}`).problem(t); p.Field != "retry.max_atempts" || !strings.HasSuffix(p.Detail, "did you mean max_attempts?") {
+	if p := r.call("POST", "/v1/tasks", `{"type":"http","retry":{"max_atempts":1}}`).problem(t); wire.Value(p.Field) != "retry.max_atempts" || !strings.HasSuffix(p.Detail, "did you mean max_attempts?") {
 		t.Errorf("got %+v", p)
 	}
 	if p := r.call("POST", "/v1/tasks", `{"type":"http","entirely":1}`).problem(t); strings.Contains(p.Detail, "did you mean") {
@@ -73,9 +74,9 @@ func TestSubmitTasks_AnswersABatchWithoutAnyValidTask(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http","run_at":"2026-02-30T00:00:00Z"}]}`)
-	var answer BatchAnswer
+	var answer wire.BatchAnswer
 	testkit.Must(t, json.Unmarshal(got.body, &answer))
-	if len(answer.Results) != 1 || answer.Results[0].Error.Field != "run_at" {
+	if len(answer.Results) != 1 || wire.Value(answer.Results[0].Error.Field) != "run_at" {
 		t.Errorf("got %s", got.body)
 	}
 }
@@ -85,7 +86,7 @@ func TestSubmitTasks_SaysWhichTasksRedisDidNotTake(t *testing.T) {
 	r := startRig(t)
 	r.faults.set(nil, errors.New("no connection"))
 	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}]}`)
-	var answer BatchAnswer
+	var answer wire.BatchAnswer
 	testkit.Must(t, json.Unmarshal(got.body, &answer))
 	if len(answer.Results) != 1 || answer.Results[0].Status != http.StatusServiceUnavailable || answer.Results[0].Error.Code != "unavailable" {
 		t.Errorf("got %s", got.body)
@@ -103,7 +104,7 @@ func TestSubmitTasks_LimitsNumberAndBytes(t *testing.T) {
 		t.Errorf("1,000 tasks: status %d, %s", got.status, got.body)
 	}
 	for n, field := range map[int]string{0: "tasks", 1001: "tasks"} {
-		if p := r.call("POST", "/v1/tasks/batch", many(n)).problem(t); p.Code != "invalid" || p.Field != field {
+		if p := r.call("POST", "/v1/tasks/batch", many(n)).problem(t); p.Code != "invalid" || wire.Value(p.Field) != field {
 			t.Errorf("%d tasks: %+v", n, p)
 		}
 	}

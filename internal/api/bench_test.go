@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue"
@@ -87,7 +88,7 @@ func BenchmarkBatchCheck(b *testing.B) {
 func BenchmarkBatchDecode(b *testing.B) {
 	body := batchBody(1000)
 	for b.Loop() {
-		var in SubmissionBatch
+		var in wire.SubmissionBatch
 		testkit.Must(b, decode(body, &in))
 	}
 }

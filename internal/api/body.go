@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -19,7 +21,7 @@ func bind(c echo.Context, v any) error {
 	return decode(raw, v)
 }
 
-// decode names the field of a number that fits the document but no Go integer, such as 1e2.
+// decode names the field of a number that fits the document but no Go integer, such as 1e2, and of a time that there is not, such as a 30 February.
 func decode(raw []byte, v any) error {
 	err := json.Unmarshal(raw, v)
 	var wrong *json.UnmarshalTypeError
@@ -27,6 +29,9 @@ func decode(raw []byte, v any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
+		if wrong.Type == reflect.TypeFor[wire.Time]() {
+			return task.Invalid(wrong.Field, "%s is not a time such as 2026-01-02T15:04:05Z", wrong.Value)
+		}
 		return task.Invalid(wrong.Field, "%s is not what is expected here", wrong.Value)
 	}
 	return task.Errorf(task.CodeInvalid, "the body cannot be read: %v", err)

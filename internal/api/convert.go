@@ -5,22 +5,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
-
-// timeLayout is how times are answered: always with three decimals, so that they sort as text.
-const timeLayout = "2006-01-02T15:04:05.000Z"
-
-// formatTime is "" for a time that has not come.
-func formatTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(timeLayout)
-}
 
 func parseTime(field, s string) (time.Time, error) {
 	if s == "" {
@@ -30,8 +20,11 @@ func parseTime(field, s string) (time.Time, error) {
 	if err != nil {
 		return t, task.Invalid(field, "%q is not a time such as 2026-01-02T15:04:05Z", s)
 	}
-	return t.UTC().Truncate(time.Millisecond), nil
+	return momentOf(wire.Time{Time: t}), nil
 }
+
+// momentOf is a time of a request in whole ms.
+func momentOf(t wire.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // formatDuration writes 10m0s as 10m, as people do.
 func formatDuration(d time.Duration) string {
@@ -86,35 +79,36 @@ func (r *reader) note(err error) {
 	}
 }
 
-// definitionOf is the task a submission asks for, except for its namespace (see callerIn). Package control checks limits
-// and what excludes what.
-func definitionOf(s Submission) (task.Definition, error) {
+// DefinitionOf is the task that a submission asks for; "" stands for the caller's namespace. Package control checks limits
+// and what excludes what. Error: CodeInvalid for a duration.
+func DefinitionOf(s wire.Submission) (task.Definition, error) {
 	var r reader
 	d := task.Definition{
-		Ref:       task.Ref{ID: s.ID},
+		Ref:       task.Ref{Namespace: wire.Value(s.Namespace), ID: wire.Value(s.ID)},
 		Type:      s.Type,
-		Queue:     s.Queue,
+		Queue:     wire.Value(s.Queue),
 		Payload:   s.Payload,
-		RunAt:     r.time("run_at", s.RunAt),
-		Delay:     r.duration("delay", s.Delay),
-		Timeout:   r.span("timeout", s.Timeout),
-		Retry:     r.retry(s.Retry),
-		Retention: r.span("retention", s.Retention),
-		Owner:     s.Owner,
-		Labels:    s.Labels,
+		RunAt:     momentOf(wire.Value(s.RunAt)),
+		Delay:     r.duration("delay", wire.Value(s.Delay)),
+		Timeout:   r.span("timeout", wire.Value(s.Timeout)),
+		Retry:     r.retry(wire.Value(s.Retry)),
+		Retention: r.span("retention", wire.Value(s.Retention)),
+		Owner:     wire.Value(s.Owner),
+		Labels:    wire.Value(s.Labels),
 	}
 	return d, r.err
 }
 
-func (r *reader) retry(in Retry) task.Retry {
+func (r *reader) retry(in wire.Retry) task.Retry {
+	backoff := wire.Value(in.Backoff)
 	out := task.Retry{
-		MaxAttempts: in.MaxAttempts,
-		MaxElapsed:  r.span("retry.max_elapsed", in.MaxElapsed),
+		MaxAttempts: wire.Value(in.MaxAttempts),
+		MaxElapsed:  r.span("retry.max_elapsed", wire.Value(in.MaxElapsed)),
 		Backoff: task.Backoff{
-			Initial: r.span("retry.backoff.initial", in.Backoff.Initial),
-			Factor:  in.Backoff.Factor,
-			Max:     r.span("retry.backoff.max", in.Backoff.Max),
-			Jitter:  in.Backoff.Jitter,
+			Initial: r.span("retry.backoff.initial", wire.Value(backoff.Initial)),
+			Factor:  wire.Value(backoff.Factor),
+			Max:     r.span("retry.backoff.max", wire.Value(backoff.Max)),
+			Jitter:  backoff.Jitter,
 		},
 	}
 	for i, s := range in.Delays {
@@ -124,22 +118,20 @@ func (r *reader) retry(in Retry) task.Retry {
 }
 
 // changeOf is what a PATCH asks for.
-func changeOf(in TaskChange) (control.TaskChange, error) {
+func changeOf(in wire.TaskChange) (control.TaskChange, error) {
 	var r reader
 	out := control.TaskChange{Payload: in.Payload}
-	if in.RunAt != "" {
-		out.RunAt = new(r.time("run_at", in.RunAt))
+	if in.RunAt != nil {
+		out.RunAt = new(momentOf(*in.RunAt))
 	}
-	if in.Delay != "" {
-		out.Delay = new(r.duration("delay", in.Delay))
+	if in.Delay != nil {
+		out.Delay = new(r.duration("delay", *in.Delay))
 	}
-	if in.Queue != "" {
-		out.Queue = &in.Queue
-	}
+	out.Queue = in.Queue
 	return out, r.err
 }
 
-func statesOf(in States) []task.State {
+func statesOf(in wire.States) []task.State {
 	out := make([]task.State, len(in))
 	for i, s := range in {
 		out[i] = task.State(s)
@@ -147,94 +139,107 @@ func statesOf(in States) []task.State {
 	return out
 }
 
-// taskOf is a task as the API shows it: with the defaults that apply to it filled in.
-func (e *endpoints) taskOf(t task.Task) Task {
-	out := Task{
+// TaskOf is a task as the API shows it: with the defaults that apply to it filled in. types tells the timeout of a task that
+// names none.
+func TaskOf(t task.Task, types task.Types) wire.Task {
+	out := wire.Task{
 		ID:                t.ID,
 		Namespace:         t.Namespace,
 		Type:              t.Type,
 		Queue:             t.Queue,
-		State:             State(t.State),
+		State:             wire.State(t.State),
 		Attempt:           t.Attempt,
 		MaxAttempts:       t.MaxAttempts,
-		RunAt:             formatTime(t.DueAt),
-		CreatedAt:         formatTime(t.CreatedAt),
-		QueuedAt:          formatTime(t.QueuedAt),
-		StartedAt:         formatTime(t.StartedAt),
-		FinishedAt:        formatTime(t.FinishedAt),
-		CancelRequestedAt: formatTime(t.CancelRequested),
-		Node:              t.Node,
+		RunAt:             wire.At(t.DueAt),
+		CreatedAt:         wire.At(t.CreatedAt),
+		QueuedAt:          wire.AtIfAny(t.QueuedAt),
+		StartedAt:         wire.AtIfAny(t.StartedAt),
+		FinishedAt:        wire.AtIfAny(t.FinishedAt),
+		CancelRequestedAt: wire.AtIfAny(t.CancelRequested),
+		Node:              wire.Given(t.Node),
 		Progress:          t.Progress,
-		ProgressNote:      t.ProgressNote,
+		ProgressNote:      wire.Given(t.ProgressNote),
 		Checkpoint:        t.Checkpoint,
-		Result:            t.Result,
-		Error:             t.Error,
+		Result:            wire.Given(t.Result),
+		Error:             wire.Given(t.Error),
 		Payload:           t.Payload,
-		Owner:             t.Owner,
-		Labels:            t.Labels,
-		Damage:            t.Damage,
+		Owner:             wire.Given(t.Owner),
+		Labels:            wire.LabelsOf(t.Labels),
+		Damage:            wire.Given(t.Damage),
 	}
 	if t.Type != "" { // else nobody knows its definition
-		out.Timeout, out.Retry = formatDuration(e.Types.Timeout(t.Definition)), retryOf(t.Policy())
+		out.Timeout, out.Retry = formatDuration(types.Timeout(t.Definition)), wire.Value(retryOf(t.Policy()))
 	}
 	if t.Retention > 0 {
-		out.Retention = formatDuration(t.Retention)
+		out.Retention = spanOf(t.Retention)
 	}
 	if id, name, ok := schedule.OfTask(t.Ref); ok {
 		tick, _, _ := schedule.ParseTickName(name) // zero, and so left out, if it is none
-		out.Schedule, out.Tick = id, formatTime(tick)
+		out.Schedule, out.Tick = &id, wire.AtIfAny(tick)
 	}
 	return out
 }
 
 // retryOf is a policy as somebody could have sent it; what is left out stays so.
-func retryOf(r task.Retry) Retry {
-	out := Retry{MaxAttempts: r.MaxAttempts, MaxElapsed: formatSpan(r.MaxElapsed), Backoff: backoffOf(r.Backoff)}
+func retryOf(r task.Retry) *wire.Retry {
+	out := wire.Retry{MaxAttempts: wire.Given(r.MaxAttempts), MaxElapsed: spanOf(r.MaxElapsed), Backoff: backoffOf(r.Backoff)}
 	for _, d := range r.Delays {
 		out.Delays = append(out.Delays, formatDuration(d))
 	}
-	return out
+	if out.MaxAttempts == nil && out.MaxElapsed == nil && out.Backoff == nil && out.Delays == nil {
+		return nil
+	}
+	return &out
 }
 
-func backoffOf(b task.Backoff) Backoff {
-	return Backoff{Initial: formatSpan(b.Initial), Factor: b.Factor, Max: formatSpan(b.Max), Jitter: b.Jitter}
+func backoffOf(b task.Backoff) *wire.Backoff {
+	return wire.Given(wire.Backoff{Initial: spanOf(b.Initial), Factor: wire.Given(b.Factor), Max: spanOf(b.Max), Jitter: b.Jitter})
 }
 
-func attemptOf(a task.Attempt) Attempt {
-	return Attempt{
-		Number: a.Number, Node: a.Node, StartedAt: formatTime(a.StartedAt), FinishedAt: formatTime(a.FinishedAt),
-		Outcome: Outcome(a.Outcome), Error: a.Error,
+// spanOf is nil for a duration that nobody gave.
+func spanOf(d time.Duration) *wire.Duration {
+	if d == 0 {
+		return nil
+	}
+	return new(formatDuration(d))
+}
+
+func attemptOf(a task.Attempt) wire.Attempt {
+	return wire.Attempt{
+		Number: a.Number, Node: a.Node, StartedAt: wire.At(a.StartedAt), FinishedAt: wire.AtIfAny(a.FinishedAt),
+		Outcome: wire.Given(wire.Outcome(a.Outcome)), Error: wire.Given(a.Error),
 	}
 }
 
-func lineOf(l task.LogLine) LogLine {
-	return LogLine{Cursor: l.Cursor, Attempt: l.Attempt, Stream: l.Stream, At: formatTime(l.At), Text: l.Text}
+func lineOf(l task.LogLine) wire.LogLine {
+	return wire.LogLine{Cursor: l.Cursor, Attempt: l.Attempt, Stream: l.Stream, At: wire.At(l.At), Text: l.Text}
 }
 
-func eventOf(e task.Event) Event {
-	out := Event{
-		Type: e.Type, Namespace: e.Ref.Namespace, Task: e.Ref.ID, State: State(e.State), Attempt: e.Attempt,
-		Node: e.Node, At: formatTime(e.At), Queue: e.Queue, TaskType: e.TaskType, Owner: e.Owner,
-		RunAt: formatTime(e.DueAt), Error: e.Error,
+func eventOf(e task.Event) wire.Event {
+	out := wire.Event{
+		Type: e.Type, Namespace: e.Ref.Namespace, Task: e.Ref.ID, State: wire.State(e.State), Attempt: e.Attempt,
+		Node: wire.Given(e.Node), At: wire.At(e.At), Queue: e.Queue, TaskType: e.TaskType, Owner: wire.Given(e.Owner),
+		RunAt: wire.AtIfAny(e.DueAt), Error: wire.Given(e.Error),
 	}
 	if e.Type == progressEvent {
-		out.Progress, out.ProgressNote = &e.Progress, e.Note
+		out.Progress, out.ProgressNote = &e.Progress, wire.Given(e.Note)
 	}
 	return out
 }
 
-func nodeOf(n cluster.Node) Node {
-	return Node{
-		ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: list(n.Roles), State: NodeState(n.State),
-		Capacity: n.Capacity, Running: n.Running, Partitions: list(n.Partitions), Queues: weights(n.Queues), Types: n.Types, Via: n.Via,
-		CPU: n.CPU, Memory: n.Memory, StartedAt: formatTime(n.StartedAt), LastBeat: formatTime(n.LastBeat),
+func nodeOf(n cluster.Node) wire.Node {
+	return wire.Node{
+		ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: list(n.Roles), State: wire.NodeState(n.State),
+		Capacity: n.Capacity, Running: n.Running, Partitions: list(n.Partitions), Queues: weights(n.Queues), Types: n.Types,
+		Via: wire.Given(n.Via), CPU: n.CPU, Memory: n.Memory, StartedAt: wire.At(n.StartedAt), LastBeat: wire.At(n.LastBeat),
 	}
 }
 
-func queueOf(q control.QueueInfo) Queue {
-	return Queue{
-		Name: q.Name, Paused: q.Paused, PausedBy: q.PausedBy, Limit: q.Limit, Waiting: q.Waiting, Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
-		Processed: q.Processed, Failed: q.Failed, Latency: formatDuration(q.Latency.Round(time.Millisecond)),
+func queueOf(q control.QueueInfo) wire.Queue {
+	return wire.Queue{
+		Name: q.Name, Paused: q.Paused, PausedBy: wire.Given(q.PausedBy), Limit: wire.Given(q.Limit), Waiting: q.Waiting,
+		Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived, Processed: q.Processed, Failed: q.Failed,
+		Latency: formatDuration(q.Latency.Round(time.Millisecond)),
 	}
 }
 

@@ -4,43 +4,46 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // scheduleDefinitionOf is the schedule a PUT asks for, except for its namespace (see callerIn). Package control checks
 // which times and limits are possible.
-func scheduleDefinitionOf(in ScheduleDefinition, id string) (schedule.Definition, error) {
+func scheduleDefinitionOf(in wire.ScheduleDefinition, id string) (schedule.Definition, error) {
 	var r reader
+	misfire := wire.Value(in.Misfire)
 	d := schedule.Definition{
 		Ref: task.Ref{ID: id},
 		Spec: schedule.Spec{
 			Rules:    r.rules(in),
 			Exclude:  in.Exclude,
-			Timezone: in.Timezone,
-			StartAt:  r.time("start_at", in.StartAt),
-			EndAt:    r.time("end_at", in.EndAt),
-			Jitter:   r.duration("jitter", in.Jitter),
+			Timezone: wire.Value(in.Timezone),
+			StartAt:  momentOf(wire.Value(in.StartAt)),
+			EndAt:    momentOf(wire.Value(in.EndAt)),
+			Jitter:   r.duration("jitter", wire.Value(in.Jitter)),
 		},
-		MaxRuns: in.MaxRuns,
+		MaxRuns: wire.Value(in.MaxRuns),
 		Misfire: schedule.Misfire{
-			Policy: schedule.MisfirePolicy(in.Misfire.Policy), Window: r.span("misfire.window", in.Misfire.Window), Max: in.Misfire.Max,
+			Policy: schedule.MisfirePolicy(wire.Value(misfire.Policy)),
+			Window: r.span("misfire.window", wire.Value(misfire.Window)), Max: wire.Value(misfire.Max),
 		},
-		Overlap:        schedule.Overlap(in.Overlap),
-		PauseOnFailure: in.PauseOnFailure,
-		Owner:          in.Owner,
-		Description:    in.Description,
-		Labels:         in.Labels,
+		Overlap:        schedule.Overlap(wire.Value(in.Overlap)),
+		PauseOnFailure: wire.Value(in.PauseOnFailure),
+		Owner:          wire.Value(in.Owner),
+		Description:    wire.Value(in.Description),
+		Labels:         wire.Value(in.Labels),
 		Task:           r.template(in.Task),
 	}
 	return d, r.err
 }
 
 // rules reads which of the three ways to name times was taken, of which exactly one must be.
-func (r *reader) rules(in ScheduleDefinition) []schedule.Rule {
-	given := map[string]bool{"cron": in.Cron != "", "every": in.Every != "", "specs": len(in.Specs) > 0}
+func (r *reader) rules(in wire.ScheduleDefinition) []schedule.Rule {
+	cron, every := wire.Value(in.Cron), wire.Value(in.Every)
+	given := map[string]bool{"cron": cron != "", "every": every != "", "specs": len(in.Specs) > 0}
 	var names []string
 	for _, name := range []string{"cron", "every", "specs"} {
 		if given[name] {
@@ -53,7 +56,7 @@ func (r *reader) rules(in ScheduleDefinition) []schedule.Rule {
 	case len(names) > 1:
 		r.note(task.Invalid(names[1], "give %s or %s, not both", names[0], names[1]))
 	case len(in.Specs) == 0:
-		return []schedule.Rule{{Cron: in.Cron, Every: r.span("every", in.Every)}}
+		return []schedule.Rule{{Cron: cron, Every: r.span("every", every)}}
 	}
 	var rules []schedule.Rule
 	for i, rule := range in.Specs {
@@ -62,36 +65,36 @@ func (r *reader) rules(in ScheduleDefinition) []schedule.Rule {
 	return rules
 }
 
-func (r *reader) rule(path string, in ScheduleRule) schedule.Rule {
+func (r *reader) rule(path string, in wire.ScheduleRule) schedule.Rule {
+	cron, every := wire.Value(in.Cron), wire.Value(in.Every)
 	switch {
-	case in.Cron == "" && in.Every == "":
+	case cron == "" && every == "":
 		r.note(task.Invalid(path, "give cron or every"))
-	case in.Cron != "" && in.Every != "":
+	case cron != "" && every != "":
 		r.note(task.Invalid(path+".every", "give cron or every, not both"))
 	}
-	return schedule.Rule{Cron: in.Cron, Every: r.span(path+".every", in.Every)}
+	return schedule.Rule{Cron: cron, Every: r.span(path+".every", every)}
 }
 
 // template reads the task of every tick; the fields of its errors are named as parts of the schedule.
-func (r *reader) template(in TaskTemplate) task.Definition {
-	var inner reader
-	d := task.Definition{
-		Type: in.Type, Queue: in.Queue, Payload: in.Payload, Timeout: inner.span("timeout", in.Timeout), Retry: inner.retry(in.Retry),
-		Retention: inner.span("retention", in.Retention), Owner: in.Owner, Labels: in.Labels,
-	}
-	r.note(schedule.InTask(inner.err))
+func (r *reader) template(in wire.TaskTemplate) task.Definition {
+	d, err := DefinitionOf(wire.Submission{
+		Type: in.Type, Queue: in.Queue, Payload: in.Payload, Timeout: in.Timeout, Retry: in.Retry, Retention: in.Retention,
+		Owner: in.Owner, Labels: in.Labels,
+	})
+	r.note(schedule.InTask(err))
 	return d
 }
 
 // matchOf reads an If-Match of which the document has checked the form: the revision, 0 for none in particular. exists
 // says that there must be a revision, whichever it is.
-func matchOf(tag IfMatch) (revision int, exists bool) {
+func matchOf(tag wire.IfMatch) (revision int, exists bool) {
 	revision, _ = strconv.Atoi(strings.Trim(strings.TrimPrefix(tag, "W/"), `"`))
 	return revision, tag == "*"
 }
 
 // labelsOf reads selectors of the form name=value.
-func labelsOf(selectors []LabelSelector) (map[string]string, error) {
+func labelsOf(selectors []wire.LabelSelector) (map[string]string, error) {
 	if len(selectors) == 0 {
 		return nil, nil
 	}
@@ -108,10 +111,10 @@ func labelsOf(selectors []LabelSelector) (map[string]string, error) {
 
 // scheduleOf is a schedule as the API shows it: what was said, without the defaults, so that it can be edited and
 // sent again.
-func scheduleOf(s schedule.Schedule) Schedule {
+func scheduleOf(s schedule.Schedule) wire.Schedule {
 	d := saidOf(s.Definition)
 	next, _ := s.NextTick() // zero, and so left out, if there is none
-	return Schedule{
+	return wire.Schedule{
 		ID:             s.ID,
 		Namespace:      s.Namespace,
 		Cron:           d.Cron,
@@ -131,17 +134,17 @@ func scheduleOf(s schedule.Schedule) Schedule {
 		Labels:         d.Labels,
 		Task:           d.Task,
 		Revision:       s.Revision,
-		CreatedAt:      formatTime(s.CreatedAt),
-		UpdatedAt:      formatTime(s.UpdatedAt),
-		UpdatedBy:      s.By,
-		Cursor:         formatTime(s.Cursor),
-		NextAt:         formatTime(next),
+		CreatedAt:      wire.At(s.CreatedAt),
+		UpdatedAt:      wire.At(s.UpdatedAt),
+		UpdatedBy:      wire.Given(s.By),
+		Cursor:         wire.At(s.Cursor),
+		NextAt:         wire.AtIfAny(next),
 		Paused:         !s.PausedAt.IsZero(),
-		PausedAt:       formatTime(s.PausedAt),
-		PausedBy:       s.PausedBy,
-		PauseNote:      s.PauseNote,
-		AfterPause:     afterPause(s),
-		EndedAt:        formatTime(s.EndedAt),
+		PausedAt:       wire.AtIfAny(s.PausedAt),
+		PausedBy:       wire.Given(s.PausedBy),
+		PauseNote:      wire.Given(s.PauseNote),
+		AfterPause:     wire.Given(afterPause(s)),
+		EndedAt:        wire.AtIfAny(s.EndedAt),
 		Runs:           s.Runs,
 		Failures:       s.Failures,
 		Live:           s.Live,
@@ -158,12 +161,14 @@ func afterPause(s schedule.Schedule) string {
 }
 
 // saidOf is a definition as somebody could have sent it.
-func saidOf(d schedule.Definition) ScheduleDefinition {
-	out := ScheduleDefinition{
-		Exclude: d.Exclude, Timezone: d.Timezone, StartAt: formatTime(d.StartAt), EndAt: formatTime(d.EndAt),
-		MaxRuns: d.MaxRuns, Jitter: formatSpan(d.Jitter), Overlap: Overlap(d.Overlap), PauseOnFailure: d.PauseOnFailure,
-		Owner: d.Owner, Description: d.Description, Labels: d.Labels, Task: templateOf(d.Task),
-		Misfire: Misfire{Policy: MisfirePolicy(d.Misfire.Policy), Window: formatSpan(d.Misfire.Window), Max: d.Misfire.Max},
+func saidOf(d schedule.Definition) wire.ScheduleDefinition {
+	out := wire.ScheduleDefinition{
+		Exclude: d.Exclude, Timezone: wire.Given(d.Timezone), StartAt: wire.AtIfAny(d.StartAt), EndAt: wire.AtIfAny(d.EndAt),
+		MaxRuns: wire.Given(d.MaxRuns), Jitter: spanOf(d.Jitter), Overlap: wire.Given(wire.Overlap(d.Overlap)),
+		PauseOnFailure: wire.Given(d.PauseOnFailure), Owner: wire.Given(d.Owner), Description: wire.Given(d.Description),
+		Labels: wire.LabelsOf(d.Labels), Task: templateOf(d.Task), Misfire: wire.Given(wire.Misfire{
+			Policy: wire.Given(wire.MisfirePolicy(d.Misfire.Policy)), Window: spanOf(d.Misfire.Window), Max: wire.Given(d.Misfire.Max),
+		}),
 	}
 	rules := each(d.Rules, ruleOf)
 	if len(rules) == 1 {
@@ -174,21 +179,13 @@ func saidOf(d schedule.Definition) ScheduleDefinition {
 	return out
 }
 
-func ruleOf(r schedule.Rule) ScheduleRule {
-	return ScheduleRule{Cron: r.Cron, Every: formatSpan(r.Every)}
+func ruleOf(r schedule.Rule) wire.ScheduleRule {
+	return wire.ScheduleRule{Cron: wire.Given(r.Cron), Every: spanOf(r.Every)}
 }
 
-func templateOf(d task.Definition) TaskTemplate {
-	return TaskTemplate{
-		Type: d.Type, Queue: d.Queue, Payload: d.Payload, Timeout: formatSpan(d.Timeout), Retention: formatSpan(d.Retention),
-		Owner: d.Owner, Labels: d.Labels, Retry: retryOf(d.Retry),
+func templateOf(d task.Definition) wire.TaskTemplate {
+	return wire.TaskTemplate{
+		Type: d.Type, Queue: wire.Given(d.Queue), Payload: d.Payload, Timeout: spanOf(d.Timeout), Retention: spanOf(d.Retention),
+		Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels), Retry: retryOf(d.Retry),
 	}
-}
-
-// formatSpan is "" for a duration that nobody gave.
-func formatSpan(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return formatDuration(d)
 }

@@ -9,26 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
-
-func TestFormatTime_AlwaysHasThreeDecimals(t *testing.T) {
-	east := time.FixedZone("east", 2*60*60)
-	for in, want := range map[time.Time]string{
-		{}: "",
-		time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC):           "2026-01-02T15:04:05.000Z",
-		time.Date(2026, 1, 2, 15, 4, 5, 250_000_000, east):     "2026-01-02T13:04:05.250Z",
-		time.Date(2026, 1, 2, 15, 4, 5, 999_999_999, time.UTC): "2026-01-02T15:04:05.999Z",
-	} {
-		if got := formatTime(in); got != want {
-			t.Errorf("%v: %q, want %q", in, got, want)
-		}
-	}
-}
 
 func TestFormatDuration_IsShortAndReadsBack(t *testing.T) {
 	for want, d := range map[string]time.Duration{
@@ -55,7 +42,7 @@ func TestNodeOf_HasNoNullLists(t *testing.T) {
 
 func TestQueueOf_WritesTheLatencyInWholeMilliseconds(t *testing.T) {
 	got := queueOf(queue.Info{Name: "default", Waiting: 9, Size: 3, Pending: 2, Active: 1, Latency: 1500*time.Millisecond + 300*time.Microsecond})
-	if diff := cmp.Diff(Queue{Name: "default", Waiting: 9, Size: 3, Pending: 2, Active: 1, Latency: "1.5s"}, got); diff != "" {
+	if diff := cmp.Diff(wire.Queue{Name: "default", Waiting: 9, Size: 3, Pending: 2, Active: 1, Latency: "1.5s"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -63,7 +50,7 @@ func TestQueueOf_WritesTheLatencyInWholeMilliseconds(t *testing.T) {
 func TestRetryOf_ShowsWhatApplies(t *testing.T) {
 	d := task.Definition{Retry: task.Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}}}
 	got := retryOf(task.Task{Definition: d}.Policy())
-	if diff := cmp.Diff(Retry{MaxAttempts: 3, Delays: []string{"1m", "5m"}}, got); diff != "" {
+	if diff := cmp.Diff(&wire.Retry{MaxAttempts: wire.Given(3), Delays: []string{"1m", "5m"}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -97,9 +84,9 @@ func FuzzSubmission(f *testing.F) {
 			return
 		}
 		var none task.Types
-		shown := (&endpoints{}).taskOf(task.Task{Definition: d, DueAt: start, CreatedAt: start})
-		again, err := json.Marshal(Submission{
-			Type: shown.Type, Payload: shown.Payload, Retry: shown.Retry, Timeout: shown.Timeout, Labels: shown.Labels, ID: d.ID,
+		shown := TaskOf(task.Task{Definition: d, DueAt: start, CreatedAt: start}, nil)
+		again, err := json.Marshal(wire.Submission{
+			Type: shown.Type, Payload: shown.Payload, Retry: &shown.Retry, Timeout: &shown.Timeout, Labels: shown.Labels, ID: wire.Given(d.ID),
 		})
 		testkit.Must(t, err)
 		back, err := definitionFrom(again, func() error { return checkBody(schema, again) })
@@ -116,9 +103,9 @@ func definitionFrom(raw []byte, check func() error) (task.Definition, error) {
 	if err := check(); err != nil {
 		return task.Definition{}, err
 	}
-	var s Submission
+	var s wire.Submission
 	if err := decode(raw, &s); err != nil {
 		return task.Definition{}, err
 	}
-	return definitionOf(s)
+	return DefinitionOf(s)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -20,54 +21,54 @@ func creatorOf(ref task.Ref) string {
 }
 
 // ledgerOf converts the records of a schedule.
-func ledgerOf(id string) func(schedule.Entry) LedgerEntry {
-	return func(e schedule.Entry) LedgerEntry {
-		return LedgerEntry{
-			Tick: formatTime(e.Tick), Outcome: TickOutcome(e.Outcome), Reason: e.Reason, Task: e.TaskID(id),
-			LateMs: e.Late.Milliseconds(), DecidedAt: formatTime(e.DecidedAt), Revision: e.Revision,
+func ledgerOf(id string) func(schedule.Entry) wire.LedgerEntry {
+	return func(e schedule.Entry) wire.LedgerEntry {
+		return wire.LedgerEntry{
+			Tick: wire.At(e.Tick), Outcome: wire.TickOutcome(e.Outcome), Reason: wire.Given(e.Reason), Task: wire.Given(e.TaskID(id)),
+			LateMs: e.Late.Milliseconds(), DecidedAt: wire.At(e.DecidedAt), Revision: e.Revision,
 		}
 	}
 }
 
-func reportOf(r schedule.Report, id string) AuditReport {
+func reportOf(r schedule.Report, id string) wire.AuditReport {
 	outcomes := make(map[string]int, len(r.Outcomes))
 	for outcome, n := range r.Outcomes {
 		outcomes[string(outcome)] = n
 	}
-	return AuditReport{
-		From: formatTime(r.From), To: formatTime(r.Until), Expected: r.Expected, Accounted: r.Accounted, Outcomes: outcomes,
-		Gaps: each(r.Gaps, formatTime), Strays: each(r.Strays, ledgerOf(id)), Pending: r.Pending,
-		ForgottenUntil: formatTime(r.ForgottenUntil), LostWrites: each(r.Losses, lostWrites), Proved: r.Proved,
+	return wire.AuditReport{
+		From: wire.At(r.From), To: wire.At(r.Until), Expected: r.Expected, Accounted: r.Accounted, Outcomes: outcomes,
+		Gaps: each(r.Gaps, wire.At), Strays: each(r.Strays, ledgerOf(id)), Pending: r.Pending,
+		ForgottenUntil: wire.AtIfAny(r.ForgottenUntil), LostWrites: each(r.Losses, lostWrites), Proved: r.Proved,
 		Warnings: r.Warnings,
 	}
 }
 
-func lostWrites(l schedule.Loss) LostWrites {
-	return LostWrites{From: formatTime(l.From), To: formatTime(l.Until)}
+func lostWrites(l schedule.Loss) wire.LostWrites {
+	return wire.LostWrites{From: wire.At(l.From), To: wire.At(l.Until)}
 }
 
-func revisionOf(r schedule.Revision) Revision {
-	return Revision{Revision: r.Number, From: formatTime(r.From), Until: formatTime(r.Until), By: r.By, Definition: saidOf(r.Definition)}
+func revisionOf(r schedule.Revision) wire.Revision {
+	return wire.Revision{Revision: r.Number, From: wire.At(r.From), Until: wire.AtIfAny(r.Until), By: wire.Given(r.By), Definition: saidOf(r.Definition)}
 }
 
-func previewOf(p schedule.NextTicks) SchedulePreview {
+func previewOf(p schedule.NextTicks) wire.SchedulePreview {
 	zone := p.Location
 	if zone == nil {
 		zone = time.UTC
 	}
-	out := SchedulePreview{Timezone: zone.String(), Ticks: each(p.Ticks, upcomingOf(zone))}
+	out := wire.SchedulePreview{Timezone: zone.String(), Ticks: each(p.Ticks, upcomingOf(zone))}
 	if t := p.Transition; t != nil {
-		out.Transition = &ClockChange{
-			At: formatTime(t.At), Local: t.At.In(zone).Format(localLayout), Note: t.Note, Ticks: each(t.Ticks, upcomingOf(zone)),
+		out.Transition = &wire.ClockChange{
+			At: wire.At(t.At), Local: t.At.In(zone).Format(localLayout), Note: wire.Given(t.Note), Ticks: each(t.Ticks, upcomingOf(zone)),
 			OffsetBefore: formatOffset(t.Before), OffsetAfter: formatOffset(t.After),
 		}
 	}
 	return out
 }
 
-func upcomingOf(zone *time.Location) func(schedule.UpcomingTick) UpcomingTick {
-	return func(u schedule.UpcomingTick) UpcomingTick {
-		return UpcomingTick{Tick: formatTime(u.Tick), Local: u.Tick.In(zone).Format(localLayout), Excluded: u.Excluded, Note: u.Note}
+func upcomingOf(zone *time.Location) func(schedule.UpcomingTick) wire.UpcomingTick {
+	return func(u schedule.UpcomingTick) wire.UpcomingTick {
+		return wire.UpcomingTick{Tick: wire.At(u.Tick), Local: u.Tick.In(zone).Format(localLayout), Excluded: wire.Given(u.Excluded), Note: wire.Given(u.Note)}
 	}
 }
 
@@ -85,14 +86,14 @@ func formatOffset(d time.Duration) string {
 	return fmt.Sprintf("%s%02d:%02d:%02d", sign, hours, minutes, seconds)
 }
 
-func forecastOf(f schedule.Forecast) Forecast {
-	return Forecast{
-		From: formatTime(f.From), PerMinute: list(f.PerMinute), Schedules: f.Schedules, Total: f.Total, Hottest: each(f.Hottest, hotOf),
+func forecastOf(f schedule.Forecast) wire.Forecast {
+	return wire.Forecast{
+		From: wire.At(f.From), PerMinute: list(f.PerMinute), Schedules: f.Schedules, Total: f.Total, Hottest: each(f.Hottest, hotOf),
 	}
 }
 
-func hotOf(h schedule.HotMinute) HotMinute {
-	return HotMinute{Minute: formatTime(h.Minute), Fires: h.Fires, Schedules: each(h.Schedules, func(s schedule.HotSchedule) HotSchedule {
-		return HotSchedule{ID: s.Ref.ID, Namespace: s.Ref.Namespace, Fires: s.Fires}
+func hotOf(h schedule.HotMinute) wire.HotMinute {
+	return wire.HotMinute{Minute: wire.At(h.Minute), Fires: h.Fires, Schedules: each(h.Schedules, func(s schedule.HotSchedule) wire.HotSchedule {
+		return wire.HotSchedule{ID: s.Ref.ID, Namespace: s.Ref.Namespace, Fires: s.Fires}
 	})}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -24,33 +25,33 @@ import (
 var damages = []struct {
 	name, damage string
 	command      []any
-	state        client.State
+	state        wire.State
 	cancels      bool
 }{
 	{"a lost payload", "its payload is lost", []any{
 		"HDEL", "dts:{0}:payloads", "default:broken",
-	}, client.StateScheduled, true},
+	}, wire.StateScheduled, true},
 	{"a payload that is not JSON", `its payload "{" is not JSON`, []any{
 		"HSET", "dts:{0}:defs", "default:broken", `1767366245120{"type":"http"}` + "\n{",
-	}, client.StateScheduled, true},
+	}, wire.StateScheduled, true},
 	{"a definition of one word", `its definition "17" cannot be read`, []any{
 		"HSET", "dts:{0}:defs", "default:broken", "17",
-	}, client.StateScheduled, true},
+	}, wire.StateScheduled, true},
 	{"a definition that is not JSON", "its definition cannot be read", []any{
 		"HSET", "dts:{0}:defs", "default:broken", "1767366245120{\"type\n{}",
-	}, client.StateScheduled, true},
+	}, wire.StateScheduled, true},
 	{"a definition without a type", "its definition has no type", []any{
 		"HSET", "dts:{0}:defs", "default:broken", "1767366245120{}\n{}",
-	}, client.StateScheduled, true},
+	}, wire.StateScheduled, true},
 	{"no time of its creation", "its definition", []any{
 		"HSET", "dts:{0}:defs", "default:broken", "xxxxxxxxxxxxx{\"type\":\"http\"}\n{}",
-	}, client.StateScheduled, true},
+	}, wire.StateScheduled, true},
 	{"a state of one word", `its state "lost" cannot be read`, []any{
 		"HSET", "dts:{0}:states", "default:broken", "lost",
-	}, client.StateUnreadable, false},
+	}, wire.StateUnreadable, false},
 	{"an unknown state", `its state "asleep 1" cannot be read`, []any{
 		"HSET", "dts:{0}:states", "default:broken", "asleep 1",
-	}, client.StateUnreadable, false},
+	}, wire.StateUnreadable, false},
 }
 
 // startDamaged is a rig with the tasks broken and whole, the first of them with that damage.
@@ -74,7 +75,7 @@ func TestTasks_ShowWhatCannotBeReadAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := startDamaged(t, c.command)
-			narrow := client.ListTasksParams{State: []client.State{client.StateScheduled}, Type: new("http")}
+			narrow := client.ListTasksParams{State: []wire.State{wire.StateScheduled}, Type: new("http")}
 			for _, params := range []client.ListTasksParams{{}, narrow} {
 				list, err := r.ListTasksWithResponse(t.Context(), &params)
 				testkit.Must(t, err)
@@ -109,7 +110,7 @@ func TestTasks_ChangeNothingThatCannotBeRead(t *testing.T) {
 			changed := r.call("PATCH", "/v1/tasks/broken", `{"queue":"other"}`)
 			retried := r.call("POST", "/v1/tasks/broken/retry", "")
 			for _, try := range []answer{changed, retried} {
-				codes := []ProblemCode{ProblemCode(task.CodeUnreadable), ProblemCode(task.CodeNotFinished)}
+				codes := []wire.ProblemCode{wire.ProblemCode(task.CodeUnreadable), wire.ProblemCode(task.CodeNotFinished)}
 				if p := try.problem(t); !slices.Contains(codes, p.Code) {
 					t.Errorf("answered %d %s", try.status, try.body)
 				}
@@ -119,7 +120,7 @@ func TestTasks_ChangeNothingThatCannotBeRead(t *testing.T) {
 				if cancelled.status != http.StatusOK || !strings.Contains(string(cancelled.body), `"cancelled"`) {
 					t.Errorf("cancelling: %d %s", cancelled.status, cancelled.body)
 				}
-			} else if p := cancelled.problem(t); p.Code != ProblemCode(task.CodeUnreadable) {
+			} else if p := cancelled.problem(t); p.Code != wire.ProblemCode(task.CodeUnreadable) {
 				t.Errorf("cancelling: %d %s", cancelled.status, cancelled.body)
 			}
 		})
@@ -133,7 +134,7 @@ func TestRetryTask_RefusesWhatCannotBeRead(t *testing.T) {
 	r.call("DELETE", "/v1/tasks/waiting", "")
 	testkit.Must(t, r.db.HSet(t.Context(), "dts:{0}:defs", "default:waiting", "17").Err())
 	got := r.call("POST", "/v1/tasks/waiting/retry", "")
-	if p := got.problem(t); p.Code != ProblemCode(task.CodeUnreadable) {
+	if p := got.problem(t); p.Code != wire.ProblemCode(task.CodeUnreadable) {
 		t.Errorf("answered %d %s", got.status, got.body)
 	}
 }
@@ -288,7 +289,7 @@ func TestGets_RefuseWhatCannotBeRead(t *testing.T) {
 	} {
 		r.whileDamaged(key, wrongType, func() {
 			got := r.call("GET", path, "")
-			if p := got.problem(t); p.Code != ProblemCode(task.CodeUnreadable) || !strings.Contains(p.Detail, "wrong type") ||
+			if p := got.problem(t); p.Code != wire.DataUnreadable || !strings.Contains(p.Detail, "wrong type") ||
 				strings.Contains(p.Detail, "may have been made") {
 				t.Errorf("%s answered %d %s", path, got.status, got.body)
 			}
@@ -312,7 +313,7 @@ func TestSchedules_TellADefinitionThatCannotBeUsed(t *testing.T) {
 		}}
 		r.whileDamaged("dts:{0}:schedule:default:nightly", entry, func() {
 			got := r.call(c.method, c.path, c.body)
-			if p := got.problem(t); p.Code != ProblemCode(task.CodeUnreadable) || !strings.Contains(p.Detail, c.want) {
+			if p := got.problem(t); p.Code != wire.ProblemCode(task.CodeUnreadable) || !strings.Contains(p.Detail, c.want) {
 				t.Errorf("%s %s answered %d %s", c.method, c.path, got.status, got.body)
 			}
 		})
@@ -361,7 +362,7 @@ func TestRollback_RefusesARevisionThatCannotBeRead(t *testing.T) {
 		if code == "" && got.status == http.StatusOK {
 			continue
 		}
-		if p := got.problem(t); p.Code != ProblemCode(code) {
+		if p := got.problem(t); p.Code != wire.ProblemCode(code) {
 			t.Errorf("revision %d: %d %s", revision, got.status, got.body)
 		}
 	}
@@ -486,7 +487,7 @@ func TestLists_RefuseACursorOfAnotherList(t *testing.T) {
 				if got.status != http.StatusOK {
 					t.Errorf("%s: %d %s", to, got.status, got.body)
 				}
-			} else if p := got.problem(t); p.Code != ProblemCode(task.CodeInvalid) || p.Field != "cursor" {
+			} else if p := got.problem(t); p.Code != wire.ProblemCode(task.CodeInvalid) || wire.Value(p.Field) != "cursor" {
 				t.Errorf("%s with a cursor of %s: %d %s", to, from, got.status, got.body)
 			}
 		}
@@ -512,9 +513,9 @@ func TestListSchedules_SaysThatAPageIsIncomplete(t *testing.T) {
 	r.call("PUT", "/v1/schedules/t", strings.Replace(hourly, "{", `{"owner":"one",`, 1))
 	last, incomplete := r.call("GET", "/v1/schedules?owner=one", ""), 0
 	for strings.Contains(string(last.body), `"incomplete":true`) && incomplete < layout.ReadChunk {
-		var page ScheduleList
+		var page wire.ScheduleList
 		testkit.Must(t, json.Unmarshal(last.body, &page))
-		last = r.call("GET", "/v1/schedules?owner=one&cursor="+page.NextCursor, "")
+		last = r.call("GET", "/v1/schedules?owner=one&cursor="+wire.Value(page.NextCursor), "")
 		incomplete++
 	}
 	if !strings.Contains(string(last.body), `"id":"t"`) || incomplete == 0 {

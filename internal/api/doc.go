@@ -1,4 +1,4 @@
-// Package api serves DTS over HTTP. openapi.yaml is the source: the types and the server interface in
+// Package api serves DTS over HTTP. openapi.yaml is the source: the types in package wire, the server interface in
 // api.gen.go and the client in package client are generated from it, every request is checked against it
 // before a handler sees it, and the tests check every answer against it.
 //

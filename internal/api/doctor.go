@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 )
 
@@ -21,13 +22,13 @@ func (e *endpoints) examine(c echo.Context, r control.DoctorRequest) error {
 	if err != nil {
 		return err
 	}
-	return e.ok(c, DoctorReport{Checks: each(report.Results, checkOf), NextCursor: report.NextCursor})
+	return e.ok(c, wire.DoctorReport{Checks: each(report.Results, checkOf), NextCursor: wire.Given(report.NextCursor)})
 }
 
-func checkOf(r control.DoctorResult) DoctorCheck {
-	return DoctorCheck{
-		Name: r.Name, Severity: DoctorCheckSeverity(r.Severity), Looked: r.Looked, Found: r.Found, Repaired: r.Repaired,
-		Detail: r.Detail, Examples: r.Examples, PassedOver: r.PassedOver, Means: r.Meaning(r.Severity),
+func checkOf(r control.DoctorResult) wire.DoctorCheck {
+	return wire.DoctorCheck{
+		Name: r.Name, Severity: wire.DoctorCheckSeverity(r.Severity), Looked: r.Looked, Found: r.Found, Repaired: r.Repaired,
+		Detail: wire.Given(r.Detail), Examples: r.Examples, PassedOver: wire.Given(r.PassedOver), Means: r.Meaning(r.Severity),
 		Repair: r.Check.Repair, Repairs: r.Repairs,
 	}
 }

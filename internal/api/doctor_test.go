@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/store/doctor"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -17,10 +18,10 @@ func TestDoctor_LooksAndRepairs(t *testing.T) {
 		t.Fatalf("status %d, %s", got.status, got.body)
 	}
 	testkit.Must(t, r.db.ZRem(t.Context(), "dts:{0}:wheel", "default:a").Err())
-	check := func(method, path string) DoctorCheck {
+	check := func(method, path string) wire.DoctorCheck {
 		t.Helper()
 		got := r.call(method, path+"?check=scheduled-lost&partition=0", "")
-		var report DoctorReport
+		var report wire.DoctorReport
 		testkit.Must(t, json.Unmarshal(got.body, &report))
 		if got.status != 200 || len(report.Checks) != 1 {
 			t.Fatalf("status %d, %s", got.status, got.body)
@@ -45,9 +46,9 @@ func TestDoctor_TellsWhatItHasPassedOver(t *testing.T) {
 	r.call("POST", "/v1/tasks", `{"id":"a","type":"http","delay":"1h"}`)
 	testkit.Must(t, r.db.Set(t.Context(), "dts:{0}:states", "x", 0).Err())
 	got := r.call("GET", "/v1/doctor?check=task-unreadable", "")
-	var report DoctorReport
+	var report wire.DoctorReport
 	testkit.Must(t, json.Unmarshal(got.body, &report))
-	if c := report.Checks[0]; c.Severity != "unknown" || c.Looked != 0 || !strings.HasPrefix(c.PassedOver, "default:a was not") {
+	if c := report.Checks[0]; c.Severity != "unknown" || c.Looked != 0 || !strings.HasPrefix(wire.Value(c.PassedOver), "default:a was not") {
 		t.Errorf("status %d, %s", got.status, got.body)
 	}
 }
@@ -59,9 +60,9 @@ func TestDoctor_RefusesWhatItDoesNotKnow(t *testing.T) {
 		"check=nothing": "check", "partition=1": "partition", "partition=-1": "partition", "cursor=x": "cursor", "depth=1": "depth",
 	} {
 		got := r.call("GET", "/v1/doctor?"+query, "")
-		var problem Problem
+		var problem wire.Problem
 		testkit.Must(t, json.Unmarshal(got.body, &problem))
-		if got.status != 400 || problem.Field != field {
+		if got.status != 400 || wire.Value(problem.Field) != field {
 			t.Errorf("%s: status %d, %s", query, got.status, got.body)
 		}
 	}
@@ -71,7 +72,7 @@ func TestExamine_NamesTheChecksThatThereAre(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	got := r.call("GET", "/v1/doctor?check=nosuch", "").problem(t)
-	if got.Code != ProblemCode(task.CodeInvalid) || got.Field != "check" || strings.Contains(got.Detail, "bytes cut") {
+	if got.Code != wire.ProblemCode(task.CodeInvalid) || wire.Value(got.Field) != "check" || strings.Contains(got.Detail, "bytes cut") {
 		t.Errorf("%+v", got)
 	}
 	for _, check := range doctor.Checks {

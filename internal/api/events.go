@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/events"
@@ -109,7 +110,7 @@ func (f *eventFollower) add(m events.Message) error {
 // textOf is what a client gets of a message. All who get an event share it.
 func textOf(m events.Message) ([]byte, error) {
 	if m.Loss != nil {
-		return edge.Frame("dropped", "", Dropped{Count: m.Loss.Count, Reason: DroppedReason(m.Loss.Reason)})
+		return edge.Frame("dropped", "", wire.Dropped{Count: m.Loss.Count, Reason: wire.DroppedReason(m.Loss.Reason)})
 	}
 	return m.Text(frames)
 }
@@ -122,7 +123,7 @@ func (f *eventFollower) end() error {
 	if !errors.Is(f.feed.Err(), events.ErrSlow) {
 		return nil
 	}
-	lost := Dropped{Count: f.feed.Missed(), Reason: DroppedSlowReader, Detail: slowText}
+	lost := wire.Dropped{Count: f.feed.Missed(), Reason: wire.DroppedSlowReader, Detail: &slowText}
 	if err := f.out.Send("dropped", "", lost); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/task"
@@ -149,9 +150,9 @@ func contextOf(address string) echo.Context {
 }
 
 // problem is the problem document an answer must be.
-func (a answer) problem(t *testing.T) Problem {
+func (a answer) problem(t *testing.T) wire.Problem {
 	t.Helper()
-	var p Problem
+	var p wire.Problem
 	if got := a.header.Get("Content-Type"); got != problemType {
 		t.Fatalf("Content-Type is %q, want %q; status %d, body %s", got, problemType, a.status, a.body)
 	}
@@ -245,3 +246,8 @@ func (c *checker) value(schema string, raw []byte) error {
 	}
 	return c.doc.Components.Schemas[schema].Value.VisitJSON(v, c.options.SchemaValidationOptions...)
 }
+
+// timeLayout is how times are answered.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }

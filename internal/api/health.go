@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -15,7 +16,7 @@ const readyTimeout = time.Second
 
 // Healthz answers GET /healthz.
 func (e *endpoints) Healthz(c echo.Context) error {
-	return e.ok(c, Health{Status: HealthStatusOk, Version: e.Version})
+	return e.ok(c, wire.Health{Status: wire.HealthStatusOk, Version: e.Version})
 }
 
 // Readyz answers GET /readyz.
@@ -29,7 +30,7 @@ func (e *endpoints) Readyz(c echo.Context) error {
 		}
 		names = append(names, check.Name)
 	}
-	return e.ok(c, Readiness{Status: ReadinessStatusOk, Checks: names, Warnings: e.warnings()})
+	return e.ok(c, wire.Readiness{Status: wire.ReadinessStatusOk, Checks: names, Warnings: e.warnings()})
 }
 
 // warnings are what /readyz tells besides.

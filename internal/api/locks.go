@@ -6,18 +6,19 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 )
 
 // AcquireLock answers POST /v1/locks/{name}/acquire.
-func (e *endpoints) AcquireLock(c echo.Context, name LockName, _ AcquireLockParams) error {
-	var in LockRequest
+func (e *endpoints) AcquireLock(c echo.Context, name wire.LockName, _ AcquireLockParams) error {
+	var in wire.LockRequest
 	if err := bind(c, &in); err != nil {
 		return err
 	}
 	var r reader
 	wanted := control.LockRequest{
-		Name: name, Holder: in.Holder, TTL: r.duration("ttl", in.TTL), Wait: r.duration("wait", in.Wait), Note: in.Note,
+		Name: name, Holder: in.Holder, TTL: r.duration("ttl", in.TTL), Wait: r.duration("wait", wire.Value(in.Wait)), Note: wire.Value(in.Note),
 		Stop: e.server.Stopping().Done(),
 	}
 	if r.err != nil {
@@ -36,20 +37,20 @@ func (e *endpoints) AcquireLock(c echo.Context, name LockName, _ AcquireLockPara
 	}
 	out := lockOf(got.Lock)
 	if wanted.Wait > 0 {
-		out.Waited = got.Waited.String()
+		out.Waited = new(got.Waited.String())
 	}
 	return e.ok(c, out)
 }
 
 // RenewLock answers POST /v1/locks/{name}/renew.
-func (e *endpoints) RenewLock(c echo.Context, name LockName, _ RenewLockParams) error {
-	var in LockRenewal
+func (e *endpoints) RenewLock(c echo.Context, name wire.LockName, _ RenewLockParams) error {
+	var in wire.LockRenewal
 	if err := bind(c, &in); err != nil {
 		return err
 	}
 	var ttl *time.Duration
-	if in.TTL != "" {
-		d, err := parseDuration("ttl", in.TTL)
+	if in.TTL != nil {
+		d, err := parseDuration("ttl", *in.TTL)
 		if err != nil {
 			return err
 		}
@@ -59,24 +60,24 @@ func (e *endpoints) RenewLock(c echo.Context, name LockName, _ RenewLockParams) 
 	if err != nil {
 		return err
 	}
-	return e.ok(c, LockExtension{ExpiresAt: formatTime(expires)})
+	return e.ok(c, wire.LockExtension{ExpiresAt: wire.At(expires)})
 }
 
 // ReleaseLock answers POST /v1/locks/{name}/release.
-func (e *endpoints) ReleaseLock(c echo.Context, name LockName, _ ReleaseLockParams) error {
-	var in LockRelease
+func (e *endpoints) ReleaseLock(c echo.Context, name wire.LockName, _ ReleaseLockParams) error {
+	var in wire.LockRelease
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	released, err := e.Control.ReleaseLock(c.Request().Context(), callerOf(c), name, in.Holder, in.Fence)
+	released, err := e.Control.ReleaseLock(c.Request().Context(), callerOf(c), name, in.Holder, wire.Value(in.Fence))
 	if err != nil {
 		return err
 	}
-	return e.ok(c, LockReleased{Released: released})
+	return e.ok(c, wire.LockReleased{Released: released})
 }
 
 // GetLock answers GET /v1/locks/{name}.
-func (e *endpoints) GetLock(c echo.Context, name LockName, _ GetLockParams) error {
+func (e *endpoints) GetLock(c echo.Context, name wire.LockName, _ GetLockParams) error {
 	l, err := e.Control.GetLock(c.Request().Context(), callerOf(c), name)
 	if err != nil {
 		return err
@@ -91,12 +92,12 @@ func (e *endpoints) ListLocks(c echo.Context, params ListLocksParams) error {
 	if err != nil {
 		return err
 	}
-	return e.ok(c, LockList{Locks: each(page.Locks, lockOf), NextCursor: page.NextCursor, Warnings: left.Texts()})
+	return e.ok(c, wire.LockList{Locks: each(page.Locks, lockOf), NextCursor: wire.Given(page.NextCursor), Warnings: left.Texts()})
 }
 
-func lockOf(l control.Lock) Lock {
-	return Lock{
-		Name: l.Ref.ID, Namespace: l.Ref.Namespace, Holder: l.Holder, Fence: l.Fence, Since: formatTime(l.Since),
-		ExpiresAt: formatTime(l.Expires), TTL: formatDuration(l.TTL), Note: l.Note,
+func lockOf(l control.Lock) wire.Lock {
+	return wire.Lock{
+		Name: l.Ref.ID, Namespace: l.Ref.Namespace, Holder: l.Holder, Fence: l.Fence, Since: wire.At(l.Since),
+		ExpiresAt: wire.At(l.Expires), TTL: formatDuration(l.TTL), Note: wire.Given(l.Note),
 	}
 }

@@ -7,16 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func (r *rig) acquireLock(name, body string) Lock {
+func (r *rig) acquireLock(name, body string) wire.Lock {
 	r.t.Helper()
 	got := r.call("POST", "/v1/locks/"+name+"/acquire", body)
 	if got.status != http.StatusOK {
 		r.t.Fatalf("status %d, %s", got.status, got.body)
 	}
-	var l Lock
+	var l wire.Lock
 	testkit.Must(r.t, json.Unmarshal(got.body, &l))
 	return l
 }
@@ -25,13 +26,13 @@ func TestLocks_AreTakenKeptListedAndReleased(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	l := r.acquireLock("deploy", `{"holder":"me","ttl":"1m","note":"v42"}`)
-	if l.Name != "deploy" || l.Namespace != "default" || l.Holder != "me" || l.TTL != "1m" || l.Note != "v42" || l.Waited != "" {
+	if l.Name != "deploy" || l.Namespace != "default" || l.Holder != "me" || l.TTL != "1m" || wire.Value(l.Note) != "v42" || wire.Value(l.Waited) != "" {
 		t.Errorf("got %+v", l)
 	}
 	if p := r.call("POST", "/v1/locks/deploy/acquire", `{"holder":"you","ttl":"1m"}`).problem(t); p.Code != "lock_held" || p.Status != 409 {
 		t.Errorf("somebody else: %+v", p)
 	}
-	if again := r.acquireLock("deploy", `{"holder":"me","ttl":"2m","wait":"1s"}`); again.Fence != l.Fence || again.Waited == "" {
+	if again := r.acquireLock("deploy", `{"holder":"me","ttl":"2m","wait":"1s"}`); again.Fence != l.Fence || wire.Value(again.Waited) == "" {
 		t.Errorf("again: %+v", again)
 	}
 	fenced := func(holder string, fence int64, more string) string {
@@ -44,10 +45,10 @@ func TestLocks_AreTakenKeptListedAndReleased(t *testing.T) {
 		t.Errorf("somebody else's renewal: %+v", p)
 	}
 	r.acquireLock("other", `{"holder":"me","ttl":"1m"}`)
-	var first, second LockList
+	var first, second wire.LockList
 	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/locks?limit=1", "").body, &first))
-	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/locks?cursor="+first.NextCursor, "").body, &second))
-	if len(first.Locks) != 1 || first.Locks[0].TTL != "1h" || len(second.Locks) != 1 || second.Locks[0].Name != "other" || second.NextCursor != "" {
+	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/locks?cursor="+wire.Value(first.NextCursor), "").body, &second))
+	if len(first.Locks) != 1 || first.Locks[0].TTL != "1h" || len(second.Locks) != 1 || second.Locks[0].Name != "other" || wire.Value(second.NextCursor) != "" {
 		t.Errorf("listed %+v, %+v", first, second)
 	}
 	if got := r.call("GET", "/v1/locks/deploy", ""); got.status != 200 || !strings.Contains(string(got.body), `"ttl":"1h"`) {
@@ -77,7 +78,7 @@ func TestLocks_NameTheInvalidField(t *testing.T) {
 		{"renew", `{"holder":"me","fence":1,"ttl":"1ms"}`, "ttl"},
 		{"release", `{"fence":1}`, "holder"},
 	} {
-		if p := r.call("POST", "/v1/locks/deploy/"+c.call, c.body).problem(t); p.Code != "invalid" || p.Field != c.field {
+		if p := r.call("POST", "/v1/locks/deploy/"+c.call, c.body).problem(t); p.Code != "invalid" || wire.Value(p.Field) != c.field {
 			t.Errorf("%s %s: %+v", c.call, c.body, p)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/edge"
@@ -32,7 +33,7 @@ const (
 )
 
 // ReadLogs answers GET /v1/tasks/{id}/logs.
-func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) error {
+func (e *endpoints) ReadLogs(c echo.Context, id wire.TaskID, params ReadLogsParams) error {
 	who, after := callerOf(c), cmp.Or(params.LastEventID, params.After)
 	if params.Follow {
 		return e.followLogs(c, who, id, after)
@@ -49,7 +50,7 @@ func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) e
 	if err != nil {
 		return err
 	}
-	return e.ok(c, LogPage{Lines: each(page.Lines, lineOf), NextCursor: page.Last, More: page.More, Warnings: left.Texts()})
+	return e.ok(c, wire.LogPage{Lines: each(page.Lines, lineOf), NextCursor: wire.Given(page.Last), More: wire.Given(page.More), Warnings: left.Texts()})
 }
 
 func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after string) error {
@@ -60,7 +61,7 @@ func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after str
 	subscribe := func(ctx context.Context) (*events.Subscription, error) { return e.Control.FollowLogs(ctx, who, id) }
 	return e.server.Follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *edge.Stream) error {
 		f := logFollower{
-			control: e.Control, show: e.taskOf, who: who, id: id, after: after, feed: feed, out: out,
+			control: e.Control, show: func(t task.Task) wire.Task { return TaskOf(t, e.Types) }, who: who, id: id, after: after, feed: feed, out: out,
 			streams: out.Count, reserve: func(n int64) (func(), error) { return e.server.Reserve(c, n) },
 		}
 		return f.run(ctx)
@@ -71,7 +72,7 @@ func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after str
 // store, so none is lost or sent twice.
 type logFollower struct {
 	control *control.Control
-	show    func(task.Task) Task
+	show    func(task.Task) wire.Task
 	who     control.Caller
 	id      string
 	after   string
@@ -146,7 +147,7 @@ func (f *logFollower) tell(texts []string) error {
 		if i < len(f.told) && f.told[i] == text {
 			continue
 		}
-		if err := f.out.Send("dropped", "", Dropped{Reason: DroppedUnreadable, Detail: text}); err != nil {
+		if err := f.out.Send("dropped", "", wire.Dropped{Reason: wire.DroppedUnreadable, Detail: &text}); err != nil {
 			return err
 		}
 	}

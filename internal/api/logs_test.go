@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
@@ -40,7 +40,7 @@ func TestReadLogs_EndsAPageThatIsFull(t *testing.T) {
 		if got.StatusCode != http.StatusOK || len(body) > layout.PageBytes+200<<10 {
 			t.Fatalf("%d, %d bytes", got.StatusCode, len(body))
 		}
-		var page client.LogPage
+		var page wire.LogPage
 		testkit.Must(t, json.Unmarshal(body, &page))
 		count += len(page.Lines)
 		path, more = "/v1/tasks/a/logs?limit=1000&after="+*page.NextCursor, page.More != nil && *page.More

@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 )
 
@@ -13,9 +14,9 @@ func (e *endpoints) ListNamespaces(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.ok(c, NamespaceList{Namespaces: each(found, namespaceOf), Warnings: left.Texts()})
+	return e.ok(c, wire.NamespaceList{Namespaces: each(found, namespaceOf), Warnings: left.Texts()})
 }
 
-func namespaceOf(n control.Namespace) NamespaceEntry {
-	return NamespaceEntry{Name: n.Name, LastSubmittedAt: formatTime(n.LastSubmittedAt)}
+func namespaceOf(n control.Namespace) wire.NamespaceEntry {
+	return wire.NamespaceEntry{Name: n.Name, LastSubmittedAt: wire.At(n.LastSubmittedAt)}
 }

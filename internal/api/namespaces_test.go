@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -21,12 +22,12 @@ func TestListNamespaces_AreThoseSubmittedTo(t *testing.T) {
 	if got := r.call("POST", "/v1/tasks?namespace=refused", `{"type":"http","delay":"-1s"}`); got.status != 400 {
 		t.Errorf("status %d, %s", got.status, got.body)
 	}
-	var list NamespaceList
+	var list wire.NamespaceList
 	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/namespaces", "").body, &list))
 	var names string
 	for _, n := range list.Namespaces {
 		names += n.Name + " "
-		if n.LastSubmittedAt == "" {
+		if n.LastSubmittedAt.IsZero() {
 			t.Errorf("%s has no time", n.Name)
 		}
 	}

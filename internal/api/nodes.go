@@ -1,6 +1,10 @@
 package api
 
-import "github.com/labstack/echo/v4"
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+)
 
 // ListNodes answers GET /v1/nodes.
 func (e *endpoints) ListNodes(c echo.Context) error {
@@ -9,5 +13,5 @@ func (e *endpoints) ListNodes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.ok(c, NodeList{Nodes: each(nodes, nodeOf), Warnings: left.Texts()})
+	return e.ok(c, wire.NodeList{Nodes: each(nodes, nodeOf), Warnings: left.Texts()})
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,29 +23,40 @@ func (e *endpoints) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFu
 	chains := map[string][]echo.MiddlewareFunc{}
 	for _, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters), turns: e.decoding}
-			if op.RequestBody != nil {
-				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
-				v.bodyless = !op.RequestBody.Value.Required
-			}
-			if op.OperationID == batchOperation {
-				v.body = withoutItems(v.body, "tasks")
-				v.lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
-			}
-			chains[op.OperationID] = []echo.MiddlewareFunc{e.admit(op, v), e.limitTime(op)}
-			if !slices.Contains(op.Tags, healthTag) {
-				chains[op.OperationID] = append(chains[op.OperationID], v.check)
-			}
-			if slices.Contains(paged, op.OperationID) {
-				chains[op.OperationID] = append(chains[op.OperationID], e.page)
-			}
-			if hasLargeAnswer(method, op.OperationID) {
-				// behind what counts refusals
-				chains[op.OperationID] = slices.Insert(chains[op.OperationID], 1, e.guardShare)
-			}
+			chains[op.OperationID] = e.chain(method, op, slices.Concat(op.Parameters, item.Parameters))
 		}
 	}
 	return chains
+}
+
+func (e *endpoints) chain(method string, op *openapi3.Operation, parameters openapi3.Parameters) []echo.MiddlewareFunc {
+	v := e.validator(op, parameters)
+	chain := []echo.MiddlewareFunc{e.admit(op, v)}
+	if hasLargeAnswer(method, op) {
+		chain = append(chain, e.guardShare) // behind what counts refusals
+	}
+	chain = append(chain, e.limitTime(op))
+	if !slices.Contains(op.Tags, healthTag) {
+		chain = append(chain, v.check)
+	}
+	if answerOf(op) == answerPage {
+		chain = append(chain, e.page)
+	}
+	return chain
+}
+
+// validator checks the requests of an operation.
+func (e *endpoints) validator(op *openapi3.Operation, parameters openapi3.Parameters) validator {
+	v := validator{parameters: parameters, turns: e.decoding}
+	if op.RequestBody != nil {
+		v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
+		v.bodyless = !op.RequestBody.Value.Required
+	}
+	if op.OperationID == batchOperation {
+		v.body = withoutItems(v.body, "tasks")
+		v.lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+	}
+	return v
 }
 
 // admit reads the body and lets the request in. It bounds the requests that create work, after their bodies have
@@ -106,3 +118,22 @@ func (e *endpoints) noteRefusal(err error) {
 		e.Refused(string(code))
 	}
 }
+
+// costlyExtension is the member of an operation of the document whose answer takes long to compute.
+const costlyExtension = "x-costly"
+
+// costly are the paths of Echo with such an operation.
+func costly(doc *openapi3.T) []string {
+	var paths []string
+	for path, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			if op.Extensions[costlyExtension] == true {
+				paths = append(paths, routeOf(path))
+			}
+		}
+	}
+	return paths
+}
+
+// routeOf is the path of Echo, such as /v1/tasks/:id, that the document calls /v1/tasks/{id}.
+func routeOf(path string) string { return strings.NewReplacer("{", ":", "}", "").Replace(path) }

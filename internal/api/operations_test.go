@@ -1,11 +1,12 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // beside are the routes that are not in the document, and their operations.
@@ -25,7 +26,7 @@ func TestRoutes_AreInTheTableOfOperations(t *testing.T) {
 	documented := map[string]string{} // operations by method and path
 	for path, item := range d.doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			documented[method+" "+path] = op.OperationID
+			documented[method+" "+routeOf(path)] = op.OperationID
 		}
 	}
 	served := map[string]bool{}
@@ -35,7 +36,7 @@ func TestRoutes_AreInTheTableOfOperations(t *testing.T) {
 		}
 		name := beside[route.Path]
 		if name == "" {
-			name = documented[route.Method+" "+asDocumented(route.Path)]
+			name = documented[route.Method+" "+route.Path]
 		}
 		o, ok := control.OperationNamed(name)
 		if !ok {
@@ -59,13 +60,42 @@ func TestRoutes_AreInTheTableOfOperations(t *testing.T) {
 	}
 }
 
-// asDocumented returns a path of Echo, such as /v1/tasks/:id, as the document has it.
-func asDocumented(path string) string {
-	parts := strings.Split(path, "/")
-	for i, part := range parts {
-		if name, ok := strings.CutPrefix(part, ":"); ok {
-			parts[i] = "{" + name + "}"
+// What nobody reads would do nothing.
+func TestDocument_SaysOfAnswersWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	doc, err := Document()
+	testkit.Must(t, err)
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			changes := method != http.MethodGet
+			switch kind := op.Extensions[answerExtension]; {
+			case kind == nil, kind == answerPage && !changes, kind == answerSmall && changes, kind == answerGuarded && changes:
+			default:
+				t.Errorf("%s %s: %s is %v", method, path, answerExtension, kind)
+			}
+			if costly := op.Extensions[costlyExtension]; costly != nil && costly != true {
+				t.Errorf("%s %s: %s is %v", method, path, costlyExtension, costly)
+			}
 		}
 	}
-	return strings.Join(parts, "/")
+}
+
+// Other tests send these examples.
+func TestDocument_HasAnExampleOfEachBody(t *testing.T) {
+	t.Parallel()
+	doc, err := Document()
+	testkit.Must(t, err)
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.RequestBody == nil {
+				continue
+			}
+			body := op.RequestBody.Value.Content.Get(jsonType)
+			raw, err := json.Marshal(body.Example)
+			testkit.Must(t, err)
+			if err := checkBody(body.Schema.Value, raw); err != nil {
+				t.Errorf("%s %s: the example %s: %v", method, path, raw, err)
+			}
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -36,7 +37,7 @@ func TestServer_RefusesSubmissionsAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 	} {
 		got := r.call(method, path, "what nobody reads")
 		p := got.problem(t)
-		if p.Code != "overloaded" || p.Status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != strconv.Itoa(p.RetryAfter) || p.RetryAfter != 1 {
+		if p.Code != "overloaded" || p.Status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != strconv.Itoa(wire.Value(p.RetryAfter)) || wire.Value(p.RetryAfter) != 1 {
 			t.Errorf("%s %s: %+v, Retry-After %q", method, path, p, got.header.Get("Retry-After"))
 		}
 	}
@@ -110,7 +111,7 @@ func TestLimitQueue_RefusesSubmissionsBeyondIt(t *testing.T) {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	got := r.call("POST", "/v1/tasks", submission)
-	if p := got.problem(t); p.Code != "queue_full" || p.Status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "5" || p.RetryAfter != 5 {
+	if p := got.problem(t); p.Code != "queue_full" || p.Status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "5" || wire.Value(p.RetryAfter) != 5 {
 		t.Errorf("%+v, Retry-After %q", p, got.header.Get("Retry-After"))
 	}
 	batch, err := r.SubmitTasksWithBodyWithResponse(t.Context(), nil, "application/json", strings.NewReader(`{"tasks":[`+submission+`,{"type":"http"}]}`))

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
@@ -91,7 +92,7 @@ func TestProblem_NamesTheInvalidField(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := r.call(c.method, c.path, c.body).problem(t)
-			if p.Code != "invalid" || p.Field != c.field || p.Status != http.StatusBadRequest {
+			if p.Code != "invalid" || wire.Value(p.Field) != c.field || p.Status != http.StatusBadRequest {
 				t.Errorf("%s %s %.80s: %+v, want field %q", c.method, c.path, c.body, p, c.field)
 			}
 		})
@@ -331,7 +332,7 @@ func TestSubmitTask_RefusesAZeroDurationThatWouldMeanTheDefault(t *testing.T) {
 		"retry.backoff.initial": `{"type":"http","retry":{"backoff":{"initial":"0ms"}}}`,
 		"retry.backoff.max":     `{"type":"http","retry":{"backoff":{"max":"0s"}}}`,
 	} {
-		if p := r.call("POST", "/v1/tasks", body).problem(t); p.Code != "invalid" || p.Field != field {
+		if p := r.call("POST", "/v1/tasks", body).problem(t); p.Code != "invalid" || wire.Value(p.Field) != field {
 			t.Errorf("%s: %+v", body, p)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // ListQueues answers GET /v1/queues.
@@ -13,11 +15,11 @@ func (e *endpoints) ListQueues(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.ok(c, QueueList{Queues: each(queues, queueOf), Warnings: left.Texts()})
+	return e.ok(c, wire.QueueList{Queues: each(queues, queueOf), Warnings: left.Texts()})
 }
 
 // PauseQueue answers POST /v1/queues/{queue}/pause.
-func (e *endpoints) PauseQueue(c echo.Context, queue QueueName) error {
+func (e *endpoints) PauseQueue(c echo.Context, queue wire.QueueName) error {
 	if err := e.Control.PauseQueue(c.Request().Context(), callerOf(c), queue); err != nil {
 		return err
 	}
@@ -25,8 +27,8 @@ func (e *endpoints) PauseQueue(c echo.Context, queue QueueName) error {
 }
 
 // LimitQueue answers PUT /v1/queues/{queue}/limit.
-func (e *endpoints) LimitQueue(c echo.Context, queue QueueName) error {
-	var in QueueLimit
+func (e *endpoints) LimitQueue(c echo.Context, queue wire.QueueName) error {
+	var in wire.QueueLimit
 	if err := bind(c, &in); err != nil {
 		return err
 	}
@@ -37,7 +39,7 @@ func (e *endpoints) LimitQueue(c echo.Context, queue QueueName) error {
 }
 
 // ResumeQueue answers POST /v1/queues/{queue}/resume.
-func (e *endpoints) ResumeQueue(c echo.Context, queue QueueName) error {
+func (e *endpoints) ResumeQueue(c echo.Context, queue wire.QueueName) error {
 	if err := e.Control.ResumeQueue(c.Request().Context(), callerOf(c), queue); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -191,7 +192,7 @@ func TestBatch_RefusesATaskLargerThanOneAlone(t *testing.T) {
 	r := startRig(t)
 	blanks := `{"type":"http","payload":{` + strings.Repeat(" ", 1<<20) + `}}`
 	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[`+blanks+`,{"type":"http"}]}`)
-	var answer BatchAnswer
+	var answer wire.BatchAnswer
 	testkit.Must(t, json.Unmarshal(got.body, &answer))
 	if len(answer.Results) != 2 || answer.Results[0].Status != http.StatusRequestEntityTooLarge ||
 		answer.Results[1].Status != http.StatusCreated {

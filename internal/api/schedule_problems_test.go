@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // TestPutSchedule_NamesTheInvalidField covers the document, the translation and what package schedule finds out: a
@@ -58,7 +60,7 @@ func TestPutSchedule_NamesTheInvalidField(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := r.call("PUT", "/v1/schedules/a", `{`+c.fields+`"task":{"type":"http"}}`).problem(t)
-			if p.Code != "invalid" || p.Field != c.field || p.Status != http.StatusBadRequest {
+			if p.Code != "invalid" || wire.Value(p.Field) != c.field || p.Status != http.StatusBadRequest {
 				t.Errorf("%+v, want field %q", p, c.field)
 			}
 		})
@@ -89,7 +91,7 @@ func TestPutSchedule_NamesTheInvalidFieldOfItsTask(t *testing.T) {
 				body = `{"every":"1h",` + c.task + `}`
 			}
 			p := r.call("PUT", "/v1/schedules/a", body).problem(t)
-			if p.Code != "invalid" || p.Field != c.field || p.Status != http.StatusBadRequest {
+			if p.Code != "invalid" || wire.Value(p.Field) != c.field || p.Status != http.StatusBadRequest {
 				t.Errorf("%+v, want field %q", p, c.field)
 			}
 		})
@@ -139,7 +141,7 @@ func TestScheduleCalls_NameTheInvalidField(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := r.call(c.method, c.path, c.body, "Content-Type", "application/json").problem(t)
-			if p.Code != "invalid" || p.Field != c.field || p.Status != http.StatusBadRequest {
+			if p.Code != "invalid" || wire.Value(p.Field) != c.field || p.Status != http.StatusBadRequest {
 				t.Errorf("%s %s %.80s: %+v, want field %q", c.method, c.path, c.body, p, c.field)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -54,15 +55,15 @@ func TestPutSchedule_RefusesAHeaderWithoutARevision(t *testing.T) {
 	for _, value := range []string{`1`, `"0"`, `"01"`, `"-1"`, `"a"`, `"1", "2"`, `w/"1"`, `"1`, `"9999999999"`, `""`, ` `} {
 		for _, c := range []struct{ method, path, body string }{{"PUT", "", hourly}, {"POST", "/rollback", `{"revision":1}`}} {
 			p := r.call(c.method, "/v1/schedules/a"+c.path, c.body, "If-Match", value).problem(t)
-			if p.Code != "invalid" || p.Field != "If-Match" {
+			if p.Code != "invalid" || wire.Value(p.Field) != "If-Match" {
 				t.Errorf("%s%s with If-Match %s: %+v", c.method, c.path, value, p)
 			}
 		}
 	}
-	if p := r.call("PUT", "/v1/schedules/a", hourly, "If-None-Match", `"1"`).problem(t); p.Code != "invalid" || p.Field != "If-None-Match" {
+	if p := r.call("PUT", "/v1/schedules/a", hourly, "If-None-Match", `"1"`).problem(t); p.Code != "invalid" || wire.Value(p.Field) != "If-None-Match" {
 		t.Errorf("If-None-Match with a revision: %+v", p)
 	}
-	if p := r.call("PUT", "/v1/schedules/a", hourly, "If-None-Match", `*`, "If-Match", `"1"`).problem(t); p.Code != "invalid" || p.Field != "If-None-Match" {
+	if p := r.call("PUT", "/v1/schedules/a", hourly, "If-None-Match", `*`, "If-Match", `"1"`).problem(t); p.Code != "invalid" || wire.Value(p.Field) != "If-None-Match" {
 		t.Errorf("both headers: %+v", p)
 	}
 }
@@ -108,7 +109,7 @@ func TestPutSchedule_SaysWhatCameOfIt(t *testing.T) {
 	if p := r.call("PUT", "/v1/schedules/a?dry_run=true", hourly, "If-Match", `"7"`).problem(t); p.Code != "schedule_changed" {
 		t.Errorf("a dry run over another revision: %+v", p)
 	}
-	if p := r.call("PUT", "/v1/schedules/a?dry_run=perhaps", hourly).problem(t); p.Field != "dry_run" {
+	if p := r.call("PUT", "/v1/schedules/a?dry_run=perhaps", hourly).problem(t); wire.Value(p.Field) != "dry_run" {
 		t.Errorf("perhaps: %+v", p)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -18,12 +19,12 @@ import (
 const schedulesPath = "/v1/schedules/"
 
 // PutSchedule answers PUT /v1/schedules/{id}.
-func (e *endpoints) PutSchedule(c echo.Context, id ScheduleID, params PutScheduleParams) error {
-	var in ScheduleDefinition
+func (e *endpoints) PutSchedule(c echo.Context, id wire.ScheduleID, params PutScheduleParams) error {
+	var in wire.ScheduleDefinition
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	who, err := callerIn(c, in.Namespace)
+	who, err := callerIn(c, wire.Value(in.Namespace))
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func putOptionsOf(params PutScheduleParams, paused *bool) (control.PutOptions, e
 }
 
 // GetSchedule answers GET /v1/schedules/{id}.
-func (e *endpoints) GetSchedule(c echo.Context, id ScheduleID, _ GetScheduleParams) error {
+func (e *endpoints) GetSchedule(c echo.Context, id wire.ScheduleID, _ GetScheduleParams) error {
 	ctx, left := leavingOut(c)
 	s, err := e.Control.GetSchedule(ctx, callerOf(c), id)
 	if err != nil {
@@ -104,16 +105,16 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 	if err != nil {
 		return err
 	}
-	return e.ok(c, ScheduleList{
-		Schedules: schedules, NextCursor: page.NextCursor, Incomplete: page.NextCursor != "" && len(schedules) < limit,
+	return e.ok(c, wire.ScheduleList{
+		Schedules: schedules, NextCursor: wire.Given(page.NextCursor), Incomplete: wire.Given(page.NextCursor != "" && len(schedules) < limit),
 		Warnings: left.Texts(),
 	})
 }
 
 // schedulesOf is a page of schedules as the API shows them. To find the next tick of one with many exclusions takes up to
 // 10 ms. Error: that of ctx.
-func schedulesOf(ctx context.Context, page []schedule.Schedule) ([]Schedule, error) {
-	schedules := make([]Schedule, 0, len(page))
+func schedulesOf(ctx context.Context, page []schedule.Schedule) ([]wire.Schedule, error) {
+	schedules := make([]wire.Schedule, 0, len(page))
 	for _, s := range page {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -124,7 +125,7 @@ func schedulesOf(ctx context.Context, page []schedule.Schedule) ([]Schedule, err
 }
 
 // DeleteSchedule answers DELETE /v1/schedules/{id}.
-func (e *endpoints) DeleteSchedule(c echo.Context, id ScheduleID, params DeleteScheduleParams) error {
+func (e *endpoints) DeleteSchedule(c echo.Context, id wire.ScheduleID, params DeleteScheduleParams) error {
 	if c.Request().Header.Get("If-Match") != "" {
 		return task.Invalid("If-Match", "is not known to DELETE: leave it out")
 	}
@@ -133,30 +134,30 @@ func (e *endpoints) DeleteSchedule(c echo.Context, id ScheduleID, params DeleteS
 	if err != nil {
 		return err
 	}
-	return e.ok(c, ScheduleDeletion{Cancelled: deleted.Cancelled, Stopping: deleted.Stopping, Left: deleted.Left})
+	return e.ok(c, wire.ScheduleDeletion{Cancelled: deleted.Cancelled, Stopping: deleted.Stopping, Left: deleted.Left})
 }
 
 // PauseSchedule answers POST /v1/schedules/{id}/pause.
-func (e *endpoints) PauseSchedule(c echo.Context, id ScheduleID, _ PauseScheduleParams) error {
-	var in SchedulePause
+func (e *endpoints) PauseSchedule(c echo.Context, id wire.ScheduleID, _ PauseScheduleParams) error {
+	var in wire.SchedulePause
 	if err := bind(c, &in); err != nil {
 		return err
 	}
 	ctx, left := leavingOut(c)
-	s, err := e.Control.PauseSchedule(ctx, callerOf(c), id, in.Note)
+	s, err := e.Control.PauseSchedule(ctx, callerOf(c), id, wire.Value(in.Note))
 	return e.answerSchedule(c, s, left, err)
 }
 
 // ResumeSchedule answers POST /v1/schedules/{id}/resume.
-func (e *endpoints) ResumeSchedule(c echo.Context, id ScheduleID, _ ResumeScheduleParams) error {
+func (e *endpoints) ResumeSchedule(c echo.Context, id wire.ScheduleID, _ ResumeScheduleParams) error {
 	ctx, left := leavingOut(c)
 	s, err := e.Control.ResumeSchedule(ctx, callerOf(c), id)
 	return e.answerSchedule(c, s, left, err)
 }
 
 // RollbackSchedule answers POST /v1/schedules/{id}/rollback.
-func (e *endpoints) RollbackSchedule(c echo.Context, id ScheduleID, params RollbackScheduleParams) error {
-	var in Rollback
+func (e *endpoints) RollbackSchedule(c echo.Context, id wire.ScheduleID, params RollbackScheduleParams) error {
+	var in wire.Rollback
 	if err := bind(c, &in); err != nil {
 		return err
 	}

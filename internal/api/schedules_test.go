@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -124,7 +125,7 @@ func TestPutSchedule_TakesTheNamespaceFromBodyOrQuery(t *testing.T) {
 			t.Errorf("query %q, body %q: namespace %v, want %s", c.query, c.field, m["namespace"], c.want)
 		}
 	}
-	if p := r.call("PUT", "/v1/schedules/a?namespace=q", `{"namespace":"b",`+hourly[1:]).problem(t); p.Code != "invalid" || p.Field != "namespace" {
+	if p := r.call("PUT", "/v1/schedules/a?namespace=q", `{"namespace":"b",`+hourly[1:]).problem(t); p.Code != "invalid" || wire.Value(p.Field) != "namespace" {
 		t.Errorf("two namespaces: %+v", p)
 	}
 }
@@ -146,8 +147,8 @@ func TestPutSchedule_LeavesPausedAsItIsUnlessGiven(t *testing.T) {
 func TestClient_LeadsAScheduleThroughItsLife(t *testing.T) {
 	t.Parallel()
 	r, ctx := startRig(t), t.Context()
-	every := func(s string) client.ScheduleDefinition {
-		return client.ScheduleDefinition{Every: &s, Task: client.TaskTemplate{Type: "http"}}
+	every := func(s string) wire.ScheduleDefinition {
+		return wire.ScheduleDefinition{Every: &s, Task: wire.TaskTemplate{Type: "http"}}
 	}
 	made, err := r.PutScheduleWithResponse(ctx, "a", &client.PutScheduleParams{IfNoneMatch: new("*")}, every("1h"))
 	testkit.Must(t, err)
@@ -161,15 +162,15 @@ func TestClient_LeadsAScheduleThroughItsLife(t *testing.T) {
 	}
 	history, err := r.ListRevisionsWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
-	if h := history.JSON200; h == nil || len(h.Revisions) != 2 || *h.Revisions[1].Definition.Every != "1h" || h.Revisions[0].Until != nil || !h.Revisions[1].Until.Equal(h.Revisions[0].From) {
+	if h := history.JSON200; h == nil || len(h.Revisions) != 2 || *h.Revisions[1].Definition.Every != "1h" || h.Revisions[0].Until != nil || !h.Revisions[1].Until.Equal(h.Revisions[0].From.Time) {
 		t.Errorf("history: %s", history.Body)
 	}
-	back, err := r.RollbackScheduleWithResponse(ctx, "a", &client.RollbackScheduleParams{IfMatch: new(`"2"`)}, client.Rollback{Revision: 1})
+	back, err := r.RollbackScheduleWithResponse(ctx, "a", &client.RollbackScheduleParams{IfMatch: new(`"2"`)}, wire.Rollback{Revision: 1})
 	testkit.Must(t, err)
 	if back.JSON200 == nil || back.JSON200.Revision != 3 || *back.JSON200.Every != "1h" || back.HTTPResponse.Header.Get("ETag") != `"3"` {
 		t.Errorf("rolled back: %s", back.Body)
 	}
-	paused, err := r.PauseScheduleWithResponse(ctx, "a", nil, client.SchedulePause{Note: new("moving house")})
+	paused, err := r.PauseScheduleWithResponse(ctx, "a", nil, wire.SchedulePause{Note: new("moving house")})
 	testkit.Must(t, err)
 	if p := paused.JSON200; p == nil || !p.Paused || *p.PauseNote != "moving house" || p.PausedAt == nil || p.Revision != 3 {
 		t.Errorf("paused: %s", paused.Body)
@@ -184,9 +185,9 @@ func TestClient_LeadsAScheduleThroughItsLife(t *testing.T) {
 	if got.JSON200 == nil || got.HTTPResponse.Header.Get("ETag") != `"3"` {
 		t.Errorf("got: %s", got.Body)
 	}
-	deleted, err := r.DeleteScheduleWithResponse(ctx, "a", &client.DeleteScheduleParams{Tasks: new(client.DeleteTasksAll)})
+	deleted, err := r.DeleteScheduleWithResponse(ctx, "a", &client.DeleteScheduleParams{Tasks: new(wire.DeleteTasksAll)})
 	testkit.Must(t, err)
-	if d := deleted.JSON200; d == nil || *d != (client.ScheduleDeletion{}) {
+	if d := deleted.JSON200; d == nil || *d != (wire.ScheduleDeletion{}) {
 		t.Errorf("deleted: %s", deleted.Body)
 	}
 	if gone, err := r.GetScheduleWithResponse(ctx, "a", nil); err != nil || gone.StatusCode() != http.StatusNotFound {
@@ -197,7 +198,7 @@ func TestClient_LeadsAScheduleThroughItsLife(t *testing.T) {
 func TestDeleteSchedule_CancelsWaitingTasksByDefault(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	for query, want := range map[string]ScheduleDeletion{
+	for query, want := range map[string]wire.ScheduleDeletion{
 		"": {Cancelled: 1, Left: 1}, "?tasks=waiting": {Cancelled: 1, Left: 1}, "?tasks=none": {Left: 2}, "?tasks=all": {Cancelled: 1, Stopping: 1},
 	} {
 		id := "s" + strings.TrimPrefix(query, "?tasks=")
@@ -208,7 +209,7 @@ func TestDeleteSchedule_CancelsWaitingTasksByDefault(t *testing.T) {
 				r.begin(tick)
 			}
 		}
-		var answer ScheduleDeletion
+		var answer wire.ScheduleDeletion
 		got := r.call("DELETE", "/v1/schedules/"+id+query, "")
 		testkit.Must(t, json.Unmarshal(got.body, &answer))
 		if got.status != http.StatusOK || answer != want {
@@ -282,10 +283,10 @@ func TestListSchedules_PagesAndFilters(t *testing.T) {
 		"?limit=500&namespace=default":      {"a", "b", "c"},
 		"?paused=true&label=team=x&limit=1": {"b"},
 	} {
-		var page ScheduleList
+		var page wire.ScheduleList
 		got := r.call("GET", "/v1/schedules"+query, "")
 		testkit.Must(t, json.Unmarshal(got.body, &page))
-		if diff := cmp.Diff(want, each(page.Schedules, func(s Schedule) string { return s.ID })); diff != "" {
+		if diff := cmp.Diff(want, each(page.Schedules, func(s wire.Schedule) string { return s.ID })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s\n%s", query, diff, got.body)
 		}
 	}

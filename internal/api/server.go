@@ -22,9 +22,6 @@ const (
 	batchPath = "/v1/tasks/batch"
 )
 
-// costly are the paths whose answers take long to compute.
-var costly = []string{"/v1/doctor", "/v1/forecast", "/v1/schedules/:id/audit"}
-
 // Check is one thing that must be well for the node to be ready.
 type Check struct {
 	Name string
@@ -70,7 +67,7 @@ func register(s *edge.Server, o Options) (*endpoints, error) {
 	}
 	s.SetPolicy(edge.Policy{Always: true, Routine: true}, "/healthz", "/readyz", metricsPath)
 	s.SetPolicy(edge.Policy{Routine: true}, monitorPath, monitorPath+"/*")
-	s.SetPolicy(edge.Policy{Costly: true}, costly...)
+	s.SetPolicy(edge.Policy{Costly: true}, costly(d.doc)...)
 	s.SetPolicy(edge.Policy{BodyLimit: cmp.Or(o.BatchBodyLimit, 8<<20)}, batchPath)
 	RegisterHandlersWithOptions(s.Echo(), e, RegisterHandlersOptions{OperationMiddlewares: e.perOperation(d.doc)})
 	s.Mount(metricsPath, o.Metrics)

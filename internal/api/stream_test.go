@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -393,12 +394,12 @@ func TestReadLogs_AnswersPages(t *testing.T) {
 	var seen []string
 	after := ""
 	for range 4 {
-		var page LogPage
+		var page wire.LogPage
 		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/tasks/a/logs?limit=2"+after, "").body, &page))
 		for _, l := range page.Lines {
 			seen = append(seen, l.Text)
 		}
-		after = "&after=" + page.NextCursor
+		after = "&after=" + wire.Value(page.NextCursor)
 	}
 	if diff := cmp.Diff([]string{"line 0", "line 1", "line 2", "line 3", "line 4"}, seen); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

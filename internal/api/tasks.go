@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/task"
@@ -27,52 +28,39 @@ func unquoted(key string) string { return strings.Trim(key, `"`) }
 
 // SubmitTask answers POST /v1/tasks.
 func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
-	var in Submission
+	var in wire.Submission
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	who, err := callerIn(c, in.Namespace)
+	who, err := callerIn(c, wire.Value(in.Namespace))
 	if err != nil {
 		return err
 	}
-	in.ID = cmp.Or(in.ID, unquoted(params.IdempotencyKey))
-	d, err := definitionOf(in)
-	if err != nil {
-		return err
-	}
-	if params.DryRun {
-		return e.previewTask(c, who, d)
-	}
-	submitted, err := e.Control.Submit(c.Request().Context(), who, d)
+	in.ID = wire.Given(cmp.Or(wire.Value(in.ID), unquoted(params.IdempotencyKey)))
+	submitted, err := e.submissions(params.DryRun).Submit(c.Request().Context(), who, in)
 	switch {
 	case err != nil:
 		return err
-	case submitted.Existed:
-		return e.ok(c, e.submittedOf(submitted))
+	case params.DryRun:
+		c.Response().Header().Set(changeHeader, previewOfChange(submitted))
+	case !submitted.Existed:
+		ref := task.Ref{Namespace: submitted.Task.Namespace, ID: submitted.Task.ID}
+		c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", ref))
+		return e.server.JSON(c, http.StatusCreated, submitted.Task)
 	}
-	c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", submitted.Task.Ref))
-	return e.server.JSON(c, http.StatusCreated, e.submittedOf(submitted))
+	return e.ok(c, submitted.Task)
 }
 
-// previewTask answers with the task that a submission would make, or has made.
-func (e *endpoints) previewTask(c echo.Context, who control.Caller, d task.Definition) error {
-	preview, err := e.Control.Preview(c.Request().Context(), who, d)
-	if err != nil {
-		return err
-	}
-	change := "created"
-	if preview.Existed {
-		change = "unchanged"
-	}
-	c.Response().Header().Set(changeHeader, change)
-	return e.ok(c, e.submittedOf(preview))
+func (e *endpoints) submissions(dryRun bool) Submissions {
+	return Submissions{Control: e.Control, Types: e.Types, DryRun: dryRun}
 }
 
-// submittedOf is the task that a submission made.
-func (e *endpoints) submittedOf(s control.Submitted) Task {
-	out := e.taskOf(s.Task)
-	out.Warnings = s.Warnings
-	return out
+// previewOfChange says what would come of a submission.
+func previewOfChange(s Submitted) string {
+	if s.Existed {
+		return "unchanged"
+	}
+	return "created"
 }
 
 // location is where what was created can be found; all is the path of all of its kind.
@@ -95,15 +83,15 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 	if err != nil {
 		return err
 	}
-	shown := func(t task.Task) Task { return e.explained(c, t) }
-	return e.ok(c, TaskList{
-		Tasks: each(page.Tasks, shown), NextCursor: page.NextCursor, Incomplete: page.NextCursor != "" && len(page.Tasks) < limit,
+	shown := func(t task.Task) wire.Task { return e.explained(c, t) }
+	return e.ok(c, wire.TaskList{
+		Tasks: each(page.Tasks, shown), NextCursor: wire.Given(page.NextCursor), Incomplete: wire.Given(page.NextCursor != "" && len(page.Tasks) < limit),
 		Warnings: left.Texts(),
 	})
 }
 
 // GetTask answers GET /v1/tasks/{id}.
-func (e *endpoints) GetTask(c echo.Context, id TaskID, _ GetTaskParams) error {
+func (e *endpoints) GetTask(c echo.Context, id wire.TaskID, _ GetTaskParams) error {
 	ctx, left := leavingOut(c)
 	t, err := e.Control.GetTask(ctx, callerOf(c), id)
 	if texts := left.Texts(); len(texts) > 0 {
@@ -116,8 +104,8 @@ func (e *endpoints) GetTask(c echo.Context, id TaskID, _ GetTaskParams) error {
 }
 
 // ChangeTask answers PATCH /v1/tasks/{id}.
-func (e *endpoints) ChangeTask(c echo.Context, id TaskID, _ ChangeTaskParams) error {
-	var in TaskChange
+func (e *endpoints) ChangeTask(c echo.Context, id wire.TaskID, _ ChangeTaskParams) error {
+	var in wire.TaskChange
 	if err := bind(c, &in); err != nil {
 		return err
 	}
@@ -130,7 +118,7 @@ func (e *endpoints) ChangeTask(c echo.Context, id TaskID, _ ChangeTaskParams) er
 }
 
 // CancelTask answers DELETE /v1/tasks/{id}.
-func (e *endpoints) CancelTask(c echo.Context, id TaskID, _ CancelTaskParams) error {
+func (e *endpoints) CancelTask(c echo.Context, id wire.TaskID, _ CancelTaskParams) error {
 	if err := e.guardLarge(c, id); err != nil {
 		return err
 	}
@@ -149,7 +137,7 @@ func (e *endpoints) guardLarge(c echo.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(e.taskOf(t))
+	text, err := json.Marshal(TaskOf(t, e.Types))
 	if err == nil && len(text) > edge.SmallAnswer {
 		return refusal
 	}
@@ -157,7 +145,7 @@ func (e *endpoints) guardLarge(c echo.Context, id string) error {
 }
 
 // RetryTask answers POST /v1/tasks/{id}/retry.
-func (e *endpoints) RetryTask(c echo.Context, id TaskID, _ RetryTaskParams) error {
+func (e *endpoints) RetryTask(c echo.Context, id wire.TaskID, _ RetryTaskParams) error {
 	t, err := e.Control.RetryTask(c.Request().Context(), callerOf(c), id)
 	return e.answerTask(c, t, err)
 }
@@ -170,29 +158,29 @@ func (e *endpoints) answerTask(c echo.Context, t task.Task, err error) error {
 }
 
 // explained is a task, with the reasons why it waits.
-func (e *endpoints) explained(c echo.Context, t task.Task) Task {
-	out := e.taskOf(t)
+func (e *endpoints) explained(c echo.Context, t task.Task) wire.Task {
+	out := TaskOf(t, e.Types)
 	out.Warnings = e.Control.WhyWaiting(c.Request().Context(), t)
 	return out
 }
 
 // ListAttempts answers GET /v1/tasks/{id}/attempts.
-func (e *endpoints) ListAttempts(c echo.Context, id TaskID, _ ListAttemptsParams) error {
+func (e *endpoints) ListAttempts(c echo.Context, id wire.TaskID, _ ListAttemptsParams) error {
 	ctx, left := leavingOut(c)
 	attempts, err := e.Control.Attempts(ctx, callerOf(c), id)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, AttemptList{Attempts: each(attempts, attemptOf), Warnings: left.Texts()})
+	return e.ok(c, wire.AttemptList{Attempts: each(attempts, attemptOf), Warnings: left.Texts()})
 }
 
 // ReportProgress answers POST /v1/tasks/{id}/progress.
-func (e *endpoints) ReportProgress(c echo.Context, id TaskID, _ ReportProgressParams) error {
-	var in ProgressReport
+func (e *endpoints) ReportProgress(c echo.Context, id wire.TaskID, _ ReportProgressParams) error {
+	var in wire.ProgressReport
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	if err := e.Control.ReportProgress(c.Request().Context(), callerOf(c), id, in.Attempt, in.Progress, in.Note); err != nil {
+	if err := e.Control.ReportProgress(c.Request().Context(), callerOf(c), id, in.Attempt, in.Progress, wire.Value(in.Note)); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

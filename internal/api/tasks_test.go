@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -89,7 +90,7 @@ func TestSubmitTask_AnswersARepetitionWithTheTask(t *testing.T) {
 		}
 	}
 	got := r.call("POST", "/v1/tasks", `{"id":"a","type":"shell"}`)
-	if p := got.problem(t); p.Code != ProblemCode(task.CodeTaskConflict) || p.Type != "urn:dts:problem:task_conflict" || got.status != http.StatusConflict {
+	if p := got.problem(t); p.Code != wire.ProblemCode(task.CodeTaskConflict) || p.Type != "urn:dts:problem:task_conflict" || got.status != http.StatusConflict {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -110,7 +111,7 @@ func TestSubmitTask_TakesTheIDFromTheIdempotencyKey(t *testing.T) {
 			t.Errorf("key %s, body %s: %d, id %v; want %d, %s", c.key, c.body, got.status, id, c.want, c.id)
 		}
 	}
-	if p := r.call("POST", "/v1/tasks", `{"type":"shell"}`, "Idempotency-Key", "order-1").problem(t); p.Code != ProblemCode(task.CodeTaskConflict) {
+	if p := r.call("POST", "/v1/tasks", `{"type":"shell"}`, "Idempotency-Key", "order-1").problem(t); p.Code != wire.ProblemCode(task.CodeTaskConflict) {
 		t.Errorf("the same key with another task: %+v", p)
 	}
 	for key, want := range map[string]string{
@@ -120,7 +121,7 @@ func TestSubmitTask_TakesTheIDFromTheIdempotencyKey(t *testing.T) {
 		strings.Repeat("x", 201): "Idempotency-Key: is 201 characters long, at most 200 are allowed",
 	} {
 		p := r.call("POST", "/v1/tasks", `{"type":"http"}`, "Idempotency-Key", key).problem(t)
-		if p.Code != "invalid" || p.Field != "Idempotency-Key" || p.Detail != want {
+		if p.Code != "invalid" || wire.Value(p.Field) != "Idempotency-Key" || p.Detail != want {
 			t.Errorf("key %.20s: %+v, want %s", key, p, want)
 		}
 	}
@@ -150,7 +151,7 @@ func TestSubmitTask_TakesTheNamespaceFromBodyOrQuery(t *testing.T) {
 		}
 	}
 	got := r.call("POST", "/v1/tasks?namespace=q", `{"type":"http","namespace":"b"}`)
-	if p := got.problem(t); p.Code != "invalid" || p.Field != "namespace" {
+	if p := got.problem(t); p.Code != "invalid" || wire.Value(p.Field) != "namespace" {
 		t.Errorf("two namespaces: %+v", p)
 	}
 }
@@ -159,12 +160,12 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	t.Parallel()
 	r, ctx := startRig(t), t.Context()
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
-	made, err := r.SubmitTaskWithResponse(ctx, &client.SubmitTaskParams{}, client.Submission{ID: new("a"), Type: "http", RunAt: &later})
+	made, err := r.SubmitTaskWithResponse(ctx, &client.SubmitTaskParams{}, wire.Submission{ID: new("a"), Type: "http", RunAt: new(wire.At(later))})
 	testkit.Must(t, err)
 	if made.JSON201 == nil || !made.JSON201.RunAt.Equal(later) {
 		t.Fatalf("submitted: %s", made.Body)
 	}
-	changed, err := r.ChangeTaskWithResponse(ctx, "a", nil, client.TaskChange{Queue: new("low"), Delay: new("5m"), Payload: json.RawMessage(`[1]`)})
+	changed, err := r.ChangeTaskWithResponse(ctx, "a", nil, wire.TaskChange{Queue: new("low"), Delay: new("5m"), Payload: json.RawMessage(`[1]`)})
 	testkit.Must(t, err)
 	if c := changed.JSON200; c == nil || c.Queue != "low" || string(c.Payload) != "[1]" || c.RunAt.Before(c.CreatedAt.Add(5*time.Minute)) || !c.RunAt.Before(later) {
 		t.Errorf("changed: %s", changed.Body)
@@ -173,7 +174,7 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	testkit.Must(t, r.db.ZAdd(ctx, string(r.store.KeysOf(ref("a")).Held()), redis.Z{Score: 1, Member: "default:a"}).Err())
 	testkit.Must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), time.Time{}, partition.Loss{Reason: "node died"}))
 	r.begin("a")
-	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 2, Progress: 40, Note: new("row 5")})
+	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, wire.ProgressReport{Attempt: 2, Progress: 40, Note: new("row 5")})
 	testkit.Must(t, err)
 	if reported.StatusCode() != http.StatusNoContent {
 		t.Errorf("reported: %s", reported.Body)
@@ -191,23 +192,23 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	}
 	attempts, err := r.ListAttemptsWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
-	if a := attempts.JSON200; a == nil || len(a.Attempts) != 2 || *a.Attempts[0].Outcome != client.OutcomeLost || a.Attempts[1].Outcome != nil {
+	if a := attempts.JSON200; a == nil || len(a.Attempts) != 2 || *a.Attempts[0].Outcome != wire.OutcomeLost || a.Attempts[1].Outcome != nil {
 		t.Errorf("attempts: %s", attempts.Body)
 	}
 	stopped, err := r.CancelTaskWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
-	if s := stopped.JSON200; s == nil || s.State != client.StateRunning || s.CancelRequestedAt == nil || s.Progress != 40 || *s.ProgressNote != "row 5" {
+	if s := stopped.JSON200; s == nil || s.State != wire.StateRunning || s.CancelRequestedAt == nil || s.Progress != 40 || *s.ProgressNote != "row 5" {
 		t.Errorf("cancelled: %s", stopped.Body)
 	}
 	r.end("a", task.Cancelled, "told to stop")
 	got, err := r.GetTaskWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
-	if got.JSON200 == nil || got.JSON200.State != client.StateCancelled || *got.JSON200.Error != "asked to stop by somebody at 127.0.0.1: told to stop" || got.JSON200.FinishedAt == nil {
+	if got.JSON200 == nil || got.JSON200.State != wire.StateCancelled || *got.JSON200.Error != "asked to stop by somebody at 127.0.0.1: told to stop" || got.JSON200.FinishedAt == nil {
 		t.Errorf("got: %s", got.Body)
 	}
 	retried, err := r.RetryTaskWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
-	if a := retried.JSON200; a == nil || a.State != client.StateScheduled || a.MaxAttempts != 27 || a.FinishedAt != nil {
+	if a := retried.JSON200; a == nil || a.State != wire.StateScheduled || a.MaxAttempts != 27 || a.FinishedAt != nil {
 		t.Errorf("retried: %s", retried.Body)
 	}
 }
@@ -235,14 +236,14 @@ func TestListTasks_PagesAndFilters(t *testing.T) {
 		"?limit=500&namespace=default": {"b", "a", "c"},
 	} {
 		got := r.call("GET", "/v1/tasks"+query, "")
-		var page TaskList
+		var page wire.TaskList
 		testkit.Must(t, json.Unmarshal(got.body, &page))
-		ids := each(page.Tasks, func(t Task) string { return t.ID })
+		ids := each(page.Tasks, func(t wire.Task) string { return t.ID })
 		if diff := cmp.Diff(want, ids); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", query, diff)
 		}
 	}
-	first, err := r.ListTasksWithResponse(ctx, &client.ListTasksParams{Limit: new(2), State: client.States{client.StateScheduled, client.StateFailed}})
+	first, err := r.ListTasksWithResponse(ctx, &client.ListTasksParams{Limit: new(2), State: wire.States{wire.StateScheduled, wire.StateFailed}})
 	testkit.Must(t, err)
 	rest, err := r.ListTasksWithResponse(ctx, &client.ListTasksParams{Limit: new(2), Cursor: first.JSON200.NextCursor})
 	testkit.Must(t, err)
@@ -269,7 +270,7 @@ func TestListNodes_AndQueues(t *testing.T) {
 	r.openQueue("default")
 	nodes, err := r.ListNodesWithResponse(ctx)
 	testkit.Must(t, err)
-	if nodes.JSON200 == nil || len(nodes.JSON200.Nodes) != 2 || nodes.JSON200.Nodes[1].State != client.Dead {
+	if nodes.JSON200 == nil || len(nodes.JSON200.Nodes) != 2 || nodes.JSON200.Nodes[1].State != wire.Dead {
 		t.Errorf("nodes: %s", nodes.Body)
 	}
 	for _, do := range []struct {
@@ -308,7 +309,7 @@ func TestSubmitTask_DryRunAnswersAndWritesNothing(t *testing.T) {
 		t.Errorf("other content: %+v", p)
 	}
 	got := r.call("POST", "/v1/tasks/batch?dry_run=true", `{"tasks":[`+body+`,{"id":"b","type":"http"},{"type":7}]}`)
-	var batch BatchAnswer
+	var batch wire.BatchAnswer
 	testkit.Must(t, json.Unmarshal(got.body, &batch))
 	if got.status != http.StatusOK || batch.Results[0].Status != 200 || batch.Results[1].Status != 201 || batch.Results[2].Status != 400 {
 		t.Errorf("a batch: %d, %s", got.status, got.body)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -18,7 +19,7 @@ const (
 )
 
 // TriggerSchedule answers POST /v1/schedules/{id}/trigger.
-func (e *endpoints) TriggerSchedule(c echo.Context, id ScheduleID, _ TriggerScheduleParams) error {
+func (e *endpoints) TriggerSchedule(c echo.Context, id wire.ScheduleID, _ TriggerScheduleParams) error {
 	entry, err := e.Control.TriggerSchedule(c.Request().Context(), callerOf(c), id)
 	if err != nil {
 		return err
@@ -27,13 +28,13 @@ func (e *endpoints) TriggerSchedule(c echo.Context, id ScheduleID, _ TriggerSche
 }
 
 // BackfillSchedule answers POST /v1/schedules/{id}/backfill.
-func (e *endpoints) BackfillSchedule(c echo.Context, id ScheduleID, _ BackfillScheduleParams) error {
-	var in Backfill
+func (e *endpoints) BackfillSchedule(c echo.Context, id wire.ScheduleID, _ BackfillScheduleParams) error {
+	var in wire.Backfill
 	if err := bind(c, &in); err != nil {
 		return err
 	}
 	var r reader
-	from, until := r.timeRange("from", in.From, "to", in.To)
+	from, until := r.timeRange("from", momentOf(in.From), "to", momentOf(in.To))
 	wanted := control.BackfillRange{From: from, Until: until, Pace: r.pace(in.Pace)}
 	if r.err != nil {
 		return r.err
@@ -42,11 +43,11 @@ func (e *endpoints) BackfillSchedule(c echo.Context, id ScheduleID, _ BackfillSc
 	if err != nil {
 		return err
 	}
-	return e.ok(c, BackfillAnswer{Entries: each(done.Entries, ledgerOf(id)), Left: done.Left})
+	return e.ok(c, wire.BackfillAnswer{Entries: each(done.Entries, ledgerOf(id)), Left: done.Left})
 }
 
 // PreviewSchedule answers GET /v1/schedules/{id}/next.
-func (e *endpoints) PreviewSchedule(c echo.Context, id ScheduleID, params PreviewScheduleParams) error {
+func (e *endpoints) PreviewSchedule(c echo.Context, id wire.ScheduleID, params PreviewScheduleParams) error {
 	after, err := parseTime("after", params.After)
 	if err != nil {
 		return err
@@ -59,10 +60,10 @@ func (e *endpoints) PreviewSchedule(c echo.Context, id ScheduleID, params Previe
 }
 
 // ReadLedger answers GET /v1/schedules/{id}/ledger.
-func (e *endpoints) ReadLedger(c echo.Context, id ScheduleID, params ReadLedgerParams) error {
+func (e *endpoints) ReadLedger(c echo.Context, id wire.ScheduleID, params ReadLedgerParams) error {
 	var r reader
 	filter := control.LedgerFilter{Gaps: params.Gaps}
-	filter.Since, filter.Until = r.timeRange("since", params.Since, "until", params.Until)
+	filter.Since, filter.Until = r.timeRange("since", r.time("since", params.Since), "until", r.time("until", params.Until))
 	if r.err != nil {
 		return r.err
 	}
@@ -71,16 +72,16 @@ func (e *endpoints) ReadLedger(c echo.Context, id ScheduleID, params ReadLedgerP
 	if err != nil {
 		return err
 	}
-	return e.ok(c, LedgerPage{
-		Entries: each(page.Entries, ledgerOf(id)), KnownFrom: formatTime(page.ForgottenUntil), NextCursor: page.NextCursor,
+	return e.ok(c, wire.LedgerPage{
+		Entries: each(page.Entries, ledgerOf(id)), KnownFrom: wire.AtIfAny(page.ForgottenUntil), NextCursor: wire.Given(page.NextCursor),
 		Warnings: left.Texts(),
 	})
 }
 
 // AuditSchedule answers GET /v1/schedules/{id}/audit.
-func (e *endpoints) AuditSchedule(c echo.Context, id ScheduleID, params AuditScheduleParams) error {
+func (e *endpoints) AuditSchedule(c echo.Context, id wire.ScheduleID, params AuditScheduleParams) error {
 	var r reader
-	from, to := r.timeRange("from", params.From, "to", params.To)
+	from, to := r.timeRange("from", r.time("from", params.From), "to", r.time("to", params.To))
 	if r.err != nil {
 		return r.err
 	}
@@ -92,13 +93,13 @@ func (e *endpoints) AuditSchedule(c echo.Context, id ScheduleID, params AuditSch
 }
 
 // ListRevisions answers GET /v1/schedules/{id}/history.
-func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, params ListRevisionsParams) error {
+func (e *endpoints) ListRevisions(c echo.Context, id wire.ScheduleID, params ListRevisionsParams) error {
 	ctx, left := leavingOut(c)
 	page, err := e.Control.Revisions(ctx, callerOf(c), id, params.Cursor)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, RevisionList{Revisions: each(page.Revisions, revisionOf), NextCursor: page.NextCursor, Warnings: left.Texts()})
+	return e.ok(c, wire.RevisionList{Revisions: each(page.Revisions, revisionOf), NextCursor: wire.Given(page.NextCursor), Warnings: left.Texts()})
 }
 
 // Forecast answers GET /v1/forecast.
@@ -113,9 +114,8 @@ func (e *endpoints) Forecast(c echo.Context, params ForecastParams) error {
 	return e.ok(c, out)
 }
 
-// timeRange reads the two ends of a range, of which either can be left out.
-func (r *reader) timeRange(startField, start, endField, end string) (from, until time.Time) {
-	from, until = r.time(startField, start), r.time(endField, end)
+// timeRange checks the two ends of a range, of which either can be left out.
+func (r *reader) timeRange(startField string, from time.Time, endField string, until time.Time) (_, _ time.Time) {
 	if !until.IsZero() && until.Before(from) {
 		r.note(task.Invalid(endField, "is before %s", startField))
 	}

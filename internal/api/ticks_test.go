@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -63,12 +64,12 @@ func TestBackfillSchedule_RunsARangeAtAPace(t *testing.T) {
 		east := created.In(time.FixedZone("east", 60*60))
 		body := fmt.Sprintf(`{"from":%q,"to":%q%s}`, formatTime(created.Add(-2*time.Hour)), east.Add(900*time.Microsecond).Format(time.RFC3339Nano), field)
 		got := r.call("POST", "/v1/schedules/"+id+"/backfill", body)
-		var answer BackfillAnswer
+		var answer wire.BackfillAnswer
 		testkit.Must(t, json.Unmarshal(got.body, &answer))
-		if got.status != http.StatusOK || len(answer.Entries) != 3 || answer.Left != 0 || answer.Entries[0].Tick != formatTime(created.Add(-2*time.Hour)) {
+		if got.status != http.StatusOK || len(answer.Entries) != 3 || answer.Left != 0 || !answer.Entries[0].Tick.Equal(created.Add(-2*time.Hour)) {
 			t.Fatalf("%s: status %d, %s", field, got.status, got.body)
 		}
-		first, last := r.get(ref(answer.Entries[0].Task)), r.get(ref(answer.Entries[2].Task))
+		first, last := r.get(ref(wire.Value(answer.Entries[0].Task))), r.get(ref(wire.Value(answer.Entries[2].Task)))
 		if got := last.DueAt.Sub(first.DueAt); got != 2*pace {
 			t.Errorf("%s: the last is due %s after the first", field, got)
 		}
@@ -103,9 +104,9 @@ func TestReadLedger_PagesAndFilters(t *testing.T) {
 		"": {at(0), at(-1), at(-2)}, "?since=" + at(-1): {at(0), at(-1)}, "?until=" + at(-1): {at(-1), at(-2)},
 		"?since=" + at(-1) + "&until=" + at(-1): {at(-1)}, "?gaps=true": {}, "?gaps=false&limit=1": {at(0)},
 	} {
-		var page LedgerPage
+		var page wire.LedgerPage
 		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/ledger"+query, "").body, &page))
-		if diff := cmp.Diff(want, each(page.Entries, func(e LedgerEntry) string { return e.Tick })); diff != "" || page.KnownFrom != formatTime(start) {
+		if diff := cmp.Diff(want, each(page.Entries, func(e wire.LedgerEntry) string { return formatTime(e.Tick.Time) })); diff != "" || wire.Value(page.KnownFrom) != wire.At(start) {
 			t.Errorf("%s: known from %s (-want +got):\n%s", query, page.KnownFrom, diff)
 		}
 	}
@@ -113,7 +114,7 @@ func TestReadLedger_PagesAndFilters(t *testing.T) {
 	testkit.Must(t, err)
 	rest, err := r.ReadLedgerWithResponse(ctx, "a", &client.ReadLedgerParams{Limit: new(2), Cursor: first.JSON200.NextCursor})
 	testkit.Must(t, err)
-	if rest.JSON200 == nil || len(rest.JSON200.Entries) != 1 || rest.JSON200.Entries[0].Outcome != client.TickOutcome(schedule.Backfilled) || rest.JSON200.NextCursor != nil {
+	if rest.JSON200 == nil || len(rest.JSON200.Entries) != 1 || rest.JSON200.Entries[0].Outcome != wire.TickOutcome(schedule.Backfilled) || rest.JSON200.NextCursor != nil {
 		t.Errorf("second page: %s", rest.Body)
 	}
 }
@@ -180,9 +181,9 @@ func TestPreviewSchedule_IsOfTheGivenTicks(t *testing.T) {
 		"": {created.Add(time.Hour), 10}, "?count=2": {created.Add(time.Hour), 2},
 		"?count=2&after=" + formatTime(created.Add(3*time.Hour)): {created.Add(4 * time.Hour), 2},
 	} {
-		var next SchedulePreview
+		var next wire.SchedulePreview
 		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/next"+query, "").body, &next))
-		if len(next.Ticks) != want.count || next.Ticks[0].Tick != formatTime(want.first) {
+		if len(next.Ticks) != want.count || !next.Ticks[0].Tick.Equal(want.first) {
 			t.Errorf("%q: %d ticks, %+v, want %d from %s on", query, len(next.Ticks), next.Ticks, want.count, want.first)
 		}
 	}
@@ -206,7 +207,7 @@ func TestForecast_IsOfTheGivenNamespaceAndTime(t *testing.T) {
 	r := startRig(t)
 	for query, want := range map[string]struct{ minutes, schedules int }{"": {24 * 60, 0}, "?hours=1&namespace=*": {60, 0}} {
 		got := r.call("GET", "/v1/forecast"+query, "")
-		var f Forecast
+		var f wire.Forecast
 		testkit.Must(t, json.Unmarshal(got.body, &f))
 		if got.status != http.StatusOK || len(f.PerMinute) != want.minutes || f.Schedules != 0 {
 			t.Errorf("%q of nothing: status %d, %d minutes, %d schedules", query, got.status, len(f.PerMinute), f.Schedules)
@@ -215,7 +216,7 @@ func TestForecast_IsOfTheGivenNamespaceAndTime(t *testing.T) {
 	r.call("PUT", "/v1/schedules/a", hourly)
 	r.call("PUT", "/v1/schedules/b?namespace=n", hourly)
 	for query, want := range map[string]int{"": 1, "?namespace=n": 1, "?namespace=other": 0, "?namespace=*": 2} {
-		var f Forecast
+		var f wire.Forecast
 		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/forecast"+query, "").body, &f))
 		if f.Schedules != want {
 			t.Errorf("%q: %d schedules, want %d", query, f.Schedules, want)
@@ -228,12 +229,12 @@ func TestTaskOf_NamesTheScheduleAndTickOfATick(t *testing.T) {
 		"nightly@20260102T020000Z": "2026-01-02T02:00:00.000Z", "nightly@20260102T020000.250Z": "2026-01-02T02:00:00.250Z",
 		"nightly@20260102T020000.000000Z-manual": "2026-01-02T02:00:00.000Z", "nightly@odd": nil,
 	} {
-		got := asJSON(t, (&endpoints{}).taskOf(task.Task{Definition: task.Definition{Ref: ref(id)}}))
+		got := asJSON(t, TaskOf(task.Task{Definition: task.Definition{Ref: ref(id)}}, nil))
 		if got["schedule"] != "nightly" || got["tick"] != tick {
 			t.Errorf("%s: schedule %v, tick %v", id, got["schedule"], got["tick"])
 		}
 	}
-	got := asJSON(t, (&endpoints{}).taskOf(task.Task{Definition: task.Definition{Ref: ref("nightly")}}))
+	got := asJSON(t, TaskOf(task.Task{Definition: task.Definition{Ref: ref("nightly")}}, nil))
 	if got["schedule"] != nil || got["tick"] != nil {
 		t.Errorf("a task that somebody submitted: %v", got)
 	}
@@ -250,7 +251,7 @@ func TestListTasks_OfASchedule(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]int{"nightly": 3, "other": 1, "none": 0} {
-		var page TaskList
+		var page wire.TaskList
 		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/tasks?schedule="+query, "").body, &page))
 		if len(page.Tasks) != want {
 			t.Errorf("%s has %d tasks, want %d", query, len(page.Tasks), want)

@@ -5,22 +5,23 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/why"
 )
 
 // WhyTask answers GET /v1/tasks/{id}/why.
-func (e *endpoints) WhyTask(c echo.Context, id TaskID, _ WhyTaskParams) error {
+func (e *endpoints) WhyTask(c echo.Context, id wire.TaskID, _ WhyTaskParams) error {
 	return e.answerWhy(c, e.Control.WhyTask, id)
 }
 
 // WhySchedule answers GET /v1/schedules/{id}/why.
-func (e *endpoints) WhySchedule(c echo.Context, id ScheduleID, _ WhyScheduleParams) error {
+func (e *endpoints) WhySchedule(c echo.Context, id wire.ScheduleID, _ WhyScheduleParams) error {
 	return e.answerWhy(c, e.Control.WhySchedule, id)
 }
 
 // WhyQueue answers GET /v1/queues/{queue}/why.
-func (e *endpoints) WhyQueue(c echo.Context, queue QueueName) error {
+func (e *endpoints) WhyQueue(c echo.Context, queue wire.QueueName) error {
 	return e.answerWhy(c, e.Control.WhyQueue, queue)
 }
 
@@ -35,8 +36,10 @@ func (e *endpoints) answerWhy(
 }
 
 // whyOf is what something waits for as the API shows it.
-func whyOf(w control.Why) Why {
-	out := Why{At: formatTime(w.At), State: State(w.State), Now: w.Now, Also: []WaitingFor{}}
+func whyOf(w control.Why) wire.Why {
+	out := wire.Why{
+		At: wire.AtIfAny(w.At), State: wire.Given(wire.State(w.State)), Now: wire.Given(w.Now), Also: []wire.WaitingFor{},
+	}
 	for i, r := range w.Reasons {
 		if waits := waitingForOf(r); i == 0 {
 			out.WaitingFor = &waits
@@ -47,9 +50,9 @@ func whyOf(w control.Why) Why {
 	return out
 }
 
-func waitingForOf(r why.Reason) WaitingFor {
-	return WaitingFor{
-		Code: WaitingForCode(r.Code), Since: formatTime(r.Since), Detail: r.Detail, ToDo: r.Do, Ahead: r.Ahead,
-		NextAttemptAt: formatTime(r.NextAttemptAt), LastError: r.LastError,
+func waitingForOf(r why.Reason) wire.WaitingFor {
+	return wire.WaitingFor{
+		Code: wire.WaitingForCode(r.Code), Since: wire.AtIfAny(r.Since), Detail: r.Detail, ToDo: r.Do, Ahead: r.Ahead,
+		NextAttemptAt: wire.AtIfAny(r.NextAttemptAt), LastError: wire.Given(r.LastError),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/why"
 )
@@ -23,14 +24,14 @@ func TestWhy_AnswersForTaskScheduleAndQueue(t *testing.T) {
 	if got := r.call("PUT", "/v1/schedules/s", `{"every":"24h","task":{"type":"http"}}`); got.status != 201 {
 		t.Fatalf("status %d, %s", got.status, got.body)
 	}
-	for path, want := range map[string]WaitingForCode{
-		"/v1/tasks/a/why": WaitsForNotDue, "/v1/tasks/c/why?namespace=b": WaitsForNotDue,
-		"/v1/schedules/s/why": WaitsForNotDue,
+	for path, want := range map[string]wire.WaitingForCode{
+		"/v1/tasks/a/why": wire.WaitsForNotDue, "/v1/tasks/c/why?namespace=b": wire.WaitsForNotDue,
+		"/v1/schedules/s/why": wire.WaitsForNotDue,
 	} {
-		var answer Why
+		var answer wire.Why
 		got := r.call("GET", path, "")
 		testkit.Must(t, json.Unmarshal(got.body, &answer))
-		if got.status != 200 || answer.WaitingFor == nil || answer.At == "" || answer.Now == "" {
+		if got.status != 200 || answer.WaitingFor == nil || answer.At == nil || answer.Now == nil {
 			t.Fatalf("%s: status %d, %s", path, got.status, got.body)
 		}
 		if answer.WaitingFor.Code != want {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
@@ -19,18 +20,19 @@ const (
 )
 
 // TakeAttempts answers POST /v1/workers/{worker}/take.
-func (e *endpoints) TakeAttempts(c echo.Context, worker WorkerID) error {
-	var in TakeRequest
+func (e *endpoints) TakeAttempts(c echo.Context, worker wire.WorkerID) error {
+	var in wire.TakeRequest
 	if err := bind(c, &in); err != nil {
 		return err
 	}
 	var r reader
-	request := control.TakeRequest{ID: in.Request, Limit: cmp.Or(in.Max, 1), Wait: defaultTakeWait}
-	if in.Wait != "" {
-		request.Wait = r.duration("wait", in.Wait)
+	request := control.TakeRequest{ID: wire.Value(in.Request), Limit: cmp.Or(wire.Value(in.Max), 1), Wait: defaultTakeWait}
+	if in.Wait != nil {
+		request.Wait = r.duration("wait", *in.Wait)
 	}
 	offer := control.WorkerOffer{
-		Types: in.Types, Queues: in.Queues, Capacity: cmp.Or(in.Capacity, request.Limit), Lease: cmp.Or(r.span("lease", in.Lease), control.DefaultWorkerLease),
+		Types: in.Types, Queues: in.Queues, Capacity: cmp.Or(wire.Value(in.Capacity), request.Limit),
+		Lease: cmp.Or(r.span("lease", wire.Value(in.Lease)), control.DefaultWorkerLease),
 	}
 	if len(offer.Queues) == 0 {
 		offer.Queues = []string{task.DefaultQueue}
@@ -50,30 +52,30 @@ func (e *endpoints) TakeAttempts(c echo.Context, worker WorkerID) error {
 	if err != nil {
 		return err
 	}
-	return e.ok(c, TakenList{Attempts: each(taken, takenOf)})
+	return e.ok(c, wire.TakenList{Attempts: each(taken, takenOf)})
 }
 
-func takenOf(t control.Taken) TakenAttempt {
-	out := TakenAttempt{
+func takenOf(t control.Taken) wire.TakenAttempt {
+	out := wire.TakenAttempt{
 		Namespace: t.Task.Namespace, Task: t.Task.ID, Attempt: t.Task.Attempt, Token: t.Token, Type: t.Task.Type, Queue: t.Task.Queue,
-		Payload: t.Task.Payload, Checkpoint: t.Task.Checkpoint, Timeout: formatDuration(t.Timeout), StartedAt: formatTime(t.Task.StartedAt),
-		LeaseUntil: formatTime(t.LeaseUntil), IdempotencyKey: t.Task.Ref.String(),
+		Payload: t.Task.Payload, Checkpoint: t.Task.Checkpoint, Timeout: formatDuration(t.Timeout), StartedAt: wire.At(t.Task.StartedAt),
+		LeaseUntil: wire.At(t.LeaseUntil), IdempotencyKey: new(t.Task.Ref.String()),
 	}
 	if _, name, ok := schedule.OfTask(t.Task.Ref); ok {
 		tick, _, _ := schedule.ParseTickName(name) // zero, and so left out, if it is none
-		out.Tick = formatTime(tick)
+		out.Tick = wire.AtIfAny(tick)
 	}
 	return out
 }
 
 // ExtendAttempts answers POST /v1/workers/{worker}/extend.
-func (e *endpoints) ExtendAttempts(c echo.Context, worker WorkerID) error {
-	var in ExtendRequest
+func (e *endpoints) ExtendAttempts(c echo.Context, worker wire.WorkerID) error {
+	var in wire.ExtendRequest
 	if err := bind(c, &in); err != nil {
 		return err
 	}
 	var r reader
-	lease := cmp.Or(r.span("lease", in.Lease), control.DefaultWorkerLease)
+	lease := cmp.Or(r.span("lease", wire.Value(in.Lease)), control.DefaultWorkerLease)
 	if r.err != nil {
 		return r.err
 	}
@@ -81,21 +83,21 @@ func (e *endpoints) ExtendAttempts(c echo.Context, worker WorkerID) error {
 	if err != nil {
 		return err
 	}
-	out := ExtendedList{Attempts: make([]ExtendedAttempt, len(verdicts))}
+	out := wire.ExtendedList{Attempts: make([]wire.ExtendedAttempt, len(verdicts))}
 	for i, v := range verdicts {
 		h := in.Attempts[i]
-		out.Attempts[i] = ExtendedAttempt{Namespace: h.Namespace, Task: h.Task, Attempt: h.Attempt, Verdict: ExtendedAttemptVerdict(v)}
+		out.Attempts[i] = wire.ExtendedAttempt{Namespace: h.Namespace, Task: h.Task, Attempt: h.Attempt, Verdict: wire.ExtendedAttemptVerdict(v)}
 	}
 	return e.ok(c, out)
 }
 
-func heldOf(h HeldAttempt) control.Held {
-	ref := task.Ref{Namespace: cmp.Or(h.Namespace, task.DefaultNamespace), ID: h.Task}
+func heldOf(h wire.HeldAttempt) control.Held {
+	ref := task.Ref{Namespace: cmp.Or(wire.Value(h.Namespace), task.DefaultNamespace), ID: h.Task}
 	return control.Held{ID: ref, Attempt: h.Attempt, Token: h.Token}
 }
 
 // LeaveWorker answers DELETE /v1/workers/{worker}.
-func (e *endpoints) LeaveWorker(c echo.Context, worker WorkerID) error {
+func (e *endpoints) LeaveWorker(c echo.Context, worker wire.WorkerID) error {
 	if err := e.Control.LeaveWorker(c.Request().Context(), callerOf(c), worker); err != nil {
 		return err
 	}
@@ -103,14 +105,14 @@ func (e *endpoints) LeaveWorker(c echo.Context, worker WorkerID) error {
 }
 
 // ReportAttempt answers POST /v1/tasks/{id}/attempts/{number}/report.
-func (e *endpoints) ReportAttempt(c echo.Context, id TaskID, number AttemptNumber, _ ReportAttemptParams) error {
-	var in AttemptReport
+func (e *endpoints) ReportAttempt(c echo.Context, id wire.TaskID, number wire.AttemptNumber, _ ReportAttemptParams) error {
+	var in wire.AttemptReport
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	report := control.Report{Progress: in.Progress, Note: in.Note, Checkpoint: in.Checkpoint, FirstLine: in.FirstLine}
+	report := control.Report{Progress: in.Progress, Note: wire.Value(in.Note), Checkpoint: in.Checkpoint, FirstLine: wire.Value(in.FirstLine)}
 	for _, l := range in.Lines {
-		report.Lines = append(report.Lines, control.LogLine{Stream: string(cmp.Or(l.Stream, LineStdout)), Text: l.Text})
+		report.Lines = append(report.Lines, control.LogLine{Stream: string(cmp.Or(wire.Value(l.Stream), wire.LineStdout)), Text: l.Text})
 	}
 	if err := e.Control.ReportAttempt(c.Request().Context(), callerOf(c), id, number, in.Token, report); err != nil {
 		return err
@@ -119,14 +121,15 @@ func (e *endpoints) ReportAttempt(c echo.Context, id TaskID, number AttemptNumbe
 }
 
 // FinishAttempt answers POST /v1/tasks/{id}/attempts/{number}/finish.
-func (e *endpoints) FinishAttempt(c echo.Context, id TaskID, number AttemptNumber, _ FinishAttemptParams) error {
-	var in AttemptEnd
+func (e *endpoints) FinishAttempt(c echo.Context, id wire.TaskID, number wire.AttemptNumber, _ FinishAttemptParams) error {
+	var in wire.AttemptEnd
 	if err := bind(c, &in); err != nil {
 		return err
 	}
 	var r reader
 	ending := control.AttemptEnding{
-		Outcome: task.Outcome(in.Outcome), Result: in.Result, Reason: in.Error, Final: in.Permanent, Wait: r.duration("retry_after", in.RetryAfter),
+		Outcome: task.Outcome(in.Outcome), Result: wire.Value(in.Result), Reason: wire.Value(in.Error), Final: wire.Value(in.Permanent),
+		Wait: r.duration("retry_after", wire.Value(in.RetryAfter)),
 	}
 	if r.err != nil {
 		return r.err

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/queue"
@@ -87,18 +87,18 @@ func (w *workerRig) dispatch() {
 	testkit.Must(w.t, w.queues.HandOver(w.ctx, claimed.Deliveries, nil).Failure())
 }
 
-func (w *workerRig) submit(id string, retry *client.Retry) {
+func (w *workerRig) submit(id string, retry *wire.Retry) {
 	w.t.Helper()
-	s := client.Submission{ID: &id, Type: "count", Payload: json.RawMessage(`{"to":3}`), Retry: retry, Timeout: new("10s")}
+	s := wire.Submission{ID: &id, Type: "count", Payload: json.RawMessage(`{"to":3}`), Retry: retry, Timeout: new("10s")}
 	if answer, err := w.SubmitTaskWithResponse(w.ctx, nil, s); err != nil || answer.JSON201 == nil {
 		w.t.Fatalf("%v: %s", err, answer.Body)
 	}
 	w.dispatch()
 }
 
-func (w *workerRig) take(worker string, limit int) []client.TakenAttempt {
+func (w *workerRig) take(worker string, limit int) []wire.TakenAttempt {
 	w.t.Helper()
-	answer, err := w.TakeAttemptsWithResponse(w.ctx, worker, client.TakeRequest{Types: []string{"count"}, Max: &limit, Wait: new("10s"), Lease: new("1m")})
+	answer, err := w.TakeAttemptsWithResponse(w.ctx, worker, wire.TakeRequest{Types: []string{"count"}, Max: &limit, Wait: new("10s"), Lease: new("1m")})
 	testkit.Must(w.t, err)
 	if answer.JSON200 == nil {
 		w.t.Fatalf("take: %s", answer.Body)
@@ -106,10 +106,10 @@ func (w *workerRig) take(worker string, limit int) []client.TakenAttempt {
 	return answer.JSON200.Attempts
 }
 
-func (w *workerRig) extend(r *rig, a client.TakenAttempt) client.ExtendedAttemptVerdict {
+func (w *workerRig) extend(r *rig, a wire.TakenAttempt) wire.ExtendedAttemptVerdict {
 	w.t.Helper()
-	held := client.HeldAttempt{Namespace: &a.Namespace, Task: a.Task, Attempt: a.Attempt, Token: a.Token}
-	answer, err := r.ExtendAttemptsWithResponse(w.ctx, "py-1", client.ExtendRequest{Attempts: []client.HeldAttempt{held}, Lease: new("1m")})
+	held := wire.HeldAttempt{Namespace: &a.Namespace, Task: a.Task, Attempt: a.Attempt, Token: a.Token}
+	answer, err := r.ExtendAttemptsWithResponse(w.ctx, "py-1", wire.ExtendRequest{Attempts: []wire.HeldAttempt{held}, Lease: new("1m")})
 	testkit.Must(w.t, err)
 	if answer.JSON200 == nil || len(answer.JSON200.Attempts) != 1 {
 		w.t.Fatalf("extend: %s", answer.Body)
@@ -118,7 +118,7 @@ func (w *workerRig) extend(r *rig, a client.TakenAttempt) client.ExtendedAttempt
 }
 
 // finish ends an attempt and returns the code of the problem; "" for none.
-func (w *workerRig) finish(a client.TakenAttempt, end client.AttemptEnd) client.ProblemCode {
+func (w *workerRig) finish(a wire.TakenAttempt, end wire.AttemptEnd) wire.ProblemCode {
 	w.t.Helper()
 	end.Token = a.Token
 	answer, err := w.FinishAttemptWithResponse(w.ctx, a.Task, a.Attempt, nil, end)
@@ -160,11 +160,11 @@ func TestWorker_ReportsMustMakeSense(t *testing.T) {
 		{"finish", `"outcome": "cancelled", "retry_after": "1s"`, "retry_after"},
 	} {
 		p := w.call("POST", at+c.call, `{"token": "`+a.Token+`", `+c.body+`}`).problem(t)
-		if p.Code != ProblemCode(task.CodeInvalid) || p.Field != c.field {
+		if p.Code != wire.ProblemCode(task.CodeInvalid) || wire.Value(p.Field) != c.field {
 			t.Errorf("%s %s: %+v", c.call, c.body, p)
 		}
 	}
-	if code := w.finish(a, client.AttemptEnd{Outcome: client.EndTimeout, Error: new("too slow"), Permanent: new(true)}); code != "" {
+	if code := w.finish(a, wire.AttemptEnd{Outcome: wire.EndTimeout, Error: new("too slow"), Permanent: new(true)}); code != "" {
 		t.Errorf("an end that makes sense: %s", code)
 	}
 }
@@ -179,18 +179,18 @@ func TestWorker_TakesExtendsReportsAndFinishes(t *testing.T) {
 		t.Fatalf("took %d attempts, want 2", len(taken))
 	}
 	a := taken[0]
-	if a.Attempt != 1 || string(a.Payload) != `{"to":3}` || a.Timeout != "10s" || a.Checkpoint != nil || *a.IdempotencyKey != "default:"+a.Task || a.LeaseUntil.Sub(a.StartedAt) != time.Minute {
+	if a.Attempt != 1 || string(a.Payload) != `{"to":3}` || a.Timeout != "10s" || a.Checkpoint != nil || *a.IdempotencyKey != "default:"+a.Task || a.LeaseUntil.Sub(a.StartedAt.Time) != time.Minute {
 		t.Errorf("taken: %+v", a)
 	}
 	if guests := w.remote.Guests(); len(guests) != 1 || guests[0].ID != "py-1" || guests[0].Running != 2 || guests[0].Capacity != 2 {
 		t.Errorf("guests: %+v", guests)
 	}
-	if got := w.extend(w.rig, a); got != client.VerdictRunning {
+	if got := w.extend(w.rig, a); got != wire.VerdictRunning {
 		t.Errorf("the verdict is %s", got)
 	}
-	reported, err := w.ReportAttemptWithResponse(w.ctx, a.Task, 1, nil, client.AttemptReport{
+	reported, err := w.ReportAttemptWithResponse(w.ctx, a.Task, 1, nil, wire.AttemptReport{
 		Token: a.Token, Progress: new(40), Note: new("row 5"), Checkpoint: json.RawMessage(`{"row": 5}`), FirstLine: new(1),
-		Lines: []client.ReportedLine{{Text: "one"}, {Text: "two", Stream: new(client.LineStderr)}},
+		Lines: []wire.ReportedLine{{Text: "one"}, {Text: "two", Stream: new(wire.LineStderr)}},
 	})
 	testkit.Must(t, err)
 	if reported.StatusCode() != http.StatusNoContent {
@@ -206,14 +206,14 @@ func TestWorker_TakesExtendsReportsAndFinishes(t *testing.T) {
 		t.Errorf("the log is %+v, %v", lines, err)
 	}
 	for range 2 { // a repeat is harmless
-		if code := w.finish(a, client.AttemptEnd{Outcome: client.EndSucceeded, Result: new("done")}); code != "" {
+		if code := w.finish(a, wire.AttemptEnd{Outcome: wire.EndSucceeded, Result: new("done")}); code != "" {
 			t.Errorf("finish: %s", code)
 		}
 	}
 	if got := w.get(ref(a.Task)); got.State != task.Succeeded || got.Result != "done" {
 		t.Errorf("it is %+v", got)
 	}
-	if code := w.finish(a, client.AttemptEnd{Outcome: client.EndFailed, Error: new("no")}); code != client.StaleAttempt && code != client.TaskNotRunning {
+	if code := w.finish(a, wire.AttemptEnd{Outcome: wire.EndFailed, Error: new("no")}); code != wire.StaleAttempt && code != wire.TaskNotRunning {
 		t.Errorf("another end: %q", code)
 	}
 	testkit.Eventually(t, "its delivery is settled", func() bool {
@@ -224,17 +224,17 @@ func TestWorker_TakesExtendsReportsAndFinishes(t *testing.T) {
 func TestWorker_FailuresFollowTheRetryPolicy(t *testing.T) {
 	t.Parallel()
 	w := startWorkerRig(t)
-	again := client.Retry{Delays: []client.Duration{"1m", "1m"}}
+	again := wire.Retry{Delays: []wire.Duration{"1m", "1m"}}
 	for id, c := range map[string]struct {
-		end   client.AttemptEnd
+		end   wire.AttemptEnd
 		state task.State
 		wait  time.Duration
 	}{
-		"failed":    {client.AttemptEnd{Outcome: client.EndFailed, Error: new("no")}, task.Scheduled, time.Minute},
-		"later":     {client.AttemptEnd{Outcome: client.EndFailed, RetryAfter: new("1h")}, task.Scheduled, time.Hour},
-		"permanent": {client.AttemptEnd{Outcome: client.EndFailed, Permanent: new(true)}, task.Failed, 0},
-		"timeout":   {client.AttemptEnd{Outcome: client.EndTimeout}, task.Scheduled, time.Minute},
-		"cancelled": {client.AttemptEnd{Outcome: client.EndCancelled}, task.Cancelled, 0},
+		"failed":    {wire.AttemptEnd{Outcome: wire.EndFailed, Error: new("no")}, task.Scheduled, time.Minute},
+		"later":     {wire.AttemptEnd{Outcome: wire.EndFailed, RetryAfter: new("1h")}, task.Scheduled, time.Hour},
+		"permanent": {wire.AttemptEnd{Outcome: wire.EndFailed, Permanent: new(true)}, task.Failed, 0},
+		"timeout":   {wire.AttemptEnd{Outcome: wire.EndTimeout}, task.Scheduled, time.Minute},
+		"cancelled": {wire.AttemptEnd{Outcome: wire.EndCancelled}, task.Cancelled, 0},
 	} {
 		w.submit(id, &again)
 		a := w.take("py-1", 1)[0]
@@ -254,18 +254,18 @@ func TestWorker_FailuresFollowTheRetryPolicy(t *testing.T) {
 func TestWorker_MayRepeatAFinish(t *testing.T) {
 	t.Parallel()
 	w := startWorkerRig(t)
-	again := client.Retry{Delays: []client.Duration{"0s"}}
+	again := wire.Retry{Delays: []wire.Duration{"0s"}}
 	for id, c := range map[string]struct {
-		end, other client.AttemptEnd
+		end, other wire.AttemptEnd
 		state      task.State
 		outcome    task.Outcome
 		cancel     bool
 	}{
-		"succeeded": {client.AttemptEnd{Outcome: client.EndSucceeded}, client.AttemptEnd{Outcome: client.EndFailed}, task.Succeeded, task.OutcomeSucceeded, false},
-		"failed":    {client.AttemptEnd{Outcome: client.EndFailed}, client.AttemptEnd{Outcome: client.EndTimeout}, task.Running, task.OutcomeFailed, false},
-		"for-good":  {client.AttemptEnd{Outcome: client.EndFailed, Permanent: new(true)}, client.AttemptEnd{Outcome: client.EndSucceeded}, task.Failed, task.OutcomeFailed, false},
-		"timeout":   {client.AttemptEnd{Outcome: client.EndTimeout}, client.AttemptEnd{Outcome: client.EndCancelled}, task.Running, task.OutcomeTimeout, false},
-		"cancelled": {client.AttemptEnd{Outcome: client.EndFailed}, client.AttemptEnd{Outcome: client.EndSucceeded}, task.Cancelled, task.OutcomeCancelled, true},
+		"succeeded": {wire.AttemptEnd{Outcome: wire.EndSucceeded}, wire.AttemptEnd{Outcome: wire.EndFailed}, task.Succeeded, task.OutcomeSucceeded, false},
+		"failed":    {wire.AttemptEnd{Outcome: wire.EndFailed}, wire.AttemptEnd{Outcome: wire.EndTimeout}, task.Running, task.OutcomeFailed, false},
+		"for-good":  {wire.AttemptEnd{Outcome: wire.EndFailed, Permanent: new(true)}, wire.AttemptEnd{Outcome: wire.EndSucceeded}, task.Failed, task.OutcomeFailed, false},
+		"timeout":   {wire.AttemptEnd{Outcome: wire.EndTimeout}, wire.AttemptEnd{Outcome: wire.EndCancelled}, task.Running, task.OutcomeTimeout, false},
+		"cancelled": {wire.AttemptEnd{Outcome: wire.EndFailed}, wire.AttemptEnd{Outcome: wire.EndSucceeded}, task.Cancelled, task.OutcomeCancelled, true},
 	} {
 		t.Run(id, func(t *testing.T) {
 			w.submit(id, &again)
@@ -288,7 +288,7 @@ func TestWorker_MayRepeatAFinish(t *testing.T) {
 				t.Errorf("finish once more: %s", code)
 			}
 			refused := testkit.Metric(t, w.metrics.Refused)
-			if code := w.finish(a, c.other); code != client.StaleAttempt {
+			if code := w.finish(a, c.other); code != wire.StaleAttempt {
 				t.Errorf("another end: %q", code)
 			}
 			if got := w.get(ref(id)).State; got != c.state {
@@ -318,9 +318,9 @@ func TestWorker_MayRepeatATake(t *testing.T) {
 	w := startWorkerRig(t)
 	other := w.join(w.backend)
 	w.submit("a", nil)
-	call := func(r *rig, request string) []client.TakenAttempt {
+	call := func(r *rig, request string) []wire.TakenAttempt {
 		t.Helper()
-		answer, err := r.TakeAttemptsWithResponse(w.ctx, "py-1", client.TakeRequest{Types: []string{"count"}, Wait: new("10s"), Lease: new("1m"), Request: &request})
+		answer, err := r.TakeAttemptsWithResponse(w.ctx, "py-1", wire.TakeRequest{Types: []string{"count"}, Wait: new("10s"), Lease: new("1m"), Request: &request})
 		testkit.Must(t, err)
 		if answer.JSON200 == nil {
 			t.Fatalf("take: %s", answer.Body)
@@ -331,7 +331,7 @@ func TestWorker_MayRepeatATake(t *testing.T) {
 	if len(first) != 1 || len(second) != 1 || second[0].Token != first[0].Token || second[0].Attempt != 1 || string(second[0].Payload) != `{"to":3}` {
 		t.Fatalf("first %+v, then %+v", first, second)
 	}
-	if code := w.finish(second[0], client.AttemptEnd{Outcome: client.EndSucceeded}); code != "" {
+	if code := w.finish(second[0], wire.AttemptEnd{Outcome: wire.EndSucceeded}); code != "" {
 		t.Errorf("finish: %s", code)
 	}
 	if got := w.get(ref("a")); got.State != task.Succeeded || got.Attempt != 1 {
@@ -346,25 +346,25 @@ func TestWorker_IsToldToStop(t *testing.T) {
 	cancelled := w.take("py-1", 1)[0]
 	_, err := w.CancelTaskWithResponse(w.ctx, "cancelled", nil)
 	testkit.Must(t, err)
-	if got := w.extend(w.rig, cancelled); got != client.VerdictCancelled {
+	if got := w.extend(w.rig, cancelled); got != wire.VerdictCancelled {
 		t.Errorf("after a cancel: %s", got)
 	}
-	if code := w.finish(cancelled, client.AttemptEnd{Outcome: client.EndFailed, Error: new("interrupted")}); code != "" {
+	if code := w.finish(cancelled, wire.AttemptEnd{Outcome: wire.EndFailed, Error: new("interrupted")}); code != "" {
 		t.Errorf("finish: %s", code)
 	}
 	if got := w.get(ref("cancelled")); got.State != task.Cancelled {
 		t.Errorf("it is %s, though it was asked to stop", got.State)
 	}
-	if got := w.extend(w.rig, cancelled); got != client.VerdictLost {
+	if got := w.extend(w.rig, cancelled); got != wire.VerdictLost {
 		t.Errorf("after its end: %s", got)
 	}
 	id := "brief"
-	s := client.Submission{ID: &id, Type: "count", Timeout: new("1ms")}
+	s := wire.Submission{ID: &id, Type: "count", Timeout: new("1ms")}
 	_, err = w.SubmitTaskWithResponse(w.ctx, nil, s)
 	testkit.Must(t, err)
 	w.dispatch()
 	brief := w.take("py-1", 1)[0]
-	testkit.Eventually(t, "its time is over", func() bool { return w.extend(w.rig, brief) == client.VerdictTimeout })
+	testkit.Eventually(t, "its time is over", func() bool { return w.extend(w.rig, brief) == wire.VerdictTimeout })
 }
 
 // What a worker has begun is not bound to the node through which it did.
@@ -375,17 +375,17 @@ func TestWorker_GoesOnThroughAnotherNode(t *testing.T) {
 	a := w.take("py-1", 1)[0]
 	first := w.remote
 	other := w.join(w.backend)
-	if got := w.extend(other, a); got != client.VerdictRunning {
+	if got := w.extend(other, a); got != wire.VerdictRunning {
 		t.Errorf("the verdict is %s", got)
 	}
-	answer, err := other.FinishAttemptWithResponse(w.ctx, "a", 1, nil, client.AttemptEnd{Token: a.Token, Outcome: client.EndSucceeded})
+	answer, err := other.FinishAttemptWithResponse(w.ctx, "a", 1, nil, wire.AttemptEnd{Token: a.Token, Outcome: wire.EndSucceeded})
 	if err != nil || answer.StatusCode() != http.StatusNoContent {
 		t.Fatalf("finish: %v, %s", err, answer.Body)
 	}
 	if got := w.get(ref("a")).State; got != task.Succeeded {
 		t.Errorf("it is %s", got)
 	}
-	if got := w.extend(w.rig, a); got != client.VerdictLost {
+	if got := w.extend(w.rig, a); got != wire.VerdictLost {
 		t.Errorf("the first node says %s", got)
 	}
 	testkit.Eventually(t, "the first node drops it", func() bool { return first.Guests()[0].Running == 0 || first == w.remote })
@@ -407,7 +407,7 @@ func TestWorker_LeavesTheList(t *testing.T) {
 func TestWorker_IsAnsweredWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	w := startWorkerRig(t)
-	answered := make(chan []client.TakenAttempt, 1)
+	answered := make(chan []wire.TakenAttempt, 1)
 	go func() { answered <- w.take("py-1", 1) }()
 	testkit.Eventually(t, "it waits", func() bool { return len(w.remote.Guests()) == 1 })
 	testkit.Must(t, w.stop())
@@ -423,7 +423,7 @@ func TestWorker_ThatHangsUpTakesNothing(t *testing.T) {
 	ctx, hangUp := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := w.TakeAttemptsWithResponse(ctx, "py-1", client.TakeRequest{Types: []string{"count"}, Wait: new("1m")})
+		_, err := w.TakeAttemptsWithResponse(ctx, "py-1", wire.TakeRequest{Types: []string{"count"}, Wait: new("1m")})
 		ended <- err
 	}()
 	testkit.Eventually(t, "it waits", func() bool { return len(w.remote.Guests()) == 1 })
@@ -458,7 +458,7 @@ func TestWorker_RefusesWhatIsInvalid(t *testing.T) {
 		{"the token of another task", "POST", "/v1/tasks/b/attempts/1/report", `{"token":"` + a.Token + `","progress":1}`, "token"},
 	} {
 		got := w.call(c.method, c.path, c.body)
-		if p := got.problem(t); p.Code != Invalid || p.Field != c.field {
+		if p := got.problem(t); p.Code != wire.Invalid || wire.Value(p.Field) != c.field {
 			t.Errorf("%s: %d %+v, want the field %s", c.name, got.status, p, c.field)
 		}
 	}

@@ -30,11 +30,11 @@ type DirectOptions struct {
 
 // Direct is the API without a node and without a port, for programs that talk to Redis themselves.
 type Direct struct {
-	link     *redisx.Link
-	nodes    *cluster.Observer
-	control  *control.Control
-	server   *edge.Server
-	cleanups cleanups
+	link        *redisx.Link
+	nodes       *cluster.Observer
+	submissions api.Submissions
+	server      *edge.Server
+	cleanups    cleanups
 }
 
 // OpenDirect connects to Redis. Errors: Redis does not answer or holds other data.
@@ -46,8 +46,8 @@ func OpenDirect(ctx context.Context, o DirectOptions) (*Direct, error) {
 	return d, nil
 }
 
-// Control holds the use cases that the API serves.
-func (d *Direct) Control() *control.Control { return d.control }
+// Submissions is the use case that the API's handlers call for submissions.
+func (d *Direct) Submissions() api.Submissions { return d.submissions }
 
 // Handler serves the API.
 func (d *Direct) Handler() http.Handler { return d.server.Echo() }
@@ -82,11 +82,12 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 		Check: func(ctx context.Context) { checkFrom(ctx, said, d.link) },
 	})
 	d.cleanups = append(d.cleanups, func() error { d.nodes.Close(); return nil })
-	d.control = control.New(control.Options{
+	useCases := control.New(control.Options{
 		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: o.Types, Log: o.Log,
 		Nodes: d.nodes, Events: hub, Embedded: o.Config.Redis.Embedded(),
 	})
-	d.server, err = newServer(edge.Options{Log: o.Log}, api.Options{Control: d.control, Types: o.Types})
+	d.submissions = api.Submissions{Control: useCases, Types: o.Types}
+	d.server, err = newServer(edge.Options{Log: o.Log}, api.Options{Control: useCases, Types: o.Types})
 	if err != nil {
 		return err
 	}

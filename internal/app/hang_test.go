@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/clock"
@@ -17,25 +20,6 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
-
-// bodies are valid requests, by operation, of operations that need one.
-var bodies = map[string]string{
-	"submitTask":       `{"type":"noop"}`,
-	"limitQueue":       `{"limit":100}`,
-	"submitTasks":      `{"tasks":[{"type":"noop"},{"type":"noop"}]}`,
-	"changeTask":       `{"queue":"low"}`,
-	"reportProgress":   `{"attempt":1,"progress":50}`,
-	"reportAttempt":    `{"token":"TOKEN","progress":50}`,
-	"finishAttempt":    `{"token":"TOKEN","outcome":"succeeded"}`,
-	"takeAttempts":     `{"types":["mine"],"wait":"1s","request":"again"}`,
-	"extendAttempts":   `{"attempts":[{"task":"a","attempt":1,"token":"TOKEN"}]}`,
-	"putSchedule":      `{"every":"1h","task":{"type":"noop"}}`,
-	"backfillSchedule": `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}`,
-	"rollbackSchedule": `{"revision":1}`,
-	"acquireLock":      `{"holder":"me","ttl":"10s"}`,
-	"renewLock":        `{"holder":"me","fence":1,"ttl":"10s"}`,
-	"releaseLock":      `{"holder":"me","fence":1}`,
-}
 
 // withoutRedis are the operations that answer 200 whatever becomes of Redis.
 var withoutRedis = map[string]bool{"healthz": true, "openapi": true}
@@ -66,21 +50,37 @@ func TestHang_EveryOperationSaysSoSoon(t *testing.T) {
 		t.Fatalf("taken: %s", taken)
 	}
 	paths := strings.NewReplacer("{id}", "a", "{number}", "1", "{name}", "l", "{queue}", "default")
+	tokens := strings.NewReplacer("the-token-of-take", answer.Attempts[0].Token)
 	redis.Pause()
 	defer redis.Continue()
 	var all sync.WaitGroup
 	defer all.Wait()
 	for path, item := range document.Paths.Map() {
 		for method, operation := range item.Operations() {
-			request := strings.ReplaceAll(bodies[operation.OperationID], "TOKEN", answer.Attempts[0].Token)
+			request := tokens.Replace(exampleOf(t, operation))
 			for i := range ofEachKind {
 				worker := fmt.Sprint(operation.OperationID, i) // the calls of one worker wait for each other
 				all.Go(func() {
-					r.callInHang(operation.OperationID, method, strings.ReplaceAll(paths.Replace(path), "{worker}", worker), request)
+					target := strings.ReplaceAll(paths.Replace(path), "{worker}", worker)
+					r.callInHang(operation.OperationID, method, placeholder.ReplaceAllString(target, "a"), request)
 				})
 			}
 		}
 	}
+}
+
+// placeholder is a parameter in a path of the document.
+var placeholder = regexp.MustCompile(`{\w+}`)
+
+// exampleOf is the body of a request as the document has it; "" if there is none.
+func exampleOf(t *testing.T, operation *openapi3.Operation) string {
+	t.Helper()
+	if operation.RequestBody == nil {
+		return ""
+	}
+	text, err := json.Marshal(operation.RequestBody.Value.Content.Get("application/json").Example)
+	testkit.Must(t, err)
+	return string(text)
 }
 
 // callInHang calls an operation while Redis hangs.

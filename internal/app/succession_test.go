@@ -13,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/api"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -72,8 +74,9 @@ func TestOpenDirect_WaitsForAPrimaryThatHasTakenOver(t *testing.T) {
 	d, err := OpenDirect(t.Context(), DirectOptions{Config: settings(pair.URL()), Log: slog.New(slog.DiscardHandler)})
 	testkit.Must(t, err)
 	defer func() { testkit.Must(t, d.Close()) }()
-	submit := func() control.Submitted {
-		answer, err := d.control.Submit(t.Context(), control.Caller{Namespace: "default"}, task.Definition{Ref: task.Ref{ID: "a"}, Type: "http"})
+	submit := func() api.Submitted {
+		who := control.Caller{Namespace: "default"}
+		answer, err := d.Submissions().Submit(t.Context(), who, wire.Submission{ID: new("a"), Type: "http"})
 		testkit.Must(t, err)
 		return answer
 	}

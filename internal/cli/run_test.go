@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/command"
@@ -52,15 +52,15 @@ func TestRun_EndsItsWorkThoughNobodyReads(t *testing.T) {
 	clitest.AcceptBatches(s)
 	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Dts-Change", "created")
-		s.Reply(w, http.StatusCreated, client.Schedule{
-			ID: r.PathValue("id"), Namespace: "default", Revision: 1, CreatedAt: clitest.Now, UpdatedAt: clitest.Now, Cursor: clitest.Now,
-			Every: new("1h"), Task: client.TaskTemplate{Type: "noop", Queue: new("default"), Payload: []byte("{}")},
+		s.Reply(w, http.StatusCreated, wire.Schedule{
+			ID: r.PathValue("id"), Namespace: "default", Revision: 1, CreatedAt: wire.At(clitest.Now), UpdatedAt: wire.At(clitest.Now), Cursor: wire.At(clitest.Now),
+			Every: new("1h"), Task: wire.TaskTemplate{Type: "noop", Queue: new("default"), Payload: []byte("{}")},
 		})
 	})
 	s.Handle("DELETE /v1/tasks/{id}", func(w http.ResponseWriter, r *http.Request) {
-		s.Reply(w, http.StatusOK, clitest.Task(r.PathValue("id"), client.StateCancelled))
+		s.Reply(w, http.StatusOK, clitest.Task(r.PathValue("id"), wire.StateCancelled))
 	})
-	s.On("GET /v1/schedules", http.StatusOK, client.ScheduleList{Schedules: []client.Schedule{}})
+	s.On("GET /v1/schedules", http.StatusOK, wire.ScheduleList{Schedules: []wire.Schedule{}})
 	manifest := "schedules: [{id: a, every: 1h, task: {type: noop}}, {id: b, every: 1h, task: {type: noop}}]\ntasks: [{id: t, type: noop}]"
 	for _, c := range []struct {
 		stdin string
@@ -82,7 +82,7 @@ func TestRun_EndsItsWorkThoughNobodyReads(t *testing.T) {
 
 func TestRun_StopsReadingWhenNobodyReads(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/tasks/{id}", http.StatusOK, clitest.Task("a", client.StateScheduled))
+	s.On("GET /v1/tasks/{id}", http.StatusOK, clitest.Task("a", wire.StateScheduled))
 	if code, said := unread(t, s, "", "task", "get", "a"); code != 141 || said != "" {
 		t.Errorf("code %d, %q", code, said)
 	}
@@ -251,13 +251,13 @@ func TestRun_EndsWith130WhenInterrupted(t *testing.T) {
 
 func TestRun_NamesTheRequestOfAnInternalError(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/nodes", 500, clitest.Problem(500, client.Internal, "", "the log says more"))
+	s.On("GET /v1/nodes", 500, clitest.Problem(500, wire.Internal, "", "the log says more"))
 	s.Pipe().Run(t, "node", "list").Expect(t, 1, "", "dtsctl: the log says more (internal), request id r1\n")
 }
 
 func TestRun_TakesTheServerOfTheFlagOrTheEnvironment(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/nodes", 200, client.NodeList{Nodes: []client.Node{}})
+	s.On("GET /v1/nodes", 200, wire.NodeList{Nodes: []wire.Node{}})
 	sh := s.Pipe()
 	sh.Server = "http://127.0.0.1:1"
 	sh.Run(t, "--server", s.URL, "node", "list").Expect(t, 0, "", "")

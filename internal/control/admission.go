@@ -17,13 +17,16 @@ type admission struct {
 	busy  atomic.Int64
 }
 
-// enter lets in n, of which some have arrived before. Whoever calls it calls leave when they have been answered. One
-// request that is alone is let in however many it has. Error: CodeOverloaded.
-func (a *admission) enter(n, arrived int) (leave func(), _ error) {
-	more := int64(n - arrived)
+// enter lets in n; the request that has them may have arrived before, as one. Whoever calls it calls leave when they
+// have been answered. One request that is alone is let in however many it has. Error: CodeOverloaded.
+func (a *admission) enter(n int, arrived bool) (leave func(), _ error) {
+	more, own := int64(n), int64(n)
+	if arrived {
+		more, own = more-1, max(own, 1)
+	}
 	busy := a.busy.Add(more)
 	leave = func() { a.busy.Add(-more) }
-	if a.limit > 0 && busy > int64(a.limit) && busy > int64(max(n, arrived)) {
+	if a.limit > 0 && busy > int64(a.limit) && busy > own {
 		leave()
 		const text = "this node is at its limit of %d waiting submissions: nothing was done, so try again, " +
 			"here or at another node"

@@ -63,10 +63,10 @@ func (c *Control) Arrive(who Caller, operation string) (_ Caller, leave func(), 
 	if !operations[operation].MakesWork {
 		return who, func() {}, nil
 	}
-	leave, err := c.admission.enter(1, 0)
+	leave, err := c.admission.enter(1, false)
 	if err != nil {
 		return who, nil, err
 	}
-	who.arrived = 1
+	who.arrived = true
 	return who, leave, nil
 }

@@ -18,7 +18,7 @@ type Caller struct {
 	// Request is the id of the request, as logs have it; "" for none.
 	Request string
 
-	arrived int // what Arrive let in for this caller
+	arrived bool // Arrive let in a request of this caller
 }
 
 // CallerLimit is the length in bytes of a caller's name.

@@ -26,18 +26,17 @@ const deletedWarning = "a task with this id and content has ended, and is not ke
 // content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeQueueFull, CodeTooManyNames;
 // CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
-	d.Namespace = who.Namespace
-	answers, err := c.submitEach(ctx, who, "submitTask", []task.Definition{d}, false)
-	if err != nil {
-		return Submitted{}, err
-	}
-	return answers[0], answers[0].Err
+	return c.submitOne(ctx, who, d, false)
 }
 
 // Preview returns what Submit would, and creates nothing.
 func (c *Control) Preview(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
+	return c.submitOne(ctx, who, d, true)
+}
+
+func (c *Control) submitOne(ctx context.Context, who Caller, d task.Definition, dry bool) (Submitted, error) {
 	d.Namespace = who.Namespace
-	answers, err := c.submitEach(ctx, who, "submitTask", []task.Definition{d}, true)
+	answers, err := c.submitEach(ctx, who, "submitTask", []task.Definition{d}, dry)
 	if err != nil {
 		return Submitted{}, err
 	}

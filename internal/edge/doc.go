@@ -1,5 +1,5 @@
-// Package edge is the HTTP server of a node, without anything that it serves. Package api registers the REST API on it;
-// a page for browsers registers its routes in the same way.
+// Package edge is the HTTP server of a node, without anything that it serves. Package api registers the REST API on it.
+// Whatever else a node serves, as pages for browsers, registers its routes in the same way.
 //
 //	connection   limits by address and by open files           connections.go
 //	     |
@@ -22,6 +22,6 @@
 // A handler tells the use cases who asks with CallerOf. A large answer counts against the address of its client until
 // that has read it. So everything that is not small goes through JSON, Mount or Follow.
 //
-// The package knows no path, no operation and no schema: these belong to whoever registers routes. It knows nothing of
-// Redis, and imports neither package api nor a store.
+// The package knows no path, no operation and no schema: these belong to whoever registers routes. It imports neither
+// package api nor a store, and asks Redis nothing.
 package edge

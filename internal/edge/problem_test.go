@@ -19,7 +19,8 @@ import (
 // Every code of these statuses says when to try again.
 func TestCatalogue_SaysWhenToTryAgain(t *testing.T) {
 	for code, e := range catalogue {
-		if want := e.status == http.StatusServiceUnavailable || e.status == http.StatusTooManyRequests; want != (e.retry > 0) {
+		want := e.status == http.StatusServiceUnavailable || e.status == http.StatusTooManyRequests
+		if want != (e.retry > 0) {
 			t.Errorf("%s: status %d, again after %d s", code, e.status, e.retry)
 		}
 	}

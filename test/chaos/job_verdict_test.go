@@ -3,7 +3,7 @@ package chaos
 import (
 	"slices"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // judgeJob: what was accepted has ended, and as it must; what was cancelled or changed was not begun after that as if it were not.
@@ -39,13 +39,13 @@ func (j *job) judge(e evidence, p *past, durable bool) (v verdict) {
 }
 
 // judgeCancels: what was cancelled is, and what was asked to stop has stopped or, if it was faster, succeeded.
-func (j *job) judgeCancels(state client.State) (v verdict) {
-	if state == client.StateCancelled && !j.asked {
+func (j *job) judgeCancels(state wire.State) (v verdict) {
+	if state == wire.StateCancelled && !j.asked {
 		v.add("%s was cancelled, which nobody asked for", j.id)
 	}
 	for _, a := range j.cancels {
-		faster := a.state == client.StateRunning && state == client.StateSucceeded
-		if state != client.StateCancelled && !faster {
+		faster := a.state == wire.StateRunning && state == wire.StateSucceeded
+		if state != wire.StateCancelled && !faster {
 			v.add("%s is %s, although its cancellation was answered with %s in attempt %d", j.id, state, a.state, a.attempt)
 		}
 	}
@@ -70,7 +70,7 @@ func (j *job) judgeAnswers(calls []call) (v verdict) {
 }
 
 // judgeRemembered compares the calls of a task whose history went early with the state in which it ended.
-func (e evidence) judgeRemembered(state client.State, p *past) (v verdict) {
+func (e evidence) judgeRemembered(state wire.State, p *past) (v verdict) {
 	var last call
 	succeeded := false
 	for _, c := range e.calls {
@@ -80,15 +80,15 @@ func (e evidence) judgeRemembered(state client.State, p *past) (v verdict) {
 		succeeded = succeeded || c.isFinal() && !c.behaviour.fails(c.attempt)
 	}
 	switch state {
-	case client.StateSucceeded:
+	case wire.StateSucceeded:
 		if !succeeded {
 			v.add("%s has succeeded, which no handler confirms: %s", e.id, e.calls)
 		}
-	case client.StateFailed:
+	case wire.StateFailed:
 		if !e.confirmsFailure(last) && !e.mayHaveLost(last, p) {
 			v.add("%s has failed, which no handler confirms: %s", e.id, e.calls)
 		}
-	case client.StateCancelled:
+	case wire.StateCancelled:
 	default:
 		v.add("%s is remembered as %s", e.id, state)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // These tests show made-up rounds to the judge: one thing in each is wrong, and the judge says which.
@@ -23,16 +23,16 @@ func called(attempt int, from, until float64, token string) call {
 }
 
 // attempted is an attempt of node1 in a history.
-func attempted(number int, outcome client.Outcome, from, until float64) client.Attempt {
-	return client.Attempt{Number: number, Node: "id1", Outcome: &outcome, StartedAt: at(from), FinishedAt: ptr(at(until))}
+func attempted(number int, outcome wire.Outcome, from, until float64) wire.Attempt {
+	return wire.Attempt{Number: number, Node: "id1", Outcome: &outcome, StartedAt: wire.At(at(from)), FinishedAt: ptr(wire.At(at(until)))}
 }
 
 // twoTries is a task that failed at second 1 and succeeded at second 3.
 func twoTries() evidence {
 	return evidence{
 		id: "t", behaviour: works, maxAttempts: 3, due: at(0),
-		task:    &client.Task{ID: "t", State: client.StateSucceeded, Attempt: 2, MaxAttempts: 3, Result: ptr("b")},
-		history: []client.Attempt{attempted(1, client.OutcomeLost, 1, 2), attempted(2, client.OutcomeSucceeded, 3, 4)},
+		task:    &wire.Task{ID: "t", State: wire.StateSucceeded, Attempt: 2, MaxAttempts: 3, Result: ptr("b")},
+		history: []wire.Attempt{attempted(1, wire.OutcomeLost, 1, 2), attempted(2, wire.OutcomeSucceeded, 3, 4)},
 		calls:   []call{called(1, 1, 2, ""), called(2, 3, 4, "b")},
 		members: map[string][]string{"id1": {"node1"}, "web": {"webworker", "node1"}},
 	}
@@ -46,11 +46,11 @@ func jumpedOver(e *evidence, p *past, ahead time.Duration) {
 
 // loseAll has a task of five attempts fail after n of them, each of which a kill of its member lost.
 func loseAll(e *evidence, p *past, n int) {
-	e.maxAttempts, e.task = 5, &client.Task{State: client.StateFailed, Attempt: n}
+	e.maxAttempts, e.task = 5, &wire.Task{State: wire.StateFailed, Attempt: n}
 	e.history, e.calls, p.harms = nil, nil, nil
 	for i := range n {
 		from := float64(1 + 2*i)
-		e.history = append(e.history, attempted(i+1, client.OutcomeLost, from, from+1))
+		e.history = append(e.history, attempted(i+1, wire.OutcomeLost, from, from+1))
 		e.calls = append(e.calls, called(i+1, from, from+1, ""))
 		p.harms = append(p.harms, harm{span: between(from+0.5, from+0.6), name: "kill", member: "node1"})
 	}
@@ -59,15 +59,15 @@ func loseAll(e *evidence, p *past, n int) {
 // failFirst has the first attempt fail at a time, and the second one, which is cancelled, begin at second 3.
 func failFirst(j *job, e *evidence, end float64) {
 	j.asked = true
-	e.behaviour, e.history[0] = flaky, attempted(1, client.OutcomeFailed, 1, end)
+	e.behaviour, e.history[0] = flaky, attempted(1, wire.OutcomeFailed, 1, end)
 	e.calls[0].behaviour, e.calls[1].behaviour = flaky, works
-	e.history[1], e.task.State = attempted(2, client.OutcomeCancelled, 3, 4), client.StateCancelled
+	e.history[1], e.task.State = attempted(2, wire.OutcomeCancelled, 3, 4), wire.StateCancelled
 	e.calls[1].token = ""
 }
 
 // rememberedAsFailed has the only attempt of a task succeed on a member, and its history go.
 func rememberedAsFailed(j *job, e *evidence, member string) {
-	e.task, e.calls, e.maxAttempts, j.remembered = nil, []call{called(1, 1, 2, "a")}, 1, client.StateFailed
+	e.task, e.calls, e.maxAttempts, j.remembered = nil, []call{called(1, 1, 2, "a")}, 1, wire.StateFailed
 	e.calls[0].members = []string{member}
 }
 
@@ -100,7 +100,7 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 			e.calls = append(e.calls[:1], called(2, 3, 4, ""), e.calls[1])
 		}, "begun twice"},
 		{"begun twice, and it is not kept", func(j *job, e *evidence, p *past) {
-			e.task, j.remembered, p.full = nil, client.StateSucceeded, true
+			e.task, j.remembered, p.full = nil, wire.StateSucceeded, true
 			e.calls = append(e.calls[:1], called(2, 3, 4, ""), e.calls[1])
 		}, "begun twice"},
 		{"begun twice, in the time of which Redis lost writes", func(_ *job, e *evidence, p *past) {
@@ -122,10 +122,10 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 		{"early", func(_ *job, e *evidence, _ *past) { e.due = at(1.5) }, "began 500ms early"},
 		{"too many attempts", func(_ *job, e *evidence, _ *past) { e.maxAttempts = 1 }, "attempt 2 of t, which has 1 at most"},
 		{"an attempt after a success", func(_ *job, e *evidence, p *past) {
-			p.harms[0].keepsRuns, e.history[0] = true, attempted(1, client.OutcomeFailed, 1, 2)
+			p.harms[0].keepsRuns, e.history[0] = true, attempted(1, wire.OutcomeFailed, 1, 2)
 			e.behaviour, e.calls[0].behaviour, e.calls[0].token = flaky, works, "a"
-			e.history[1], e.task = attempted(2, client.OutcomeFailed, 3, 4), &client.Task{State: client.StateFailed, Attempt: 3}
-			e.history = append(e.history, attempted(3, client.OutcomeCancelled, 5, 6))
+			e.history[1], e.task = attempted(2, wire.OutcomeFailed, 3, 4), &wire.Task{State: wire.StateFailed, Attempt: 3}
+			e.history = append(e.history, attempted(3, wire.OutcomeCancelled, 5, 6))
 			e.maxAttempts = 3
 		}, "was the last word"},
 		{"again after its backoff", func(j *job, e *evidence, _ *past) { failFirst(j, e, 2.91) }, ""},
@@ -176,23 +176,23 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 		}, "nothing had happened"},
 		{"lost by a worker whose node died", func(_ *job, e *evidence, _ *past) { e.history[0].Node = "web" }, ""},
 		{"cancelled, and not asked for", func(_ *job, e *evidence, _ *past) {
-			e.task.State, e.history[1], e.calls[1].token = client.StateCancelled, attempted(2, client.OutcomeCancelled, 3, 4), ""
+			e.task.State, e.history[1], e.calls[1].token = wire.StateCancelled, attempted(2, wire.OutcomeCancelled, 3, 4), ""
 		}, "nobody asked for"},
 		{"cancelled, and it succeeded", func(j *job, _ *evidence, _ *past) {
-			j.asked, j.cancels = true, []answered{{at: at(3), attempt: 2, state: client.StateCancelled}}
+			j.asked, j.cancels = true, []answered{{at: at(3), attempt: 2, state: wire.StateCancelled}}
 		}, "although its cancellation was answered with cancelled"},
 		{"asked to stop, and it was faster", func(j *job, _ *evidence, _ *past) {
-			j.asked, j.cancels = true, []answered{{at: at(3.5), attempt: 2, state: client.StateRunning}}
+			j.asked, j.cancels = true, []answered{{at: at(3.5), attempt: 2, state: wire.StateRunning}}
 		}, ""},
 		{"cancelled, and another attempt began", func(j *job, e *evidence, _ *past) {
-			e.task.State, e.history[1], e.calls[1].token = client.StateCancelled, attempted(2, client.OutcomeCancelled, 3, 4), ""
-			j.asked, j.cancels = true, []answered{{at: at(2.5), attempt: 1, state: client.StateRunning}}
+			e.task.State, e.history[1], e.calls[1].token = wire.StateCancelled, attempted(2, wire.OutcomeCancelled, 3, 4), ""
+			j.asked, j.cancels = true, []answered{{at: at(2.5), attempt: 1, state: wire.StateRunning}}
 		}, "after it was cancelled in attempt 1"},
 		{"changed, and the old version ran", func(j *job, _ *evidence, _ *past) {
 			j.changes = []answered{{at: at(2.5), attempt: 1, version: 2}}
 		}, "ran version 1"},
 		{"remembered as failed", func(j *job, e *evidence, p *past) {
-			e.task, j.remembered = nil, client.StateFailed
+			e.task, j.remembered = nil, wire.StateFailed
 			p.harms[0].span = between(-9, -8)
 		}, "no handler confirms"},
 		{"remembered as failed, and whoever ran its success was harmed", func(j *job, e *evidence, _ *past) {
@@ -202,11 +202,11 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 			rememberedAsFailed(j, e, "node2")
 		}, "no handler confirms"},
 		{"remembered as succeeded, and never called", func(j *job, e *evidence, _ *past) {
-			e.task, e.calls, j.remembered = nil, nil, client.StateSucceeded
+			e.task, e.calls, j.remembered = nil, nil, wire.StateSucceeded
 		}, "no handler confirms"},
-		{"failed, and an attempt has succeeded", func(_ *job, e *evidence, _ *past) { e.task.State, e.maxAttempts = client.StateFailed, 2 }, "and attempt 2 of 2 has succeeded"},
+		{"failed, and an attempt has succeeded", func(_ *job, e *evidence, _ *past) { e.task.State, e.maxAttempts = wire.StateFailed, 2 }, "and attempt 2 of 2 has succeeded"},
 		{"running still", func(_ *job, e *evidence, _ *past) {
-			e.task.State, e.task.Attempt, e.history, e.calls = client.StateRunning, 1, e.history[:1], e.calls[:1]
+			e.task.State, e.task.Attempt, e.history, e.calls = wire.StateRunning, 1, e.history[:1], e.calls[:1]
 		}, "is running still"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -242,9 +242,9 @@ func TestEvidence_WhatLivingMembersKnowIsNotLost(t *testing.T) {
 		"not there":                      {func(e *evidence, _ *past) { e.task = nil }, "is not there, although Redis was told"},
 		"not there, as Redis was full":   {func(e *evidence, p *past) { e.task, p.full = nil, true }, ""},
 		"not there, and its runner died": {func(e *evidence, p *past) { e.task, p.harms[1].span = nil, between(4, 4.1) }, ""},
-		"failed":                         {func(e *evidence, _ *past) { e.task.State = client.StateFailed }, "has failed, although Redis was told"},
+		"failed":                         {func(e *evidence, _ *past) { e.task.State = wire.StateFailed }, "has failed, although Redis was told"},
 		"failed, and Redis was killed": {func(e *evidence, p *past) {
-			e.task.State = client.StateFailed
+			e.task.State = wire.StateFailed
 			p.addHarm(harm{span: between(4.1, 4.2), name: "redis-kill", keepsRuns: true, away: true})
 		}, ""},
 		"too early": {func(e *evidence, _ *past) { e.due = at(2) }, "early"},
@@ -264,64 +264,64 @@ func TestEvidence_WhatLivingMembersKnowIsNotLost(t *testing.T) {
 func TestTicking_EachTickHasARecordThatSaysWhatBecameOfIt(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		change func(s *ticking, ledger []client.LedgerEntry, p *past)
+		change func(s *ticking, ledger []wire.LedgerEntry, p *past)
 		want   string
 	}{
-		{name: "as it was", change: func(*ticking, []client.LedgerEntry, *past) {}},
-		{"another task", func(_ *ticking, l []client.LedgerEntry, _ *past) { l[1].Task = l[0].Task }, "the task of the tick"},
-		{"fired without a task", func(_ *ticking, l []client.LedgerEntry, _ *past) { l[1].Task = nil }, "is fired"},
-		{"two records", func(s *ticking, l []client.LedgerEntry, _ *past) { l[0] = l[1]; s.start = at(2) }, "two records"},
-		{"a record of no tick", func(s *ticking, _ []client.LedgerEntry, _ *past) { s.end = at(2) }, "which is no tick"},
-		{"no record", func(s *ticking, _ []client.LedgerEntry, _ *past) { s.end = at(4) }, "has no record"},
-		{"missed on time", func(_ *ticking, l []client.LedgerEntry, _ *past) { miss(&l[1], 2.1) }, "is missed"},
-		{"missed by far, when Redis was away", func(_ *ticking, l []client.LedgerEntry, p *past) {
+		{name: "as it was", change: func(*ticking, []wire.LedgerEntry, *past) {}},
+		{"another task", func(_ *ticking, l []wire.LedgerEntry, _ *past) { l[1].Task = l[0].Task }, "the task of the tick"},
+		{"fired without a task", func(_ *ticking, l []wire.LedgerEntry, _ *past) { l[1].Task = nil }, "is fired"},
+		{"two records", func(s *ticking, l []wire.LedgerEntry, _ *past) { l[0] = l[1]; s.start = at(2) }, "two records"},
+		{"a record of no tick", func(s *ticking, _ []wire.LedgerEntry, _ *past) { s.end = at(2) }, "which is no tick"},
+		{"no record", func(s *ticking, _ []wire.LedgerEntry, _ *past) { s.end = at(4) }, "has no record"},
+		{"missed on time", func(_ *ticking, l []wire.LedgerEntry, _ *past) { miss(&l[1], 2.1) }, "is missed"},
+		{"missed by far, when Redis was away", func(_ *ticking, l []wire.LedgerEntry, p *past) {
 			miss(&l[1], 18)
 			p.harms = []harm{{span: between(1, 17), name: "redis-pause", away: true}}
 		}, ""},
-		{"missed by far, and a leader lived", func(_ *ticking, l []client.LedgerEntry, p *past) {
+		{"missed by far, and a leader lived", func(_ *ticking, l []wire.LedgerEntry, p *past) {
 			miss(&l[1], 18)
 			p.harms, p.leaders = []harm{{span: between(1, 17), name: "freeze", member: "node1"}}, []string{"node1", "node2"}
 		}, "is missed"},
-		{"missed by a jump of the clock", func(_ *ticking, l []client.LedgerEntry, p *past) {
+		{"missed by a jump of the clock", func(_ *ticking, l []wire.LedgerEntry, p *past) {
 			miss(&l[1], 18)
 			p.jumps = []jump{{between(1.5, 5), 16 * time.Second}}
 		}, "is missed"},
-		{"missed by a jump of the clock that its leader has not seen", func(_ *ticking, l []client.LedgerEntry, p *past) {
+		{"missed by a jump of the clock that its leader has not seen", func(_ *ticking, l []wire.LedgerEntry, p *past) {
 			miss(&l[1], 18) // at 1.7: the clock jumped over the tick at 2
 			p.harms, p.leaders = []harm{{span: between(0, 1.6), name: "kill", member: "node1"}}, []string{"node1", "node2"}
 			p.jumps = []jump{{between(1.5, 5), 16300 * time.Millisecond}}
 		}, ""},
-		{"missed in a pause", func(s *ticking, l []client.LedgerEntry, _ *past) {
+		{"missed in a pause", func(s *ticking, l []wire.LedgerEntry, _ *past) {
 			miss(&l[1], 3)
 			s.pauses = []span{between(1.5, 2.5)}
 		}, ""},
-		{"missed after a pause", func(s *ticking, l []client.LedgerEntry, _ *past) { miss(&l[1], 3); s.pauses = []span{between(0, 1.5)} }, "is missed"},
-		{"missed between two pauses that became one", func(s *ticking, l []client.LedgerEntry, _ *past) {
+		{"missed after a pause", func(s *ticking, l []wire.LedgerEntry, _ *past) { miss(&l[1], 3); s.pauses = []span{between(0, 1.5)} }, "is missed"},
+		{"missed between two pauses that became one", func(s *ticking, l []wire.LedgerEntry, _ *past) {
 			miss(&l[1], 3)
 			s.pauses = []span{between(0, 1.5), between(2.5, 2.9)}
 		}, ""},
-		{"missed between two pauses, and decided before the second", func(s *ticking, l []client.LedgerEntry, _ *past) {
+		{"missed between two pauses, and decided before the second", func(s *ticking, l []wire.LedgerEntry, _ *past) {
 			miss(&l[1], 2.2)
 			s.pauses = []span{between(0, 1.5), between(2.5, 2.9)}
 		}, "is missed"},
-		{"missed in a pause by the clock of Redis", func(s *ticking, l []client.LedgerEntry, p *past) {
+		{"missed in a pause by the clock of Redis", func(s *ticking, l []wire.LedgerEntry, p *past) {
 			miss(&l[1], 9)
 			s.pauses = []span{between(4, 8)}
 			p.jumps = []jump{{between(3, 6), -3 * time.Second}}
 		}, ""},
-		{"skipped, though ticks may overlap", func(_ *ticking, l []client.LedgerEntry, _ *past) {
-			l[1].Outcome, l[1].Task = client.TickOutcomeSkippedOverlap, nil
+		{"skipped, though ticks may overlap", func(_ *ticking, l []wire.LedgerEntry, _ *past) {
+			l[1].Outcome, l[1].Task = wire.TickOutcomeSkippedOverlap, nil
 		}, "is skipped_overlap"},
-		{"replaced, though ticks may overlap", func(_ *ticking, l []client.LedgerEntry, _ *past) { l[1].Outcome = client.TickOutcomeReplaced }, "is replaced"},
-		{"waits still", func(s *ticking, l []client.LedgerEntry, _ *past) {
-			l[1].Outcome, l[1].Task, s.overlap = client.TickOutcomeQueued, nil, client.OverlapQueue
+		{"replaced, though ticks may overlap", func(_ *ticking, l []wire.LedgerEntry, _ *past) { l[1].Outcome = wire.TickOutcomeReplaced }, "is replaced"},
+		{"waits still", func(s *ticking, l []wire.LedgerEntry, _ *past) {
+			l[1].Outcome, l[1].Task, s.overlap = wire.TickOutcomeQueued, nil, wire.OverlapQueue
 		}, "is queued"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := &ticking{id: "s", every: time.Second, start: at(1), end: at(3), overlap: client.OverlapAllow}
-			var ledger []client.LedgerEntry
+			s := &ticking{id: "s", every: time.Second, start: at(1), end: at(3), overlap: wire.OverlapAllow}
+			var ledger []wire.LedgerEntry
 			for _, tick := range s.expected() {
-				ledger = append(ledger, client.LedgerEntry{Tick: tick, Outcome: client.TickOutcomeFired, Task: ptr(s.idOf(tick)), DecidedAt: tick})
+				ledger = append(ledger, wire.LedgerEntry{Tick: wire.At(tick), Outcome: wire.TickOutcomeFired, Task: ptr(s.idOf(tick)), DecidedAt: wire.At(tick)})
 			}
 			p := &past{}
 			test.change(s, ledger, p)
@@ -331,13 +331,13 @@ func TestTicking_EachTickHasARecordThatSaysWhatBecameOfIt(t *testing.T) {
 }
 
 // miss has a record say that the tick was missed.
-func miss(e *client.LedgerEntry, decided float64) {
-	e.Outcome, e.Task, e.DecidedAt = client.TickOutcomeMissed, nil, at(decided)
-	e.LateMs = e.DecidedAt.Sub(e.Tick).Milliseconds()
+func miss(e *wire.LedgerEntry, decided float64) {
+	e.Outcome, e.Task, e.DecidedAt = wire.TickOutcomeMissed, nil, wire.At(at(decided))
+	e.LateMs = e.DecidedAt.Sub(e.Tick.Time).Milliseconds()
 }
 
 func TestTicking_ATickThatFiredWasRun(t *testing.T) {
-	s, tick := &ticking{id: "s"}, client.LedgerEntry{Tick: at(0), Outcome: client.TickOutcomeFired}
+	s, tick := &ticking{id: "s"}, wire.LedgerEntry{Tick: wire.At(at(0)), Outcome: wire.TickOutcomeFired}
 	e := twoTries()
 	expect(t, s.judgeTick(tick, e, killed(), false), "")
 	e.task = nil
@@ -365,15 +365,15 @@ func TestTicking_TasksOverlapOnlyIfTheScheduleAllowsIt(t *testing.T) {
 		t.Fatal("the life of a task that succeeded is not known")
 	}
 	for name, test := range map[string]struct {
-		overlap client.Overlap
+		overlap wire.Overlap
 		begin   time.Time // of the second one
 		past    *past
 		want    string
 	}{
-		"after it":     {client.OverlapSkip, life.until.Add(time.Millisecond), &past{}, ""},
-		"in it":        {client.OverlapSkip, life.until.Add(-time.Millisecond), &past{}, "second began"},
-		"allowed":      {client.OverlapAllow, life.until.Add(-time.Millisecond), &past{}, ""},
-		"lost of that": {client.OverlapSkip, life.until.Add(-time.Millisecond), &past{lost: []loss{{span: span{life.from, life.from}}}}, ""},
+		"after it":     {wire.OverlapSkip, life.until.Add(time.Millisecond), &past{}, ""},
+		"in it":        {wire.OverlapSkip, life.until.Add(-time.Millisecond), &past{}, "second began"},
+		"allowed":      {wire.OverlapAllow, life.until.Add(-time.Millisecond), &past{}, ""},
+		"lost of that": {wire.OverlapSkip, life.until.Add(-time.Millisecond), &past{lost: []loss{{span: span{life.from, life.from}}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			later := second
@@ -387,13 +387,13 @@ func TestTicking_TheAuditTellsWhatRedisLost(t *testing.T) {
 	s := &ticking{id: "s", every: time.Second, start: at(1), end: at(3)}
 	ran := map[string][]call{s.idOf(at(2)): {called(1, 2, 2.1, "a")}}
 	loss := &past{lost: []loss{{span: between(1.5, 2.5)}}, harms: []harm{{span: between(1.5, 3), name: losing}}}
-	proved := client.AuditReport{Expected: 3, Accounted: 3, Proved: true}
-	told := client.AuditReport{Expected: 3, Accounted: 3, LostWrites: []client.LostWrites{{From: at(2), To: at(4)}}}
+	proved := wire.AuditReport{Expected: 3, Accounted: 3, Proved: true}
+	told := wire.AuditReport{Expected: 3, Accounted: 3, LostWrites: []wire.LostWrites{{From: wire.At(at(2)), To: wire.At(at(4))}}}
 	expect(t, s.judgeAudit(proved, ran, &past{}), "")
 	expect(t, s.judgeAudit(told, ran, loss), "")
 	expect(t, s.judgeAudit(proved, ran, loss), "says nothing of what Redis lost")
 	expect(t, s.judgeAudit(told, ran, &past{}), "and it did not")
-	expect(t, s.judgeAudit(client.AuditReport{Expected: 3, Accounted: 2, Proved: true}, ran, &past{}), "of 3 ticks")
+	expect(t, s.judgeAudit(wire.AuditReport{Expected: 3, Accounted: 2, Proved: true}, ran, &past{}), "of 3 ticks")
 	ran[s.idOf(at(3))] = []call{called(1, 3, 3.1, "a"), called(1, 3, 3.1, "b")}
 	expect(t, s.judgeAudit(proved, ran, &past{}), "these ran twice")
 }

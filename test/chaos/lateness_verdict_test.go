@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 const (
@@ -46,14 +46,14 @@ func (s *ticking) delays(p *past) (all []span) {
 func (s *ticking) judgeLateness(records []record, p *past) (v verdict) {
 	delays := s.delays(p)
 	for _, r := range records {
-		waits := s.overlap == client.OverlapQueue || s.overlap == client.OverlapReplace
-		if limit, decided := deadline(r.Tick, decidedWithin, delays), p.shown(r.DecidedAt).from; !waits && decided.After(limit) {
+		waits := s.overlap == wire.OverlapQueue || s.overlap == wire.OverlapReplace
+		if limit, decided := deadline(r.Tick.Time, decidedWithin, delays), p.shown(r.DecidedAt.Time).from; !waits && decided.After(limit) {
 			v.add("%s: the tick %s was decided (%s) at %s, and had to be by %s", s.id, r.Tick, r.Outcome, decided.UTC().Format(stamp), limit.UTC().Format(stamp))
 		}
 		if !s.probes() || len(r.task.calls) == 0 {
 			continue
 		}
-		if limit, begin := deadline(r.Tick, begunWithin+p.farthest(), delays), r.task.calls[0].begin; begin.After(limit) {
+		if limit, begin := deadline(r.Tick.Time, begunWithin+p.farthest(), delays), r.task.calls[0].begin; begin.After(limit) {
 			v.add("%s: the task of the tick %s began at %s, and had to by %s", s.id, r.Tick, begin.UTC().Format(stamp), limit.UTC().Format(stamp))
 		}
 	}

@@ -5,26 +5,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // decided is a record of a tick, and of when it was decided.
-func decided(tick, at2 float64, outcome client.TickOutcome) record {
-	r := record{LedgerEntry: client.LedgerEntry{Tick: at(tick), DecidedAt: at(at2), Outcome: outcome}}
-	r.LateMs = r.DecidedAt.Sub(r.Tick).Milliseconds()
+func decided(tick, at2 float64, outcome wire.TickOutcome) record {
+	r := record{LedgerEntry: wire.LedgerEntry{Tick: wire.At(at(tick)), DecidedAt: wire.At(at(at2)), Outcome: outcome}}
+	r.LateMs = r.DecidedAt.Sub(r.Tick.Time).Milliseconds()
 	return r
 }
 
 // ran adds a task to a record, which was created when the tick was decided and ended at a time.
 func ran(r record, end float64) record {
 	r.Task = ptr("t")
-	r.task = evidence{task: &client.Task{CreatedAt: r.DecidedAt, FinishedAt: ptr(at(end))}}
+	r.task = evidence{task: &wire.Task{CreatedAt: r.DecidedAt, FinishedAt: ptr(wire.At(at(end)))}}
 	return r
 }
 
 func TestTicking_ATickIsSkippedOrReplacedOnlyForAnotherOne(t *testing.T) {
-	fired, skipped, replaced := client.TickOutcomeFired, client.TickOutcomeSkippedOverlap, client.TickOutcomeReplaced
-	gaveWay := func(r record, at2 float64) record { r.DecidedAt = at(at2); return r }
+	fired, skipped, replaced := wire.TickOutcomeFired, wire.TickOutcomeSkippedOverlap, wire.TickOutcomeReplaced
+	gaveWay := func(r record, at2 float64) record { r.DecidedAt = wire.At(at(at2)); return r }
 	for name, test := range map[string]struct {
 		records []record
 		past    *past
@@ -33,7 +33,7 @@ func TestTicking_ATickIsSkippedOrReplacedOnlyForAnotherOne(t *testing.T) {
 		"skipped while another one ran":   {[]record{ran(decided(1, 1, fired), 2.5), decided(2, 2, skipped)}, &past{}, ""},
 		"skipped after the other one":     {[]record{ran(decided(1, 1, fired), 1.9), decided(2, 2, skipped)}, &past{}, "was skipped"},
 		"skipped before the other one":    {[]record{decided(1, 1, skipped), ran(decided(2, 2, fired), 3)}, &past{}, "was skipped"},
-		"skipped for one that is not run": {[]record{decided(1, 17, client.TickOutcomeMissed), decided(2, 17, skipped)}, &past{}, "was skipped"},
+		"skipped for one that is not run": {[]record{decided(1, 17, wire.TickOutcomeMissed), decided(2, 17, skipped)}, &past{}, "was skipped"},
 		"skipped when Redis had lost why": {[]record{decided(1, 1, skipped)}, &past{lost: []loss{{span: between(-2, -1)}}}, ""},
 		"skipped when its clock was back": {
 			[]record{ran(decided(1, 1, fired), 1.9), decided(2, 2, skipped)},
@@ -56,12 +56,12 @@ func TestTicking_ATickIsSkippedOrReplacedOnlyForAnotherOne(t *testing.T) {
 }
 
 func TestTicking_TicksAreNotLate(t *testing.T) {
-	fired, missed := client.TickOutcomeFired, client.TickOutcomeMissed
+	fired, missed := wire.TickOutcomeFired, wire.TickOutcomeMissed
 	begins := func(r record, begin float64) record { r.task.calls = []call{{begin: at(begin)}}; return r }
 	killed := []harm{{span: between(5, 6), name: "kill", member: "node1"}}
 	for name, test := range map[string]struct {
 		record  record
-		overlap client.Overlap
+		overlap wire.Overlap
 		harms   []harm
 		pauses  []span
 		want    string
@@ -74,7 +74,7 @@ func TestTicking_TicksAreNotLate(t *testing.T) {
 		"late before a fault":       {record: decided(-20, 4, fired), harms: killed, want: "was decided"},
 		"late after two faults":     {record: decided(1, 40, fired), harms: append(slices.Clone(killed), harm{span: between(20, 22)})},
 		"late in a pause":           {record: decided(1, 30, fired), pauses: []span{between(2, 12)}},
-		"late, as it waited":        {record: decided(1, 50, fired), overlap: client.OverlapQueue},
+		"late, as it waited":        {record: decided(1, 50, fired), overlap: wire.OverlapQueue},
 		"begins on time":            {record: begins(decided(1, 1.1, fired), 1.2)},
 		"begins late":               {record: begins(decided(1, 1.1, fired), 42), want: "began at"},
 		"begins late after a fault": {record: begins(decided(1, 1.1, fired), 42), harms: killed},

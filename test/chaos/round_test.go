@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/batch"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -287,7 +288,7 @@ func (r *round) settled() bool {
 }
 
 func (r *round) hasEnded() bool {
-	live, ok := r.list(client.StateScheduled, client.StateQueued, client.StateRunning)
+	live, ok := r.list(wire.StateScheduled, wire.StateQueued, wire.StateRunning)
 	if !ok || len(live) > 0 {
 		return false
 	}

@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/doctor"
 )
 
 // list lists the tasks in the given states, every page of them; ok is false if that could not be.
-func (r *round) list(states ...client.State) (tasks []client.Task, ok bool) {
+func (r *round) list(states ...wire.State) (tasks []wire.Task, ok bool) {
 	limit := 500
 	params := client.ListTasksParams{Limit: &limit, State: states}
 	for {
-		var page client.TaskList
+		var page wire.TaskList
 		status, body := r.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 			return c.ListTasksWithResponse(ctx, &params)
 		})
@@ -33,7 +34,7 @@ func (r *round) list(states ...client.State) (tasks []client.Task, ok bool) {
 	}
 }
 
-func (r *round) schedule(s *ticking) (state client.Schedule, ok bool) {
+func (r *round) schedule(s *ticking) (state wire.Schedule, ok bool) {
 	status, body := r.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.GetScheduleWithResponse(ctx, s.id, nil)
 	})
@@ -44,8 +45,8 @@ func (r *round) schedule(s *ticking) (state client.Schedule, ok bool) {
 	return state, true
 }
 
-func (r *round) attempts(id string) []client.Attempt {
-	var history client.AttemptList
+func (r *round) attempts(id string) []wire.Attempt {
+	var history wire.AttemptList
 	status, body := r.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.ListAttemptsWithResponse(ctx, id, nil)
 	})
@@ -56,12 +57,12 @@ func (r *round) attempts(id string) []client.Attempt {
 }
 
 // ledger reads all records of a schedule, oldest first.
-func (r *round) ledger(s *ticking) []client.LedgerEntry {
-	var all []client.LedgerEntry
+func (r *round) ledger(s *ticking) []wire.LedgerEntry {
+	var all []wire.LedgerEntry
 	limit := 500
 	params := client.ReadLedgerParams{Limit: &limit}
 	for {
-		var page client.LedgerPage
+		var page wire.LedgerPage
 		status, body := r.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 			return c.ReadLedgerWithResponse(ctx, s.id, &params)
 		})
@@ -77,7 +78,7 @@ func (r *round) ledger(s *ticking) []client.LedgerEntry {
 	}
 }
 
-func (r *round) audit(s *ticking) (report client.AuditReport, ok bool) {
+func (r *round) audit(s *ticking) (report wire.AuditReport, ok bool) {
 	status, body := r.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.AuditScheduleWithResponse(ctx, s.id, nil)
 	})
@@ -106,10 +107,10 @@ func (r *round) examine() {
 }
 
 // symptoms returns what the doctor finds that must not be.
-func (r *round) symptoms() (found []client.DoctorCheck) {
+func (r *round) symptoms() (found []wire.DoctorCheck) {
 	var params client.ExamineParams
 	for {
-		var report client.DoctorReport
+		var report wire.DoctorReport
 		status, body := r.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 			return c.ExamineWithResponse(ctx, &params)
 		})
@@ -118,7 +119,7 @@ func (r *round) symptoms() (found []client.DoctorCheck) {
 			return nil
 		}
 		for _, check := range report.Checks {
-			if wrong := check.Severity != client.DoctorCheckSeverityOk; wrong && (check.Severity == client.DoctorCheckSeverityError || r.past.minds(check.Name)) {
+			if wrong := check.Severity != wire.DoctorCheckSeverityOk; wrong && (check.Severity == wire.DoctorCheckSeverityError || r.past.minds(check.Name)) {
 				found = append(found, check)
 			}
 		}
@@ -129,8 +130,8 @@ func (r *round) symptoms() (found []client.DoctorCheck) {
 }
 
 // mayPass reports whether a finding may go by itself: it is only a note, or Redis does not say, or replicas follow again soon.
-func mayPass(c client.DoctorCheck) bool {
-	return c.Severity == client.DoctorCheckSeverityNote || c.Severity == client.DoctorCheckSeverityUnknown || c.Name == "replication"
+func mayPass(c wire.DoctorCheck) bool {
+	return c.Severity == wire.DoctorCheckSeverityNote || c.Severity == wire.DoctorCheckSeverityUnknown || c.Name == "replication"
 }
 
 // minds reports whether a warning or a note of a check is a violation: one of the data is, but for deliveries of a queue of which somebody has deleted

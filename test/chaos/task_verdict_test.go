@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -20,8 +20,8 @@ type evidence struct {
 	behaviour   behaviour
 	maxAttempts int
 	due         time.Time
-	task        *client.Task // as DTS lists it; nil: it does not
-	history     []client.Attempt
+	task        *wire.Task // as DTS lists it; nil: it does not
+	history     []wire.Attempt
 	calls       []call              // of its handler, in their order
 	members     map[string][]string // by the id of a node or worker: the members on which its attempts depend
 }
@@ -76,7 +76,7 @@ func (e evidence) judgeTask(p *past) (v verdict) {
 		v = append(v, e.judgeAttempt(a, begun, p)...)
 		v = append(v, e.judgeBackoff(a, begun, p)...)
 	}
-	never := t.State == client.StateCancelled && len(e.history) == t.Attempt-1 // the last one was cancelled before it began
+	never := t.State == wire.StateCancelled && len(e.history) == t.Attempt-1 // the last one was cancelled before it began
 	if len(e.history) != t.Attempt && !never {
 		v.add("%s is in attempt %d, and has %d in its history", e.id, t.Attempt, len(e.history))
 	}
@@ -84,7 +84,7 @@ func (e evidence) judgeTask(p *past) (v verdict) {
 }
 
 // judgeAttempt compares one attempt of a history with the call of its handler.
-func (e evidence) judgeAttempt(a client.Attempt, begun map[int]call, p *past) (v verdict) {
+func (e evidence) judgeAttempt(a wire.Attempt, begun map[int]call, p *past) (v verdict) {
 	c, called := begun[a.Number]
 	if a.Outcome == nil {
 		v.add("attempt %d of %s, which is %s, has no outcome", a.Number, e.id, e.task.State)
@@ -94,19 +94,19 @@ func (e evidence) judgeAttempt(a client.Attempt, begun map[int]call, p *past) (v
 		v.add("attempt %d of %s was on %s %s, says its history: %s", a.Number, e.id, a.Node, runner, c)
 	}
 	switch *a.Outcome {
-	case client.OutcomeSucceeded:
+	case wire.OutcomeSucceeded:
 		if c.token == "" || e.behaviour.fails(a.Number) {
 			v.add("attempt %d of %s has succeeded, which the handler does not confirm: %s", a.Number, e.id, c)
 		}
-	case client.OutcomeFailed:
+	case wire.OutcomeFailed:
 		if !called || !e.behaviour.fails(a.Number) {
 			v.add("attempt %d of %s has failed (%s), which the handler does not confirm: %s", a.Number, e.id, value(a.Error), c)
 		}
-	case client.OutcomeTimeout:
+	case wire.OutcomeTimeout:
 		if e.behaviour != hangs {
 			v.add("attempt %d of %s ended by its timeout: %s", a.Number, e.id, c)
 		}
-	case client.OutcomeLost:
+	case wire.OutcomeLost:
 		if lived := livedFrom(a, c, called, p); !e.mayBeLost(e.members[a.Node], lived, p) {
 			v.add("attempt %d of %s was lost (%s) on %s %s, and nothing had happened to that from %s to %s: %s",
 				a.Number, e.id, value(a.Error), a.Node, e.members[a.Node], lived.from.UTC().Format(stamp), lived.until.UTC().Format(stamp), c)
@@ -116,9 +116,9 @@ func (e evidence) judgeAttempt(a client.Attempt, begun map[int]call, p *past) (v
 }
 
 // judgeBackoff: after a failure the next attempt waits as the policy of the task says.
-func (e evidence) judgeBackoff(failed client.Attempt, begun map[int]call, p *past) (v verdict) {
+func (e evidence) judgeBackoff(failed wire.Attempt, begun map[int]call, p *past) (v verdict) {
 	next, called := begun[failed.Number+1]
-	repeats := failed.Outcome != nil && (*failed.Outcome == client.OutcomeFailed || *failed.Outcome == client.OutcomeTimeout)
+	repeats := failed.Outcome != nil && (*failed.Outcome == wire.OutcomeFailed || *failed.Outcome == wire.OutcomeTimeout)
 	if !called || !repeats || failed.FinishedAt == nil {
 		return nil
 	}
@@ -146,10 +146,10 @@ func (e evidence) mayBeLost(members []string, lived span, p *past) bool {
 const stamp = time.StampMilli
 
 // livedFrom returns the time from the begin of an attempt until Redis took its end.
-func livedFrom(a client.Attempt, c call, called bool, p *past) span {
-	s := p.shown(a.StartedAt)
+func livedFrom(a wire.Attempt, c call, called bool, p *past) span {
+	s := p.shown(a.StartedAt.Time)
 	if a.FinishedAt != nil {
-		s.until = p.shown(*a.FinishedAt).until
+		s.until = p.shown(a.FinishedAt.Time).until
 	}
 	if called {
 		s.from = c.begin
@@ -161,25 +161,25 @@ func livedFrom(a client.Attempt, c call, called bool, p *past) span {
 // judgeEnd: the task ended for a reason, with the result of the call that succeeded.
 func (e evidence) judgeEnd(begun map[int]call) (v verdict) {
 	t := e.task
-	var last client.Outcome
+	var last wire.Outcome
 	if n := len(e.history); n > 0 && e.history[n-1].Outcome != nil {
 		last = *e.history[n-1].Outcome
 	}
 	switch t.State {
-	case client.StateSucceeded:
-		if last != client.OutcomeSucceeded || value(t.Result) != begun[t.Attempt].token {
+	case wire.StateSucceeded:
+		if last != wire.OutcomeSucceeded || value(t.Result) != begun[t.Attempt].token {
 			v.add("%s has succeeded with %q; its last attempt is %s, and was answered %q", e.id, value(t.Result), last, begun[t.Attempt].token)
 		}
-	case client.StateFailed:
-		permanently := e.behaviour == permanent && last == client.OutcomeFailed
+	case wire.StateFailed:
+		permanently := e.behaviour == permanent && last == wire.OutcomeFailed
 		if t.Attempt < e.maxAttempts && !permanently && !e.killedWorkers() {
 			v.add("%s has failed after %d of %d attempts; the last one is %s", e.id, t.Attempt, e.maxAttempts, last)
 		}
-	case client.StateCancelled:
+	case wire.StateCancelled:
 	default:
 		v.add("%s is %s still", e.id, t.State)
 	}
-	if i := slices.IndexFunc(e.history, isSuccess); i >= 0 && (i < len(e.history)-1 || t.State != client.StateSucceeded) {
+	if i := slices.IndexFunc(e.history, isSuccess); i >= 0 && (i < len(e.history)-1 || t.State != wire.StateSucceeded) {
 		v.add("%s is %s, and attempt %d of %d has succeeded", e.id, t.State, i+1, len(e.history))
 	}
 	return v
@@ -188,12 +188,12 @@ func (e evidence) judgeEnd(begun map[int]call) (v verdict) {
 // killedWorkers reports whether so many attempts in a row were lost that their task counts as the cause.
 func (e evidence) killedWorkers() bool {
 	n := len(e.history) - task.PoisonDeaths
-	wasKept := func(a client.Attempt) bool { return a.Outcome == nil || *a.Outcome != client.OutcomeLost }
+	wasKept := func(a wire.Attempt) bool { return a.Outcome == nil || *a.Outcome != wire.OutcomeLost }
 	return n >= 0 && !slices.ContainsFunc(e.history[n:], wasKept)
 }
 
-func isSuccess(a client.Attempt) bool {
-	return a.Outcome != nil && *a.Outcome == client.OutcomeSucceeded
+func isSuccess(a wire.Attempt) bool {
+	return a.Outcome != nil && *a.Outcome == wire.OutcomeSucceeded
 }
 
 // life returns the time from the first call of a task until the answer with which it ended, if it ended with one.
@@ -202,7 +202,7 @@ func (e evidence) life() (_ span, known bool) {
 		return span{}, false
 	}
 	last := e.history[len(e.history)-1]
-	if last.Outcome == nil || *last.Outcome != client.OutcomeSucceeded && *last.Outcome != client.OutcomeFailed {
+	if last.Outcome == nil || *last.Outcome != wire.OutcomeSucceeded && *last.Outcome != wire.OutcomeFailed {
 		return span{}, false
 	}
 	i := slices.IndexFunc(e.calls, func(c call) bool { return c.attempt == last.Number && c.token != "" })
@@ -215,13 +215,13 @@ func (e evidence) life() (_ span, known bool) {
 // judgeTouched judges a task of which Redis has lost something: it ends nevertheless, within its attempts, and what living members know is not
 // done again. durable: nodes wait for the replica before they begin an attempt that must be the only one.
 func (e evidence) judgeTouched(p *past, durable bool) (v verdict) {
-	if !slices.Contains([]client.State{client.StateSucceeded, client.StateFailed, client.StateCancelled}, e.task.State) {
+	if !slices.Contains([]wire.State{wire.StateSucceeded, wire.StateFailed, wire.StateCancelled}, e.task.State) {
 		v.add("%s, of which Redis has lost something, is %s still", e.id, e.task.State)
 	}
 	begun := make(map[int]call)
 	for _, c := range e.calls {
 		v = append(v, e.judgeBegin(c, p)...)
-		if e.task.State == client.StateFailed && c.token != "" && !c.behaviour.fails(c.attempt) && p.isTold(c) {
+		if e.task.State == wire.StateFailed && c.token != "" && !c.behaviour.fails(c.attempt) && p.isTold(c) {
 			v.add("%s has failed, although Redis was told again of an attempt that succeeded: %s", e.id, c)
 		}
 		first, twice := begun[c.attempt]

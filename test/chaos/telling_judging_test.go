@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 func TestPast_WhoLivesTellsThePrimaryThatTookOver(t *testing.T) {
@@ -35,9 +35,9 @@ func TestPast_WhoLivesTellsThePrimaryThatTookOver(t *testing.T) {
 
 func TestTicking_ACallThatWasOverBeforeItCameOverlapsNothing(t *testing.T) {
 	running, other := twoTries(), evidence{id: "other", calls: []call{called(1, 2, 2.01, "")}}
-	s := &ticking{id: "s", overlap: client.OverlapReplace}
+	s := &ticking{id: "s", overlap: wire.OverlapReplace}
 	for want, finished := range map[string]float64{"": 1.9, "other began": 2.005} {
-		other.history = []client.Attempt{attempted(1, client.OutcomeCancelled, 1.5, finished)}
+		other.history = []wire.Attempt{attempted(1, wire.OutcomeCancelled, 1.5, finished)}
 		expect(t, s.judgeOverlap([]evidence{running, other}, &past{}), want)
 	}
 }

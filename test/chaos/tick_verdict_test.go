@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // idOf is the id of the task of a tick.
@@ -14,7 +14,7 @@ func (s *ticking) idOf(tick time.Time) string {
 }
 
 // judgeLedger: each tick has one record, which gives a reason if it did not fire, and there are no others.
-func (s *ticking) judgeLedger(ledger []client.LedgerEntry, p *past) (v verdict) {
+func (s *ticking) judgeLedger(ledger []wire.LedgerEntry, p *past) (v verdict) {
 	recorded := make(map[time.Time]bool)
 	for _, e := range ledger {
 		at := e.Tick.UTC()
@@ -37,20 +37,20 @@ func (s *ticking) judgeLedger(ledger []client.LedgerEntry, p *past) (v verdict) 
 }
 
 // judgeRecord: a record names the task of its tick, and has an outcome that the schedule and what happened allow.
-func (s *ticking) judgeRecord(e client.LedgerEntry, p *past) (v verdict) {
-	if e.Task != nil && *e.Task != s.idOf(e.Tick) {
+func (s *ticking) judgeRecord(e wire.LedgerEntry, p *past) (v verdict) {
+	if e.Task != nil && *e.Task != s.idOf(e.Tick.Time) {
 		v.add("%s: the task of the tick %s is %s", s.id, e.Tick, *e.Task)
 	}
 	allowed := false
 	switch e.Outcome {
-	case client.TickOutcomeFired:
+	case wire.TickOutcomeFired:
 		allowed = e.Task != nil
-	case client.TickOutcomeMissed:
+	case wire.TickOutcomeMissed:
 		allowed = e.Task == nil && s.mayMiss(e, p)
-	case client.TickOutcomeSkippedOverlap:
-		allowed = e.Task == nil && s.overlap == client.OverlapSkip
-	case client.TickOutcomeReplaced:
-		allowed = s.overlap == client.OverlapReplace
+	case wire.TickOutcomeSkippedOverlap:
+		allowed = e.Task == nil && s.overlap == wire.OverlapSkip
+	case wire.TickOutcomeReplaced:
+		allowed = s.overlap == wire.OverlapReplace
 	}
 	if !allowed {
 		v.add("%s, with overlap %s: the tick %s is %s: %s (decided %d ms late; the task is %q)",
@@ -61,11 +61,11 @@ func (s *ticking) judgeRecord(e client.LedgerEntry, p *past) (v verdict) {
 
 // mayMiss reports whether a tick may be missed: clients had paused the schedule, or nobody could fire it in time. Time that the clock of Redis
 // jumped over does not make it late, but for a leader that has not seen the jump.
-func (s *ticking) mayMiss(e client.LedgerEntry, p *past) bool {
+func (s *ticking) mayMiss(e wire.LedgerEntry, p *past) bool {
 	late := time.Duration(e.LateMs) * time.Millisecond
-	open := span{earlier(p.shown(e.Tick).from, p.earliest(e.Tick)), p.shown(e.DecidedAt).until}
+	open := span{earlier(p.shown(e.Tick.Time).from, p.earliest(e.Tick.Time)), p.shown(e.DecidedAt.Time).until}
 	explained := late-p.farthest() > lateAfter && p.explainsMiss(open) || late > lateAfter && p.hidesJump(open)
-	return explained || s.wasPaused(e.Tick, e.DecidedAt, p)
+	return explained || s.wasPaused(e.Tick.Time, e.DecidedAt.Time, p)
 }
 
 // wasPaused reports whether a tick that was decided at a time counts as paused. Several pauses are one if nobody decided anything between them,
@@ -83,7 +83,7 @@ func (s *ticking) wasPaused(tick, decided time.Time, p *past) bool {
 }
 
 // judgeTick judges the task of a tick.
-func (s *ticking) judgeTick(e client.LedgerEntry, task evidence, p *past, durable bool) (v verdict) {
+func (s *ticking) judgeTick(e wire.LedgerEntry, task evidence, p *past, durable bool) (v verdict) {
 	if task.task == nil && !p.full {
 		v.add("%s: the task of the tick %s, which was %s, is not there", s.id, e.Tick, e.Outcome)
 	}
@@ -95,13 +95,13 @@ func (s *ticking) judgeTick(e client.LedgerEntry, task evidence, p *past, durabl
 	}
 	v = append(v, task.judgeCalls(p)...)
 	if task.task == nil {
-		if e.Outcome == client.TickOutcomeFired && len(task.calls) == 0 {
+		if e.Outcome == wire.TickOutcomeFired && len(task.calls) == 0 {
 			v.add("%s: the tick %s has fired, and its task was never run", s.id, e.Tick)
 		}
 		return v
 	}
 	v = append(v, task.judgeTask(p)...)
-	if task.task.State == client.StateCancelled && e.Outcome != client.TickOutcomeReplaced {
+	if task.task.State == wire.StateCancelled && e.Outcome != wire.TickOutcomeReplaced {
 		v.add("%s was cancelled, and its tick is %s", task.id, e.Outcome)
 	}
 	return v
@@ -109,7 +109,7 @@ func (s *ticking) judgeTick(e client.LedgerEntry, task evidence, p *past, durabl
 
 // judgeOverlap: unless the schedule allows it, none of its tasks begins while another one has not ended.
 func (s *ticking) judgeOverlap(tasks []evidence, p *past) (v verdict) {
-	if s.overlap == client.OverlapAllow {
+	if s.overlap == wire.OverlapAllow {
 		return nil
 	}
 	for _, running := range tasks {
@@ -132,13 +132,13 @@ const onTheWay = time.Second
 
 // cameLate reports whether a call was over before it came to the handler, which noticed that at once: its attempt had been cancelled.
 func (e evidence) cameLate(c call) bool {
-	return c.token == "" && !c.end.IsZero() && slices.ContainsFunc(e.history, func(a client.Attempt) bool {
+	return c.token == "" && !c.end.IsZero() && slices.ContainsFunc(e.history, func(a wire.Attempt) bool {
 		return a.Number == c.attempt && a.FinishedAt != nil && a.FinishedAt.Before(c.begin) && c.end.Before(a.FinishedAt.Add(onTheWay))
 	})
 }
 
 // judgeAudit: the audit says that each tick is accounted for, and does not call proved what Redis has lost.
-func (s *ticking) judgeAudit(report client.AuditReport, calls map[string][]call, p *past) (v verdict) {
+func (s *ticking) judgeAudit(report wire.AuditReport, calls map[string][]call, p *past) (v verdict) {
 	expected := len(s.expected())
 	if report.Expected != expected || report.Accounted != expected || report.Proved == (len(report.LostWrites) > 0) {
 		v.add("%s: the audit says %+v, of %d ticks", s.id, report, expected)
@@ -147,7 +147,7 @@ func (s *ticking) judgeAudit(report client.AuditReport, calls map[string][]call,
 		v.add("%s: the audit says that it is proved, and these ran twice: %s", s.id, twice)
 	}
 	for _, l := range report.LostWrites {
-		if !p.isLossy(span{l.From, l.To}) {
+		if !p.isLossy(span{l.From.Time, l.To.Time}) {
 			v.add("%s: the audit says that Redis lost writes from %s to %s, and it did not", s.id, l.From, l.To)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/layout"
 )
@@ -18,7 +19,7 @@ type ticking struct {
 	id         string
 	every      time.Duration
 	start, end time.Time
-	overlap    client.Overlap
+	overlap    wire.Overlap
 	behaviour  behaviour
 	takes      time.Duration
 	pausable   bool   // clients pause and resume it
@@ -50,10 +51,10 @@ func newSchedules(random *rand.Rand, start, end time.Time) []*ticking {
 	for i := range others {
 		s := &ticking{
 			id: fmt.Sprintf("s%02d", i), every: time.Duration(2+random.IntN(15)) * 100 * time.Millisecond, start: start, end: end, behaviour: works,
-			overlap: []client.Overlap{client.OverlapAllow, client.OverlapSkip, client.OverlapQueue, client.OverlapReplace}[random.IntN(4)],
+			overlap: []wire.Overlap{wire.OverlapAllow, wire.OverlapSkip, wire.OverlapQueue, wire.OverlapReplace}[random.IntN(4)],
 			takes:   time.Duration(1+random.IntN(800)) * time.Millisecond, pausable: random.IntN(3) == 0,
 		}
-		if s.overlap == client.OverlapQueue {
+		if s.overlap == wire.OverlapQueue {
 			s.takes = min(s.takes, s.every/2) // what waits must end some day
 		} else if random.IntN(4) == 0 {
 			s.behaviour = flaky
@@ -70,7 +71,7 @@ func newProbes(start, end time.Time) []*ticking {
 	for i := 0; len(all) < layout.DefaultPartitions; i++ {
 		id := fmt.Sprintf("probe%d", i)
 		if partitionOf(id) == len(all) {
-			all = append(all, &ticking{id: id, every: time.Second, start: start, end: end, overlap: client.OverlapAllow, behaviour: works})
+			all = append(all, &ticking{id: id, every: time.Second, start: start, end: end, overlap: wire.OverlapAllow, behaviour: works})
 		}
 	}
 	return all
@@ -79,9 +80,9 @@ func newProbes(start, end time.Time) []*ticking {
 func (s *ticking) probes() bool { return s.takes == 0 }
 
 func (w *workload) put(s *ticking) {
-	d := client.ScheduleDefinition{
-		Every: ptr(s.every.String()), StartAt: &s.start, EndAt: &s.end, Overlap: &s.overlap,
-		Task: client.TaskTemplate{
+	d := wire.ScheduleDefinition{
+		Every: ptr(s.every.String()), StartAt: new(wire.At(s.start)), EndAt: new(wire.At(s.end)), Overlap: &s.overlap,
+		Task: wire.TaskTemplate{
 			Type: "http", Payload: payloadOf(w.handlers.address(s.behaviour, s.takes, 1)), Timeout: ptr(s.behaviour.timeout().String()),
 			Retry: retryUpTo(tickAttempts),
 		},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // judge compares what DTS says with what happened. It is meant for a round that has settled.
@@ -43,15 +44,15 @@ func (r *round) add(v verdict) {
 // caseFile is what the judge has before it.
 type caseFile struct {
 	r       *round
-	tasks   map[string]client.Task
+	tasks   map[string]wire.Task
 	calls   map[string][]call
 	members map[string][]string // see evidence
 	known   map[string]bool     // the tasks that somebody submitted or a ledger names
 }
 
 func (r *round) newCaseFile() *caseFile {
-	file := &caseFile{r: r, tasks: make(map[string]client.Task), calls: r.handlers.byTask(), members: make(map[string][]string), known: make(map[string]bool)}
-	all, _ := r.list(client.StateScheduled, client.StateQueued, client.StateRunning, client.StateSucceeded, client.StateFailed, client.StateCancelled)
+	file := &caseFile{r: r, tasks: make(map[string]wire.Task), calls: r.handlers.byTask(), members: make(map[string][]string), known: make(map[string]bool)}
+	all, _ := r.list(wire.StateScheduled, wire.StateQueued, wire.StateRunning, wire.StateSucceeded, wire.StateFailed, wire.StateCancelled)
 	for _, t := range all {
 		if _, twice := file.tasks[t.ID]; twice {
 			r.violation("%s is listed twice", t.ID)
@@ -105,7 +106,7 @@ func (r *round) askAgain(w *workload, file *caseFile) {
 		status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 			return c.SubmitTaskWithResponse(ctx, nil, w.submission(j))
 		})
-		var t client.Task
+		var t wire.Task
 		if err := json.Unmarshal(body, &t); err != nil || status != http.StatusOK {
 			r.violation("%s, which was accepted, is accepted again: %d: %s", j.id, status, body)
 		}
@@ -116,7 +117,7 @@ func (r *round) askAgain(w *workload, file *caseFile) {
 // judgeSchedule judges a schedule and the tasks that its ledger names.
 func (r *round) judgeSchedule(s *ticking, file *caseFile) {
 	state, _ := r.schedule(s)
-	if s.created = state.CreatedAt; s.created.Before(s.asked.Truncate(time.Millisecond)) || s.created.After(s.answered) {
+	if s.created = state.CreatedAt.Time; s.created.Before(s.asked.Truncate(time.Millisecond)) || s.created.After(s.answered) {
 		r.violation("%s was put at %s, between %s and %s", s.id, s.created, s.asked, s.answered)
 	}
 	ledger, p := r.ledger(s), r.past.of(s.id)
@@ -126,7 +127,7 @@ func (r *round) judgeSchedule(s *ticking, file *caseFile) {
 	for _, e := range ledger {
 		known := record{LedgerEntry: e}
 		if e.Task != nil {
-			known.task = file.of(*e.Task, s.behaviour, tickAttempts, e.Tick)
+			known.task = file.of(*e.Task, s.behaviour, tickAttempts, e.Tick.Time)
 			r.add(s.judgeTick(e, known.task, p, r.durable()))
 			tasks = append(tasks, known.task)
 		}

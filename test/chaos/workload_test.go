@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -43,14 +44,14 @@ type job struct {
 	answers  []span   // requests of which the answer told a client something of the task
 	missed   []string // answers that say that the task is not there, although it was accepted
 
-	remembered client.State // in which it ended, if it is gone from the history; "": it is not, or it is not known
+	remembered wire.State // in which it ended, if it is gone from the history; "": it is not, or it is not known
 }
 
 // answered is what an answer says: whatever begins later in another attempt than those up to this one knows it.
 type answered struct {
 	at      time.Time
 	attempt int
-	state   client.State
+	state   wire.State
 	version int // of the payload
 }
 
@@ -124,20 +125,20 @@ func (w *workload) newJob(random *rand.Rand, id string) *job {
 var backoff = task.Backoff{Initial: 100 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: new(0.1)}
 
 // retryUpTo is the retry policy of a task with so many attempts.
-func retryUpTo(attempts int) *client.Retry {
-	return &client.Retry{MaxAttempts: &attempts, Backoff: &client.Backoff{
+func retryUpTo(attempts int) *wire.Retry {
+	return &wire.Retry{MaxAttempts: &attempts, Backoff: &wire.Backoff{
 		Initial: ptr(backoff.Initial.String()), Max: ptr(backoff.Max.String()), Jitter: backoff.Jitter,
 	}}
 }
 
 // submission is the job as the API takes it: always the same, so that it can be repeated.
-func (w *workload) submission(j *job) client.Submission {
-	s := client.Submission{
+func (w *workload) submission(j *job) wire.Submission {
+	s := wire.Submission{
 		ID: &j.id, Type: j.kind, Payload: w.payload(j, 1), Timeout: ptr(j.behaviour.timeout().String()),
 		Retry: retryUpTo(j.maxAttempts),
 	}
 	if !j.due.IsZero() {
-		s.RunAt = ptr(j.due.UTC())
+		s.RunAt = ptr(wire.At(j.due.UTC()))
 	}
 	return s
 }
@@ -169,30 +170,30 @@ func (w *workload) submit(j *job) {
 	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.SubmitTaskWithResponse(ctx, nil, w.submission(j))
 	})
-	var shown client.Task
+	var shown wire.Task
 	_ = json.Unmarshal(body, &shown) // accepted looks at it
 	w.accepted(j, status, &shown, body)
 }
 
 // accepted notes that a submission was answered: 201 and the task, or 200 if an earlier answer was lost.
-func (w *workload) accepted(j *job, status int, shown *client.Task, body []byte) {
+func (w *workload) accepted(j *job, status int, shown *wire.Task, body []byte) {
 	if status != http.StatusCreated && status != http.StatusOK || shown == nil || shown.CreatedAt.IsZero() {
 		w.t.Errorf("submitting %s was answered by %d: %s", j.id, status, body)
 		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.accepted, j.answers = true, append(j.answers, span{shown.CreatedAt, shown.CreatedAt})
+	j.accepted, j.answers = true, append(j.answers, span{shown.CreatedAt.Time, shown.CreatedAt.Time})
 }
 
 func (w *workload) submitBatch(jobs []*job) {
-	var batch client.SubmissionBatch
+	var batch wire.SubmissionBatch
 	for _, j := range jobs {
 		batch.Tasks = append(batch.Tasks, w.submission(j))
 	}
 	open := jobs
 	for len(open) > 0 {
-		var page client.BatchAnswer
+		var page wire.BatchAnswer
 		status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 			return c.SubmitTasksWithResponse(ctx, nil, batch)
 		})
@@ -208,7 +209,7 @@ func (w *workload) submitBatch(jobs []*job) {
 }
 
 // again is what of a batch must be submitted again.
-func (w *workload) again(jobs []*job, batch client.SubmissionBatch, page client.BatchAnswer) (open []*job, next client.SubmissionBatch) {
+func (w *workload) again(jobs []*job, batch wire.SubmissionBatch, page wire.BatchAnswer) (open []*job, next wire.SubmissionBatch) {
 	for i, result := range page.Results {
 		if result.Status >= http.StatusInternalServerError {
 			open, next.Tasks = append(open, jobs[i]), append(next.Tasks, batch.Tasks[i])
@@ -263,7 +264,7 @@ func (w *workload) change(j *job) {
 	version, known := j.version, j.accepted
 	j.mu.Unlock()
 	during, status, body := w.tell(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
-		return c.ChangeTaskWithResponse(ctx, j.id, nil, client.TaskChange{Payload: w.payload(j, version)})
+		return c.ChangeTaskWithResponse(ctx, j.id, nil, wire.TaskChange{Payload: w.payload(j, version)})
 	})
 	shown, ok := w.taskIn("changing", j, known, status, body)
 	j.mu.Lock()
@@ -275,8 +276,8 @@ func (w *workload) change(j *job) {
 }
 
 // taskIn is the task of an answer; false if the request came too late, or before the submission. known: the job was accepted before.
-func (w *workload) taskIn(what string, j *job, known bool, status int, body []byte) (client.Task, bool) {
-	var shown client.Task
+func (w *workload) taskIn(what string, j *job, known bool, status int, body []byte) (wire.Task, bool) {
+	var shown wire.Task
 	switch status {
 	case http.StatusConflict:
 	case http.StatusNotFound:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -36,11 +37,11 @@ type httpWorker struct {
 
 // httpAttempt is an attempt that the worker runs.
 type httpAttempt struct {
-	client.TakenAttempt
+	wire.TakenAttempt
 	ctx     context.Context
 	cancel  context.CancelFunc
-	verdict client.ExtendedAttemptVerdict // guarded by the worker's mu
-	ended   bool                          // its work has; guarded by the worker's mu
+	verdict wire.ExtendedAttemptVerdict // guarded by the worker's mu
+	ended   bool                        // its work has; guarded by the worker's mu
 }
 
 // runHTTP takes and runs attempts until ctx ends; then it lets them go on for drain.
@@ -87,10 +88,10 @@ func (w *httpWorker) take(ctx, work context.Context) {
 		w.slots <- struct{}{} // nobody else adds any
 	}
 	w.calls++
-	offer := client.TakeRequest{
+	offer := wire.TakeRequest{
 		Types: []string{"http"}, Capacity: ptr(cap(w.slots)), Max: ptr(min(n, 64)), Wait: ptr(takeWait), Lease: ptr(httpLease), Request: ptr(fmt.Sprint(w.calls)),
 	}
-	var taken []client.TakenAttempt
+	var taken []wire.TakenAttempt
 	until(work, func() bool {
 		answer, err := w.api.TakeAttemptsWithResponse(work, w.id, offer)
 		if err != nil || answer.JSON200 == nil {
@@ -101,7 +102,7 @@ func (w *httpWorker) take(ctx, work context.Context) {
 	})
 	for _, given := range taken {
 		ctx, cancel := context.WithCancel(work)
-		a := &httpAttempt{TakenAttempt: given, ctx: ctx, cancel: cancel, verdict: client.VerdictRunning}
+		a := &httpAttempt{TakenAttempt: given, ctx: ctx, cancel: cancel, verdict: wire.VerdictRunning}
 		w.mu.Lock()
 		w.running[a.Token] = a
 		w.mu.Unlock()
@@ -124,7 +125,7 @@ func (w *httpWorker) run(work context.Context, a *httpAttempt) {
 	defer a.cancel()
 	var args payload
 	err := json.Unmarshal(a.Payload, &args)
-	end := client.AttemptEnd{Token: a.Token, Outcome: client.EndSucceeded}
+	end := wire.AttemptEnd{Token: a.Token, Outcome: wire.EndSucceeded}
 	if err == nil {
 		var result string
 		result, err = post(a.ctx, args.URL, a.Task, a.Attempt)
@@ -136,12 +137,12 @@ func (w *httpWorker) run(work context.Context, a *httpAttempt) {
 	a.ended = true
 	w.mu.Unlock()
 	switch {
-	case verdict == client.VerdictLost:
+	case verdict == wire.VerdictLost:
 		return
-	case verdict != client.VerdictRunning:
-		end = client.AttemptEnd{Token: a.Token, Outcome: client.AttemptEndOutcome(verdict)}
+	case verdict != wire.VerdictRunning:
+		end = wire.AttemptEnd{Token: a.Token, Outcome: wire.AttemptEndOutcome(verdict)}
 	case err != nil:
-		end = client.AttemptEnd{Token: a.Token, Outcome: client.EndFailed, Error: ptr(err.Error()), Permanent: ptr(executor.IsPermanent(err))}
+		end = wire.AttemptEnd{Token: a.Token, Outcome: wire.EndFailed, Error: ptr(err.Error()), Permanent: ptr(executor.IsPermanent(err))}
 	}
 	until(work, func() bool {
 		answer, err := w.api.FinishAttemptWithResponse(work, a.Task, a.Attempt, nil, end)
@@ -165,10 +166,10 @@ func (w *httpWorker) dropped(a *httpAttempt) {
 // extend extends the leases of what runs, until ctx ends, and stops what is to stop.
 func (w *httpWorker) extend(ctx context.Context) {
 	for clock.Sleep(ctx, extending) == nil {
-		request := client.ExtendRequest{Attempts: []client.HeldAttempt{}, Lease: ptr(httpLease)}
+		request := wire.ExtendRequest{Attempts: []wire.HeldAttempt{}, Lease: ptr(httpLease)}
 		w.mu.Lock()
 		for _, a := range w.running {
-			request.Attempts = append(request.Attempts, client.HeldAttempt{Task: a.Task, Attempt: a.Attempt, Token: a.Token})
+			request.Attempts = append(request.Attempts, wire.HeldAttempt{Task: a.Task, Attempt: a.Attempt, Token: a.Token})
 		}
 		w.mu.Unlock()
 		answer, err := w.api.ExtendAttemptsWithResponse(ctx, w.id, request)
@@ -182,14 +183,14 @@ func (w *httpWorker) extend(ctx context.Context) {
 }
 
 // judge stops an attempt that is not to go on.
-func (w *httpWorker) judge(token string, verdict client.ExtendedAttemptVerdict) {
+func (w *httpWorker) judge(token string, verdict wire.ExtendedAttemptVerdict) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.running[token]
-	if a == nil || a.ended || verdict == client.VerdictRunning || verdict == client.VerdictUnknown {
+	if a == nil || a.ended || verdict == wire.VerdictRunning || verdict == wire.VerdictUnknown {
 		return
 	}
-	if verdict == client.VerdictLost {
+	if verdict == wire.VerdictLost {
 		w.dropped(a)
 	}
 	a.verdict = verdict

@@ -11,11 +11,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // Refusal is a "no" of the server.
-type Refusal struct{ client.Problem }
+type Refusal struct{ wire.Problem }
 
 func (r *Refusal) Error() string {
 	detail := r.Detail
@@ -23,7 +23,7 @@ func (r *Refusal) Error() string {
 		detail = *r.Field + ": " + detail
 	}
 	text := fmt.Sprintf("%s (%s)", detail, r.Code)
-	if r.Code == client.Internal {
+	if r.Code == wire.Internal {
 		text += ", request id " + r.RequestID
 	}
 	return text
@@ -45,7 +45,7 @@ func IsFinal(err error) bool {
 	if refusal == nil {
 		return false
 	}
-	return refusal.Code == client.DataUnreadable ||
+	return refusal.Code == wire.DataUnreadable ||
 		refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests
 }
 
@@ -91,7 +91,7 @@ func Misunderstood(err error) error {
 
 // refusalOf returns the error that an answer with a status of 400 or more stands for.
 func refusalOf(body []byte, status string) error {
-	var p client.Problem
+	var p wire.Problem
 	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" {
 		return foreign(status)
 	}

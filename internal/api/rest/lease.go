@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -23,7 +24,7 @@ var errUnlocked = fmt.Errorf("the lock was released: %w", context.Canceled)
 // context ends before anybody else can have the lock, unless the process stands still.
 type Lease struct {
 	client *Client
-	lock   client.Lock
+	lock   wire.Lock
 	ttl    time.Duration
 
 	trusted  context.Context // ends when the lease is released, or can no longer be trusted
@@ -38,7 +39,7 @@ type Lease struct {
 }
 
 // hold keeps a lock that is trusted from a moment on.
-func hold(c *Client, lock client.Lock, ttl time.Duration, from time.Time) *Lease {
+func hold(c *Client, lock wire.Lock, ttl time.Duration, from time.Time) *Lease {
 	l := &Lease{client: c, lock: lock, ttl: ttl, ended: make(chan struct{})}
 	l.life, l.stop = context.WithCancel(context.Background())
 	l.trusted, l.end = context.WithCancelCause(context.Background())
@@ -68,7 +69,7 @@ func (l *Lease) keep(from time.Time) {
 		err := l.renew()
 		refusal := RefusalIn(err)
 		switch {
-		case refusal != nil && refusal.Code == client.LockLost:
+		case refusal != nil && refusal.Code == wire.LockLost:
 			l.end(fmt.Errorf("%w: %w", ErrLockLost, err))
 			return
 		case l.trusted.Err() != nil:
@@ -100,9 +101,9 @@ func (l *Lease) pause(d time.Duration) bool {
 func (l *Lease) renew() error {
 	ctx, cancel := context.WithTimeout(l.life, l.ttl/4)
 	defer cancel()
-	body := client.LockRenewal{Holder: l.lock.Holder, Fence: l.lock.Fence}
+	body := wire.LockRenewal{Holder: l.lock.Holder, Fence: l.lock.Fence}
 	params := &client.RenewLockParams{Namespace: &l.lock.Namespace}
-	_, err := Read[client.LockExtension](l.client.RenewLockWithResponse(ctx, l.lock.Name, params, body))
+	_, err := Read[wire.LockExtension](l.client.RenewLockWithResponse(ctx, l.lock.Name, params, body))
 	return err
 }
 
@@ -119,7 +120,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	}
 	named := *l.client
 	named.Namespace = &l.lock.Namespace
-	if err := named.releaseLock(ctx, l.lock.Name, client.LockRelease{Holder: l.lock.Holder, Fence: &l.lock.Fence}); err != nil {
+	if err := named.releaseLock(ctx, l.lock.Name, wire.LockRelease{Holder: l.lock.Holder, Fence: &l.lock.Fence}); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -66,7 +67,7 @@ type acquisition struct {
 }
 
 // run returns the lock, and the moment from which it can be trusted. The first request does not wait, so that Waiting can be called.
-func (a *acquisition) run(ctx context.Context) (client.Lock, time.Time, error) {
+func (a *acquisition) run(ctx context.Context) (wire.Lock, time.Time, error) {
 	for wait := time.Duration(0); ; wait = a.nextWait() {
 		asked := clock.Now()
 		lock, trusted, err := a.ask(ctx, wait)
@@ -94,8 +95,8 @@ func (a *acquisition) run(ctx context.Context) (client.Lock, time.Time, error) {
 }
 
 // ask sends one request, which waits for so long. It returns the lock, and the moment from which it can be trusted.
-func (a *acquisition) ask(ctx context.Context, wait time.Duration) (client.Lock, time.Time, error) {
-	body := client.LockRequest{Holder: a.holder, TTL: a.TTL.String()}
+func (a *acquisition) ask(ctx context.Context, wait time.Duration) (wire.Lock, time.Time, error) {
+	body := wire.LockRequest{Holder: a.holder, TTL: a.TTL.String()}
 	if wait > 0 {
 		body.Wait = new(wait.String())
 	}
@@ -109,9 +110,9 @@ func (a *acquisition) ask(ctx context.Context, wait time.Duration) (client.Lock,
 	}
 	params := &client.AcquireLockParams{Namespace: a.client.Namespace}
 	asked := clock.Now()
-	answer, err := Read[client.Lock](a.client.AcquireLockWithResponse(ctx, a.Name, params, body))
+	answer, err := Read[wire.Lock](a.client.AcquireLockWithResponse(ctx, a.Name, params, body))
 	if err != nil {
-		return client.Lock{}, asked, err
+		return wire.Lock{}, asked, err
 	}
 	waited, err := parseWaited(answer.Value)
 	trusted := asked.Add(waited)
@@ -151,16 +152,16 @@ func (a *acquisition) nextWait() time.Duration {
 func (a *acquisition) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockAbandonTime)
 	defer cancel()
-	_ = a.client.releaseLock(ctx, a.Name, client.LockRelease{Holder: a.holder})
+	_ = a.client.releaseLock(ctx, a.Name, wire.LockRelease{Holder: a.holder})
 }
 
-func (c *Client) releaseLock(ctx context.Context, name string, body client.LockRelease) error {
-	_, err := Read[client.LockReleased](c.ReleaseLockWithResponse(ctx, name, &client.ReleaseLockParams{Namespace: c.Namespace}, body))
+func (c *Client) releaseLock(ctx context.Context, name string, body wire.LockRelease) error {
+	_, err := Read[wire.LockReleased](c.ReleaseLockWithResponse(ctx, name, &client.ReleaseLockParams{Namespace: c.Namespace}, body))
 	return err
 }
 
 // parseWaited returns how long the server waited before it asked for the lock; 0 where it did not.
-func parseWaited(lock client.Lock) (time.Duration, error) {
+func parseWaited(lock wire.Lock) (time.Duration, error) {
 	waited, err := time.ParseDuration(cmp.Or(text(lock.Waited), "0s"))
 	if err != nil || waited < 0 {
 		return 0, Misunderstood(errors.Join(errors.New("waited is no duration"), err))
@@ -170,5 +171,5 @@ func parseWaited(lock client.Lock) (time.Duration, error) {
 
 func isLockHeld(err error) bool {
 	refusal := RefusalIn(err)
-	return refusal != nil && refusal.Code == client.LockHeld
+	return refusal != nil && refusal.Code == wire.LockHeld
 }

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -57,8 +57,8 @@ func overloadOf(response *http.Response) (time.Duration, error) {
 		return 0, fmt.Errorf("reading the refusal: %w", err)
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
-	var problem client.Problem
-	if err := json.Unmarshal(body, &problem); err == nil && problem.Code == client.Overloaded && problem.RetryAfter != nil {
+	var problem wire.Problem
+	if err := json.Unmarshal(body, &problem); err == nil && problem.Code == wire.Overloaded && problem.RetryAfter != nil {
 		return time.Duration(*problem.RetryAfter) * time.Second, nil
 	}
 	return 0, nil

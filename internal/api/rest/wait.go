@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // How long a waiting client goes without reading the task.
@@ -23,14 +24,14 @@ type Wait struct {
 	ID string
 	// Ends reports whether a task is one that nobody has to wait for any more; nil means that its state is that of a task
 	// which has ended.
-	Ends   func(client.Task) bool
+	Ends   func(wire.Task) bool
 	Show   func(Sight) // called with what is seen of the task; may be nil
 	Silent func(error) // called each time a server that has answered before does not; may be nil
 }
 
 // Sight is what was seen of a task while it was waited for.
 type Sight struct {
-	State    client.State
+	State    wire.State
 	Attempt  int
 	Progress int    // percent
 	Note     string // what the attempt is at; "" if it did not say
@@ -39,16 +40,16 @@ type Sight struct {
 }
 
 // IsEnd reports whether a task in that state has ended.
-func IsEnd(s client.State) bool {
-	return s == client.StateSucceeded || s == client.StateFailed || s == client.StateCancelled
+func IsEnd(s wire.State) bool {
+	return s == wire.StateSucceeded || s == wire.StateFailed || s == wire.StateCancelled
 }
 
 // Wait waits for the end of a task, as o says it, and returns the task. It outlasts a server that goes away after it has answered once. Errors: those of
 // Read, and that of ctx.
-func (c *Client) Wait(ctx context.Context, o Wait) (Answer[client.Task], error) {
+func (c *Client) Wait(ctx context.Context, o Wait) (Answer[wire.Task], error) {
 	w := waiter{Wait: o, client: c, messages: make(chan client.Message)}
 	if w.Ends == nil {
-		w.Ends = func(t client.Task) bool { return IsEnd(t.State) }
+		w.Ends = func(t wire.Task) bool { return IsEnd(t.State) }
 	}
 	if w.Show == nil {
 		w.Show = func(Sight) {}
@@ -69,7 +70,7 @@ type waiter struct {
 	begun     bool        // the task runs
 }
 
-func (w *waiter) run(ctx context.Context) (Answer[client.Task], error) {
+func (w *waiter) run(ctx context.Context) (Answer[wire.Task], error) {
 	ctx, cancel := context.WithCancel(ctx)
 	listening := make(chan struct{})
 	go func() {
@@ -111,25 +112,25 @@ func (w *waiter) listen(ctx context.Context) {
 
 // read returns the task as it is now. It returns no task, and no error, where a server that has answered before does
 // not answer.
-func (w *waiter) read(ctx context.Context) (Answer[client.Task], error) {
+func (w *waiter) read(ctx context.Context) (Answer[wire.Task], error) {
 	params := &client.GetTaskParams{Namespace: w.client.Namespace}
-	answer, err := Read[client.Task](w.client.GetTaskWithResponse(ctx, w.ID, params))
+	answer, err := Read[wire.Task](w.client.GetTaskWithResponse(ctx, w.ID, params))
 	switch {
 	case err == nil:
 		w.reached = true
 		t := answer.Value
-		w.begun = t.State == client.StateRunning
+		w.begun = t.State == wire.StateRunning
 		w.Show(Sight{t.State, t.Attempt, t.Progress, text(t.ProgressNote), Troubles(t)})
 		return answer, nil
 	case ctx.Err() != nil || !w.reached || IsFinal(err):
 		return answer, err
 	}
 	w.Silent(err)
-	return Answer[client.Task]{}, nil
+	return Answer[wire.Task]{}, nil
 }
 
 // Troubles are the warnings that come with a task, and what of it cannot be read.
-func Troubles(t client.Task) []string {
+func Troubles(t wire.Task) []string {
 	if t.Damage == nil {
 		return t.Warnings
 	}
@@ -163,7 +164,7 @@ func (w *waiter) pause(ctx context.Context) error {
 
 // needsRead reports whether the task has to be read because of a message: the task has ended, or events are missing.
 func (w *waiter) needsRead(m client.Message) bool {
-	var e client.Event
+	var e wire.Event
 	if m.Data == nil || m.Name == "dropped" || json.Unmarshal(m.Data, &e) != nil || IsEnd(e.State) {
 		return true
 	}
@@ -171,7 +172,7 @@ func (w *waiter) needsRead(m client.Message) bool {
 	if e.Progress != nil {
 		progress = *e.Progress
 	}
-	w.begun = e.State == client.StateRunning
+	w.begun = e.State == wire.StateRunning
 	w.Show(Sight{State: e.State, Attempt: e.Attempt, Progress: progress, Note: text(e.ProgressNote)})
 	return false
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -17,10 +17,10 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 // inForce is a schedule as the server answers it.
-func inForce(id string, revision int, labels client.Labels) client.Schedule {
-	answer := client.Schedule{
-		ID: id, Namespace: "default", Revision: revision, CreatedAt: clitest.Now, UpdatedAt: clitest.Now, Cursor: clitest.Now,
-		Every: new("1h"), Task: client.TaskTemplate{Type: "http", Queue: new("default"), Payload: json.RawMessage("{}")},
+func inForce(id string, revision int, labels wire.Labels) wire.Schedule {
+	answer := wire.Schedule{
+		ID: id, Namespace: "default", Revision: revision, CreatedAt: wire.At(clitest.Now), UpdatedAt: wire.At(clitest.Now), Cursor: wire.At(clitest.Now),
+		Every: new("1h"), Task: wire.TaskTemplate{Type: "http", Queue: new("default"), Payload: json.RawMessage("{}")},
 	}
 	if labels != nil {
 		answer.Labels = &labels
@@ -94,10 +94,10 @@ func TestApply_TellsATerminalInWordsAndColours(t *testing.T) {
 
 func TestApply_DryRunComparesFieldByField(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules/{id}", 200, inForce("a", 2, client.Labels{"old": "1"}))
+	s.On("GET /v1/schedules/{id}", 200, inForce("a", 2, wire.Labels{"old": "1"}))
 	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Dts-Change", "changed")
-		next := inForce("a", 3, client.Labels{"new": "2"})
+		next := inForce("a", 3, wire.Labels{"new": "2"})
 		next.Paused, next.Every = true, new("2h")
 		s.Reply(w, http.StatusOK, next)
 	})
@@ -116,17 +116,17 @@ func TestApply_DryRunComparesFieldByField(t *testing.T) {
 func TestApply_RepeatsARequestWithoutTheEntryThatSpoilsIt(t *testing.T) {
 	s := clitest.Start(t)
 	s.Handle("POST /v1/tasks/batch", func(w http.ResponseWriter, r *http.Request) {
-		var b client.SubmissionBatch
+		var b wire.SubmissionBatch
 		testkit.Must(s.T, json.NewDecoder(r.Body).Decode(&b))
-		var a client.BatchAnswer
+		var a wire.BatchAnswer
 		for i, one := range b.Tasks {
 			if one.Type == "bad" {
 				field := "tasks[" + string(rune('0'+i)) + "].timeout"
-				s.Reply(w, 400, clitest.Problem(400, client.Invalid, field, field+": is odd"))
+				s.Reply(w, 400, clitest.Problem(400, wire.Invalid, field, field+": is odd"))
 				return
 			}
-			task := clitest.Task(*one.ID, client.StateScheduled)
-			a.Results = append(a.Results, client.BatchResult{Status: 201, Task: &task})
+			task := clitest.Task(*one.ID, wire.StateScheduled)
+			a.Results = append(a.Results, wire.BatchResult{Status: 201, Task: &task})
 		}
 		s.Reply(w, 200, a)
 	})
@@ -189,11 +189,11 @@ func TestApply_TellsOfTheTasksBeforeTheServerWasGone(t *testing.T) {
 func TestApply_PrunesOnlyWhatHasTheLabels(t *testing.T) {
 	s := clitest.Start(t)
 	takePuts(s, "unchanged")
-	s.On("GET /v1/schedules", 200, client.ScheduleList{Schedules: []client.Schedule{
-		inForce("kept", 1, client.Labels{"a": "1", "b": "2"}), inForce("gone", 4, client.Labels{"a": "1", "b": "2", "c": "3"}),
-		inForce("other", 1, client.Labels{"a": "1"}), inForce("none", 1, nil),
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: []wire.Schedule{
+		inForce("kept", 1, wire.Labels{"a": "1", "b": "2"}), inForce("gone", 4, wire.Labels{"a": "1", "b": "2", "c": "3"}),
+		inForce("other", 1, wire.Labels{"a": "1"}), inForce("none", 1, nil),
 	}})
-	s.On("DELETE /v1/schedules/{id}", 200, client.ScheduleDeletion{})
+	s.On("DELETE /v1/schedules/{id}", 200, wire.ScheduleDeletion{})
 	applyText(t, s.Pipe(), "schedules: [{id: kept, task: {type: x}}]", "--prune", "-l", "a=1,b=2").Expect(t, 0,
 		"schedule\tdefault\tkept\tunchanged\t3\nschedule\tdefault\tgone\tpruned\t4\n", "")
 	var deleted []string
@@ -210,8 +210,8 @@ func TestApply_PrunesOnlyWhatHasTheLabels(t *testing.T) {
 // What cannot be read is not pruned, and whoever wonders why is told.
 func TestApply_SaysWhatItCannotPrune(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules", 200, client.ScheduleList{
-		Schedules: []client.Schedule{}, Warnings: []string{"schedule default:gone cannot be read"},
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{
+		Schedules: []wire.Schedule{}, Warnings: []string{"schedule default:gone cannot be read"},
 	})
 	applyText(t, s.Pipe(), "schedules: []", "--prune", "-l", "a=1").Expect(t, 0, "",
 		"warning: schedule default:gone cannot be read\n")
@@ -219,7 +219,7 @@ func TestApply_SaysWhatItCannotPrune(t *testing.T) {
 
 func TestApply_PrunesNothingAfterARefusal(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("PUT /v1/schedules/{id}", 400, clitest.Problem(400, client.Invalid, "cron", "cron: is bad"))
+	s.On("PUT /v1/schedules/{id}", 400, clitest.Problem(400, wire.Invalid, "cron", "cron: is bad"))
 	applyText(t, s.Pipe(), "schedules:\n- id: a\n  cron: x\n  task: {type: x}", "--prune", "-l", "a=1").Expect(t, 1,
 		"schedule\tdefault\ta\trefused\t\n", "dtsctl: -:3: schedule a: cron: is bad (invalid)\ndtsctl: nothing is pruned, because something was refused\n")
 	if n := len(s.Lines()); n != 1 {
@@ -237,7 +237,7 @@ func TestApply_PrunesNothingForEmptyFiles(t *testing.T) {
 		}
 	}
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules", 200, client.ScheduleList{Schedules: []client.Schedule{inForce("gone", 4, client.Labels{"a": "1"})}})
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: []wire.Schedule{inForce("gone", 4, wire.Labels{"a": "1"})}})
 	applyText(t, s.Pipe(), "schedules: []", "--prune", "-l", "a=1", "--dry-run").Expect(t, 0, "schedule\tdefault\tgone\tpruned\t4\n", "")
 }
 

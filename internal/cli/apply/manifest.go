@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 )
 
@@ -29,12 +29,12 @@ type (
 	}
 	scheduleShape struct {
 		ID string `json:"id"`
-		client.ScheduleDefinition
+		wire.ScheduleDefinition
 	}
 	taskShape struct {
 		ID    string `json:"id"`
 		Count *int   `json:"count,omitempty"`
-		client.Submission
+		wire.Submission
 	}
 )
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // prune deletes the schedules with the labels that the manifest does not describe, in its namespaces.
@@ -33,14 +34,14 @@ func (a *applier) prune(ctx context.Context, m manifest, labels map[string]strin
 }
 
 // pruneOne deletes a schedule. A schedule that is gone already counts as pruned.
-func (a *applier) pruneOne(ctx context.Context, s client.Schedule) error {
+func (a *applier) pruneOne(ctx context.Context, s wire.Schedule) error {
 	r := result{Kind: kindSchedule, Namespace: s.Namespace, ID: s.ID, Outcome: outcomePruned, Revision: s.Revision}
 	if !a.dryRun {
 		params := &client.DeleteScheduleParams{Namespace: &s.Namespace}
-		_, err := rest.Read[client.ScheduleDeletion](a.client.DeleteScheduleWithResponse(ctx, s.ID, params))
+		_, err := rest.Read[wire.ScheduleDeletion](a.client.DeleteScheduleWithResponse(ctx, s.ID, params))
 		refusal := rest.RefusalIn(err)
 		switch {
-		case err == nil, isNotFound(err, client.ScheduleNotFound):
+		case err == nil, isNotFound(err, wire.ScheduleNotFound):
 		case refusal == nil:
 			return err
 		default:
@@ -54,15 +55,15 @@ func (a *applier) pruneOne(ctx context.Context, s client.Schedule) error {
 
 // labelledSchedules returns the schedules of a namespace that have the labels. It checks the labels of what the server
 // answers: no schedule may be deleted because a label was lost on the way.
-func (a *applier) labelledSchedules(ctx context.Context, namespace string, labels map[string]string) ([]client.Schedule, error) {
+func (a *applier) labelledSchedules(ctx context.Context, namespace string, labels map[string]string) ([]wire.Schedule, error) {
 	limit := 500 // the most that the server takes
 	params := client.ListSchedulesParams{Namespace: &namespace, Limit: &limit}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		params.Label = append(params.Label, name+"="+labels[name])
 	}
-	var all []client.Schedule
+	var all []wire.Schedule
 	for {
-		page, err := rest.Read[client.ScheduleList](a.client.ListSchedulesWithResponse(ctx, &params))
+		page, err := rest.Read[wire.ScheduleList](a.client.ListSchedulesWithResponse(ctx, &params))
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +79,7 @@ func (a *applier) labelledSchedules(ctx context.Context, namespace string, label
 	}
 }
 
-func hasLabels(s client.Schedule, labels map[string]string) bool {
+func hasLabels(s wire.Schedule, labels map[string]string) bool {
 	for name, value := range labels {
 		if s.Labels == nil {
 			return false

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -30,14 +30,14 @@ var outcomeColours = map[outcome]string{
 
 // result is what became of a schedule or task; in a dry run, what would become of it.
 type result struct {
-	Kind      string          `json:"kind"`
-	Namespace string          `json:"namespace"`
-	ID        string          `json:"id"`
-	Outcome   outcome         `json:"outcome"`
-	Revision  int             `json:"revision,omitempty"` // of a schedule
-	Changes   []fieldChange   `json:"changes,omitempty"`  // of a dry run
-	Error     *client.Problem `json:"error,omitempty"`
-	Warnings  []string        `json:"warnings,omitempty"` // why its tasks may not run
+	Kind      string        `json:"kind"`
+	Namespace string        `json:"namespace"`
+	ID        string        `json:"id"`
+	Outcome   outcome       `json:"outcome"`
+	Revision  int           `json:"revision,omitempty"` // of a schedule
+	Changes   []fieldChange `json:"changes,omitempty"`  // of a dry run
+	Error     *wire.Problem `json:"error,omitempty"`
+	Warnings  []string      `json:"warnings,omitempty"` // why its tasks may not run
 
 	tasks []string // the ids that the line on a terminal stands for, where ID is not the only one
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/diff"
 )
 
@@ -28,7 +29,7 @@ func (a *applier) applySchedule(ctx context.Context, e *entry) error {
 // put sends a definition and completes the result.
 func (a *applier) put(ctx context.Context, e *entry, r *result) error {
 	params := &client.PutScheduleParams{Namespace: &e.namespace}
-	var before rest.Answer[client.Schedule]
+	var before rest.Answer[wire.Schedule]
 	if a.dryRun {
 		params.DryRun = &a.dryRun
 		var err error
@@ -37,7 +38,7 @@ func (a *applier) put(ctx context.Context, e *entry, r *result) error {
 		}
 	}
 	response, err := a.client.PutScheduleWithBodyWithResponse(ctx, e.id, params, rest.JSONType, bytes.NewReader(e.body))
-	after, err := rest.Read[client.Schedule](response, err)
+	after, err := rest.Read[wire.Schedule](response, err)
 	if err != nil {
 		return err
 	}
@@ -51,22 +52,22 @@ func (a *applier) put(ctx context.Context, e *entry, r *result) error {
 }
 
 // currentSchedule returns the schedule that an entry would replace, the zero answer if there is none.
-func (a *applier) currentSchedule(ctx context.Context, e *entry) (rest.Answer[client.Schedule], error) {
+func (a *applier) currentSchedule(ctx context.Context, e *entry) (rest.Answer[wire.Schedule], error) {
 	params := &client.GetScheduleParams{Namespace: &e.namespace}
-	answer, err := rest.Read[client.Schedule](a.client.GetScheduleWithResponse(ctx, e.id, params))
-	if isNotFound(err, client.ScheduleNotFound) {
-		return rest.Answer[client.Schedule]{}, nil
+	answer, err := rest.Read[wire.Schedule](a.client.GetScheduleWithResponse(ctx, e.id, params))
+	if isNotFound(err, wire.ScheduleNotFound) {
+		return rest.Answer[wire.Schedule]{}, nil
 	}
 	return answer, err
 }
 
-func isNotFound(err error, code client.ProblemCode) bool {
+func isNotFound(err error, code wire.ProblemCode) bool {
 	refusal := rest.RefusalIn(err)
 	return refusal != nil && refusal.Code == code
 }
 
 // scheduleChanges returns what differs between two states of a schedule. The zero answer stands for no schedule.
-func scheduleChanges(before, after rest.Answer[client.Schedule]) ([]fieldChange, error) {
+func scheduleChanges(before, after rest.Answer[wire.Schedule]) ([]fieldChange, error) {
 	old := before.Raw
 	if len(old) == 0 {
 		old = json.RawMessage("{}")

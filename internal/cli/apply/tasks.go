@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
@@ -32,7 +32,7 @@ func (e *entry) submission(id string) submission {
 	return submission{entry: e, id: id, body: bytes.Join([][]byte{head[:len(head)-1], e.body[1:]}, []byte(","))}
 }
 
-func (s *submission) result(r client.BatchResult) result {
+func (s *submission) result(r wire.BatchResult) result {
 	res := result{Kind: kindTask, Namespace: s.entry.namespace, ID: s.id, Outcome: outcomeUnchanged, Error: r.Error}
 	switch {
 	case r.Error != nil:
@@ -101,7 +101,7 @@ func (a *applier) finish(batch []submission, results []result, err error) error 
 func (a *applier) refuseTasks(e *entry, results []result) {
 	type reason struct {
 		count int
-		first *client.Problem
+		first *wire.Problem
 	}
 	var (
 		order   []string
@@ -174,7 +174,7 @@ func refuseUnreadable(batch []submission, results []result, open []int, refusal 
 			left = append(left, index)
 			continue
 		}
-		results[index] = batch[index].result(client.BatchResult{Status: refusal.Status, Error: &refusal.Problem})
+		results[index] = batch[index].result(wire.BatchResult{Status: refusal.Status, Error: &refusal.Problem})
 	}
 	return left
 }

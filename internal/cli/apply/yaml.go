@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/config"
 )
 
@@ -89,7 +89,7 @@ type yamlPair struct {
 
 var (
 	rawType  = reflect.TypeFor[json.RawMessage]()
-	timeType = reflect.TypeFor[time.Time]()
+	timeType = reflect.TypeFor[wire.Time]()
 )
 
 // complain adds a fault about a node. The path names the field at fault; "" is the whole document.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -24,22 +24,22 @@ type deployment struct {
 	*clitest.Stub
 
 	// run turns an accepted task, the n-th, into what became of it by the first look.
-	run func(n int, t *client.Task)
+	run func(n int, t *wire.Task)
 	// unlisted keeps tasks off the list of finished ones.
 	unlisted bool
 	page     int // rows of a page
 
 	mu          sync.Mutex
-	submissions []client.Submission
-	tasks       map[string]*client.Task
+	submissions []wire.Submission
+	tasks       map[string]*wire.Task
 	cancelled   []string
 	looked      chan struct{} // gets one for each look at the list, if there is room
 }
 
 // deploy starts a deployment whose worker serves the queues bench and default.
-func deploy(t *testing.T, run func(n int, t *client.Task)) *deployment {
-	d := &deployment{Stub: clitest.Start(t), run: run, page: 4, tasks: map[string]*client.Task{}, looked: make(chan struct{}, 1)}
-	d.On("GET /v1/nodes", 200, client.NodeList{Nodes: []client.Node{node(client.Alive, "bench", "default")}})
+func deploy(t *testing.T, run func(n int, t *wire.Task)) *deployment {
+	d := &deployment{Stub: clitest.Start(t), run: run, page: 4, tasks: map[string]*wire.Task{}, looked: make(chan struct{}, 1)}
+	d.On("GET /v1/nodes", 200, wire.NodeList{Nodes: []wire.Node{node(wire.Alive, "bench", "default")}})
 	d.Handle("POST /v1/tasks/batch", d.accept)
 	d.Handle("GET /v1/tasks", d.list)
 	d.Handle("GET /v1/tasks/{id}", func(w http.ResponseWriter, r *http.Request) { d.answer(w, r.PathValue("id"), false) })
@@ -47,23 +47,23 @@ func deploy(t *testing.T, run func(n int, t *client.Task)) *deployment {
 	return d
 }
 
-func node(state client.NodeState, queues ...string) client.Node {
+func node(state wire.NodeState, queues ...string) wire.Node {
 	weights := map[string]int{}
 	for _, q := range queues {
 		weights[q] = 1
 	}
-	return client.Node{ID: "n1", Roles: []string{"worker"}, State: state, Partitions: []int{}, Queues: weights}
+	return wire.Node{ID: "n1", Roles: []string{"worker"}, State: state, Partitions: []int{}, Queues: weights}
 }
 
 func (d *deployment) accept(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var batch client.SubmissionBatch
+	var batch wire.SubmissionBatch
 	testkit.Must(d.T, json.NewDecoder(r.Body).Decode(&batch))
-	var a client.BatchAnswer
+	var a wire.BatchAnswer
 	for _, s := range batch.Tasks {
-		task := clitest.Task(*s.ID, client.StateScheduled)
-		a.Results = append(a.Results, client.BatchResult{Status: 201, Task: &task})
+		task := clitest.Task(*s.ID, wire.StateScheduled)
+		a.Results = append(a.Results, wire.BatchResult{Status: 201, Task: &task})
 		ran := task
 		d.run(len(d.submissions), &ran)
 		d.submissions = append(d.submissions, s)
@@ -76,14 +76,14 @@ func (d *deployment) accept(w http.ResponseWriter, r *http.Request) {
 func (d *deployment) list(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	rows := []client.Task{clitest.Task("other", client.StateSucceeded, clitest.Ran), clitest.Task("bench-other-000000", client.StateFailed)}
+	rows := []wire.Task{clitest.Task("other", wire.StateSucceeded, clitest.Ran), clitest.Task("bench-other-000000", wire.StateFailed)}
 	for _, id := range slices.Sorted(maps.Keys(d.tasks)) {
 		if t := d.tasks[id]; t.FinishedAt != nil && !d.unlisted {
 			rows = append(rows, *t)
 		}
 	}
 	from, _ := strconv.Atoi(r.URL.Query().Get("cursor")) // no cursor is the start
-	page := client.TaskList{Tasks: rows[from:min(from+d.page, len(rows))]}
+	page := wire.TaskList{Tasks: rows[from:min(from+d.page, len(rows))]}
 	if from+d.page < len(rows) {
 		page.NextCursor = new(strconv.Itoa(from + d.page))
 	}
@@ -101,22 +101,22 @@ func (d *deployment) answer(w http.ResponseWriter, id string, cancel bool) {
 	t := d.tasks[id]
 	switch {
 	case t == nil:
-		d.Reply(w, 404, clitest.Problem(404, client.TaskNotFound, "", "no such task"))
+		d.Reply(w, 404, clitest.Problem(404, wire.TaskNotFound, "", "no such task"))
 		return
 	case cancel && t.FinishedAt != nil:
-		d.Reply(w, 409, clitest.Problem(409, client.TaskFinished, "", "it has ended"))
+		d.Reply(w, 409, clitest.Problem(409, wire.TaskFinished, "", "it has ended"))
 		return
 	case cancel:
 		d.cancelled = append(d.cancelled, id)
-		t.State, t.FinishedAt = client.StateCancelled, new(clitest.Now)
+		t.State, t.FinishedAt = wire.StateCancelled, new(wire.At(clitest.Now))
 	}
 	d.Reply(w, 200, t)
 }
 
 // startedAfter makes a task one that succeeded and was started so long after its due time.
-func startedAfter(late time.Duration) func(*client.Task) {
-	return func(t *client.Task) {
-		t.State, t.StartedAt, t.FinishedAt = client.StateSucceeded, new(t.RunAt.Add(late)), new(t.RunAt.Add(late+time.Millisecond))
+func startedAfter(late time.Duration) func(*wire.Task) {
+	return func(t *wire.Task) {
+		t.State, t.StartedAt, t.FinishedAt = wire.StateSucceeded, new(wire.At(t.RunAt.Add(late))), new(wire.At(t.RunAt.Add(late+time.Millisecond)))
 	}
 }
 
@@ -136,8 +136,8 @@ func fixed(text string) string {
 	return text
 }
 
-func lateInTurn(late ...time.Duration) func(int, *client.Task) {
-	return func(n int, t *client.Task) { startedAfter(late[n%len(late)])(t) }
+func lateInTurn(late ...time.Duration) func(int, *wire.Task) {
+	return func(n int, t *wire.Task) { startedAfter(late[n%len(late)])(t) }
 }
 
 func TestBench_PrintsALineForEachFigureInAPipe(t *testing.T) {
@@ -206,25 +206,25 @@ func TestBench_SubmitsTasksThatLeaveNoTrace(t *testing.T) {
 func TestBench_RefusesAQueueThatNoWorkerServes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		nodes []client.Node
+		nodes []wire.Node
 		want  string
 	}{
 		"others": {
-			[]client.Node{node(client.Alive, "low", "default"), node(client.Draining, "bench"), node(client.Dead, "bench")},
+			[]wire.Node{node(wire.Alive, "low", "default"), node(wire.Draining, "bench"), node(wire.Dead, "bench")},
 			"Use one that workers serve (default, low), such as with --queue default,\n" +
 				"or start a worker that serves it: dtsd serve --queues ...,bench=1\n",
 		},
 		"none of the usual name": {
-			[]client.Node{node(client.Alive, "reports")},
+			[]wire.Node{node(wire.Alive, "reports")},
 			"Use one that workers serve (reports), such as with --queue reports,\n" +
 				"or start a worker that serves it: dtsd serve --queues ...,bench=1\n",
 		},
-		"no worker": {[]client.Node{node(client.Alive)}, "There is no worker at all. Start one: dtsd serve --queues default,bench=1\n"},
+		"no worker": {[]wire.Node{node(wire.Alive)}, "There is no worker at all. Start one: dtsd serve --queues default,bench=1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := clitest.Start(t)
-			s.On("GET /v1/nodes", 200, client.NodeList{Nodes: c.nodes})
+			s.On("GET /v1/nodes", 200, wire.NodeList{Nodes: c.nodes})
 			s.Pipe().Run(t, "bench").Expect(t, 1, "", "dtsctl: no worker serves the queue bench, so nothing was submitted\n"+c.want)
 		})
 	}
@@ -233,22 +233,22 @@ func TestBench_RefusesAQueueThatNoWorkerServes(t *testing.T) {
 func TestBench_EndsWithOneIfATaskDidNotRunAsItShould(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		run  func(*client.Task)
+		run  func(*wire.Task)
 		want string
 	}{
-		"failed": {func(t *client.Task) {
+		"failed": {func(t *wire.Task) {
 			startedAfter(0)(t)
-			t.State, t.Error = client.StateFailed, new("lost")
+			t.State, t.Error = wire.StateFailed, new("lost")
 		}, "dtsctl: 1 task failed, such as NAME-000001: lost\n"},
 		"early":     {startedAfter(-2 * time.Millisecond), "dtsctl: 1 task started before they were due\n"},
-		"cancelled": {func(t *client.Task) { t.State, t.FinishedAt = client.StateCancelled, new(t.RunAt) }, "dtsctl: somebody cancelled 1 task\n"},
+		"cancelled": {func(t *wire.Task) { t.State, t.FinishedAt = wire.StateCancelled, new(t.RunAt) }, "dtsctl: somebody cancelled 1 task\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := deploy(t, func(n int, t *client.Task) {
+			d := deploy(t, func(n int, t *wire.Task) {
 				startedAfter(time.Millisecond)(t)
 				if n == 1 {
-					*t = clitest.Task(t.ID, client.StateScheduled, c.run)
+					*t = clitest.Task(t.ID, wire.StateScheduled, c.run)
 				}
 			})
 			got := d.Pipe().Run(t, "bench", "--tasks", "3", "--delay", "0")
@@ -271,7 +271,7 @@ func TestBench_AsksForTasksThatAreNotOnTheList(t *testing.T) {
 
 func TestBench_TellsOfTasksThatTheServerForgot(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, func(n int, t *client.Task) {
+	d := deploy(t, func(n int, t *wire.Task) {
 		startedAfter(time.Millisecond)(t)
 		if n > 0 {
 			t.ID = "forgotten"
@@ -285,7 +285,7 @@ func TestBench_TellsOfTasksThatTheServerForgot(t *testing.T) {
 }
 
 // oneOfThree lets the first of three tasks end.
-func oneOfThree(n int, t *client.Task) {
+func oneOfThree(n int, t *wire.Task) {
 	if n == 0 {
 		startedAfter(time.Millisecond)(t)
 	}
@@ -320,17 +320,17 @@ func TestBench_CancelsWhatHasNotBegunAtTheTimeout(t *testing.T) {
 func TestBench_StopsAtTheFirstRefusal(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, oneOfThree)
-	full := clitest.Problem(503, client.Unavailable, "", "Redis is nearly full")
+	full := clitest.Problem(503, wire.Unavailable, "", "Redis is nearly full")
 	sh := d.Pipe()
 	sh.Transport = clitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := d.Transport.RoundTrip(r)
 		if err != nil || !strings.HasSuffix(r.URL.Path, "/batch") {
 			return answer, err
 		}
-		var a client.BatchAnswer
+		var a wire.BatchAnswer
 		testkit.Must(t, json.NewDecoder(answer.Body).Decode(&a))
 		_ = answer.Body.Close()
-		a.Results[2] = client.BatchResult{Status: 503, Error: &full}
+		a.Results[2] = wire.BatchResult{Status: 503, Error: &full}
 		return clitest.Answer(r, 200, clitest.JSON(t, a)), nil
 	})
 	got := sh.Run(t, "bench", "--tasks", "3", "--delay", "0")

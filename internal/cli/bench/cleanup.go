@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
@@ -35,15 +36,15 @@ func (m *measurement) cleanUp(ctx context.Context) {
 // cancel cancels a task. One that has ended in the meantime is read.
 func (m *measurement) cancel(ctx context.Context, n int) error {
 	params := &client.CancelTaskParams{Namespace: m.client.Namespace}
-	answer, err := rest.Read[client.Task](m.client.CancelTaskWithResponse(ctx, m.tally.id(n), params))
+	answer, err := rest.Read[wire.Task](m.client.CancelTaskWithResponse(ctx, m.tally.id(n), params))
 	refusal := rest.RefusalIn(err)
 	switch {
 	case err == nil:
 		m.tally.record(answer.Value)
 		return nil
-	case refusal != nil && refusal.Code == client.TaskFinished:
+	case refusal != nil && refusal.Code == wire.TaskFinished:
 		return m.look(ctx, n)
-	case refusal != nil && refusal.Code == client.TaskNotFound:
+	case refusal != nil && refusal.Code == wire.TaskNotFound:
 		m.tally.forget(n)
 		return nil
 	}

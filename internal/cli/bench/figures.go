@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // figures is the result of a measurement, as -o json prints it.
@@ -51,7 +51,7 @@ func (m *measurement) figures() figures {
 	f := figures{
 		Name: m.opts.Name, Queue: m.opts.Queue, Delay: m.opts.Delay.String(), Rate: m.opts.Rate,
 		Tasks: m.opts.Tasks, Submitted: t.accepted,
-		Succeeded: t.states[client.StateSucceeded], Failed: t.states[client.StateFailed], Cancelled: t.states[client.StateCancelled],
+		Succeeded: t.states[wire.StateSucceeded], Failed: t.states[wire.StateFailed], Cancelled: t.states[wire.StateCancelled],
 	}
 	if took := time.Duration(m.took.Load()); took > 0 {
 		f.PerSecond = math.Round(float64(f.Submitted)/took.Seconds()*10) / 10

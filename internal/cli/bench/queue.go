@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 )
 
 // checkQueue tells the user if no worker serves the queue: the tasks would wait there for ever.
 func checkQueue(ctx context.Context, c *rest.Client, opts *options) error {
-	answer, err := rest.Read[client.NodeList](c.ListNodesWithResponse(ctx))
+	answer, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx))
 	if err != nil {
 		return err
 	}
@@ -33,10 +33,10 @@ func checkQueue(ctx context.Context, c *rest.Client, opts *options) error {
 }
 
 // servedQueues returns the queues from which a node takes tasks, by name.
-func servedQueues(nodes []client.Node) []string {
+func servedQueues(nodes []wire.Node) []string {
 	served := map[string]bool{}
 	for _, n := range nodes {
-		if n.State != client.Alive {
+		if n.State != wire.Alive {
 			continue
 		}
 		for queue := range n.Queues {

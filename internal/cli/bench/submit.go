@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -69,10 +69,10 @@ func (m *measurement) submitBatch(ctx context.Context, first, count int) error {
 	return m.tally.accept(first, answer.Value.Results)
 }
 
-func (m *measurement) submission(n int) client.Submission {
-	return client.Submission{
+func (m *measurement) submission(n int) wire.Submission {
+	return wire.Submission{
 		ID: new(m.tally.id(n)), Type: "noop", Payload: json.RawMessage(`{}`), Queue: &m.opts.Queue, Delay: new(m.opts.Delay.String()),
-		Retry: &client.Retry{MaxAttempts: new(1)}, Retention: new(retention.String()),
-		Owner: new(owner), Labels: &client.Labels{label: m.opts.Name},
+		Retry: &wire.Retry{MaxAttempts: new(1)}, Retention: new(retention.String()),
+		Owner: new(owner), Labels: &wire.Labels{label: m.opts.Name},
 	}
 }

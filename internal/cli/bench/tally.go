@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // tally counts what became of the tasks. Tasks are numbered from 0. Several goroutines may use it.
@@ -18,14 +18,14 @@ type tally struct {
 	mu       sync.Mutex
 	closed   []bool // by task: nothing more will be heard of it
 	accepted int
-	states   map[client.State]int // of tasks that have ended
-	gone     int                  // accepted tasks that the server does not know any more
-	late     []int64              // ms from the due time to the start, of tasks that were started
-	failure  string               // what went wrong with the first task that failed
+	states   map[wire.State]int // of tasks that have ended
+	gone     int                // accepted tasks that the server does not know any more
+	late     []int64            // ms from the due time to the start, of tasks that were started
+	failure  string             // what went wrong with the first task that failed
 }
 
 func newTally(name string, tasks int) *tally {
-	return &tally{prefix: name + "-", closed: make([]bool, tasks), states: map[client.State]int{}}
+	return &tally{prefix: name + "-", closed: make([]bool, tasks), states: map[wire.State]int{}}
 }
 
 // id returns the id of a task.
@@ -39,7 +39,7 @@ func (t *tally) number(id string) (int, bool) {
 }
 
 // accept records the answers to the submission of the tasks from first on. It returns the first refusal.
-func (t *tally) accept(first int, results []client.BatchResult) error {
+func (t *tally) accept(first int, results []wire.BatchResult) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var refused error
@@ -58,7 +58,7 @@ func (t *tally) accept(first int, results []client.BatchResult) error {
 }
 
 // record counts a task if it is one of this measurement, has ended and was not counted before.
-func (t *tally) record(task client.Task) {
+func (t *tally) record(task wire.Task) {
 	n, ours := t.number(task.ID)
 	if !ours || !slices.Contains(finalStates, task.State) {
 		return
@@ -71,9 +71,9 @@ func (t *tally) record(task client.Task) {
 	t.closed[n] = true
 	t.states[task.State]++
 	if task.StartedAt != nil {
-		t.late = append(t.late, task.StartedAt.Sub(task.RunAt).Milliseconds())
+		t.late = append(t.late, task.StartedAt.Sub(task.RunAt.Time).Milliseconds())
 	}
-	if task.State == client.StateFailed && t.failure == "" {
+	if task.State == wire.StateFailed && t.failure == "" {
 		t.failure = task.ID
 		if task.Error != nil {
 			t.failure += ": " + *task.Error
@@ -95,14 +95,14 @@ func (t *tally) forget(n int) {
 func (t *tally) settled() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.states[client.StateSucceeded] + t.states[client.StateFailed] + t.states[client.StateCancelled] + t.gone
+	return t.states[wire.StateSucceeded] + t.states[wire.StateFailed] + t.states[wire.StateCancelled] + t.gone
 }
 
 // cancelled returns how many tasks were cancelled.
 func (t *tally) cancelled() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.states[client.StateCancelled]
+	return t.states[wire.StateCancelled]
 }
 
 // open returns the tasks before limit of which more will be heard, the oldest first.

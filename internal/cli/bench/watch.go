@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -52,7 +53,7 @@ func (m *measurement) allDue() bool {
 	return m.allSubmitted() && clock.Since(m.start) > time.Duration(m.took.Load())+m.opts.Delay
 }
 
-var finalStates = client.States{client.StateSucceeded, client.StateFailed, client.StateCancelled}
+var finalStates = wire.States{wire.StateSucceeded, wire.StateFailed, wire.StateCancelled}
 
 // readFinished reads the tasks that finished last, and goes on as long as there is news among them. It does not filter by
 // owner: behind the last task of ours, the server would look through all that finished before.
@@ -61,7 +62,7 @@ func (m *measurement) readFinished(ctx context.Context) (news bool, _ error) {
 	limit := min(max(awaited, leastPage), pageTasks)
 	params := client.ListTasksParams{Namespace: m.client.Namespace, State: finalStates, Limit: &limit}
 	for {
-		answer, err := rest.Read[client.TaskList](m.client.ListTasksWithResponse(ctx, &params))
+		answer, err := rest.Read[wire.TaskList](m.client.ListTasksWithResponse(ctx, &params))
 		if err != nil {
 			return news, err
 		}
@@ -93,8 +94,8 @@ func (m *measurement) settle(ctx context.Context) error {
 // look asks for a task and records its end.
 func (m *measurement) look(ctx context.Context, n int) error {
 	params := &client.GetTaskParams{Namespace: m.client.Namespace}
-	answer, err := rest.Read[client.Task](m.client.GetTaskWithResponse(ctx, m.tally.id(n), params))
-	if refusal := rest.RefusalIn(err); refusal != nil && refusal.Code == client.TaskNotFound {
+	answer, err := rest.Read[wire.Task](m.client.GetTaskWithResponse(ctx, m.tally.id(n), params))
+	if refusal := rest.RefusalIn(err); refusal != nil && refusal.Code == wire.TaskNotFound {
 		m.tally.forget(n)
 		return nil
 	}

@@ -5,16 +5,16 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Task returns a task in a state, changed as the test needs it.
-func Task(id string, state client.State, changes ...func(*client.Task)) client.Task {
-	t := client.Task{
+func Task(id string, state wire.State, changes ...func(*wire.Task)) wire.Task {
+	t := wire.Task{
 		ID: id, Namespace: "default", Type: "shell", Queue: "default", State: state, MaxAttempts: 4,
-		RunAt: Now.Add(3 * time.Minute), CreatedAt: Now.Add(-2 * time.Minute), Payload: json.RawMessage(`{"command":["true"]}`),
-		Timeout: "10m0s", Retry: client.Retry{MaxAttempts: new(4)},
+		RunAt: wire.At(Now.Add(3 * time.Minute)), CreatedAt: wire.At(Now.Add(-2 * time.Minute)), Payload: json.RawMessage(`{"command":["true"]}`),
+		Timeout: "10m0s", Retry: wire.Retry{MaxAttempts: new(4)},
 	}
 	for _, change := range changes {
 		change(&t)
@@ -23,14 +23,14 @@ func Task(id string, state client.State, changes ...func(*client.Task)) client.T
 }
 
 // Ran makes a task one that a node ran for 1.5 s.
-func Ran(t *client.Task) {
+func Ran(t *wire.Task) {
 	t.Attempt, t.Node = 1, new("n1")
-	t.StartedAt, t.FinishedAt = new(Now.Add(-3500*time.Millisecond)), new(Now.Add(-2*time.Second))
+	t.StartedAt, t.FinishedAt = new(wire.At(Now.Add(-3500*time.Millisecond))), new(wire.At(Now.Add(-2*time.Second)))
 }
 
 // Problem returns a problem. An empty field is left out.
-func Problem(status int, code client.ProblemCode, field, detail string) client.Problem {
-	p := client.Problem{
+func Problem(status int, code wire.ProblemCode, field, detail string) wire.Problem {
+	p := wire.Problem{
 		Type: "urn:dts:problem:" + string(code), Title: "No", Status: status, Detail: detail, Code: code, RequestID: "r1",
 	}
 	if field != "" {
@@ -45,25 +45,25 @@ func AcceptBatches(s *Stub) { s.Handle("POST /v1/tasks/batch", BatchHandler(s)) 
 // BatchHandler answers a batch of tasks as AcceptBatches does.
 func BatchHandler(s *Stub) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var b client.SubmissionBatch
+		var b wire.SubmissionBatch
 		testkit.Must(s.T, json.NewDecoder(r.Body).Decode(&b))
-		var a client.BatchAnswer
+		var a wire.BatchAnswer
 		for _, submission := range b.Tasks {
 			if submission.Type == "bad" {
-				p := Problem(400, client.Invalid, "type", "type: is bad")
-				a.Results = append(a.Results, client.BatchResult{Status: 400, Error: &p})
+				p := Problem(400, wire.Invalid, "type", "type: is bad")
+				a.Results = append(a.Results, wire.BatchResult{Status: 400, Error: &p})
 				continue
 			}
-			t := Task(*submission.ID, client.StateScheduled)
-			a.Results = append(a.Results, client.BatchResult{Status: 201, Task: &t})
+			t := Task(*submission.ID, wire.StateScheduled)
+			a.Results = append(a.Results, wire.BatchResult{Status: 201, Task: &t})
 		}
 		s.Reply(w, 200, a)
 	}
 }
 
 // Event returns an event of task a, changed as the test needs it.
-func Event(kind string, state client.State, changes ...func(*client.Event)) client.Event {
-	e := client.Event{Type: kind, Namespace: "default", Task: "a", State: state, Attempt: 1, At: Now, Queue: "default", TaskType: "shell"}
+func Event(kind string, state wire.State, changes ...func(*wire.Event)) wire.Event {
+	e := wire.Event{Type: kind, Namespace: "default", Task: "a", State: state, Attempt: 1, At: wire.At(Now), Queue: "default", TaskType: "shell"}
 	for _, change := range changes {
 		change(&e)
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
@@ -21,7 +21,7 @@ type Change struct{ Name, Before, After string }
 // Fields returns the fields of a definition, sorted by name. Its argument is the JSON of a definition, or of a schedule,
 // of which it takes the definition.
 func Fields(raw json.RawMessage) ([]Field, error) {
-	var d client.ScheduleDefinition
+	var d wire.ScheduleDefinition
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return nil, rest.Misunderstood(err)
 	}

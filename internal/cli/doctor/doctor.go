@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -74,7 +75,7 @@ func run(ctx context.Context, opts *options) error {
 	if err != nil {
 		return err
 	}
-	var report client.DoctorReport
+	var report wire.DoctorReport
 	params := client.ExamineParams{Check: opts.Checks, Cursor: opts.Cursor}
 	if opts.Partition >= 0 {
 		params.Partition = &opts.Partition
@@ -107,27 +108,27 @@ func run(ctx context.Context, opts *options) error {
 }
 
 // examine makes one request.
-func examine(ctx context.Context, c *rest.Client, params client.ExamineParams, repair bool) (client.DoctorReport, error) {
+func examine(ctx context.Context, c *rest.Client, params client.ExamineParams, repair bool) (wire.DoctorReport, error) {
 	if repair {
 		also := client.RepairParams(params)
-		answer, err := rest.Read[client.DoctorReport](c.RepairWithResponse(ctx, &also))
+		answer, err := rest.Read[wire.DoctorReport](c.RepairWithResponse(ctx, &also))
 		return answer.Value, err
 	}
-	answer, err := rest.Read[client.DoctorReport](c.ExamineWithResponse(ctx, &params))
+	answer, err := rest.Read[wire.DoctorReport](c.ExamineWithResponse(ctx, &params))
 	return answer.Value, err
 }
 
 // severities are all severities, the mildest first.
-var severities = []client.DoctorCheckSeverity{
-	client.DoctorCheckSeverityOk, client.DoctorCheckSeverityUnknown, client.DoctorCheckSeverityNote, client.DoctorCheckSeverityWarning,
-	client.DoctorCheckSeverityError,
+var severities = []wire.DoctorCheckSeverity{
+	wire.DoctorCheckSeverityOk, wire.DoctorCheckSeverityUnknown, wire.DoctorCheckSeverityNote, wire.DoctorCheckSeverityWarning,
+	wire.DoctorCheckSeverityError,
 }
 
 // add adds the next part of a report.
-func add(report *client.DoctorReport, page client.DoctorReport) {
+func add(report *wire.DoctorReport, page wire.DoctorReport) {
 	report.NextCursor = page.NextCursor
 	for _, part := range page.Checks {
-		i := slices.IndexFunc(report.Checks, func(c client.DoctorCheck) bool { return c.Name == part.Name })
+		i := slices.IndexFunc(report.Checks, func(c wire.DoctorCheck) bool { return c.Name == part.Name })
 		if i < 0 {
 			report.Checks = append(report.Checks, part)
 			continue
@@ -144,20 +145,20 @@ func add(report *client.DoctorReport, page client.DoctorReport) {
 }
 
 // isOpen reports whether a check found something bad that is not repaired, or could not look at everything.
-func isOpen(c client.DoctorCheck) bool {
-	return c.Severity == client.DoctorCheckSeverityError && c.Repaired < c.Found || c.PassedOver != nil
+func isOpen(c wire.DoctorCheck) bool {
+	return c.Severity == wire.DoctorCheckSeverityError && c.Repaired < c.Found || c.PassedOver != nil
 }
 
-var columns = []printer.Column[client.DoctorCheck]{
-	{Name: "check", Value: func(c client.DoctorCheck) any { return c.Name }},
-	{Name: "severity", Value: func(c client.DoctorCheck) any { return printer.Status(c.Severity) }},
-	{Name: "looked", Value: func(c client.DoctorCheck) any { return c.Looked }},
-	{Name: "found", Value: func(c client.DoctorCheck) any { return c.Found }},
-	{Name: "repaired", Value: func(c client.DoctorCheck) any { return c.Repaired }},
-	{Name: "detail", Value: func(c client.DoctorCheck) any { return printer.Remark(detailOf(c)) }},
+var columns = []printer.Column[wire.DoctorCheck]{
+	{Name: "check", Value: func(c wire.DoctorCheck) any { return c.Name }},
+	{Name: "severity", Value: func(c wire.DoctorCheck) any { return printer.Status(c.Severity) }},
+	{Name: "looked", Value: func(c wire.DoctorCheck) any { return c.Looked }},
+	{Name: "found", Value: func(c wire.DoctorCheck) any { return c.Found }},
+	{Name: "repaired", Value: func(c wire.DoctorCheck) any { return c.Repaired }},
+	{Name: "detail", Value: func(c wire.DoctorCheck) any { return printer.Remark(detailOf(c)) }},
 }
 
-func detailOf(c client.DoctorCheck) string {
+func detailOf(c wire.DoctorCheck) string {
 	if c.Detail == nil && len(c.Examples) > 0 {
 		return c.Examples[0]
 	}
@@ -165,13 +166,13 @@ func detailOf(c client.DoctorCheck) string {
 }
 
 // show prints a table, and for people what it means.
-func show(p *printer.Printer, report client.DoctorReport) error {
+func show(p *printer.Printer, report wire.DoctorReport) error {
 	if err := printer.PrintTable(p, columns, report.Checks); err != nil || !p.OutIsTerminal {
 		return err
 	}
 	clean := 0
 	for _, c := range report.Checks {
-		if c.Severity == client.DoctorCheckSeverityOk {
+		if c.Severity == wire.DoctorCheckSeverityOk {
 			clean++
 			continue
 		}
@@ -183,7 +184,7 @@ func show(p *printer.Printer, report client.DoctorReport) error {
 }
 
 // explain prints what a check has found, what it means, and what can be done.
-func explain(p *printer.Printer, c client.DoctorCheck) error {
+func explain(p *printer.Printer, c wire.DoctorCheck) error {
 	var lines []string
 	if c.Means != "" {
 		lines = append(lines, c.Means)
@@ -200,7 +201,7 @@ func explain(p *printer.Printer, c client.DoctorCheck) error {
 		lines = append(lines, *c.PassedOver)
 	}
 	switch {
-	case c.Found == 0 || c.Severity == client.DoctorCheckSeverityUnknown: // so nothing is known to be wrong
+	case c.Found == 0 || c.Severity == wire.DoctorCheckSeverityUnknown: // so nothing is known to be wrong
 	case c.Found > 0 && c.Repaired == c.Found:
 		lines = append(lines, "Repaired.")
 	case c.Repairs:

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -20,9 +20,9 @@ const (
 func ptr[T any](v T) *T { return &v }
 
 // report is a part of a report about three checks.
-func report(next *string, lost client.DoctorCheck) client.DoctorReport {
+func report(next *string, lost wire.DoctorCheck) wire.DoctorReport {
 	lost.Name, lost.Means, lost.Repair, lost.Repairs = "scheduled-lost", "A task would never run.", "Puts it on the wheel.", true
-	return client.DoctorReport{NextCursor: next, Checks: []client.DoctorCheck{
+	return wire.DoctorReport{NextCursor: next, Checks: []wire.DoctorCheck{
 		{Name: "redis-version", Severity: "ok", Looked: 1, Detail: ptr("7.0.15"), Means: "Redis is too old.", Repair: "Run a newer Redis."},
 		{Name: "memory", Severity: "unknown", Looked: 1, Found: 1, Detail: ptr("Redis does not say"), Examples: []string{"Redis does not say"}, Repair: "Give Redis more."},
 		{Name: "persistence", Severity: "warning", Looked: 1, Found: 1, Detail: ptr("snapshots only"), Examples: []string{"snapshots only"}, Means: "A crash loses data.", Repair: "Set appendonly."},
@@ -32,7 +32,7 @@ func report(next *string, lost client.DoctorCheck) client.DoctorReport {
 
 func TestDoctor_PrintsALineForEachCheck(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/doctor", 200, report(nil, client.DoctorCheck{Severity: "ok", Looked: 7}))
+	s.On("GET /v1/doctor", 200, report(nil, wire.DoctorCheck{Severity: "ok", Looked: 7}))
 	s.Pipe().Run(t, "doctor").Expect(t, 0,
 		"redis-version\tok\t1\t0\t0\t7.0.15\nmemory\tunknown\t1\t1\t0\tRedis does not say\npersistence\twarning\t1\t1\t0\tsnapshots only\nscheduled-lost\tok\t7\t0\t0\t\n", "")
 }
@@ -50,7 +50,7 @@ func TestDoctor_FailsWithAnErrorThatIsNotRepaired(t *testing.T) {
 		{"POST /v1/doctor/repair", []string{"doctor", "--repair"}, 2, ptr("default:c was not looked at"), 1},
 	} {
 		s := clitest.Start(t)
-		s.On(c.command, 200, report(nil, client.DoctorCheck{
+		s.On(c.command, 200, report(nil, wire.DoctorCheck{
 			Severity: "error", Looked: 7, Found: 2, Repaired: c.repaired, PassedOver: c.passed,
 			Examples: []string{"default:a is lost", "default:b is lost"},
 		}))
@@ -62,7 +62,7 @@ func TestDoctor_FailsWithAnErrorThatIsNotRepaired(t *testing.T) {
 
 func TestDoctor_SaysWhatWasPassedOver(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/doctor", 200, client.DoctorReport{Checks: []client.DoctorCheck{
+	s.On("GET /v1/doctor", 200, wire.DoctorReport{Checks: []wire.DoctorCheck{
 		{Name: "scheduled-lost", Severity: "unknown", Looked: 9, PassedOver: ptr("default:a was not looked at"), Repair: "Puts it back.", Repairs: true},
 	}})
 	s.Pipe().Run(t, "doctor").Expect(t, 1, "scheduled-lost\tunknown\t9\t0\t0\tdefault:a was not looked at\n", "")
@@ -78,7 +78,7 @@ unknown scheduled-lost
 
 func TestDoctor_TellsPeopleWhatItMeans(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/doctor", 200, report(nil, client.DoctorCheck{Severity: "error", Looked: 9, Found: 7, Examples: []string{"default:a is lost", "default:b is lost"}}))
+	s.On("GET /v1/doctor", 200, report(nil, wire.DoctorCheck{Severity: "error", Looked: 9, Found: 7, Examples: []string{"default:a is lost", "default:b is lost"}}))
 	s.Terminal().Run(t, "doctor").Expect(t, 1, `CHECK           SEVERITY  LOOKED  FOUND  REPAIRED  DETAIL
 redis-version   ok        1       0      0         7.0.15
 memory          unknown   1       1      0         Redis does not say
@@ -110,9 +110,9 @@ func TestDoctor_JoinsTheParts(t *testing.T) {
 		if r.URL.Query().Get("check") != "scheduled-lost,persistence" || r.URL.Query().Get("partition") != "0" {
 			t.Errorf("asked for %s", r.URL)
 		}
-		part := report(ptr("more"), client.DoctorCheck{Severity: "error", Looked: 5, Found: 1, Examples: []string{"default:a is lost"}})
+		part := report(ptr("more"), wire.DoctorCheck{Severity: "error", Looked: 5, Found: 1, Examples: []string{"default:a is lost"}})
 		if r.URL.Query().Get("cursor") == "more" {
-			part = report(nil, client.DoctorCheck{Severity: "ok", Looked: 4})
+			part = report(nil, wire.DoctorCheck{Severity: "ok", Looked: 4})
 		}
 		s.Reply(w, http.StatusOK, part)
 	})
@@ -122,7 +122,7 @@ func TestDoctor_JoinsTheParts(t *testing.T) {
 
 func TestDoctor_SaysHowToGoOn(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/doctor", 200, report(ptr("here"), client.DoctorCheck{Severity: "ok"}))
+	s.On("GET /v1/doctor", 200, report(ptr("here"), wire.DoctorCheck{Severity: "ok"}))
 	if got := s.Pipe().Run(t, "doctor", "--within", "1ns"); got.Code != 1 || got.Err != "There is more to look at; go on with --cursor here\n" {
 		t.Errorf("code %d, %q", got.Code, got.Err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -74,7 +75,7 @@ func eventsRun(ctx context.Context, opts *eventsOptions) error {
 // take prints an event, also one of a type that this program does not know.
 func take(p *printer.Printer, m client.Message) error {
 	if m.Name == "dropped" {
-		var d client.Dropped
+		var d wire.Dropped
 		if err := json.Unmarshal(m.Data, &d); err != nil {
 			return rest.Misunderstood(err)
 		}
@@ -82,7 +83,7 @@ func take(p *printer.Printer, m client.Message) error {
 		return nil
 	}
 	return p.ShowLine(m.Data, func() error {
-		var e client.Event
+		var e wire.Event
 		if err := json.Unmarshal(m.Data, &e); err != nil {
 			return rest.Misunderstood(err)
 		}
@@ -91,23 +92,23 @@ func take(p *printer.Printer, m client.Message) error {
 }
 
 // droppedText says how many events are missing, and why.
-func droppedText(d client.Dropped) string {
+func droppedText(d wire.Dropped) string {
 	text := "events may have been dropped"
 	if d.Count > 0 {
 		text = fmt.Sprintf("%d events were dropped", d.Count)
 	}
 	switch d.Reason {
-	case client.DroppedSlowReader:
+	case wire.DroppedSlowReader:
 		text += ": they were not read fast enough"
-	case client.DroppedConnectionLost:
+	case wire.DroppedConnectionLost:
 		text += ": the server lost its connection to Redis"
-	case client.DroppedUnreadable:
+	case wire.DroppedUnreadable:
 		text += ": the server could not read them"
 	}
 	return text
 }
 
-func printEvent(p *printer.Printer, e client.Event) error {
+func printEvent(p *printer.Printer, e wire.Event) error {
 	if p.OutIsTerminal {
 		return p.Printf("%s\n", sentence(p, e))
 	}
@@ -121,7 +122,7 @@ func printEvent(p *printer.Printer, e client.Event) error {
 }
 
 // sentence returns an event for people: when, what, which task, and the details.
-func sentence(p *printer.Printer, e client.Event) string {
+func sentence(p *printer.Printer, e wire.Event) string {
 	what := strings.TrimPrefix(e.Type, "task.")
 	words := []string{
 		e.At.In(p.Zone).Format("15:04:05.000"),
@@ -138,7 +139,7 @@ func sentence(p *printer.Printer, e client.Event) string {
 		words = append(words, printer.Flat(*e.ProgressNote))
 	}
 	if e.RunAt != nil {
-		words = append(words, "due "+p.Relative(*e.RunAt))
+		words = append(words, "due "+p.Relative(e.RunAt.Time))
 	}
 	if e.Node != nil {
 		words = append(words, "on "+printer.Flat(*e.Node))

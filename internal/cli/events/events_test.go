@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -17,18 +17,20 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 
 func TestEvents_PrintsALineEach(t *testing.T) {
 	s := clitest.Start(t)
-	events := []client.Event{
-		clitest.Event("task.scheduled", client.StateScheduled, func(e *client.Event) { e.Attempt, e.RunAt, e.Owner = 0, new(clitest.Now.Add(time.Minute)), new("me") }),
-		clitest.Event("task.running", client.StateRunning, func(e *client.Event) { e.Node = new("n1") }),
-		clitest.Event("task.progress", client.StateRunning, func(e *client.Event) { e.Progress, e.ProgressNote = new(0), new("row\t1") }),
-		clitest.Event("task.failed", client.StateFailed, func(e *client.Event) { e.Error = new("exit\n3") }),
-		clitest.Event("task.newfangled", client.StateFailed),
+	events := []wire.Event{
+		clitest.Event("task.scheduled", wire.StateScheduled, func(e *wire.Event) {
+			e.Attempt, e.RunAt, e.Owner = 0, new(wire.At(clitest.Now.Add(time.Minute))), new("me")
+		}),
+		clitest.Event("task.running", wire.StateRunning, func(e *wire.Event) { e.Node = new("n1") }),
+		clitest.Event("task.progress", wire.StateRunning, func(e *wire.Event) { e.Progress, e.ProgressNote = new(0), new("row\t1") }),
+		clitest.Event("task.failed", wire.StateFailed, func(e *wire.Event) { e.Error = new("exit\n3") }),
+		clitest.Event("task.newfangled", wire.StateFailed),
 	}
 	s.OnStream("GET /v1/events", func(r *http.Request, send func(string, string, any)) {
 		for _, e := range events {
 			send(e.Type, "", e)
 		}
-		send("dropped", "", client.Dropped{Count: 7, Reason: client.DroppedSlowReader})
+		send("dropped", "", wire.Dropped{Count: 7, Reason: wire.DroppedSlowReader})
 		<-r.Context().Done()
 	})
 	for name, c := range map[string]struct {
@@ -67,10 +69,10 @@ func TestEvents_PrintsALineEach(t *testing.T) {
 func TestEvents_LeavesSignsOfJSONAsTheyAre(t *testing.T) {
 	s := clitest.Start(t)
 	s.OnStream("GET /v1/events", func(r *http.Request, send func(string, string, any)) {
-		send("task.failed", "", clitest.Event("task.failed", client.StateFailed, func(e *client.Event) {
+		send("task.failed", "", clitest.Event("task.failed", wire.StateFailed, func(e *wire.Event) {
 			e.Error = new("a && b <c>")
 		}))
-		send("dropped", "", client.Dropped{Count: 7, Reason: client.DroppedSlowReader})
+		send("dropped", "", wire.Dropped{Count: 7, Reason: wire.DroppedSlowReader})
 		<-r.Context().Done()
 	})
 	j := s.Pipe().Start(t, "events", "-o", "json")
@@ -83,7 +85,7 @@ func TestEvents_LeavesSignsOfJSONAsTheyAre(t *testing.T) {
 
 func TestEvents_SendsTheFilter(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/events", 400, clitest.Problem(400, client.Invalid, "node", "node: is odd"))
+	s.On("GET /v1/events", 400, clitest.Problem(400, wire.Invalid, "node", "node: is odd"))
 	s.Pipe().Run(t, "events", "-n", "*", "--state", "failed", "--state", "cancelled", "--queue", "q", "--type", "t", "--owner", "o", "--node", "n", "--schedule", "a", "--task", "a@b").
 		Expect(t, 1, "", "dtsctl: node: is odd (invalid)\n")
 	if got, want := s.Last().Line, "GET /v1/events?namespace=%2A&state=failed,cancelled&queue=q&type=t&owner=o&node=n&schedule=a&task=a%40b"; got != want {
@@ -95,13 +97,13 @@ func TestEvents_ReconnectsAfterABreak(t *testing.T) {
 	s := clitest.Start(t)
 	var connections atomic.Int32
 	s.OnStream("GET /v1/events", func(r *http.Request, send func(string, string, any)) {
-		send("task.queued", "", clitest.Event("task.queued", client.StateQueued))
+		send("task.queued", "", clitest.Event("task.queued", wire.StateQueued))
 		switch connections.Add(1) {
 		case 1: // the server stops
 		case 2:
 			panic(http.ErrAbortHandler) // the connection breaks
 		default:
-			send("task.failed", "", clitest.Event("task.failed", client.StateFailed))
+			send("task.failed", "", clitest.Event("task.failed", wire.StateFailed))
 			<-r.Context().Done()
 		}
 	})
@@ -119,7 +121,7 @@ func TestEvents_ReconnectsWhenTheServerFallsSilent(t *testing.T) {
 	var connections atomic.Int32
 	s.OnStream("GET /v1/events", func(r *http.Request, send func(string, string, any)) {
 		if connections.Add(1) > 1 {
-			send("task.failed", "", clitest.Event("task.failed", client.StateFailed))
+			send("task.failed", "", clitest.Event("task.failed", wire.StateFailed))
 		}
 		<-r.Context().Done()
 	})
@@ -140,7 +142,7 @@ func TestEvents_GivesUpWhenTheServerRefusesAfterABreak(t *testing.T) {
 	sh := s.Pipe()
 	sh.Transport = clitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		if connections.Add(1) > 1 {
-			return clitest.Answer(r, 400, clitest.JSON(t, clitest.Problem(400, client.Invalid, "", "not any more"))), nil
+			return clitest.Answer(r, 400, clitest.JSON(t, clitest.Problem(400, wire.Invalid, "", "not any more"))), nil
 		}
 		return s.Transport.RoundTrip(r)
 	})
@@ -154,7 +156,7 @@ func TestEvents_GivesUpWhenTheServerRefusesAfterABreak(t *testing.T) {
 func TestEvents_FailsIfTheStreamSaysSo(t *testing.T) {
 	s := clitest.Start(t)
 	s.OnStream("GET /v1/events", func(_ *http.Request, send func(string, string, any)) {
-		send("problem", "", clitest.Problem(500, client.Internal, "", "see the server's log for this request id"))
+		send("problem", "", clitest.Problem(500, wire.Internal, "", "see the server's log for this request id"))
 	})
 	if got := s.Pipe().Run(t, "events"); got.Code != 1 || !strings.Contains(got.Err, "see the server's log") {
 		t.Errorf("%+v", got)

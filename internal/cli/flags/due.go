@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 )
 
@@ -21,7 +22,7 @@ func (d *Due) Bind(f *pflag.FlagSet) {
 }
 
 // Resolve returns what the API takes: a time, a delay, or neither.
-func (d *Due) Resolve(times Times) (runAt *time.Time, delay *string, err error) {
+func (d *Due) Resolve(times Times) (runAt *wire.Time, delay *string, err error) {
 	switch {
 	case d.At != nil && d.Delay != nil:
 		return nil, nil, command.Usagef("--at and --delay: give one of them, not both")

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -32,11 +32,11 @@ func (e *Execution) Bind(f *pflag.FlagSet) {
 }
 
 // Retry returns the retry policy, nil if no flag names it.
-func (e *Execution) Retry() *client.Retry {
+func (e *Execution) Retry() *wire.Retry {
 	if e.MaxAttempts == nil && e.MaxElapsed == nil && len(e.RetryDelays) == 0 {
 		return nil
 	}
-	r := client.Retry{MaxAttempts: e.MaxAttempts, MaxElapsed: DurationText(e.MaxElapsed)}
+	r := wire.Retry{MaxAttempts: e.MaxAttempts, MaxElapsed: DurationText(e.MaxElapsed)}
 	for _, d := range e.RetryDelays {
 		r.Delays = append(r.Delays, d.String())
 	}

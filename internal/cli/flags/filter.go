@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 )
 
@@ -28,10 +28,10 @@ func (f *Filter) Bind(cmd *cobra.Command) {
 }
 
 // States returns the states that are wanted. The server judges which words are states.
-func (f *Filter) States() client.States {
-	var states client.States
+func (f *Filter) States() wire.States {
+	var states wire.States
 	for _, name := range f.StateNames {
-		states = append(states, client.State(strings.TrimSpace(name)))
+		states = append(states, wire.State(strings.TrimSpace(name)))
 	}
 	return states
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 )
 
@@ -37,7 +38,7 @@ func (t Times) where() string {
 }
 
 // Time reads a time: RFC 3339, or a local date with or without a time of day. It returns nil for a nil text.
-func (t Times) Time(flag string, text *string) (*time.Time, error) {
+func (t Times) Time(flag string, text *string) (*wire.Time, error) {
 	if text == nil {
 		return nil, nil
 	}
@@ -45,7 +46,7 @@ func (t Times) Time(flag string, text *string) (*time.Time, error) {
 	if !ok {
 		return nil, command.Usagef(`%s: %q is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for %s`, flag, *text, t.where())
 	}
-	return &at, nil
+	return &wire.Time{Time: at}, nil
 }
 
 func (t Times) parse(text string) (time.Time, bool) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/importer/crontab"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -19,7 +19,7 @@ import (
 type imported struct {
 	number     int
 	id         string
-	definition client.ScheduleDefinition
+	definition wire.ScheduleDefinition
 	outcome    string // created, changed, unchanged or refused; "" before it is put
 	reason     string // of a refusal
 	isReboot   bool   // it is refused, and never was a schedule
@@ -82,8 +82,8 @@ func (s settings) define(line *imported, e crontab.Entry) error {
 	if err != nil {
 		return err
 	}
-	overlap := client.Overlap(s.Overlap)
-	line.definition = client.ScheduleDefinition{
+	overlap := wire.Overlap(s.Overlap)
+	line.definition = wire.ScheduleDefinition{
 		Cron: &e.When, Timezone: &zone, Exclude: e.Exclude, Overlap: &overlap, Labels: new(s.labels()),
 		Description: new(task.Cut(fmt.Sprintf("Line %d of %s", e.Line, s.Source), schedule.DescriptionLimit)), Task: template,
 	}
@@ -112,8 +112,8 @@ const (
 	labelPrefix = "crontab-prefix" // not set without --prefix
 )
 
-func (s settings) labels() client.Labels {
-	l := client.Labels{labelFrom: "crontab", labelSource: task.Cut(s.Source, task.LabelLimit)}
+func (s settings) labels() wire.Labels {
+	l := wire.Labels{labelFrom: "crontab", labelSource: task.Cut(s.Source, task.LabelLimit)}
 	if s.Prefix != "" {
 		l[labelPrefix] = task.Cut(s.Prefix, task.LabelLimit)
 	}
@@ -123,11 +123,11 @@ func (s settings) labels() client.Labels {
 const defaultShell = "/bin/sh" // of cron
 
 // template makes the task of a line. Cron goes to HOME before it runs a command.
-func (s settings) template(e crontab.Entry) (client.TaskTemplate, error) {
+func (s settings) template(e crontab.Entry) (wire.TaskTemplate, error) {
 	payload, err := rest.Encode(shellPayload{
 		Command: []string{cmp.Or(e.Shell, defaultShell), "-c", e.Command}, Env: e.Env, Dir: e.Env["HOME"], Stdin: e.Stdin, User: e.User,
 	})
-	t := client.TaskTemplate{Type: "shell", Payload: payload, Timeout: new(s.Timeout.String()), Retry: &client.Retry{MaxAttempts: &s.MaxAttempts}}
+	t := wire.TaskTemplate{Type: "shell", Payload: payload, Timeout: new(s.Timeout.String()), Retry: &wire.Retry{MaxAttempts: &s.MaxAttempts}}
 	if s.Queue != "" {
 		t.Queue = &s.Queue
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -14,24 +14,24 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 // inForce is an imported schedule with labels as the server has it.
-func inForce(id string, labels client.Labels) client.Schedule {
-	return client.Schedule{
-		ID: id, Namespace: "default", Revision: 1, CreatedAt: clitest.Now, UpdatedAt: clitest.Now, Cursor: clitest.Now, Labels: &labels,
-		Every: new("1h"), Task: client.TaskTemplate{Type: "shell", Queue: new("default"), Payload: []byte("{}")},
+func inForce(id string, labels wire.Labels) wire.Schedule {
+	return wire.Schedule{
+		ID: id, Namespace: "default", Revision: 1, CreatedAt: wire.At(clitest.Now), UpdatedAt: wire.At(clitest.Now), Cursor: wire.At(clitest.Now), Labels: &labels,
+		Every: new("1h"), Task: wire.TaskTemplate{Type: "shell", Queue: new("default"), Payload: []byte("{}")},
 	}
 }
 
 // takePuts answers every PUT of a schedule, and says that it came to this. The server lists what is found.
-func takePuts(s *clitest.Stub, change string, found ...client.Schedule) {
+func takePuts(s *clitest.Stub, change string, found ...wire.Schedule) {
 	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.PathValue("id"), "bad-") {
-			s.Reply(w, http.StatusBadRequest, clitest.Problem(400, client.Invalid, "cron", "cron: is bad"))
+			s.Reply(w, http.StatusBadRequest, clitest.Problem(400, wire.Invalid, "cron", "cron: is bad"))
 			return
 		}
 		w.Header().Set("Dts-Change", change)
-		s.Reply(w, http.StatusOK, inForce(r.PathValue("id"), client.Labels{}))
+		s.Reply(w, http.StatusOK, inForce(r.PathValue("id"), wire.Labels{}))
 	})
-	s.On("GET /v1/schedules", http.StatusOK, client.ScheduleList{Schedules: append([]client.Schedule{}, found...)})
+	s.On("GET /v1/schedules", http.StatusOK, wire.ScheduleList{Schedules: append([]wire.Schedule{}, found...)})
 }
 
 // importText runs "dtsctl import crontab" on a text.

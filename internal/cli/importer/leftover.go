@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 const pruned = "pruned"
@@ -37,7 +38,7 @@ func (i *importing) ownSchedules(ctx context.Context) (ids []string, err error) 
 		params.Label = append(params.Label, name+"="+i.labels[name])
 	}
 	for {
-		page, err := rest.Read[client.ScheduleList](i.client.ListSchedulesWithResponse(ctx, &params))
+		page, err := rest.Read[wire.ScheduleList](i.client.ListSchedulesWithResponse(ctx, &params))
 		if err != nil {
 			return ids, err
 		}
@@ -54,7 +55,7 @@ func (i *importing) ownSchedules(ctx context.Context) (ids []string, err error) 
 }
 
 // isOwn says whether a schedule has the labels of an import. Those of an import with a prefix do not belong to the one without.
-func isOwn(s client.Schedule, labels client.Labels) bool {
+func isOwn(s wire.Schedule, labels wire.Labels) bool {
 	if s.Labels == nil {
 		return false
 	}
@@ -83,10 +84,10 @@ func (i *importing) pruneLeftovers(ctx context.Context) error {
 	for n := range i.leftovers {
 		left := &i.leftovers[n]
 		params := &client.DeleteScheduleParams{Namespace: i.client.Namespace}
-		_, err := rest.Read[client.ScheduleDeletion](i.client.DeleteScheduleWithResponse(ctx, left.id, params))
+		_, err := rest.Read[wire.ScheduleDeletion](i.client.DeleteScheduleWithResponse(ctx, left.id, params))
 		refusal := rest.RefusalIn(err)
 		switch {
-		case err == nil, refusal != nil && refusal.Code == client.ScheduleNotFound:
+		case err == nil, refusal != nil && refusal.Code == wire.ScheduleNotFound:
 			left.outcome = pruned
 		case refusal == nil:
 			return err

@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 )
 
 // importedSchedules are those that imports made of two lines, of which only the first is in the file; and those that other imports made.
-func importedSchedules() []client.Schedule {
-	own := func() client.Labels { return client.Labels{"imported-from": "crontab", "crontab": "a crontab"} }
+func importedSchedules() []wire.Schedule {
+	own := func() wire.Labels { return wire.Labels{"imported-from": "crontab", "crontab": "a crontab"} }
 	other, prefixed := own(), own()
 	other["crontab"], prefixed["crontab-prefix"] = "app", "web1-"
-	return []client.Schedule{
+	return []wire.Schedule{
 		inForce("a-a987f66ead9d", own()), inForce("gone-1", own()), inForce("gone-2", own()), inForce("other", other),
-		inForce("web1-b", prefixed), inForce("by-hand", client.Labels{}),
+		inForce("web1-b", prefixed), inForce("by-hand", wire.Labels{}),
 	}
 }
 
@@ -50,10 +50,10 @@ func TestCrontab_PrunesSchedulesThatAreNotInTheFileAnyMore(t *testing.T) {
 	takePuts(s, "unchanged", importedSchedules()...)
 	s.Handle("DELETE /v1/schedules/{id}", func(w http.ResponseWriter, r *http.Request) {
 		if r.PathValue("id") == "gone-2" { // somebody else was faster
-			s.Reply(w, 404, clitest.Problem(404, client.ScheduleNotFound, "", "no schedule"))
+			s.Reply(w, 404, clitest.Problem(404, wire.ScheduleNotFound, "", "no schedule"))
 			return
 		}
-		s.Reply(w, 200, client.ScheduleDeletion{})
+		s.Reply(w, 200, wire.ScheduleDeletion{})
 	})
 	importText(t, s.Pipe(), "@daily a", "--timezone", "UTC", "--prune", "-n", "ops").Expect(t, 0,
 		"1\ta-a987f66ead9d\tunchanged\t\n\tgone-1\tpruned\t\n\tgone-2\tpruned\t\n", "1 of 1 lines were imported (1 of them unchanged)\n")
@@ -70,7 +70,7 @@ func TestCrontab_PrunesSchedulesThatAreNotInTheFileAnyMore(t *testing.T) {
 func TestCrontab_TellsWhichScheduleItMayNotPrune(t *testing.T) {
 	s := clitest.Start(t)
 	takePuts(s, "unchanged", importedSchedules()[:2]...)
-	s.On("DELETE /v1/schedules/{id}", 400, clitest.Problem(400, client.Invalid, "id", "id: is bad"))
+	s.On("DELETE /v1/schedules/{id}", 400, clitest.Problem(400, wire.Invalid, "id", "id: is bad"))
 	importText(t, s.Pipe(), "@daily a", "--timezone", "UTC", "--prune").Expect(t, 1,
 		"1\ta-a987f66ead9d\tunchanged\t\n\tgone-1\trefused\tid: is bad (invalid)\n",
 		"1 of 1 lines were imported (1 of them unchanged)\ndtsctl: schedule gone-1 is not pruned: id: is bad (invalid)\n")
@@ -78,9 +78,9 @@ func TestCrontab_TellsWhichScheduleItMayNotPrune(t *testing.T) {
 
 func TestCrontab_SaysWhatItCannotPrune(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("PUT /v1/schedules/{id}", 200, inForce("a", client.Labels{}))
-	s.On("GET /v1/schedules", 200, client.ScheduleList{
-		Schedules: []client.Schedule{}, Warnings: []string{"schedule default:gone cannot be read"},
+	s.On("PUT /v1/schedules/{id}", 200, inForce("a", wire.Labels{}))
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{
+		Schedules: []wire.Schedule{}, Warnings: []string{"schedule default:gone cannot be read"},
 	})
 	got := importText(t, s.Pipe(), "@daily a", "--timezone", "UTC", "--prune")
 	if got.Code != 0 || !strings.Contains(got.Err, "warning: schedule default:gone cannot be read\n") {

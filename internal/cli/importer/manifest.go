@@ -1,8 +1,8 @@
 package importer
 
 import (
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
@@ -15,7 +15,7 @@ type manifest struct {
 // named is a schedule of a manifest.
 type named struct {
 	ID string `json:"id"`
-	client.ScheduleDefinition
+	wire.ScheduleDefinition
 }
 
 // printManifest prints what would be put.

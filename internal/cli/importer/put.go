@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -17,8 +18,8 @@ type importing struct {
 	client    *rest.Client
 	printer   *printer.Printer
 	lines     []imported
-	labels    client.Labels // of its schedules
-	prune     bool          // delete the leftovers
+	labels    wire.Labels // of its schedules
+	prune     bool        // delete the leftovers
 	leftovers []imported
 }
 
@@ -62,7 +63,7 @@ func (i *importing) putOne(ctx context.Context, line *imported) error {
 	}
 	params := &client.PutScheduleParams{Namespace: i.client.Namespace}
 	response, err := i.client.PutScheduleWithBodyWithResponse(ctx, line.id, params, rest.JSONType, bytes.NewReader(body))
-	answer, err := rest.Read[client.Schedule](response, err)
+	answer, err := rest.Read[wire.Schedule](response, err)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -51,21 +52,21 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	params := client.ListLocksParams{Namespace: c.Namespace}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
-		answer, err := rest.Read[client.LockList](c.ListLocksWithResponse(ctx, &params))
+		answer, err := rest.Read[wire.LockList](c.ListLocksWithResponse(ctx, &params))
 		return answer.Raw, err
 	}
-	pages, err := server.ReadPages[client.Lock](opts.Window.Window, "locks", read)
+	pages, err := server.ReadPages[wire.Lock](opts.Window.Window, "locks", read)
 	if err != nil {
 		return err
 	}
 	return command.ShowPages(opts.Printer, pages, listColumns)
 }
 
-var listColumns = []printer.Column[client.Lock]{
-	{Name: "name", Value: func(l client.Lock) any { return l.Name }},
-	{Name: "holder", Value: func(l client.Lock) any { return l.Holder }},
-	{Name: "fence", Value: func(l client.Lock) any { return l.Fence }},
-	{Name: "since", Value: func(l client.Lock) any { return l.Since }},
-	{Name: "expires", Value: func(l client.Lock) any { return l.ExpiresAt }},
-	{Name: "note", Value: func(l client.Lock) any { return printer.Remark(printer.Deref(l.Note)) }},
+var listColumns = []printer.Column[wire.Lock]{
+	{Name: "name", Value: func(l wire.Lock) any { return l.Name }},
+	{Name: "holder", Value: func(l wire.Lock) any { return l.Holder }},
+	{Name: "fence", Value: func(l wire.Lock) any { return l.Fence }},
+	{Name: "since", Value: func(l wire.Lock) any { return l.Since }},
+	{Name: "expires", Value: func(l wire.Lock) any { return l.ExpiresAt }},
+	{Name: "note", Value: func(l wire.Lock) any { return printer.Remark(printer.Deref(l.Note)) }},
 }

@@ -6,21 +6,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-var deploy = client.Lock{
-	Name: "deploy", Namespace: "default", Holder: "host:1:x", Fence: 42, Since: clitest.Now, ExpiresAt: clitest.Now.Add(15 * time.Second), TTL: "15s",
+var deploy = wire.Lock{
+	Name: "deploy", Namespace: "default", Holder: "host:1:x", Fence: 42, Since: wire.At(clitest.Now), ExpiresAt: wire.At(clitest.Now.Add(15 * time.Second)), TTL: "15s",
 	Note: new("v42"),
 }
 
 // problem is a refusal.
-func problem(status int, code client.ProblemCode, detail string) client.Problem {
-	return client.Problem{Type: "urn:dts:problem:" + string(code), Title: "t", Status: status, Code: code, Detail: detail, RequestID: "r"}
+func problem(status int, code wire.ProblemCode, detail string) wire.Problem {
+	return wire.Problem{Type: "urn:dts:problem:" + string(code), Title: "t", Status: status, Code: code, Detail: detail, RequestID: "r"}
 }
 
 // grant is a server that grants the lock.
@@ -28,7 +28,7 @@ func grant(t *testing.T) *clitest.Stub {
 	t.Helper()
 	s := clitest.Start(t)
 	s.On("POST /v1/locks/deploy/acquire", 200, deploy)
-	s.On("POST /v1/locks/deploy/release", 200, client.LockReleased{Released: true})
+	s.On("POST /v1/locks/deploy/release", 200, wire.LockReleased{Released: true})
 	return s
 }
 
@@ -64,7 +64,7 @@ func TestLock_EndsWithTheCodeOfTheCommand(t *testing.T) {
 
 func TestLock_DoesNotRunTheCommandWithoutTheLock(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/locks/deploy/acquire", 409, problem(409, client.LockHeld, "held by you"))
+	s.On("POST /v1/locks/deploy/acquire", 409, problem(409, wire.LockHeld, "held by you"))
 	for _, flag := range []string{"--try", "--wait=10ms"} {
 		s.Terminal().Run(t, "lock", "deploy", flag, "--", "echo", "ran")
 		if got := s.Pipe().Run(t, "lock", "deploy", flag, "--", "echo", "ran"); got.Code != 1 || got.Out != "" || got.Err != "dtsctl: held by you (lock_held)\n" {
@@ -83,7 +83,7 @@ func TestLock_DoesNotRunTheCommandWithoutTheLock(t *testing.T) {
 
 func TestLock_EndsTheCommandWhenTheLockIsLost(t *testing.T) {
 	s := grant(t)
-	s.On("POST /v1/locks/deploy/renew", 409, problem(409, client.LockLost, "it expired"))
+	s.On("POST /v1/locks/deploy/renew", 409, problem(409, wire.LockLost, "it expired"))
 	for name, command := range map[string]string{
 		"which obeys":      "trap 'echo ended; exit 3' TERM; echo began; while :; do sleep 0.02; done",
 		"which ignores it": "trap '' TERM; echo began; while :; do sleep 0.02; done",
@@ -99,7 +99,7 @@ func TestLock_EndsTheCommandWhenTheLockIsLost(t *testing.T) {
 func TestLock_SaysThatTheLockCouldNotBeGivenBack(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/locks/deploy/acquire", 200, deploy)
-	s.On("POST /v1/locks/deploy/release", 503, problem(503, client.Unavailable, "no Redis"))
+	s.On("POST /v1/locks/deploy/release", 503, problem(503, wire.Unavailable, "no Redis"))
 	got := s.Pipe().Run(t, "lock", "deploy", "--", "true")
 	if got.Code != 0 || !strings.Contains(got.Err, "could not be given back") || !strings.Contains(got.Err, "free within 15s") {
 		t.Errorf("got %+v", got)
@@ -111,12 +111,12 @@ func TestLock_SaysOnATerminalThatItWaits(t *testing.T) {
 	asked := 0
 	s.Handle("POST /v1/locks/deploy/acquire", func(w http.ResponseWriter, _ *http.Request) {
 		if asked++; asked == 1 {
-			s.Reply(w, 409, problem(409, client.LockHeld, "held by you"))
+			s.Reply(w, 409, problem(409, wire.LockHeld, "held by you"))
 			return
 		}
 		s.Reply(w, 200, deploy)
 	})
-	s.On("POST /v1/locks/deploy/release", 200, client.LockReleased{Released: true})
+	s.On("POST /v1/locks/deploy/release", 200, wire.LockReleased{Released: true})
 	got := s.Terminal().Run(t, "lock", "deploy", "--", "true")
 	if got.Code != 0 || !strings.Contains(got.Err, "Waiting: held by you") {
 		t.Errorf("got %+v", got)
@@ -125,7 +125,7 @@ func TestLock_SaysOnATerminalThatItWaits(t *testing.T) {
 
 func TestList_PrintsLocks(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/locks", 200, client.LockList{Locks: []client.Lock{deploy}})
+	s.On("GET /v1/locks", 200, wire.LockList{Locks: []wire.Lock{deploy}})
 	s.Pipe().Run(t, "lock", "list").
 		Expect(t, 0, "deploy\thost:1:x\t42\t2026-01-02T15:04:05.000Z\t2026-01-02T15:04:20.000Z\tv42\n", "")
 }

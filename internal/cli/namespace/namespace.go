@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -47,7 +47,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
-	answer, err := rest.Read[client.NamespaceList](c.ListNamespacesWithResponse(ctx))
+	answer, err := rest.Read[wire.NamespaceList](c.ListNamespacesWithResponse(ctx))
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	})
 }
 
-var listColumns = []printer.Column[client.NamespaceEntry]{
-	{Name: "name", Value: func(n client.NamespaceEntry) any { return n.Name }},
-	{Name: "submitted", Value: func(n client.NamespaceEntry) any { return n.LastSubmittedAt }},
+var listColumns = []printer.Column[wire.NamespaceEntry]{
+	{Name: "name", Value: func(n wire.NamespaceEntry) any { return n.Name }},
+	{Name: "submitted", Value: func(n wire.NamespaceEntry) any { return n.LastSubmittedAt }},
 }

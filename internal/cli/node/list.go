@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -39,7 +39,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
-	answer, err := rest.Read[client.NodeList](c.ListNodesWithResponse(ctx))
+	answer, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx))
 	if err != nil {
 		return err
 	}
@@ -49,22 +49,22 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	})
 }
 
-var listColumns = []printer.Column[client.Node]{
-	{Name: "id", Value: func(n client.Node) any { return n.ID }},
-	{Name: "state", Value: func(n client.Node) any { return printer.Status(n.State) }},
-	{Name: "host", Value: func(n client.Node) any { return n.Host }},
-	{Name: "ip", Value: func(n client.Node) any { return n.IP }},
-	{Name: "version", Value: func(n client.Node) any { return n.Version }},
-	{Name: "roles", Value: func(n client.Node) any { return printer.List(n.Roles) }},
-	{Name: "running", Value: func(n client.Node) any { return n.Running }},
-	{Name: "capacity", Value: func(n client.Node) any { return n.Capacity }},
-	{Name: "partitions", Value: func(n client.Node) any { return printer.Numbers(n.Partitions) }},
-	{Name: "queues", Value: func(n client.Node) any { return queueList(n.Queues) }},
-	{Name: "cpu", Value: func(n client.Node) any { return printer.Share(n.CPU) }},
-	{Name: "memory", Value: func(n client.Node) any { return printer.Bytes(n.Memory) }},
-	{Name: "started", Value: func(n client.Node) any { return n.StartedAt }},
-	{Name: "beat", Value: func(n client.Node) any { return n.LastBeat }},
-	{Name: "via", Value: func(n client.Node) any { return n.Via }},
+var listColumns = []printer.Column[wire.Node]{
+	{Name: "id", Value: func(n wire.Node) any { return n.ID }},
+	{Name: "state", Value: func(n wire.Node) any { return printer.Status(n.State) }},
+	{Name: "host", Value: func(n wire.Node) any { return n.Host }},
+	{Name: "ip", Value: func(n wire.Node) any { return n.IP }},
+	{Name: "version", Value: func(n wire.Node) any { return n.Version }},
+	{Name: "roles", Value: func(n wire.Node) any { return printer.List(n.Roles) }},
+	{Name: "running", Value: func(n wire.Node) any { return n.Running }},
+	{Name: "capacity", Value: func(n wire.Node) any { return n.Capacity }},
+	{Name: "partitions", Value: func(n wire.Node) any { return printer.Numbers(n.Partitions) }},
+	{Name: "queues", Value: func(n wire.Node) any { return queueList(n.Queues) }},
+	{Name: "cpu", Value: func(n wire.Node) any { return printer.Share(n.CPU) }},
+	{Name: "memory", Value: func(n wire.Node) any { return printer.Bytes(n.Memory) }},
+	{Name: "started", Value: func(n wire.Node) any { return n.StartedAt }},
+	{Name: "beat", Value: func(n wire.Node) any { return n.LastBeat }},
+	{Name: "via", Value: func(n wire.Node) any { return n.Via }},
 }
 
 func queueList(weights map[string]int) printer.List {

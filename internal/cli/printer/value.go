@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // Values whose text depends on the reader. Values of other types have the same text for everybody.
@@ -17,12 +19,12 @@ type (
 	List      []string  // separated by commas
 	Rules     []string  // of a schedule; separated by semicolons, since they contain commas
 	Numbers   []int     // in ascending order
-	Timestamp time.Time // a time that people read as such, not as a distance from now
+	Timestamp wire.Time // a time that people read as such, not as a distance from now
 	LocalTime string    // a time of the API with the offset of some zone
 )
 
 // OptionalTimestamp returns the timestamp of a time that may be nil.
-func OptionalTimestamp(t *time.Time) any {
+func OptionalTimestamp(t *wire.Time) any {
 	if t == nil {
 		return nil
 	}
@@ -35,6 +37,9 @@ const remarkWidth = 60
 // Text returns the text of a value for the reader of the results. It is one line and contains nothing that moves the
 // cursor of a terminal.
 func (p *Printer) Text(v any) string {
+	if at, ok := v.(wire.Time); ok {
+		v = at.Time
+	}
 	if at, ok := v.(time.Time); ok && at.IsZero() { // it could not be read
 		return ""
 	}
@@ -48,15 +53,15 @@ func (p *Printer) textForPeople(v any) string {
 	switch v := v.(type) {
 	case time.Time:
 		return p.Relative(v)
-	case *time.Time:
+	case *wire.Time:
 		if v == nil {
 			return ""
 		}
-		return p.Relative(*v)
+		return p.Relative(v.Time)
 	case time.Duration:
 		return round(v).String()
 	case Timestamp:
-		return time.Time(v).UTC().Format("2006-01-02 15:04:05.999Z")
+		return v.UTC().Format("2006-01-02 15:04:05.999Z")
 	case LocalTime:
 		return v.Weekday()
 	case Remark:
@@ -84,13 +89,13 @@ func textForPrograms(v any) string {
 		return ""
 	case time.Time:
 		return v.UTC().Format(isoTime)
-	case *time.Time:
+	case *wire.Time:
 		if v == nil {
 			return ""
 		}
 		return v.UTC().Format(isoTime)
 	case Timestamp:
-		return time.Time(v).UTC().Format(isoTime)
+		return v.UTC().Format(isoTime)
 	case *string:
 		return Deref(v)
 	case Share:

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -50,7 +50,7 @@ func limitRun(ctx context.Context, opts *limitOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := rest.Read[struct{}](c.LimitQueueWithResponse(ctx, opts.Queue, client.QueueLimit{Limit: opts.Limit})); err != nil {
+	if _, err := rest.Read[struct{}](c.LimitQueueWithResponse(ctx, opts.Queue, wire.QueueLimit{Limit: opts.Limit})); err != nil {
 		return err
 	}
 	if opts.Limit == 0 {

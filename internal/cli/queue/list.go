@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -38,7 +38,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
-	answer, err := rest.Read[client.QueueList](c.ListQueuesWithResponse(ctx))
+	answer, err := rest.Read[wire.QueueList](c.ListQueuesWithResponse(ctx))
 	if err != nil {
 		return err
 	}
@@ -48,27 +48,27 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	})
 }
 
-var listColumns = []printer.Column[client.Queue]{
-	{Name: "name", Value: func(q client.Queue) any { return q.Name }},
-	{Name: "state", Value: func(q client.Queue) any {
+var listColumns = []printer.Column[wire.Queue]{
+	{Name: "name", Value: func(q wire.Queue) any { return q.Name }},
+	{Name: "state", Value: func(q wire.Queue) any {
 		if q.Paused {
 			return printer.Status("paused")
 		}
 		return printer.Status("open")
 	}},
-	{Name: "waiting", Value: func(q client.Queue) any { return q.Waiting }},
-	{Name: "size", Value: func(q client.Queue) any { return q.Size }},
-	{Name: "pending", Value: func(q client.Queue) any { return q.Pending }},
-	{Name: "active", Value: func(q client.Queue) any { return q.Active }},
-	{Name: "archived", Value: func(q client.Queue) any { return q.Archived }},
-	{Name: "processed", Value: func(q client.Queue) any { return q.Processed }},
-	{Name: "failed", Value: func(q client.Queue) any { return q.Failed }},
-	{Name: "latency", Value: func(q client.Queue) any { return q.Latency }},
-	{Name: "limit", Value: func(q client.Queue) any {
+	{Name: "waiting", Value: func(q wire.Queue) any { return q.Waiting }},
+	{Name: "size", Value: func(q wire.Queue) any { return q.Size }},
+	{Name: "pending", Value: func(q wire.Queue) any { return q.Pending }},
+	{Name: "active", Value: func(q wire.Queue) any { return q.Active }},
+	{Name: "archived", Value: func(q wire.Queue) any { return q.Archived }},
+	{Name: "processed", Value: func(q wire.Queue) any { return q.Processed }},
+	{Name: "failed", Value: func(q wire.Queue) any { return q.Failed }},
+	{Name: "latency", Value: func(q wire.Queue) any { return q.Latency }},
+	{Name: "limit", Value: func(q wire.Queue) any {
 		if q.Limit == nil {
 			return ""
 		}
 		return *q.Limit
 	}},
-	{Name: "paused_by", Value: func(q client.Queue) any { return q.PausedBy }},
+	{Name: "paused_by", Value: func(q wire.Queue) any { return q.PausedBy }},
 }

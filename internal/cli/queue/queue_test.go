@@ -3,7 +3,7 @@ package queue_test
 import (
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 func TestQueue_PausesAndResumes(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/queues/{queue}/pause", 204, nil)
-	s.On("POST /v1/queues/{queue}/resume", 404, clitest.Problem(404, client.QueueNotFound, "", "no queue low"))
+	s.On("POST /v1/queues/{queue}/resume", 404, clitest.Problem(404, wire.QueueNotFound, "", "no queue low"))
 	s.Pipe().Run(t, "queue", "pause", "low").Expect(t, 0, "", "")
 	s.Terminal().Run(t, "queue", "pause", "low").Expect(t, 0, "low paused\n", "")
 	s.Terminal().Run(t, "queue", "pause", "low", "-o", "json").Expect(t, 0, "", "")
@@ -34,7 +34,7 @@ func TestLimit_LimitsAQueueAndLiftsTheLimit(t *testing.T) {
 
 func TestList_PrintsQueues(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/queues", 200, client.QueueList{Queues: []client.Queue{
+	s.On("GET /v1/queues", 200, wire.QueueList{Queues: []wire.Queue{
 		{Name: "default", Limit: new(100), Waiting: 7, Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s"},
 		{Name: "low", Paused: true, PausedBy: new("ann@vm-a (not verified)"), Archived: 1, Latency: "0s"},
 	}})

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/whyview"
@@ -42,7 +42,7 @@ func whyRun(ctx context.Context, opts *whyOptions) error {
 	if err != nil {
 		return err
 	}
-	answer, err := rest.Read[client.Why](c.WhyQueueWithResponse(ctx, opts.Queue))
+	answer, err := rest.Read[wire.Why](c.WhyQueueWithResponse(ctx, opts.Queue))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -68,7 +69,7 @@ func auditRun(ctx context.Context, opts *auditOptions) error {
 		return err
 	}
 	params := &client.AuditScheduleParams{Namespace: c.Namespace, From: from, To: to}
-	answer, err := rest.Read[client.AuditReport](c.AuditScheduleWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[wire.AuditReport](c.AuditScheduleWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func auditRun(ctx context.Context, opts *auditOptions) error {
 	return nil
 }
 
-func printAudit(p *printer.Printer, r client.AuditReport) error {
+func printAudit(p *printer.Printer, r wire.AuditReport) error {
 	details := []printer.Detail{
 		{Name: "from", Value: printer.Timestamp(r.From)}, {Name: "to", Value: printer.Timestamp(r.To)},
 		{Name: "expected", Value: r.Expected}, {Name: "accounted", Value: r.Accounted},
@@ -127,7 +128,7 @@ func firstFindings[T any](p *printer.Printer, findings []T) []T {
 }
 
 // verdict says in a sentence what an audit found.
-func verdict(p *printer.Printer, r client.AuditReport) string {
+func verdict(p *printer.Printer, r wire.AuditReport) string {
 	if !r.Proved {
 		return p.StatusText("not proved", "Not proved") + ": " + strings.Join(doubts(p, r), "; ") + "."
 	}
@@ -145,7 +146,7 @@ func verdict(p *printer.Printer, r client.AuditReport) string {
 }
 
 // doubts returns the reasons why an audit proves nothing.
-func doubts(p *printer.Printer, r client.AuditReport) []string {
+func doubts(p *printer.Printer, r wire.AuditReport) []string {
 	var reasons []string
 	if n := len(r.Gaps); n > 0 {
 		reasons = append(reasons, haveOrHas(n, "tick")+" no record")

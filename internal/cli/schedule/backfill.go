@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -68,21 +69,21 @@ func backfillRun(ctx context.Context, opts *backfillOptions) error {
 		if err != nil {
 			return err
 		}
-		to = &current.Value.Cursor
+		to = &current.Value.Cursor.Time
 	}
-	body, err := rest.Body(client.Backfill{From: *from, To: *to, Pace: flags.DurationText(opts.Pace)})
+	body, err := rest.Body(wire.Backfill{From: wire.At(*from), To: wire.At(*to), Pace: flags.DurationText(opts.Pace)})
 	if err != nil {
 		return err
 	}
 	params := &client.BackfillScheduleParams{Namespace: c.Namespace}
-	answer, err := rest.Read[client.BackfillAnswer](c.BackfillScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
+	answer, err := rest.Read[wire.BackfillAnswer](c.BackfillScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}
 	return opts.Printer.Show(answer.Raw, func() error { return printBackfill(opts.Printer, answer.Value) })
 }
 
-func printBackfill(p *printer.Printer, b client.BackfillAnswer) error {
+func printBackfill(p *printer.Printer, b wire.BackfillAnswer) error {
 	if !p.OutIsTerminal {
 		return printer.PrintTable(p, ledgerColumns, b.Entries)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -16,10 +16,10 @@ func TestPause_TriesAllSchedules(t *testing.T) {
 	s.Handle("POST /v1/schedules/{id}/pause", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
 		if id == "none" {
-			s.Reply(w, 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
+			s.Reply(w, 404, clitest.Problem(404, wire.ScheduleNotFound, "", "no such schedule"))
 			return
 		}
-		s.Reply(w, 200, aSchedule(id, func(c *client.Schedule) { c.Paused, c.PauseNote, c.Live = true, new("why"), 2 }))
+		s.Reply(w, 200, aSchedule(id, func(c *wire.Schedule) { c.Paused, c.PauseNote, c.Live = true, new("why"), 2 }))
 	})
 	args := []string{"schedule", "pause", "a", "none", "b"}
 	s.Pipe().Run(t, append(args, "--note", "why")...).Expect(t, 1, "a\tpaused\nb\tpaused\n", "dtsctl: none: no such schedule (schedule_not_found)\n")
@@ -34,8 +34,8 @@ func TestPause_TriesAllSchedules(t *testing.T) {
 
 func TestResume_SaysWhichTicksOfThePauseRun(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *client.Schedule) {
-		c.Paused, c.PausedAt, c.AfterPause = true, new(clitest.Now.Add(-time.Hour)), new("None of them runs.")
+	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *wire.Schedule) {
+		c.Paused, c.PausedAt, c.AfterPause = true, new(wire.At(clitest.Now.Add(-time.Hour))), new("None of them runs.")
 	}))
 	s.On("POST /v1/schedules/{id}/resume", 200, aSchedule("a"))
 	s.Terminal().Run(t, "schedule", "resume", "a").Expect(t, 0,
@@ -51,8 +51,8 @@ func TestResume_AcceptsAScheduleThatIsNotPaused(t *testing.T) {
 }
 
 // byHand is the record of a run by hand.
-func byHand(outcome client.TickOutcome, task string) client.LedgerEntry {
-	e := client.LedgerEntry{Tick: clitest.Now, Outcome: outcome, DecidedAt: clitest.Now, Revision: 1}
+func byHand(outcome wire.TickOutcome, task string) wire.LedgerEntry {
+	e := wire.LedgerEntry{Tick: wire.At(clitest.Now), Outcome: outcome, DecidedAt: wire.At(clitest.Now), Revision: 1}
 	if task != "" {
 		e.Task = &task
 	} else {
@@ -63,70 +63,70 @@ func byHand(outcome client.TickOutcome, task string) client.LedgerEntry {
 
 func TestTrigger_TellsTheTask(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/schedules/{id}/trigger", 200, byHand(client.TickOutcomeTriggered, "a@1-manual"))
+	s.On("POST /v1/schedules/{id}/trigger", 200, byHand(wire.TickOutcomeTriggered, "a@1-manual"))
 	s.Pipe().Run(t, "schedule", "trigger", "a").Expect(t, 0, "a@1-manual\ttriggered\n", "")
 	s.Terminal().Run(t, "schedule", "trigger", "a").Expect(t, 0, "a@1-manual triggered\n", "")
-	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a@1-manual", client.StateFailed, clitest.Ran))
+	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a@1-manual", wire.StateFailed, clitest.Ran))
 	s.Pipe().Run(t, "schedule", "trigger", "a", "--wait").Expect(t, 1, "a@1-manual\tfailed\n", "runs as a@1-manual\ndtsctl: a@1-manual failed\n")
 }
 
 func TestTrigger_TellsThatTheScheduleIsBusy(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/schedules/{id}/trigger", 409, clitest.Problem(409, client.ScheduleBusy, "", "a task has not ended"))
+	s.On("POST /v1/schedules/{id}/trigger", 409, clitest.Problem(409, wire.ScheduleBusy, "", "a task has not ended"))
 	s.Pipe().Run(t, "schedule", "trigger", "a").Expect(t, 1, "", "dtsctl: a task has not ended (schedule_busy)\n")
 }
 
 func TestTrigger_WaitsForItsTurn(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/schedules/{id}/trigger", 200, byHand(client.TickOutcomeQueued, ""))
+	s.On("POST /v1/schedules/{id}/trigger", 200, byHand(wire.TickOutcomeQueued, ""))
 	s.Pipe().Run(t, "schedule", "trigger", "a").Expect(t, 0, "\tqueued\n", "")
 	s.Terminal().Run(t, "schedule", "trigger", "a").Expect(t, 0, "a "+printer.Cyan+"queued"+printer.Reset+": waits for its turn\n", "")
 
-	tick := byHand(client.TickOutcomeFired, "a@1") // of the same time
-	s.On("GET /v1/schedules/{id}/ledger", 200, client.LedgerPage{Entries: []client.LedgerEntry{tick, byHand(client.TickOutcomeTriggered, "a@1-manual")}})
-	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a@1-manual", client.StateSucceeded, clitest.Ran))
+	tick := byHand(wire.TickOutcomeFired, "a@1") // of the same time
+	s.On("GET /v1/schedules/{id}/ledger", 200, wire.LedgerPage{Entries: []wire.LedgerEntry{tick, byHand(wire.TickOutcomeTriggered, "a@1-manual")}})
+	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a@1-manual", wire.StateSucceeded, clitest.Ran))
 	s.Pipe().Run(t, "schedule", "trigger", "a", "--wait").Expect(t, 0, "a@1-manual\tsucceeded\n", "a waits for its turn\nruns as a@1-manual\n")
 }
 
 func TestTrigger_TellsThatTheRunWasReplaced(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/schedules/{id}/trigger", 200, byHand(client.TickOutcomeQueued, ""))
-	s.On("GET /v1/schedules/{id}/ledger", 200, client.LedgerPage{Entries: []client.LedgerEntry{byHand(client.TickOutcomeReplaced, "")}})
+	s.On("POST /v1/schedules/{id}/trigger", 200, byHand(wire.TickOutcomeQueued, ""))
+	s.On("GET /v1/schedules/{id}/ledger", 200, wire.LedgerPage{Entries: []wire.LedgerEntry{byHand(wire.TickOutcomeReplaced, "")}})
 	s.Pipe().Run(t, "schedule", "trigger", "a", "--wait").Expect(t, 1, "", "a waits for its turn\ndtsctl: it did not run: waits for its turn (replaced)\n")
 }
 
 func TestBackfill_ListsWhatItCreated(t *testing.T) {
 	s := clitest.Start(t)
 	entries := ledger().Entries[:1]
-	entries[0].Outcome = client.TickOutcomeBackfilled
-	s.On("POST /v1/schedules/{id}/backfill", 200, client.BackfillAnswer{Entries: entries, Left: 2})
+	entries[0].Outcome = wire.TickOutcomeBackfilled
+	s.On("POST /v1/schedules/{id}/backfill", 200, wire.BackfillAnswer{Entries: entries, Left: 2})
 	args := []string{"schedule", "backfill", "a", "--from", "1h", "--to", "2026-01-02T15:04:05Z"}
 	const line = "2026-01-02T15:03:05.000Z\tbackfilled\t12ms\ta@20260102T150305Z\t\t2026-01-02T15:03:05.000Z\t2\n"
 	s.Pipe().Run(t, args...).Expect(t, 0, line, "")
-	if got := s.Last().Body; got != `{"from":"2026-01-02T14:04:05Z","to":"2026-01-02T15:04:05Z"}` {
+	if got := s.Last().Body; got != `{"from":"2026-01-02T14:04:05.000Z","to":"2026-01-02T15:04:05.000Z"}` {
 		t.Errorf("sent %s", got)
 	}
 	if got := s.Terminal().Run(t, append(args, "--pace", "0")...); !strings.HasSuffix(got.Out, "\n1 tick will run; 2 ticks had run before.\n") {
 		t.Errorf("got %s", got.Out)
 	}
-	if got := s.Last().Body; got != `{"from":"2026-01-02T14:04:05Z","pace":"0s","to":"2026-01-02T15:04:05Z"}` {
+	if got := s.Last().Body; got != `{"from":"2026-01-02T14:04:05.000Z","pace":"0s","to":"2026-01-02T15:04:05.000Z"}` {
 		t.Errorf("sent %s", got)
 	}
 }
 
 func TestBackfill_EndsAtTheNewestDecidedTick(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *client.Schedule) { c.Cursor = clitest.Now.Add(-time.Minute) }))
-	s.On("POST /v1/schedules/{id}/backfill", 200, client.BackfillAnswer{Entries: []client.LedgerEntry{}})
+	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *wire.Schedule) { c.Cursor = wire.At(clitest.Now.Add(-time.Minute)) }))
+	s.On("POST /v1/schedules/{id}/backfill", 200, wire.BackfillAnswer{Entries: []wire.LedgerEntry{}})
 	s.Pipe().Run(t, "schedule", "backfill", "a", "--from", "1h").Expect(t, 0, "", "")
-	if got := s.Last().Body; got != `{"from":"2026-01-02T14:04:05Z","to":"2026-01-02T15:03:05Z"}` {
+	if got := s.Last().Body; got != `{"from":"2026-01-02T14:04:05.000Z","to":"2026-01-02T15:03:05.000Z"}` {
 		t.Errorf("sent %s", got)
 	}
 }
 
 func TestDelete_SaysWhatBecameOfTheTasks(t *testing.T) {
 	s := clitest.Start(t)
-	answer := client.ScheduleDeletion{Cancelled: 2, Stopping: 1}
+	answer := wire.ScheduleDeletion{Cancelled: 2, Stopping: 1}
 	s.Handle("DELETE /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) { s.Reply(w, 200, answer) })
 	s.Pipe().Run(t, "schedule", "delete", "a", "b", "--tasks", "all").Expect(t, 0, "a\t2\t1\t0\nb\t2\t1\t0\n", "")
 	if got := s.Last().Line; got != "DELETE /v1/schedules/b?tasks=all" {
@@ -136,14 +136,14 @@ func TestDelete_SaysWhatBecameOfTheTasks(t *testing.T) {
 	if got := s.Last().Line; got != "DELETE /v1/schedules/a" {
 		t.Error(got)
 	}
-	answer = client.ScheduleDeletion{}
+	answer = wire.ScheduleDeletion{}
 	s.Terminal().Run(t, "schedule", "delete", "a").Expect(t, 0, "a deleted; all of its tasks had ended\n", "")
 }
 
 func TestRollback_TellsWhatChanged(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *client.Schedule) { c.Revision, c.Jitter = 4, new("1s") }))
-	s.On("POST /v1/schedules/{id}/rollback", 200, aSchedule("a", func(c *client.Schedule) { c.Revision = 5 }))
+	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *wire.Schedule) { c.Revision, c.Jitter = 4, new("1s") }))
+	s.On("POST /v1/schedules/{id}/rollback", 200, aSchedule("a", func(c *wire.Schedule) { c.Revision = 5 }))
 	s.On("GET /v1/schedules/{id}/next", 200, aPreview())
 	args := []string{"schedule", "rollback", "a", "3", "--if-match", "4"}
 	s.Pipe().Run(t, args...).Expect(t, 0, "a\tchanged\t5\t2026-01-02T15:07:05.000Z\n", "")

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 )
@@ -54,10 +54,10 @@ func (d *definitionFlags) bind(cmd *cobra.Command) {
 }
 
 // definition returns the schedule as the API takes it.
-func (d *definitionFlags) definition(times flags.Times, task client.TaskTemplate) (client.ScheduleDefinition, error) {
-	definition := client.ScheduleDefinition{
+func (d *definitionFlags) definition(times flags.Times, task wire.TaskTemplate) (wire.ScheduleDefinition, error) {
+	definition := wire.ScheduleDefinition{
 		Exclude: d.Exclude, Timezone: d.Timezone, MaxRuns: d.MaxRuns, Jitter: flags.DurationText(d.Jitter), Misfire: d.misfire(),
-		Overlap: (*client.Overlap)(d.Overlap), PauseOnFailure: d.PauseOnFailure, Paused: d.Paused, Owner: d.Owner,
+		Overlap: (*wire.Overlap)(d.Overlap), PauseOnFailure: d.PauseOnFailure, Paused: d.Paused, Owner: d.Owner,
 		Description: d.Description, Task: task,
 	}
 	times = times.In(d.Timezone)
@@ -75,13 +75,13 @@ func (d *definitionFlags) definition(times flags.Times, task client.TaskTemplate
 }
 
 // addRules adds the rules that name the ticks: a single one by itself, several as a list.
-func (d *definitionFlags) addRules(definition *client.ScheduleDefinition) error {
-	var rules []client.ScheduleRule
+func (d *definitionFlags) addRules(definition *wire.ScheduleDefinition) error {
+	var rules []wire.ScheduleRule
 	for _, cron := range d.Crons {
-		rules = append(rules, client.ScheduleRule{Cron: &cron})
+		rules = append(rules, wire.ScheduleRule{Cron: &cron})
 	}
 	for _, every := range d.Every {
-		rules = append(rules, client.ScheduleRule{Every: new(every.String())})
+		rules = append(rules, wire.ScheduleRule{Every: new(every.String())})
 	}
 	switch len(rules) {
 	case 0:
@@ -95,8 +95,8 @@ func (d *definitionFlags) addRules(definition *client.ScheduleDefinition) error 
 }
 
 // misfire returns the misfire policy, nil if no flag names it.
-func (d *definitionFlags) misfire() *client.Misfire {
-	return flags.NilIfZero(client.Misfire{
-		Policy: (*client.MisfirePolicy)(d.Misfire), Window: flags.DurationText(d.MisfireWindow), Max: d.MisfireMax,
+func (d *definitionFlags) misfire() *wire.Misfire {
+	return flags.NilIfZero(wire.Misfire{
+		Policy: (*wire.MisfirePolicy)(d.Misfire), Window: flags.DurationText(d.MisfireWindow), Max: d.MisfireMax,
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -49,10 +50,10 @@ func deleteRun(ctx context.Context, opts *deleteOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.DeleteScheduleParams{Namespace: c.Namespace, Tasks: flags.NilIfZero(client.DeleteTasks(opts.Tasks))}
+	params := &client.DeleteScheduleParams{Namespace: c.Namespace, Tasks: flags.NilIfZero(wire.DeleteTasks(opts.Tasks))}
 	p := opts.Printer
 	return command.ForEach(p, opts.IDs, func(id string) error {
-		answer, err := rest.Read[client.ScheduleDeletion](c.DeleteScheduleWithResponse(ctx, id, params))
+		answer, err := rest.Read[wire.ScheduleDeletion](c.DeleteScheduleWithResponse(ctx, id, params))
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func deleteRun(ctx context.Context, opts *deleteOptions) error {
 }
 
 // tasksOfDeleted says what became of the tasks of a deleted schedule.
-func tasksOfDeleted(d client.ScheduleDeletion) string {
+func tasksOfDeleted(d wire.ScheduleDeletion) string {
 	var parts []string
 	for _, part := range []struct {
 		count int

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -53,7 +54,7 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 	if opts.AllNamespaces {
 		params.Namespace = new("*")
 	}
-	answer, err := rest.Read[client.Forecast](c.ForecastWithResponse(ctx, params))
+	answer, err := rest.Read[wire.Forecast](c.ForecastWithResponse(ctx, params))
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 }
 
 // minuteLines returns a line for each minute.
-func minuteLines(f client.Forecast) [][]any {
+func minuteLines(f wire.Forecast) [][]any {
 	lines := make([][]any, len(f.PerMinute))
 	for i, ticks := range f.PerMinute {
 		lines[i] = []any{f.From.Add(time.Duration(i) * time.Minute), ticks}
@@ -82,7 +83,7 @@ const (
 	maxChartWidth     = 200
 )
 
-func printForecast(p *printer.Printer, f client.Forecast) error {
+func printForecast(p *printer.Printer, f wire.Forecast) error {
 	hours := printer.Counted(len(f.PerMinute)/60, "hour")
 	if f.Total == 0 {
 		return p.Printf("No tick of %s in the next %s.\n", printer.Counted(f.Schedules, "schedule"), hours)
@@ -105,7 +106,7 @@ func printForecast(p *printer.Printer, f client.Forecast) error {
 }
 
 // average returns the number of ticks of an average minute.
-func average(f client.Forecast) float64 { return float64(f.Total) / float64(max(1, len(f.PerMinute))) }
+func average(f wire.Forecast) float64 { return float64(f.Total) / float64(max(1, len(f.PerMinute))) }
 
 // decimal returns a number with three significant digits, or all digits before the point.
 func decimal(n float64) string {
@@ -115,15 +116,15 @@ func decimal(n float64) string {
 	return strconv.FormatFloat(n, 'g', 3, 64)
 }
 
-var hotMinuteColumns = []printer.Column[client.HotMinute]{
-	{Name: "minute", Value: func(h client.HotMinute) any { return printer.Timestamp(h.Minute) }},
-	{Name: "in", Value: func(h client.HotMinute) any { return h.Minute }},
-	{Name: "ticks", Value: func(h client.HotMinute) any { return h.Fires }},
-	{Name: "schedules", Value: func(h client.HotMinute) any { return hotSchedules(h) }},
+var hotMinuteColumns = []printer.Column[wire.HotMinute]{
+	{Name: "minute", Value: func(h wire.HotMinute) any { return printer.Timestamp(h.Minute) }},
+	{Name: "in", Value: func(h wire.HotMinute) any { return h.Minute }},
+	{Name: "ticks", Value: func(h wire.HotMinute) any { return h.Fires }},
+	{Name: "schedules", Value: func(h wire.HotMinute) any { return hotSchedules(h) }},
 }
 
 // hotSchedules returns the schedules that fill a minute with their ticks, and how many ticks are of others.
-func hotSchedules(h client.HotMinute) printer.List {
+func hotSchedules(h wire.HotMinute) printer.List {
 	var texts printer.List
 	others := h.Fires
 	for _, s := range h.Schedules {
@@ -147,7 +148,7 @@ const (
 )
 
 // adviseSpreading says how to spread the ticks of a crowded minute.
-func adviseSpreading(p *printer.Printer, f client.Forecast) error {
+func adviseSpreading(p *printer.Printer, f wire.Forecast) error {
 	if len(f.Hottest) == 0 {
 		return nil
 	}

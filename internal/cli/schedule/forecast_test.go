@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 )
 
 // aForecast is an hour from 15:04 on, of minutes with that many ticks.
-func aForecast(ticks func(minute int) int) client.Forecast {
-	f := client.Forecast{From: clitest.Now.Truncate(time.Minute), Schedules: 2, Hottest: []client.HotMinute{}}
+func aForecast(ticks func(minute int) int) wire.Forecast {
+	f := wire.Forecast{From: wire.At(clitest.Now.Truncate(time.Minute)), Schedules: 2, Hottest: []wire.HotMinute{}}
 	for i := range 60 {
 		f.PerMinute = append(f.PerMinute, ticks(i))
 		f.Total += f.PerMinute[i]
@@ -30,7 +30,7 @@ func TestForecast_DrawsAChart(t *testing.T) {
 		}
 		return 0
 	})
-	f.Hottest = []client.HotMinute{{Minute: f.From.Add(26 * time.Minute), Fires: 80, Schedules: []client.HotSchedule{
+	f.Hottest = []wire.HotMinute{{Minute: wire.At(f.From.Add(26 * time.Minute)), Fires: 80, Schedules: []wire.HotSchedule{
 		{ID: "a", Namespace: "default", Fires: 60}, {ID: "b", Namespace: "other", Fires: 5},
 	}}}
 	s.On("GET /v1/forecast", 200, f)
@@ -87,10 +87,10 @@ func TestForecast_PrintsAMinutePerLineInAPipe(t *testing.T) {
 }
 
 func TestForecast_AdvisesOnlyAgainstCrowds(t *testing.T) {
-	several := []client.HotSchedule{{ID: "a", Namespace: "default", Fires: 6}, {ID: "b", Namespace: "default", Fires: 4}}
+	several := []wire.HotSchedule{{ID: "a", Namespace: "default", Fires: 6}, {ID: "b", Namespace: "default", Fires: 4}}
 	for name, c := range map[string]struct {
 		hot, else_ int
-		makers     []client.HotSchedule
+		makers     []wire.HotSchedule
 		advised    bool
 	}{
 		"many at once of several schedules": {40, 1, several, true},
@@ -105,7 +105,7 @@ func TestForecast_AdvisesOnlyAgainstCrowds(t *testing.T) {
 			}
 			return c.else_
 		})
-		f.Hottest = []client.HotMinute{{Minute: f.From, Fires: c.hot, Schedules: c.makers}}
+		f.Hottest = []wire.HotMinute{{Minute: f.From, Fires: c.hot, Schedules: c.makers}}
 		s.On("GET /v1/forecast", 200, f)
 		if got := s.Terminal().Run(t, "schedule", "forecast"); strings.Contains(got.Out, "--jitter") != c.advised {
 			t.Errorf("%s:\n%s", name, got.Out)

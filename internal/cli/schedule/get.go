@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -54,7 +54,7 @@ func getRun(ctx context.Context, opts *getOptions) error {
 }
 
 // details returns a schedule's id, its definition and its state.
-func details(answer rest.Answer[client.Schedule]) ([]printer.Detail, error) {
+func details(answer rest.Answer[wire.Schedule]) ([]printer.Detail, error) {
 	s := answer.Value
 	all := []printer.Detail{{Name: "id", Value: s.ID}, {Name: "namespace", Value: s.Namespace}, {Name: "state", Value: stateOf(s)}}
 	definition, err := diff.Fields(answer.Raw)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/flags"
@@ -67,15 +68,15 @@ func historyRun(ctx context.Context, opts *historyOptions) error {
 }
 
 // readRevisions reads all pages, as one.
-func readRevisions(ctx context.Context, c *rest.Client, id string) (rest.Answer[client.RevisionList], error) {
+func readRevisions(ctx context.Context, c *rest.Client, id string) (rest.Answer[wire.RevisionList], error) {
 	type rawList struct {
 		Warnings  []string          `json:"warnings,omitempty"`
 		Revisions []json.RawMessage `json:"revisions"`
 	}
-	var all rest.Answer[client.RevisionList]
+	var all rest.Answer[wire.RevisionList]
 	var allRaw rawList
 	for params := (client.ListRevisionsParams{Namespace: c.Namespace}); ; {
-		page, err := rest.Read[client.RevisionList](c.ListRevisionsWithResponse(ctx, id, &params))
+		page, err := rest.Read[wire.RevisionList](c.ListRevisionsWithResponse(ctx, id, &params))
 		if err != nil {
 			return all, err
 		}
@@ -95,14 +96,14 @@ func readRevisions(ctx context.Context, c *rest.Client, id string) (rest.Answer[
 
 // comparedRevision is a revision with what it changed.
 type comparedRevision struct {
-	client.Revision
+	wire.Revision
 	raw      json.RawMessage // all of it, as the server sent it
 	changes  []diff.Change
 	compared bool // the revision before it is known
 }
 
 // comparedRevisions compares each revision with the one before it.
-func comparedRevisions(answer rest.Answer[client.RevisionList]) ([]comparedRevision, error) {
+func comparedRevisions(answer rest.Answer[wire.RevisionList]) ([]comparedRevision, error) {
 	var raw struct{ Revisions []json.RawMessage }
 	if err := json.Unmarshal(answer.Raw, &raw); err != nil {
 		return nil, rest.Misunderstood(err)
@@ -158,7 +159,7 @@ var revisionColumns = []printer.Column[comparedRevision]{
 // printRevision prints a revision and what it changed, for people.
 func printRevision(p *printer.Printer, r comparedRevision) error {
 	from := p.Text(printer.Timestamp(r.From))
-	text := fmt.Sprintf("revision %d  in force since %s, %s", r.Revision.Revision, from, p.Relative(r.From))
+	text := fmt.Sprintf("revision %d  in force since %s, %s", r.Revision.Revision, from, p.Relative(r.From.Time))
 	if r.Until != nil {
 		text = fmt.Sprintf("revision %d  from %s to %s", r.Revision.Revision, from, p.Text(printer.Timestamp(*r.Until)))
 	}

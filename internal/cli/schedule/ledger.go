@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -78,10 +79,10 @@ func ledgerRun(ctx context.Context, opts *ledgerOptions) error {
 	params := client.ReadLedgerParams{Namespace: c.Namespace, Since: since, Until: until, Gaps: flags.NilIfZero(opts.Gaps)}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
-		answer, err := rest.Read[client.LedgerPage](c.ReadLedgerWithResponse(ctx, opts.ID, &params))
+		answer, err := rest.Read[wire.LedgerPage](c.ReadLedgerWithResponse(ctx, opts.ID, &params))
 		return answer.Raw, err
 	}
-	pages, err := server.ReadPages[client.LedgerEntry](opts.Window.Window, "entries", read)
+	pages, err := server.ReadPages[wire.LedgerEntry](opts.Window.Window, "entries", read)
 	if err != nil {
 		return err
 	}
@@ -97,8 +98,8 @@ func ledgerRun(ctx context.Context, opts *ledgerOptions) error {
 // noteForgotten tells people that older records are forgotten, if they asked for older ones. knownFrom is the time of
 // the API that the records begin at.
 func noteForgotten(p *printer.Printer, knownFrom json.RawMessage, since *time.Time) {
-	var known time.Time
-	if knownFrom == nil || json.Unmarshal(knownFrom, &known) != nil || since != nil && !since.Before(known) {
+	var known wire.Time
+	if knownFrom == nil || json.Unmarshal(knownFrom, &known) != nil || since != nil && !since.Before(known.Time) {
 		return
 	}
 	if p.ForPeople() {
@@ -106,12 +107,12 @@ func noteForgotten(p *printer.Printer, knownFrom json.RawMessage, since *time.Ti
 	}
 }
 
-var ledgerColumns = []printer.Column[client.LedgerEntry]{
-	{Name: "tick", Value: func(e client.LedgerEntry) any { return printer.Timestamp(e.Tick) }},
-	{Name: "outcome", Value: func(e client.LedgerEntry) any { return printer.Status(e.Outcome) }},
-	{Name: "late", Value: func(e client.LedgerEntry) any { return time.Duration(e.LateMs) * time.Millisecond }},
-	{Name: "task", Value: func(e client.LedgerEntry) any { return e.Task }},
-	{Name: "reason", Value: func(e client.LedgerEntry) any { return printer.Remark(printer.Deref(e.Reason)) }},
-	{Name: "decided", Value: func(e client.LedgerEntry) any { return e.DecidedAt }},
-	{Name: "revision", Value: func(e client.LedgerEntry) any { return e.Revision }},
+var ledgerColumns = []printer.Column[wire.LedgerEntry]{
+	{Name: "tick", Value: func(e wire.LedgerEntry) any { return printer.Timestamp(e.Tick) }},
+	{Name: "outcome", Value: func(e wire.LedgerEntry) any { return printer.Status(e.Outcome) }},
+	{Name: "late", Value: func(e wire.LedgerEntry) any { return time.Duration(e.LateMs) * time.Millisecond }},
+	{Name: "task", Value: func(e wire.LedgerEntry) any { return e.Task }},
+	{Name: "reason", Value: func(e wire.LedgerEntry) any { return printer.Remark(printer.Deref(e.Reason)) }},
+	{Name: "decided", Value: func(e wire.LedgerEntry) any { return e.DecidedAt }},
+	{Name: "revision", Value: func(e wire.LedgerEntry) any { return e.Revision }},
 }

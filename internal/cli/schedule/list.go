@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -66,35 +67,35 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
-		answer, err := rest.Read[client.ScheduleList](c.ListSchedulesWithResponse(ctx, &params))
+		answer, err := rest.Read[wire.ScheduleList](c.ListSchedulesWithResponse(ctx, &params))
 		return answer.Raw, err
 	}
-	pages, err := server.ReadPages[client.Schedule](opts.Window.Window, "schedules", read)
+	pages, err := server.ReadPages[wire.Schedule](opts.Window.Window, "schedules", read)
 	if err != nil {
 		return err
 	}
 	return command.ShowPages(opts.Printer, pages, listColumns)
 }
 
-var listColumns = []printer.Column[client.Schedule]{
-	{Name: "id", Value: func(s client.Schedule) any { return s.ID }},
-	{Name: "state", Value: func(s client.Schedule) any { return stateOf(s) }},
-	{Name: "when", Value: func(s client.Schedule) any { return rulesOf(s) }},
-	{Name: "timezone", Value: func(s client.Schedule) any { return s.Timezone }},
-	{Name: "next", Value: func(s client.Schedule) any { return s.NextAt }},
-	{Name: "runs", Value: func(s client.Schedule) any { return s.Runs }},
-	{Name: "failures", Value: func(s client.Schedule) any { return s.Failures }},
-	{Name: "live", Value: func(s client.Schedule) any { return s.Live }},
-	{Name: "waiting", Value: func(s client.Schedule) any { return s.Waiting }},
-	{Name: "type", Value: func(s client.Schedule) any { return s.Task.Type }},
-	{Name: "owner", Value: func(s client.Schedule) any { return s.Owner }},
-	{Name: "note", Value: func(s client.Schedule) any { return s.PauseNote }},
+var listColumns = []printer.Column[wire.Schedule]{
+	{Name: "id", Value: func(s wire.Schedule) any { return s.ID }},
+	{Name: "state", Value: func(s wire.Schedule) any { return stateOf(s) }},
+	{Name: "when", Value: func(s wire.Schedule) any { return rulesOf(s) }},
+	{Name: "timezone", Value: func(s wire.Schedule) any { return s.Timezone }},
+	{Name: "next", Value: func(s wire.Schedule) any { return s.NextAt }},
+	{Name: "runs", Value: func(s wire.Schedule) any { return s.Runs }},
+	{Name: "failures", Value: func(s wire.Schedule) any { return s.Failures }},
+	{Name: "live", Value: func(s wire.Schedule) any { return s.Live }},
+	{Name: "waiting", Value: func(s wire.Schedule) any { return s.Waiting }},
+	{Name: "type", Value: func(s wire.Schedule) any { return s.Task.Type }},
+	{Name: "owner", Value: func(s wire.Schedule) any { return s.Owner }},
+	{Name: "note", Value: func(s wire.Schedule) any { return s.PauseNote }},
 }
 
 // rulesOf returns the rules that name a schedule's ticks, as its definition writes them.
-func rulesOf(s client.Schedule) printer.Rules {
+func rulesOf(s wire.Schedule) printer.Rules {
 	var texts printer.Rules
-	for _, r := range append([]client.ScheduleRule{{Cron: s.Cron, Every: s.Every}}, s.Specs...) {
+	for _, r := range append([]wire.ScheduleRule{{Cron: s.Cron, Every: s.Every}}, s.Specs...) {
 		switch {
 		case r.Cron != nil:
 			texts = append(texts, *r.Cron)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -54,15 +55,18 @@ func nextRun(ctx context.Context, opts *nextOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.PreviewScheduleParams{Namespace: c.Namespace, Count: opts.Count, After: after}
-	answer, err := rest.Read[client.SchedulePreview](c.PreviewScheduleWithResponse(ctx, opts.ID, params))
+	params := &client.PreviewScheduleParams{Namespace: c.Namespace, Count: opts.Count}
+	if after != nil {
+		params.After = &after.Time
+	}
+	answer, err := rest.Read[wire.SchedulePreview](c.PreviewScheduleWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}
 	return opts.Printer.Show(answer.Raw, func() error { return printNext(opts.Printer, answer.Value) })
 }
 
-func printNext(p *printer.Printer, next client.SchedulePreview) error {
+func printNext(p *printer.Printer, next wire.SchedulePreview) error {
 	if !p.OutIsTerminal {
 		return printer.PrintTable(p, tickColumnsInPipe, next.Ticks)
 	}
@@ -79,9 +83,9 @@ func printNext(p *printer.Printer, next client.SchedulePreview) error {
 const noFurtherTicks = "No further ticks.\n"
 
 // printClockChange prints a change of the zone's clock and its effect on the ticks around it.
-func printClockChange(p *printer.Printer, change client.ClockChange, columns []printer.Column[client.UpcomingTick]) error {
+func printClockChange(p *printer.Printer, change wire.ClockChange, columns []printer.Column[wire.UpcomingTick]) error {
 	err := p.Printf("\nThe clock changes %s, %s, from %s to %s:\n%s\n\n",
-		p.Relative(change.At), p.Text(printer.LocalTime(change.Local)), printer.Flat(change.OffsetBefore), printer.Flat(change.OffsetAfter),
+		p.Relative(change.At.Time), p.Text(printer.LocalTime(change.Local)), printer.Flat(change.OffsetBefore), printer.Flat(change.OffsetAfter),
 		printer.Flat(printer.Deref(change.Note)))
 	if err != nil {
 		return err
@@ -93,36 +97,36 @@ func printClockChange(p *printer.Printer, change client.ClockChange, columns []p
 }
 
 // tickColumns returns the columns of a tick for people. The name of the zone heads the local time.
-func tickColumns(zone string) []printer.Column[client.UpcomingTick] {
-	return []printer.Column[client.UpcomingTick]{
-		{Name: "tick", Value: func(t client.UpcomingTick) any { return printer.Timestamp(t.Tick) }},
-		{Name: zone, Value: func(t client.UpcomingTick) any { return printer.LocalTime(t.Local) }},
-		{Name: "in", Value: func(t client.UpcomingTick) any { return t.Tick }},
+func tickColumns(zone string) []printer.Column[wire.UpcomingTick] {
+	return []printer.Column[wire.UpcomingTick]{
+		{Name: "tick", Value: func(t wire.UpcomingTick) any { return printer.Timestamp(t.Tick) }},
+		{Name: zone, Value: func(t wire.UpcomingTick) any { return printer.LocalTime(t.Local) }},
+		{Name: "in", Value: func(t wire.UpcomingTick) any { return t.Tick }},
 		{Name: "note", Value: noteOf},
 	}
 }
 
 // shortTickColumns are the columns of a tick below a sentence.
-var shortTickColumns = []printer.Column[client.UpcomingTick]{
-	{Name: "local", Value: func(t client.UpcomingTick) any { return "  " + printer.LocalTime(t.Local).Weekday() }},
-	{Name: "in", Value: func(t client.UpcomingTick) any { return t.Tick }},
+var shortTickColumns = []printer.Column[wire.UpcomingTick]{
+	{Name: "local", Value: func(t wire.UpcomingTick) any { return "  " + printer.LocalTime(t.Local).Weekday() }},
+	{Name: "in", Value: func(t wire.UpcomingTick) any { return t.Tick }},
 	{Name: "note", Value: noteOf},
 }
 
-var tickColumnsInPipe = []printer.Column[client.UpcomingTick]{
-	{Name: "tick", Value: func(t client.UpcomingTick) any { return t.Tick }},
-	{Name: "local", Value: func(t client.UpcomingTick) any { return t.Local }},
-	{Name: "runs", Value: func(t client.UpcomingTick) any {
+var tickColumnsInPipe = []printer.Column[wire.UpcomingTick]{
+	{Name: "tick", Value: func(t wire.UpcomingTick) any { return t.Tick }},
+	{Name: "local", Value: func(t wire.UpcomingTick) any { return t.Local }},
+	{Name: "runs", Value: func(t wire.UpcomingTick) any {
 		if t.Excluded != nil && *t.Excluded {
 			return "excluded"
 		}
 		return "runs"
 	}},
-	{Name: "note", Value: func(t client.UpcomingTick) any { return t.Note }},
+	{Name: "note", Value: func(t wire.UpcomingTick) any { return t.Note }},
 }
 
 // noteOf returns the note about a tick, or that it is excluded.
-func noteOf(t client.UpcomingTick) any {
+func noteOf(t wire.UpcomingTick) any {
 	if note := printer.Deref(t.Note); note != "" || t.Excluded == nil || !*t.Excluded {
 		return note
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -50,12 +51,12 @@ func pauseRun(ctx context.Context, opts *pauseOptions) error {
 }
 
 func pause(ctx context.Context, c *rest.Client, opts *pauseOptions, id string) error {
-	body, err := rest.Body(client.SchedulePause{Note: opts.Note})
+	body, err := rest.Body(wire.SchedulePause{Note: opts.Note})
 	if err != nil {
 		return err
 	}
 	params := &client.PauseScheduleParams{Namespace: c.Namespace}
-	answer, err := rest.Read[client.Schedule](c.PauseScheduleWithBodyWithResponse(ctx, id, params, rest.JSONType, body))
+	answer, err := rest.Read[wire.Schedule](c.PauseScheduleWithBodyWithResponse(ctx, id, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}

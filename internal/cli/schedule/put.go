@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/flags"
@@ -144,7 +145,7 @@ func putRun(ctx context.Context, opts *putOptions) error {
 		params.IfNoneMatch = new("*")
 	}
 	response, err := c.PutScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body)
-	after, err := rest.Read[client.Schedule](response, err)
+	after, err := rest.Read[wire.Schedule](response, err)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func putRun(ctx context.Context, opts *putOptions) error {
 }
 
 // replacedSchedule returns the schedule that is about to be replaced, nil if there is none, or nobody is shown what changes in it.
-func replacedSchedule(ctx context.Context, c *rest.Client, opts *putOptions) (*rest.Answer[client.Schedule], error) {
+func replacedSchedule(ctx context.Context, c *rest.Client, opts *putOptions) (*rest.Answer[wire.Schedule], error) {
 	if !opts.Printer.IsTable() || !opts.Printer.OutIsTerminal {
 		return nil, nil
 	}
@@ -175,7 +176,7 @@ const (
 
 // showPut prints the result of a definition that was put. before is nil if it is unknown.
 func showPut(
-	ctx context.Context, c *rest.Client, p *printer.Printer, result string, before *rest.Answer[client.Schedule], after rest.Answer[client.Schedule],
+	ctx context.Context, c *rest.Client, p *printer.Printer, result string, before *rest.Answer[wire.Schedule], after rest.Answer[wire.Schedule],
 ) error {
 	return p.Show(after.Raw, func() error {
 		if before != nil && (result != putChanged || before.Value.Revision < after.Value.Revision-1) {
@@ -200,7 +201,7 @@ func showPut(
 	})
 }
 
-func putSentence(p *printer.Printer, result string, before *rest.Answer[client.Schedule], after client.Schedule) string {
+func putSentence(p *printer.Printer, result string, before *rest.Answer[wire.Schedule], after wire.Schedule) string {
 	text := printer.Flat(after.ID) + " " + result
 	switch result {
 	case putChanged:
@@ -221,9 +222,9 @@ func putSentence(p *printer.Printer, result string, before *rest.Answer[client.S
 const fewTicks = 3
 
 // printNextFew prints the next ticks of a schedule. That they cannot be shown is no failure: the definition is in force.
-func printNextFew(ctx context.Context, c *rest.Client, p *printer.Printer, s client.Schedule) error {
+func printNextFew(ctx context.Context, c *rest.Client, p *printer.Printer, s wire.Schedule) error {
 	params := &client.PreviewScheduleParams{Namespace: &s.Namespace, Count: new(fewTicks)}
-	next, err := rest.Read[client.SchedulePreview](c.PreviewScheduleWithResponse(ctx, s.ID, params))
+	next, err := rest.Read[wire.SchedulePreview](c.PreviewScheduleWithResponse(ctx, s.ID, params))
 	if err != nil {
 		p.Errorf("cannot show the next ticks: %v", err)
 		return nil

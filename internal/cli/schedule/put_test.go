@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -15,10 +15,10 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 // aSchedule is a schedule, changed as the test needs it.
-func aSchedule(id string, change ...func(*client.Schedule)) client.Schedule {
-	c := client.Schedule{
-		ID: id, Namespace: "default", Revision: 1, CreatedAt: clitest.Now, UpdatedAt: clitest.Now, Cursor: clitest.Now, NextAt: new(clitest.Now.Add(3 * time.Minute)),
-		Cron: new("7 * * * *"), Task: client.TaskTemplate{Type: "shell", Queue: new("default"), Payload: []byte(`{"command":["true"]}`)},
+func aSchedule(id string, change ...func(*wire.Schedule)) wire.Schedule {
+	c := wire.Schedule{
+		ID: id, Namespace: "default", Revision: 1, CreatedAt: wire.At(clitest.Now), UpdatedAt: wire.At(clitest.Now), Cursor: wire.At(clitest.Now), NextAt: new(wire.At(clitest.Now.Add(3 * time.Minute))),
+		Cron: new("7 * * * *"), Task: wire.TaskTemplate{Type: "shell", Queue: new("default"), Payload: []byte(`{"command":["true"]}`)},
 	}
 	for _, f := range change {
 		f(&c)
@@ -27,16 +27,16 @@ func aSchedule(id string, change ...func(*client.Schedule)) client.Schedule {
 }
 
 // aPreview is the next ticks of a schedule.
-func aPreview(ticks ...client.UpcomingTick) client.SchedulePreview {
-	return client.SchedulePreview{Timezone: "Europe/Berlin", Ticks: append([]client.UpcomingTick{}, ticks...)}
+func aPreview(ticks ...wire.UpcomingTick) wire.SchedulePreview {
+	return wire.SchedulePreview{Timezone: "Europe/Berlin", Ticks: append([]wire.UpcomingTick{}, ticks...)}
 }
 
-func upcoming(tick, local string, change ...func(*client.UpcomingTick)) client.UpcomingTick {
+func upcoming(tick, local string, change ...func(*wire.UpcomingTick)) wire.UpcomingTick {
 	at, err := time.Parse(time.RFC3339, tick)
 	if err != nil {
 		panic(err)
 	}
-	u := client.UpcomingTick{Tick: at, Local: local}
+	u := wire.UpcomingTick{Tick: wire.At(at), Local: local}
 	for _, f := range change {
 		f(&u)
 	}
@@ -72,7 +72,7 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 		},
 		"the times": {
 			[]string{"--every", "1s", "--start-at", "2026-03-04", "--end-at", "2026-03-04T05:06:07Z", "--exclude", "2026-12-25", "--exclude", "* 1,2 * * *", "--timezone", "UTC", "--", "true"},
-			`{"end_at":"2026-03-04T05:06:07Z","every":"1s","exclude":["2026-12-25","* 1,2 * * *"],"start_at":"2026-03-04T00:00:00Z",` + task + `,"timezone":"UTC"}`,
+			`{"end_at":"2026-03-04T05:06:07.000Z","every":"1s","exclude":["2026-12-25","* 1,2 * * *"],"start_at":"2026-03-04T00:00:00.000Z",` + task + `,"timezone":"UTC"}`,
 		},
 		"the rest": {
 			[]string{"--every", "1s", "--max-runs", "3", "--jitter", "5s", "--overlap", "queue", "--pause-on-failure", "2", "--paused=false", "--owner", "me", "--description", "d", "--label", "a=b", "--", "true"},
@@ -85,7 +85,7 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.Start(t)
-			s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
+			s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, wire.ScheduleNotFound, "", "no such schedule"))
 			takePut(s, new("created"), new(aSchedule("a")))
 			s.Pipe().Run(t, append([]string{"schedule", "put", "a"}, c.line...)...).Expect(t, 0, "a\tcreated\t1\t2026-01-02T15:07:05.000Z\n", "")
 			if got := s.Last(); got.Body != c.want || got.Line != "PUT /v1/schedules/a" {
@@ -97,7 +97,7 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 
 func TestPut_IsConditional(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("PUT /v1/schedules/{id}", 412, clitest.Problem(412, client.ScheduleChanged, "", "another revision is in force"))
+	s.On("PUT /v1/schedules/{id}", 412, clitest.Problem(412, wire.ScheduleChanged, "", "another revision is in force"))
 	args := []string{"schedule", "put", "a", "--every", "1s", "-o", "json", "-n", "x"}
 	s.Pipe().Run(t, append(args, "--if-match", "3", "--", "true")...).Expect(t, 1, "", "dtsctl: another revision is in force (schedule_changed)\n")
 	if got := s.Last(); got.Line != "PUT /v1/schedules/a?namespace=x" || got.Header.Get("If-Match") != `"3"` || got.Header.Get("If-None-Match") != "" {
@@ -114,7 +114,7 @@ func TestPut_IsConditional(t *testing.T) {
 
 func TestPut_WarnsOfALineForAShell(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
+	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, wire.ScheduleNotFound, "", "no such schedule"))
 	takePut(s, new("created"), new(aSchedule("a")))
 	got := s.Pipe().Run(t, "schedule", "put", "a", "--every", "1s", "--", "ls | wc")
 	if got.Code != 0 || !strings.HasSuffix(got.Err, "write: -- sh -c 'ls | wc'\n") {
@@ -123,7 +123,7 @@ func TestPut_WarnsOfALineForAShell(t *testing.T) {
 }
 
 // takePut answers every PUT of a schedule, and says that it came to this.
-func takePut(s *clitest.Stub, change *string, after *client.Schedule) {
+func takePut(s *clitest.Stub, change *string, after *wire.Schedule) {
 	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Dts-Change", *change)
 		status := http.StatusOK
@@ -136,13 +136,13 @@ func takePut(s *clitest.Stub, change *string, after *client.Schedule) {
 
 func TestPut_TellsWhatChanged(t *testing.T) {
 	s := clitest.Start(t)
-	before := aSchedule("a", func(c *client.Schedule) { c.Labels = &client.Labels{"team": "x"}; c.Paused = true })
+	before := aSchedule("a", func(c *wire.Schedule) { c.Labels = &wire.Labels{"team": "x"}; c.Paused = true })
 	after, change := before, "unchanged"
 	s.Handle("GET /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) { s.Reply(w, 200, before) })
 	takePut(s, &change, &after)
 	s.On("GET /v1/schedules/{id}/next", 200, aPreview(
 		upcoming("2026-01-02T15:07:00Z", "2026-01-02T16:07:00.000+01:00"),
-		upcoming("2026-01-02T16:07:00.5Z", "2026-01-02T17:07:00.500+01:00", func(u *client.UpcomingTick) { u.Note = new("odd") }),
+		upcoming("2026-01-02T16:07:00.5Z", "2026-01-02T17:07:00.500+01:00", func(u *wire.UpcomingTick) { u.Note = new("odd") }),
 	))
 	const soon = "  Fri 2026-01-02 16:07:00 +01:00    in 3 minutes\n  Fri 2026-01-02 17:07:00.5 +01:00  in 1 hour     odd\n"
 	put := []string{"schedule", "put", "a", "--cron", "7 * * * *", "--", "true"}
@@ -159,7 +159,7 @@ func TestPut_TellsWhatChanged(t *testing.T) {
 	s.Terminal().Run(t, put...).Expect(t, 0, "a changed, now revision 3\n"+soon, "")
 
 	change = "changed"
-	after = aSchedule("a", func(c *client.Schedule) {
+	after = aSchedule("a", func(c *wire.Schedule) {
 		c.Revision, c.Cron, c.Jitter = 2, new("8 * * * *"), new("5s")
 		c.Task.Payload = []byte(`{"command":["false"]}`)
 	})
@@ -174,9 +174,9 @@ func TestPut_TellsWhatChanged(t *testing.T) {
 
 func TestPut_SucceedsEvenIfTheNextTicksAreUnknown(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
+	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, wire.ScheduleNotFound, "", "no such schedule"))
 	takePut(s, new("created"), new(aSchedule("a")))
-	s.On("GET /v1/schedules/{id}/next", 503, clitest.Problem(503, client.Unavailable, "", "Redis is away"))
+	s.On("GET /v1/schedules/{id}/next", 503, clitest.Problem(503, wire.Unavailable, "", "Redis is away"))
 	s.Terminal().Run(t, "schedule", "put", "a", "--every", "1s", "--", "true").
 		Expect(t, 0, "a created\n", "dtsctl: cannot show the next ticks: Redis is away (unavailable)\n")
 }
@@ -217,10 +217,10 @@ func TestPut_RefusesBadUsage(t *testing.T) {
 
 func TestPut_ReadsTimesInTheZoneOfTheSchedule(t *testing.T) {
 	for zone, want := range map[string]string{
-		"--timezone=Asia/Tokyo":    `"end_at":"2026-06-30T15:00:00Z","every":"1h0m0s","start_at":"2026-01-02T00:30:00Z"`,
-		"--timezone=UTC":           `"end_at":"2026-07-01T00:00:00Z","every":"1h0m0s","start_at":"2026-01-02T09:30:00Z"`,
-		"--timezone=Europe/Berlin": `"end_at":"2026-06-30T22:00:00Z","every":"1h0m0s","start_at":"2026-01-02T08:30:00Z"`,
-		"--overlap=skip":           `"end_at":"2026-06-30T23:00:00Z","every":"1h0m0s","overlap":"skip","start_at":"2026-01-02T08:30:00Z"`, // local: CET
+		"--timezone=Asia/Tokyo":    `"end_at":"2026-06-30T15:00:00.000Z","every":"1h0m0s","start_at":"2026-01-02T00:30:00.000Z"`,
+		"--timezone=UTC":           `"end_at":"2026-07-01T00:00:00.000Z","every":"1h0m0s","start_at":"2026-01-02T09:30:00.000Z"`,
+		"--timezone=Europe/Berlin": `"end_at":"2026-06-30T22:00:00.000Z","every":"1h0m0s","start_at":"2026-01-02T08:30:00.000Z"`,
+		"--overlap=skip":           `"end_at":"2026-06-30T23:00:00.000Z","every":"1h0m0s","overlap":"skip","start_at":"2026-01-02T08:30:00.000Z"`, // local: CET
 	} {
 		s := clitest.Start(t)
 		s.On("PUT /v1/schedules/{id}", http.StatusOK, aSchedule("a"))
@@ -234,7 +234,7 @@ func TestPut_ReadsTimesInTheZoneOfTheSchedule(t *testing.T) {
 	s.On("PUT /v1/schedules/{id}", http.StatusOK, aSchedule("a"))
 	s.On("GET /v1/schedules/{id}", http.StatusOK, aSchedule("a"))
 	s.Pipe().Run(t, "schedule", "put", "a", "--every", "1h", "--timezone", "Asia/Tokyo", "--start-at", "2026-01-02T09:30:00+01:00", "--", "true")
-	if body := s.LastOf("PUT").Body; !strings.Contains(body, `"start_at":"2026-01-02T08:30:00Z"`) {
+	if body := s.LastOf("PUT").Body; !strings.Contains(body, `"start_at":"2026-01-02T08:30:00.000Z"`) {
 		t.Errorf("with an offset: sent %s", body)
 	}
 }

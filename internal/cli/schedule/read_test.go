@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
 func TestGet_ShowsDefinitionAndState(t *testing.T) {
 	s := clitest.Start(t)
-	c := aSchedule("a", func(c *client.Schedule) {
-		c.Cron, c.Specs, c.Timezone = nil, []client.ScheduleRule{{Cron: new("7 * * * *")}, {Every: new("1h")}}, new("UTC")
-		c.Misfire = &client.Misfire{Policy: new(client.MisfirePolicyAll)}
-		c.Paused, c.PausedAt, c.PauseNote, c.NextAt = true, &clitest.Now, new("why\nnot"), nil
+	c := aSchedule("a", func(c *wire.Schedule) {
+		c.Cron, c.Specs, c.Timezone = nil, []wire.ScheduleRule{{Cron: new("7 * * * *")}, {Every: new("1h")}}, new("UTC")
+		c.Misfire = &wire.Misfire{Policy: new(wire.MisfirePolicyAll)}
+		c.Paused, c.PausedAt, c.PauseNote, c.NextAt = true, new(wire.At(clitest.Now)), new("why\nnot"), nil
 		c.Warnings = []string{"the queue is at its limit", "and paused"}
 	})
 	s.On("GET /v1/schedules/{id}", 200, c)
@@ -35,13 +35,13 @@ func TestGet_ShowsDefinitionAndState(t *testing.T) {
 
 func TestList_PrintsSchedules(t *testing.T) {
 	s := clitest.Start(t)
-	list := []client.Schedule{
-		aSchedule("a", func(c *client.Schedule) { c.Owner, c.Timezone, c.Runs = new("me"), new("Asia/Tokyo"), 7 }),
-		aSchedule("b", func(c *client.Schedule) {
-			c.Cron, c.Specs, c.NextAt, c.EndedAt = nil, []client.ScheduleRule{{Cron: new("1,2 * * * *")}, {Every: new("1h")}}, nil, &clitest.Now
+	list := []wire.Schedule{
+		aSchedule("a", func(c *wire.Schedule) { c.Owner, c.Timezone, c.Runs = new("me"), new("Asia/Tokyo"), 7 }),
+		aSchedule("b", func(c *wire.Schedule) {
+			c.Cron, c.Specs, c.NextAt, c.EndedAt = nil, []wire.ScheduleRule{{Cron: new("1,2 * * * *")}, {Every: new("1h")}}, nil, new(wire.At(clitest.Now))
 		}),
 	}
-	s.On("GET /v1/schedules", 200, client.ScheduleList{Schedules: list})
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: list})
 	args := []string{"schedule", "list", "--paused=false", "--owner", "me", "--label", "a=b", "--label", "c=d"}
 	s.Pipe().Run(t, args...).Expect(t, 0,
 		"a\tactive\t7 * * * *\tAsia/Tokyo\t2026-01-02T15:07:05.000Z\t7\t0\t0\t0\tshell\tme\t\n"+
@@ -53,19 +53,19 @@ func TestList_PrintsSchedules(t *testing.T) {
 		"ID  STATE   WHEN                   TIMEZONE    NEXT          RUNS  FAILURES  LIVE  WAITING  TYPE   OWNER  NOTE\n"+
 			"a   active  7 * * * *              Asia/Tokyo  in 3 minutes  7     0         0     0        shell  me\n"+
 			"b   "+printer.Grey+"ended"+printer.Reset+"   1,2 * * * *; every 1h                            0     0         0     0        shell\n", "")
-	s.Pipe().Run(t, "schedule", "list", "-o", "json").Expect(t, 0, clitest.JSON(t, client.ScheduleList{Schedules: list})+"\n", "")
+	s.Pipe().Run(t, "schedule", "list", "-o", "json").Expect(t, 0, clitest.JSON(t, wire.ScheduleList{Schedules: list})+"\n", "")
 }
 
 func TestNext_ShowsTheChangeOfTheClock(t *testing.T) {
 	s := clitest.Start(t)
 	p := aPreview(
 		upcoming("2026-01-02T15:07:00Z", "2026-01-02T16:07:00.000+01:00"),
-		upcoming("2026-01-03T15:07:00Z", "2026-01-03T16:07:00.000+01:00", func(u *client.UpcomingTick) { u.Excluded, u.Note = new(true), new("excluded by 2026-01-03") }),
+		upcoming("2026-01-03T15:07:00Z", "2026-01-03T16:07:00.000+01:00", func(u *wire.UpcomingTick) { u.Excluded, u.Note = new(true), new("excluded by 2026-01-03") }),
 	)
-	p.Transition = &client.ClockChange{
-		At: time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC), Local: "2026-03-29T03:00:00.000+02:00", OffsetBefore: "+01:00", OffsetAfter: "+02:00",
+	p.Transition = &wire.ClockChange{
+		At: wire.At(time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)), Local: "2026-03-29T03:00:00.000+02:00", OffsetBefore: "+01:00", OffsetAfter: "+02:00",
 		Note:  new("the clock jumps"),
-		Ticks: []client.UpcomingTick{upcoming("2026-03-29T01:00:00Z", "2026-03-29T03:00:00.000+02:00", func(u *client.UpcomingTick) { u.Note = new("02:30 does not exist") })},
+		Ticks: []wire.UpcomingTick{upcoming("2026-03-29T01:00:00Z", "2026-03-29T03:00:00.000+02:00", func(u *wire.UpcomingTick) { u.Note = new("02:30 does not exist") })},
 	}
 	s.On("GET /v1/schedules/{id}/next", 200, p)
 	args := []string{"schedule", "next", "a", "--count", "2", "--after", "2026-01-02 16:00"}
@@ -93,17 +93,17 @@ func TestNext_TellsThatTheScheduleHasEnded(t *testing.T) {
 }
 
 // ledger is a page of a ledger: a tick that fired, one that was missed.
-func ledger() client.LedgerPage {
-	return client.LedgerPage{Entries: []client.LedgerEntry{
-		{Tick: clitest.Now.Add(-time.Minute), Outcome: client.TickOutcomeFired, Task: new("a@20260102T150305Z"), LateMs: 12, DecidedAt: clitest.Now.Add(-time.Minute), Revision: 2},
-		{Tick: clitest.Now.Add(-time.Hour), Outcome: client.TickOutcomeMissed, Reason: new("too late"), LateMs: 3540000, DecidedAt: clitest.Now.Add(-time.Minute), Revision: 2},
+func ledger() wire.LedgerPage {
+	return wire.LedgerPage{Entries: []wire.LedgerEntry{
+		{Tick: wire.At(clitest.Now.Add(-time.Minute)), Outcome: wire.TickOutcomeFired, Task: new("a@20260102T150305Z"), LateMs: 12, DecidedAt: wire.At(clitest.Now.Add(-time.Minute)), Revision: 2},
+		{Tick: wire.At(clitest.Now.Add(-time.Hour)), Outcome: wire.TickOutcomeMissed, Reason: new("too late"), LateMs: 3540000, DecidedAt: wire.At(clitest.Now.Add(-time.Minute)), Revision: 2},
 	}}
 }
 
 func TestLedger_ShowsWhatBecameOfTicks(t *testing.T) {
 	s := clitest.Start(t)
 	page := ledger()
-	page.KnownFrom = new(clitest.Now.Add(-2 * time.Hour))
+	page.KnownFrom = new(wire.At(clitest.Now.Add(-2 * time.Hour)))
 	s.On("GET /v1/schedules/{id}/ledger", 200, page)
 	s.Pipe().Run(t, "schedule", "ledger", "a").Expect(t, 0,
 		"2026-01-02T15:03:05.000Z\tfired\t12ms\ta@20260102T150305Z\t\t2026-01-02T15:03:05.000Z\t2\n"+
@@ -121,7 +121,7 @@ func TestLedger_ShowsWhatBecameOfTicks(t *testing.T) {
 
 func TestLedger_SendsTheTimesOfTheFlags(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules/{id}/ledger", 200, client.LedgerPage{Entries: []client.LedgerEntry{}})
+	s.On("GET /v1/schedules/{id}/ledger", 200, wire.LedgerPage{Entries: []wire.LedgerEntry{}})
 	for want, args := range map[string][]string{
 		"limit=50": nil,
 		"since=2026-01-02T13%3A04%3A05Z&limit=50":          {"--since", "2h"},
@@ -147,12 +147,12 @@ func TestLedger_JoinsPagesEvenIfOneIsEmpty(t *testing.T) {
 		case "empty":
 			page.Entries, page.NextCursor = page.Entries[:0], new("last")
 		default:
-			page.Entries, page.KnownFrom = page.Entries[1:], &clitest.Now
+			page.Entries, page.KnownFrom = page.Entries[1:], new(wire.At(clitest.Now))
 		}
 		s.Reply(w, 200, page)
 	})
 	want := ledger()
-	want.KnownFrom = &clitest.Now
+	want.KnownFrom = new(wire.At(clitest.Now))
 	s.Pipe().Run(t, "schedule", "ledger", "a", "--all", "-o", "json").Expect(t, 0, clitest.JSON(t, want)+"\n", "")
 	if got := s.Lines(); len(got) != 3 || got[2] != "GET /v1/schedules/a/ledger?limit=500&cursor=last" {
 		t.Errorf("asked %q", got)
@@ -161,9 +161,9 @@ func TestLedger_JoinsPagesEvenIfOneIsEmpty(t *testing.T) {
 
 func TestAudit_TellsThatAllIsProved(t *testing.T) {
 	s := clitest.Start(t)
-	r := client.AuditReport{
-		From: clitest.Now.Add(-time.Hour), To: clitest.Now, Expected: 60, Accounted: 60, Outcomes: map[string]int{"missed": 1, "fired": 59},
-		Gaps: []time.Time{}, Strays: []client.LedgerEntry{}, Pending: 1, Proved: true,
+	r := wire.AuditReport{
+		From: wire.At(clitest.Now.Add(-time.Hour)), To: wire.At(clitest.Now), Expected: 60, Accounted: 60, Outcomes: map[string]int{"missed": 1, "fired": 59},
+		Gaps: []wire.Time{}, Strays: []wire.LedgerEntry{}, Pending: 1, Proved: true,
 	}
 	s.On("GET /v1/schedules/{id}/audit", 200, r)
 	s.Pipe().Run(t, "schedule", "audit", "a", "--from", "1h", "--to", "2026-01-02T15:04:05Z").Expect(t, 0,
@@ -181,8 +181,8 @@ func TestAudit_TellsThatAllIsProved(t *testing.T) {
 
 func TestAudit_AcceptsATimeWithoutTicks(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/schedules/{id}/audit", 200, client.AuditReport{
-		From: clitest.Now, To: clitest.Now, Outcomes: map[string]int{}, Gaps: []time.Time{}, Strays: []client.LedgerEntry{}, Proved: true,
+	s.On("GET /v1/schedules/{id}/audit", 200, wire.AuditReport{
+		From: wire.At(clitest.Now), To: wire.At(clitest.Now), Outcomes: map[string]int{}, Gaps: []wire.Time{}, Strays: []wire.LedgerEntry{}, Proved: true,
 	})
 	got := s.Terminal().Run(t, "schedule", "audit", "a")
 	if got.Code != 0 || !strings.HasSuffix(got.Out, "\nThere was no tick to account for, and none is recorded.\n") {
@@ -192,10 +192,10 @@ func TestAudit_AcceptsATimeWithoutTicks(t *testing.T) {
 
 func TestAudit_EndsWithOneIfItProvesNothing(t *testing.T) {
 	s := clitest.Start(t)
-	r := client.AuditReport{
-		From: clitest.Now.Add(-time.Hour), To: clitest.Now, Expected: 3, Accounted: 1, Outcomes: map[string]int{"fired": 2},
-		Gaps: []time.Time{clitest.Now.Add(-time.Minute), clitest.Now}, Strays: ledger().Entries[:1], ForgottenUntil: new(clitest.Now.Add(-50 * time.Minute)),
-		LostWrites: []client.LostWrites{{From: clitest.Now.Add(-9 * time.Second), To: clitest.Now.Add(-2 * time.Second)}},
+	r := wire.AuditReport{
+		From: wire.At(clitest.Now.Add(-time.Hour)), To: wire.At(clitest.Now), Expected: 3, Accounted: 1, Outcomes: map[string]int{"fired": 2},
+		Gaps: []wire.Time{wire.At(clitest.Now.Add(-time.Minute)), wire.At(clitest.Now)}, Strays: ledger().Entries[:1], ForgottenUntil: new(wire.At(clitest.Now.Add(-50 * time.Minute))),
+		LostWrites: []wire.LostWrites{{From: wire.At(clitest.Now.Add(-9 * time.Second)), To: wire.At(clitest.Now.Add(-2 * time.Second))}},
 		Warnings:   []string{"revision 2 is missing"},
 	}
 	s.On("GET /v1/schedules/{id}/audit", 200, r)
@@ -215,10 +215,10 @@ func TestAudit_EndsWithOneIfItProvesNothing(t *testing.T) {
 
 func TestHistory_ShowsWhatEachRevisionChanged(t *testing.T) {
 	s := clitest.Start(t)
-	task := client.TaskTemplate{Type: "shell", Payload: []byte(`{"command":["true"]}`)}
-	list := client.RevisionList{Revisions: []client.Revision{
-		{Revision: 4, From: clitest.Now.Add(-time.Hour), By: new("ann@vm-a (not verified)"), Definition: client.ScheduleDefinition{Every: new("1h"), Task: task}},
-		{Revision: 3, From: clitest.Now.Add(-2 * time.Hour), Until: new(clitest.Now.Add(-time.Hour)), Definition: client.ScheduleDefinition{Cron: new("@daily"), Task: task}},
+	task := wire.TaskTemplate{Type: "shell", Payload: []byte(`{"command":["true"]}`)}
+	list := wire.RevisionList{Revisions: []wire.Revision{
+		{Revision: 4, From: wire.At(clitest.Now.Add(-time.Hour)), By: new("ann@vm-a (not verified)"), Definition: wire.ScheduleDefinition{Every: new("1h"), Task: task}},
+		{Revision: 3, From: wire.At(clitest.Now.Add(-2 * time.Hour)), Until: new(wire.At(clitest.Now.Add(-time.Hour))), Definition: wire.ScheduleDefinition{Cron: new("@daily"), Task: task}},
 	}}
 	s.On("GET /v1/schedules/{id}/history", 200, list)
 	s.Pipe().Run(t, "schedule", "history", "a").Expect(t, 0,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -53,18 +54,18 @@ func resume(ctx context.Context, c *rest.Client, p *printer.Printer, id string) 
 		return err
 	}
 	params := &client.ResumeScheduleParams{Namespace: c.Namespace}
-	after, err := rest.Read[client.Schedule](c.ResumeScheduleWithResponse(ctx, id, params))
+	after, err := rest.Read[wire.Schedule](c.ResumeScheduleWithResponse(ctx, id, params))
 	if err != nil {
 		return err
 	}
 	return showState(p, after, func() string {
 		text := ", as it was"
 		if pausedAt := before.Value.PausedAt; pausedAt != nil {
-			length := cmp.Or(printer.Span(p.Now().Sub(*pausedAt).Abs()), "a moment")
+			length := cmp.Or(printer.Span(p.Now().Sub(pausedAt.Time).Abs()), "a moment")
 			text = fmt.Sprintf(" again, after a pause of %s. %s", length, printer.Deref(before.Value.AfterPause))
 		}
 		if nextAt := after.Value.NextAt; nextAt != nil {
-			text += "\n  next " + p.Text(printer.Timestamp(*nextAt)) + ", " + p.Relative(*nextAt)
+			text += "\n  next " + p.Text(printer.Timestamp(*nextAt)) + ", " + p.Relative(nextAt.Time)
 		}
 		return text
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -58,12 +59,12 @@ func rollbackRun(ctx context.Context, opts *rollbackOptions) error {
 	if err != nil {
 		return err
 	}
-	body, err := rest.Body(client.Rollback{Revision: opts.Revision})
+	body, err := rest.Body(wire.Rollback{Revision: opts.Revision})
 	if err != nil {
 		return err
 	}
 	params := &client.RollbackScheduleParams{Namespace: c.Namespace, IfMatch: revisionTag(opts.IfMatch)}
-	after, err := rest.Read[client.Schedule](c.RollbackScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
+	after, err := rest.Read[wire.Schedule](c.RollbackScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -32,13 +33,13 @@ task. Each tick leads to exactly one task, called SCHEDULE@TICK, or to one recor
 }
 
 // getSchedule returns the schedule as it is now.
-func getSchedule(ctx context.Context, c *rest.Client, id string) (rest.Answer[client.Schedule], error) {
+func getSchedule(ctx context.Context, c *rest.Client, id string) (rest.Answer[wire.Schedule], error) {
 	params := &client.GetScheduleParams{Namespace: c.Namespace}
-	return rest.Read[client.Schedule](c.GetScheduleWithResponse(ctx, id, params))
+	return rest.Read[wire.Schedule](c.GetScheduleWithResponse(ctx, id, params))
 }
 
 // stateOf returns the state of a schedule in a word.
-func stateOf(s client.Schedule) printer.Status {
+func stateOf(s wire.Schedule) printer.Status {
 	switch {
 	case s.EndedAt != nil:
 		return "ended"
@@ -50,7 +51,7 @@ func stateOf(s client.Schedule) printer.Status {
 
 // showState prints a schedule's state: for people a sentence that ends with what details returns, else the id and
 // the state.
-func showState(p *printer.Printer, answer rest.Answer[client.Schedule], details func() string) error {
+func showState(p *printer.Printer, answer rest.Answer[wire.Schedule], details func() string) error {
 	return p.Show(answer.Raw, func() error {
 		id, state := answer.Value.ID, stateOf(answer.Value)
 		if !p.OutIsTerminal {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 )
@@ -105,16 +105,16 @@ func (t *templateFlags) check(set *pflag.FlagSet) error {
 }
 
 // template returns the task of every tick.
-func (t *templateFlags) template(stdin io.Reader) (client.TaskTemplate, error) {
+func (t *templateFlags) template(stdin io.Reader) (wire.TaskTemplate, error) {
 	taskType, payload, err := t.typeAndPayload(stdin)
 	if err != nil {
-		return client.TaskTemplate{}, err
+		return wire.TaskTemplate{}, err
 	}
 	labels, err := flags.Labels("--task-label", t.Labels)
 	if err != nil {
-		return client.TaskTemplate{}, err
+		return wire.TaskTemplate{}, err
 	}
-	return client.TaskTemplate{
+	return wire.TaskTemplate{
 		Type: taskType, Payload: payload, Queue: t.Execution.Queue, Retry: t.Execution.Retry(),
 		Timeout: flags.DurationText(t.Execution.Timeout), Retention: flags.DurationText(t.Execution.Retention),
 		Owner: t.Owner, Labels: labels,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/taskview"
@@ -55,7 +56,7 @@ func triggerRun(ctx context.Context, opts *triggerOptions) error {
 		return err
 	}
 	params := &client.TriggerScheduleParams{Namespace: c.Namespace}
-	answer, err := rest.Read[client.LedgerEntry](c.TriggerScheduleWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[wire.LedgerEntry](c.TriggerScheduleWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}
@@ -77,13 +78,13 @@ func triggerRun(ctx context.Context, opts *triggerOptions) error {
 }
 
 // waitForRun waits until a triggered run has its turn, and then until its task has ended.
-func waitForRun(ctx context.Context, c *rest.Client, opts *triggerOptions, entry client.LedgerEntry) error {
+func waitForRun(ctx context.Context, c *rest.Client, opts *triggerOptions, entry wire.LedgerEntry) error {
 	p := opts.Printer
 	if entry.Task == nil {
 		p.Notef("%s waits for its turn", opts.ID)
 	}
 	for entry.Task == nil {
-		if entry.Outcome != client.TickOutcomeQueued {
+		if entry.Outcome != wire.TickOutcomeQueued {
 			p.Errorf("it did not run: %s (%s)", printer.Deref(entry.Reason), entry.Outcome)
 			return command.ErrReported
 		}
@@ -91,7 +92,7 @@ func waitForRun(ctx context.Context, c *rest.Client, opts *triggerOptions, entry
 			return err
 		}
 		var err error
-		if entry, err = readRunEntry(ctx, c, opts.ID, entry.Tick); err != nil {
+		if entry, err = readRunEntry(ctx, c, opts.ID, entry.Tick.Time); err != nil {
 			return err
 		}
 	}
@@ -100,16 +101,16 @@ func waitForRun(ctx context.Context, c *rest.Client, opts *triggerOptions, entry
 }
 
 // readRunEntry returns the ledger's entry of the run that was triggered at a time.
-func readRunEntry(ctx context.Context, c *rest.Client, id string, at time.Time) (client.LedgerEntry, error) {
+func readRunEntry(ctx context.Context, c *rest.Client, id string, at time.Time) (wire.LedgerEntry, error) {
 	params := &client.ReadLedgerParams{Namespace: c.Namespace, Since: &at, Until: &at}
-	answer, err := rest.Read[client.LedgerPage](c.ReadLedgerWithResponse(ctx, id, params))
+	answer, err := rest.Read[wire.LedgerPage](c.ReadLedgerWithResponse(ctx, id, params))
 	if err != nil {
-		return client.LedgerEntry{}, err
+		return wire.LedgerEntry{}, err
 	}
 	for _, entry := range answer.Value.Entries {
-		if entry.Outcome != client.TickOutcomeFired { // a tick at the same time has fired
+		if entry.Outcome != wire.TickOutcomeFired { // a tick at the same time has fired
 			return entry, nil
 		}
 	}
-	return client.LedgerEntry{}, errors.New("the ledger has no record of the run any more")
+	return wire.LedgerEntry{}, errors.New("the ledger has no record of the run any more")
 }

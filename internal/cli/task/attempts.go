@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -42,7 +43,7 @@ func attemptsRun(ctx context.Context, opts *attemptsOptions) error {
 		return err
 	}
 	params := &client.ListAttemptsParams{Namespace: c.Namespace}
-	answer, err := rest.Read[client.AttemptList](c.ListAttemptsWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[wire.AttemptList](c.ListAttemptsWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}
@@ -52,19 +53,19 @@ func attemptsRun(ctx context.Context, opts *attemptsOptions) error {
 	})
 }
 
-var attemptColumns = []printer.Column[client.Attempt]{
-	{Name: "number", Value: func(a client.Attempt) any { return a.Number }},
-	{Name: "outcome", Value: func(a client.Attempt) any { return printer.Status(printer.Deref(a.Outcome)) }},
-	{Name: "started", Value: func(a client.Attempt) any { return a.StartedAt }},
+var attemptColumns = []printer.Column[wire.Attempt]{
+	{Name: "number", Value: func(a wire.Attempt) any { return a.Number }},
+	{Name: "outcome", Value: func(a wire.Attempt) any { return printer.Status(printer.Deref(a.Outcome)) }},
+	{Name: "started", Value: func(a wire.Attempt) any { return a.StartedAt }},
 	{Name: "took", Value: attemptDuration},
-	{Name: "node", Value: func(a client.Attempt) any { return a.Node }},
-	{Name: "error", Value: func(a client.Attempt) any { return printer.Remark(printer.Deref(a.Error)) }},
+	{Name: "node", Value: func(a wire.Attempt) any { return a.Node }},
+	{Name: "error", Value: func(a wire.Attempt) any { return printer.Remark(printer.Deref(a.Error)) }},
 }
 
 // attemptDuration returns how long an attempt took, nil while it runs.
-func attemptDuration(a client.Attempt) any {
+func attemptDuration(a wire.Attempt) any {
 	if a.FinishedAt == nil {
 		return nil
 	}
-	return max(time.Duration(0), a.FinishedAt.Sub(a.StartedAt))
+	return max(time.Duration(0), a.FinishedAt.Sub(a.StartedAt.Time))
 }

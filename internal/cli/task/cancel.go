@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/taskview"
@@ -45,7 +46,7 @@ func cancelRun(ctx context.Context, opts *cancelOptions) error {
 	}
 	return command.ForEach(opts.Printer, opts.IDs, func(id string) error {
 		params := &client.CancelTaskParams{Namespace: c.Namespace}
-		answer, err := rest.Read[client.Task](c.CancelTaskWithResponse(ctx, id, params))
+		answer, err := rest.Read[wire.Task](c.CancelTaskWithResponse(ctx, id, params))
 		if err != nil {
 			return err
 		}

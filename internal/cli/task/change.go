@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -60,7 +61,7 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil {
 		return command.Usagef("nothing to change: give --at, --delay, --queue or --payload")
 	}
-	body, err := rest.Body(client.TaskChange{RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload})
+	body, err := rest.Body(wire.TaskChange{RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload})
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 		return err
 	}
 	params := &client.ChangeTaskParams{Namespace: c.Namespace}
-	answer, err := rest.Read[client.Task](c.ChangeTaskWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
+	answer, err := rest.Read[wire.Task](c.ChangeTaskWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -15,11 +15,11 @@ func TestCancel_TriesAllTasks(t *testing.T) {
 	s.Handle("DELETE /v1/tasks/{id}", func(w http.ResponseWriter, r *http.Request) {
 		switch id := r.PathValue("id"); id {
 		case "done":
-			s.Reply(w, 409, clitest.Problem(409, client.TaskFinished, "", "the task has already ended"))
+			s.Reply(w, 409, clitest.Problem(409, wire.TaskFinished, "", "the task has already ended"))
 		case "runs":
-			s.Reply(w, 200, clitest.Task(id, client.StateRunning, func(t *client.Task) { t.CancelRequestedAt = &clitest.Now }))
+			s.Reply(w, 200, clitest.Task(id, wire.StateRunning, func(t *wire.Task) { t.CancelRequestedAt = new(wire.At(clitest.Now)) }))
 		default:
-			s.Reply(w, 200, clitest.Task(id, client.StateCancelled))
+			s.Reply(w, 200, clitest.Task(id, wire.StateCancelled))
 		}
 	})
 	args := []string{"task", "cancel", "a", "done", "runs"}
@@ -32,7 +32,7 @@ func TestCancel_TriesAllTasks(t *testing.T) {
 
 func TestRetry_MakesTasksDueAgain(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/tasks/{id}/retry", 200, clitest.Task("a", client.StateScheduled, func(t *client.Task) { t.RunAt = clitest.Now }))
+	s.On("POST /v1/tasks/{id}/retry", 200, clitest.Task("a", wire.StateScheduled, func(t *wire.Task) { t.RunAt = wire.At(clitest.Now) }))
 	s.Pipe().Run(t, "task", "retry", "a", "-n", "x").Expect(t, 0, "a\tscheduled\n", "")
 	if got := s.Last().Line; got != "POST /v1/tasks/a/retry?namespace=x" {
 		t.Error(got)
@@ -42,13 +42,13 @@ func TestRetry_MakesTasksDueAgain(t *testing.T) {
 
 func TestChange_SendsWhatIsToChange(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("PATCH /v1/tasks/{id}", 200, clitest.Task("a", client.StateScheduled))
+	s.On("PATCH /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled))
 	for want, args := range map[string][]string{
-		`{"delay":"1h0m0s"}`:                {"--delay", "1h"},
-		`{"delay":"0s"}`:                    {"--delay", "0"},
-		`{"run_at":"2026-02-03T03:05:00Z"}`: {"--at", "2026-02-03 04:05"},
-		`{"payload":{"a":1},"queue":"q"}`:   {"--queue", "q", "--payload", `{"a": 1}`},
-		`{"payload":null}`:                  {"--payload", "null"},
+		`{"delay":"1h0m0s"}`:                    {"--delay", "1h"},
+		`{"delay":"0s"}`:                        {"--delay", "0"},
+		`{"run_at":"2026-02-03T03:05:00.000Z"}`: {"--at", "2026-02-03 04:05"},
+		`{"payload":{"a":1},"queue":"q"}`:       {"--queue", "q", "--payload", `{"a": 1}`},
+		`{"payload":null}`:                      {"--payload", "null"},
 	} {
 		s.Pipe().Run(t, append([]string{"task", "change", "a"}, args...)...).Expect(t, 0, "a\tscheduled\n", "")
 		if got := s.Last(); got.Body != want || got.Line != "PATCH /v1/tasks/a" {
@@ -59,7 +59,7 @@ func TestChange_SendsWhatIsToChange(t *testing.T) {
 
 func TestChange_IsCalledUpdateToo(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("PATCH /v1/tasks/{id}", 200, clitest.Task("a", client.StateScheduled))
+	s.On("PATCH /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled))
 	s.Pipe().Run(t, "task", "update", "a", "--delay", "1s").Expect(t, 0, "a\tscheduled\n", "")
 	if got := s.Pipe().Run(t, "task", "change", "--help").Out; !strings.Contains(got, "change, update") {
 		t.Errorf("the help does not name the alias:\n%s", got)

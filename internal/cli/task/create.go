@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -46,16 +47,16 @@ func (opts *createOptions) bind(cmd *cobra.Command) {
 }
 
 // submission returns the task as the API takes it. The server chooses what no flag names.
-func (opts *createOptions) submission(taskType string, payload json.RawMessage) (client.Submission, error) {
+func (opts *createOptions) submission(taskType string, payload json.RawMessage) (wire.Submission, error) {
 	runAt, delay, err := opts.Due.Resolve(opts.Times)
 	if err != nil {
-		return client.Submission{}, err
+		return wire.Submission{}, err
 	}
 	labels, err := flags.Labels("--label", opts.Labels)
 	if err != nil {
-		return client.Submission{}, err
+		return wire.Submission{}, err
 	}
-	return client.Submission{
+	return wire.Submission{
 		ID: opts.ID, Type: taskType, Payload: payload, RunAt: runAt, Delay: delay,
 		Queue: opts.Execution.Queue, Retry: opts.Execution.Retry(), Timeout: flags.DurationText(opts.Execution.Timeout),
 		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels,
@@ -77,7 +78,7 @@ func createRun(ctx context.Context, opts *createOptions, taskType string, payloa
 		return err
 	}
 	params := &client.SubmitTaskParams{Namespace: c.Namespace}
-	answer, err := rest.Read[client.Task](c.SubmitTaskWithBodyWithResponse(ctx, params, rest.JSONType, body))
+	answer, err := rest.Read[wire.Task](c.SubmitTaskWithBodyWithResponse(ctx, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}

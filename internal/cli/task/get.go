@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -42,7 +43,7 @@ func getRun(ctx context.Context, opts *getOptions) error {
 		return err
 	}
 	params := &client.GetTaskParams{Namespace: c.Namespace}
-	answer, err := rest.Read[client.Task](c.GetTaskWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[wire.Task](c.GetTaskWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func getRun(ctx context.Context, opts *getOptions) error {
 }
 
 // details returns all fields of a task.
-func details(t client.Task) []printer.Detail {
+func details(t wire.Task) []printer.Detail {
 	all := []printer.Detail{
 		{Name: "id", Value: t.ID}, {Name: "namespace", Value: t.Namespace}, {Name: "schedule", Value: t.Schedule},
 		{Name: "tick", Value: printer.OptionalTimestamp(t.Tick)}, {Name: "type", Value: t.Type}, {Name: "queue", Value: t.Queue},
@@ -75,7 +76,7 @@ func details(t client.Task) []printer.Detail {
 	return all
 }
 
-func retryText(r client.Retry) string {
+func retryText(r wire.Retry) string {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return ""
@@ -83,7 +84,7 @@ func retryText(r client.Retry) string {
 	return string(raw)
 }
 
-func labelList(labels client.Labels) printer.List {
+func labelList(labels wire.Labels) printer.List {
 	var texts printer.List
 	for name, value := range labels {
 		texts = append(texts, name+"="+value)

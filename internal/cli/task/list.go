@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -60,26 +61,26 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
-		answer, err := rest.Read[client.TaskList](c.ListTasksWithResponse(ctx, &params))
+		answer, err := rest.Read[wire.TaskList](c.ListTasksWithResponse(ctx, &params))
 		return answer.Raw, err
 	}
-	pages, err := server.ReadPages[client.Task](opts.Window.Window, "tasks", read)
+	pages, err := server.ReadPages[wire.Task](opts.Window.Window, "tasks", read)
 	if err != nil {
 		return err
 	}
 	return command.ShowPages(opts.Printer, pages, listColumns)
 }
 
-var listColumns = []printer.Column[client.Task]{
-	{Name: "id", Value: func(t client.Task) any { return t.ID }},
-	{Name: "state", Value: func(t client.Task) any { return printer.Status(t.State) }},
-	{Name: "type", Value: func(t client.Task) any { return t.Type }},
-	{Name: "queue", Value: func(t client.Task) any { return t.Queue }},
-	{Name: "attempt", Value: func(t client.Task) any { return t.Attempt }},
-	{Name: "due", Value: func(t client.Task) any { return t.RunAt }},
-	{Name: "finished", Value: func(t client.Task) any { return t.FinishedAt }},
-	{Name: "node", Value: func(t client.Task) any { return t.Node }},
-	{Name: "error", Value: func(t client.Task) any {
+var listColumns = []printer.Column[wire.Task]{
+	{Name: "id", Value: func(t wire.Task) any { return t.ID }},
+	{Name: "state", Value: func(t wire.Task) any { return printer.Status(t.State) }},
+	{Name: "type", Value: func(t wire.Task) any { return t.Type }},
+	{Name: "queue", Value: func(t wire.Task) any { return t.Queue }},
+	{Name: "attempt", Value: func(t wire.Task) any { return t.Attempt }},
+	{Name: "due", Value: func(t wire.Task) any { return t.RunAt }},
+	{Name: "finished", Value: func(t wire.Task) any { return t.FinishedAt }},
+	{Name: "node", Value: func(t wire.Task) any { return t.Node }},
+	{Name: "error", Value: func(t wire.Task) any {
 		return printer.Remark(cmp.Or(printer.Deref(t.Damage), printer.Deref(t.Error)))
 	}},
 }

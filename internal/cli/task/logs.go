@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -146,7 +147,7 @@ func (r *logReader) take(m client.Message) (done bool, err error) {
 		r.after = flags.NilIfZero(m.ID)
 		return false, r.print(m.Data)
 	case "dropped":
-		var gone client.Dropped
+		var gone wire.Dropped
 		if err := json.Unmarshal(m.Data, &gone); err != nil {
 			return true, rest.Misunderstood(err)
 		}
@@ -159,7 +160,7 @@ func (r *logReader) take(m client.Message) (done bool, err error) {
 
 func (r *logReader) print(raw json.RawMessage) error {
 	return r.Printer.ShowLine(raw, func() error {
-		var line client.LogLine
+		var line wire.LogLine
 		if err := json.Unmarshal(raw, &line); err != nil {
 			return rest.Misunderstood(err)
 		}
@@ -169,7 +170,7 @@ func (r *logReader) print(raw json.RawMessage) error {
 
 // printLogLine prints a line where the task wrote it. What DTS itself wrote goes to standard error. A pipe gets the
 // line as it was written; a terminal gets no colours and nothing else that it would obey.
-func printLogLine(p *printer.Printer, line client.LogLine) error {
+func printLogLine(p *printer.Printer, line wire.LogLine) error {
 	to, terminal, text := p.Err, p.ErrIsTerminal, line.Text
 	switch line.Stream {
 	case "stdout":

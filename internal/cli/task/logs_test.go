@@ -5,22 +5,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 )
 
-func logLine(cursor, stream, text string) client.LogLine {
-	return client.LogLine{Cursor: cursor, Attempt: 1, Stream: stream, At: clitest.Now, Text: text}
+func logLine(cursor, stream, text string) wire.LogLine {
+	return wire.LogLine{Cursor: cursor, Attempt: 1, Stream: stream, At: wire.At(clitest.Now), Text: text}
 }
 
 func TestLogs_ReadsPageByPage(t *testing.T) {
 	s := clitest.Start(t)
 	s.Handle("GET /v1/tasks/{id}/logs", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("after") != "" {
-			s.Reply(w, 200, client.LogPage{Lines: []client.LogLine{logLine("1-1001", "stdout", "last")}, NextCursor: new("1-1001")})
+			s.Reply(w, 200, wire.LogPage{Lines: []wire.LogLine{logLine("1-1001", "stdout", "last")}, NextCursor: new("1-1001")})
 			return
 		}
-		page := client.LogPage{NextCursor: new("1-1000")}
+		page := wire.LogPage{NextCursor: new("1-1000")}
 		for range 999 {
 			page.Lines = append(page.Lines, logLine("1-1", "stdout", "out"))
 		}
@@ -41,7 +41,7 @@ func TestLogs_ReadsPageByPage(t *testing.T) {
 func TestLogs_AreHarmlessOnATerminal(t *testing.T) {
 	const text = "\x1b[1;31mred\x1b[0m\x1b]0;title\x07 \u202eabc\u009b2J\r"
 	s := clitest.Start(t)
-	s.On("GET /v1/tasks/{id}/logs", 200, client.LogPage{Lines: []client.LogLine{
+	s.On("GET /v1/tasks/{id}/logs", 200, wire.LogPage{Lines: []wire.LogLine{
 		logLine("1-1", "stdout", text), logLine("1-2", "stderr", text), logLine("1-3", "dts", text),
 	}})
 	const shown = "red]0;title abc2J\n"
@@ -54,18 +54,18 @@ func TestLogs_FollowShortPages(t *testing.T) {
 	s := clitest.Start(t)
 	s.Handle("GET /v1/tasks/{id}/logs", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("after") == "1-1" {
-			s.Reply(w, 200, client.LogPage{Lines: []client.LogLine{logLine("1-2", "stdout", "two")}, NextCursor: new("1-2")})
+			s.Reply(w, 200, wire.LogPage{Lines: []wire.LogLine{logLine("1-2", "stdout", "two")}, NextCursor: new("1-2")})
 			return
 		}
-		page := []client.LogLine{logLine("1-1", "stdout", "one")}
-		s.Reply(w, 200, client.LogPage{Lines: page, NextCursor: new("1-1"), More: new(true)})
+		page := []wire.LogLine{logLine("1-1", "stdout", "one")}
+		s.Reply(w, 200, wire.LogPage{Lines: page, NextCursor: new("1-1"), More: new(true)})
 	})
 	s.Pipe().Run(t, "task", "logs", "a").Expect(t, 0, "one\ntwo\n", "")
 }
 
 func TestLogs_PrintsNothingForATaskThatWroteNothing(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/tasks/{id}/logs", 200, client.LogPage{Lines: []client.LogLine{}})
+	s.On("GET /v1/tasks/{id}/logs", 200, wire.LogPage{Lines: []wire.LogLine{}})
 	s.Pipe().Run(t, "task", "logs", "a").Expect(t, 0, "", "")
 }
 
@@ -81,7 +81,7 @@ func TestLogs_FollowGoesOnWhereTheConnectionBroke(t *testing.T) {
 			send("log", "1-3", logLine("1-3", "dts", "killed"))
 		case "1-3":
 			send("log", "1-4", logLine("1-4", "stdout", "four"))
-			send("end", "", clitest.Task("a", client.StateFailed, clitest.Ran))
+			send("end", "", clitest.Task("a", wire.StateFailed, clitest.Ran))
 			<-r.Context().Done()
 		}
 	})
@@ -95,7 +95,7 @@ func TestLogs_FollowBeginsAfterTheTail(t *testing.T) {
 	s := clitest.Start(t)
 	s.Handle("GET /v1/tasks/{id}/logs", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("follow") == "" {
-			s.Reply(w, 200, client.LogPage{Lines: []client.LogLine{logLine("1-1", "stdout", "one"), logLine("1-2", "stdout", "two")}, NextCursor: new("1-2")})
+			s.Reply(w, 200, wire.LogPage{Lines: []wire.LogLine{logLine("1-1", "stdout", "one"), logLine("1-2", "stdout", "two")}, NextCursor: new("1-2")})
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -111,9 +111,9 @@ func TestLogs_FollowTellsWhatCannotBeRead(t *testing.T) {
 	s := clitest.Start(t)
 	s.OnStream("GET /v1/tasks/{id}/logs", func(_ *http.Request, send func(string, string, any)) {
 		send("log", "1-1", logLine("1-1", "stdout", "one"))
-		send("dropped", "", client.Dropped{Reason: client.DroppedUnreadable, Detail: new("a line cannot be read")})
+		send("dropped", "", wire.Dropped{Reason: wire.DroppedUnreadable, Detail: new("a line cannot be read")})
 		send("log", "1-3", logLine("1-3", "stdout", "three"))
-		send("end", "", client.Task{})
+		send("end", "", wire.Task{})
 	})
 	s.Pipe().Run(t, "task", "logs", "a", "-f").Expect(t, 0, "one\nthree\n", "warning: a line cannot be read\n")
 }

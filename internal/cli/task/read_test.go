@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -18,8 +18,8 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 
 func TestGet_ShowsEverythingAboutATask(t *testing.T) {
 	s := clitest.Start(t)
-	task := clitest.Task("a", client.StateFailed, clitest.Ran, func(t *client.Task) {
-		t.Error, t.Labels, t.Owner = new("line 1\nline\t2\x1b[2J"), &client.Labels{"b": "2", "a": "1"}, new("me")
+	task := clitest.Task("a", wire.StateFailed, clitest.Ran, func(t *wire.Task) {
+		t.Error, t.Labels, t.Owner = new("line 1\nline\t2\x1b[2J"), &wire.Labels{"b": "2", "a": "1"}, new("me")
 		t.ProgressNote, t.Checkpoint = new("row 5"), json.RawMessage(`{"row":5}`)
 	})
 	s.On("GET /v1/tasks/{id}", 200, task)
@@ -40,7 +40,7 @@ func TestGet_ShowsEverythingAboutATask(t *testing.T) {
 
 func TestGet_EscapesIDs(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/tasks/{id}", 404, clitest.Problem(404, client.TaskNotFound, "", "no such task"))
+	s.On("GET /v1/tasks/{id}", 404, clitest.Problem(404, wire.TaskNotFound, "", "no such task"))
 	for id, want := range map[string]string{
 		"nightly@20260102T150405Z": "GET /v1/tasks/nightly@20260102T150405Z",
 		"...":                      "GET /v1/tasks/...",
@@ -58,7 +58,7 @@ func TestGet_SendsInvalidIDsAsTheyAre(t *testing.T) {
 		asked = r.RequestURI
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(400)
-		_, _ = w.Write([]byte(clitest.JSON(t, clitest.Problem(400, client.Invalid, "id", "id: is odd"))))
+		_, _ = w.Write([]byte(clitest.JSON(t, clitest.Problem(400, wire.Invalid, "id", "id: is odd"))))
 	})
 	sh.Run(t, "task", "get", "a/../b?c#d %").Expect(t, 1, "", "dtsctl: id: is odd (invalid)\n")
 	if want := "/v1/tasks/a%2F..%2Fb%3Fc%23d%20%25"; asked != want {
@@ -73,9 +73,9 @@ func pages(s *clitest.Stub, n int) {
 		_, _ = fmt.Sscan(r.URL.Query().Get("cursor"), &from)
 		_, err := fmt.Sscan(r.URL.Query().Get("limit"), &size)
 		testkit.Must(s.T, err)
-		list := client.TaskList{Tasks: []client.Task{}}
+		list := wire.TaskList{Tasks: []wire.Task{}}
 		for i := from; i < min(n, from+size); i++ {
-			list.Tasks = append(list.Tasks, clitest.Task(fmt.Sprint("t", i), client.StateScheduled))
+			list.Tasks = append(list.Tasks, clitest.Task(fmt.Sprint("t", i), wire.StateScheduled))
 		}
 		if from+size < n {
 			list.NextCursor = new(fmt.Sprint(from + size))
@@ -89,7 +89,7 @@ func TestGet_ShowsSignsOfJSONAsTheyAre(t *testing.T) {
 	const payload = `{"command":["a \u0026\u0026 b","\u003Cx\u003e","\\u0026","\u00e9"]}`
 	const shown = `{"command":["a && b","<x>","\\u0026","\u00e9"]}`
 	s := clitest.Start(t)
-	raw := strings.Replace(clitest.JSON(t, clitest.Task("a", client.StateScheduled)), `{"command":["true"]}`, payload, 1)
+	raw := strings.Replace(clitest.JSON(t, clitest.Task("a", wire.StateScheduled)), `{"command":["true"]}`, payload, 1)
 	s.Handle("GET /v1/tasks/{id}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(raw))
@@ -140,11 +140,11 @@ func TestList_AsksForWhatItNeeds(t *testing.T) {
 
 func TestList_PrintsTasks(t *testing.T) {
 	s := clitest.Start(t)
-	tasks := []client.Task{
-		clitest.Task("b", client.StateFailed, clitest.Ran, func(t *client.Task) { t.Error = new(strings.Repeat("x", 100)) }),
-		clitest.Task("long-id", client.StateScheduled),
+	tasks := []wire.Task{
+		clitest.Task("b", wire.StateFailed, clitest.Ran, func(t *wire.Task) { t.Error = new(strings.Repeat("x", 100)) }),
+		clitest.Task("long-id", wire.StateScheduled),
 	}
-	s.On("GET /v1/tasks", 200, client.TaskList{Tasks: tasks, NextCursor: new("c")})
+	s.On("GET /v1/tasks", 200, wire.TaskList{Tasks: tasks, NextCursor: new("c")})
 	s.Pipe().Run(t, "task", "list", "--limit", "2").Expect(t, 0,
 		"b\tfailed\tshell\tdefault\t1\t2026-01-02T15:07:05.000Z\t2026-01-02T15:04:03.000Z\tn1\t"+strings.Repeat("x", 100)+"\n"+
 			"long-id\tscheduled\tshell\tdefault\t0\t2026-01-02T15:07:05.000Z\t\t\t\n", "There are more; --all lists them.\n")
@@ -152,12 +152,12 @@ func TestList_PrintsTasks(t *testing.T) {
 		"ID       STATE      TYPE   QUEUE    ATTEMPT  DUE           FINISHED       NODE  ERROR\n"+
 			"b        "+printer.Red+"failed"+printer.Reset+"     shell  default  1        in 3 minutes  2 seconds ago  n1    "+strings.Repeat("x", 59)+"…\n"+
 			"long-id  scheduled  shell  default  0        in 3 minutes\n", "There are more; --all lists them.\n")
-	s.Pipe().Run(t, "task", "list", "--limit", "2", "-o", "json").Expect(t, 0, clitest.JSON(t, client.TaskList{Tasks: tasks, NextCursor: new("c")})+"\n", "")
+	s.Pipe().Run(t, "task", "list", "--limit", "2", "-o", "json").Expect(t, 0, clitest.JSON(t, wire.TaskList{Tasks: tasks, NextCursor: new("c")})+"\n", "")
 }
 
 func TestList_PrintsNothingForAnEmptyListInAPipe(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/tasks", 200, client.TaskList{Tasks: []client.Task{}})
+	s.On("GET /v1/tasks", 200, wire.TaskList{Tasks: []wire.Task{}})
 	s.Pipe().Run(t, "task", "list").Expect(t, 0, "", "")
 	s.Terminal().Run(t, "task", "list").Expect(t, 0, "Nothing found.\n", "")
 	s.Pipe().Run(t, "task", "list", "-o", "json").Expect(t, 0, "{\"tasks\":[]}\n", "")
@@ -166,9 +166,9 @@ func TestList_PrintsNothingForAnEmptyListInAPipe(t *testing.T) {
 
 func TestAttempts_ShowsTheHistory(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("GET /v1/tasks/{id}/attempts", 200, client.AttemptList{Attempts: []client.Attempt{
-		{Number: 1, Node: "n1", StartedAt: clitest.Now.Add(-time.Hour), FinishedAt: new(clitest.Now.Add(-time.Hour + 1234*time.Millisecond)), Outcome: new(client.OutcomeLost), Error: new("died")},
-		{Number: 2, Node: "n2", StartedAt: clitest.Now},
+	s.On("GET /v1/tasks/{id}/attempts", 200, wire.AttemptList{Attempts: []wire.Attempt{
+		{Number: 1, Node: "n1", StartedAt: wire.At(clitest.Now.Add(-time.Hour)), FinishedAt: new(wire.At(clitest.Now.Add(-time.Hour + 1234*time.Millisecond))), Outcome: new(wire.OutcomeLost), Error: new("died")},
+		{Number: 2, Node: "n2", StartedAt: wire.At(clitest.Now)},
 	}})
 	s.Pipe().Run(t, "task", "attempts", "a").Expect(t, 0,
 		"1\tlost\t2026-01-02T14:04:05.000Z\t1.234s\tn1\tdied\n2\t\t2026-01-02T15:04:05.000Z\t\tn2\t\n", "")
@@ -178,8 +178,8 @@ func TestAttempts_ShowsTheHistory(t *testing.T) {
 
 func TestList_FiltersBySchedule(t *testing.T) {
 	s := clitest.Start(t)
-	tick := clitest.Task("a@20260102T150705Z", client.StateScheduled, func(t *client.Task) { t.Schedule, t.Tick = new("a"), new(clitest.Now.Add(3*time.Minute)) })
-	s.On("GET /v1/tasks", 200, client.TaskList{Tasks: []client.Task{tick}})
+	tick := clitest.Task("a@20260102T150705Z", wire.StateScheduled, func(t *wire.Task) { t.Schedule, t.Tick = new("a"), new(wire.At(clitest.Now.Add(3*time.Minute))) })
+	s.On("GET /v1/tasks", 200, wire.TaskList{Tasks: []wire.Task{tick}})
 	s.On("GET /v1/tasks/{id}", 200, tick)
 	if got := s.Pipe().Run(t, "task", "list", "--schedule", "a"); got.Code != 0 || s.Last().Line != "GET /v1/tasks?schedule=a&limit=50" {
 		t.Errorf("%+v asked %s", got, s.Last().Line)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/taskview"
@@ -44,7 +45,7 @@ func retryRun(ctx context.Context, opts *retryOptions) error {
 	}
 	return command.ForEach(opts.Printer, opts.IDs, func(id string) error {
 		params := &client.RetryTaskParams{Namespace: c.Namespace}
-		answer, err := rest.Read[client.Task](c.RetryTaskWithResponse(ctx, id, params))
+		answer, err := rest.Read[wire.Task](c.RetryTaskWithResponse(ctx, id, params))
 		if err != nil {
 			return err
 		}

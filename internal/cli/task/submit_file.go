@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -103,7 +103,7 @@ func (s *fileSubmission) flush(ctx context.Context) error {
 
 // result is what became of a line: the result that the server answered, and the same in JSON.
 type result struct {
-	client.BatchResult
+	wire.BatchResult
 	raw json.RawMessage
 }
 
@@ -117,8 +117,8 @@ func (s *fileSubmission) send(ctx context.Context, batch []fileLine) ([]result, 
 			tasks, places = append(tasks, line.task), append(places, i)
 			continue
 		}
-		p := client.Problem{Code: client.Invalid, Detail: line.why, Status: http.StatusBadRequest, Title: "The line is invalid", Type: "about:blank"}
-		results[i].BatchResult = client.BatchResult{Status: p.Status, Error: &p}
+		p := wire.Problem{Code: wire.Invalid, Detail: line.why, Status: http.StatusBadRequest, Title: "The line is invalid", Type: "about:blank"}
+		results[i].BatchResult = wire.BatchResult{Status: p.Status, Error: &p}
 		raw, err := rest.Encode(results[i].BatchResult)
 		if err != nil {
 			return nil, err

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -61,7 +61,7 @@ func TestSubmitFile_GivesProgramsAResultForEachLine(t *testing.T) {
 	sh := s.Pipe()
 	sh.Stdin = `{"type": "x", "id": "a"}` + "\n{\n"
 	got := sh.Run(t, "task", "submit", "-f", "-", "-o", "json")
-	var answer client.BatchAnswer
+	var answer wire.BatchAnswer
 	testkit.Must(t, json.Unmarshal([]byte(got.Out), &answer))
 	if got.Code != 1 || len(answer.Results) != 2 || answer.Results[0].Task.ID != "a" || answer.Results[1].Status != 400 ||
 		!strings.HasPrefix(answer.Results[1].Error.Detail, "is not JSON") {
@@ -109,7 +109,7 @@ func TestSubmitFile_SaysWhatWasAcceptedBeforeAFailure(t *testing.T) {
 	accept := clitest.BatchHandler(s)
 	s.Handle("POST /v1/tasks/batch", func(w http.ResponseWriter, r *http.Request) {
 		if batches++; batches == 2 {
-			s.Reply(w, 503, clitest.Problem(503, client.Unavailable, "", "Redis is nearly full"))
+			s.Reply(w, 503, clitest.Problem(503, wire.Unavailable, "", "Redis is nearly full"))
 			return
 		}
 		accept(w, r)
@@ -138,7 +138,7 @@ func TestSubmitFile_SendsNothingThatIsNoTask(t *testing.T) {
 func TestSubmit_PassesOverAByteOrderMark(t *testing.T) {
 	s := clitest.Start(t)
 	clitest.AcceptBatches(s)
-	s.On("POST /v1/tasks", http.StatusCreated, clitest.Task("a", client.StateScheduled))
+	s.On("POST /v1/tasks", http.StatusCreated, clitest.Task("a", wire.StateScheduled))
 	sh := s.Pipe()
 	sh.Stdin = "\ufeff" + `{"type":"x","id":"a"}`
 	sh.Run(t, "task", "submit", "-f", "-").Expect(t, 0, "1\ta\t201\t\n", "1 of 1 tasks were accepted\n")

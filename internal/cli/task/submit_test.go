@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -35,9 +35,9 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 		"a payload from file":  {[]string{"submit", "--type", "x", "--payload", "@" + file}, "", `{"payload":{"a":"<b>"},"type":"x"}`},
 		"a payload from stdin": {[]string{"submit", "--type", "x", "--payload", "@-"}, `"s"`, `{"payload":"s","type":"x"}`},
 		"a delay":              {[]string{"submit", "--type", "x", "--delay", "90s"}, "", `{"delay":"1m30s","type":"x"}`},
-		"a time":               {[]string{"submit", "--type", "x", "--at", "2026-03-04T05:06:07+01:00"}, "", `{"run_at":"2026-03-04T04:06:07Z","type":"x"}`},
-		"a local time":         {[]string{"submit", "--type", "x", "--at", "2026-03-04 05:06"}, "", `{"run_at":"2026-03-04T04:06:00Z","type":"x"}`},
-		"a local time with s":  {[]string{"submit", "--type", "x", "--at", "2026-03-04 05:06:07"}, "", `{"run_at":"2026-03-04T04:06:07Z","type":"x"}`},
+		"a time":               {[]string{"submit", "--type", "x", "--at", "2026-03-04T05:06:07+01:00"}, "", `{"run_at":"2026-03-04T04:06:07.000Z","type":"x"}`},
+		"a local time":         {[]string{"submit", "--type", "x", "--at", "2026-03-04 05:06"}, "", `{"run_at":"2026-03-04T04:06:00.000Z","type":"x"}`},
+		"a local time with s":  {[]string{"submit", "--type", "x", "--at", "2026-03-04 05:06:07"}, "", `{"run_at":"2026-03-04T04:06:07.000Z","type":"x"}`},
 		"tries":                {[]string{"submit", "--type", "x", "--max-attempts", "1"}, "", `{"retry":{"max_attempts":1},"type":"x"}`},
 		"time for tries":       {[]string{"submit", "--type", "x", "--max-elapsed", "90s"}, "", `{"retry":{"max_elapsed":"1m30s"},"type":"x"}`},
 		"delays of tries":      {[]string{"submit", "--type", "x", "--retry-delays", "1m,90s"}, "", `{"retry":{"delays":["1m0s","1m30s"]},"type":"x"}`},
@@ -86,7 +86,7 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.Start(t)
-			s.On("POST /v1/tasks", 201, clitest.Task("a", client.StateScheduled))
+			s.On("POST /v1/tasks", 201, clitest.Task("a", wire.StateScheduled))
 			sh := s.Pipe()
 			sh.Stdin = c.stdin
 			sh.Run(t, append([]string{"task"}, c.args...)...).Expect(t, 0, "a\n", "")
@@ -99,7 +99,7 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 
 func TestSubmit_PrintsTheTask(t *testing.T) {
 	s := clitest.Start(t)
-	task := clitest.Task("a", client.StateScheduled)
+	task := clitest.Task("a", wire.StateScheduled)
 	s.On("POST /v1/tasks", 201, task)
 	args := []string{"task", "submit", "--type", "x"}
 	s.Terminal().Run(t, args...).Expect(t, 0, "a scheduled due in 3 minutes\n", "")
@@ -107,7 +107,7 @@ func TestSubmit_PrintsTheTask(t *testing.T) {
 	if got := s.Terminal().Run(t, append(args, "-o", "json")...); !strings.Contains(got.Out, "\n  \"id\": \"a\",\n") {
 		t.Errorf("a terminal gets %q", got.Out)
 	}
-	if got := s.Pipe().Run(t, append(args, "-o", "yaml")...); !strings.Contains(got.Out, "\nid: a\n") || !strings.Contains(got.Out, "run_at: \"2026-01-02T15:07:05Z\"\n") {
+	if got := s.Pipe().Run(t, append(args, "-o", "yaml")...); !strings.Contains(got.Out, "\nid: a\n") || !strings.Contains(got.Out, "run_at: \"2026-01-02T15:07:05.000Z\"\n") {
 		t.Errorf("YAML is %q", got.Out)
 	}
 }
@@ -116,14 +116,14 @@ const lineWarning = "warning: all of 'ls | wc' is taken as the name of a program
 
 func TestShell_WarnsOfALineForAShell(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/tasks", 201, clitest.Task("a", client.StateScheduled))
+	s.On("POST /v1/tasks", 201, clitest.Task("a", wire.StateScheduled))
 	s.Pipe().Run(t, "task", "shell", "--", "ls | wc").Expect(t, 0, "a\n", lineWarning)
 	s.Pipe().Run(t, "task", "shell", "--", "sh", "-c", "ls | wc").Expect(t, 0, "a\n", "")
 }
 
 func TestSubmit_TellsThatTheTaskWasSubmittedBefore(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/tasks", 200, clitest.Task("a", client.StateSucceeded, clitest.Ran))
+	s.On("POST /v1/tasks", 200, clitest.Task("a", wire.StateSucceeded, clitest.Ran))
 	args := []string{"task", "submit", "--type", "x", "--id", "a"}
 	s.Pipe().Run(t, args...).Expect(t, 0, "a\n", "")
 	s.Terminal().Run(t, args...).Expect(t, 0, "a "+printer.Green+"succeeded"+printer.Reset+" after 1.5s, as it was submitted before\n", "")
@@ -131,13 +131,13 @@ func TestSubmit_TellsThatTheTaskWasSubmittedBefore(t *testing.T) {
 
 func TestSubmit_TellsWhatTheServerRefuses(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/tasks", 400, clitest.Problem(400, client.Invalid, "payload.url", "payload.url: is missing"))
+	s.On("POST /v1/tasks", 400, clitest.Problem(400, wire.Invalid, "payload.url", "payload.url: is missing"))
 	s.Pipe().Run(t, "task", "submit", "--type", "http").Expect(t, 1, "", "dtsctl: payload.url: is missing (invalid)\n")
 }
 
 func TestSubmit_TakesTheNamespaceOfTheFlagOrTheEnvironment(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/tasks", 201, clitest.Task("a", client.StateScheduled))
+	s.On("POST /v1/tasks", 201, clitest.Task("a", wire.StateScheduled))
 	sh := s.Pipe()
 	sh.Env = map[string]string{"DTSCTL_NAMESPACE": "env"}
 	sh.Run(t, "task", "shell", "true").Expect(t, 0, "a\n", "")
@@ -152,8 +152,8 @@ func TestSubmit_TakesTheNamespaceOfTheFlagOrTheEnvironment(t *testing.T) {
 
 func TestSubmit_TellsTheWarningsOfTheServer(t *testing.T) {
 	s := clitest.Start(t)
-	warned := func(id string) client.Task {
-		task := clitest.Task(id, client.StateScheduled)
+	warned := func(id string) wire.Task {
+		task := clitest.Task(id, wire.StateScheduled)
 		task.Warnings = []string{"no living node serves the queue \"q\""}
 		return task
 	}
@@ -161,7 +161,7 @@ func TestSubmit_TellsTheWarningsOfTheServer(t *testing.T) {
 	const want = "warning: no living node serves the queue \"q\"\n"
 	s.Pipe().Run(t, "task", "submit", "--type", "x").Expect(t, 0, "a\n", want)
 	b, c := warned("b"), warned("c")
-	s.On("POST /v1/tasks/batch", 200, client.BatchAnswer{Results: []client.BatchResult{{Status: 201, Task: &b}, {Status: 201, Task: &c}}})
+	s.On("POST /v1/tasks/batch", 200, wire.BatchAnswer{Results: []wire.BatchResult{{Status: 201, Task: &b}, {Status: 201, Task: &c}}})
 	sh := s.Pipe()
 	sh.Stdin = "{\"type\": \"x\"}\n{\"type\": \"x\"}\n"
 	sh.Run(t, "task", "submit", "-f", "-").Expect(t, 0, "1\tb\t201\t\n2\tc\t201\t\n", want+"2 of 2 tasks were accepted\n")

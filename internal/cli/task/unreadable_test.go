@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 )
 
@@ -13,11 +13,11 @@ const keyWarning = "the key dts:{3}:wheel of partition 3 has the wrong type: dts
 
 func TestList_SaysWhatCannotBeRead(t *testing.T) {
 	s := clitest.Start(t)
-	broken := client.Task{
-		ID: "b", Namespace: "default", State: client.StateUnreadable, Damage: new("its state \"x\" cannot be read"),
+	broken := wire.Task{
+		ID: "b", Namespace: "default", State: wire.StateUnreadable, Damage: new("its state \"x\" cannot be read"),
 	}
-	s.On("GET /v1/tasks", 200, client.TaskList{
-		Tasks: []client.Task{clitest.Task("a", client.StateScheduled), broken}, Warnings: []string{keyWarning},
+	s.On("GET /v1/tasks", 200, wire.TaskList{
+		Tasks: []wire.Task{clitest.Task("a", wire.StateScheduled), broken}, Warnings: []string{keyWarning},
 	})
 	const rows = "a\tscheduled\tshell\tdefault\t0\t2026-01-02T15:07:05.000Z\t\t\t\n" +
 		"b\tunreadable\t\t\t0\t\t\t\tits state \"x\" cannot be read\n"
@@ -34,16 +34,16 @@ func TestList_SaysWhatCannotBeRead(t *testing.T) {
 func TestReads_SayWhatCannotBeRead(t *testing.T) {
 	s := clitest.Start(t)
 	warnings := []string{keyWarning}
-	s.On("GET /v1/tasks/{id}/attempts", 200, client.AttemptList{Attempts: []client.Attempt{}, Warnings: warnings})
-	s.On("GET /v1/tasks/{id}/logs", 200, client.LogPage{Lines: []client.LogLine{}, Warnings: warnings})
-	s.On("GET /v1/schedules", 200, client.ScheduleList{Schedules: []client.Schedule{}, Warnings: warnings})
-	s.On("GET /v1/schedules/{id}/ledger", 200, client.LedgerPage{Entries: []client.LedgerEntry{}, Warnings: warnings})
-	s.On("GET /v1/schedules/{id}/history", 200, client.RevisionList{Revisions: []client.Revision{}, Warnings: warnings})
-	s.On("GET /v1/forecast", 200, client.Forecast{PerMinute: []int{}, Hottest: []client.HotMinute{}, Warnings: warnings})
-	s.On("GET /v1/locks", 200, client.LockList{Locks: []client.Lock{}, Warnings: warnings})
-	s.On("GET /v1/queues", 200, client.QueueList{Queues: []client.Queue{}, Warnings: warnings})
-	s.On("GET /v1/namespaces", 200, client.NamespaceList{Namespaces: []client.NamespaceEntry{}, Warnings: warnings})
-	s.On("GET /v1/nodes", 200, client.NodeList{Nodes: []client.Node{}, Warnings: warnings})
+	s.On("GET /v1/tasks/{id}/attempts", 200, wire.AttemptList{Attempts: []wire.Attempt{}, Warnings: warnings})
+	s.On("GET /v1/tasks/{id}/logs", 200, wire.LogPage{Lines: []wire.LogLine{}, Warnings: warnings})
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: []wire.Schedule{}, Warnings: warnings})
+	s.On("GET /v1/schedules/{id}/ledger", 200, wire.LedgerPage{Entries: []wire.LedgerEntry{}, Warnings: warnings})
+	s.On("GET /v1/schedules/{id}/history", 200, wire.RevisionList{Revisions: []wire.Revision{}, Warnings: warnings})
+	s.On("GET /v1/forecast", 200, wire.Forecast{PerMinute: []int{}, Hottest: []wire.HotMinute{}, Warnings: warnings})
+	s.On("GET /v1/locks", 200, wire.LockList{Locks: []wire.Lock{}, Warnings: warnings})
+	s.On("GET /v1/queues", 200, wire.QueueList{Queues: []wire.Queue{}, Warnings: warnings})
+	s.On("GET /v1/namespaces", 200, wire.NamespaceList{Namespaces: []wire.NamespaceEntry{}, Warnings: warnings})
+	s.On("GET /v1/nodes", 200, wire.NodeList{Nodes: []wire.Node{}, Warnings: warnings})
 	for _, command := range []string{
 		"task attempts a", "task logs a", "schedule list", "schedule ledger a", "schedule history a", "schedule forecast",
 		"lock list", "queue list", "namespace list", "node list",
@@ -61,12 +61,12 @@ func TestReads_SayWhatCannotBeRead(t *testing.T) {
 func TestList_SaysWhatCannotBeReadOnAnyPage(t *testing.T) {
 	s := clitest.Start(t)
 	s.Handle("GET /v1/tasks", func(w http.ResponseWriter, r *http.Request) {
-		page := client.TaskList{Tasks: []client.Task{}, NextCursor: new("2"), Warnings: []string{"one", "two"}}
+		page := wire.TaskList{Tasks: []wire.Task{}, NextCursor: new("2"), Warnings: []string{"one", "two"}}
 		switch r.URL.Query().Get("cursor") {
 		case "2":
-			page = client.TaskList{Tasks: []client.Task{}, NextCursor: new("3"), Warnings: []string{"two"}}
+			page = wire.TaskList{Tasks: []wire.Task{}, NextCursor: new("3"), Warnings: []string{"two"}}
 		case "3":
-			page = client.TaskList{Tasks: []client.Task{}}
+			page = wire.TaskList{Tasks: []wire.Task{}}
 		}
 		s.Reply(w, 200, page)
 	})
@@ -78,8 +78,8 @@ func TestList_SaysWhatCannotBeReadOnAnyPage(t *testing.T) {
 
 func TestGet_ShowsDamage(t *testing.T) {
 	s := clitest.Start(t)
-	damaged := func(t *client.Task) { t.Damage = new("its payload is lost") }
-	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", client.StateScheduled, damaged))
+	damaged := func(t *wire.Task) { t.Damage = new("its payload is lost") }
+	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled, damaged))
 	got := s.Pipe().Run(t, "task", "get", "a")
 	if got.Code != 0 || !strings.Contains(got.Out, "\ndamage\tits payload is lost\n") {
 		t.Errorf("%+v", got)
@@ -90,12 +90,12 @@ func TestGet_ShowsDamage(t *testing.T) {
 func TestList_StopsAfterAWhile(t *testing.T) {
 	s := clitest.Start(t)
 	s.Handle("GET /v1/tasks", func(w http.ResponseWriter, r *http.Request) {
-		page := client.TaskList{Tasks: []client.Task{}, NextCursor: new("c2"), Incomplete: new(true)}
+		page := wire.TaskList{Tasks: []wire.Task{}, NextCursor: new("c2"), Incomplete: new(true)}
 		switch r.URL.Query().Get("cursor") {
 		case "c1":
-			page.Tasks = append(page.Tasks, clitest.Task("b", client.StateFailed))
+			page.Tasks = append(page.Tasks, clitest.Task("b", wire.StateFailed))
 		case "c2":
-			page = client.TaskList{Tasks: []client.Task{clitest.Task("c", client.StateFailed)}}
+			page = wire.TaskList{Tasks: []wire.Task{clitest.Task("c", wire.StateFailed)}}
 		}
 		s.Reply(w, 200, page)
 	})
@@ -128,7 +128,7 @@ func TestLogs_FollowFailsIfTheStreamSaysSo(t *testing.T) {
 	s := clitest.Start(t)
 	s.OnStream("GET /v1/tasks/{id}/logs", func(_ *http.Request, send func(string, string, any)) {
 		send("log", "1-1", logLine("1-1", "stdout", "one"))
-		send("problem", "", clitest.Problem(500, client.DataUnreadable, "", "the line 1-2 of its log has no time"))
+		send("problem", "", clitest.Problem(500, wire.DataUnreadable, "", "the line 1-2 of its log has no time"))
 	})
 	s.Pipe().Run(t, "task", "logs", "a", "-f").
 		Expect(t, 1, "one\n", "dtsctl: the line 1-2 of its log has no time (data_unreadable)\n")
@@ -139,11 +139,11 @@ func TestLogs_FollowOutlastsAProblemThatPasses(t *testing.T) {
 	s.OnStream("GET /v1/tasks/{id}/logs", func(r *http.Request, send func(string, string, any)) {
 		if r.URL.Query().Get("after") == "" {
 			send("log", "1-1", logLine("1-1", "stdout", "one"))
-			send("problem", "", clitest.Problem(503, client.Unavailable, "", "Redis does not answer"))
+			send("problem", "", clitest.Problem(503, wire.Unavailable, "", "Redis does not answer"))
 			return
 		}
 		send("log", "1-2", logLine("1-2", "stdout", "two"))
-		send("end", "", clitest.Task("a", client.StateSucceeded, clitest.Ran))
+		send("end", "", clitest.Task("a", wire.StateSucceeded, clitest.Ran))
 	})
 	got := s.Pipe().Run(t, "task", "logs", "a", "-f")
 	if got.Code != 0 || got.Out != "one\ntwo\n" || !strings.Contains(got.Err, "Redis does not answer (unavailable)") {
@@ -154,9 +154,9 @@ func TestLogs_FollowOutlastsAProblemThatPasses(t *testing.T) {
 // Whoever submits again what was lost must not take it for well.
 func TestSubmit_SaysWhatCannotBeRead(t *testing.T) {
 	s := clitest.Start(t)
-	broken := clitest.Task("a", client.StateScheduled, func(t *client.Task) { t.Damage = new("its payload is lost") })
+	broken := clitest.Task("a", wire.StateScheduled, func(t *wire.Task) { t.Damage = new("its payload is lost") })
 	s.On("POST /v1/tasks", 200, broken)
-	s.On("POST /v1/tasks/batch", 200, client.BatchAnswer{Results: []client.BatchResult{{Status: 200, Task: &broken}}})
+	s.On("POST /v1/tasks/batch", 200, wire.BatchAnswer{Results: []wire.BatchResult{{Status: 200, Task: &broken}}})
 	sh := s.Pipe()
 	sh.Stdin = `{"id": "a", "type": "x"}`
 	const warning = "warning: its payload is lost\n"

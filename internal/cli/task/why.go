@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/whyview"
@@ -43,7 +44,7 @@ func whyRun(ctx context.Context, opts *whyOptions) error {
 		return err
 	}
 	params := &client.WhyTaskParams{Namespace: c.Namespace}
-	answer, err := rest.Read[client.Why](c.WhyTaskWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[wire.Why](c.WhyTaskWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
 // Show prints what became of a task: a sentence on a terminal, its id and state in a pipe.
-func Show(p *printer.Printer, answer rest.Answer[client.Task]) error {
+func Show(p *printer.Printer, answer rest.Answer[wire.Task]) error {
 	return p.Show(answer.Raw, func() error {
 		if p.OutIsTerminal {
 			return p.Printf("%s\n", Sentence(p, answer.Value))
@@ -21,26 +21,26 @@ func Show(p *printer.Printer, answer rest.Answer[client.Task]) error {
 }
 
 // Sentence tells people in a few words what became of a task.
-func Sentence(p *printer.Printer, t client.Task) string {
+func Sentence(p *printer.Printer, t wire.Task) string {
 	words := []string{t.ID, p.StatusWord(printer.Status(t.State))}
 	switch {
-	case t.State == client.StateScheduled:
+	case t.State == wire.StateScheduled:
 		words = append(words, "due", p.Text(t.RunAt))
-	case t.State == client.StateRunning && t.CancelRequestedAt != nil:
+	case t.State == wire.StateRunning && t.CancelRequestedAt != nil:
 		words = append(words, "asked to stop")
 	case duration(t) > 0:
 		words = append(words, "after", p.Text(duration(t)))
 	}
-	if reason := printer.Deref(t.Error); reason != "" && t.State != client.StateSucceeded {
+	if reason := printer.Deref(t.Error); reason != "" && t.State != wire.StateSucceeded {
 		words = append(words, "("+printer.Flat(reason)+")")
 	}
 	return strings.Join(words, " ")
 }
 
 // Reason says in words why a task did not succeed.
-func Reason(t client.Task) string {
+func Reason(t wire.Task) string {
 	text := t.ID + " " + string(t.State)
-	if t.State == client.StateCancelled {
+	if t.State == wire.StateCancelled {
 		text = t.ID + " was cancelled"
 	}
 	if reason := printer.Deref(t.Error); reason != "" {
@@ -50,9 +50,9 @@ func Reason(t client.Task) string {
 }
 
 // duration returns how long the newest attempt ran, 0 if it has not ended.
-func duration(t client.Task) time.Duration {
+func duration(t wire.Task) time.Duration {
 	if t.StartedAt == nil || t.FinishedAt == nil {
 		return 0
 	}
-	return max(0, t.FinishedAt.Sub(*t.StartedAt))
+	return max(0, t.FinishedAt.Sub(t.StartedAt.Time))
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
@@ -49,7 +49,7 @@ func Wait(ctx context.Context, opts WaitOptions) error {
 	if err := showResult(opts.Printer, end.Value); err != nil {
 		return err
 	}
-	if end.Value.State == client.StateSucceeded {
+	if end.Value.State == wire.StateSucceeded {
 		return nil
 	}
 	if !opts.Printer.ForPeople() { // who have read the reason above
@@ -59,7 +59,7 @@ func Wait(ctx context.Context, opts WaitOptions) error {
 }
 
 // showResult prints for people what a task returned, below the sentence about its end.
-func showResult(p *printer.Printer, t client.Task) error {
+func showResult(p *printer.Printer, t wire.Task) error {
 	if t.Result == nil || !p.ForPeople() {
 		return nil
 	}
@@ -87,10 +87,10 @@ func (l *statusLine) show(s rest.Sight) {
 	if s.Attempt > 0 {
 		text += fmt.Sprintf(", attempt %d", s.Attempt)
 	}
-	if s.State == client.StateRunning && s.Progress > 0 {
+	if s.State == wire.StateRunning && s.Progress > 0 {
 		text += fmt.Sprintf(", %d %%", s.Progress)
 	}
-	if s.State == client.StateRunning && s.Note != "" {
+	if s.State == wire.StateRunning && s.Note != "" {
 		text += ", " + printer.Flat(s.Note)
 	}
 	l.Draw(text)

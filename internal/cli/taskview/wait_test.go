@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
@@ -28,7 +28,7 @@ func TestStatusLine_SaysOnceThatTheAPIIsSilent(t *testing.T) {
 	if got := silent(10); got != text {
 		t.Errorf("after some reads: %q", got)
 	}
-	line.show(rest.Sight{State: client.StateQueued})
+	line.show(rest.Sight{State: wire.StateQueued})
 	if got := silent(silencesBorne); got != text {
 		t.Errorf("when it is silent again: %q", got)
 	}

@@ -3,10 +3,9 @@ package whyview
 
 import (
 	"strings"
-	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
@@ -14,7 +13,7 @@ import (
 const Columns = "code, since, ahead, next_attempt_at, last_error, detail, to_do"
 
 // Show prints the answer: sentences on a terminal, and a line for each reason in a pipe.
-func Show(p *printer.Printer, name string, answer rest.Answer[client.Why]) error {
+func Show(p *printer.Printer, name string, answer rest.Answer[wire.Why]) error {
 	return p.Show(answer.Raw, func() error {
 		if p.OutIsTerminal {
 			return p.Printf("%s", text(p, name, answer.Value))
@@ -23,31 +22,31 @@ func Show(p *printer.Printer, name string, answer rest.Answer[client.Why]) error
 	})
 }
 
-var columns = []printer.Column[client.WaitingFor]{
-	{Name: "code", Value: func(r client.WaitingFor) any { return r.Code }},
-	{Name: "since", Value: func(r client.WaitingFor) any { return r.Since }},
-	{Name: "ahead", Value: func(r client.WaitingFor) any {
+var columns = []printer.Column[wire.WaitingFor]{
+	{Name: "code", Value: func(r wire.WaitingFor) any { return r.Code }},
+	{Name: "since", Value: func(r wire.WaitingFor) any { return r.Since }},
+	{Name: "ahead", Value: func(r wire.WaitingFor) any {
 		if r.Ahead == nil {
 			return ""
 		}
 		return *r.Ahead
 	}},
-	{Name: "next_attempt_at", Value: func(r client.WaitingFor) any { return r.NextAttemptAt }},
-	{Name: "last_error", Value: func(r client.WaitingFor) any { return r.LastError }},
-	{Name: "detail", Value: func(r client.WaitingFor) any { return r.Detail }},
-	{Name: "to_do", Value: func(r client.WaitingFor) any { return r.ToDo }},
+	{Name: "next_attempt_at", Value: func(r wire.WaitingFor) any { return r.NextAttemptAt }},
+	{Name: "last_error", Value: func(r wire.WaitingFor) any { return r.LastError }},
+	{Name: "detail", Value: func(r wire.WaitingFor) any { return r.Detail }},
+	{Name: "to_do", Value: func(r wire.WaitingFor) any { return r.ToDo }},
 }
 
 // reasonsOf returns all reasons, what must change first at the beginning.
-func reasonsOf(w client.Why) []client.WaitingFor {
+func reasonsOf(w wire.Why) []wire.WaitingFor {
 	if w.WaitingFor == nil {
 		return nil
 	}
-	return append([]client.WaitingFor{*w.WaitingFor}, w.Also...)
+	return append([]wire.WaitingFor{*w.WaitingFor}, w.Also...)
 }
 
 // text is what people read: what it does now, and each reason with what to do.
-func text(p *printer.Printer, name string, w client.Why) string {
+func text(p *printer.Printer, name string, w wire.Why) string {
 	lines := []string{printer.Flat(strings.TrimSpace(name + ": " + printer.Deref(w.Now)))}
 	for i, r := range reasonsOf(w) {
 		switch i {
@@ -65,15 +64,15 @@ func text(p *printer.Printer, name string, w client.Why) string {
 }
 
 // heading is the code of a reason, since when it holds, and how many tasks go first.
-func heading(p *printer.Printer, r client.WaitingFor) string {
+func heading(p *printer.Printer, r wire.WaitingFor) string {
 	words := []string{string(r.Code)}
 	if r.Since != nil && r.Since.Before(p.Now()) {
-		if span := printer.Span(p.Now().Sub(*r.Since)); span != "" {
+		if span := printer.Span(p.Now().Sub(r.Since.Time)); span != "" {
 			words = append(words, "for "+span)
 		}
 	}
 	if r.NextAttemptAt != nil {
-		words = append(words, "due "+p.Text(time.Time(*r.NextAttemptAt)))
+		words = append(words, "due "+p.Text(r.NextAttemptAt))
 	}
 	if r.Ahead != nil {
 		words = append(words, printer.Counted(*r.Ahead, "task")+" ahead")

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -12,15 +12,15 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 // waits is a task of a paused queue that is due in an hour.
-var waits = client.Why{
-	At: new(clitest.Now), State: new(client.StateScheduled), Now: new("It waits for attempt 1 of 25."),
-	WaitingFor: &client.WaitingFor{
-		Code: client.WaitsForNotDue, Since: new(clitest.Now.Add(-2 * time.Minute)),
-		NextAttemptAt: new(clitest.Now.Add(time.Hour)),
+var waits = wire.Why{
+	At: new(wire.At(clitest.Now)), State: new(wire.StateScheduled), Now: new("It waits for attempt 1 of 25."),
+	WaitingFor: &wire.WaitingFor{
+		Code: wire.WaitsForNotDue, Since: new(wire.At(clitest.Now.Add(-2 * time.Minute))),
+		NextAttemptAt: new(wire.At(clitest.Now.Add(time.Hour))),
 		Detail:        "It is due at 16:04.", ToDo: "Wait.",
 	},
-	Also: []client.WaitingFor{
-		{Code: client.WaitsForQueuePaused, Ahead: new(1), Detail: "It is paused.", ToDo: "Resume it."},
+	Also: []wire.WaitingFor{
+		{Code: wire.WaitsForQueuePaused, Ahead: new(1), Detail: "It is paused.", ToDo: "Resume it."},
 	},
 }
 
@@ -46,9 +46,9 @@ Then this must change, too:
 
 func TestWhy_SaysThatNothingIsWaitedFor(t *testing.T) {
 	s := clitest.Start(t)
-	nothing := client.Why{At: new(clitest.Now), Now: new("Nothing waits in it."), Also: []client.WaitingFor{}}
+	nothing := wire.Why{At: new(wire.At(clitest.Now)), Now: new("Nothing waits in it."), Also: []wire.WaitingFor{}}
 	s.On("GET /v1/queues/{queue}/why", 200, nothing)
-	s.On("GET /v1/schedules/{id}/why", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no schedule a"))
+	s.On("GET /v1/schedules/{id}/why", 404, clitest.Problem(404, wire.ScheduleNotFound, "", "no schedule a"))
 	s.Terminal().Run(t, "queue", "why", "low").Expect(t, 0, "low: Nothing waits in it.\n\nIt waits for nothing.\n", "")
 	s.Pipe().Run(t, "queue", "why", "low").Expect(t, 0, "", "")
 	s.Pipe().Run(t, "schedule", "why", "a").Expect(t, 1, "", "dtsctl: no schedule a (schedule_not_found)\n")
