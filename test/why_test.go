@@ -158,6 +158,14 @@ func (n *node) putSecondly(id string, change func(*wire.ScheduleDefinition)) {
 	}
 }
 
+func (n *node) limit(queue string, limit int) {
+	n.t.Helper()
+	answer, err := n.LimitQueueWithResponse(n.t.Context(), queue, wire.QueueLimit{Limit: limit})
+	if err != nil || answer.StatusCode() != 204 {
+		n.t.Fatalf("limit of queue %s: %v, %s", queue, err, answer.Body)
+	}
+}
+
 func TestWhySchedule_NamesEachCause(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -172,10 +180,7 @@ func TestWhySchedule_NamesEachCause(t *testing.T) {
 	n.putSecondly("slow", func(d *wire.ScheduleDefinition) {
 		d.Overlap, d.Task.Payload = ptr(wire.OverlapQueue), []byte(`{"sleep": "1h"}`)
 	})
-	limited, err := n.LimitQueueWithResponse(t.Context(), "small", wire.QueueLimit{Limit: 1})
-	if err != nil || limited.StatusCode() != 204 {
-		t.Fatalf("%v, %s", err, limited.Body)
-	}
+	n.limit("small", 1)
 	n.putSecondly("held", func(d *wire.ScheduleDefinition) { d.Task.Queue = ptr("small") })
 
 	told(t, n.awaitSchedule("rare", "not_due"), "schedule trigger rare")
@@ -184,7 +189,10 @@ func TestWhySchedule_NamesEachCause(t *testing.T) {
 	told(t, n.awaitSchedule("slow", "overlap"), "task why slow@")
 	told(t, n.awaitSchedule("held", "queue_full queue_unserved"), "limit of 1")
 	n.awaitQueue("small", "queue_unserved queue_full")
-	_, err = n.PauseScheduleWithResponse(t.Context(), "rare", nil, wire.SchedulePause{Note: ptr("the disk is full")})
+	n.limit("small", 0)
+	n.awaitQueue("small", "queue_unserved")
+	n.awaitSchedule("held", "not_due queue_unserved")
+	_, err := n.PauseScheduleWithResponse(t.Context(), "rare", nil, wire.SchedulePause{Note: ptr("the disk is full")})
 	testkit.Must(t, err)
 	told(t, n.awaitSchedule("rare", "paused"), "the disk is full", "schedule resume rare")
 
