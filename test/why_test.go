@@ -184,7 +184,7 @@ func TestWhySchedule_NamesEachCause(t *testing.T) {
 	n.putSecondly("held", func(d *wire.ScheduleDefinition) { d.Task.Queue = ptr("small") })
 
 	told(t, n.awaitSchedule("rare", "not_due"), "schedule trigger rare")
-	told(t, n.awaitSchedule("short", "ended"), "1 runs")
+	told(t, n.awaitSchedule("short", "ended"), "max_runs is 1")
 	told(t, n.awaitSchedule("failing", "paused_by_failures"), "--state failed")
 	told(t, n.awaitSchedule("slow", "overlap"), "task why slow@")
 	told(t, n.awaitSchedule("held", "queue_full queue_unserved"), "limit of 1")

@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
 )
 
 // warnings says what keeps tasks of a type from running that wait in a queue, as far as the last heartbeat tells: no living node serves the
@@ -27,20 +28,20 @@ func (c *Control) unserved(ctx context.Context, taskType, queue string, states .
 	if view.At.IsZero() { // nothing is known yet
 		return nil
 	}
-	served := false
+	p := why.Path{Queue: queue}
 	for _, n := range view.Nodes {
-		if _, serves := n.Queues[queue]; !serves || !slices.Contains(states, n.State) || !n.Has(config.RoleWorker) {
-			continue
+		if n.Has(config.RoleWorker) && slices.Contains(states, n.State) {
+			w := workerOf(n)
+			w.Draining = false // or else it is not among the states
+			p.Workers = append(p.Workers, w)
 		}
-		if len(n.Types) == 0 || slices.Contains(n.Types, taskType) {
-			return nil
-		}
-		served = true
 	}
 	switch {
+	case p.CanRun(taskType):
+		return nil
 	case c.queues != nil && c.foreign.serve(ctx, queue, c.queues.ForeignSlots):
 		return nil
-	case served:
+	case p.CanRun(""):
 		return []string{c.unrunnable(taskType, queue)}
 	}
 	return []string{fmt.Sprintf("no living node serves the queue %q: its tasks wait until one does (dtsd serve --queues %s=1)", queue, queue)}

@@ -27,7 +27,7 @@ func (f fleet) Nodes(context.Context) ([]cluster.Node, error) { return f, nil }
 func (f fleet) View() cluster.View { return cluster.View{At: time.Now(), Nodes: f} }
 
 func aNode(state string, types []string, queues ...string) cluster.Node {
-	n := cluster.Node{State: state, Roles: []string{"worker"}, Types: types, Queues: map[string]int{}}
+	n := cluster.Node{State: state, Roles: []string{"worker"}, Types: types, Queues: map[string]int{}, Capacity: 1}
 	for _, q := range queues {
 		n.Queues[q] = 1
 	}

@@ -31,6 +31,10 @@ func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, erro
 	if blocked := c.blockedBy(err); blocked != nil {
 		return Why{Reasons: []why.Reason{*blocked}}, nil
 	}
+	if task.CodeOf(err) == task.CodeTaskNotFound && ref.Root() != ref.ID {
+		const text = "no task %q in namespace %q: a tick has none while it waits (dtsctl schedule why %s)"
+		err = task.Errorf(task.CodeTaskNotFound, text, ref.ID, ref.Namespace, ref.Root())
+	}
 	if err != nil {
 		return Why{}, err
 	}
@@ -51,10 +55,12 @@ func (c *Control) taskFacts(ctx context.Context, ref task.Ref) (f why.TaskFacts,
 // readTask reads a task, and all that decides what it waits for, but who leads its partition. Errors: as of taskFacts.
 func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts) error {
 	var failure, silent error
+	refuses := ""
 	together(
 		func() { f.Task, failure = c.store.Tasks.Find(ctx, ref) },
 		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
 		func() { c.readFleet(ctx, &f.Path) },
+		func() { refuses = c.store.RefusesWrites(ctx, f.Partition) },
 	)
 	if failure == nil {
 		failure = silent
@@ -62,6 +68,7 @@ func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts) 
 	if failure != nil || f.Task.State.Final() {
 		return failure
 	}
+	f.Blocked = blockedByRefusal(refuses)
 	c.goVia(&f.Path, f.Task.Queue, f.Task.Type)
 	running := c.readTaskPlaces(ctx, f)
 	return c.readHolders(ctx, f, running)
@@ -160,6 +167,7 @@ func (c *Control) scheduleFacts(ctx context.Context, ref task.Ref) (f why.Schedu
 // scheduleFacts.
 func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.ScheduleFacts) error {
 	var failure, silent error
+	refuses := ""
 	together(
 		func() {
 			standing, err := c.store.Schedules.Standing(ctx, ref)
@@ -167,6 +175,7 @@ func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.Schedul
 		},
 		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
 		func() { c.readFleet(ctx, &f.Path) },
+		func() { refuses = c.store.RefusesWrites(ctx, f.Partition) },
 	)
 	if failure == nil {
 		failure = silent
@@ -174,6 +183,7 @@ func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.Schedul
 	if failure != nil {
 		return failure
 	}
+	f.Blocked = blockedByRefusal(refuses)
 	c.goVia(&f.Path, f.Schedule.Task.Queue, f.Schedule.Task.Type)
 	together(
 		func() { c.readQueue(ctx, &f.Path, "") },
@@ -256,8 +266,10 @@ func (c *Control) queueFacts(ctx context.Context, name string) (f why.QueueFacts
 	var sets []layout.ReadySet
 	var leaders map[int]string
 	var running []task.Ref
+	refuses := ""
 	together(
 		func() { f.Now, silent = c.store.Now(ctx, 0) },
+		func() { refuses = c.store.RefusesWrites(ctx, 0) },
 		func() { c.readFleet(ctx, &f.Path) },
 		func() { sets, failure = c.store.ReadyOf(ctx, name) },
 		func() { leaders, leaderless = c.store.Leaders(ctx, partitions) },
@@ -278,6 +290,9 @@ func (c *Control) queueFacts(ctx context.Context, name string) (f why.QueueFacts
 	if failure != nil {
 		return f, false, failure
 	}
+	if f.Blocked == nil {
+		f.Blocked = blockedByRefusal(refuses)
+	}
 	c.addSets(&f, sets, leaders, leaderless == nil)
 	together(
 		func() { c.readForeign(ctx, &f.Path, f.RunsAll()) },
@@ -292,6 +307,11 @@ func (c *Control) queueFacts(ctx context.Context, name string) (f why.QueueFacts
 // blockedBy returns the reason that an error of a read is; nil if it is none.
 func (c *Control) blockedBy(err error) *why.Reason {
 	switch {
+	case redisx.IsDamage(err):
+		return &why.Reason{
+			Code: why.Unreadable, Detail: "A key that is needed has the wrong type in Redis, or a value that is none.",
+			Do: "See what is damaged: dtsctl doctor.",
+		}
 	case task.CodeOf(err) != task.CodeUnavailable:
 		return nil
 	case redisx.IsMoving(err):
@@ -308,6 +328,17 @@ func (c *Control) blockedBy(err error) *why.Reason {
 	}
 	r.Do = "Bring Redis back. Tasks that run go on meanwhile, for --outage-tolerance."
 	return r
+}
+
+// blockedByRefusal returns the reason that a Redis is that refuses writes; nil if it says nothing.
+func blockedByRefusal(said string) *why.Reason {
+	if said == "" {
+		return nil
+	}
+	return &why.Reason{
+		Code: why.RedisSilent, Detail: "Redis refuses writes, so nothing is handed over. It says: " + said + ".",
+		Do: "Mend what it says. Tasks that run go on meanwhile, for --outage-tolerance.",
+	}
 }
 
 // together makes calls at once, and returns when all have ended.

@@ -83,7 +83,7 @@ func TestWhySchedule_TellsThatItHasEnded(t *testing.T) {
 	w.nodes = fleet{}
 	w.hourly(1, func(d *schedule.Definition) { d.MaxRuns = 1 })
 	w.fire(nightly)
-	if r := w.expectSchedule(why.Ended); !strings.Contains(r.Detail, "1 runs") {
+	if r := w.expectSchedule(why.Ended); !strings.Contains(r.Detail, "max_runs is 1") {
 		t.Errorf("%+v, want max_runs", r)
 	}
 }

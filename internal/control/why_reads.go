@@ -85,7 +85,9 @@ func (c *Control) readStanding(ctx context.Context, p *why.Path, delivery string
 		return queue.Standing{}, nil
 	}
 	s, err := c.queues.Standing(ctx, p.Queue, delivery)
-	p.Blocked = c.blockedBy(err)
+	if blocked := c.blockedBy(err); blocked != nil {
+		p.Blocked = blocked
+	}
 	p.Paused, p.PausedAt, p.PausedBy = s.Paused, s.PausedAt, s.PausedBy
 	return s, err
 }

@@ -172,6 +172,10 @@ func TestWhyTask_TellsWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s: %v, want %s", id, err, want)
 		}
 	}
+	_, err := w.WhyTask(w.ctx, me, "nightly@20260102T030000Z")
+	if task.CodeOf(err) != task.CodeTaskNotFound || !strings.Contains(err.Error(), "schedule why nightly)") {
+		t.Errorf("of a tick that has no task, it says %v", err)
+	}
 	if _, err := w.WhySchedule(w.ctx, me, "none"); task.CodeOf(err) != schedule.CodeNotFound {
 		t.Errorf("%v, want %s", err, schedule.CodeNotFound)
 	}
@@ -237,7 +241,7 @@ func TestWhyTask_TakesThreeRoundTrips(t *testing.T) {
 		_, err := w.WhyTask(w.ctx, me, "a")
 		answered <- err
 	}()
-	for trip, calls := range []int{3, 5, 1} { // to read who leads takes two, beside others
+	for trip, calls := range []int{4, 5, 1} { // to read who leads takes two, beside others
 		for range calls {
 			testkit.Receive(t, l.held, "a call")
 		}
@@ -259,6 +263,28 @@ func TestWhyTask_TellsThatItCannotBeRead(t *testing.T) {
 	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
 	a := w.due("a", "")
 	testkit.Must(t, w.db.HSet(w.ctx, w.partitionKey(a, "defs"), a.String(), "1767366245000no definition").Err())
+	w.expectTask("a", why.Unreadable)
+}
+
+func TestWhyTask_TellsThatRedisRefusesWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.due("a", "")
+	w.server.RefuseWrites()
+	if r := w.expectTask("a", why.RedisSilent); !strings.Contains(r.Detail, "NOREPLICAS") {
+		t.Errorf("%+v, want what Redis says", r)
+	}
+	w.server.TakeWrites()
+	w.expectTask("a", why.Delivery)
+}
+
+func TestWhyTask_TellsThatAKeyIsDamaged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.due("a", "")
+	testkit.Must(t, w.db.Set(w.ctx, "asynq:{default}:pending", "no list", 0).Err())
 	w.expectTask("a", why.Unreadable)
 }
 

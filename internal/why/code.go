@@ -34,14 +34,14 @@ type Meaning struct {
 
 // Codes is the list of all codes, in the order in which the reasons must change.
 var Codes = []Meaning{
-	{Unreadable, "Redis holds something of the task that nobody can read."},
+	{Unreadable, "Redis holds something that is needed, and that nobody can read."},
 	{SchedulePaused, "Somebody has paused the schedule."},
 	{PausedByFailures, "The schedule has paused itself, since too many of its tasks failed in a row."},
 	{Overlap, "The next tick waits until the task before it has ended."},
 	{Ended, "The schedule has no further tick."},
 	{NotDue, "Its time has not come."},
 	{Retry, "The last attempt did not succeed, and the time of the next one has not come."},
-	{RedisSilent, "The server of Redis that is needed does not answer, or turns this node away."},
+	{RedisSilent, "The server of Redis that is needed does not answer, turns this node away, or refuses writes."},
 	{SlotMoving, "The data moves to another server of the cluster."},
 	{NoLeader, "No node leads the partition, so nobody hands its tasks over."},
 	{RedisFull, "Redis is almost full, so leaders hold ticks back."},

@@ -1,7 +1,6 @@
 package why
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/dts-sched/dts/internal/task"
@@ -16,8 +15,11 @@ func TaskNow(t task.Task) string {
 	case task.Succeeded:
 		return fmt.Sprintf("It has succeeded at %s, in attempt %d of %d.", moment(t.FinishedAt), t.Attempt, t.MaxAttempts)
 	case task.Failed:
-		return fmt.Sprintf("It has failed at %s, in attempt %d of %d: %s.",
-			moment(t.FinishedAt), t.Attempt, t.MaxAttempts, cmp.Or(t.Error, "nobody knows why"))
+		text := fmt.Sprintf("It has failed at %s, in attempt %d of %d", moment(t.FinishedAt), t.Attempt, t.MaxAttempts)
+		if t.Error != "" {
+			text += ": " + t.Error
+		}
+		return text + "."
 	case task.Cancelled:
 		return fmt.Sprintf("It was cancelled at %s.", moment(t.FinishedAt))
 	case task.Queued:

@@ -135,17 +135,17 @@ func (p Path) crowded() []Reason {
 
 // allTaken says which slots are taken, and by which tasks.
 func (p Path) allTaken(slots int, able []Worker, held []Running) string {
-	of := able[0].ID
-	if len(able) > 1 {
-		of = fmt.Sprintf("%d nodes", len(able))
-	}
-	what := "take from the queue " + fmt.Sprintf("%q", p.Queue)
+	what := fmt.Sprintf("for the queue %q", p.Queue)
 	if p.Type != "" {
-		what = fmt.Sprintf("run the type %q of the queue %q", p.Type, p.Queue)
+		what = fmt.Sprintf("for the type %q in the queue %q", p.Type, p.Queue)
 	}
-	text := fmt.Sprintf("All %d slots of %s are taken, which %s.", slots, of, what)
+	where := "on the node " + able[0].ID
+	if len(able) > 1 {
+		where = fmt.Sprintf("on %d nodes", len(able))
+	}
+	text := fmt.Sprintf("All %d slots %s are taken, %s.", slots, what, where)
 	if slots == 1 {
-		text = fmt.Sprintf("The only slot of %s is taken, which %s.", of, strings.Replace(what, "run ", "runs ", 1))
+		text = fmt.Sprintf("The only slot %s is taken, %s.", what, where)
 	}
 	var named []string
 	for _, r := range held[:min(len(held), shownHolders)] {

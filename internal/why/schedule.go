@@ -79,7 +79,7 @@ func (f ScheduleFacts) ended() Reason {
 	}
 	switch {
 	case s.MaxRuns > 0 && s.Runs >= s.MaxRuns:
-		r.Detail = fmt.Sprintf("The schedule has ended after %d runs, as its max_runs says.", s.Runs)
+		r.Detail = fmt.Sprintf("The schedule has ended: its max_runs is %d.", s.MaxRuns)
 	case !s.EndAt.IsZero() && !s.EndAt.After(f.Now):
 		r.Detail = fmt.Sprintf("The schedule has ended: its end_at is %s.", moment(s.EndAt))
 	}

@@ -87,7 +87,8 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 		{"slots", why.TaskFacts{Path: path(func(p *why.Path) {
 			p.Holders, p.Ahead = []why.Running{{Ref: task.Ref{Namespace: "shop", ID: "long"}, Node: "node-2",
 				StartedAt: now.Add(-time.Hour)}}, &five
-		}), Task: due}, []why.Code{why.SlotsTaken}, []string{"The only slot of node-2",
+		}), Task: due}, []why.Code{why.SlotsTaken}, []string{
+			`The only slot for the type "http" in the queue "mails" is taken, on the node node-2`,
 			"shop:long since 2026-01-02T02:04:05Z", "dtsctl -n shop task cancel long"}},
 		{"a task elsewhere", why.TaskFacts{Path: path(func(p *why.Path) {
 			p.Holders = []why.Running{{Ref: ref,
@@ -177,7 +178,7 @@ func TestOfSchedule_SaysWhatTheNextTickWaitsFor(t *testing.T) {
 		{"overlap", why.ScheduleFacts{Path: path(nil), Schedule: plain, WaitsTick: tick, Live: "nightly@1"},
 			[]why.Code{why.Overlap}, []string{"nightly@1 has ended", "task why nightly@1"}},
 		{"ended", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Workers = nil }), Schedule: ended},
-			[]why.Code{why.Ended}, []string{"7 runs"}},
+			[]why.Code{why.Ended}, []string{"max_runs is 7"}},
 		{"ended, and a tick waits", why.ScheduleFacts{Path: path(nil), Schedule: ended, WaitsTick: tick},
 			[]why.Code{why.Overlap, why.Ended}, nil},
 		{"never ran", why.ScheduleFacts{Path: path(nil), Schedule: with(func(s *schedule.Schedule) {

@@ -48,6 +48,13 @@ func (l *Layout) Leaders(ctx context.Context, partitions []int) (map[int]string,
 	return leaders, nil
 }
 
+// RefusesWrites returns what the server of a partition says while it refuses all writes and still reads; "" if it takes
+// writes, or does not answer. It makes a write that changes nothing.
+func (l *Layout) RefusesWrites(ctx context.Context, partition int) string {
+	key := string(l.Keys.Partition(partition).States()) // it never expires
+	return redisx.RefusedWrites(l.DB.Persist(ctx, key).Err())
+}
+
 // LongestRunning returns running tasks of all partitions: of each partition, those that began first, as many as
 // ofEach. It takes one round trip. Error: CodeUnavailable.
 func (l *Layout) LongestRunning(ctx context.Context, ofEach int) ([]task.Ref, error) {
