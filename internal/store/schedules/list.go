@@ -122,8 +122,8 @@ func (s *Schedules) readRefs(
 	return refs, more, nil
 }
 
-// lookForMisplaced reads, under redisx.LeavingOut, whether a set of schedules has a member with another score than 0, as
-// somebody has written it. Then Redis does not find all members by name, which note notes once the pipeline was sent.
+// lookForMisplaced reads, under redisx.LeavingOut, whether a set of schedules has a member with another score than 0,
+// as somebody has written it. Then Redis does not find all members by name. note says so once the pipeline was sent.
 func (s *Schedules) lookForMisplaced(ctx context.Context, pipe redis.Pipeliner, p int) (note func()) {
 	if !redisx.LeavesOut(ctx) {
 		return func() {}
@@ -133,7 +133,7 @@ func (s *Schedules) lookForMisplaced(ctx context.Context, pipe redis.Pipeliner, 
 	return func() {
 		for _, z := range slices.Concat(first.Val(), last.Val()) {
 			if z.Score != 0 {
-				const text = "%s has %q with the score %g, so that others may not be found by name"
+				const text = "%s has %q with the score %g, so that others may not be found"
 				redisx.LeaveOut(ctx, text, key, z.Member, z.Score)
 			}
 		}
