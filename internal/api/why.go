@@ -39,6 +39,7 @@ func (e *endpoints) answerWhy(
 func whyOf(w control.Why) wire.Why {
 	out := wire.Why{
 		At: wire.AtIfAny(w.At), State: wire.Given(wire.State(w.State)), Now: wire.Given(w.Now), Also: []wire.WaitingFor{},
+		Warnings: w.Warnings,
 	}
 	for i, r := range w.Reasons {
 		if waits := waitingForOf(r); i == 0 {

@@ -18,6 +18,32 @@ type Why struct {
 	State   task.State   // of a task; "" if that cannot be read, or the question is about something else
 	Now     string       // what it does now, in sentences; "" if that cannot be read
 	Reasons []why.Reason // what must change first at the beginning; none if it waits for nothing
+	// Warnings say what could not be read: there may be further reasons.
+	Warnings []string
+}
+
+// unread collects what could not be read.
+type unread struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// note notes what could not be read because of err; it returns false if err is nil.
+func (u *unread) note(what string, err error) bool {
+	if err == nil {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.texts = append(u.texts, what+" cannot be read: "+redisx.WithoutDoubt(redisx.WhyNot(err)))
+	return true
+}
+
+// blockedWhy is the answer if a reason is all that is known.
+func blockedWhy(blocked why.Reason) Why {
+	return Why{
+		Reasons: []why.Reason{blocked}, Warnings: []string{"what else it waits for is not known, as Redis does not tell"},
+	}
 }
 
 // WhyTask says what a task waits for. If Redis does not answer, that is the reason.
@@ -27,9 +53,10 @@ func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, erro
 	if _, err := c.begin(ctx, who, "whyTask", ref); err != nil {
 		return Why{}, err
 	}
-	f, err := c.taskFacts(ctx, ref)
+	var u unread
+	f, err := c.taskFacts(ctx, ref, &u)
 	if blocked := c.blockedBy(err); blocked != nil {
-		return Why{Reasons: []why.Reason{*blocked}}, nil
+		return blockedWhy(*blocked), nil
 	}
 	if task.CodeOf(err) == task.CodeTaskNotFound && ref.Root() != ref.ID {
 		const text = "no task %q in namespace %q: a tick has none while it waits (dtsctl schedule why %s)"
@@ -38,28 +65,30 @@ func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, erro
 	if err != nil {
 		return Why{}, err
 	}
-	return Why{At: f.Now, State: f.Task.State, Now: why.TaskNow(f.Task), Reasons: why.OfTask(f)}, nil
+	return Why{
+		At: f.Now, State: f.Task.State, Now: why.TaskNow(f.Task), Reasons: why.OfTask(f), Warnings: u.texts,
+	}, nil
 }
 
 // taskFacts reads what decides what a task waits for, in three round trips, each of which has several calls at once.
 // Errors: CodeTaskNotFound, CodeInvalid for the id, CodeUnavailable.
-func (c *Control) taskFacts(ctx context.Context, ref task.Ref) (f why.TaskFacts, failure error) {
+func (c *Control) taskFacts(ctx context.Context, ref task.Ref, u *unread) (f why.TaskFacts, failure error) {
 	f.Partition, f.Lease = c.store.PartitionOf(ref), c.store.Tasks.RunLease()
 	together(
-		func() { c.readLeader(ctx, &f.Path) }, // it takes two of the three
-		func() { failure = c.readTask(ctx, ref, &f) },
+		func() { c.readLeader(ctx, &f.Path, u) }, // it takes two of the three
+		func() { failure = c.readTask(ctx, ref, &f, u) },
 	)
 	return f, failure
 }
 
 // readTask reads a task, and all that decides what it waits for, but who leads its partition. Errors: as of taskFacts.
-func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts) error {
+func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts, u *unread) error {
 	var failure, silent error
 	refuses := ""
 	together(
 		func() { f.Task, failure = c.store.Tasks.Find(ctx, ref) },
 		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
-		func() { c.readFleet(ctx, &f.Path) },
+		func() { c.readFleet(ctx, &f.Path, u) },
 		func() { refuses = c.store.RefusesWrites(ctx, f.Partition) },
 	)
 	if failure == nil {
@@ -70,12 +99,12 @@ func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts) 
 	}
 	f.Blocked = blockedByRefusal(refuses)
 	c.goVia(&f.Path, f.Task.Queue, f.Task.Type)
-	running := c.readTaskPlaces(ctx, f)
-	return c.readHolders(ctx, f, running)
+	running := c.readTaskPlaces(ctx, f, u)
+	return c.readHolders(ctx, f, running, u)
 }
 
 // readTaskPlaces reads where a task is and what is around it. It returns the tasks that may hold the slots.
-func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts) (running []task.Ref) {
+func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unread) (running []task.Ref) {
 	t := f.Task
 	isDue := t.State == task.Queued || t.State == task.Scheduled && !t.DueAt.After(f.Now)
 	before := -1 // tasks that wait in DTS and were due before
@@ -85,24 +114,27 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts) (running
 	}
 	calls := []func(){
 		func() {
-			if standing, err := c.store.Tasks.Standing(ctx, t.Ref); err == nil {
+			standing, err := c.store.Tasks.Standing(ctx, t.Ref)
+			if !u.note("what the leader does about the task", err) {
 				f.LookAt, f.LeaseUntil, f.EndedAt = standing.LookAt, standing.LeaseUntil, standing.EndedAt
 			}
 		},
 	}
 	if t.State != task.Running {
-		calls = append(calls, func() { f.Place = c.readQueue(ctx, &f.Path, delivery) },
-			func() { c.readForeign(ctx, &f.Path, f.CanRun(t.Type)) })
+		calls = append(calls, func() { f.Place = c.readQueue(ctx, &f.Path, delivery, u) },
+			func() { c.readForeign(ctx, &f.Path, f.CanRun(t.Type), u) })
 	}
 	if isDue {
 		calls = append(calls, func() {
-			running, _ = c.store.LongestRunning(ctx, runningOfEach) // without them, the slots are counted nevertheless
+			var err error
+			running, err = c.store.LongestRunning(ctx, runningOfEach)
+			u.note("which tasks run", err)
 		})
 	}
 	if isDue && t.State == task.Scheduled {
 		calls = append(calls, func() {
 			names := []string{t.Queue, laneOf(t)}
-			if n, err := c.store.CountReadyBefore(ctx, names, t.DueAt); err == nil {
+			if n, err := c.store.CountReadyBefore(ctx, names, t.DueAt); !u.note("how many tasks go first", err) {
 				before = n
 			}
 		})
@@ -116,12 +148,12 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts) (running
 
 // readHolders reads the tasks that may hold slots, and the task itself again: it may have begun, or ended, meanwhile.
 // Error: CodeTaskNotFound.
-func (c *Control) readHolders(ctx context.Context, f *why.TaskFacts, running []task.Ref) error {
+func (c *Control) readHolders(ctx context.Context, f *why.TaskFacts, running []task.Ref, u *unread) error {
 	if f.Task.State == task.Running {
 		return nil
 	}
 	read, err := c.store.Tasks.Briefs(ctx, append([]task.Ref{f.Task.Ref}, running...))
-	if err != nil {
+	if u.note("which tasks hold the slots", err) {
 		return nil // what was read before stands
 	}
 	if len(read) == 0 || read[0].Ref != f.Task.Ref {
@@ -142,30 +174,33 @@ func (c *Control) WhySchedule(ctx context.Context, who Caller, id string) (Why, 
 	if _, err := c.begin(ctx, who, "whySchedule", ref); err != nil {
 		return Why{}, err
 	}
-	f, err := c.scheduleFacts(ctx, ref)
+	var u unread
+	f, err := c.scheduleFacts(ctx, ref, &u)
 	if blocked := c.blockedBy(err); blocked != nil {
-		return Why{Reasons: []why.Reason{*blocked}}, nil
+		return blockedWhy(*blocked), nil
 	}
 	if err != nil {
 		return Why{}, err
 	}
-	return Why{At: f.Now, Now: why.ScheduleNow(f), Reasons: why.OfSchedule(f)}, nil
+	return Why{At: f.Now, Now: why.ScheduleNow(f), Reasons: why.OfSchedule(f), Warnings: u.texts}, nil
 }
 
 // scheduleFacts reads what decides what the next tick of a schedule waits for, in three round trips.
 // Errors: CodeScheduleNotFound, CodeInvalid for the id, CodeUnavailable, CodeUnreadable.
-func (c *Control) scheduleFacts(ctx context.Context, ref task.Ref) (f why.ScheduleFacts, failure error) {
+func (c *Control) scheduleFacts(
+	ctx context.Context, ref task.Ref, u *unread,
+) (f why.ScheduleFacts, failure error) {
 	f.Partition = c.store.PartitionOf(ref)
 	together(
-		func() { c.readLeader(ctx, &f.Path) },
-		func() { failure = c.readSchedule(ctx, ref, &f) },
+		func() { c.readLeader(ctx, &f.Path, u) },
+		func() { failure = c.readSchedule(ctx, ref, &f, u) },
 	)
 	return f, failure
 }
 
 // readSchedule reads a schedule, and all that decides what it waits for but who leads its partition. Errors: those of
 // scheduleFacts.
-func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.ScheduleFacts) error {
+func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.ScheduleFacts, u *unread) error {
 	var failure, silent error
 	refuses := ""
 	together(
@@ -174,7 +209,7 @@ func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.Schedul
 			f.Schedule, f.Live, f.WaitsTick, failure = standing.Schedule, standing.Live, standing.Waits, err
 		},
 		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
-		func() { c.readFleet(ctx, &f.Path) },
+		func() { c.readFleet(ctx, &f.Path, u) },
 		func() { refuses = c.store.RefusesWrites(ctx, f.Partition) },
 	)
 	if failure == nil {
@@ -186,10 +221,10 @@ func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.Schedul
 	f.Blocked = blockedByRefusal(refuses)
 	c.goVia(&f.Path, f.Schedule.Task.Queue, f.Schedule.Task.Type)
 	together(
-		func() { c.readQueue(ctx, &f.Path, "") },
-		func() { c.readForeign(ctx, &f.Path, f.CanRun(f.Type)) },
+		func() { c.readQueue(ctx, &f.Path, "", u) },
+		func() { c.readForeign(ctx, &f.Path, f.CanRun(f.Type), u) },
 		func() { f.Next, failure = c.nextUndecided(ctx, f.Schedule) },
-		func() { c.readHolds(ctx, f) },
+		func() { c.readHolds(ctx, f, u) },
 	)
 	return failure
 }
@@ -220,15 +255,15 @@ func (c *Control) nextUndecided(ctx context.Context, s schedule.Schedule) (time.
 }
 
 // readHolds reads whether the leader of a schedule holds its ticks back, and why.
-func (c *Control) readHolds(ctx context.Context, f *why.ScheduleFacts) {
+func (c *Control) readHolds(ctx context.Context, f *why.ScheduleFacts, u *unread) {
 	ref := f.Schedule.Ref
 	f.Crowded = c.store.MemoryInUse(ctx, f.Partition) > layout.AlmostFull
 	if c.limits == nil {
 		return
 	}
-	if f.Limit = c.limits.Of(ctx, f.Queue); f.Limit > 0 {
+	if f.Limit = c.readLimit(ctx, f.Queue, u); f.Limit > 0 {
 		held, err := c.store.Schedules.HeldBack(ctx, f.Partition, []string{ref.String()})
-		f.Full = err == nil && len(held) > 0
+		f.Full = !u.note("whether ticks are held back", err) && len(held) > 0
 	}
 }
 
@@ -241,9 +276,10 @@ func (c *Control) WhyQueue(ctx context.Context, who Caller, name string) (Why, e
 	if err := task.ValidateQueue(name); err != nil {
 		return Why{}, err
 	}
-	f, known, err := c.queueFacts(ctx, name)
+	var u unread
+	f, known, err := c.queueFacts(ctx, name, &u)
 	if blocked := c.blockedBy(err); blocked != nil {
-		return Why{Reasons: []why.Reason{*blocked}}, nil
+		return blockedWhy(*blocked), nil
 	}
 	if err == nil && !known {
 		err = task.Errorf(CodeQueueNotFound, "no queue %q", name)
@@ -251,12 +287,14 @@ func (c *Control) WhyQueue(ctx context.Context, who Caller, name string) (Why, e
 	if err != nil {
 		return Why{}, err
 	}
-	return Why{At: f.Now, Now: why.QueueNow(f), Reasons: why.OfQueue(f)}, nil
+	return Why{At: f.Now, Now: why.QueueNow(f), Reasons: why.OfQueue(f), Warnings: u.texts}, nil
 }
 
 // queueFacts reads what decides what the tasks of a queue wait for, in three round trips. known is false if there is no
 // such queue. Error: CodeUnavailable.
-func (c *Control) queueFacts(ctx context.Context, name string) (f why.QueueFacts, known bool, _ error) {
+func (c *Control) queueFacts(
+	ctx context.Context, name string, u *unread,
+) (f why.QueueFacts, known bool, _ error) {
 	partitions := make([]int, c.store.Layout.Partitions())
 	for p := range partitions {
 		partitions[p] = p
@@ -270,17 +308,21 @@ func (c *Control) queueFacts(ctx context.Context, name string) (f why.QueueFacts
 	together(
 		func() { f.Now, silent = c.store.Now(ctx, 0) },
 		func() { refuses = c.store.RefusesWrites(ctx, 0) },
-		func() { c.readFleet(ctx, &f.Path) },
+		func() { c.readFleet(ctx, &f.Path, u) },
 		func() { sets, failure = c.store.ReadyOf(ctx, name) },
 		func() { leaders, leaderless = c.store.Leaders(ctx, partitions) },
 		func() {
-			standing, err := c.readStanding(ctx, &f.Path, "")
+			standing, err := c.readStanding(ctx, &f.Path, "", u)
 			f.Pending, known = standing.Pending, standing.Known || err != nil
 		},
-		func() { running, _ = c.store.LongestRunning(ctx, runningOfEach) },
+		func() {
+			var err error
+			running, err = c.store.LongestRunning(ctx, runningOfEach)
+			u.note("which tasks run", err)
+		},
 		func() {
 			if c.limits != nil {
-				f.Limit = c.limits.Of(ctx, name)
+				f.Limit = c.readLimit(ctx, name, u)
 			}
 		},
 	)
@@ -293,11 +335,12 @@ func (c *Control) queueFacts(ctx context.Context, name string) (f why.QueueFacts
 	if f.Blocked == nil {
 		f.Blocked = blockedByRefusal(refuses)
 	}
-	c.addSets(&f, sets, leaders, leaderless == nil)
+	c.addSets(&f, sets, leaders, !u.note("who leads", leaderless))
 	together(
-		func() { c.readForeign(ctx, &f.Path, f.RunsAll()) },
+		func() { c.readForeign(ctx, &f.Path, f.RunsAll(), u) },
 		func() {
-			read, _ := c.store.Tasks.Briefs(ctx, running)
+			read, err := c.store.Tasks.Briefs(ctx, running)
+			u.note("which tasks hold the slots", err)
 			f.Holders = holdersAmong(read)
 		},
 	)

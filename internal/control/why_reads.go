@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -26,19 +27,19 @@ func (c *Control) goVia(p *why.Path, queueName, taskType string) {
 }
 
 // readLeader reads who leads the partition of a path.
-func (c *Control) readLeader(ctx context.Context, p *why.Path) {
+func (c *Control) readLeader(ctx context.Context, p *why.Path, u *unread) {
 	leaders, err := c.store.Leaders(ctx, []int{p.Partition})
-	p.Leader, p.LeaderUnknown = leaders[p.Partition], err != nil
+	p.Leader, p.LeaderUnknown = leaders[p.Partition], u.note("who leads", err)
 }
 
 // readFleet reads the nodes that take tasks, or did.
-func (c *Control) readFleet(ctx context.Context, p *why.Path) {
+func (c *Control) readFleet(ctx context.Context, p *why.Path, u *unread) {
 	p.FleetUnknown = true
 	if c.nodes == nil {
 		return
 	}
 	nodes, err := c.nodes.Nodes(ctx)
-	if err != nil {
+	if u.note("the list of nodes", err) {
 		return
 	}
 	p.FleetUnknown, p.Workers = false, nil
@@ -62,8 +63,8 @@ func workerOf(n cluster.Node) why.Worker {
 }
 
 // readQueue reads how the queue of a path stands, and where a delivery is; "" for none.
-func (c *Control) readQueue(ctx context.Context, p *why.Path, delivery string) why.Place {
-	s, err := c.readStanding(ctx, p, delivery)
+func (c *Control) readQueue(ctx context.Context, p *why.Path, delivery string, u *unread) why.Place {
+	s, err := c.readStanding(ctx, p, delivery, u)
 	if err != nil {
 		return why.Nowhere
 	}
@@ -80,11 +81,14 @@ func (c *Control) readQueue(ctx context.Context, p *why.Path, delivery string) w
 }
 
 // readStanding reads how the queue of a path stands. If its server does not answer, that blocks the path.
-func (c *Control) readStanding(ctx context.Context, p *why.Path, delivery string) (queue.Standing, error) {
+func (c *Control) readStanding(
+	ctx context.Context, p *why.Path, delivery string, u *unread,
+) (queue.Standing, error) {
 	if c.queues == nil {
 		return queue.Standing{}, nil
 	}
 	s, err := c.queues.Standing(ctx, p.Queue, delivery)
+	u.note("the queue", err)
 	if blocked := c.blockedBy(err); blocked != nil {
 		p.Blocked = blocked
 	}
@@ -94,16 +98,27 @@ func (c *Control) readStanding(ctx context.Context, p *why.Path, delivery string
 
 // readForeign reads the slots of asynq's own servers, unless nodes run all that waits. The list of these servers is
 // read once in some seconds for all who ask.
-func (c *Control) readForeign(ctx context.Context, p *why.Path, nodesRunAll bool) {
+func (c *Control) readForeign(ctx context.Context, p *why.Path, nodesRunAll bool, u *unread) {
 	if c.queues == nil || p.FleetUnknown || nodesRunAll {
 		return
 	}
 	slots := c.foreign.slots.get(ctx, foreignLifetime, c.queues.ForeignSlots)
 	if slots == nil {
+		u.note("the list of asynq's servers", errUnread)
 		p.Foreign = -1
 		return
 	}
 	p.Foreign = slots[p.Queue]
+}
+
+// errUnread is the error of a reading that somebody else has made.
+var errUnread = errors.New("Redis did not answer lately")
+
+// readLimit returns the limit of a queue, 0 if it has none.
+func (c *Control) readLimit(ctx context.Context, name string, u *unread) int {
+	all, err := c.limits.All(ctx)
+	u.note("the limits of queues", err)
+	return all[name]
 }
 
 // holdersAmong returns the tasks that run, those that began first at the beginning.

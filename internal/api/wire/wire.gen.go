@@ -2169,6 +2169,9 @@ type Why struct {
 
 	// WaitingFor What must change first. Left out if it waits for nothing.
 	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
+
+	// Warnings What could not be read, in sentences. There may be further reasons. Left out if all could be.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // AttemptNumber defines model for AttemptNumber.

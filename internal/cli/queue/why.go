@@ -27,7 +27,8 @@ func newWhyCommand(f *command.Factory) *cobra.Command {
 		Long: `why says what the tasks of a queue wait for, what must change first at the beginning, and what to do about
 each. It is computed from what Redis has and the newest heartbeats tell.
 
-A pipe gets a line for each reason, none if nothing holds the queue up. The columns are: ` + whyview.Columns + `.`,
+A pipe gets a line for each reason, none if nothing holds the queue up.
+The columns are: ` + whyview.Columns + `.`,
 		Example: `  dtsctl queue why reports
   dtsctl queue why reports -o json | jq -r .waiting_for.code`,
 		RunE: func(cmd *cobra.Command, args []string) error {

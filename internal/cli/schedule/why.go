@@ -29,7 +29,8 @@ func newWhyCommand(f *command.Factory) *cobra.Command {
 do about each. It is computed from what Redis has and the newest heartbeats tell. Why the task of a tick
 waits says "dtsctl task why".
 
-A pipe gets a line for each reason, none if the schedule waits for nothing. The columns are: ` + whyview.Columns + `.`,
+A pipe gets a line for each reason, none if the schedule waits for nothing.
+The columns are: ` + whyview.Columns + `.`,
 		Example: `  dtsctl schedule why nightly
   dtsctl schedule why nightly -o json | jq -r .waiting_for.code`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -28,7 +28,8 @@ func newWhyCommand(f *command.Factory) *cobra.Command {
 		Long: `why says what a task waits for, what must change first at the beginning, and what to do about each. It is
 computed from what Redis has and the newest heartbeats tell.
 
-A pipe gets a line for each reason, none if the task waits for nothing. The columns are: ` + whyview.Columns + `.`,
+A pipe gets a line for each reason, none if the task waits for nothing.
+The columns are: ` + whyview.Columns + `.`,
 		Example: `  dtsctl task why nightly
   dtsctl task why nightly -o json | jq -r .waiting_for.code`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -14,6 +14,7 @@ const Columns = "code, since, ahead, next_attempt_at, last_error, detail, to_do"
 
 // Show prints the answer: sentences on a terminal, and a line for each reason in a pipe.
 func Show(p *printer.Printer, name string, answer rest.Answer[wire.Why]) error {
+	p.Warn(answer.Value.Warnings)
 	return p.Show(answer.Raw, func() error {
 		if p.OutIsTerminal {
 			return p.Printf("%s", text(p, name, answer.Value))
