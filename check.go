@@ -13,9 +13,9 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// A client checks before it sends: what has another meaning in the path of a URL, such as the id ".."; what JSON does not carry as it is,
-// such as text that is no UTF-8; and submissions that it sends by HTTP, so that its errors are those of Open, whose submissions go to the
-// use case as they are. The checks are those of the use cases.
+// A client checks before it sends what has another meaning in the path of a URL, such as the id "..", and what JSON does not
+// carry as it is, such as text that is no UTF-8. A client of Dial checks its submissions, too, so that its errors are those
+// of Open. The checks are those of the use cases.
 
 // checkNamespace checks the namespace of the client. Error: CodeInvalid.
 func (c *Client) checkNamespace() error {

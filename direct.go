@@ -10,8 +10,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// submissions is what the handlers of the API call between decoding and encoding, which cost more than Redis does. It is an
-// interface, so that programs that only use Dial do not link it.
+// submissions is what the handlers of the API call after they have decoded a request. A call that skips the coding of
+// JSON costs a third. It is an interface, so that programs that only use Dial do not link what is behind it.
 type submissions interface {
 	Submit(ctx context.Context, who control.Caller, in wire.Submission) (api.Submitted, error)
 	SubmitEach(ctx context.Context, who control.Caller, in []api.Member) ([]api.Submitted, error)

@@ -21,8 +21,8 @@ const (
 	answerPage = "page"
 
 	// answerSmall is smaller than edge.SmallAnswer. So the change goes on while an address exceeds its share: running
-	// attempts, held locks and the queues depend on it. That of extendAttempts repeats its body, which counts until it
-	// is answered.
+	// attempts, held locks and the queues depend on it. The answer of extendAttempts repeats its body, which counts
+	// until then.
 	answerSmall = "small"
 
 	// answerGuarded may be large, and the handler looks at the share itself, when it knows.

@@ -89,7 +89,7 @@ func (r *rig) owe(answers int) (pay func()) {
 }
 
 // goesOn are the changes that are not refused to an address that reads nothing: behind it may be somebody who holds a
-// lock, or runs an attempt.
+// lock, or runs an attempt. The list is written by hand: a large answer that counts as small by mistake is not in it.
 var goesOn = []string{
 	"cancelTask", "reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker", "deleteSchedule",
 	"triggerSchedule", "acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue", "limitQueue",
@@ -115,7 +115,7 @@ func TestAnswers_RefuseLargeOnesToADebtor(t *testing.T) {
 			}
 			got := r.call(method, regexp.MustCompile(`{\w+}`).ReplaceAllString(path, "small"), body)
 			refused := strings.Contains(string(got.body), "read the answers")
-			if want := !slices.Contains(goesOn, op.OperationID) && answerOf(op) != answerSmall; refused != want {
+			if want := !slices.Contains(goesOn, op.OperationID); refused != want {
 				t.Errorf("%s: refused %t, want %t: %d %.300s", op.OperationID, refused, want, got.status, got.body)
 			}
 		}

@@ -21,7 +21,8 @@ func bind(c echo.Context, v any) error {
 	return decode(raw, v)
 }
 
-// decode names the field of a number that fits the document but no Go integer, such as 1e2, and of a time that there is not, such as a 30 February.
+// decode names the field of a number that fits the document but no Go integer, such as 1e2, and of a time that there is
+// not, such as a 30 February.
 func decode(raw []byte, v any) error {
 	err := json.Unmarshal(raw, v)
 	var wrong *json.UnmarshalTypeError

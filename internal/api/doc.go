@@ -2,8 +2,7 @@
 // api.gen.go and the client in package client are generated from it, every request is checked against it
 // before a handler sees it, and the tests check every answer against it.
 //
-// Package edge serves it. Of what a request passes, this package adds, per operation (operation.go): the body and the
-// admission, the time limit, the check against the document (validate.go), and the turn of pages (answers.go); then the
+// Package edge serves it. For each operation, this package adds (operation.go): the body and the admission, the time limit, the check against the document (validate.go), and the turn of pages (answers.go); then the
 // handler, which resolves who asks (caller.go), translates, asks package control, and translates back.
 package api
 

@@ -60,7 +60,7 @@ func TestRoutes_AreInTheTableOfOperations(t *testing.T) {
 	}
 }
 
-// What nobody reads would do nothing.
+// A member that no code knows would do nothing.
 func TestDocument_SaysOfAnswersWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	doc, err := Document()

@@ -17,7 +17,7 @@ type LedgerFilter = schedules.LedgerFilter
 type LedgerPage = schedules.LedgerPage
 
 // Ledger returns up to limit records of a schedule, newest ticks first, from a cursor on ("": from the start). A page can
-// be shorter than limit and not be the last one. Errors: CodeScheduleNotFound, CodeInvalid for the cursor.
+// be shorter than limit and not be the last one. Errors: schedule.CodeNotFound, CodeInvalid for the cursor.
 func (c *Control) Ledger(ctx context.Context, who Caller, id string, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
 	if _, err := c.begin(ctx, who, "readLedger", who.Ref(id)); err != nil {
 		return LedgerPage{}, err
@@ -27,7 +27,7 @@ func (c *Control) Ledger(ctx context.Context, who Caller, id string, f LedgerFil
 
 // AuditSchedule compares the ticks that the schedule's definitions name between two times, both included, with its
 // ledger. The zero from means as far back as is known, the zero until means now. What cannot be read is a warning.
-// Errors: CodeScheduleNotFound; CodeInvalid for a range that is empty or has too many ticks.
+// Errors: schedule.CodeNotFound; CodeInvalid for a range that is empty or has too many ticks.
 func (c *Control) AuditSchedule(ctx context.Context, who Caller, id string, from, until time.Time) (schedule.Report, error) {
 	if _, err := c.begin(ctx, who, "auditSchedule", who.Ref(id)); err != nil {
 		return schedule.Report{}, err

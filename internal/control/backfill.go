@@ -19,7 +19,7 @@ type BackfillRange struct {
 type Backfilled = schedules.Backfilled
 
 // BackfillSchedule runs the ticks of a range that have no task: those that were missed or skipped, and those from before
-// the schedule existed. It never runs a tick again. Errors: CodeScheduleNotFound; CodeInvalid for a range that has too
+// the schedule existed. It never runs a tick again. Errors: schedule.CodeNotFound; CodeInvalid for a range that has too
 // many ticks, reaches beyond what is decided, or reaches back to what is forgotten; CodeQueueFull; CodeUnavailable while Redis is
 // nearly full; CodeOverloaded.
 func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r BackfillRange) (Backfilled, error) {

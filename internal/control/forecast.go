@@ -11,7 +11,7 @@ import (
 )
 
 // Next returns the next count ticks of a schedule after a time, the zero time meaning now, and the coming clock change
-// of its zone. Error: CodeScheduleNotFound.
+// of its zone. Error: schedule.CodeNotFound.
 func (c *Control) Next(
 	ctx context.Context, who Caller, id string, after time.Time, count int,
 ) (schedule.NextTicks, error) {

@@ -12,7 +12,7 @@ import (
 )
 
 // history returns the revisions of a schedule that are kept, newest first; the first one is in force.
-// Error: CodeScheduleNotFound.
+// Error: schedule.CodeNotFound.
 func (c *Control) history(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
 	s, _, err := c.store.Schedules.Read(ctx, ref)
 	if err != nil {
@@ -40,7 +40,7 @@ type RevisionPage struct {
 
 // Revisions returns the revisions of a schedule that are kept, newest first, from a cursor on ("": from the one in
 // force).
-// Errors: CodeScheduleNotFound, CodeInvalid for the cursor.
+// Errors: schedule.CodeNotFound, CodeInvalid for the cursor.
 func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) (RevisionPage, error) {
 	if _, err := c.begin(ctx, who, "listRevisions", who.Ref(id)); err != nil {
 		return RevisionPage{}, err
@@ -67,10 +67,10 @@ func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) 
 	return page, nil
 }
 
-// RollbackSchedule puts the definition of an earlier revision again; it becomes a new revision. ifMatch is the revision
-// that must be in force; 0: the one that is in force now.
-// Errors: CodeScheduleNotFound, CodeRevisionNotFound, CodeScheduleChanged, CodeInvalid; CodeUnreadable if a revision
-// cannot be read that may be this one.
+// RollbackSchedule puts the definition of an earlier revision again; it becomes a new revision. ifMatch is the
+// revision that must be in force; 0: the one that is in force now. Errors: schedule.CodeNotFound,
+// schedule.CodeRevisionNotFound, schedule.CodeChanged, CodeInvalid; CodeUnreadable if a revision cannot be read that
+// may be this one.
 func (c *Control) RollbackSchedule(
 	ctx context.Context, who Caller, id string, revision, ifMatch int,
 ) (Put, error) {

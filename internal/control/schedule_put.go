@@ -36,7 +36,7 @@ type Put struct {
 // PutSchedule creates a schedule in the caller's namespace, or replaces its definition. A definition that is equal to
 // the present one changes nothing. Ticks that are due at that moment are still decided by the old definition, so that
 // none is lost or runs twice. A dry run returns the same, except for what leaders do in the meantime.
-// Errors: CodeInvalid; CodeScheduleChanged, if a condition does not hold; CodeUnavailable while Redis is nearly full; CodeOverloaded.
+// Errors: CodeInvalid; schedule.CodeChanged, if a condition does not hold; CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Definition, o PutOptions) (Put, error) {
 	d.Namespace = who.Namespace
 	p, err := c.begin(ctx, who, "putSchedule", d.Ref)
@@ -119,7 +119,7 @@ func adviseRepair(err error) error {
 	return task.Errorf(task.CodeUnreadable, "%s: dtsctl doctor --repair puts it aside, then put it again", why)
 }
 
-// allow compares the revision in force, 0 for none, with the conditions. Error: CodeScheduleChanged.
+// allow compares the revision in force, 0 for none, with the conditions. Error: schedule.CodeChanged.
 func (o PutOptions) allow(ref task.Ref, revision int) error {
 	switch {
 	case o.IfAbsent && revision > 0:

@@ -14,7 +14,7 @@ type ScheduleFilter = schedules.Filter
 // SchedulePage is a part of a list of schedules.
 type SchedulePage = schedules.Page
 
-// GetSchedule returns one schedule. Error: CodeScheduleNotFound.
+// GetSchedule returns one schedule. Error: schedule.CodeNotFound.
 func (c *Control) GetSchedule(ctx context.Context, who Caller, id string) (schedule.Schedule, error) {
 	if _, err := c.begin(ctx, who, "getSchedule", who.Ref(id)); err != nil {
 		return schedule.Schedule{}, err
@@ -33,7 +33,7 @@ func (c *Control) ListSchedules(ctx context.Context, who Caller, f ScheduleFilte
 }
 
 // PauseSchedule keeps a schedule from creating tasks; note says why, and an empty one leaves the note as it is.
-// Errors: CodeScheduleNotFound, CodeInvalid for the note.
+// Errors: schedule.CodeNotFound, CodeInvalid for the note.
 func (c *Control) PauseSchedule(ctx context.Context, who Caller, id, note string) (schedule.Schedule, error) {
 	if _, err := c.begin(ctx, who, "pauseSchedule", who.Ref(id)); err != nil {
 		return schedule.Schedule{}, err
@@ -45,7 +45,7 @@ func (c *Control) PauseSchedule(ctx context.Context, who Caller, id, note string
 }
 
 // ResumeSchedule lets a paused schedule create tasks again; the misfire policy decides about the ticks of the pause.
-// Error: CodeScheduleNotFound.
+// Error: schedule.CodeNotFound.
 func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (schedule.Schedule, error) {
 	if _, err := c.begin(ctx, who, "resumeSchedule", who.Ref(id)); err != nil {
 		return schedule.Schedule{}, err
@@ -54,7 +54,7 @@ func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (sc
 }
 
 // TriggerSchedule runs a schedule now, paused or not. The outcome of the returned entry is Triggered, or Queued if the
-// overlap policy lets it wait. Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy refuses it;
+// overlap policy lets it wait. Errors: schedule.CodeNotFound; schedule.CodeBusy, if the overlap policy refuses it;
 // CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (schedule.Entry, error) {
 	p, err := c.begin(ctx, who, "triggerSchedule", who.Ref(id))

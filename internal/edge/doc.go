@@ -22,6 +22,6 @@
 // A handler tells the use cases who asks with CallerOf. A large answer counts against the address of its client until
 // that has read it. So everything that is not small goes through JSON, Mount or Follow.
 //
-// The package knows no path, no operation and no schema: these belong to whoever registers routes. It imports neither
-// package api nor a store, and asks Redis nothing.
+// The package knows no operation and, but for Problem, no schema: these belong to whoever registers routes. It imports
+// neither package api nor a store, and asks Redis nothing.
 package edge

@@ -13,7 +13,8 @@ import (
 // networkBits of an address of IPv6 tell one client from another: whoever has one address has all that begin so.
 const networkBits = 64
 
-// Places counts what clients have of something, and bounds it. The zero Places has no bounds.
+// Places bounds how many places clients take: of streams, of requests that wait, or of bytes. The zero Places has no
+// bounds.
 type Places struct {
 	perAddress int // of one client's network; 0: any number
 	all        int // of all clients; 0: any number
@@ -23,10 +24,10 @@ type Places struct {
 	sum   int
 }
 
-// NewPlaces bounds what one client has, and what all have together; 0 is any number.
+// NewPlaces returns Places for at most so many of one client, and of all together; 0 is any number.
 func NewPlaces(perAddress, all int) *Places { return &Places{perAddress: perAddress, all: all} }
 
-// bound is one that a client has reached.
+// bound says which limit a client has reached.
 type bound int
 
 const (
@@ -35,8 +36,8 @@ const (
 	boundOfAll
 )
 
-// enter takes a place for a client, who gives it back with leave, as often as it likes. If there is none, leave is nil,
-// and the bound is told.
+// enter takes a place for a client, who gives it back with leave; further calls of leave do nothing. If there is none,
+// leave is nil, and bound says why.
 func (p *Places) enter(from netip.Prefix) (leave func(), _ bound) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"io/fs"
 	"net/http"
-	"strconv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -26,8 +29,8 @@ func TestCatalogue_SaysWhenToTryAgain(t *testing.T) {
 	}
 }
 
-func TestCatalogue_HasEveryCodeOfTasks(t *testing.T) {
-	for _, code := range codesOfPackageTask(t) {
+func TestCatalogue_HasEveryCode(t *testing.T) {
+	for _, code := range declaredCodes(t) {
 		if _, ok := catalogue[code]; !ok {
 			t.Errorf("the catalogue lacks %s", code)
 		}
@@ -52,23 +55,29 @@ func TestProblemOf_SaysThatThereWasNoAnswerInTime(t *testing.T) {
 	}
 }
 
-func codesOfPackageTask(t *testing.T) []task.Code {
+// declaredCodes are the codes of errors that the packages below declare.
+func declaredCodes(t *testing.T) []task.Code {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../task/errors.go", nil, 0)
-	testkit.Must(t, err)
+	declared := regexp.MustCompile(`(?m)^(?:const )?\s*Code\w+ +(?:task\.)?Code += "([a-z_]+)"`)
 	var codes []task.Code
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Code") {
-			return true
+	testkit.Must(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
 		}
-		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		testkit.Must(t, err)
-		codes = append(codes, task.Code(code))
-		return true
-	})
-	if len(codes) < 10 {
-		t.Fatalf("found only %v", codes)
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			codes = append(codes, task.Code(m[1]))
+		}
+		return err
+	}))
+	of := []task.Code{
+		task.CodeInvalid, schedule.CodeBusy, control.CodeLockHeld, control.CodeQueueFull, control.CodeQueueNotFound,
+		control.CodeTooManyNames,
+	}
+	for _, one := range of {
+		if !slices.Contains(codes, one) {
+			t.Fatalf("found only %v, not %s", codes, one)
+		}
 	}
 	return codes
 }

@@ -20,7 +20,7 @@ type hook struct {
 	whole   bool   // it is the client of a cluster, which passes commands on to clients of its servers
 	dials   *dials // of the client; nil: it makes none, or nobody counts
 
-	// kept reports whether commands waited since then, on this side, for a primary to settle; nil: they never do.
+	// kept reports whether commands that began at since had to wait for a primary to settle; nil: they never do.
 	kept func(since time.Time) bool
 }
 

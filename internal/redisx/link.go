@@ -59,7 +59,7 @@ type outage struct {
 	failed  time.Time // end of the last command that failed, or was turned away
 	back    time.Time // end of the outage
 	turned  time.Time // start of the first command that was turned away, since the last one that was not
-	kind    string    // how the refusal begins that was logged last
+	kind    string    // that of the refusal that was logged last
 	said    string    // that refusal
 	rights  bool      // the last refusal was for a missing right
 }
@@ -230,7 +230,7 @@ func (l *Link) noteRefusal(address string, start time.Time, err error) {
 	}
 	o.failed = clock.Now()
 	o.rights = redis.HasErrorPrefix(err, noRight)
-	lasts, kind := o.lasts(), turnedAwayBy(err)
+	lasts, kind := o.lasts(), kindOf(err)
 	switch {
 	case !lasts && clock.Since(o.turned) >= silence:
 		o.kind, o.said = kind, err.Error()
@@ -321,23 +321,23 @@ func isAnswer(err error) bool {
 // isTurnedAway reports whether err shows that Redis answers and does nothing for this node: it reads its data from the disk after a start, does not
 // take the password, has too many clients, is busy with a script, is a replica, or is a cluster that lacks a part.
 func isTurnedAway(err error) bool {
-	return turnedAwayBy(err) != ""
-}
-
-// turnedAwayBy returns how the answer begins by which Redis turns a node away; "" for any other error.
-func turnedAwayBy(err error) string {
 	if err == nil { // as of nearly every command
-		return ""
-	}
-	if redis.HasErrorPrefix(err, unauthenticated) {
-		return noPassword
+		return false
 	}
 	for _, prefix := range turningAway {
 		if redis.HasErrorPrefix(err, prefix) {
-			return prefix
+			return true
 		}
 	}
-	return ""
+	return false
+}
+
+// kindOf is what tells one refusal of Redis from another: its text, but that there are several for a missing password.
+func kindOf(err error) string {
+	if redis.HasErrorPrefix(err, noPassword) || redis.HasErrorPrefix(err, unauthenticated) {
+		return noPassword
+	}
+	return err.Error()
 }
 
 // isBroken reports whether err is that of a connection which stood and broke.

@@ -72,7 +72,8 @@ func (s *Subscriber) connect(ctx context.Context, turn int) {
 	channels, _ := s.wanted()
 	first := turn % max(len(channels), 1)
 	ps := s.db.Subscribe(ctx)
-	if err := ps.Subscribe(ctx, slices.Concat(channels[first:], channels[:first])...); err != nil { // ps may have connected anew, but does not subscribe again
+	if err := ps.Subscribe(ctx, slices.Concat(channels[first:], channels[:first])...); err != nil {
+		// ps may have connected anew, but does not subscribe again.
 		_ = ps.Close()
 		return
 	}

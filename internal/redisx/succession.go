@@ -117,12 +117,12 @@ func (s *Succession) Told(except map[string]bool) (all, done bool) {
 	return all, done
 }
 
-// kept reports whether connections to an address waited for its primary at any time since then.
+// kept reports whether connections to an address had to wait for its primary at some time after since.
 func (s *Succession) kept(address string, since time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.known[s.primaries[address]]
-	return p != nil && (p.telling || p.settled.After(since))
+	return p != nil && (p.settled.After(since) || p.telling && clock.Until(p.settled) > -TellingLimit)
 }
 
 // rest returns how long a connection to a primary waits now, and then asks again. The caller holds mu.

@@ -52,7 +52,7 @@ const (
 
 // turningAway are how answers begin by which Redis does nothing for a client.
 var turningAway = []string{
-	"LOADING", noPassword, "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", tooManyClients,
+	"LOADING", noPassword, unauthenticated, "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", tooManyClients,
 	string(errReplica),
 }
 

@@ -70,7 +70,7 @@ func (h *holds) holdBack(a partition.Agenda) schedule.Plan {
 }
 
 // enter reserves a place in the queue of a schedule if the plan fires ticks. They count as one: those that were missed are due one after the
-// other. An agenda without a queue was read while no queue had a limit. Error: CodeQueueFull.
+// other. An agenda without a queue was read while no queue had a limit. Error: limits.CodeFull.
 func (t *term) enter(ctx context.Context, a partition.Agenda, plan schedule.Plan) (*limits.Place, error) {
 	if a.Queue == "" || !slices.ContainsFunc(plan.Decisions, func(d schedule.Decision) bool { return d.Action == schedule.ActFire }) {
 		return nil, nil

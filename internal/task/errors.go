@@ -9,7 +9,7 @@ import (
 // message may.
 type Code string
 
-// The codes of all errors that DTS returns.
+// The codes of errors, but for those of schedules, locks and queues, which are where these are.
 const (
 	CodeInvalid       Code = "invalid"           // a field of the request is invalid; Field names it
 	CodeTaskNotFound  Code = "task_not_found"    // the namespace has no task with this id

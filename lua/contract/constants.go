@@ -11,7 +11,7 @@ import (
 // the name of a queue nor of a lane.
 const Unnamed = "*"
 
-// Limits that scripts keep, of which tasks know nothing.
+// Limits that scripts keep, and that are not limits of a task.
 const (
 	LocksLimit      = 2000   // locks that are held in one partition
 	NamespacesLimit = 10_000 // namespaces remembered, those with the newest submissions

@@ -1,17 +1,18 @@
 -- lost: schedules that have lost their hash, and so their definition, as after an eviction, or whose hash cannot be
 -- read.
 -- needs: key schedules
--- includes: clock, number, findings, damage, revival, over
+-- includes: clock, number, findings, damage, revival, may_run
 
 local NEED_DEFINITION = { 'schedule-not-looked-at', 'schedule-drift' } -- checks
 
--- places_of returns where something is left of a schedule that has no hash, and whether that shows that it existed: the
--- script that deletes a schedule deletes all of it. A list with a live task that is not over is no leftover: a schedule
--- that is put under this id must not start beside it.
+-- places_of returns where something is left of a schedule that has no hash, whether that shows that it existed, and
+-- whether it may run. The script that deletes a schedule deletes all of it.
 local function places_of(member)
-  local places, existed = {}, false
-  for i, key in ipairs({ history_key(member), ledger_key(member), waiting_key(member), live_key(member) }) do
-    if redis.call('EXISTS', key) == 1 and not (i == 4 and try(first_live, member, -1)) then
+  local places, existed, running = {}, false, may_run(member)
+  local keys = { history_key(member), ledger_key(member), waiting_key(member) }
+  keys[4] = not running and live_key(member) or nil
+  for i, key in ipairs(keys) do
+    if redis.call('EXISTS', key) == 1 then
       places[#places + 1], existed = key, existed or i <= 2
     end
   end
@@ -20,7 +21,7 @@ local function places_of(member)
       places[#places + 1], existed = set, existed or i == 1
     end
   end
-  return places, existed
+  return places, existed, running
 end
 
 -- decode_entry returns an entry of a history; nil if it lacks something.
@@ -52,7 +53,7 @@ end
 
 -- find_lost finds what is left of a schedule that has no hash. It never deletes a history or a ledger.
 local function find_lost(member)
-  local places, existed = places_of(member)
+  local places, existed, running = places_of(member)
   local newest, oldest, before, damaged = ends_of(member)
   local words = 'left in ' .. table.concat(places, ', ')
   if newest then
@@ -70,7 +71,7 @@ local function find_lost(member)
     pass_over(member, 'has a history of the wrong type', damaged and { 'schedule-lost' } or {})
   elseif #places > 0 and report(member, 'schedule-leftovers', 'does not exist, and is ' .. words) then
     redis.call('UNLINK', waiting_key(member))
-    if not try(first_live, member, -1) then
+    if not running then
       redis.call('UNLINK', live_key(member))
     end
     redis.call('ZREM', ticks_key(), member)

@@ -12,8 +12,8 @@ local function is_over(member, name)
   end
 end
 
--- first_live returns the name of the first live task of a schedule that is not over, of those up to a place in the list
--- (from 0; -1: all); nil if there is none.
+-- first_live returns the name of the first live task of a schedule that is not over. It looks at the tasks from the
+-- first one to the one at the index last, from 0; -1 means all. It returns nil if there is none.
 local function first_live(member, last)
   for _, name in ipairs(redis.call('ZRANGE', live_key(member), 0, last)) do
     if not is_over(member, name) then

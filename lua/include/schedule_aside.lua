@@ -1,6 +1,6 @@
 -- schedule_aside: keeps schedules that cannot be read, for a while, where nobody looks for them.
 -- needs: key schedules
--- includes: clock, number, lost, revival
+-- includes: clock, number, lost, revival, may_run
 
 -- rename_aside keeps a key of a schedule for a while where nobody looks for it, if there is such a key.
 local function rename_aside(member, kind, key)
@@ -21,7 +21,7 @@ local function put_aside(member)
     revive(member, newest, oldest, before + 1)
     return
   end
-  if not try(first_live, member, -1) then
+  if not may_run(member) then
     rename_aside(member, 'live', live_key(member))
   end
   rename_aside(member, 'waiting', waiting_key(member))

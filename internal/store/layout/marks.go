@@ -28,10 +28,17 @@ func below(n int) []int {
 // marks reads the marks of those partitions; "" for one that is not there or cannot be read. Error: that of a partition
 // that does not answer; the marks of the others are returned with it.
 func (l *Layout) marks(ctx context.Context, partitions []int) ([]string, error) {
+	keys := make([]string, len(partitions))
+	for i, p := range partitions {
+		keys[i] = string(l.Keys.Partition(p).Mark())
+	}
+	if !l.DB.Sharded() {
+		return l.DB.GetEach(ctx, keys) // one command: nodes read the marks all the time
+	}
 	pipe := l.DB.Pipeline()
 	replies := make([]*redis.StringCmd, len(partitions))
-	for i, p := range partitions {
-		replies[i] = pipe.Get(ctx, string(l.Keys.Partition(p).Mark()))
+	for i, key := range keys {
+		replies[i] = pipe.Get(ctx, key)
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its error
 	marks := make([]string, len(partitions))

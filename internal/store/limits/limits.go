@@ -120,7 +120,7 @@ func Parse(text string) (int, error) {
 
 // Enter reserves a place in a queue for a task that is due now. The caller calls Leave of the place when it knows whether the task is in Redis.
 // While Redis does not answer, and when ctx has ended, every queue has room: the write that follows fails by itself. What Enter reads is for others,
-// too, so the end of ctx does not stop it. Error: CodeQueueFull.
+// too, so the end of ctx does not stop it. Error: CodeFull.
 func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	limit, g := s.of(ctx, name)
 	if limit == 0 {

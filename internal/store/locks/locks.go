@@ -90,7 +90,7 @@ func acquireError(err error) error {
 }
 
 // Renew has the time to live of a lock start again; ttl nil leaves it as it was. It returns when the lock expires.
-// Errors: CodeLockLost, CodeUnavailable.
+// Errors: CodeLost, CodeUnavailable.
 func (s *Locks) Renew(ctx context.Context, ref task.Ref, holder string, fence int64, ttl *time.Duration) (time.Time, error) {
 	keys := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.RenewLock{

@@ -19,7 +19,7 @@ type Page struct {
 	NextCursor string // "" on the last page
 }
 
-// Get reads one lock. Errors: CodeLockNotFound if nobody holds it, CodeUnreadable, CodeUnavailable.
+// Get reads one lock. Errors: CodeNotFound if nobody holds it, CodeUnreadable, CodeUnavailable.
 func (s *Locks) Get(ctx context.Context, ref task.Ref) (Lock, error) {
 	ctx, left := redisx.LeavingOut(ctx)
 	found, err := s.getEach(ctx, []task.Ref{ref})

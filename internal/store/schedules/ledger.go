@@ -25,7 +25,7 @@ var gaps = []schedule.Outcome{schedule.Missed, schedule.SkippedOverlap, schedule
 // Ledger reads a schedule's records, the newest ticks first. A page may have fewer records than limit and not be the last:
 // read on until NextCursor is empty. Records that cannot be read are left out under any context, and redisx.LeavingOut
 // notes them.
-// Errors: CodeScheduleNotFound, CodeInvalid for the cursor, CodeUnavailable.
+// Errors: schedule.CodeNotFound, CodeInvalid for the cursor, CodeUnavailable.
 func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
 	sched, _, err := s.Read(ctx, ref)
 	if err != nil {

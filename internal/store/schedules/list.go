@@ -133,8 +133,7 @@ func (s *Schedules) lookForMisplaced(ctx context.Context, pipe redis.Pipeliner, 
 	return func() {
 		for _, z := range slices.Concat(first.Val(), last.Val()) {
 			if z.Score != 0 {
-				const text = "%s has %q with the score %g, so that others may not be found"
-				redisx.LeaveOut(ctx, text, key, z.Member, z.Score)
+				redisx.LeaveOut(ctx, "%s has a member with the score %g, so that others may not be found", key, z.Score)
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func decode(ref task.Ref, hash map[string]string) (schedule.Schedule, error) {
 	return s, nil
 }
 
-// Get reads a schedule with its counts. Errors: CodeScheduleNotFound, CodeInvalid for the name, CodeUnavailable.
+// Get reads a schedule with its counts. Errors: schedule.CodeNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Schedules) Get(ctx context.Context, ref task.Ref) (schedule.Schedule, error) {
 	sched, _, err := s.Read(ctx, ref)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Schedules) Get(ctx context.Context, ref task.Ref) (schedule.Schedule, e
 }
 
 // Read reads a schedule without its counts, and the time of Redis.
-// Errors: CodeScheduleNotFound, CodeInvalid for the name, CodeUnavailable.
+// Errors: schedule.CodeNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Schedules) Read(ctx context.Context, ref task.Ref) (schedule.Schedule, time.Time, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return schedule.Schedule{}, time.Time{}, err
@@ -147,7 +147,7 @@ func (s *Schedules) countEach(ctx context.Context, all []schedule.Schedule) ([]s
 }
 
 // Pause keeps a schedule from creating tasks until it is resumed. note says why; "" keeps the note of an earlier pause.
-// The result has its counts. Errors: CodeScheduleNotFound, CodeInvalid for the name, CodeUnavailable.
+// The result has its counts. Errors: schedule.CodeNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Schedules) Pause(ctx context.Context, ref task.Ref, note, by string) (schedule.Schedule, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return schedule.Schedule{}, err
@@ -158,7 +158,7 @@ func (s *Schedules) Pause(ctx context.Context, ref task.Ref, note, by string) (s
 }
 
 // Resume lets a paused schedule create tasks again. The misfire policy decides the ticks of the pause. A schedule that is
-// not paused stays as it is. The result has its counts. Errors: CodeScheduleNotFound, CodeInvalid for the name,
+// not paused stays as it is. The result has its counts. Errors: schedule.CodeNotFound, CodeInvalid for the name,
 // CodeUnavailable.
 func (s *Schedules) Resume(ctx context.Context, ref task.Ref) (schedule.Schedule, error) {
 	if err := task.ValidateRef(ref); err != nil {
@@ -169,7 +169,7 @@ func (s *Schedules) Resume(ctx context.Context, ref task.Ref) (schedule.Schedule
 }
 
 // Delete deletes a paused schedule with its ledger and history. Its tasks stay.
-// Errors: ErrNotPaused, CodeScheduleNotFound, CodeUnavailable.
+// Errors: ErrNotPaused, schedule.CodeNotFound, CodeUnavailable.
 func (s *Schedules) Delete(ctx context.Context, ref task.Ref) error {
 	k := s.l.KeysOf(ref)
 	_, err := redisx.Run(ctx, s.l.DB, lua.DeleteSchedule{

@@ -12,7 +12,7 @@ import (
 
 // Trigger runs a schedule by hand, paused or not. now is the time of Redis; it becomes the tick's time and name. The
 // entry's outcome is Triggered, or Queued if the run waits for the end of another one.
-// Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy refuses the run; CodeUnavailable.
+// Errors: schedule.CodeNotFound; schedule.CodeBusy, if the overlap policy refuses the run; CodeUnavailable.
 func (s *Schedules) Trigger(ctx context.Context, ref task.Ref, now time.Time, by string) (schedule.Entry, error) {
 	name := schedule.ManualName(now)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.TriggerSchedule{
@@ -30,7 +30,7 @@ func (s *Schedules) Trigger(ctx context.Context, ref task.Ref, now time.Time, by
 
 // Backfill creates the tasks of the given ticks and records them in the ledger. Ticks that have a task, or wait for their
 // turn, are left alone. The tasks are due one after the other from now on, pace apart.
-// Errors: CodeScheduleNotFound, CodeUnavailable.
+// Errors: schedule.CodeNotFound, CodeUnavailable.
 func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule.Tick, pace time.Duration, by string) (Backfilled, error) {
 	reason := "asked for"
 	if by != "" {
