@@ -10,15 +10,11 @@ type Policy struct {
 	BodyLimit int64 // bytes; 0: Options.BodyLimit
 }
 
-// SetPolicy sets the Policy of paths of Echo, such as /v1/tasks/:id. It adds to what was set for a path before. It is
-// called before the first request.
+// SetPolicy sets the Policy of paths of Echo, such as /v1/tasks/:id, in place of the one that they had. It is called
+// before the first request.
 func (s *Server) SetPolicy(p Policy, paths ...string) {
 	for _, path := range paths {
-		old := s.policies[path]
-		s.policies[path] = Policy{
-			Always: p.Always || old.Always, Routine: p.Routine || old.Routine, Costly: p.Costly || old.Costly,
-			BodyLimit: max(p.BodyLimit, old.BodyLimit),
-		}
+		s.policies[path] = p
 	}
 }
 
