@@ -96,6 +96,7 @@ func TestBegin_GoesOnAfterAnOutageWhileItWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	u := awaitingReplicas(t)
 	ref := u.begin()
+	testkit.Eventually(t, "the worker knows it, too", func() bool { return len(u.worker.begun()) > 0 })
 	u.reports.Cut()
 	testkit.Eventually(t, "it cannot extend the lease", func() bool { return u.said.contain("cannot extend") })
 	cut := time.Now()
