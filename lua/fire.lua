@@ -51,7 +51,8 @@ while redis.call('LLEN', waiting_key(member)) > 0 and
   local tick, name = string.match(entry, '^(%d+) (%S+)$')
   if tick then
     start_live(tick, name, fields.task, now)
-    record_tick(revision, tick, name, is_manual(name) and 'triggered' or 'fired', 1, now - tick, 'waited for the task before it')
+    local how = is_manual(name) and 'triggered' or 'fired'
+    record_tick(revision, tick, name, how, 1, now - tick, 'waited for the task before it' .. asked_for(member, tick, name))
   else -- somebody has written to Redis by hand
     keep_aside(entry)
   end

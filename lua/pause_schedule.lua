@@ -18,8 +18,8 @@ if not revision then
   return refuse('NOT_FOUND', member)
 end
 
-if not paused then
-  redis.call('HSET', schedule, 'paused_by', int(now) .. ' ' .. by)
+if not paused or note ~= '' then -- whoever writes the note is who is named beside it
+  redis.call('HSET', schedule, 'paused_by', (paused or int(now)) .. ' ' .. by)
 end
 redis.call('HSET', schedule, 'paused', paused or int(now), 'note', note ~= '' and note or note_before or '')
 redis.call('ZREM', ticks, member)

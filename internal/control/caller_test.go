@@ -38,10 +38,12 @@ func TestSchedule_KeepsWhoPutAndWhoPausedIt(t *testing.T) {
 		t.Errorf("put by %q and paused by %q, want %q", paused.By, paused.PausedBy, ann.By())
 	}
 	bob := Caller{Namespace: me.Namespace, Name: "bob", Verified: true}
-	again, err := w.PauseSchedule(w.ctx, bob, nightly.ID, "still")
-	testkit.Must(t, err)
-	if again.PausedBy != ann.By() {
-		t.Errorf("it was paused by %q first, and now by %q", ann.By(), again.PausedBy)
+	for _, c := range []struct{ note, by string }{{"", ann.By()}, {"still", "bob"}} { // whoever wrote the note
+		again, err := w.PauseSchedule(w.ctx, bob, nightly.ID, c.note)
+		testkit.Must(t, err)
+		if again.PausedBy != c.by || !again.PausedAt.Equal(paused.PausedAt) {
+			t.Errorf("paused again with the note %q: by %q at %s, want %q", c.note, again.PausedBy, again.PausedAt, c.by)
+		}
 	}
 	put, err := w.PutSchedule(w.ctx, bob, daily(func(d *schedule.Definition) { d.Description = "another" }), PutOptions{})
 	testkit.Must(t, err)

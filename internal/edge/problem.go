@@ -71,8 +71,8 @@ func (s *Server) fail(err error, c echo.Context) {
 			endStream(c, p)
 		}
 		return
-	case gone:
-		c.Response().Status = statusClientGone
+	case gone: // or it has only closed its side, and reads: without an answer, net/http would say 200
+		_ = c.NoContent(statusClientGone)
 		return
 	case p.RetryAfter > 0:
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(p.RetryAfter))

@@ -1,8 +1,10 @@
 package edge
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -105,5 +107,24 @@ func TestRun_FailsIfItLosesItsListener(t *testing.T) {
 	testkit.Must(t, err)
 	if err := s.Run(context.Background(), l); err == nil {
 		t.Error("Run returned no error")
+	}
+}
+
+// A client that has closed its side only may still read.
+func TestServer_DoesNotSay200ToAClientThatHasClosedItsSide(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, map[string]echo.HandlerFunc{"/slow": func(c echo.Context) error {
+		<-c.Request().Context().Done()
+		return c.Request().Context().Err()
+	}})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	testkit.Must(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	testkit.Must(t, err)
+	testkit.Must(t, conn.(*net.TCPConn).CloseWrite())
+	status, err := bufio.NewReader(conn).ReadString('\n')
+	if !strings.HasPrefix(status, "HTTP/1.1 499") {
+		t.Errorf("it says %q, %v", status, err)
 	}
 }

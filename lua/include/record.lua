@@ -35,3 +35,12 @@ local function find_record(schedule_ref, tick, name)
     end
   end
 end
+
+-- asked_for returns who asked for a run by hand, as its record has it, to be added to the reason of the next record of
+-- that run; '' if nobody knows.
+local function asked_for(schedule_ref, tick, name)
+  local by_hand = string.sub(name, -#MANUAL_SUFFIX) == MANUAL_SUFFIX
+  local record = by_hand and find_record(schedule_ref, tonumber(tick), name)
+  local asked = record and string.match(record.reason, 'asked for by .*$')
+  return asked and ', ' .. asked or ''
+end

@@ -1,6 +1,6 @@
 -- replace: cancels tasks of a schedule to make place for a tick.
 -- needs: arg member, arg events, arg control, arg wake
--- includes: number, state, stop, ledger
+-- includes: number, state, stop, ledger, record
 
 -- is_manual returns whether a name is that of a run by hand.
 local function is_manual(name)
@@ -31,7 +31,8 @@ local function stop_live(revision, name)
   for i = 1, #live, 2 do
     local tick_member = member .. '@' .. live[i]
     if not is_cancelled(tick_member) then
-      record_tick(revision, live[i + 1], live[i], 'replaced', 1, nil, 'cancelled for ' .. name)
+      local asked = asked_for(member, live[i + 1], live[i])
+      record_tick(revision, live[i + 1], live[i], 'replaced', 1, nil, 'cancelled for ' .. name .. asked)
     end
     stop_task(tick_member, 'the tick ' .. name)
     redis.call('ZADD', live_key(member), 'XX', int(-live[i + 1]), live[i])

@@ -1594,7 +1594,7 @@ type Schedule struct {
 	// PausedAt Since when it is paused.
 	PausedAt *Time `json:"paused_at,omitempty"`
 
-	// PausedBy Who paused it; left out if nobody said.
+	// PausedBy Who paused it, or wrote the note of a later pause; left out if nobody said.
 	PausedBy *string `json:"paused_by,omitempty"`
 
 	// Revision Counts the changes of the definition, from 1.

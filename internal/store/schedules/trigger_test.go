@@ -2,7 +2,9 @@ package schedules_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -45,6 +47,43 @@ func TestTrigger_OfAPausedScheduleDoesNotWait(t *testing.T) {
 			w.EndTick(nightly, live, task.Succeeded)
 			if e, err := w.Trigger(nightly); err != nil || e.Outcome != schedule.Triggered {
 				t.Errorf("when none is live: %+v, %v", e, err)
+			}
+		})
+	}
+}
+
+// The record of a run says to the end who asked for it, also when the run had to wait or another one took its place.
+func TestTrigger_KeepsWhoAskedForARunThatWaits(t *testing.T) {
+	t.Parallel()
+	for overlap, want := range map[schedule.Overlap][]string{
+		schedule.OverlapQueue:   {"asked for by ann", "waited for the task before it, asked for by bob"},
+		schedule.OverlapReplace: {"cancelled for ", "waited for the task before it, asked for by bob"},
+	} {
+		t.Run(string(overlap), func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			w.Put(storetest.Daily(func(d *schedule.Definition) { d.Overlap = overlap }))
+			var runs []schedule.Entry
+			for _, by := range []string{"ann", "bob"} {
+				now, err := w.Now(w.Ctx, 0)
+				testkit.Must(t, err)
+				entry, err := w.Schedules.Trigger(w.Ctx, nightly, now, by)
+				testkit.Must(t, err)
+				runs = append(runs, entry)
+				if by == "ann" {
+					w.BeginTick(nightly, entry.Name)
+				}
+			}
+			w.EndTick(nightly, runs[0].Name, task.Succeeded)
+			w.MakeDue(nightly)
+			w.Fire(nightly)
+			for i, run := range runs {
+				entries, err := w.Schedules.LedgerEntries(w.Ctx, nightly, run.Tick.Add(-time.Millisecond), run.Tick)
+				testkit.Must(t, err)
+				who := []string{"asked for by ann", "asked for by bob"}[i]
+				if len(entries) != 1 || !strings.HasPrefix(entries[0].Reason, want[i]) || !strings.HasSuffix(entries[0].Reason, who) {
+					t.Errorf("run %d: %+v, want %q", i, entries, want[i])
+				}
 			}
 		})
 	}
