@@ -204,13 +204,6 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// call makes a call, which ends in time even if it is not refused.
-func call(ctx context.Context, b badCall, c *dts.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	return b.call(ctx, c)
-}
-
 // What a path of a URL would resolve, and what JSON would change, must not leave the program.
 func TestClient_SendsNothingInvalid(t *testing.T) {
 	t.Parallel()

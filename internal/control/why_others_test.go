@@ -24,8 +24,10 @@ func (w *world) expectSchedule(want ...why.Code) why.Reason {
 	return first
 }
 
-func (w *world) expectQueue(name string, want ...why.Code) why.Reason {
+// expectQueue checks what the queue "reports" waits for, and returns the first reason.
+func (w *world) expectQueue(want ...why.Code) why.Reason {
 	w.t.Helper()
+	const name = "reports"
 	answer, err := w.WhyQueue(w.ctx, me, name)
 	testkit.Must(w.t, err)
 	got, first := codes(answer)
@@ -38,7 +40,7 @@ func (w *world) expectQueue(name string, want ...why.Code) why.Reason {
 func TestWhySchedule_TellsOfPauses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	w.put(daily(func(d *schedule.Definition) { d.PauseOnFailure = 1 }))
 	if r := w.expectSchedule(why.NotDue); !r.NextAttemptAt.After(w.now()) {
 		t.Errorf("%+v, want the next tick", r)
@@ -65,7 +67,7 @@ func TestWhySchedule_TellsOfPauses(t *testing.T) {
 func TestWhySchedule_TellsForWhichTaskATickWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	ticks := w.hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapQueue })
 	w.fire(nightly)
 	r := w.expectSchedule(why.Overlap)
@@ -91,7 +93,7 @@ func TestWhySchedule_TellsThatItHasEnded(t *testing.T) {
 func TestWhySchedule_TellsWhyADueTickIsHeldBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "small")}
+	w.nodes = fleet{worker("node", 0, nil, "small")}
 	testkit.Must(t, w.LimitQueue(w.ctx, me, "small", 5))
 	d := daily(func(d *schedule.Definition) {
 		d.Rules, d.Task.Queue = []schedule.Rule{{Every: time.Hour}}, "small"
@@ -111,12 +113,12 @@ func TestWhySchedule_TellsWhyADueTickIsHeldBack(t *testing.T) {
 func TestWhySchedule_TellsThatRedisIsAlmostFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	w.hourly(1, nil)
 	w.expectSchedule(why.Delivery)
 	testkit.Must(t, w.db.ConfigSet(w.ctx, "maxmemory", "1").Err())
 	w.Control = w.open(w.db) // which has read the memory of Redis at no time
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	w.expectSchedule(why.RedisFull)
 }
 
@@ -125,28 +127,28 @@ func TestWhyQueue_TellsWhatItsTasksWaitFor(t *testing.T) {
 	w := newWorld(t)
 	w.types = task.Types{"http": {}, "shell": {Setting: "enable-shell"}}
 	a := w.due("a", "reports")
-	w.nodes = fleet{worker("node", 1, 0, []string{"shell"}, "reports")}
+	w.nodes = fleet{worker("node", 0, []string{"shell"}, "reports")}
 	w.apart(a)
-	if r := w.expectQueue("reports", why.TypeUnserved); !strings.Contains(r.Detail,
+	if r := w.expectQueue(why.TypeUnserved); !strings.Contains(r.Detail,
 		"1 task is waiting") || *r.Ahead != 1 {
 		t.Errorf("%+v, want the type and its task", r)
 	}
 	w.nodes = fleet{}
-	w.expectQueue("reports", why.QueueUnserved)
-	w.nodes = fleet{worker("node", 1, 1, []string{"http"}, "reports")}
+	w.expectQueue(why.QueueUnserved)
+	w.nodes = fleet{worker("node", 1, []string{"http"}, "reports")}
 	testkit.Must(t, w.PauseQueue(w.ctx, me, "reports"))
 	testkit.Must(t, w.LimitQueue(w.ctx, me, "reports", 1))
-	w.expectQueue("reports", why.QueuePaused, why.SlotsTaken, why.QueueFull)
+	w.expectQueue(why.QueuePaused, why.SlotsTaken, why.QueueFull)
 	testkit.Must(t, w.ResumeQueue(w.ctx, me, "reports"))
 	testkit.Must(t, w.LimitQueue(w.ctx, me, "reports", 0))
-	w.nodes = fleet{worker("node", 1, 0, []string{"http"}, "reports")}
-	w.expectQueue("reports", why.Delivery)
+	w.nodes = fleet{worker("node", 0, []string{"http"}, "reports")}
+	w.expectQueue(why.Delivery)
 	testkit.Must(t, w.db.Del(w.ctx, string(w.store.KeysOf(a).Term(fence))).Err())
-	w.expectQueue("reports", why.NoLeader)
-	w.expectQueue("reports", why.NoLeader)
+	w.expectQueue(why.NoLeader)
+	w.expectQueue(why.NoLeader)
 	_, err := w.CancelTask(w.ctx, me, "a")
 	testkit.Must(t, err)
-	w.expectQueue("reports")
+	w.expectQueue()
 }
 
 // apart lets a due task wait in the lane of its type, as a leader does if nobody runs that.

@@ -112,7 +112,7 @@ func (c *Control) readForeign(ctx context.Context, p *why.Path, nodesRunAll bool
 }
 
 // errUnread is the error of a reading that somebody else has made.
-var errUnread = errors.New("Redis did not answer lately")
+var errUnread = errors.New("no answer of Redis lately")
 
 // readLimit returns the limit of a queue, 0 if it has none.
 func (c *Control) readLimit(ctx context.Context, name string, u *unread) int {

@@ -17,10 +17,10 @@ import (
 	"github.com/dts-sched/dts/internal/why"
 )
 
-// worker is a living node that serves queues with that many slots, of which some are taken.
-func worker(id string, slots, taken int, types []string, queues ...string) cluster.Node {
+// worker is a living node that serves queues with one slot; taken is how many of these are taken.
+func worker(id string, taken int, types []string, queues ...string) cluster.Node {
 	n := aNode("alive", types, queues...)
-	n.ID, n.Capacity, n.Running, n.LastBeat = id, slots, taken, time.Now()
+	n.ID, n.Capacity, n.Running, n.LastBeat = id, 1, taken, time.Now()
 	return n
 }
 
@@ -62,7 +62,7 @@ func (w *world) due(id, queue string) task.Ref {
 func TestWhyTask_FollowsATaskOnItsWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	later := task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http", Delay: time.Hour}
 	testkit.Must(t, w.submit([]task.Definition{later})[0].Err)
 	if r := w.expectTask("a", why.NotDue); r.NextAttemptAt.IsZero() || r.Since.IsZero() {
@@ -81,7 +81,7 @@ func TestWhyTask_FollowsATaskOnItsWay(t *testing.T) {
 func TestWhyTask_TellsTheErrorBeforeARetry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	run := w.begun(w.due("a", ""))
 	testkit.Must(t, run.Reattempt(w.ctx, time.Minute, task.OutcomeFailed, "no such host"))
 	r := w.expectTask("a", why.Retry)
@@ -95,19 +95,19 @@ func TestWhyTask_TellsOfTheQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.types = task.Types{"http": {}, "shell": {Setting: "enable-shell"}}
-	dead := worker("gone", 1, 0, nil, "served")
+	dead := worker("gone", 0, nil, "served")
 	dead.State = "dead"
 	w.due("a", "served")
 	w.nodes = fleet{dead}
 	if r := w.expectTask("a", why.QueueUnserved); !r.Since.Equal(dead.LastBeat) || !strings.Contains(r.Detail, "gone") {
 		t.Errorf("%+v, want since when the node is dead", r)
 	}
-	w.nodes = fleet{dead, worker("node", 1, 0, []string{"shell"}, "served")}
+	w.nodes = fleet{dead, worker("node", 0, []string{"shell"}, "served")}
 	w.expectTask("a", why.TypeUnserved)
 	testkit.Must(t, w.queues.Add(w.ctx, "served"))
 	testkit.Must(t, w.PauseQueue(w.ctx, Caller{Namespace: "default", Name: "ann"}, "served"))
 	w.expectTask("a", why.TypeUnserved, why.QueuePaused)
-	w.nodes = fleet{worker("node", 1, 0, []string{"http"}, "served")}
+	w.nodes = fleet{worker("node", 0, []string{"http"}, "served")}
 	r := w.expectTask("a", why.QueuePaused)
 	if time.Since(r.Since).Abs() > time.Minute || !strings.Contains(r.Detail, "ann") {
 		t.Errorf("%+v, want who paused it, and when", r)
@@ -117,7 +117,7 @@ func TestWhyTask_TellsOfTheQueue(t *testing.T) {
 func TestWhyTask_TellsWhoHoldsTheSlots(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")} // it has not sent a heartbeat since
+	w.nodes = fleet{worker("node", 0, nil, "default")} // it has not sent a heartbeat since
 	long := w.due("long", "")
 	w.begun(long)
 	testkit.Must(t, w.queues.Forget(task.Delivery{Ref: long, Attempt: 1, Queue: "default"})) // a worker has taken it
@@ -141,7 +141,7 @@ func TestWhyTask_TellsWhoHoldsTheSlots(t *testing.T) {
 func TestWhyTask_TellsThatNobodyLeads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	a := w.due("a", "")
 	k := w.store.KeysOf(a)
 	testkit.Must(t, w.db.Del(w.ctx, string(k.Term(fence))).Err())
@@ -153,7 +153,7 @@ func TestWhyTask_TellsThatNobodyLeads(t *testing.T) {
 func TestWhyTask_TellsWhatKeepsARunFromEnding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 1, nil, "default")}
+	w.nodes = fleet{worker("node", 1, nil, "default")}
 	a := w.due("a", "")
 	w.begun(a)
 	_, err := w.CancelTask(w.ctx, me, "a")
@@ -231,7 +231,7 @@ func (l *levels) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 func TestWhyTask_TakesThreeRoundTrips(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 1, nil, "default")}
+	w.nodes = fleet{worker("node", 1, nil, "default")}
 	w.due("a", "")
 	l := &levels{make(chan struct{}), make(chan struct{})}
 	_, _ = w.WhyTask(w.ctx, me, "a") // the scripts are loaded
@@ -260,7 +260,7 @@ func TestWhyTask_TakesThreeRoundTrips(t *testing.T) {
 func TestWhyTask_TellsThatItCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	a := w.due("a", "")
 	testkit.Must(t, w.db.HSet(w.ctx, w.partitionKey(a, "defs"), a.String(), "1767366245000no definition").Err())
 	w.expectTask("a", why.Unreadable)
@@ -269,7 +269,7 @@ func TestWhyTask_TellsThatItCannotBeRead(t *testing.T) {
 func TestWhyTask_TellsThatRedisRefusesWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	w.due("a", "")
 	w.server.RefuseWrites()
 	if r := w.expectTask("a", why.RedisSilent); !strings.Contains(r.Detail, "NOREPLICAS") {
@@ -282,7 +282,7 @@ func TestWhyTask_TellsThatRedisRefusesWrites(t *testing.T) {
 func TestWhyTask_TellsThatAKeyIsDamaged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	w.due("a", "")
 	testkit.Must(t, w.db.Set(w.ctx, "asynq:{default}:pending", "no list", 0).Err())
 	w.expectTask("a", why.Unreadable)
@@ -293,7 +293,7 @@ func TestWhyTask_TellsThatItsSlotMoves(t *testing.T) {
 	servers := redistest.StartCluster(t)
 	w := &world{t: t, ctx: t.Context(), db: redistest.Open(t, servers.URL())}
 	w.Control = w.open(w.db)
-	w.nodes = fleet{worker("node", 1, 0, nil, "default")}
+	w.nodes = fleet{worker("node", 0, nil, "default")}
 	a := w.due("a", "")
 	key := string(w.store.KeysOf(a).Defs())
 	move := servers.BeginMove(key, servers.Other(key))

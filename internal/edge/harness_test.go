@@ -145,9 +145,9 @@ func (r *rig) dial() net.Conn {
 	return conn
 }
 
-// head is the head of a request with a body of that size.
-func head(path string, size int) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", path, size)
+// head is the head of a request to /body with a body of that size.
+func head(size int) string {
+	return fmt.Sprintf("POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size)
 }
 
 // statusOf reads the answer on a connection.

@@ -17,7 +17,7 @@ func (r *rig) slowBodies(bodies, n int) {
 	r.t.Helper()
 	for range bodies {
 		conn := r.dial()
-		_, err := io.WriteString(conn, head("/body", 8<<20)+strings.Repeat(" ", n))
+		_, err := io.WriteString(conn, head(8<<20)+strings.Repeat(" ", n))
 		testkit.Must(r.t, err)
 	}
 }
@@ -80,7 +80,7 @@ func TestReceive_EndsABodyThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, nil, func(o *Options) { o.TransferTimeout = 300 * time.Millisecond })
 	conn := r.dial()
-	_, err := io.WriteString(conn, head("/body", 8<<20))
+	_, err := io.WriteString(conn, head(8<<20))
 	testkit.Must(t, err)
 	go func() {
 		pace := time.NewTicker(20 * time.Millisecond)
@@ -145,7 +145,7 @@ func TestReceive_EndsABodyThatStalls(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, nil, func(o *Options) { o.ReadTimeout = 500 * time.Millisecond })
 	conn := r.dial()
-	_, err := io.WriteString(conn, head("/body", 1<<20)+strings.Repeat(" ", 2*readStep))
+	_, err := io.WriteString(conn, head(1<<20)+strings.Repeat(" ", 2*readStep))
 	testkit.Must(t, err)
 	status, text := statusOf(t, conn)
 	if status != http.StatusRequestTimeout || !strings.Contains(text, "body_too_slow") {
@@ -158,7 +158,7 @@ func TestReceive_BoundsBodiesInSum(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, nil, func(o *Options) { o.TransferMemory = 512 << 10 })
 	for range 10 {
-		_, err := io.WriteString(r.dial(), head("/body", 8<<20)+"{")
+		_, err := io.WriteString(r.dial(), head(8<<20)+"{")
 		testkit.Must(t, err)
 	}
 	large := strings.Repeat("x", 200<<10)
@@ -187,7 +187,7 @@ func TestReceive_DoesNotWaitForABody(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, nil, func(o *Options) { o.ReadTimeout = 50 * time.Millisecond })
 	conn := r.dial()
-	_, err := io.WriteString(conn, head("/body", 100)+"{")
+	_, err := io.WriteString(conn, head(100)+"{")
 	testkit.Must(t, err)
 	raw, err := io.ReadAll(conn)
 	testkit.Must(t, err)

@@ -111,7 +111,7 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 		h.link.noteDenied(cmds, err)
 	}
 	switch {
-	case h.dials.repeated(start, err), !h.tells(cmds, err), isTimeout(err) && h.kept != nil && h.kept(start):
+	case h.dials.repeated(start, err), !h.tells(cmds, err), h.waited(start, err):
 	case h.address != "" && isBroken(err):
 		repeats.set(h.address, start, err)
 	default:
@@ -124,6 +124,11 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 		}
 	}
 	return err
+}
+
+// waited reports whether commands timed out that had to wait for a primary to settle: that tells nothing of Redis.
+func (h hook) waited(start time.Time, err error) bool {
+	return isTimeout(err) && h.kept != nil && h.kept(start)
 }
 
 // isTelling reports whether what became of commands, if they were answered, says whether Redis works. It also answers those that need no data
