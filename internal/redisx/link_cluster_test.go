@@ -285,7 +285,7 @@ func TestLink_DoesNotAnswerWhenAllServersAreSilentAfterAFailover(t *testing.T) {
 	testkit.Within(t, time.Minute, "no server answers", func() bool { _ = write(); return !db.Link().Answers() })
 }
 
-// The connection of a subscription is to the server of its first channel. While that one is away, another server of the
+// The connection of a subscription is to the server of its first channel. While this server is away, another one of the
 // cluster serves all channels.
 func TestListen_NeedsNoServerThatIsAway(t *testing.T) {
 	t.Parallel()
