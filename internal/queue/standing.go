@@ -55,6 +55,46 @@ func (q *Queues) Standing(ctx context.Context, name, delivery string) (Standing,
 	return s, nil
 }
 
+// Named is a queue that asynq lists, and how it stands.
+type Named struct {
+	Name string
+	Standing
+}
+
+// Standings reads how all queues stand that asynq lists, in two round trips. What cannot be read of a queue, as one of
+// its keys has the wrong type, is left out. Error: CodeUnavailable.
+func (q *Queues) Standings(ctx context.Context) ([]Named, error) {
+	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	pipe := q.db.Pipeline()
+	var found []Named
+	var paused []*redis.StringCmd
+	var pending []*redis.IntCmd
+	for _, asynqName := range all {
+		if name, ours := q.names.queue(asynqName); ours {
+			k := lua.AsynqQueue(asynqName)
+			found = append(found, Named{Name: name})
+			paused = append(paused, pipe.Get(ctx, string(k.Paused())))
+			pending = append(pending, pipe.LLen(ctx, string(k.Pending())))
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, unavailable(err)
+	}
+	for i := range found {
+		s := &found[i].Standing
+		s.Known, s.Pending, s.Before = true, int(pending[i].Val()), -1
+		s.Paused = !errors.Is(paused[i].Err(), redis.Nil)
+		s.PausedAt, s.PausedBy = pauseOf(paused[i].Val())
+	}
+	return found, nil
+}
+
 // pauseOf reads what the key of a paused queue has: since when, in s, and who paused it.
 func pauseOf(text string) (at time.Time, by string) {
 	since, by, _ := strings.Cut(text, " ")
