@@ -10,7 +10,6 @@ import (
 	"github.com/dts-sched/dts/internal/store/doctor"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
-	"github.com/dts-sched/dts/internal/why"
 )
 
 // DoctorRequest says what to examine.
@@ -48,7 +47,8 @@ func (c *Control) Examine(ctx context.Context, who Caller, r DoctorRequest) (Doc
 		Nodes: c.nodes.Nodes, Audit: c.unaccounted, Embedded: c.embedded, Limits: c.limits.All,
 	})
 	report, err := d.Examine(ctx, r)
-	if blocked := c.blockedBy(err); blocked != nil && blocked.Code == why.RedisSilent && !r.Repair && r.Cursor == "" {
+	away := c.store.DB.Link().Outage() != nil // not only one call has failed
+	if blocked := c.blockedBy(err); blocked != nil && away && !r.Repair && r.Cursor == "" {
 		view := c.nodes.View()
 		return d.Away(r, blocked.Detail, view.Nodes, view.At)
 	}
