@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -24,11 +25,16 @@ const (
 
 // statuses is the status that this node has read last.
 type statuses struct {
-	asking    singleflight.Group
-	mu        sync.Mutex
-	last      status.Status
-	readAt    time.Time // by the clock of this process
+	asking singleflight.Group
+	mu     sync.Mutex
+	last   status.Status
+	readAt time.Time // by the clock of this process
+
+	// These are for the statuses that this node computes.
 	schedules troubledSchedules
+	nodes     seldom[[]cluster.Node]
+	queues    seldom[[]string] // their names
+	examined  seldom[status.Examination]
 }
 
 // GetStatus says whether the installation needs somebody. One node computes it for all; where none seems to, this one

@@ -32,9 +32,11 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 	refuses := ""
 	together(
 		func() { silent.note(c.readRedis(reading, &f.Redis)) },
-		func() { silent.note(c.readNodes(reading, &f)) },
-		func() { silent.note(c.readQueues(reading, &f)) },
-		func() { f.Doctor = c.readExamined(reading) },
+		func() { silent.note(c.readNodes(reading, how, &f)) },
+		func() { silent.note(c.readQueues(reading, how, &f)) },
+		func() {
+			f.Doctor, _ = c.statuses.examined.get(how, func() (status.Examination, error) { return c.readExamined(reading) })
+		},
 		func() { f.Schedules = c.statuses.schedules.get(ctx, how, c.findTroubled) }, // it has a limit of its own
 		func() {
 			if how.closely {
@@ -121,13 +123,16 @@ func share(r status.Redis) float64 {
 }
 
 // readNodes reads the nodes, and which partitions none of them leads. Error: CodeUnavailable.
-func (c *Control) readNodes(ctx context.Context, f *status.Facts) error {
+func (c *Control) readNodes(ctx context.Context, how look, f *status.Facts) error {
 	if c.nodes == nil {
 		return nil
 	}
-	nodes, err := c.nodes.Nodes(ctx)
+	nodes, err := c.statuses.nodes.get(how, func() ([]cluster.Node, error) { return c.nodes.Nodes(ctx) })
 	if err != nil {
 		return err
+	}
+	if !how.lately {
+		nodes = withDead(c.nodes.View().Nodes, nodes)
 	}
 	led := make([]bool, c.store.Layout.Partitions())
 	for _, n := range nodes {
@@ -146,6 +151,18 @@ func (c *Control) readNodes(ctx context.Context, f *status.Facts) error {
 	return nil
 }
 
+// withDead adds the dead nodes of an older list to one of living nodes.
+func withDead(living, older []cluster.Node) []cluster.Node {
+	all := slices.Clone(living)
+	for _, n := range older {
+		here := slices.ContainsFunc(living, func(l cluster.Node) bool { return l.ID == n.ID })
+		if !here && n.State == cluster.StateDead {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 // nodeOf is a node as the status knows it.
 func nodeOf(n cluster.Node) status.Node {
 	w := workerOf(n)
@@ -156,35 +173,32 @@ func nodeOf(n cluster.Node) status.Node {
 }
 
 // readQueues reads the queues in which tasks wait. Error: CodeUnavailable.
-func (c *Control) readQueues(ctx context.Context, f *status.Facts) error {
+func (c *Control) readQueues(ctx context.Context, how look, f *status.Facts) error {
 	if c.queues == nil {
 		return nil
 	}
-	var standings []queue.Named
-	var sets []layout.ReadySet
-	var unread failures
-	together(
-		func() {
-			var err error
-			standings, err = c.queues.Standings(ctx)
-			unread.note(err)
-		},
-		func() {
-			waits, err := c.store.HasBacklog(ctx)
-			if err == nil && waits {
-				sets, err = c.store.ReadyOf(ctx, "")
-			}
-			unread.note(err)
-		},
-	)
-	f.Queues = c.waitingIn(standings, sets)
-	if slices.ContainsFunc(f.Queues, func(q status.Queue) bool { return q.Waiting > 0 }) {
-		slots := c.foreign.slots.get(ctx, foreignLifetime, c.queues.ForeignSlots)
-		for i := range f.Queues {
-			f.Queues[i].Foreign = slots[f.Queues[i].Name] > 0
-		}
+	names, err := c.statuses.queues.get(how, func() ([]string, error) { return c.queues.Known(ctx) })
+	if err != nil {
+		return layout.Unavailable(err)
 	}
-	return unread.first()
+	waits, err := c.store.AnyWaits(ctx, c.queues.PendingKeys(names))
+	if err != nil || !waits {
+		return err
+	}
+	standings, err := c.queues.Standings(ctx, names)
+	if err != nil {
+		return err
+	}
+	sets, err := c.store.ReadyOf(ctx, "")
+	if err != nil {
+		return err
+	}
+	f.Queues = c.waitingIn(standings, sets)
+	slots := c.foreign.slots.get(ctx, foreignLifetime, c.queues.ForeignSlots)
+	for i := range f.Queues {
+		f.Queues[i].Foreign = slots[f.Queues[i].Name] > 0
+	}
+	return nil
 }
 
 // waitingIn returns the queues of asynq, and those of which tasks wait in DTS, by name.
@@ -274,11 +288,11 @@ func countHeld(q *status.Queue, nodes []status.Node, holders []why.Running, now 
 	}
 }
 
-// readExamined reads what doctor has found.
-func (c *Control) readExamined(ctx context.Context) (x status.Examination) {
+// readExamined reads what doctor has found. Error: CodeUnavailable.
+func (c *Control) readExamined(ctx context.Context) (x status.Examination, _ error) {
 	found, err := c.store.ReadExamined(ctx)
 	if err != nil {
-		return x
+		return x, err
 	}
 	for name, e := range found {
 		if x.At.Before(e.At) {
@@ -294,12 +308,34 @@ func (c *Control) readExamined(ctx context.Context) (x status.Examination) {
 	}
 	slices.Sort(x.Errors)
 	slices.Sort(x.Warnings)
-	return x
+	return x, nil
+}
+
+// seldom is something that is read each time while somebody reads the status, else once a minute.
+type seldom[T any] struct {
+	mu     sync.Mutex
+	value  T
+	readAt time.Time // by the clock of this process; zero: never
+}
+
+// seldomAfter is the time between two readings while nobody reads the status.
+const seldomAfter = time.Minute
+
+func (s *seldom[T]) get(how look, read func() (T, error)) (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !how.lately && !s.readAt.IsZero() && clock.Since(s.readAt) < seldomAfter {
+		return s.value, nil
+	}
+	value, err := read()
+	if err == nil {
+		s.value, s.readAt = value, clock.Now()
+	}
+	return value, err
 }
 
 const (
 	troubledPause  = 5 * time.Second // between two looks at all schedules, at least
-	troubledSeldom = time.Minute     // the same while nobody reads the status
 	troubledTimes  = 50              // how many times as long as a look the pause after it is
 	troubledLimit  = time.Minute     // of one look
 	troubledLength = 1000            // schedules that are kept of a look
@@ -342,7 +378,7 @@ func (t *troubledSchedules) begin(how look) bool {
 	defer t.mu.Unlock()
 	pause := max(troubledPause, troubledTimes*t.took)
 	if !how.lately {
-		pause = max(troubledSeldom, pause)
+		pause = max(seldomAfter, pause)
 	}
 	if t.looking || !t.looked.IsZero() && clock.Since(t.looked) < pause {
 		return false

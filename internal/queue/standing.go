@@ -61,36 +61,35 @@ type Named struct {
 	Standing
 }
 
-// Standings reads how all queues stand that asynq lists, in two round trips. What cannot be read of a queue, as one of
-// its keys has the wrong type, is left out. Error: CodeUnavailable.
-func (q *Queues) Standings(ctx context.Context) ([]Named, error) {
-	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
-	if err != nil {
-		return nil, unavailable(err)
+// PendingKeys returns the keys in which deliveries of some queues wait.
+func (q *Queues) PendingKeys(names []string) []string {
+	keys := make([]string, len(names))
+	for i, name := range names {
+		keys[i] = string(lua.AsynqQueue(q.names.asynq(name)).Pending())
+	}
+	return keys
+}
+
+// Standings reads how some queues stand, in one round trip. Error: CodeUnavailable.
+func (q *Queues) Standings(ctx context.Context, names []string) ([]Named, error) {
+	if len(names) == 0 {
+		return nil, nil
 	}
 	pipe := q.db.Pipeline()
-	var found []Named
-	var paused []*redis.StringCmd
-	var pending []*redis.IntCmd
-	for _, asynqName := range all {
-		if name, ours := q.names.queue(asynqName); ours {
-			k := lua.AsynqQueue(asynqName)
-			found = append(found, Named{Name: name})
-			paused = append(paused, pipe.Get(ctx, string(k.Paused())))
-			pending = append(pending, pipe.LLen(ctx, string(k.Pending())))
-		}
-	}
-	if len(found) == 0 {
-		return nil, nil
+	paused, pending := make([]*redis.StringCmd, len(names)), make([]*redis.IntCmd, len(names))
+	for i, name := range names {
+		k := lua.AsynqQueue(q.names.asynq(name))
+		paused[i], pending[i] = pipe.Get(ctx, string(k.Paused())), pipe.LLen(ctx, string(k.Pending()))
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, unavailable(err)
 	}
-	for i := range found {
-		s := &found[i].Standing
-		s.Known, s.Pending, s.Before = true, int(pending[i].Val()), -1
+	found := make([]Named, len(names))
+	for i, name := range names {
+		s := Standing{Known: true, Pending: int(pending[i].Val()), Before: -1}
 		s.Paused = !errors.Is(paused[i].Err(), redis.Nil)
 		s.PausedAt, s.PausedBy = pauseOf(paused[i].Val())
+		found[i] = Named{name, s}
 	}
 	return found, nil
 }

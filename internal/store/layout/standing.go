@@ -106,11 +106,12 @@ type ReadySet struct {
 	Oldest    time.Time // when the first of them was due
 }
 
-// HasBacklog reports whether tasks that are due wait in any partition. It takes one round trip. Error: CodeUnavailable.
-func (l *Layout) HasBacklog(ctx context.Context) (bool, error) {
-	keys := make([]string, l.Partitions())
-	for p := range keys {
-		keys[p] = string(l.Keys.Partition(p).Backlog())
+// AnyWaits reports whether tasks that are due wait in any partition, or one of some further keys exists. It takes one
+// round trip. Error: CodeUnavailable.
+func (l *Layout) AnyWaits(ctx context.Context, further []string) (bool, error) {
+	keys := slices.Clone(further)
+	for p := range l.Partitions() {
+		keys = append(keys, string(l.Keys.Partition(p).Backlog()))
 	}
 	n, err := l.DB.CountExisting(ctx, keys)
 	return n > 0, unavailableIf(err)
