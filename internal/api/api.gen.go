@@ -259,8 +259,8 @@ type WhyScheduleParams struct {
 
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
-	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+	// Namespace The namespace to list, or `*` for all of them.
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// State Only tasks in these states, separated by commas.
 	State States `form:"state,omitempty" json:"state,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// TaskFilter narrows a list of tasks; its namespace is the caller's.
+// TaskFilter narrows a list of tasks; its namespace is the caller's, which may be EveryNamespace.
 type TaskFilter = tasks.Filter
 
 // TaskPage is a part of a list of tasks.
@@ -30,7 +30,8 @@ func (c *Control) TaskState(ctx context.Context, who Caller, id string) (task.St
 }
 
 // ListTasks returns up to limit tasks, newest first, from a cursor on ("": from the start). A page can be shorter than
-// limit and not be the last one. Error: CodeInvalid for the cursor.
+// limit and not be the last one. The caller's namespace may be EveryNamespace. Errors: CodeInvalid for the cursor, and
+// for the namespace if there are too many.
 func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {
 	if _, err := c.begin(ctx, who, "listTasks"); err != nil {
 		return TaskPage{}, err

@@ -265,8 +265,8 @@ type WhyScheduleParams struct {
 
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
-	// Namespace The namespace of the task, schedule or lock.
-	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+	// Namespace The namespace to list, or `*` for all of them.
+	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// State Only tasks in these states, separated by commas.
 	State States `form:"state,omitempty" json:"state,omitempty"`
@@ -915,10 +915,11 @@ type ClientInterface interface {
 
 	// ListTasks List tasks
 	//
-	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
+	// Lists tasks of a namespace, or of all of them, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
 	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
+	// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
 	//
 	// Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 	ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2007,10 +2008,11 @@ func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // ListTasks List tasks
 //
-// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
+// Lists tasks of a namespace, or of all of them, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 // even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
 // after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 // says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
+// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
 //
 // Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6395,10 +6397,11 @@ type ClientWithResponsesInterface interface {
 
 	// ListTasksWithResponse List tasks
 	//
-	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
+	// Lists tasks of a namespace, or of all of them, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
 	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
+	// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10154,10 +10157,11 @@ func (c *ClientWithResponses) GetStatusWithResponse(ctx context.Context, reqEdit
 
 // ListTasksWithResponse List tasks
 //
-// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
+// Lists tasks of a namespace, or of all of them, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
 // even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
 // after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 // says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
+// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +21,9 @@ type listOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
-	Filter flags.Filter
-	Window flags.Window
+	Filter        flags.Filter
+	Window        flags.Window
+	AllNamespaces bool
 }
 
 func newListCommand(f *command.Factory) *cobra.Command {
@@ -29,11 +31,12 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List tasks", Args: command.ExactArgs(),
 		Annotations: command.Asks("listTasks"),
-		Long: `list lists the tasks of a namespace, the newest first. Filters are joined by "and".
+		Long: `list lists the tasks of a namespace, or of all of them, the newest first. Filters are joined by "and".
 
-The columns are: id, state, type, queue, attempt, due, finished, node, error. Of a task that cannot be read in Redis, the
-error says so; what is left out of the list for that reason is told on stderr.`,
+The columns are: id, state, type, queue, attempt, due, finished, node, error, started, namespace. Of a task that cannot be
+read in Redis, the error says so; what is left out of the list for that reason is told on stderr.`,
 		Example: `  dtsctl task list --state failed
+  dtsctl task list --state running --all-namespaces
   dtsctl task list --schedule nightly --limit 3
   dtsctl task list --state scheduled,queued --queue reports --all
   dtsctl task list --state failed --all | cut -f 1 | xargs dtsctl task retry`,
@@ -46,6 +49,7 @@ error says so; what is left out of the list for that reason is told on stderr.`,
 	}
 	opts.Filter.Bind(cmd)
 	opts.Window.Bind(cmd.Flags())
+	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "list the tasks of all namespaces, as -n '*'")
 	return cmd
 }
 
@@ -59,6 +63,9 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		Namespace: c.Namespace, State: filter.States(), Queue: flags.NilIfZero(filter.Queue), Type: flags.NilIfZero(filter.Type),
 		Owner: flags.NilIfZero(filter.Owner), Node: flags.NilIfZero(filter.Node), Schedule: flags.NilIfZero(filter.Schedule),
 	}
+	if opts.AllNamespaces {
+		params.Namespace = new("*")
+	}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
 		answer, err := rest.Read[wire.TaskList](c.ListTasksWithResponse(ctx, &params))
@@ -68,10 +75,17 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
-	return command.ShowPages(opts.Printer, pages, listColumns)
+	columns := slices.Concat(leadingColumns, []printer.Column[wire.Task]{errorColumn, startedColumn, namespaceColumn})
+	if opts.Printer.ForPeople() { // the error, which may be long, comes last
+		columns = slices.Concat(leadingColumns, []printer.Column[wire.Task]{startedColumn, errorColumn})
+		if printer.Deref(params.Namespace) == "*" {
+			columns = slices.Insert(columns, 0, namespaceColumn)
+		}
+	}
+	return command.ShowPages(opts.Printer, pages, columns)
 }
 
-var listColumns = []printer.Column[wire.Task]{
+var leadingColumns = []printer.Column[wire.Task]{
 	{Name: "id", Value: func(t wire.Task) any { return t.ID }},
 	{Name: "state", Value: func(t wire.Task) any { return printer.Status(t.State) }},
 	{Name: "type", Value: func(t wire.Task) any { return t.Type }},
@@ -80,7 +94,12 @@ var listColumns = []printer.Column[wire.Task]{
 	{Name: "due", Value: func(t wire.Task) any { return t.RunAt }},
 	{Name: "finished", Value: func(t wire.Task) any { return t.FinishedAt }},
 	{Name: "node", Value: func(t wire.Task) any { return t.Node }},
-	{Name: "error", Value: func(t wire.Task) any {
-		return printer.Remark(cmp.Or(printer.Deref(t.Damage), printer.Deref(t.Error)))
-	}},
 }
+
+var (
+	errorColumn = printer.Column[wire.Task]{Name: "error", Value: func(t wire.Task) any {
+		return printer.Remark(cmp.Or(printer.Deref(t.Damage), printer.Deref(t.Error)))
+	}}
+	startedColumn   = printer.Column[wire.Task]{Name: "started", Value: func(t wire.Task) any { return t.StartedAt }}
+	namespaceColumn = printer.Column[wire.Task]{Name: "namespace", Value: func(t wire.Task) any { return t.Namespace }}
+)

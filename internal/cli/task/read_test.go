@@ -146,13 +146,25 @@ func TestList_PrintsTasks(t *testing.T) {
 	}
 	s.On("GET /v1/tasks", 200, wire.TaskList{Tasks: tasks, NextCursor: new("c")})
 	s.Pipe().Run(t, "task", "list", "--limit", "2").Expect(t, 0,
-		"b\tfailed\tshell\tdefault\t1\t2026-01-02T15:07:05.000Z\t2026-01-02T15:04:03.000Z\tn1\t"+strings.Repeat("x", 100)+"\n"+
-			"long-id\tscheduled\tshell\tdefault\t0\t2026-01-02T15:07:05.000Z\t\t\t\n", "There are more; --all lists them.\n")
+		"b\tfailed\tshell\tdefault\t1\t2026-01-02T15:07:05.000Z\t2026-01-02T15:04:03.000Z\tn1\t"+strings.Repeat("x", 100)+
+			"\t2026-01-02T15:04:01.500Z\tdefault\n"+
+			"long-id\tscheduled\tshell\tdefault\t0\t2026-01-02T15:07:05.000Z\t\t\t\t\tdefault\n", "There are more; --all lists them.\n")
 	s.Terminal().Run(t, "task", "list", "--limit", "2").Expect(t, 0,
-		"ID       STATE      TYPE   QUEUE    ATTEMPT  DUE           FINISHED       NODE  ERROR\n"+
-			"b        "+printer.Red+"failed"+printer.Reset+"     shell  default  1        in 3 minutes  2 seconds ago  n1    "+strings.Repeat("x", 59)+"…\n"+
+		"ID       STATE      TYPE   QUEUE    ATTEMPT  DUE           FINISHED       NODE  STARTED        ERROR\n"+
+			"b        "+printer.Red+"failed"+printer.Reset+"     shell  default  1        in 3 minutes  2 seconds ago  n1    4 seconds ago  "+strings.Repeat("x", 59)+"…\n"+
 			"long-id  scheduled  shell  default  0        in 3 minutes\n", "There are more; --all lists them.\n")
 	s.Pipe().Run(t, "task", "list", "--limit", "2", "-o", "json").Expect(t, 0, clitest.JSON(t, wire.TaskList{Tasks: tasks, NextCursor: new("c")})+"\n", "")
+}
+
+func TestList_ShowsAllNamespaces(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/tasks", 200, wire.TaskList{Tasks: []wire.Task{clitest.Task("b", wire.StateScheduled)}})
+	s.Terminal().Run(t, "task", "list", "-A").Expect(t, 0,
+		"NAMESPACE  ID  STATE      TYPE   QUEUE    ATTEMPT  DUE           FINISHED  NODE  STARTED  ERROR\n"+
+			"default    b   scheduled  shell  default  0        in 3 minutes\n", "")
+	if got := s.Lines(); len(got) != 1 || got[0] != "GET /v1/tasks?namespace=%2A&limit=50" {
+		t.Errorf("asked %q", got)
+	}
 }
 
 func TestList_PrintsNothingForAnEmptyListInAPipe(t *testing.T) {

@@ -19,8 +19,8 @@ func TestList_SaysWhatCannotBeRead(t *testing.T) {
 	s.On("GET /v1/tasks", 200, wire.TaskList{
 		Tasks: []wire.Task{clitest.Task("a", wire.StateScheduled), broken}, Warnings: []string{keyWarning},
 	})
-	const rows = "a\tscheduled\tshell\tdefault\t0\t2026-01-02T15:07:05.000Z\t\t\t\n" +
-		"b\tunreadable\t\t\t0\t\t\t\tits state \"x\" cannot be read\n"
+	const rows = "a\tscheduled\tshell\tdefault\t0\t2026-01-02T15:07:05.000Z\t\t\t\t\tdefault\n" +
+		"b\tunreadable\t\t\t0\t\t\t\tits state \"x\" cannot be read\t\tdefault\n"
 	s.Pipe().Run(t, "task", "list").Expect(t, 0, rows, "warning: "+keyWarning+"\n")
 	got := s.Pipe().Run(t, "task", "list", "-o", "json")
 	if got.Code != 0 || !strings.Contains(got.Out, `"warnings":["`+keyWarning) || got.Err != "warning: "+keyWarning+"\n" {

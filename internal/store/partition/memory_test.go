@@ -132,6 +132,16 @@ func TestSweep_ForgetsNamesAfterTheirTimeOnly(t *testing.T) {
 	testkit.Eventually(t, "its retention is over", func() bool { return w.DB.Time(w.Ctx).Val().Sub(ended.FinishedAt) > 2*time.Millisecond })
 	kept := partition.Keep{Tasks: 1000, Remember: time.Hour, Names: 1000}
 	sweepAll(w, t, kept)
+	for name, read := range map[string]func() error{
+		"task":     func() error { _, err := w.Tasks.Get(w.Ctx, d.Ref); return err },
+		"attempts": func() error { _, err := w.Tasks.Attempts(w.Ctx, d.Ref); return err },
+		"log":      func() error { _, err := w.Tasks.Logs(w.Ctx, d.Ref, "", 1); return err },
+	} {
+		when := ended.FinishedAt.Format(time.RFC3339)
+		if err := read(); task.CodeOf(err) != task.CodeTaskNotFound || !strings.Contains(err.Error(), "succeeded at "+when) {
+			t.Errorf("%s of a deleted task: %v", name, err)
+		}
+	}
 	if swept := sweepAll(w, t, kept); swept.Forgotten != 0 || !w.Tasks.Create(w.Ctx, []task.Definition{d})[0].Deleted {
 		t.Fatalf("forgot %d names within the hour, though only the retention of the task is over", swept.Forgotten)
 	}

@@ -69,34 +69,70 @@ func (s *Tasks) listSets(ctx context.Context, f Filter) ([][]lua.ZSetKey, error)
 			return nil, err
 		}
 	}
+	namespaces, err := s.listNamespaces(ctx, f.Namespace, states)
+	if err != nil {
+		return nil, err
+	}
 	groups := make([][]lua.ZSetKey, len(partitions))
 	for i, p := range partitions {
 		for _, set := range ready[p] {
 			groups[i] = append(groups[i], lua.ZSetKey(set))
 		}
 		for _, state := range states {
-			groups[i] = append(groups[i], setOf(s.l.Keys.Partition(p), f.Namespace, state))
+			groups[i] = append(groups[i], setsOf(s.l.Keys.Partition(p), namespaces, state)...)
 		}
 	}
 	return groups, nil
 }
 
-// setOf is the sorted set of a partition that holds the tasks in a state; those of scheduled tasks that are ready are in others.
-func setOf(k lua.Partition, namespace string, state task.State) lua.ZSetKey {
+// everyNamespace as the namespace of a filter means all of them.
+const everyNamespace = "*"
+
+// listedNamespaces is of how many namespaces a list of all of them can have tasks that have ended.
+const listedNamespaces = 100
+
+// listNamespaces are the namespaces of which tasks in some states are listed. Errors: CodeInvalid for the namespace if
+// there are too many, CodeUnavailable.
+func (s *Tasks) listNamespaces(ctx context.Context, namespace string, states []task.State) ([]string, error) {
+	if namespace != everyNamespace || !slices.ContainsFunc(states, task.State.Final) {
+		return []string{namespace}, nil
+	}
+	known, err := s.l.Namespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(known) > listedNamespaces {
+		return nil, task.Invalid("namespace", "there are %d namespaces: name one, or the states scheduled, queued and running",
+			len(known))
+	}
+	var names []string
+	for _, n := range known {
+		names = append(names, n.Name)
+	}
+	return names, nil
+}
+
+// setsOf are the sorted sets of a partition that hold the tasks in a state. Those of scheduled tasks that are ready are
+// in others.
+func setsOf(k lua.Partition, namespaces []string, state task.State) []lua.ZSetKey {
 	switch state {
 	case task.Scheduled:
-		return lua.ZSetKey(k.Wheel())
+		return []lua.ZSetKey{lua.ZSetKey(k.Wheel())}
 	case task.Queued:
-		return lua.ZSetKey(k.Queued())
+		return []lua.ZSetKey{lua.ZSetKey(k.Queued())}
 	case task.Running:
-		return lua.ZSetKey(k.Running())
+		return []lua.ZSetKey{lua.ZSetKey(k.Running())}
 	}
-	return lua.ZSetKey(k.Index(namespace, state))
+	var sets []lua.ZSetKey
+	for _, namespace := range namespaces {
+		sets = append(sets, lua.ZSetKey(k.Index(namespace, state)))
+	}
+	return sets
 }
 
 // listPartitions are the partitions that can have tasks of the filter.
 func (s *Tasks) listPartitions(f Filter) []int {
-	if f.Schedule != "" {
+	if f.Schedule != "" && f.Namespace != everyNamespace {
 		return []int{s.l.PartitionOf(task.Ref{Namespace: f.Namespace, ID: f.Schedule})}
 	}
 	all := make([]int, s.l.Partitions())
@@ -165,11 +201,16 @@ func (s *Tasks) selectRefs(ctx context.Context, f Filter, refs []task.Ref) ([]ta
 func (f Filter) refs(entries []layout.Entry) []task.Ref {
 	refs := make([]task.Ref, 0, len(entries))
 	for _, e := range entries {
-		if ref, err := task.ParseRef(e.Member); err == nil && ref.Namespace == f.Namespace && f.matchesName(ref) {
+		if ref, err := task.ParseRef(e.Member); err == nil && f.inNamespace(ref) && f.matchesName(ref) {
 			refs = append(refs, ref)
 		}
 	}
 	return refs
+}
+
+// inNamespace reports whether a task is in the namespace of the filter.
+func (f Filter) inNamespace(ref task.Ref) bool {
+	return f.Namespace == everyNamespace || f.Namespace == ref.Namespace
 }
 
 // matchesName reports whether a task belongs to the filter's schedule, which its name tells.

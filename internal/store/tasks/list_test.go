@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -222,5 +223,46 @@ func TestList_EndsAPageThatTakesLong(t *testing.T) {
 		if len(seen) != want || len(pages) != 5 {
 			t.Errorf("%+v: %d tasks in %d pages, want %d in 5", f, len(seen), len(pages), want)
 		}
+	}
+}
+
+// Tasks of every namespace are listed together, whatever set lists them.
+func TestList_ShowsAllNamespaces(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	var want []string
+	for _, namespace := range []string{"default", "other"} {
+		for _, id := range []string{"waits", "ended"} {
+			d := task.Definition{Ref: task.Ref{ID: id, Namespace: namespace}, Type: "http", Delay: time.Hour}
+			createAll(t, w, []task.Definition{d})
+			want = append(want, d.Ref.String())
+			if id == "ended" {
+				_, err := w.Tasks.Cancel(w.Ctx, d.Ref, "")
+				testkit.Must(t, err)
+			}
+		}
+		testkit.Must(t, w.Layout.NoteNamespaces(w.Ctx, []string{namespace}))
+	}
+	all := tasks.Filter{Namespace: "*"}
+	var got []string
+	for _, page := range readPages(t, w, all, 3) {
+		for _, listed := range page.Tasks {
+			got = append(got, listed.Ref.String())
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for i := range 100 {
+		testkit.Must(t, w.Layout.NoteNamespaces(w.Ctx, []string{fmt.Sprint("n", i)}))
+	}
+	if _, err := w.Tasks.List(w.Ctx, all, 3, ""); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("of 102 namespaces: %v, want %s", err, task.CodeInvalid)
+	}
+	all.States = []task.State{task.Scheduled}
+	if page, err := w.Tasks.List(w.Ctx, all, 3, ""); err != nil || len(page.Tasks) != 2 {
+		t.Errorf("those that wait: %v, %v", page.Tasks, err)
 	}
 }

@@ -45,7 +45,10 @@ func (s *Tasks) get(ctx context.Context, ref task.Ref, brief bool) (task.Task, e
 	if err != nil {
 		return task.Task{}, err
 	}
-	return s.decodeFound(ref, records[0])
+	if records[0].Definition == "" {
+		return task.Task{}, s.missing(ctx, ref)
+	}
+	return s.decode(ref, records[0]), nil
 }
 
 // decodeFound decodes a record that was read. Error: CodeTaskNotFound if it is empty.
@@ -230,7 +233,7 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 		return nil, layout.Unavailable(err)
 	}
 	if !exists.Val() && exists.Err() == nil {
-		return nil, notFound(ref)
+		return nil, s.missing(ctx, ref)
 	}
 	attempts := decodeAttempts(ctx, ref, ended.Val())
 	t := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled}
@@ -299,7 +302,7 @@ func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 		return LogPage{}, layout.Unavailable(err)
 	}
 	if !exists.Val() && exists.Err() == nil {
-		return LogPage{}, notFound(ref)
+		return LogPage{}, s.missing(ctx, ref)
 	}
 	page := LogPage{More: len(entries.Val()) == limit, Last: after}
 	var portions layout.Portions

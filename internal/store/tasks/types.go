@@ -16,7 +16,7 @@ type Created struct {
 	Err     error
 }
 
-// Filter narrows a list. Namespace is required; other fields match every task if they are empty.
+// Filter narrows a list. Namespace is required, "*" for all; other fields match every task if they are empty.
 type Filter struct {
 	Namespace string
 	States    []task.State
