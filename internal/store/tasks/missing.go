@@ -11,8 +11,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// missing is the error for a task that is not there, with CodeTaskNotFound. It says what became of one that was deleted,
-// as long as that is remembered.
+// missing is the error for a task that is not there, with CodeTaskNotFound. It says what became of one that was
+// deleted, as long as that is remembered.
 func (s *Tasks) missing(ctx context.Context, ref task.Ref) error {
 	memory, err := s.l.DB.HGet(ctx, string(s.l.KeysOf(ref).Remembered()), ref.String()).Result()
 	if err != nil { // the usual case: nothing is remembered
