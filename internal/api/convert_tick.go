@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -86,9 +87,10 @@ func formatOffset(d time.Duration) string {
 	return fmt.Sprintf("%s%02d:%02d:%02d", sign, hours, minutes, seconds)
 }
 
-func forecastOf(f schedule.Forecast) wire.Forecast {
+func forecastOf(f control.Forecast) wire.Forecast {
 	return wire.Forecast{
 		From: wire.At(f.From), PerMinute: list(f.PerMinute), Schedules: f.Schedules, Total: f.Total, Hottest: each(f.Hottest, hotOf),
+		DelayedPerMinute: list(f.Delayed),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -195,9 +196,9 @@ func TestForecastOf_CountsMinuteByMinute(t *testing.T) {
 		From: minute, PerMinute: []int{0, 3}, Schedules: 2, Total: 3,
 		Hottest: []schedule.HotMinute{{Minute: minute, Fires: 3, Schedules: []schedule.HotSchedule{{Ref: ref("a"), Fires: 2}, {Ref: task.Ref{Namespace: "n", ID: "b"}, Fires: 1}}}},
 	}
-	want := `{"from":"2026-01-02T15:04:00.000Z","per_minute":[0,3],"schedules":2,"total":3,"hottest":[{"minute":"2026-01-02T15:04:00.000Z","fires":3,
+	want := `{"from":"2026-01-02T15:04:00.000Z","per_minute":[0,3],"schedules":2,"total":3,"delayed_per_minute":[0,7],"hottest":[{"minute":"2026-01-02T15:04:00.000Z","fires":3,
 		"schedules":[{"id":"a","namespace":"default","fires":2},{"id":"b","namespace":"n","fires":1}]}]}`
-	if diff := cmp.Diff(asMap(t, want), asJSON(t, forecastOf(forecast))); diff != "" {
+	if diff := cmp.Diff(asMap(t, want), asJSON(t, forecastOf(control.Forecast{Forecast: forecast, Delayed: []int{0, 7}}))); diff != "" {
 		t.Errorf("the forecast (-want +got):\n%s", diff)
 	}
 }

@@ -65,14 +65,30 @@ const forecastBudget = 15 * time.Second
 // errBudget is the cause of the end of a forecast that has counted too long.
 var errBudget = errors.New("the forecast takes too long")
 
-// Forecast counts the coming ticks of all schedules of the caller's namespace, which may be EveryNamespace, minute by
-// minute. Paused schedules do not count. Errors: CodeInvalid for hours if that takes longer than 15 s,
-// CodeUnavailable, or that of ctx.
-func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (schedule.Forecast, error) {
+// delayedMinutes is for how many minutes ahead a forecast counts tasks that wait for their time.
+const delayedMinutes = 60
+
+// Forecast is what comes.
+type Forecast struct {
+	schedule.Forecast
+	// Delayed are the tasks that wait for their time, by the minute in which they are due: of the first hour, or less if
+	// they are many.
+	Delayed []int
+}
+
+// Forecast counts the coming ticks of all schedules of the caller's namespace, which may be EveryNamespace, and the
+// tasks that wait for their time, minute by minute. Paused schedules do not count. Errors: CodeInvalid for hours if
+// that takes longer than 15 s, CodeUnavailable, or that of ctx.
+func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (Forecast, error) {
 	if _, err := c.begin(ctx, who, "forecast"); err != nil {
-		return schedule.Forecast{}, err
+		return Forecast{}, err
 	}
-	return c.forecast(ctx, who, hours, forecastBudget)
+	ticks, err := c.forecast(ctx, who, hours, forecastBudget)
+	if err != nil {
+		return Forecast{}, err
+	}
+	delayed, _, err := c.store.Coming(ctx, who.Namespace, ticks.From, delayedMinutes)
+	return Forecast{ticks, delayed}, err
 }
 
 // forecast counts one forecast at a time, so that however many are asked for, they take one processor.

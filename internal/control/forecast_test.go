@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,5 +76,46 @@ func TestForecast_EndsWhenItsClientHasGone(t *testing.T) {
 		if err := testkit.Receive(t, ended, "the end of a forecast"); !errors.Is(err, context.Canceled) {
 			t.Errorf("the error is %v", err)
 		}
+	}
+}
+
+func TestForecast_CountsTasksThatWaitForTheirTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	start := w.now().Truncate(time.Minute)
+	for i, minute := range []int{3, 3, 59, 60} {
+		at := start.Add(time.Duration(minute)*time.Minute + 30*time.Second)
+		w.submit([]task.Definition{{Ref: task.Ref{ID: fmt.Sprint("t", i)}, Type: "http", RunAt: at}})
+	}
+	other := task.Ref{Namespace: "other", ID: "a"}
+	elsewhere := task.Definition{Ref: other, Type: "http", RunAt: start.Add(10 * time.Minute)}
+	_, err := w.SubmitEach(w.ctx, Caller{Namespace: "other"}, []task.Definition{elsewhere})
+	testkit.Must(t, err)
+	of := func(namespace string) (minutes, tasks, third int) {
+		f, err := w.Forecast(w.ctx, Caller{Namespace: namespace}, 1)
+		testkit.Must(t, err)
+		third = f.Delayed[int(start.Add(3*time.Minute).Sub(f.From)/time.Minute)]
+		for _, n := range f.Delayed {
+			tasks += n
+		}
+		return len(f.Delayed), tasks, third
+	}
+	if minutes, tasks, third := of("default"); minutes != 60 || tasks < 3 || third != 2 {
+		t.Errorf("%d tasks in %d minutes, %d in the third", tasks, minutes, third)
+	}
+	_, mine, _ := of("default")
+	if _, all, _ := of(EveryNamespace); all != mine+1 {
+		t.Errorf("%d tasks of all namespaces, %d of one", all, mine)
+	}
+	var many []task.Definition
+	for i := range 4500 { // in two partitions
+		d := task.Definition{Ref: task.Ref{ID: fmt.Sprint("many", i)}, Type: "http", RunAt: start.Add(5 * time.Minute)}
+		many = append(many, d)
+	}
+	for some := range slices.Chunk(many, 1000) {
+		w.submit(some)
+	}
+	if minutes, tasks, third := of("default"); minutes > 5 || tasks != 2 || third != 2 {
+		t.Errorf("of too many, %d tasks in %d minutes, %d in the third", tasks, minutes, third)
 	}
 }

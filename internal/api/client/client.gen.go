@@ -568,7 +568,7 @@ type ClientInterface interface {
 	// Forecast How many ticks each minute ahead will see
 	//
 	// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-	// and what fills them. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+	// and what fills them; for an hour, it also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
 	// count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 	//
 	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
@@ -1301,7 +1301,7 @@ func (c *Client) FollowEvents(ctx context.Context, params *FollowEventsParams, r
 // Forecast How many ticks each minute ahead will see
 //
 // Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-// and what fills them. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+// and what fills them; for an hour, it also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
 // count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 //
 // Corresponds with GET /v1/forecast (the `Forecast` operationId).
@@ -6010,7 +6010,7 @@ type ClientWithResponsesInterface interface {
 	// ForecastWithResponse How many ticks each minute ahead will see
 	//
 	// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-	// and what fills them. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+	// and what fills them; for an hour, it also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
 	// count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -9554,7 +9554,7 @@ func (c *ClientWithResponses) FollowEventsWithResponse(ctx context.Context, para
 // ForecastWithResponse How many ticks each minute ahead will see
 //
 // Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-// and what fills them. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+// and what fills them; for an hour, it also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
 // count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 //
 // Returns a wrapper object for the known response body format(s).

@@ -1019,6 +1019,9 @@ type Fence = int64
 
 // Forecast defines model for Forecast.
 type Forecast struct {
+	// DelayedPerMinute How many tasks that wait for their time become due in each minute, of the first 60 minutes. It ends earlier if they are too many to count: 2,000 in the same part of Redis.
+	DelayedPerMinute []int `json:"delayed_per_minute,omitempty,omitzero"`
+
 	// From The start of the first minute.
 	From Time `json:"from"`
 

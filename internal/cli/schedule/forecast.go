@@ -30,11 +30,12 @@ type forecastOptions struct {
 func newForecastCommand(f *command.Factory) *cobra.Command {
 	opts := &forecastOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
-		Use: "forecast", Short: "Show how many ticks each of the next minutes has", Args: command.ExactArgs(),
+		Use: "forecast", Short: "Show what each of the next minutes has to do", Args: command.ExactArgs(),
 		Annotations: command.Asks("forecast"),
-		Long: `forecast counts the future ticks of all schedules of the namespace that are not paused, and names the fullest minutes and
-the schedules that fill them. A terminal gets a chart. A pipe gets a line for each minute: the minute and the number of
-its ticks.`,
+		Long: `forecast counts the future ticks of all schedules of the namespace that are not paused, and names the fullest
+minutes and the schedules that fill them. For the first hour, it also counts the tasks that wait for their time. A
+terminal gets a chart. A pipe gets a line for each minute: the minute, the number of its ticks, and of these tasks,
+which is left out beyond the hour or if they are too many to count.`,
 		Example: `  dtsctl schedule forecast
   dtsctl schedule forecast --hours 168 --all-namespaces
   dtsctl schedule forecast | sort -k 2 -n | tail -1`,
@@ -70,9 +71,12 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 
 // minuteLines returns a line for each minute.
 func minuteLines(f wire.Forecast) [][]any {
-	lines := make([][]any, len(f.PerMinute))
+	lines, delayed := make([][]any, len(f.PerMinute)), f.DelayedPerMinute
 	for i, ticks := range f.PerMinute {
-		lines[i] = []any{f.From.Add(time.Duration(i) * time.Minute), ticks}
+		lines[i] = []any{f.From.Add(time.Duration(i) * time.Minute), ticks, ""}
+		if i < len(delayed) {
+			lines[i][2] = delayed[i]
+		}
 	}
 	return lines
 }
@@ -83,7 +87,32 @@ const (
 	maxChartWidth     = 200
 )
 
+// soon is how many minutes the first sentence of a forecast is about.
+const soon = 15
+
+// soonest says what the next minutes have to do; "" for a server that does not count delayed tasks.
+func soonest(f wire.Forecast) string {
+	if f.DelayedPerMinute == nil {
+		return ""
+	}
+	ticks, delayed := 0, 0
+	for i, n := range f.PerMinute[:min(soon, len(f.PerMinute))] {
+		ticks += n
+		if i < len(f.DelayedPerMinute) {
+			delayed += f.DelayedPerMinute[i]
+		}
+	}
+	text := printer.Counted(delayed, "delayed task")
+	if len(f.DelayedPerMinute) < soon {
+		text = "at least " + text
+	}
+	return fmt.Sprintf("In the next %d minutes: %s and %s.\n\n", soon, printer.Counted(ticks, "tick"), text)
+}
+
 func printForecast(p *printer.Printer, f wire.Forecast) error {
+	if err := p.Printf("%s", soonest(f)); err != nil {
+		return err
+	}
 	hours := printer.Counted(len(f.PerMinute)/60, "hour")
 	if f.Total == 0 {
 		return p.Printf("No tick of %s in the next %s.\n", printer.Counted(f.Schedules, "schedule"), hours)

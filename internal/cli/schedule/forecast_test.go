@@ -69,12 +69,28 @@ func TestForecast_TellsThatThereAreNoTicks(t *testing.T) {
 	s.Terminal().Run(t, "schedule", "forecast").Expect(t, 0, "No tick of 2 schedules in the next 1 hour.\n", "")
 }
 
+func TestForecast_SaysWhatComesSoon(t *testing.T) {
+	for want, delayed := range map[string][]int{
+		"In the next 15 minutes: 7 ticks and 3 delayed tasks.\n":         append([]int{1, 2}, make([]int, 58)...),
+		"In the next 15 minutes: 7 ticks and at least 1 delayed task.\n": {1},
+	} {
+		s := clitest.Start(t)
+		f := aForecast(func(minute int) int { return minute % 2 })
+		f.DelayedPerMinute = delayed
+		s.On("GET /v1/forecast", 200, f)
+		if got := s.Terminal().Run(t, "schedule", "forecast"); got.Code != 0 || !strings.HasPrefix(got.Out, want) {
+			t.Errorf("got %d\n%s", got.Code, got.Out)
+		}
+	}
+}
+
 func TestForecast_PrintsAMinutePerLineInAPipe(t *testing.T) {
 	s := clitest.Start(t)
 	f := aForecast(func(minute int) int { return minute % 2 })
+	f.DelayedPerMinute = []int{7}
 	s.On("GET /v1/forecast", 200, f)
 	got := s.Pipe().Run(t, "schedule", "forecast", "--all-namespaces")
-	if want := "2026-01-02T15:04:00.000Z\t0\n2026-01-02T15:05:00.000Z\t1\n"; got.Code != 0 || !strings.HasPrefix(got.Out, want) || strings.Count(got.Out, "\n") != 60 {
+	if want := "2026-01-02T15:04:00.000Z\t0\t7\n2026-01-02T15:05:00.000Z\t1\t\n"; got.Code != 0 || !strings.HasPrefix(got.Out, want) || strings.Count(got.Out, "\n") != 60 {
 		t.Errorf("got %d\n%s", got.Code, got.Out)
 	}
 	if got := s.Last().Line; got != "GET /v1/forecast?namespace=%2A" {

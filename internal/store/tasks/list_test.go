@@ -57,7 +57,8 @@ func TestList_ShowsTheNewestFirstAndLosesNoneBetweenPages(t *testing.T) {
 	defs = append(defs, task.Definition{Ref: task.Ref{ID: "elsewhere", Namespace: "other"}, Type: "http", RunAt: due})
 	createAll(t, w, defs)
 	for _, f := range []tasks.Filter{
-		{Namespace: "default"}, {Namespace: "default", Owner: "me"}, {Namespace: "default", States: []task.State{task.Scheduled}},
+		{Namespace: "default"}, {Namespace: "default", Owner: "me"},
+		{Namespace: "default", States: []task.State{task.Scheduled}},
 	} {
 		var got, want []string
 		for _, page := range readPages(t, w, f, 7) {
@@ -143,7 +144,8 @@ func TestList_MovesNoPayloadsToFilter(t *testing.T) {
 			task.Definition{Ref: task.Ref{ID: fmt.Sprint("long", i)}, Type: "http", Payload: payload, Delay: time.Hour},
 			task.Definition{Ref: task.Ref{ID: fmt.Sprint("short", i)}, Type: "http", Payload: short, Delay: time.Hour})
 	}
-	defs = append(defs, task.Definition{Ref: task.Ref{ID: "mine"}, Type: "http", Payload: short, Owner: "me", Delay: time.Hour})
+	mine := task.Definition{Ref: task.Ref{ID: "mine"}, Type: "http", Payload: short, Owner: "me", Delay: time.Hour}
+	defs = append(defs, mine)
 	createAll(t, w, defs)
 	before := sent(t, w)
 	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default", Owner: "me"}, 10, "")
