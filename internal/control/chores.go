@@ -6,6 +6,6 @@ import "context"
 // do it, which must do no harm.
 func (c *Control) Chores(ctx context.Context) {
 	together(
-		func() { <-ctx.Done() },
+		func() { c.KeepMinutes(ctx) },
 	)
 }

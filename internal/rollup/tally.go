@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -113,6 +114,7 @@ func (c *count) isOver(now time.Time) bool {
 
 // queue returns the counts of a queue.
 func (c *count) queue(name string) *Queue {
+	name = cmp.Or(name, Rest) // that of a task that cannot be read
 	q := c.queues[name]
 	if q == nil && len(c.queues) >= QueuesLimit {
 		name = Rest
