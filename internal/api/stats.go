@@ -18,7 +18,7 @@ func (e *endpoints) ReadStats(c echo.Context, params ReadStatsParams) error {
 	if err != nil {
 		return err
 	}
-	stats, err := e.Control.Stats(ctx, callerOf(c), control.StatsFilter{Since: since, Queue: params.Queue})
+	stats, err := e.Control.ReadStats(ctx, callerOf(c), control.StatsFilter{Since: since, Queue: params.Queue})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (e *endpoints) ListFailures(c echo.Context, params ListFailuresParams) erro
 	if err != nil {
 		return err
 	}
-	failures, err := e.Control.Failures(ctx, callerOf(c), control.FailureFilter{
+	failures, err := e.Control.ListFailures(ctx, callerOf(c), control.FailureFilter{
 		Since: since, Queue: params.Queue, Schedule: params.Schedule,
 	})
 	if err != nil {

@@ -37,9 +37,9 @@ type Failure struct {
 	Last      time.Time
 }
 
-// Failures returns why attempts failed in the caller's namespace, which may be EveryNamespace. Errors: CodeInvalid,
+// ListFailures returns why attempts failed in the caller's namespace, which may be EveryNamespace. Errors: CodeInvalid,
 // CodeUnavailable.
-func (c *Control) Failures(ctx context.Context, who Caller, f FailureFilter) (Failures, error) {
+func (c *Control) ListFailures(ctx context.Context, who Caller, f FailureFilter) (Failures, error) {
 	if _, err := c.begin(ctx, who, "listFailures"); err != nil {
 		return Failures{}, err
 	}

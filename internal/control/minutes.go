@@ -24,9 +24,9 @@ const (
 	minutesLimit = 10 * time.Second // of one round
 )
 
-// KeepMinutes looks once a minute at what waits and runs, and closes the minutes and hours that are over, until ctx ends.
+// keepMinutes looks once a minute at what waits and runs, and closes the minutes and hours that are over, until ctx ends.
 // One node does it for all. Two at the same time do no harm: both write the same, and the first one holds.
-func (c *Control) KeepMinutes(ctx context.Context) {
+func (c *Control) keepMinutes(ctx context.Context) {
 	k := minuteKeeper{c: c}
 	for ctx.Err() == nil {
 		_ = clock.Sleep(ctx, k.round(ctx))

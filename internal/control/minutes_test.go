@@ -48,7 +48,7 @@ func (w *countingWorld) fail(n int, schedule, text string) {
 	}
 }
 
-func TestFailures_GroupsErrorsThatDifferByIDs(t *testing.T) {
+func TestListFailures_GroupsErrorsThatDifferByIDs(t *testing.T) {
 	t.Parallel()
 	w := newCountingWorld(t)
 	w.fail(250, "nightly", "order ? is not there")
@@ -56,7 +56,7 @@ func TestFailures_GroupsErrorsThatDifferByIDs(t *testing.T) {
 	w.clock = w.clock.Add(time.Minute)
 	w.fail(250, "hourly", "order ? is not there")
 	w.write()
-	got, err := w.Failures(w.ctx, me, FailureFilter{})
+	got, err := w.ListFailures(w.ctx, me, FailureFilter{})
 	testkit.Must(t, err)
 	if len(got.Causes) != 2 || got.Causes[0].Count != 500 || got.Causes[0].Dead != 250 || got.Causes[1].Count != 3 {
 		t.Fatalf("got %+v", got)
@@ -80,7 +80,7 @@ func TestFailures_GroupsErrorsThatDifferByIDs(t *testing.T) {
 		"a day":             {me, FailureFilter{Since: 24 * time.Hour}, 500},
 		"the last minute":   {me, FailureFilter{Since: time.Minute}, 500},
 	} {
-		got, err := w.Failures(w.ctx, row.who, row.filter)
+		got, err := w.ListFailures(w.ctx, row.who, row.filter)
 		n := 0
 		if len(got.Causes) > 0 {
 			n = got.Causes[0].Count
@@ -89,7 +89,7 @@ func TestFailures_GroupsErrorsThatDifferByIDs(t *testing.T) {
 			t.Errorf("%s: %d failures, %v; want %d", name, n, err, row.want)
 		}
 	}
-	if _, err := w.Failures(w.ctx, me, FailureFilter{Since: 48 * time.Hour}); task.CodeOf(err) != task.CodeInvalid {
+	if _, err := w.ListFailures(w.ctx, me, FailureFilter{Since: 48 * time.Hour}); task.CodeOf(err) != task.CodeInvalid {
 		t.Errorf("two days: %v, want invalid", err)
 	}
 }
@@ -180,7 +180,7 @@ func TestKeepMinutes_CountsNothingTwice(t *testing.T) {
 				w.write()
 				w.keep(k, 1)
 			}
-			stats, err := w.Stats(w.ctx, me, StatsFilter{})
+			stats, err := w.ReadStats(w.ctx, me, StatsFilter{})
 			testkit.Must(t, err)
 			if len(stats.Queues) != 1 || stats.Queues[0].Counts.Begun != 20 {
 				t.Errorf("counted %+v, want 20 begins", stats.Queues)
@@ -219,7 +219,7 @@ func TestKeepMinutes_CostsLittleWhileNothingHappens(t *testing.T) {
 	}
 }
 
-func TestStats_CountsADayByHour(t *testing.T) {
+func TestReadStats_CountsADayByHour(t *testing.T) {
 	t.Parallel()
 	w := newCountingWorld(t)
 	k := &minuteKeeper{c: w.Control}
@@ -228,7 +228,7 @@ func TestStats_CountsADayByHour(t *testing.T) {
 		w.write()
 		w.keep(k, 1)
 	}
-	stats, err := w.Stats(w.ctx, me, StatsFilter{Since: 24 * time.Hour, Queue: "mail"})
+	stats, err := w.ReadStats(w.ctx, me, StatsFilter{Since: 24 * time.Hour, Queue: "mail"})
 	testkit.Must(t, err)
 	last := stats.Periods[len(stats.Periods)-1]
 	if stats.Length != time.Hour || len(stats.Periods) != 25 || stats.Queues[0].Counts.Begun != 150 || last.Counts.Begun != 30 {
@@ -237,7 +237,7 @@ func TestStats_CountsADayByHour(t *testing.T) {
 	if late := stats.Queues[0].Counts.Late; late.Quantile(.99) != 30*time.Millisecond {
 		t.Errorf("the lateness is %s", late.Quantile(.99))
 	}
-	stats, err = w.Stats(w.ctx, me, StatsFilter{})
+	stats, err = w.ReadStats(w.ctx, me, StatsFilter{})
 	testkit.Must(t, err)
 	if stats.Length != time.Minute || len(stats.Periods) != 61 || stats.Queues[0].Counts.Begun != 60 {
 		t.Errorf("%d periods of %s, %d begun", len(stats.Periods), stats.Length, stats.Queues[0].Counts.Begun)

@@ -48,8 +48,8 @@ type QueueStats struct {
 	Counts rollup.Queue
 }
 
-// Stats returns what began and ended, and how late. It takes a few round trips. Errors: CodeInvalid, CodeUnavailable.
-func (c *Control) Stats(ctx context.Context, who Caller, f StatsFilter) (Stats, error) {
+// ReadStats returns what began and ended, and how late. It takes a few round trips. Errors: CodeInvalid, CodeUnavailable.
+func (c *Control) ReadStats(ctx context.Context, who Caller, f StatsFilter) (Stats, error) {
 	if _, err := c.begin(ctx, who, "readStats"); err != nil {
 		return Stats{}, err
 	}

@@ -38,7 +38,7 @@ type Example struct {
 // plus returns both causes as one of that kind. The example is the newer one.
 func (c Cause) plus(other Cause) Cause {
 	sum := c
-	if other.Last.After(c.Last) {
+	if !other.Last.Before(c.Last) {
 		sum.Last, sum.Example = other.Last, other.Example
 	}
 	if other.First.Before(c.First) {

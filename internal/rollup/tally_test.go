@@ -118,7 +118,7 @@ func TestTally_MakesOneCauseOfErrorsThatDifferByIDs(t *testing.T) {
 		t.Fatalf("%d causes: %+v", len(m.Causes), m.Causes)
 	}
 	c := m.Causes[0]
-	if c.Count != 500 || c.Dead != 100 || c.Schedule != "nightly" || c.Example.Task.ID != "nightly@20260102T000000Z" {
+	if c.Count != 500 || c.Dead != 100 || c.Schedule != "nightly" || c.Example.Task.ID != "nightly@20260102T000499Z" {
 		t.Errorf("the cause is %+v", c)
 	}
 	if q := m.Queues["default"]; q.Failed != 500 || q.Dead != 100 {

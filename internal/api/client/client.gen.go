@@ -554,8 +554,9 @@ type ClientInterface interface {
 
 	// Examine Examine the installation
 	//
-	// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
-	// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+	// Looks for what does not fit together, and changes nothing; `GET /v1/status` then tells of what it found. It is safe on a live
+	// system: it reads page by page, with pauses, and whatever it finds in the data was so in one moment. While Redis is away, the answer
+	// has what the node knows. `docs/operations.md` lists the checks.
 	//
 	// Corresponds with GET /v1/doctor (the `Examine` operationId).
 	Examine(ctx context.Context, params *ExamineParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -940,11 +941,20 @@ type ClientInterface interface {
 	// ReadStats What began and ended lately, and how late
 	//
 	// Counts what all nodes have recorded, of all namespaces: of the last hour by minute, of the last day by hour. The
-	// last period is the present one so far. A node that is killed loses the counts of its last two seconds, and nodes
-	// of releases before 0.13 count nothing.
+	// last period is the present one so far. A node that is killed loses the counts of its last two seconds. Nodes of earlier
+	// releases count nothing.
 	//
 	// Corresponds with GET /v1/stats (the `ReadStats` operationId).
 	ReadStats(ctx context.Context, params *ReadStatsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetStatus Whether the installation needs somebody
+	//
+	// Says in one sentence whether the installation needs somebody, and for what reasons, the worst first. One node computes it for all,
+	// each second while somebody reads it, so reading it often costs little. While Redis does not answer, the node says so from what it
+	// knows. `docs/status.md` lists the codes.
+	//
+	// Corresponds with GET /v1/status (the `GetStatus` operationId).
+	GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTasks List tasks
 	//
@@ -1265,8 +1275,9 @@ func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // Examine Examine the installation
 //
-// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
-// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+// Looks for what does not fit together, and changes nothing; `GET /v1/status` then tells of what it found. It is safe on a live
+// system: it reads page by page, with pauses, and whatever it finds in the data was so in one moment. While Redis is away, the answer
+// has what the node knows. `docs/operations.md` lists the checks.
 //
 // Corresponds with GET /v1/doctor (the `Examine` operationId).
 func (c *Client) Examine(ctx context.Context, params *ExamineParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2041,12 +2052,31 @@ func (c *Client) WhySchedule(ctx context.Context, id ScheduleID, params *WhySche
 // ReadStats What began and ended lately, and how late
 //
 // Counts what all nodes have recorded, of all namespaces: of the last hour by minute, of the last day by hour. The
-// last period is the present one so far. A node that is killed loses the counts of its last two seconds, and nodes
-// of releases before 0.13 count nothing.
+// last period is the present one so far. A node that is killed loses the counts of its last two seconds. Nodes of earlier
+// releases count nothing.
 //
 // Corresponds with GET /v1/stats (the `ReadStats` operationId).
 func (c *Client) ReadStats(ctx context.Context, params *ReadStatsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadStatsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetStatus Whether the installation needs somebody
+//
+// Says in one sentence whether the installation needs somebody, and for what reasons, the worst first. One node computes it for all,
+// each second while somebody reads it, so reading it often costs little. While Redis does not answer, the node says so from what it
+// knows. `docs/status.md` lists the codes.
+//
+// Corresponds with GET /v1/status (the `GetStatus` operationId).
+func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetStatusRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -4896,6 +4926,33 @@ func NewReadStatsRequest(server string, params *ReadStatsParams) (*http.Request,
 	return req, nil
 }
 
+// NewGetStatusRequest constructs an http.Request for the GetStatus method
+func NewGetStatusRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/status")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListTasksRequest constructs an http.Request for the ListTasks method
 func NewListTasksRequest(server string, params *ListTasksParams) (*http.Request, error) {
 	var err error
@@ -6145,8 +6202,9 @@ type ClientWithResponsesInterface interface {
 
 	// ExamineWithResponse Examine the installation
 	//
-	// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
-	// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+	// Looks for what does not fit together, and changes nothing; `GET /v1/status` then tells of what it found. It is safe on a live
+	// system: it reads page by page, with pauses, and whatever it finds in the data was so in one moment. While Redis is away, the answer
+	// has what the node knows. `docs/operations.md` lists the checks.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6577,13 +6635,24 @@ type ClientWithResponsesInterface interface {
 	// ReadStatsWithResponse What began and ended lately, and how late
 	//
 	// Counts what all nodes have recorded, of all namespaces: of the last hour by minute, of the last day by hour. The
-	// last period is the present one so far. A node that is killed loses the counts of its last two seconds, and nodes
-	// of releases before 0.13 count nothing.
+	// last period is the present one so far. A node that is killed loses the counts of its last two seconds. Nodes of earlier
+	// releases count nothing.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/stats (the `ReadStats` operationId).
 	ReadStatsWithResponse(ctx context.Context, params *ReadStatsParams, reqEditors ...RequestEditorFn) (*ReadStatsResponse, error)
+
+	// GetStatusWithResponse Whether the installation needs somebody
+	//
+	// Says in one sentence whether the installation needs somebody, and for what reasons, the worst first. One node computes it for all,
+	// each second while somebody reads it, so reading it often costs little. While Redis does not answer, the node says so from what it
+	// knows. `docs/status.md` lists the codes.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/status (the `GetStatus` operationId).
+	GetStatusWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetStatusResponse, error)
 
 	// ListTasksWithResponse List tasks
 	//
@@ -8818,6 +8887,61 @@ func (r ReadStatsResponse) ContentType() string {
 	return ""
 }
 
+// GetStatusResponseDefaultHeaders the declared response headers of an HTTP default response for GetStatus
+type GetStatusResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type GetStatusResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Status
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetStatusResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetStatusResponse) GetJSON200() *Status {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetStatusResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetStatusResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetStatusResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetStatusResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetStatusResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListTasksResponseDefaultHeaders the declared response headers of an HTTP default response for ListTasks
 type ListTasksResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -9736,8 +9860,9 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 
 // ExamineWithResponse Examine the installation
 //
-// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
-// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+// Looks for what does not fit together, and changes nothing; `GET /v1/status` then tells of what it found. It is safe on a live
+// system: it reads page by page, with pauses, and whatever it finds in the data was so in one moment. While Redis is away, the answer
+// has what the node knows. `docs/operations.md` lists the checks.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10402,8 +10527,8 @@ func (c *ClientWithResponses) WhyScheduleWithResponse(ctx context.Context, id Sc
 // ReadStatsWithResponse What began and ended lately, and how late
 //
 // Counts what all nodes have recorded, of all namespaces: of the last hour by minute, of the last day by hour. The
-// last period is the present one so far. A node that is killed loses the counts of its last two seconds, and nodes
-// of releases before 0.13 count nothing.
+// last period is the present one so far. A node that is killed loses the counts of its last two seconds. Nodes of earlier
+// releases count nothing.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10414,6 +10539,23 @@ func (c *ClientWithResponses) ReadStatsWithResponse(ctx context.Context, params 
 		return nil, err
 	}
 	return ParseReadStatsResponse(rsp)
+}
+
+// GetStatusWithResponse Whether the installation needs somebody
+//
+// Says in one sentence whether the installation needs somebody, and for what reasons, the worst first. One node computes it for all,
+// each second while somebody reads it, so reading it often costs little. While Redis does not answer, the node says so from what it
+// knows. `docs/status.md` lists the codes.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/status (the `GetStatus` operationId).
+func (c *ClientWithResponses) GetStatusWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetStatusResponse, error) {
+	rsp, err := c.GetStatus(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetStatusResponse(rsp)
 }
 
 // ListTasksWithResponse List tasks
@@ -12509,6 +12651,52 @@ func ParseReadStatsResponse(rsp *http.Response) (*ReadStatsResponse, error) {
 	switch {
 	case true:
 		var headers ReadStatsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetStatusResponse parses an HTTP response from a GetStatusWithResponse call
+func ParseGetStatusResponse(rsp *http.Response) (*GetStatusResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetStatusResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Status
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers GetStatusResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

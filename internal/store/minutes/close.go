@@ -51,7 +51,7 @@ func (m *Minutes) Close(ctx context.Context, from, end time.Time) (closed bool, 
 }
 
 // CloseHours closes the hours of which all minutes are closed, as those before end are, and then deletes minutes and hours
-// that are too old, or from before a jump of Redis's clock, at the time now. Error: CodeUnavailable; it can be repeated then.
+// beyond those that are kept, or from before a jump of Redis's clock, at the time now. Error: CodeUnavailable; it can be repeated then.
 func (m *Minutes) CloseHours(ctx context.Context, end, now time.Time) error {
 	pipe := m.l.DB.Pipeline()
 	minuteNames, hourNames := pipe.HKeys(ctx, string(m.keys().Minutes())), pipe.HKeys(ctx, string(m.keys().Hours()))
@@ -65,10 +65,10 @@ func (m *Minutes) CloseHours(ctx context.Context, end, now time.Time) error {
 		}
 	}
 	pipe = m.l.DB.Pipeline()
-	if old := outdated(minutes, now, rollup.MinutesKept*rollup.Span); len(old) > 0 {
+	if old := outdated(minutes, now, rollup.MinutesKept); len(old) > 0 {
 		pipe.HDel(ctx, string(m.keys().Minutes()), old...)
 	}
-	if old := outdated(hours, now, rollup.HoursKept*time.Hour); len(old) > 0 {
+	if old := outdated(hours, now, rollup.HoursKept); len(old) > 0 {
 		pipe.HDel(ctx, string(m.keys().Hours()), old...)
 	}
 	if pipe.Len() == 0 {
@@ -91,12 +91,23 @@ func openHours(minutes, hours []string, end time.Time) map[time.Time][]string {
 	return open
 }
 
-// outdated returns the names of times that are older than kept, or lie ahead, or are none.
-func outdated(names []string, now time.Time, kept time.Duration) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		at, ok := timeOf(name)
-		return ok && now.Sub(at) <= kept && at.Sub(now) <= ahead
+// outdated returns the names of all times but the newest, and of those that lie ahead, or are none. Age alone deletes
+// nothing: the clock may have jumped ahead for a moment.
+func outdated(names []string, now time.Time, kept int) []string {
+	var good, old []string
+	for _, name := range names {
+		if at, ok := timeOf(name); ok && at.Sub(now) <= ahead {
+			good = append(good, name)
+		} else {
+			old = append(old, name)
+		}
+	}
+	slices.SortFunc(good, func(a, b string) int {
+		later, _ := timeOf(b)
+		earlier, _ := timeOf(a)
+		return later.Compare(earlier)
 	})
+	return append(old, good[min(kept, len(good)):]...)
 }
 
 // closeHour closes an hour that has those minutes. Error: CodeUnavailable.
