@@ -6,9 +6,11 @@ import "context"
 func countsRow() row {
 	return row{
 		name: "counts", title: "What the counts by minute cost: drain of immediate tasks, no-op handlers",
-		method: "As the drain above, DTS only: nodes that count what they do and write it to Redis every 2 s, and nodes that do not.",
+		method: "As the drain above, DTS only: nodes that count what they do and write it to Redis every 2 s, " +
+			"and nodes that do not.",
 		goals: []goal{
-			atLeast("with / without counts", 0.95), atMost("CPU of Redis, more with counts", 1), atMost("commands of Redis, more with counts", 0.05),
+			atLeast("with / without counts", 0.95), atMost("CPU of Redis, more with counts", 1),
+			atMost("commands of Redis, more with counts", 0.05),
 		},
 		run: func(ctx context.Context, b *bench) (figures, error) {
 			w, err := noopWork(ctx, b)

@@ -61,8 +61,9 @@ func periodOf(p control.Period) wire.Period {
 
 func countsOf(q rollup.Queue) wire.Counts {
 	return wire.Counts{
-		Begun: q.Begun, Ended: q.Ended(), Succeeded: q.Succeeded, Failed: q.Failed, Timeout: q.Timeout, Cancelled: q.Cancelled,
-		Lost: q.Lost, Snoozed: q.Snoozed, Dead: q.Dead, LateP50: inMilliseconds(q.Late.Quantile(.5)),
+		Begun: q.Begun, Ended: q.Ended(), Succeeded: q.Succeeded, Failed: q.Failed, Timeout: q.Timeout,
+		Cancelled: q.Cancelled,
+		Lost:      q.Lost, Snoozed: q.Snoozed, Dead: q.Dead, LateP50: inMilliseconds(q.Late.Quantile(.5)),
 		LateP99: inMilliseconds(q.Late.Quantile(.99)), LateMax: inMilliseconds(q.Late.Max), Waiting: q.Waiting,
 		Oldest: inMilliseconds(q.Oldest),
 	}
@@ -73,8 +74,9 @@ func inMilliseconds(d time.Duration) string { return formatDuration(d.Round(time
 
 func failureOf(f control.Failure) wire.Failure {
 	return wire.Failure{
-		Error: f.Text, Namespace: f.Namespace, Count: f.Count, Dead: f.Dead, Queues: list(f.Queues), Schedules: list(f.Schedules),
-		Types: list(f.Types), Example: wire.FailureExample{Task: f.Example.Task.ID, Attempt: f.Example.Attempt},
+		Error: f.Text, Namespace: f.Namespace, Count: f.Count, Dead: f.Dead, Queues: list(f.Queues),
+		Schedules: list(f.Schedules),
+		Types:     list(f.Types), Example: wire.FailureExample{Task: f.Example.Task.ID, Attempt: f.Example.Attempt},
 		First: wire.At(f.First), Last: wire.At(f.Last),
 	}
 }
@@ -82,5 +84,6 @@ func failureOf(f control.Failure) wire.Failure {
 // paceOf rounds what a queue did to one digit behind the point.
 func paceOf(p control.Pace) wire.Pace {
 	rounded := func(n float64) float64 { return math.Round(n*10) / 10 }
-	return wire.Pace{Begun: rounded(p.Begun), Ended: rounded(p.Ended), Bad: rounded(p.Bad), LateP99: inMilliseconds(p.LateP99)}
+	return wire.Pace{Begun: rounded(p.Begun), Ended: rounded(p.Ended), Bad: rounded(p.Bad),
+		LateP99: inMilliseconds(p.LateP99)}
 }

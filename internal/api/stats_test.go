@@ -21,7 +21,8 @@ func TestReadStats_AnswersWithoutGaps(t *testing.T) {
 			t.Errorf("%q: %d periods of %s, want %d of %s", query, len(got.Periods), got.Length, want.periods, want.length)
 		}
 	}
-	for _, path := range []string{"/v1/stats?since=25h", "/v1/stats?since=1s", "/v1/failures?since=25h", "/v1/failures?since=long"} {
+	for _, path := range []string{"/v1/stats?since=25h", "/v1/stats?since=1s", "/v1/failures?since=25h",
+		"/v1/failures?since=long"} {
 		if got := r.call("GET", path, ""); got.status != 400 {
 			t.Errorf("%s: status %d, %s", path, got.status, got.body)
 		}

@@ -70,7 +70,8 @@ func (c *Control) ListFailures(ctx context.Context, who Caller, f FailureFilter)
 		all.Causes = append(all.Causes, *failure)
 	}
 	slices.SortFunc(all.Causes, func(a, b Failure) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Text, b.Text),
+			cmp.Compare(a.Namespace, b.Namespace))
 	})
 	return all, nil
 }

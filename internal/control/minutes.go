@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// sampleAfter is how long after the end of a minute the leader looks at what waits. Nodes have written their rows then.
+	// sampleAfter is how long after the end of a minute the leader looks at what waits. Nodes have written their
+	// rows then.
 	sampleAfter = 2 * time.Second
 	// sampleWithin is until when after its end a minute gets what waits then.
 	sampleWithin = 30 * time.Second
@@ -24,8 +25,9 @@ const (
 	minutesLimit = 10 * time.Second // of one round
 )
 
-// keepMinutes looks once a minute at what waits and runs, and closes the minutes and hours that are over, until ctx ends.
-// One node does it for all. Two at the same time do no harm: both write the same, and the first one holds.
+// keepMinutes looks once a minute at what waits and runs, and closes the minutes and hours that are over, until
+// ctx ends. One node does it for all. Two at the same time do no harm: both write the same, and the first one
+// holds.
 func (c *Control) keepMinutes(ctx context.Context) {
 	k := minuteKeeper{c: c}
 	for ctx.Err() == nil {
@@ -153,7 +155,8 @@ func (c *Control) waiting(ctx context.Context) (map[string]layout.Waiting, error
 	return all, nil
 }
 
-// dueTimes returns since when the oldest deliveries of queues have been due, as far as they are of DTS and that can be read.
+// dueTimes returns since when the oldest deliveries of queues have been due, as far as they are of DTS and that
+// can be read.
 func (c *Control) dueTimes(ctx context.Context, pending map[string]queue.Waiting) map[string]time.Time {
 	var refs []task.Ref
 	for _, p := range pending {

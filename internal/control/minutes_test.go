@@ -62,7 +62,8 @@ func TestListFailures_GroupsErrorsThatDifferByIDs(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	first := got.Causes[0]
-	if first.Text != "order # is not there" || fmt.Sprint(first.Schedules) != "[hourly nightly]" || first.Example.Task.ID != "hourly@249" {
+	if first.Text != "order # is not there" || fmt.Sprint(first.Schedules) != "[hourly nightly]" ||
+		first.Example.Task.ID != "hourly@249" {
 		t.Errorf("the first cause is %+v", first)
 	}
 	if !first.First.Equal(w.clock.Add(-time.Minute)) || !first.Last.Equal(w.clock) {
@@ -138,7 +139,8 @@ func TestKeepMinutes_ClosesMinutesWithWhatWaited(t *testing.T) {
 	recent, err := w.recentMinutes(w.ctx, 3)
 	testkit.Must(t, err)
 	m := recent[0]
-	if q := m.Queues["mail"]; !m.At.Equal(start) || q.Begun != 1 || q.Waiting != 1 || m.Running != 3 || m.Capacity != 10 || !m.Sampled {
+	if q := m.Queues["mail"]; !m.At.Equal(start) || q.Begun != 1 || q.Waiting != 1 || m.Running != 3 ||
+		m.Capacity != 10 || !m.Sampled {
 		t.Errorf("the minute is %+v", m)
 	}
 	if len(recent) != 3 || recent[2].Total().Begun != 0 {
@@ -155,7 +157,8 @@ func TestKeepMinutes_CountsNothingTwice(t *testing.T) {
 		"Redis is away":   func(w *countingWorld, _ **minuteKeeper) { w.clock = w.clock.Add(40 * time.Minute) },
 		"a node writes late": func(w *countingWorld, _ **minuteKeeper) {
 			at := w.clock.Add(-10 * time.Minute).Truncate(time.Minute)
-			late := rollup.Row{Minute: rollup.Minute{At: at, Length: rollup.Span, Queues: map[string]rollup.Queue{"mail": {Begun: 1000}}}}
+			late := rollup.Row{Minute: rollup.Minute{At: at, Length: rollup.Span,
+				Queues: map[string]rollup.Queue{"mail": {Begun: 1000}}}}
 			testkit.Must(w.t, w.store.Minutes.Write(w.ctx, "node-b", []rollup.Row{late}))
 		},
 		"the clock jumps ahead and back": func(w *countingWorld, k **minuteKeeper) {
@@ -206,7 +209,8 @@ func TestKeepMinutes_CostsLittleWhileNothingHappens(t *testing.T) {
 	total := 0
 	for line := range strings.Lines(w.db.Info(w.ctx, "commandstats").Val()) {
 		var calls int
-		if name, figures, ok := strings.Cut(line, ":"); ok && strings.HasPrefix(name, "cmdstat_") && !strings.HasPrefix(name, "cmdstat_config") {
+		if name, figures, ok := strings.Cut(line, ":"); ok && strings.HasPrefix(name, "cmdstat_") &&
+			!strings.HasPrefix(name, "cmdstat_config") {
 			_, _ = fmt.Sscanf(figures, "calls=%d", &calls)
 			total += calls
 		}
@@ -231,8 +235,10 @@ func TestReadStats_CountsADayByHour(t *testing.T) {
 	stats, err := w.ReadStats(w.ctx, me, StatsFilter{Since: 24 * time.Hour, Queue: "mail"})
 	testkit.Must(t, err)
 	last := stats.Periods[len(stats.Periods)-1]
-	if stats.Length != time.Hour || len(stats.Periods) != 25 || stats.Queues[0].Counts.Begun != 150 || last.Counts.Begun != 30 {
-		t.Errorf("%d periods of %s, %d begun, %d of them in the last one", len(stats.Periods), stats.Length, stats.Queues[0].Counts.Begun, last.Counts.Begun)
+	if stats.Length != time.Hour || len(stats.Periods) != 25 || stats.Queues[0].Counts.Begun != 150 ||
+		last.Counts.Begun != 30 {
+		t.Errorf("%d periods of %s, %d begun, %d of them in the last one", len(stats.Periods), stats.Length,
+			stats.Queues[0].Counts.Begun, last.Counts.Begun)
 	}
 	if late := stats.Queues[0].Counts.Late; late.Quantile(.99) != 30*time.Millisecond {
 		t.Errorf("the lateness is %s", late.Quantile(.99))
@@ -253,7 +259,8 @@ func TestListQueues_TellsThePaceAndTheOldestTask(t *testing.T) {
 	}
 	w.fail(3, "nightly", "boom")
 	w.write()
-	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "mail", RunAt: w.now().Add(-time.Hour)}})[0].Task
+	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "mail",
+		RunAt: w.now().Add(-time.Hour)}})[0].Task
 	w.claim(made.Ref)
 	queues, err := w.ListQueues(w.ctx, me)
 	testkit.Must(t, err)

@@ -20,8 +20,8 @@ type QueueInfo struct {
 	Pace   Pace          // what it did lately
 }
 
-// ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a limit, and that asynq has not seen
-// yet. Under redisx.LeavingOut, what cannot be read is left out.
+// ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a limit,
+// and that asynq has not seen yet. Under redisx.LeavingOut, what cannot be read is left out.
 func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, error) {
 	if _, err := c.begin(ctx, who, "listQueues"); err != nil {
 		return nil, err
@@ -50,7 +50,11 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 			waiting[q.Name] = layout.Waiting{}
 		}
 	}
-	byName, paces := infosByName(known), c.paces(ctx)
+	paces, err := c.paces(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	byName := infosByName(known)
 	queues := make([]QueueInfo, 0, len(waiting))
 	for name, w := range waiting {
 		q := QueueInfo{Info: byName[name], Pace: paces[name]}
@@ -58,7 +62,8 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 		queues = append(queues, q)
 	}
 	queues = slices.DeleteFunc(queues, func(q QueueInfo) bool {
-		return task.ValidateQueue(q.Name) != nil && redisx.LeaveOut(ctx, "the queue %q is left out, as that is no name", q.Name)
+		return task.ValidateQueue(q.Name) != nil && redisx.LeaveOut(ctx,
+			"the queue %q is left out, as that is no name", q.Name)
 	})
 	slices.SortFunc(queues, func(a, b QueueInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return queues, nil
@@ -79,7 +84,10 @@ func (c *Control) PauseQueue(ctx context.Context, who Caller, name string) error
 	if _, err := c.begin(ctx, who, "pauseQueue"); err != nil {
 		return err
 	}
-	return c.onQueue(ctx, name, func(ctx context.Context, name string) error { return c.queues.Pause(ctx, name, who.By()) })
+	return c.onQueue(ctx, name, func(ctx context.Context, name string) error {
+		return c.queues.Pause(ctx, name,
+			who.By())
+	})
 }
 
 // ResumeQueue lets workers take deliveries from a queue again. Errors: as for PauseQueue.
@@ -90,7 +98,8 @@ func (c *Control) ResumeQueue(ctx context.Context, who Caller, name string) erro
 	return c.onQueue(ctx, name, c.queues.Resume)
 }
 
-// onQueue does something to a queue. If asynq has not seen the queue, but tasks wait for it, it is listed in asynq first.
+// onQueue does something to a queue. If asynq has not seen the queue, but tasks wait for it, it is listed in asynq
+// first.
 func (c *Control) onQueue(ctx context.Context, name string, do func(context.Context, string) error) error {
 	defer c.paused.forget(name)
 	err := do(ctx, name)

@@ -48,7 +48,8 @@ type QueueStats struct {
 	Counts rollup.Queue
 }
 
-// ReadStats returns what began and ended, and how late. It takes a few round trips. Errors: CodeInvalid, CodeUnavailable.
+// ReadStats returns what began and ended, and how late. It takes a few round trips. Errors: CodeInvalid,
+// CodeUnavailable.
 func (c *Control) ReadStats(ctx context.Context, who Caller, f StatsFilter) (Stats, error) {
 	if _, err := c.begin(ctx, who, "readStats"); err != nil {
 		return Stats{}, err
@@ -179,9 +180,9 @@ func (c *Control) anyNow(ctx context.Context) (time.Time, error) {
 	return now.UTC(), err
 }
 
-// recentMinutes returns the last n minutes, oldest first and without a gap: the last one is the present minute so far. A
-// minute in which nothing happened is empty. It takes four commands, and one more for each older minute in which nothing
-// happened. Error: CodeUnavailable.
+// recentMinutes returns the last n minutes, oldest first and without a gap: the last one is the present minute so
+// far. A minute in which nothing happened is empty. It takes four commands, and one more for each older minute in
+// which nothing happened. Error: CodeUnavailable.
 func (c *Control) recentMinutes(ctx context.Context, n int) ([]rollup.Minute, error) {
 	now, err := c.anyNow(ctx)
 	if err != nil {
@@ -194,7 +195,8 @@ func (c *Control) recentMinutes(ctx context.Context, n int) ([]rollup.Minute, er
 	}
 	all := make([]rollup.Minute, n)
 	for i := range all {
-		all[i] = rollup.Minute{At: from.Add(time.Duration(i) * rollup.Span), Length: rollup.Span, Queues: map[string]rollup.Queue{}}
+		all[i] = rollup.Minute{At: from.Add(time.Duration(i) * rollup.Span), Length: rollup.Span,
+			Queues: map[string]rollup.Queue{}}
 	}
 	for _, m := range found {
 		if i := int(m.At.Sub(from) / rollup.Span); i >= 0 && i < n {
@@ -213,18 +215,13 @@ type Pace struct {
 	LateP99           time.Duration // from due to begun, in the last five minutes
 }
 
-// paces returns what the queues did lately; nil if it cannot be read, as it is no reason not to show the queues.
-func (c *Control) paces(ctx context.Context) map[string]Pace {
+// paces returns what the queues did lately. Error: CodeUnavailable.
+func (c *Control) paces(ctx context.Context, now time.Time) (map[string]Pace, error) {
 	recent, err := c.recentMinutes(ctx, lateMinutes)
 	if err != nil {
-		c.log.Debug("cannot read what the queues did lately", "error", err)
-		return nil
+		return nil, err
 	}
-	now, err := c.anyNow(ctx)
-	if err != nil {
-		return nil
-	}
-	return pacesOf(recent, now)
+	return pacesOf(recent, now), nil
 }
 
 // pacesOf returns what the queues did in the newest of those minutes, of which the last one has begun before now.
@@ -236,7 +233,8 @@ func pacesOf(recent []rollup.Minute, now time.Time) map[string]Pace {
 	for name, q := range whole.Queues {
 		newest := lately.Queues[name]
 		paces[name] = Pace{
-			Begun: float64(newest.Begun) / minutes, Ended: float64(newest.Ended()) / minutes, Bad: float64(newest.Bad()) / minutes,
+			Begun: float64(newest.Begun) / minutes, Ended: float64(newest.Ended()) / minutes,
+			Bad:     float64(newest.Bad()) / minutes,
 			LateP99: q.Late.Quantile(.99),
 		}
 	}

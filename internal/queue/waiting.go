@@ -18,8 +18,8 @@ type Waiting struct {
 	Since  time.Time // when it came; zero if that is not known
 }
 
-// Waiting returns what waits for workers, by queue, without the queues in which nothing does. It takes three round trips,
-// or two commands if nothing waits and Redis is no cluster. Error: *task.Error with CodeUnavailable.
+// Waiting returns what waits for workers, by queue, without the queues in which nothing does. It takes three round
+// trips, or two commands if nothing waits and Redis is no cluster. Error: *task.Error with CodeUnavailable.
 func (q *Queues) Waiting(ctx context.Context) (map[string]Waiting, error) {
 	names, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
 	if err != nil && !redisx.LeaveOutKey(ctx, string(lua.AsynqQueues), err) {
@@ -38,7 +38,8 @@ func (q *Queues) Waiting(ctx context.Context) (map[string]Waiting, error) {
 	return all, nil
 }
 
-// noneWaiting reports whether nothing waits in queues, of asynq's names, if one command tells it. Error: CodeUnavailable.
+// noneWaiting reports whether nothing waits in queues, of asynq's names, if one command tells it. Error:
+// CodeUnavailable.
 func (q *Queues) noneWaiting(ctx context.Context, names []string) (bool, error) {
 	if len(names) == 0 || q.db.Sharded() {
 		return len(names) == 0, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Cause is why attempts failed, timed out or were lost. Attempts have the same cause if their errors have the same shape and
-// their tasks are of the same queue, namespace, schedule and type.
+// Cause is why attempts failed, timed out or were lost. Attempts have the same cause if their errors have the same
+// shape and their tasks are of the same queue, namespace, schedule and type.
 type Cause struct {
 	Kind
 	Count   int // attempts
@@ -49,8 +49,8 @@ func (c Cause) plus(other Cause) Cause {
 	return sum
 }
 
-// boundCauses returns at most limit causes, those that occurred most often first. Too many lose their schedules first; if
-// they are still too many, those that occurred least often become one.
+// boundCauses returns at most limit causes, those that occurred most often first. Too many lose their schedules
+// first; if they are still too many, those that occurred least often become one.
 func boundCauses(causes []Cause, limit int) []Cause {
 	causes = unite(causes, false)
 	if len(causes) > limit {
@@ -67,8 +67,8 @@ func boundCauses(causes []Cause, limit int) []Cause {
 	return unite(append(kept, rest...), false)
 }
 
-// unite returns causes of the same kind as one, those that occurred most often first. Those that differ by their schedules
-// only become one, too, if anySchedule says so: that of Rest.
+// unite returns causes of the same kind as one, those that occurred most often first. Those that differ by their
+// schedules only become one, too, if anySchedule says so: that of Rest.
 func unite(causes []Cause, anySchedule bool) []Cause {
 	united := make(map[Kind]Cause, len(causes))
 	for _, c := range causes {

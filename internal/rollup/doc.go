@@ -2,14 +2,15 @@
 //
 //	begin, end of an attempt         Tally    each node counts what it has recorded itself, in memory
 //	         |
-//	one row of each node             Row      the whole count of one minute so far, so that writing it again changes nothing
+//	one row of each node             Row      the whole count of a minute so far: writing it again changes nothing
 //	         |  Merge
 //	a minute of the cluster          Minute   with what waits and what runs, which the leader adds
 //	         |  Merge
 //	an hour of the cluster           Minute   with a Span of an hour
 //
-// Everything is bounded. A minute has at most QueuesLimit queues and MinuteCauses causes of failures, an hour HourCauses,
-// and neither is longer than its limit when it is encoded. What is beyond that is counted under the name Rest.
+// Everything is bounded. A minute has at most QueuesLimit queues and MinuteCauses causes of failures, an hour
+// HourCauses, and neither is longer than its limit when it is encoded. What is beyond that is counted under the
+// name Rest.
 package rollup
 
 import "time"
@@ -29,8 +30,8 @@ const (
 	HoursKept   = 25
 )
 
-// Rest is the name of all queues beyond the limit, the text of all causes beyond the limit, and the schedule of a cause in
-// which those of several schedules are counted together.
+// Rest is the name of all queues beyond the limit, the text of all causes beyond the limit, and the schedule of a
+// cause in which those of several schedules are counted together.
 const Rest = "*"
 
 // Span is how long a minute is.

@@ -22,8 +22,8 @@ const mostBytes = 1 << 20
 // ErrUnreadable is returned for what this release cannot read.
 var ErrUnreadable = errors.New("the counts cannot be read")
 
-// Encode returns the minute in at most limit bytes: while it is longer, half of its causes become one, and then half of its
-// queues.
+// Encode returns the minute in at most limit bytes: while it is longer, half of its causes become one, and then
+// half of its queues.
 func Encode(m Minute, limit int) []byte {
 	m = m.Clone()
 	for {
@@ -85,7 +85,8 @@ func appendQueue(b []byte, q Queue) []byte {
 }
 
 func appendCause(b []byte, c Cause, at time.Time) []byte {
-	for _, text := range []string{c.Text, c.Queue, c.Namespace, c.Schedule, c.Type, c.Example.Task.Namespace, c.Example.Task.ID} {
+	for _, text := range []string{c.Text, c.Queue, c.Namespace, c.Schedule, c.Type, c.Example.Task.Namespace,
+		c.Example.Task.ID} {
 		b = appendText(b, text)
 	}
 	b = appendInts(b, c.Count, c.Dead, c.Example.Attempt)

@@ -46,8 +46,8 @@ func (h Histogram) Total() int {
 	return n
 }
 
-// Quantile returns a duration that a share of all, such as 0.99, does not exceed. It is at most a quarter too long, and not
-// longer than the longest. It is 0 if nothing was counted.
+// Quantile returns a duration that a share of all, such as 0.99, does not exceed. It is at most a quarter too
+// long, and not longer than the longest. It is 0 if nothing was counted.
 func (h Histogram) Quantile(share float64) time.Duration {
 	total := h.Total()
 	seen := 0

@@ -29,7 +29,7 @@ type Queue struct {
 	Snoozed   int
 	Dead      int           // tasks that ended failed
 	Late      Histogram     // from due to begun, of the attempts that began
-	Waiting   int           // due tasks that waited when the minute was closed, in DTS and in asynq's queue; of an hour, the most of its minutes
+	Waiting   int           // due tasks that waited at its end, in DTS and in asynq; of an hour, the most of its minutes
 	Oldest    time.Duration // for how long the first of these had been due; of an hour, the longest of its minutes
 }
 
@@ -83,8 +83,8 @@ func (m Minute) Total() Queue {
 // Empty reports whether nothing happened and nothing waits.
 func (m Minute) Empty() bool { return len(m.Queues) == 0 && len(m.Causes) == 0 && m.Running == 0 }
 
-// Merge returns what parts have together, from at on: the rows of nodes of one minute, the minutes of an hour, or all that
-// somebody asks for. Causes beyond the limit become one.
+// Merge returns what parts have together, from at on: the rows of nodes of one minute, the minutes of an hour, or
+// all that somebody asks for. Causes beyond the limit become one.
 func Merge(at time.Time, length time.Duration, limit int, parts ...Minute) Minute {
 	m := Minute{At: at, Length: length, Queues: map[string]Queue{}}
 	for _, p := range parts {

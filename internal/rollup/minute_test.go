@@ -14,7 +14,8 @@ func TestHistogram_TellsQuantilesWithinAQuarter(t *testing.T) {
 	for ms := 1; ms <= 1000; ms++ {
 		h.Observe(time.Duration(ms) * time.Millisecond)
 	}
-	for share, want := range map[float64]time.Duration{.5: 500 * time.Millisecond, .99: 990 * time.Millisecond, 1: time.Second} {
+	for share, want := range map[float64]time.Duration{.5: 500 * time.Millisecond, .99: 990 * time.Millisecond,
+		1: time.Second} {
 		if got := h.Quantile(share); got < want || got > want*5/4 {
 			t.Errorf("the quantile %v is %s, want %s or up to a quarter more", share, got, want)
 		}
@@ -46,8 +47,10 @@ func TestHistogram_PutsEachDurationBelowTheEndOfItsBucket(t *testing.T) {
 
 func TestMerge_AddsCountsAndKeepsTheHighestLevels(t *testing.T) {
 	t.Parallel()
-	a := Minute{Queues: map[string]Queue{"a": {Begun: 2, Succeeded: 1, Waiting: 5, Oldest: time.Second}}, Running: 3, Capacity: 10}
-	b := Minute{Queues: map[string]Queue{"a": {Begun: 1, Failed: 1, Dead: 1, Waiting: 3, Oldest: time.Minute}, "b": {Lost: 1}}, Running: 7, Capacity: 8}
+	a := Minute{Queues: map[string]Queue{"a": {Begun: 2, Succeeded: 1, Waiting: 5, Oldest: time.Second}},
+		Running: 3, Capacity: 10}
+	b := Minute{Queues: map[string]Queue{"a": {Begun: 1, Failed: 1, Dead: 1, Waiting: 3, Oldest: time.Minute},
+		"b": {Lost: 1}}, Running: 7, Capacity: 8}
 	m := Merge(noon, time.Hour, HourCauses, a, b)
 	q := m.Queues["a"]
 	if q.Begun != 3 || q.Ended() != 2 || q.Bad() != 1 || q.Dead != 1 || q.Waiting != 5 || q.Oldest != time.Minute {
@@ -66,7 +69,8 @@ func TestMerge_CountsQueuesBeyondTheLimitTogether(t *testing.T) {
 	}
 	got := Merge(noon, Span, MinuteCauses, m, Minute{Queues: map[string]Queue{Rest: {Begun: 1}}})
 	rest := got.Queues[Rest]
-	if len(got.Queues) != QueuesLimit+1 || rest.Begun != 50*51/2+1 || rest.Waiting != 50 || got.Queues["q000"].Begun != 150 {
+	if len(got.Queues) != QueuesLimit+1 || rest.Begun != 50*51/2+1 || rest.Waiting != 50 ||
+		got.Queues["q000"].Begun != 150 {
 		t.Errorf("%d queues, the rest is %+v", len(got.Queues), rest)
 	}
 }
@@ -81,7 +85,8 @@ func cause(text, schedule string, count int, at time.Time) Cause {
 
 func TestMerge_MakesOneOfTheSameCauses(t *testing.T) {
 	t.Parallel()
-	early, late := Minute{Causes: []Cause{cause("a", "", 2, noon)}}, Minute{Causes: []Cause{cause("a", "", 3, noon.Add(time.Minute))}}
+	early, late := Minute{Causes: []Cause{cause("a", "", 2, noon)}}, Minute{Causes: []Cause{cause("a", "", 3,
+		noon.Add(time.Minute))}}
 	for _, parts := range [][]Minute{{early, late}, {late, early}} {
 		got := Merge(noon, time.Hour, HourCauses, parts...).Causes
 		if len(got) != 1 || got[0].Count != 5 || !got[0].First.Equal(noon) || !got[0].Last.Equal(noon.Add(time.Minute)) {
@@ -113,6 +118,7 @@ func TestMerge_LeavesOutSchedulesBeforeItLeavesOutCauses(t *testing.T) {
 		total += c.Count
 	}
 	if len(got) != MinuteCauses || got[0].Text != Rest || total != failures(many) {
-		t.Errorf("%d causes with %d failures, the first is %+v; want %d with %d, and that of the rest", len(got), total, got[0], MinuteCauses, failures(many))
+		t.Errorf("%d causes with %d failures, the first is %+v; want %d with %d, and that of the rest",
+			len(got), total, got[0], MinuteCauses, failures(many))
 	}
 }

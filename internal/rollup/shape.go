@@ -8,8 +8,9 @@ import (
 )
 
 // Shape returns what the errors of one cause have in common: the first line without numbers, ids, addresses and quoted
-// names, each of which becomes "#", in at most TextLimit bytes. Only the numbers that say what kind of error it is stay:
-// those of HTTP and of the exit of a command. It is "?" for an error without a text. Shape(Shape(x)) is Shape(x).
+// names, each of which becomes "#", in at most TextLimit bytes. Only the numbers that say what kind of error it is
+// stay: those of HTTP and of the exit of a command. It is "?" for an error without a text. Shape(Shape(x)) is
+// Shape(x).
 func Shape(text string) string {
 	s := firstLine(text)
 	for range 4 { // what is left out may lay bare something else
@@ -28,7 +29,8 @@ func Shape(text string) string {
 // mostRead is the most that is read of an error.
 const mostRead = 2 << 10
 
-// firstLine returns the first line that is not blank, with one blank between words; with the next one if it ends in a colon.
+// firstLine returns the first line that is not blank, with one blank between words; with the next one if it ends
+// in a colon.
 func firstLine(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), mostRead)], "")
 	line := ""
@@ -142,7 +144,8 @@ func (o *shaper) tells(w string) bool {
 		return false
 	}
 	before := strings.ToLower(string(o.out[max(len(o.out)-16, 0):]))
-	for _, name := range []string{"http ", "status ", "status code ", "status: ", "exit code ", "status code: ", "exit code: "} {
+	for _, name := range []string{"http ", "status ", "status code ", "status: ", "exit code ",
+		"status code: ", "exit code: "} {
 		if strings.HasSuffix(before, name) {
 			return true
 		}

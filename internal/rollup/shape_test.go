@@ -14,7 +14,8 @@ func TestShape_LeavesOutWhatDiffers(t *testing.T) {
 		{"order-4711 is not there", "order-# is not there"},
 		{"step3 of 12 failed", "step# of # failed"},
 		{"HTTP 503: try again in 30s", "HTTP 503: try again in #"},
-		{"HTTP 404: {\"error\":\"no such order\",\"id\":\"o-123\"}", "HTTP 404: {\"error\":\"no such order\",\"id\":\"o-#\"}"},
+		{"HTTP 404: {\"error\":\"no such order\",\"id\":\"o-123\"}",
+			"HTTP 404: {\"error\":\"no such order\",\"id\":\"o-#\"}"},
 		{"HTTP 500, but the answer broke off: unexpected EOF", "HTTP 500, but the answer broke off: unexpected EOF"},
 		{"exit status 2: cannot open /var/data/20260102/in.csv", "exit status 2: cannot open /var/data/#/in.csv"},
 		{"exit status 13512", "exit status #"},
@@ -50,7 +51,8 @@ func TestShape_LeavesOutWhatDiffers(t *testing.T) {
 func TestShape_OfErrorsThatDifferByIDsIsOne(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{
-		"order %d: no stock", "order o%d: no stock", "order %012x: no stock", "cannot lock r%[1]dx%[1]x", "HTTP 409: order %d", "key 'k%d'",
+		"order %d: no stock", "order o%d: no stock", "order %012x: no stock", "cannot lock r%[1]dx%[1]x",
+		"HTTP 409: order %d", "key 'k%d'",
 		"user %08[1]x-0000-4000-8000-%012[1]x", "customer \"c-%d\" is locked", "10.0.%[1]d.1:%[1]d: connection refused",
 	} {
 		shapes := map[string]bool{}
@@ -65,7 +67,8 @@ func TestShape_OfErrorsThatDifferByIDsIsOne(t *testing.T) {
 
 func FuzzShape(f *testing.F) {
 	for _, seed := range []string{
-		"HTTP 503: x", `Get "http://a/1": EOF`, `{"a": "b 1"}`, "'a' \"b c 'd'\" `", "a1@b.c 1.2.3#4", "[::1]:80 [a:b:c]", "1_2@3.4",
+		"HTTP 503: x", `Get "http://a/1": EOF`, `{"a": "b 1"}`, "'a' \"b c 'd'\" `", "a1@b.c 1.2.3#4",
+		"[::1]:80 [a:b:c]", "1_2@3.4",
 		"status: 12@a.b", "\"\"'' \"x", strings.Repeat("12 'ab' ", 60),
 	} {
 		f.Add(seed)

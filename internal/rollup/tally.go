@@ -83,8 +83,8 @@ func (t *Tally) Ended(e End) {
 	}
 }
 
-// isFailure reports whether attempts that end so have a cause. One that was cancelled, or is called again later at its own
-// wish, has not failed.
+// isFailure reports whether attempts that end so have a cause. One that was cancelled, or is called again later at
+// its own wish, has not failed.
 func isFailure(o task.Outcome) bool {
 	return o == task.OutcomeFailed || o == task.OutcomeTimeout || o == task.OutcomeLost
 }
@@ -107,7 +107,8 @@ func (t *Tally) current() *count {
 	return c
 }
 
-// isOver reports whether a minute is not written any more. After a jump of the clock, it may also be one that has yet to come.
+// isOver reports whether a minute is not written any more. After a jump of the clock, it may also be one that has
+// yet to come.
 func (c *count) isOver(now time.Time) bool {
 	return now.Sub(c.at) > Span+Grace || c.at.Sub(now) > Span
 }

@@ -29,7 +29,8 @@ func (h *hand) set(now time.Time) {
 
 // failure is the end of an attempt of a task that failed.
 func failure(id, text string) End {
-	return End{Task: task.Ref{Namespace: "default", ID: id}, Attempt: 1, Queue: "default", Type: "http", Outcome: task.OutcomeFailed, Error: text}
+	return End{Task: task.Ref{Namespace: "default", ID: id}, Attempt: 1, Queue: "default", Type: "http",
+		Outcome: task.OutcomeFailed, Error: text}
 }
 
 func TestTally_CountsByMinute(t *testing.T) {
@@ -44,10 +45,12 @@ func TestTally_CountsByMinute(t *testing.T) {
 		t.Fatalf("%d rows, want 2", len(rows))
 	}
 	first, second := rows[0].Minute, rows[1].Minute
-	if !first.At.Equal(noon) || first.Queues["default"].Begun != 1 || first.Queues["default"].Late.Max != 20*time.Millisecond {
+	if !first.At.Equal(noon) || first.Queues["default"].Begun != 1 ||
+		first.Queues["default"].Late.Max != 20*time.Millisecond {
 		t.Errorf("the first minute is %+v", first)
 	}
-	if !second.At.Equal(noon.Add(time.Minute)) || second.Queues["default"].Succeeded != 1 || second.Queues["default"].Begun != 0 {
+	if !second.At.Equal(noon.Add(time.Minute)) || second.Queues["default"].Succeeded != 1 ||
+		second.Queues["default"].Begun != 0 {
 		t.Errorf("the second minute is %+v", second)
 	}
 }
@@ -79,7 +82,8 @@ func TestTally_HasRowsOnlyOfWhatChanged(t *testing.T) {
 func TestTally_DropsWhatIsNotWrittenInTime(t *testing.T) {
 	t.Parallel()
 	for name, now := range map[string]time.Time{
-		"too late": noon.Add(Span + Grace + time.Second), "an hour later": noon.Add(time.Hour), "the clock jumped back": noon.Add(-time.Hour),
+		"too late": noon.Add(Span + Grace + time.Second), "an hour later": noon.Add(time.Hour),
+		"the clock jumped back": noon.Add(-time.Hour),
 	} {
 		clock := &hand{now: noon}
 		tally := NewTally(clock.read)
@@ -109,7 +113,8 @@ func TestTally_MakesOneCauseOfErrorsThatDifferByIDs(t *testing.T) {
 	t.Parallel()
 	tally := NewTally((&hand{now: noon}).read)
 	for i := range 500 {
-		e := failure(fmt.Sprintf("nightly@20260102T%06dZ", i), fmt.Sprintf("order %d of customer c%05d is not there", i, i*31))
+		e := failure(fmt.Sprintf("nightly@20260102T%06dZ", i),
+			fmt.Sprintf("order %d of customer c%05d is not there", i, i*31))
 		e.Dead = i%5 == 0
 		tally.Ended(e)
 	}
@@ -162,7 +167,8 @@ func TestTally_CountsWhatManyCount(t *testing.T) {
 	all.Wait()
 	tally.Begun("default", time.Millisecond)
 	m := tally.Rows()[0].Minute
-	if q := m.Queues["default"]; q.Begun != 4001 || q.Failed != 4000 || m.Causes[0].Count != 4000 || q.Late.Total() != 4001 {
+	if q := m.Queues["default"]; q.Begun != 4001 || q.Failed != 4000 || m.Causes[0].Count != 4000 ||
+		q.Late.Total() != 4001 {
 		t.Errorf("the queue is %+v", q)
 	}
 }

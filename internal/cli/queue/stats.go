@@ -33,8 +33,8 @@ func newStatsCommand(f *command.Factory) *cobra.Command {
 			return command.ExactArgs("QUEUE")(cmd, args)
 		},
 		Annotations: command.Asks("readStats"),
-		Long: `stats shows what all nodes have recorded: for each queue, the sum of the last hour or of --since; for one queue, a line
-for each minute, or for each hour if --since is more than 1h.
+		Long: `stats shows what all nodes have recorded: for each queue, the sum of the last hour or of --since; for one
+queue, a line for each minute, or for each hour if --since is more than 1h.
 
 The columns are: queue or time, begun, ended, failed, dead, per_second, late_p50, late_p99, late_max, waiting, oldest.
 Begun and ended count attempts, failed those that failed, timed out or were lost, dead the tasks that ended failed.

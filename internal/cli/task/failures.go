@@ -28,8 +28,8 @@ func newFailuresCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "failures", Short: "Show why attempts failed lately, grouped by error", Args: command.ExactArgs(),
 		Annotations: command.Asks("listFailures"),
-		Long: `failures shows why attempts failed, timed out or were lost lately, the most frequent cause first. Errors that differ by
-numbers, ids, addresses and quoted names only are one cause; # stands for what differs.
+		Long: `failures shows why attempts failed, timed out or were lost lately, the most frequent cause first. Errors that
+differ by numbers, ids, addresses and quoted names only are one cause; # stands for what differs.
 
 The columns are: count, dead, error, queues, schedules, types, example, first, last. Dead is how many tasks ended failed
 with it, as they had no attempt left. The example is the task of the newest one. A * among the schedules stands for
@@ -70,7 +70,8 @@ func failuresRun(ctx context.Context, opts *failuresOptions) error {
 			err = printer.PrintTable(p, failureColumns, answer.Value.Failures)
 		}
 		if n := answer.Value.Untold; n > 0 {
-			p.Notef("%s in all namespaces, of rare causes, of which only the number is known", printer.Counted(n, "further failure"))
+			p.Notef("%s in all namespaces, of rare causes, of which only the number is known",
+				printer.Counted(n, "further failure"))
 		}
 		return err
 	})

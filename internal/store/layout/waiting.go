@@ -26,9 +26,9 @@ func (w Waiting) Plus(other Waiting) Waiting {
 	return w
 }
 
-// Waiting counts the tasks that are due and wait, by queue, in all partitions, and finds the oldest of each queue. It leaves
-// out those of Unnamed. It takes two round trips, or one command if nothing waits and Redis is no cluster. Error:
-// CodeUnavailable.
+// Waiting counts the tasks that are due and wait, by queue, in all partitions, and finds the oldest of each queue.
+// It leaves out those of Unnamed. It takes two round trips, or one command if nothing waits and Redis is no
+// cluster. Error: CodeUnavailable.
 func (l *Layout) Waiting(ctx context.Context) (map[string]Waiting, error) {
 	waiting := make(map[string]Waiting)
 	if none, err := l.noBacklog(ctx); none || err != nil {

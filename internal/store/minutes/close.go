@@ -12,8 +12,8 @@ import (
 	"github.com/dts-sched/dts/internal/store/layout"
 )
 
-// Closable returns the minutes that are to be closed at a time: from one on, as far as their rows are kept, those that ended
-// long enough ago.
+// Closable returns the minutes that are to be closed at a time: from one on, as far as their rows are kept, those
+// that ended long enough ago.
 func Closable(from, now time.Time) (first, end time.Time) {
 	end = now.Add(-closeAfter).Truncate(rollup.Span).UTC()
 	first = end.Add(-rowsKept + 2*rollup.Span)
@@ -23,8 +23,8 @@ func Closable(from, now time.Time) (first, end time.Time) {
 	return first, end
 }
 
-// Close closes minutes, from one on before another one, and reports whether there was one to close. A minute that is closed
-// stays as it is. Error: CodeUnavailable; the minutes can be closed again then.
+// Close closes minutes, from one on before another one, and reports whether there was one to close. A minute that
+// is closed stays as it is. Error: CodeUnavailable; the minutes can be closed again then.
 func (m *Minutes) Close(ctx context.Context, from, end time.Time) (closed bool, _ error) {
 	all := span(from, end)
 	if len(all) == 0 {
@@ -50,8 +50,9 @@ func (m *Minutes) Close(ctx context.Context, from, end time.Time) (closed bool, 
 	return true, unavailable(err)
 }
 
-// CloseHours closes the hours of which all minutes are closed, as those before end are, and then deletes minutes and hours
-// beyond those that are kept, or from before a jump of Redis's clock, at the time now. Error: CodeUnavailable; it can be repeated then.
+// CloseHours closes the hours of which all minutes are closed, as those before end are, and then deletes minutes
+// and hours beyond those that are kept, or from before a jump of Redis's clock, at the time now. Error:
+// CodeUnavailable; it can be repeated then.
 func (m *Minutes) CloseHours(ctx context.Context, end, now time.Time) error {
 	pipe := m.l.DB.Pipeline()
 	minuteNames, hourNames := pipe.HKeys(ctx, string(m.keys().Minutes())), pipe.HKeys(ctx, string(m.keys().Hours()))
@@ -123,7 +124,8 @@ func (m *Minutes) closeHour(ctx context.Context, hour time.Time, fields []string
 		}
 	}
 	whole := rollup.Merge(hour, time.Hour, rollup.HourCauses, m.decodeFrom(ctx, texts, hour)...)
-	return unavailable(m.l.DB.HSetNX(ctx, string(m.keys().Hours()), field(hour), rollup.Encode(whole, rollup.HourBytes)).Err())
+	return unavailable(m.l.DB.HSetNX(ctx, string(m.keys().Hours()), field(hour), rollup.Encode(whole,
+		rollup.HourBytes)).Err())
 }
 
 // decodeFrom reads those of the minutes or hours that are not before a time, oldest first.

@@ -1,10 +1,10 @@
-// Package minutes keeps in Redis what nodes have counted, by minute and by hour. All of it is in partition 0, and nothing
-// there adds to what is stored: each write says all that is known, so that it can be repeated.
+// Package minutes keeps in Redis what nodes have counted, by minute and by hour. All of it is in partition 0, and
+// nothing there adds to what is stored: each write says all that is known, so that it can be repeated.
 //
 //	each node, every 2 s             its row of the minute, in a hash for each minute
 //	the leader of partition 0,       what waited and ran at the end of a minute, in the same hash
-//	once a minute                    the minutes that ended a minute ago, of all rows: into one hash, if they are not there
-//	                                 yet; then it deletes the rows
+//	once a minute                    the minutes that ended a minute ago, of all rows: into one hash, unless they are
+//	                                 there; then it deletes the rows
 //	                                 the hours that are over, of their minutes, in the same way
 //
 // Two leaders that do it at the same time read the same rows, and the first write holds.
@@ -79,8 +79,8 @@ func (m *Minutes) WriteSample(ctx context.Context, seen rollup.Minute) error {
 	return unavailable(err)
 }
 
-// Read returns the minutes from one on until now, oldest first. Those in which nothing happened are missing. What cannot be
-// read is left out. It takes two round trips. Error: CodeUnavailable.
+// Read returns the minutes from one on until now, oldest first. Those in which nothing happened are missing. What
+// cannot be read is left out. It takes two round trips. Error: CodeUnavailable.
 func (m *Minutes) Read(ctx context.Context, from, now time.Time) ([]rollup.Minute, error) {
 	all := span(from, now.Add(time.Nanosecond))
 	fields := make([]string, len(all))
@@ -136,7 +136,8 @@ func (m *Minutes) readUnclosed(ctx context.Context, found map[time.Time]rollup.M
 }
 
 // readRows adds to a pipeline what reads the rows of minutes.
-func (m *Minutes) readRows(ctx context.Context, pipe redis.Pipeliner, minutes []time.Time) map[time.Time]*redis.MapStringStringCmd {
+func (m *Minutes) readRows(ctx context.Context, pipe redis.Pipeliner,
+	minutes []time.Time) map[time.Time]*redis.MapStringStringCmd {
 	rows := make(map[time.Time]*redis.MapStringStringCmd, len(minutes))
 	for _, at := range minutes {
 		rows[at] = pipe.HGetAll(ctx, m.rows(at))

@@ -20,7 +20,8 @@ var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 
 // row is what a node has counted in a minute: that many begins and failures.
 func row(at time.Time, n int) rollup.Row {
-	return rollup.Row{Minute: rollup.Minute{At: at, Length: rollup.Span, Queues: map[string]rollup.Queue{"default": {Begun: n, Failed: n}}}}
+	return rollup.Row{Minute: rollup.Minute{At: at, Length: rollup.Span,
+		Queues: map[string]rollup.Queue{"default": {Begun: n, Failed: n}}}}
 }
 
 // begun is how many attempts began in minutes.
@@ -90,13 +91,15 @@ func TestCloseHours_AddsUpMinutesAndDeletesOldOnes(t *testing.T) {
 		testkit.Must(t, w.Minutes.CloseHours(w.Ctx, now.Add(-time.Minute), now))
 	}
 	hours, err := w.Minutes.Hours(w.Ctx, noon)
-	if got := fmt.Sprint(begun(hours)); err != nil || got != "[60]" || !hours[0].At.Equal(noon) || hours[0].Length != time.Hour {
+	if got := fmt.Sprint(begun(hours)); err != nil || got != "[60]" || !hours[0].At.Equal(noon) ||
+		hours[0].Length != time.Hour {
 		t.Errorf("hours %+v, %v; want the first one with 60", hours, err)
 	}
 	if n := w.DB.HLen(w.Ctx, "dts:{0}:minutes").Val(); n != rollup.MinutesKept {
 		t.Errorf("%d minutes are kept, want %d", n, rollup.MinutesKept)
 	}
-	testkit.Must(t, w.Minutes.CloseHours(w.Ctx, now.Add(-24*time.Hour), now.Add(-24*time.Hour))) // the clock has jumped back
+	testkit.Must(t, w.Minutes.CloseHours(w.Ctx, now.Add(-24*time.Hour),
+		now.Add(-24*time.Hour))) // the clock has jumped back
 	if n := w.DB.Exists(w.Ctx, "dts:{0}:minutes", "dts:{0}:hours").Val(); n != 0 {
 		t.Error("minutes that lie ahead are kept")
 	}
@@ -191,9 +194,11 @@ func TestClose_StaysBelowOneMebibyte(t *testing.T) {
 
 // worst is a minute with all that a minute can have, and with texts that compress badly.
 func worst(random *rand.Rand, at time.Time) rollup.Minute {
-	m := rollup.Minute{At: at, Length: rollup.Span, Queues: map[string]rollup.Queue{}, Running: 90, Capacity: 100, Sampled: true}
+	m := rollup.Minute{At: at, Length: rollup.Span, Queues: map[string]rollup.Queue{}, Running: 90,
+		Capacity: 100, Sampled: true}
 	for i := range rollup.QueuesLimit {
-		q := rollup.Queue{Begun: random.IntN(9999), Succeeded: random.IntN(9999), Failed: random.IntN(99), Waiting: random.IntN(9999)}
+		q := rollup.Queue{Begun: random.IntN(9999), Succeeded: random.IntN(9999), Failed: random.IntN(99),
+			Waiting: random.IntN(9999)}
 		for range 60 {
 			q.Late.Observe(time.Duration(random.ExpFloat64() * float64(80*time.Millisecond)).Truncate(time.Millisecond))
 		}
