@@ -32,5 +32,5 @@ func TestCounts_OneNodeTellsWhatAnotherHasRun(t *testing.T) {
 		}
 	}
 	tells.await("/v1/failures", fmt.Sprintf(`"count":%d,"dead":%[1]d,`, n))
-	tells.await("/v1/stats", fmt.Sprintf(`"begun":%d,"ended":%[1]d,`, n))
+	tells.await("/v1/stats", fmt.Sprintf(`"begun":%d,"cancelled":0,"dead":%[1]d,"ended":%[1]d,`, n))
 }
