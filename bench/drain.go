@@ -61,7 +61,7 @@ func drainRow(name, title, method string, queues map[string]int, newWork func(co
 					return b.apart(ctx, func() (err error) { bare, err = b.drainAsynq(ctx, w, queues); return err })
 				},
 				func() error {
-					return b.apart(ctx, func() (err error) { dts, err = b.drainDTS(ctx, w, queues); return err })
+					return b.apart(ctx, func() (err error) { dts, err = b.drainDTS(ctx, w, queues, false); return err })
 				},
 			)
 			return drainFigures(dts, bare), err
@@ -112,10 +112,11 @@ func (b *bench) drainAsynq(ctx context.Context, w work, queues map[string]int) (
 	return b.timeDrain(ctx, w, n, func() error { return b.startAsynq(queues, w.asynq) })
 }
 
-// drainDTS stores all tasks with a scheduler and no worker, and starts the worker then.
-func (b *bench) drainDTS(ctx context.Context, w work, queues map[string]int) (drained, error) {
+// drainDTS stores all tasks with a scheduler and no worker, and starts the worker then. uncounted: the nodes count nothing
+// by minute.
+func (b *bench) drainDTS(ctx context.Context, w work, queues map[string]int, uncounted bool) (drained, error) {
 	n := b.size.tasks
-	leader, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleScheduler, config.RoleAPI}})
+	leader, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleScheduler, config.RoleAPI}, uncounted: uncounted})
 	if err != nil {
 		return drained{}, err
 	}
@@ -129,7 +130,9 @@ func (b *bench) drainDTS(ctx context.Context, w work, queues map[string]int) (dr
 		return drained{}, err
 	}
 	d, err := b.timeDrain(ctx, w, n, func() error {
-		_, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleWorker}, queues: queues, handle: w.handle})
+		_, err := b.startNode(ctx, nodeOptions{
+			roles: []string{config.RoleWorker}, queues: queues, handle: w.handle, uncounted: uncounted,
+		})
 		return err
 	})
 	if err != nil {

@@ -37,6 +37,8 @@ type nodeOptions struct {
 	roles  []string
 	queues map[string]int // nil: those of the default configuration
 	handle func(executor.Attempt)
+
+	uncounted bool // it counts nothing by minute
 }
 
 var fullNode = []string{config.RoleScheduler, config.RoleWorker, config.RoleAPI}
@@ -49,7 +51,7 @@ func (b *bench) startNode(ctx context.Context, o nodeOptions) (*node, error) {
 	if o.queues != nil {
 		c.Queues = o.queues
 	}
-	a, err := app.New(ctx, app.Options{Config: c, Executors: executors(o.handle), Version: "bench", Log: b.log})
+	a, err := app.New(ctx, app.Options{Config: c, Executors: executors(o.handle), Version: "bench", Log: b.log, Uncounted: o.uncounted})
 	if err != nil {
 		return nil, err
 	}

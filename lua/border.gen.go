@@ -3042,6 +3042,9 @@ var KeyTypes = map[string]string{
 	"dts:{p}:locks":            "zset",
 	"dts:{p}:token":            "string",
 	"dts:{p}:mark":             "string",
+	"dts:{p}:minute:":          "hash",
+	"dts:{p}:minutes":          "hash",
+	"dts:{p}:hours":            "hash",
 	"dts:{p}:status":           "string",
 	"dts:{p}:examined":         "hash",
 	"dts:nodes":                "hash",
@@ -3371,6 +3374,30 @@ type MarkKey string
 // Mark makes the key dts:{p}:mark.
 func (p Partition) Mark() MarkKey {
 	return MarkKey(p.prefix + "mark")
+}
+
+// MinuteKey names a HASH: in partition 0: what each node has counted in the minute that began then, in ms, by the node; under `*`, what waited and ran at its end. In a binary form, compressed; see `internal/rollup`. A leader deletes it about a minute after its end; else it expires.
+type MinuteKey string
+
+// Minute makes the key dts:{p}:minute:<minute>.
+func (p Partition) Minute(minute string) MinuteKey {
+	return MinuteKey(p.prefix + "minute:" + minute)
+}
+
+// MinutesKey names a HASH: in partition 0: what all nodes counted, by the begin of the minute in ms, for the last 65 minutes; in the same form.
+type MinutesKey string
+
+// Minutes makes the key dts:{p}:minutes.
+func (p Partition) Minutes() MinutesKey {
+	return MinutesKey(p.prefix + "minutes")
+}
+
+// HoursKey names a HASH: the same by the hour, for the last 25 hours.
+type HoursKey string
+
+// Hours makes the key dts:{p}:hours.
+func (p Partition) Hours() HoursKey {
+	return HoursKey(p.prefix + "hours")
 }
 
 // StatusKey names a STRING: of partition 0 only: whether the installation needs somebody, as JSON; written by the node that leads it.

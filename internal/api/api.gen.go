@@ -63,6 +63,21 @@ type FollowEventsParams struct {
 	Task TaskID `form:"task,omitempty" json:"task,omitempty"`
 }
 
+// ListFailuresParams defines parameters for ListFailures.
+type ListFailuresParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Since How far to look back, from 1m to 24h. Up to 1h, there are counts by minute, beyond that by hour.
+	Since Since `form:"since,omitempty" json:"since,omitempty"`
+
+	// Queue Only failures of tasks of this queue.
+	Queue Name `form:"queue,omitempty" json:"queue,omitempty"`
+
+	// Schedule Only failures of tasks of this schedule.
+	Schedule Name `form:"schedule,omitempty" json:"schedule,omitempty"`
+}
+
 // ForecastParams defines parameters for Forecast.
 type ForecastParams struct {
 	// Namespace The namespace to count in, or `*` for all of them.
@@ -257,6 +272,15 @@ type WhyScheduleParams struct {
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// ReadStatsParams defines parameters for ReadStats.
+type ReadStatsParams struct {
+	// Since How far to look back, from 1m to 24h. Up to 1h, there are counts by minute, beyond that by hour.
+	Since Since `form:"since,omitempty" json:"since,omitempty"`
+
+	// Queue Only this queue.
+	Queue Name `form:"queue,omitempty" json:"queue,omitempty"`
+}
+
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
 	// Namespace The namespace to list, or `*` for all of them.
@@ -401,6 +425,9 @@ type ServerInterface interface {
 	// FollowEvents Follow what happens to tasks
 	// (GET /v1/events)
 	FollowEvents(ctx echo.Context, params FollowEventsParams) error
+	// ListFailures Why attempts failed lately
+	// (GET /v1/failures)
+	ListFailures(ctx echo.Context, params ListFailuresParams) error
 	// Forecast How many ticks each minute ahead will see
 	// (GET /v1/forecast)
 	Forecast(ctx echo.Context, params ForecastParams) error
@@ -482,6 +509,9 @@ type ServerInterface interface {
 	// WhySchedule What it waits for
 	// (GET /v1/schedules/{id}/why)
 	WhySchedule(ctx echo.Context, id ScheduleID, params WhyScheduleParams) error
+	// ReadStats What began and ended lately, and how late
+	// (GET /v1/stats)
+	ReadStats(ctx echo.Context, params ReadStatsParams) error
 	// GetStatus Whether the installation needs somebody
 	// (GET /v1/status)
 	GetStatus(ctx echo.Context) error
@@ -695,6 +725,45 @@ func (w *ServerInterfaceWrapper) FollowEvents(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.FollowEvents(ctx, params)
+	return err
+}
+
+// ListFailures converts echo context to params.
+func (w *ServerInterfaceWrapper) ListFailures(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFailuresParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", ctx.QueryParams(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter since: %s", err))
+	}
+
+	// ------------- Optional query parameter "queue" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "queue", ctx.QueryParams(), &params.Queue, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter queue: %s", err))
+	}
+
+	// ------------- Optional query parameter "schedule" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "schedule", ctx.QueryParams(), &params.Schedule, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter schedule: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListFailures(ctx, params)
 	return err
 }
 
@@ -1457,6 +1526,31 @@ func (w *ServerInterfaceWrapper) WhySchedule(ctx echo.Context) error {
 	return err
 }
 
+// ReadStats converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadStats(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReadStatsParams
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", ctx.QueryParams(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter since: %s", err))
+	}
+
+	// ------------- Optional query parameter "queue" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "queue", ctx.QueryParams(), &params.Queue, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter queue: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadStats(ctx, params)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
@@ -2044,6 +2138,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/locks/:name/release", wrapper.ReleaseLock, options.OperationMiddlewares["releaseLock"]...)
 	router.GET(options.BaseURL+"/v1/namespaces", wrapper.ListNamespaces, options.OperationMiddlewares["listNamespaces"]...)
 	router.GET(options.BaseURL+"/v1/nodes", wrapper.ListNodes, options.OperationMiddlewares["listNodes"]...)
+	router.GET(options.BaseURL+"/v1/stats", wrapper.ReadStats, options.OperationMiddlewares["readStats"]...)
+	router.GET(options.BaseURL+"/v1/failures", wrapper.ListFailures, options.OperationMiddlewares["listFailures"]...)
 	router.GET(options.BaseURL+"/v1/queues", wrapper.ListQueues, options.OperationMiddlewares["listQueues"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/pause", wrapper.PauseQueue, options.OperationMiddlewares["pauseQueue"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/resume", wrapper.ResumeQueue, options.OperationMiddlewares["resumeQueue"]...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/task"
@@ -41,8 +42,8 @@ func TestNodeOf_HasNoNullLists(t *testing.T) {
 }
 
 func TestQueueOf_WritesTheLatencyInWholeMilliseconds(t *testing.T) {
-	got := queueOf(queue.Info{Name: "default", Waiting: 9, Size: 3, Pending: 2, Active: 1, Latency: 1500*time.Millisecond + 300*time.Microsecond})
-	if diff := cmp.Diff(wire.Queue{Name: "default", Waiting: 9, Size: 3, Pending: 2, Active: 1, Latency: "1.5s"}, got); diff != "" {
+	got := queueOf(control.QueueInfo{Info: queue.Info{Name: "default", Waiting: 9, Size: 3, Pending: 2, Active: 1, Latency: 1500*time.Millisecond + 300*time.Microsecond}})
+	if diff := cmp.Diff(wire.Queue{Name: "default", Waiting: 9, Size: 3, Pending: 2, Active: 1, Latency: "1.5s", Oldest: wire.Given("0s"), Pace: &wire.Pace{LateP99: "0s"}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

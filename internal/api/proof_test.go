@@ -105,6 +105,9 @@ func queriesOf(t *testing.T, parameters openapi3.Parameters) []string {
 		if !ok {
 			value = exampleOf(t, p.Value)
 		}
+		if p.Value.Name == "since" && p.Value.Schema.Value.Format == "" { // a duration, and no time
+			value = "24h"
+		}
 		if value != "" {
 			queries = append(queries, "?"+p.Value.Name+"="+value)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/remote"
+	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/scheduler"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -37,6 +38,7 @@ type Options struct {
 	Version   string
 	Log       *slog.Logger
 	Embedded  bool // Redis is one inside the process
+	Uncounted bool // nothing is counted by minute: for those who measure what that costs
 
 	// The rest is passed in by dtsd, so that other programs do not link it. nil means that there is none, whatever Config says.
 	// Monitor makes the page, below a path, at which people watch the queues of db. Profiles is served at
@@ -47,7 +49,7 @@ type Options struct {
 
 // App is one node.
 //
-// Its parts start in the order profiles, watch of the data, record of losses, reported ends, registry, event hub,
+// Its parts start in the order profiles, watch of the data, record of losses, reported ends, registry, counts, event hub,
 // succession, watch of the memory, remote workers, API, watch of the servers, worker, scheduler, and stop in the opposite order:
 //
 //  1. The scheduler releases its partitions, so that other nodes take them over at once.
@@ -56,7 +58,7 @@ type Options struct {
 //  3. The API stops and ends its streams of events.
 //  4. The sessions of remote workers end. The workers go on through other nodes.
 //  5. The watch of the memory stops, and the succession: nothing runs here any more that a new primary has to be told about.
-//  6. The event hub stops. It has no readers left.
+//  6. The event hub stops. It has no readers left. What the node has counted is written for the last time.
 //  7. The registry takes the node off the list.
 //  8. The reported ends, the record of losses and the watch of the data stop: nobody tells them anything any more.
 //  9. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
@@ -74,6 +76,7 @@ type App struct {
 	metrics    *telemetry.Metrics
 	link       *redisx.Link
 	store      *store.Store
+	tally      *rollup.Tally // nil: nothing is counted
 	registry   *cluster.Registry
 	events     *events.Hub
 	scheduler  *scheduler.Scheduler // nil without the role
@@ -197,10 +200,13 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	mayHaveLost, awaitsReports := lossWindows(a.succession)
+	if !a.unhurried() && !a.o.Uncounted {
+		a.tally = rollup.NewTally(func() time.Time { return a.registry.Now() }) // the registry is there before anything runs
+	}
 	err = a.await(ctx, func() error {
 		a.store, err = store.Open(ctx, store.Options{
 			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
-			Durability: a.o.Config.Durability, Lost: a.noticeLoss, MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
+			Durability: a.o.Config.Durability, Tally: a.tally, Lost: a.noticeLoss, MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
 		})
 		if err != nil && !waitingHelps(err, a.link.Up()) {
 			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)

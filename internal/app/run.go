@@ -69,8 +69,13 @@ func (a *App) parts() []part {
 		{name: "record of losses", run: a.store.RetryRecordingLosses},
 		{name: "reported ends", run: a.store.Tasks.ForgetEnds},
 		{name: "registry", run: a.registry.Run, ready: a.checked},
-		{name: "events", run: a.events.Run},
 	}...)
+	if a.tally != nil {
+		parts = append(parts, part{name: "counts", run: func(ctx context.Context) error {
+			return a.store.Minutes.Run(ctx, a.node, a.tally)
+		}})
+	}
+	parts = append(parts, part{name: "events", run: a.events.Run})
 	parts = append(parts, part{name: "succession", run: a.followSuccession}, part{name: "watch of the memory", run: a.watchMemory})
 	if a.remote != nil {
 		parts = append(parts, part{name: "remote workers", run: a.remote.Run})

@@ -6,6 +6,7 @@ import "context"
 // do it, which must do no harm. asked is signalled when somebody reads the status.
 func (c *Control) Chores(ctx context.Context, asked <-chan struct{}) {
 	together(
+		func() { c.keepMinutes(ctx) },
 		func() { c.keepStatus(ctx, asked) },
 	)
 }

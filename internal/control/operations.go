@@ -83,6 +83,8 @@ var operations = map[string]Operation{
 	"renewLock":        {Role: Operator, About: AboutLock, Changes: true},
 	"releaseLock":      {Role: Operator, About: AboutLock, Changes: true},
 	"listNamespaces":   {Role: Viewer, About: AboutNamespace},
+	"listFailures":     {Role: Viewer, About: AboutTask},
+	"readStats":        {Role: Viewer, About: AboutQueue},
 	"listNodes":        {Role: Viewer, About: AboutNode},
 	"listQueues":       {Role: Viewer, About: AboutQueue},
 	"whyQueue":         {Role: Viewer, About: AboutQueue},

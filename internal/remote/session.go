@@ -166,6 +166,9 @@ func (s *session) keep(run *tasks.Run, d *queue.Taken) {
 	h := s.held[run.Task.Run]
 	h.run = run
 	if d != nil {
+		if h.delivery == nil { // else the call is repeated
+			s.o.Store.Tasks.CountBegin(run.Task)
+		}
 		h.delivery = d
 		s.o.Metrics.BeginLateness.Observe(run.Task.StartedAt.Sub(run.Task.DueAt).Seconds())
 	}

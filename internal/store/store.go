@@ -1,5 +1,6 @@
 // Package store keeps tasks, schedules and locks in Redis. Nothing outside of it knows the stored form: package layout knows the
-// keys, package codec the content, and the packages tasks, schedules, locks and partition have the operations. Every change is
+// keys, package codec the content, and the packages tasks, schedules, locks, minutes and partition have the operations. Every change of a
+// task, a schedule or a lock is
 // one run of a Lua script.
 package store
 
@@ -11,9 +12,11 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/locks"
+	"github.com/dts-sched/dts/internal/store/minutes"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -26,6 +29,7 @@ type Store struct {
 	Tasks      *tasks.Tasks
 	Schedules  *schedules.Schedules
 	Locks      *locks.Locks
+	Minutes    *minutes.Minutes
 	Partitions *partition.Partitions
 }
 
@@ -38,6 +42,8 @@ type Options struct {
 	RunLease   time.Duration // how long a worker's word holds that it runs an attempt; 0 means tasks.DefaultRunLease
 	Types      task.Types    // knows the timeouts of attempts; nil knows no type
 	Log        *slog.Logger  // gets an error for each stored entry that is unreadable and skipped; nil discards them
+	// Tally counts the attempts whose begin or end this process records; nil counts nothing.
+	Tally *rollup.Tally
 	// Durability is what a submission waits for, and the begin of an attempt that must be the only one.
 	Durability    config.Durability
 	Lost          func(partition int, l schedule.Loss, evidence string) // see layout.Options
@@ -52,7 +58,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Layout: l, Tasks: tasks.New(l, o.RunLease, o.Durability), Schedules: schedules.New(l), Locks: locks.New(l)}
+	s := &Store{Layout: l, Tasks: tasks.New(l, o.RunLease, o.Durability), Schedules: schedules.New(l), Locks: locks.New(l), Minutes: minutes.New(l)}
+	s.Tasks.Tally = o.Tally
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

@@ -118,6 +118,7 @@ func (a *attempt) confirm() error {
 		return fmt.Errorf("delivery %s: %w", a.name, a.work.Err())
 	}
 	a.w.o.Metrics.BeginLateness.Observe(a.lateness().Seconds())
+	a.w.o.Store.Tasks.CountBegin(a.run.Load().Task)
 	return nil
 }
 

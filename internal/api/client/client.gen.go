@@ -69,6 +69,21 @@ type FollowEventsParams struct {
 	Task *TaskID `form:"task,omitempty" json:"task,omitempty"`
 }
 
+// ListFailuresParams defines parameters for ListFailures.
+type ListFailuresParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Since How far to look back, from 1m to 24h. Up to 1h, there are counts by minute, beyond that by hour.
+	Since *Since `form:"since,omitempty" json:"since,omitempty"`
+
+	// Queue Only failures of tasks of this queue.
+	Queue *Name `form:"queue,omitempty" json:"queue,omitempty"`
+
+	// Schedule Only failures of tasks of this schedule.
+	Schedule *Name `form:"schedule,omitempty" json:"schedule,omitempty"`
+}
+
 // ForecastParams defines parameters for Forecast.
 type ForecastParams struct {
 	// Namespace The namespace to count in, or `*` for all of them.
@@ -261,6 +276,15 @@ type TriggerScheduleParams struct {
 type WhyScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ReadStatsParams defines parameters for ReadStats.
+type ReadStatsParams struct {
+	// Since How far to look back, from 1m to 24h. Up to 1h, there are counts by minute, beyond that by hour.
+	Since *Since `form:"since,omitempty" json:"since,omitempty"`
+
+	// Queue Only this queue.
+	Queue *Name `form:"queue,omitempty" json:"queue,omitempty"`
 }
 
 // ListTasksParams defines parameters for ListTasks.
@@ -564,6 +588,16 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/events (the `FollowEvents` operationId).
 	FollowEvents(ctx context.Context, params *FollowEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListFailures Why attempts failed lately
+	//
+	// Lists the causes of attempts that failed, timed out or were lost, the most frequent first. Attempts have the same
+	// cause if their errors differ by numbers, ids, addresses and quoted names only. Of each minute, 16 causes are kept,
+	// of each hour 32: schedules are told apart no longer if there are more, and then the rarest causes are one, of which
+	// `untold` has the number.
+	//
+	// Corresponds with GET /v1/failures (the `ListFailures` operationId).
+	ListFailures(ctx context.Context, params *ListFailuresParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Forecast How many ticks each minute ahead will see
 	//
@@ -903,6 +937,15 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
 	WhySchedule(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReadStats What began and ended lately, and how late
+	//
+	// Counts what all nodes have recorded, of all namespaces: of the last hour by minute, of the last day by hour. The
+	// last period is the present one so far. A node that is killed loses the counts of its last two seconds. Nodes of earlier
+	// releases count nothing.
+	//
+	// Corresponds with GET /v1/stats (the `ReadStats` operationId).
+	ReadStats(ctx context.Context, params *ReadStatsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetStatus Whether the installation needs somebody
 	//
@@ -1288,6 +1331,26 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // Corresponds with GET /v1/events (the `FollowEvents` operationId).
 func (c *Client) FollowEvents(ctx context.Context, params *FollowEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewFollowEventsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListFailures Why attempts failed lately
+//
+// Lists the causes of attempts that failed, timed out or were lost, the most frequent first. Attempts have the same
+// cause if their errors differ by numbers, ids, addresses and quoted names only. Of each minute, 16 causes are kept,
+// of each hour 32: schedules are told apart no longer if there are more, and then the rarest causes are one, of which
+// `untold` has the number.
+//
+// Corresponds with GET /v1/failures (the `ListFailures` operationId).
+func (c *Client) ListFailures(ctx context.Context, params *ListFailuresParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListFailuresRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1977,6 +2040,25 @@ func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *Tri
 // Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
 func (c *Client) WhySchedule(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewWhyScheduleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReadStats What began and ended lately, and how late
+//
+// Counts what all nodes have recorded, of all namespaces: of the last hour by minute, of the last day by hour. The
+// last period is the present one so far. A node that is killed loses the counts of its last two seconds. Nodes of earlier
+// releases count nothing.
+//
+// Corresponds with GET /v1/stats (the `ReadStats` operationId).
+func (c *Client) ReadStats(ctx context.Context, params *ReadStatsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReadStatsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2866,6 +2948,96 @@ func NewFollowEventsRequest(server string, params *FollowEventsParams) (*http.Re
 		if params.Task != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "task", *params.Task, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListFailuresRequest constructs an http.Request for the ListFailures method
+func NewListFailuresRequest(server string, params *ListFailuresParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/failures")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Queue != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "queue", *params.Queue, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Schedule != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "schedule", *params.Schedule, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -4690,6 +4862,72 @@ func NewWhyScheduleRequest(server string, id ScheduleID, params *WhySchedulePara
 	return req, nil
 }
 
+// NewReadStatsRequest constructs an http.Request for the ReadStats method
+func NewReadStatsRequest(server string, params *ReadStatsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/stats")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Queue != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "queue", *params.Queue, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetStatusRequest constructs an http.Request for the GetStatus method
 func NewGetStatusRequest(server string) (*http.Request, error) {
 	var err error
@@ -6007,6 +6245,18 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/events (the `FollowEvents` operationId).
 	FollowEventsWithResponse(ctx context.Context, params *FollowEventsParams, reqEditors ...RequestEditorFn) (*FollowEventsResponse, error)
 
+	// ListFailuresWithResponse Why attempts failed lately
+	//
+	// Lists the causes of attempts that failed, timed out or were lost, the most frequent first. Attempts have the same
+	// cause if their errors differ by numbers, ids, addresses and quoted names only. Of each minute, 16 causes are kept,
+	// of each hour 32: schedules are told apart no longer if there are more, and then the rarest causes are one, of which
+	// `untold` has the number.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/failures (the `ListFailures` operationId).
+	ListFailuresWithResponse(ctx context.Context, params *ListFailuresParams, reqEditors ...RequestEditorFn) (*ListFailuresResponse, error)
+
 	// ForecastWithResponse How many ticks each minute ahead will see
 	//
 	// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
@@ -6383,6 +6633,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
 	WhyScheduleWithResponse(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*WhyScheduleResponse, error)
+
+	// ReadStatsWithResponse What began and ended lately, and how late
+	//
+	// Counts what all nodes have recorded, of all namespaces: of the last hour by minute, of the last day by hour. The
+	// last period is the present one so far. A node that is killed loses the counts of its last two seconds. Nodes of earlier
+	// releases count nothing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/stats (the `ReadStats` operationId).
+	ReadStatsWithResponse(ctx context.Context, params *ReadStatsParams, reqEditors ...RequestEditorFn) (*ReadStatsResponse, error)
 
 	// GetStatusWithResponse Whether the installation needs somebody
 	//
@@ -6997,6 +7258,61 @@ func (r FollowEventsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r FollowEventsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListFailuresResponseDefaultHeaders the declared response headers of an HTTP default response for ListFailures
+type ListFailuresResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ListFailuresResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *FailureList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListFailuresResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListFailuresResponse) GetJSON200() *FailureList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListFailuresResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListFailuresResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListFailuresResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListFailuresResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListFailuresResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8519,6 +8835,61 @@ func (r WhyScheduleResponse) ContentType() string {
 	return ""
 }
 
+// ReadStatsResponseDefaultHeaders the declared response headers of an HTTP default response for ReadStats
+type ReadStatsResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ReadStatsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Stats
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ReadStatsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReadStatsResponse) GetJSON200() *Stats {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReadStatsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReadStatsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReadStatsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReadStatsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReadStatsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetStatusResponseDefaultHeaders the declared response headers of an HTTP default response for GetStatus
 type GetStatusResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -9551,6 +9922,24 @@ func (c *ClientWithResponses) FollowEventsWithResponse(ctx context.Context, para
 	return ParseFollowEventsResponse(rsp)
 }
 
+// ListFailuresWithResponse Why attempts failed lately
+//
+// Lists the causes of attempts that failed, timed out or were lost, the most frequent first. Attempts have the same
+// cause if their errors differ by numbers, ids, addresses and quoted names only. Of each minute, 16 causes are kept,
+// of each hour 32: schedules are told apart no longer if there are more, and then the rarest causes are one, of which
+// `untold` has the number.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/failures (the `ListFailures` operationId).
+func (c *ClientWithResponses) ListFailuresWithResponse(ctx context.Context, params *ListFailuresParams, reqEditors ...RequestEditorFn) (*ListFailuresResponse, error) {
+	rsp, err := c.ListFailures(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListFailuresResponse(rsp)
+}
+
 // ForecastWithResponse How many ticks each minute ahead will see
 //
 // Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
@@ -10136,6 +10525,23 @@ func (c *ClientWithResponses) WhyScheduleWithResponse(ctx context.Context, id Sc
 		return nil, err
 	}
 	return ParseWhyScheduleResponse(rsp)
+}
+
+// ReadStatsWithResponse What began and ended lately, and how late
+//
+// Counts what all nodes have recorded, of all namespaces: of the last hour by minute, of the last day by hour. The
+// last period is the present one so far. A node that is killed loses the counts of its last two seconds. Nodes of earlier
+// releases count nothing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/stats (the `ReadStats` operationId).
+func (c *ClientWithResponses) ReadStatsWithResponse(ctx context.Context, params *ReadStatsParams, reqEditors ...RequestEditorFn) (*ReadStatsResponse, error) {
+	rsp, err := c.ReadStats(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReadStatsResponse(rsp)
 }
 
 // GetStatusWithResponse Whether the installation needs somebody
@@ -10839,6 +11245,52 @@ func ParseFollowEventsResponse(rsp *http.Response) (*FollowEventsResponse, error
 	switch {
 	case true:
 		var headers FollowEventsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListFailuresResponse parses an HTTP response from a ListFailuresWithResponse call
+func ParseListFailuresResponse(rsp *http.Response) (*ListFailuresResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListFailuresResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest FailureList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListFailuresResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -12157,6 +12609,52 @@ func ParseWhyScheduleResponse(rsp *http.Response) (*WhyScheduleResponse, error) 
 	switch {
 	case true:
 		var headers WhyScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseReadStatsResponse parses an HTTP response from a ReadStatsWithResponse call
+func ParseReadStatsResponse(rsp *http.Response) (*ReadStatsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReadStatsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Stats
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ReadStatsResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -835,6 +835,39 @@ type ClockChange struct {
 	Ticks        []UpcomingTick `json:"ticks"`
 }
 
+// Counts defines model for Counts.
+type Counts struct {
+	// Begun Attempts that began.
+	Begun     int `json:"begun"`
+	Cancelled int `json:"cancelled"`
+
+	// Dead Tasks that ended failed.
+	Dead int `json:"dead"`
+
+	// Ended Attempts that ended, by how they did in the next fields.
+	Ended  int `json:"ended"`
+	Failed int `json:"failed"`
+
+	// LateMax All did.
+	LateMax Duration `json:"late_max"`
+
+	// LateP50 Half of the attempts began within this time after they were due; up to a quarter too long.
+	LateP50 Duration `json:"late_p50"`
+
+	// LateP99 99 of 100 attempts did.
+	LateP99 Duration `json:"late_p99"`
+	Lost    int      `json:"lost"`
+
+	// Oldest For how long the first of these had been due.
+	Oldest    Duration `json:"oldest"`
+	Snoozed   int      `json:"snoozed"`
+	Succeeded int      `json:"succeeded"`
+	Timeout   int      `json:"timeout"`
+
+	// Waiting Due tasks that waited, here or in asynq, at the end of the period; of an hour, the most of its minutes.
+	Waiting int `json:"waiting"`
+}
+
 // Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
 // 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
 // (1970-2099) comes last as well.
@@ -1012,6 +1045,56 @@ type ExtendedAttemptVerdict string
 // ExtendedList defines model for ExtendedList.
 type ExtendedList struct {
 	Attempts []ExtendedAttempt `json:"attempts"`
+}
+
+// Failure defines model for Failure.
+type Failure struct {
+	// Count Attempts.
+	Count int `json:"count"`
+
+	// Dead Tasks that ended failed.
+	Dead int `json:"dead"`
+
+	// Error The error, with `#` for what differs between the attempts.
+	Error string `json:"error"`
+
+	// Example The newest attempt.
+	Example   FailureExample `json:"example"`
+	First     Time           `json:"first"`
+	Last      Time           `json:"last"`
+	Namespace string         `json:"namespace"`
+	Queues    []string       `json:"queues"`
+
+	// Schedules Of their tasks; `*` stands for several that are not told apart.
+	Schedules []string `json:"schedules"`
+	Types     []string `json:"types"`
+}
+
+// FailureExample The newest attempt.
+type FailureExample struct {
+	Attempt int `json:"attempt"`
+
+	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	Task TaskID `json:"task"`
+}
+
+// FailureList defines model for FailureList.
+type FailureList struct {
+	Failures []Failure `json:"failures"`
+
+	// From The begin of the first minute or hour, by the clock of Redis.
+	From Time `json:"from"`
+
+	// Until Now, by the clock of Redis.
+	Until Time `json:"until"`
+
+	// Untold Failures of all namespaces of which only the number is known.
+	Untold int `json:"untold"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
@@ -1392,11 +1475,39 @@ type Outcome string
 // stopped; ticks that wait for that already are `replaced` themselves.
 type Overlap string
 
+// Pace What it did lately.
+type Pace struct {
+	// Bad Those of them that failed, timed out or were lost.
+	Bad float64 `json:"bad"`
+
+	// Begun Attempts that began, a minute, in the last one to two minutes.
+	Begun float64 `json:"begun"`
+
+	// Ended Attempts that ended, in the same way.
+	Ended float64 `json:"ended"`
+
+	// LateP99 99 of 100 attempts of the last five minutes began within this time after they were due; up to a quarter too long.
+	LateP99 Duration `json:"late_p99"`
+}
+
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 // `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 // `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 // `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 type Payload = json.RawMessage
+
+// Period defines model for Period.
+type Period struct {
+	// At When it began.
+	At Time `json:"at"`
+
+	// Capacity How many could have run then; left out with `running`.
+	Capacity *int   `json:"capacity,omitempty"`
+	Counts   Counts `json:"counts"`
+
+	// Running Attempts that ran at its end; of an hour, the most. Left out if nobody looked, or nothing ran or waited.
+	Running *int `json:"running,omitempty"`
+}
 
 // Problem defines model for Problem.
 type Problem struct {
@@ -1530,8 +1641,14 @@ type Queue struct {
 	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
 	// Example: default
-	Name   Name `json:"name"`
-	Paused bool `json:"paused"`
+	Name Name `json:"name"`
+
+	// Oldest For how long the first of the tasks that wait, here or in asynq, has been due.
+	Oldest *Duration `json:"oldest,omitempty"`
+
+	// Pace What it did lately.
+	Pace   *Pace `json:"pace,omitempty"`
+	Paused bool  `json:"paused"`
 
 	// PausedBy Who paused it; left out if nobody said.
 	PausedBy *string `json:"paused_by,omitempty"`
@@ -1562,6 +1679,12 @@ type QueueList struct {
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
+// QueueStats defines model for QueueStats.
+type QueueStats struct {
+	Counts Counts `json:"counts"`
+	Name   string `json:"name"`
 }
 
 // Readiness defines model for Readiness.
@@ -1923,6 +2046,27 @@ type ScheduleRule struct {
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
 // `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 type State string
+
+// Stats defines model for Stats.
+type Stats struct {
+	// From The begin of the first period, by the clock of Redis.
+	From Time `json:"from"`
+
+	// Length Of a period; 1m or 1h.
+	Length Duration `json:"length"`
+
+	// Periods The counts of all queues, or of the one that was asked for, oldest first.
+	Periods []Period `json:"periods"`
+
+	// Queues The counts of all periods, and what waits now, by queue; `*` has the queues beyond the busiest 100 of a period.
+	Queues []QueueStats `json:"queues"`
+
+	// Until Now, by the clock of Redis.
+	Until Time `json:"until"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
 
 // Status defines model for Status.
 type Status struct {
@@ -2474,6 +2618,9 @@ type QueueName = Name
 //
 // Example: nightly-report
 type ScheduleFilter = ScheduleID
+
+// Since defines model for Since.
+type Since = string
 
 // States defines model for States.
 type States = []State

@@ -15,7 +15,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 		Long:    `A queue is where tasks that are due wait for a worker.`,
 		Example: "  dtsctl queue list\n  dtsctl queue pause reports",
 	}
-	cmd.AddCommand(newListCommand(f), newWhyCommand(f), newPauseCommand(f), newResumeCommand(f), newLimitCommand(f))
+	cmd.AddCommand(newListCommand(f), newStatsCommand(f), newWhyCommand(f), newPauseCommand(f), newResumeCommand(f), newLimitCommand(f))
 	return command.Group(cmd)
 }
 

@@ -35,12 +35,13 @@ func TestLimit_LimitsAQueueAndLiftsTheLimit(t *testing.T) {
 func TestList_PrintsQueues(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/queues", 200, wire.QueueList{Queues: []wire.Queue{
-		{Name: "default", Limit: new(100), Waiting: 7, Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s"},
+		{Name: "default", Limit: new(100), Waiting: 7, Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s", Oldest: new("2m"),
+			Pace: &wire.Pace{Begun: 60, Ended: 59.5, Bad: 2, LateP99: "80ms"}},
 		{Name: "low", Paused: true, PausedBy: new("ann@vm-a (not verified)"), Archived: 1, Latency: "0s"},
 	}})
-	s.Pipe().Run(t, "queue", "list").Expect(t, 0, "default\topen\t7\t3\t2\t1\t0\t9\t4\t1.5s\t100\t\nlow\tpaused\t0\t0\t0\t0\t1\t0\t0\t0s\t\tann@vm-a (not verified)\n", "")
+	s.Pipe().Run(t, "queue", "list").Expect(t, 0, "default\topen\t7\t3\t2\t1\t0\t9\t4\t1.5s\t100\t\t2m\t60\t59.5\t2\t80ms\nlow\tpaused\t0\t0\t0\t0\t1\t0\t0\t0s\t\tann@vm-a (not verified)\t\t0\t0\t0\t\n", "")
 	s.Terminal().Run(t, "queue", "list").Expect(t, 0,
-		"NAME     STATE   WAITING  SIZE  PENDING  ACTIVE  ARCHIVED  PROCESSED  FAILED  LATENCY  LIMIT  PAUSED_BY\n"+
-			"default  open    7        3     2        1       0         9          4       1.5s     100\n"+
-			"low      "+printer.Yellow+"paused"+printer.Reset+"  0        0     0        0       1         0          0       0s              ann@vm-a (not verified)\n", "")
+		"NAME     STATE   WAITING  SIZE  PENDING  ACTIVE  ARCHIVED  PROCESSED  FAILED  LATENCY  LIMIT  PAUSED_BY                OLDEST  BEGUN  ENDED  BAD  LATE_P99\n"+
+			"default  open    7        3     2        1       0         9          4       1.5s     100                             2m      60     59.5   2    80ms\n"+
+			"low      "+printer.Yellow+"paused"+printer.Reset+"  0        0     0        0       1         0          0       0s              ann@vm-a (not verified)          0      0      0\n", "")
 }

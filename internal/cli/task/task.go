@@ -19,6 +19,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	cmd.AddCommand(
 		newSubmitCommand(f), newHTTPCommand(f), newGRPCCommand(f), newShellCommand(f),
 		newGetCommand(f), newWhyCommand(f), newListCommand(f), newWaitCommand(f), newAttemptsCommand(f), newLogsCommand(f),
+		newFailuresCommand(f),
 		newCancelCommand(f), newRetryCommand(f), newChangeCommand(f),
 	)
 	return command.Group(cmd)

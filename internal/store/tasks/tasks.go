@@ -17,6 +17,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/batch"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
@@ -24,6 +25,9 @@ import (
 
 // Tasks reads and changes the tasks of one installation.
 type Tasks struct {
+	// Tally counts the attempts whose begin or end this process has recorded; nil counts nothing.
+	Tally *rollup.Tally
+
 	l        *layout.Layout
 	runLease time.Duration
 	// durability is what a creation waits for, and the begin of an attempt that must be the only one.

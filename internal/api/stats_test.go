@@ -1,0 +1,40 @@
+package api
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestReadStats_AnswersWithoutGaps(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	for query, want := range map[string]struct {
+		periods int
+		length  string
+	}{"": {61, "1m"}, "?since=10m": {11, "1m"}, "?since=24h&queue=mail": {25, "1h"}} {
+		var got wire.Stats
+		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/stats"+query, "").body, &got))
+		if len(got.Periods) != want.periods || got.Length != want.length {
+			t.Errorf("%q: %d periods of %s, want %d of %s", query, len(got.Periods), got.Length, want.periods, want.length)
+		}
+	}
+	for _, path := range []string{"/v1/stats?since=25h", "/v1/stats?since=1s", "/v1/failures?since=25h",
+		"/v1/failures?since=long"} {
+		if got := r.call("GET", path, ""); got.status != 400 {
+			t.Errorf("%s: status %d, %s", path, got.status, got.body)
+		}
+	}
+}
+
+func TestListFailures_AnswersAnEmptyList(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	var got wire.FailureList
+	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/failures?namespace=*", "").body, &got))
+	if got.Failures == nil || len(got.Failures) != 0 || got.Untold != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,271 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/rollup"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// countingWorld is a world whose ends count, and whose clock of Redis a test sets.
+type countingWorld struct {
+	*world
+	clock time.Time
+	tally *rollup.Tally
+}
+
+func newCountingWorld(t *testing.T) *countingWorld {
+	t.Helper()
+	w := &countingWorld{world: newWorld(t), clock: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)}
+	w.tally = rollup.NewTally(func() time.Time { return w.clock })
+	w.store.Tasks.Tally = w.tally
+	w.beatTime = func() time.Time { return w.clock }
+	return w
+}
+
+// write has node-a write what it has counted.
+func (w *countingWorld) write() {
+	w.t.Helper()
+	rows := w.tally.Rows()
+	testkit.Must(w.t, w.store.Minutes.Write(w.ctx, "node-a", rows))
+	for _, r := range rows {
+		w.tally.Written(r)
+	}
+}
+
+// fail counts that many failures of tasks of a schedule.
+func (w *countingWorld) fail(n int, schedule, text string) {
+	for i := range n {
+		w.tally.Ended(rollup.End{
+			Task: task.Ref{Namespace: "default", ID: fmt.Sprintf("%s@%d", schedule, i)}, Attempt: 1, Queue: "mail", Type: "http",
+			Outcome: task.OutcomeFailed, Error: strings.ReplaceAll(text, "?", fmt.Sprint(i)), Dead: i%2 == 0,
+		})
+	}
+}
+
+func TestListFailures_GroupsErrorsThatDifferByIDs(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	w.fail(250, "nightly", "order ? is not there")
+	w.fail(3, "hourly", "HTTP 503: busy")
+	w.clock = w.clock.Add(time.Minute)
+	w.fail(250, "hourly", "order ? is not there")
+	w.write()
+	got, err := w.ListFailures(w.ctx, me, FailureFilter{})
+	testkit.Must(t, err)
+	if len(got.Causes) != 2 || got.Causes[0].Count != 500 || got.Causes[0].Dead != 250 || got.Causes[1].Count != 3 {
+		t.Fatalf("got %+v", got)
+	}
+	first := got.Causes[0]
+	if first.Text != "order # is not there" || fmt.Sprint(first.Schedules) != "[hourly nightly]" ||
+		first.Example.Task.ID != "hourly@249" {
+		t.Errorf("the first cause is %+v", first)
+	}
+	if !first.First.Equal(w.clock.Add(-time.Minute)) || !first.Last.Equal(w.clock) {
+		t.Errorf("from %s to %s", first.First, first.Last)
+	}
+	for name, row := range map[string]struct {
+		who    Caller
+		filter FailureFilter
+		want   int
+	}{
+		"a schedule":        {me, FailureFilter{Schedule: "nightly"}, 250},
+		"another queue":     {me, FailureFilter{Queue: "default"}, 0},
+		"another namespace": {Caller{Namespace: "acme"}, FailureFilter{}, 0},
+		"all namespaces":    {Caller{Namespace: EveryNamespace}, FailureFilter{}, 500},
+		"a day":             {me, FailureFilter{Since: 24 * time.Hour}, 500},
+		"the last minute":   {me, FailureFilter{Since: time.Minute}, 500},
+	} {
+		got, err := w.ListFailures(w.ctx, row.who, row.filter)
+		n := 0
+		if len(got.Causes) > 0 {
+			n = got.Causes[0].Count
+		}
+		if err != nil || n != row.want {
+			t.Errorf("%s: %d failures, %v; want %d", name, n, err, row.want)
+		}
+	}
+	if _, err := w.ListFailures(w.ctx, me, FailureFilter{Since: 48 * time.Hour}); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("two days: %v, want invalid", err)
+	}
+}
+
+func TestFinish_CountsAnEndOnce(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http"}})[0].Task
+	run := w.begun(made.Ref)
+	for range 3 { // as after a lost answer
+		testkit.Must(t, run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "boom 1"))
+	}
+	q := w.tally.Rows()[0].Minute.Queues["default"]
+	if q.Failed != 1 || q.Dead != 1 {
+		t.Errorf("counted %+v, want one failure", q)
+	}
+}
+
+// keep does n rounds of a keeper, one a minute.
+func (w *countingWorld) keep(k *minuteKeeper, n int) {
+	w.t.Helper()
+	for range n {
+		w.clock = w.clock.Truncate(time.Minute).Add(time.Minute + sampleAfter)
+		k.round(w.ctx)
+		if k.failing {
+			w.t.Fatal("the round failed")
+		}
+	}
+}
+
+func TestKeepMinutes_ClosesMinutesWithWhatWaited(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	w.clock = w.now() // what waits is due by the clock of Redis
+	w.nodes = fleet{{ID: "node-a", Roles: []string{config.RoleWorker}, Running: 3, Capacity: 10}}
+	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "mail"}})[0].Task
+	w.claim(made.Ref)
+	w.tally.Begun("mail", 20*time.Millisecond)
+	w.write()
+	start := w.clock.Truncate(time.Minute)
+	k := &minuteKeeper{c: w.Control}
+	w.keep(k, 2)
+	if n := w.db.HLen(w.ctx, "dts:{0}:minutes").Val(); n != 1 {
+		t.Fatalf("%d minutes are closed, want 1", n)
+	}
+	recent, err := w.recentMinutes(w.ctx, 3)
+	testkit.Must(t, err)
+	m := recent[0]
+	if q := m.Queues["mail"]; !m.At.Equal(start) || q.Begun != 1 || q.Waiting != 1 || m.Running != 3 ||
+		m.Capacity != 10 || !m.Sampled {
+		t.Errorf("the minute is %+v", m)
+	}
+	if len(recent) != 3 || recent[2].Total().Begun != 0 {
+		t.Errorf("%d minutes, the last one is %+v", len(recent), recent[len(recent)-1])
+	}
+}
+
+func TestKeepMinutes_CountsNothingTwice(t *testing.T) {
+	t.Parallel()
+	for name, circumstances := range map[string]func(w *countingWorld, k **minuteKeeper){
+		"nothing happens": func(*countingWorld, **minuteKeeper) {},
+		"a takeover":      func(w *countingWorld, k **minuteKeeper) { *k = &minuteKeeper{c: w.Control} },
+		"two leaders":     func(w *countingWorld, _ **minuteKeeper) { w.keepNow(&minuteKeeper{c: w.Control}) },
+		"Redis is away":   func(w *countingWorld, _ **minuteKeeper) { w.clock = w.clock.Add(40 * time.Minute) },
+		"a node writes late": func(w *countingWorld, _ **minuteKeeper) {
+			at := w.clock.Add(-10 * time.Minute).Truncate(time.Minute)
+			late := rollup.Row{Minute: rollup.Minute{At: at, Length: rollup.Span,
+				Queues: map[string]rollup.Queue{"mail": {Begun: 1000}}}}
+			testkit.Must(w.t, w.store.Minutes.Write(w.ctx, "node-b", []rollup.Row{late}))
+		},
+		"the clock jumps ahead and back": func(w *countingWorld, k **minuteKeeper) {
+			now := w.clock
+			w.clock = now.Add(30 * 24 * time.Hour)
+			w.keepNow(*k)
+			w.clock = now
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newCountingWorld(t)
+			k := &minuteKeeper{c: w.Control}
+			for range 15 {
+				w.tally.Begun("mail", time.Millisecond)
+				w.write()
+				w.keep(k, 1)
+			}
+			circumstances(w, &k)
+			for range 5 {
+				w.tally.Begun("mail", time.Millisecond)
+				w.write()
+				w.keep(k, 1)
+			}
+			stats, err := w.ReadStats(w.ctx, me, StatsFilter{})
+			testkit.Must(t, err)
+			if len(stats.Queues) != 1 || stats.Queues[0].Counts.Begun != 20 {
+				t.Errorf("counted %+v, want 20 begins", stats.Queues)
+			}
+		})
+	}
+}
+
+// keepNow does a round of a keeper at once.
+func (w *countingWorld) keepNow(k *minuteKeeper) {
+	w.t.Helper()
+	k.round(w.ctx)
+}
+
+// A minute in which nothing happened costs a few commands, and writes nothing.
+func TestKeepMinutes_CostsLittleWhileNothingHappens(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	k := &minuteKeeper{c: w.Control}
+	w.keep(k, 2)
+	testkit.Must(t, w.db.ConfigResetStat(w.ctx).Err())
+	w.keep(k, 5)
+	total := 0
+	for line := range strings.Lines(w.db.Info(w.ctx, "commandstats").Val()) {
+		var calls int
+		if name, figures, ok := strings.Cut(line, ":"); ok && strings.HasPrefix(name, "cmdstat_") &&
+			!strings.HasPrefix(name, "cmdstat_config") {
+			_, _ = fmt.Sscanf(figures, "calls=%d", &calls)
+			total += calls
+		}
+	}
+	if total > 5*4 {
+		t.Errorf("%d commands in 5 minutes, want 4 a minute at most:\n%s", total, w.db.Info(w.ctx, "commandstats").Val())
+	}
+	if n := w.db.Exists(w.ctx, "dts:{0}:minutes", "dts:{0}:hours").Val(); n != 0 {
+		t.Errorf("%d keys are written", n)
+	}
+}
+
+func TestReadStats_CountsADayByHour(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	k := &minuteKeeper{c: w.Control}
+	for range 150 {
+		w.tally.Begun("mail", 30*time.Millisecond)
+		w.write()
+		w.keep(k, 1)
+	}
+	stats, err := w.ReadStats(w.ctx, me, StatsFilter{Since: 24 * time.Hour, Queue: "mail"})
+	testkit.Must(t, err)
+	last := stats.Periods[len(stats.Periods)-1]
+	if stats.Length != time.Hour || len(stats.Periods) != 25 || stats.Queues[0].Counts.Begun != 150 ||
+		last.Counts.Begun != 30 {
+		t.Errorf("%d periods of %s, %d begun, %d of them in the last one", len(stats.Periods), stats.Length,
+			stats.Queues[0].Counts.Begun, last.Counts.Begun)
+	}
+	if late := stats.Queues[0].Counts.Late; late.Quantile(.99) != 30*time.Millisecond {
+		t.Errorf("the lateness is %s", late.Quantile(.99))
+	}
+	stats, err = w.ReadStats(w.ctx, me, StatsFilter{})
+	testkit.Must(t, err)
+	if stats.Length != time.Minute || len(stats.Periods) != 61 || stats.Queues[0].Counts.Begun != 60 {
+		t.Errorf("%d periods of %s, %d begun", len(stats.Periods), stats.Length, stats.Queues[0].Counts.Begun)
+	}
+}
+
+func TestListQueues_TellsThePaceAndTheOldestTask(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	w.clock = w.now().Truncate(time.Minute).Add(30 * time.Second)
+	for range 90 {
+		w.tally.Begun("mail", 30*time.Millisecond)
+	}
+	w.fail(3, "nightly", "boom")
+	w.write()
+	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "mail",
+		RunAt: w.now().Add(-time.Hour)}})[0].Task
+	w.claim(made.Ref)
+	queues, err := w.ListQueues(w.ctx, me)
+	testkit.Must(t, err)
+	q := queues[0]
+	if len(queues) != 1 || q.Pace.Begun != 60 || q.Pace.Bad != 2 || q.Pace.LateP99 != 30*time.Millisecond {
+		t.Errorf("the queue is %+v", q)
+	}
+}

@@ -1,0 +1,204 @@
+// Package minutes keeps in Redis what nodes have counted, by minute and by hour. All of it is in partition 0, and
+// nothing there adds to what is stored: each write says all that is known, so that it can be repeated.
+//
+//	each node, every 2 s             its row of the minute, in a hash for each minute
+//	the leader of partition 0,       what waited and ran at the end of a minute, in the same hash
+//	once a minute                    the minutes that ended a minute ago, of all rows: into one hash, unless they are
+//	                                 there; then it deletes the rows
+//	                                 the hours that are over, of their minutes, in the same way
+//
+// Two leaders that do it at the same time read the same rows, and the first write holds.
+package minutes
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/rollup"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/lua"
+)
+
+const (
+	// closeAfter is how long after its end a minute is closed: nodes have written their rows by then, and stopped.
+	closeAfter = rollup.Span
+	// rowsKept is how long rows are kept if no leader closes their minute.
+	rowsKept = rollup.MinutesKept * rollup.Span
+	// openMinutes is how many of the newest minutes usually have rows: the present one, and those that are not closed yet.
+	openMinutes = 4
+	// ahead is how far beyond the present time a minute may be: the clocks of nodes differ a little. Others are from
+	// before a jump of Redis's clock.
+	ahead = 5 * time.Minute
+)
+
+// sample is the field with what the leader has seen at the end of a minute. It is no id of a node.
+const sample = rollup.Rest
+
+// Minutes are the minutes and hours of one installation.
+type Minutes struct{ l *layout.Layout }
+
+// New returns the minutes of an installation.
+func New(l *layout.Layout) *Minutes { return &Minutes{l} }
+
+func (m *Minutes) keys() lua.Partition { return m.l.Keys.Partition(0) }
+
+// rows is the key of the rows of a minute.
+func (m *Minutes) rows(at time.Time) string { return string(m.keys().Minute(field(at))) }
+
+// field is the name of a minute or an hour.
+func field(at time.Time) string { return strconv.FormatInt(at.UnixMilli(), 10) }
+
+// timeOf reads a field; ok is false if it is none.
+func timeOf(field string) (_ time.Time, ok bool) {
+	ms, err := strconv.ParseInt(field, 10, 64)
+	return time.UnixMilli(ms).UTC(), err == nil
+}
+
+// Write writes rows of a node. Error: CodeUnavailable; some may be written then.
+func (m *Minutes) Write(ctx context.Context, node string, rows []rollup.Row) error {
+	pipe := m.l.DB.Pipeline()
+	for _, r := range rows {
+		pipe.HSet(ctx, m.rows(r.Minute.At), node, rollup.Encode(r.Minute, rollup.MinuteBytes))
+		pipe.PExpire(ctx, m.rows(r.Minute.At), rowsKept)
+	}
+	_, err := pipe.Exec(ctx)
+	return unavailable(err)
+}
+
+// WriteSample writes what waited and ran at the end of a minute, unless that is known. Error: CodeUnavailable.
+func (m *Minutes) WriteSample(ctx context.Context, seen rollup.Minute) error {
+	pipe := m.l.DB.Pipeline()
+	pipe.HSetNX(ctx, m.rows(seen.At), sample, rollup.Encode(seen, rollup.MinuteBytes))
+	pipe.PExpire(ctx, m.rows(seen.At), rowsKept)
+	_, err := pipe.Exec(ctx)
+	return unavailable(err)
+}
+
+// Read returns the minutes from one on until now, oldest first. Those in which nothing happened are missing. What
+// cannot be read is left out. It takes two round trips. Error: CodeUnavailable.
+func (m *Minutes) Read(ctx context.Context, from, now time.Time) ([]rollup.Minute, error) {
+	all := span(from, now.Add(time.Nanosecond))
+	fields := make([]string, len(all))
+	for i, at := range all {
+		fields[i] = field(at)
+	}
+	open := all[max(len(all)-openMinutes, 0):]
+	pipe := m.l.DB.TxPipeline() // a minute is either closed or open
+	rows := m.readRows(ctx, pipe, open)
+	closed := pipe.HMGet(ctx, string(m.keys().Minutes()), fields...)
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, layout.Unavailable(err)
+	}
+	found := make(map[time.Time]rollup.Minute, len(all))
+	for i, value := range closed.Val() {
+		if text, ok := value.(string); ok {
+			if minute, err := rollup.Decode([]byte(text)); m.readable(ctx, err) {
+				found[all[i]] = minute
+			}
+		}
+	}
+	m.addRows(ctx, found, rows)
+	if err := m.readUnclosed(ctx, found, all[:len(all)-len(open)]); err != nil {
+		return nil, err
+	}
+	var minutes []rollup.Minute
+	for _, at := range all {
+		if minute, known := found[at]; known {
+			minutes = append(minutes, minute)
+		}
+	}
+	return minutes, nil
+}
+
+// readUnclosed adds minutes that nobody has closed in time. Error: CodeUnavailable.
+func (m *Minutes) readUnclosed(ctx context.Context, found map[time.Time]rollup.Minute, all []time.Time) error {
+	var missing []time.Time
+	for _, at := range all {
+		if _, known := found[at]; !known {
+			missing = append(missing, at)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	pipe := m.l.DB.Pipeline()
+	rows := m.readRows(ctx, pipe, missing)
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return layout.Unavailable(err)
+	}
+	m.addRows(ctx, found, rows)
+	return nil
+}
+
+// readRows adds to a pipeline what reads the rows of minutes.
+func (m *Minutes) readRows(ctx context.Context, pipe redis.Pipeliner,
+	minutes []time.Time) map[time.Time]*redis.MapStringStringCmd {
+	rows := make(map[time.Time]*redis.MapStringStringCmd, len(minutes))
+	for _, at := range minutes {
+		rows[at] = pipe.HGetAll(ctx, m.rows(at))
+	}
+	return rows
+}
+
+// addRows adds the minutes that have rows and are not known yet.
+func (m *Minutes) addRows(
+	ctx context.Context, found map[time.Time]rollup.Minute, rows map[time.Time]*redis.MapStringStringCmd,
+) {
+	for at, cmd := range rows {
+		if _, known := found[at]; known {
+			continue
+		}
+		if minute, there := m.merge(ctx, at, cmd.Val()); there {
+			found[at] = minute
+		}
+	}
+}
+
+// merge returns the minute of rows; there is false if none can be read.
+func (m *Minutes) merge(ctx context.Context, at time.Time, rows map[string]string) (_ rollup.Minute, there bool) {
+	var parts []rollup.Minute
+	for _, text := range rows {
+		if part, err := rollup.Decode([]byte(text)); m.readable(ctx, err) {
+			parts = append(parts, part)
+		}
+	}
+	return rollup.Merge(at, rollup.Span, rollup.MinuteCauses, parts...), len(parts) > 0
+}
+
+// readable reports whether err is nil, and logs it else: a newer release may have written what this one cannot read.
+func (m *Minutes) readable(ctx context.Context, err error) bool {
+	if err != nil {
+		m.l.Log.WarnContext(ctx, "leaving out the counts of a minute", slog.Any("error", err))
+	}
+	return err == nil
+}
+
+// Hours returns the hours from one on that are closed, oldest first. Error: CodeUnavailable.
+func (m *Minutes) Hours(ctx context.Context, from time.Time) ([]rollup.Minute, error) {
+	texts, err := m.l.DB.HGetAll(ctx, string(m.keys().Hours())).Result()
+	if err != nil && !redisx.LeaveOutKey(ctx, string(m.keys().Hours()), err) {
+		return nil, layout.Unavailable(err)
+	}
+	return m.decodeFrom(ctx, texts, from), nil
+}
+
+// span returns the begins of the minutes from one on, before the one that has not begun at a time.
+func span(from, until time.Time) []time.Time {
+	var all []time.Time
+	for at := from.Truncate(rollup.Span).UTC(); at.Before(until); at = at.Add(rollup.Span) {
+		all = append(all, at)
+	}
+	return all
+}
+
+func unavailable(err error) error {
+	if err != nil {
+		return layout.Unavailable(err)
+	}
+	return nil
+}
