@@ -1,6 +1,7 @@
 package dts
 
 import (
+	"maps"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/rest"
@@ -88,12 +89,47 @@ func scheduleFrom(s wire.Schedule) *Schedule {
 		ID: s.ID, Namespace: s.Namespace, Revision: s.Revision, CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time, Cursor: s.Cursor.Time,
 		NextAt: wire.Value(s.NextAt).Time, Paused: s.Paused, PausedAt: wire.Value(s.PausedAt).Time, PauseNote: wire.Value(s.PauseNote), EndedAt: wire.Value(s.EndedAt).Time,
 		Runs: s.Runs, Failures: s.Failures, Live: s.Live, Waiting: s.Waiting, Warnings: s.Warnings,
+		Conditions: each(s.Conditions, func(c wire.ScheduleCondition) ScheduleCondition { return ScheduleCondition(c) }),
+		LastRun:    runFrom(s.LastRun), LastSuccessAt: wire.Value(s.LastSuccessAt).Time,
+		Recent: each(s.Recent, tickResultFrom), Days: each(s.Days, dayFrom),
 		Definition: definitionFrom(wire.ScheduleDefinition{
 			Cron: s.Cron, Every: s.Every, Specs: s.Specs, Exclude: s.Exclude, Timezone: s.Timezone, StartAt: s.StartAt, EndAt: s.EndAt,
 			MaxRuns: s.MaxRuns, Jitter: s.Jitter, Misfire: s.Misfire, Overlap: s.Overlap, PauseOnFailure: s.PauseOnFailure, Owner: s.Owner,
 			Description: s.Description, Labels: s.Labels, Task: s.Task,
 		}),
 	}
+}
+
+func runFrom(r *wire.LastRun) *ScheduleRun {
+	if r == nil {
+		return nil
+	}
+	return &ScheduleRun{
+		Task: r.Task, Tick: r.Tick.Time, Outcome: State(r.Outcome), Attempts: r.Attempts, StartedAt: wire.Value(r.StartedAt).Time, EndedAt: r.EndedAt.Time,
+	}
+}
+
+func tickResultFrom(r wire.TickResult) TickResult {
+	by := wire.Value(r.By)
+	result := TickResult{
+		Tick: r.Tick.Time, Result: RunResult(r.Result), Task: wire.Value(r.Task), Attempts: wire.Value(r.Attempts),
+		Triggered: by == wire.TickResultByTrigger, Backfilled: by == wire.TickResultByBackfill,
+	}
+	if r.DurationMs != nil {
+		result.Took = new(time.Duration(*r.DurationMs) * time.Millisecond)
+	}
+	return result
+}
+
+func dayFrom(d wire.TickDay) TickDay {
+	date, _ := time.Parse(time.DateOnly, d.Date) // the document says so
+	counts := map[RunResult]int{
+		RunSucceeded: d.Succeeded, RunFailed: d.Failed, RunCancelled: d.Cancelled, RunResult(wire.RunResultMissed): d.Missed,
+		RunResult(wire.RunResultSkippedOverlap): d.SkippedOverlap, RunResult(wire.RunResultExcluded): d.Excluded,
+		RunResult(wire.RunResultReplaced): d.Replaced,
+	}
+	maps.DeleteFunc(counts, func(_ RunResult, n int) bool { return n == 0 })
+	return TickDay{Date: date, Counts: counts}
 }
 
 func entryFrom(e wire.LedgerEntry) LedgerEntry {
