@@ -99,11 +99,8 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 		Paused: params.Paused, Owner: params.Owner, Labels: labels,
 		Condition: schedule.Condition(params.Condition), StaleAfter: r.span("stale_after", params.StaleAfter),
 	}
-	switch {
-	case r.err != nil:
+	if r.err != nil {
 		return r.err
-	case filter.StaleAfter > 0 && filter.Condition != schedule.Stale:
-		return task.Invalid("stale_after", "is of the condition stale only")
 	}
 	ctx, left := leavingOut(c)
 	limit := cmp.Or(params.Limit, defaultListLimit)

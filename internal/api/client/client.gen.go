@@ -131,7 +131,8 @@ type ListSchedulesParams struct {
 	// Condition Only schedules in this condition.
 	Condition *ScheduleCondition `form:"condition,omitempty" json:"condition,omitempty"`
 
-	// StaleAfter With the condition `stale`, for how long a tick must have been due without a success since; 24h if it is left out.
+	// StaleAfter With the condition `stale`, for how long a tick must have been due without a success since; 24h if it is left out. It means
+	// nothing to other conditions.
 	StaleAfter *Duration `form:"stale_after,omitempty" json:"stale_after,omitempty"`
 
 	// Limit How many to answer at most.

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -125,7 +126,20 @@ func decodeDay(text string) (_ schedule.Day, ok bool) {
 	return d, err == nil
 }
 
-// IsTrackField reports whether a field of a schedule's hash says what became of its ticks.
-func IsTrackField(field string) bool {
-	return slices.Contains(TrackFields, field) || slices.Contains(DayFields, field)
+// CheckTrackField returns an error if a field of a schedule's hash says what became of ticks and cannot be read. It knows no other fields.
+func CheckTrackField(name, value string) error {
+	if !slices.Contains(TrackFields, name) && !slices.Contains(DayFields, name) {
+		return nil
+	}
+	h := map[string]string{name: value}
+	if strings.HasPrefix(name, "ends") && name != "ends" { // DecodeTrack looks at a full chunk if the count says that there are as many
+		h["ends"] = strconv.Itoa(schedule.EndsChunk*schedule.EndsChunks + 1)
+	}
+	if name == "ends" && countOfEnds.FindString(value) == "" {
+		return errors.New(unreadableField(name, value))
+	}
+	if _, damage := DecodeTrack(h); len(damage) > 0 {
+		return errors.New(damage[0])
+	}
+	return nil
 }
