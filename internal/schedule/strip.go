@@ -51,9 +51,9 @@ func (r TickResult) Took() (_ time.Duration, ok bool) {
 	return r.EndedAt.Sub(r.StartedAt), true
 }
 
-// Strip returns what became of some ticks: of the newest n of those entries, which come newest first. The result has the oldest first. ends
-// are those of Track. tasks are the tasks of ticks whose end these do not have, by the name of the tick: see Unresolved. Those that do not
-// exist any more are missing there.
+// Strip returns what became of some ticks: of the newest n of those entries, which come newest first. The result has
+// the oldest first. ends are those of Track. tasks are the tasks of ticks whose end these do not have, by the name of
+// the tick: see Unresolved. Those that do not exist any more are missing there.
 func Strip(entries []Entry, ends []End, tasks map[string]task.Task, n int) []TickResult {
 	entries = entries[:min(n, len(entries))]
 	newest := newestEnds(ends)

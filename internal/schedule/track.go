@@ -9,7 +9,7 @@ import (
 
 // Track is what became of the ticks of a schedule, as far as that is kept. It outlives the tasks.
 type Track struct {
-	Since       time.Time // ends are kept from this time on; zero: none is kept, as no node of this release has looked at the schedule
+	Since       time.Time // ends are kept from this time on; zero: no node of this release has looked at the schedule
 	Ends        []End     // of the newest runs, the oldest end first: at least 100, if there were as many
 	Days        []Day     // the newest 90 days that have counts, the oldest first; not in lists
 	SucceededAt time.Time // when the newest success ended; zero: none is known
@@ -109,8 +109,8 @@ func (s Schedule) failing() bool {
 	return s.Failures > 0 || ok && last.State == task.Failed
 }
 
-// stale reports whether a tick was due for that long, and nothing has succeeded since. It looks at ticks after the last success, the last
-// change of the definition and the last pause: what was due before is no longer expected.
+// stale reports whether a tick was due for that long, and nothing has succeeded since. It looks at ticks after the
+// last success, the last change of the definition and the last pause: what was due before is no longer expected.
 func (s Schedule) stale(now time.Time, after time.Duration) bool {
 	if s.Track.Since.IsZero() || !s.PausedAt.IsZero() || !s.EndedAt.IsZero() {
 		return false

@@ -1,5 +1,6 @@
--- days: counts by day of what became of the ticks of a schedule, in two fields of its hash. day is the newest day, days are those before it,
--- the oldest first, between blanks. A day is its date in UTC, then a letter and a number for each outcome: 20260102s23f1.
+-- days: counts by day of what became of the ticks of a schedule, in two fields of its hash. day is the newest day,
+-- days are those before it, the oldest first, between blanks. A day is its date in UTC, then a letter and a number
+-- for each outcome: 20260102s23f1.
 -- includes: number
 
 local DAY_LETTERS = {
@@ -16,8 +17,9 @@ local function add_counts(day, by_letter)
   return day
 end
 
--- add_to_days returns the fields that change, and their values, when counts are added: tables of numbers by letter, by date. day is the
--- field of that name; nil if there is none. Only counts of another day than that need the field days. What is no day is dropped.
+-- add_to_days returns the fields that change, and their values, when counts are added: tables of numbers by letter,
+-- by date. day is the field of that name; nil if there is none. Only counts of another day than that need the field
+-- days. What is no day is dropped.
 local function add_to_days(schedule_ref, day, counts)
   local date = string.match(day or '', '^(%d%d%d%d%d%d%d%d)[%l%d]*$')
   local newest = date and counts[date]
@@ -25,7 +27,8 @@ local function add_to_days(schedule_ref, day, counts)
     return { 'day', add_counts(day, newest) }
   end
   local list, at = {}, {}
-  for text in string.gmatch((redis.call('HGET', schedule_key(schedule_ref), 'days') or '') .. ' ' .. (day or ''), '%S+') do
+  local earlier = redis.call('HGET', schedule_key(schedule_ref), 'days') or ''
+  for text in string.gmatch(earlier .. ' ' .. (day or ''), '%S+') do
     date = string.match(text, '^(%d%d%d%d%d%d%d%d)[%l%d]*$')
     if date then
       list[#list + 1] = text

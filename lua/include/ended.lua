@@ -8,14 +8,14 @@ local function pauses_now(def, failures)
   return limit and failures >= limit or false
 end
 
--- is_own returns whether a task was created since its schedule was. The tasks of a deleted schedule may outlive it, and another schedule
--- may have its name.
+-- is_own returns whether a task was created since its schedule was. The tasks of a deleted schedule may outlive it,
+-- and another schedule may have its name.
 local function is_own(created, member)
   return tonumber(created) <= (tonumber(string.sub(redis.call('HGET', defs_key(), member) or '', 1, 13)) or 0)
 end
 
--- count_failure adds to changed, a list of fields and values, what the failure of a live task changes. Returns true if it pauses the
--- schedule, which has those fields.
+-- count_failure adds to changed, a list of fields and values, what the failure of a live task changes. Returns true
+-- if it pauses the schedule, which has those fields.
 local function count_failure(changed, schedule)
   local failures = (tonumber(schedule.failures or '') or 0) + 1
   changed[#changed + 1], changed[#changed + 2] = 'failures', int(failures)
@@ -36,10 +36,12 @@ local function go_on(schedule_ref)
   end
 end
 
--- update_schedule does what task_ended says for the task of a tick. A task that is not live was backfilled, or its schedule was deleted.
+-- update_schedule does what task_ended says for the task of a tick. A task that is not live was backfilled, or its
+-- schedule was deleted.
 local function update_schedule(schedule_ref, name, final, text)
   local live = redis.call('ZREM', live_key(schedule_ref), name) == 1
-  local fields = { 'created', 'paused', 'failures', 'ends', 'day', 'tracked', live and final == 'failed' and 'def' or nil }
+  local def = live and final == 'failed' and 'def' or nil
+  local fields = { 'created', 'paused', 'failures', 'ends', 'day', 'tracked', def }
   local schedule = read_fields(schedule_key(schedule_ref), fields)
   if not schedule.created or not live and not is_own(schedule.created, schedule_ref .. '@' .. name) then
     return false
@@ -62,10 +64,10 @@ local function update_schedule(schedule_ref, name, final, text)
   return false
 end
 
--- task_ended updates the schedule of a task that ended in the state final: it records the end, counts failures, and makes the schedule due
--- if a tick waits for the end of the task. text is a state of the task, for note_end. It ignores the tasks of no schedule, and a backfilled
--- one does not count as a failure. Returns true if it paused the schedule, because too many tasks in a row failed. Damage of the schedule
--- keeps no task from ending.
+-- task_ended updates the schedule of a task that ended in the state final: it records the end, counts failures, and
+-- makes the schedule due if a tick waits for the end of the task. text is a state of the task, for note_end. It
+-- ignores the tasks of no schedule, and a backfilled one does not count as a failure. Returns true if it paused the
+-- schedule, because too many tasks in a row failed. Damage of the schedule keeps no task from ending.
 local function task_ended(member, final, text)
   local schedule_ref, name = string.match(member, '^([^@]+)@(.+)$')
   return schedule_ref and try(update_schedule, schedule_ref, name, final, text) or false

@@ -1,8 +1,9 @@
--- track: how the newest runs of a schedule ended, in fields of its hash. A run is the task of a tick, or of a trigger.
--- ends is "<how many ends were written> <end> <end>...", with the newest ENDS_CHUNK ends at most, the oldest first. ends0 to ends3 have the
--- ends before, as many in each: so an end writes few bytes. The chunk of that number, from 0, is in the field of its remainder.
--- An end is "<name>/<s, f or c><attempts>/<ms from the tick to the end>/<ms that the last attempt took>"; the last number is missing if no
--- attempt was running. The letter is a when a run that had ended runs again: then the numbers say when.
+-- track: how the newest runs of a schedule ended, in fields of its hash. A run is the task of a tick, or of a
+-- trigger. ends is "<how many ends were written> <end> <end>...", with the newest ENDS_CHUNK ends at most, the oldest
+-- first. ends0 to ends3 have the ends before, as many in each: so an end writes few bytes. The chunk of that number,
+-- from 0, is in the field of its remainder. An end is "<name>/<s, f or c><attempts>/<ms from the tick to the end>/<ms
+-- that the last attempt took>"; the last number is missing if no attempt was running. The letter is a when a run that
+-- had ended runs again: then the numbers say when.
 -- includes: clock, number, fields, days
 
 -- tick_time returns the time (ms) in the name of a tick or a trigger; nil for any other name.
@@ -19,8 +20,8 @@ local function tick_time(name)
   return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + tonumber(string.sub(fraction .. '000', 1, 3))
 end
 
--- add_end returns the field ends with a further end. If the chunk is full, a new one begins, and the name of the field for the full one
--- follows, and its value.
+-- add_end returns the field ends with a further end. If the chunk is full, a new one begins, and the name of the
+-- field for the full one follows, and its value.
 local function add_end(ends, entry)
   local written, kept = string.match(ends or '', '^(%d+)( .+)$')
   written = tonumber(written or 0)
@@ -32,12 +33,14 @@ local function add_end(ends, entry)
   return ends
 end
 
--- note_end adds to changed, a list of fields and values, what an end of that name changes. fields has the fields ends and tracked of the
--- schedule. text is a state of the task; it has the number of the last attempt and, if that was running, when it began.
+-- note_end adds to changed, a list of fields and values, what an end of that name changes. fields has the fields ends
+-- and tracked of the schedule. text is a state of the task; it has the number of the last attempt and, if that was
+-- running, when it began.
 local function note_end(changed, fields, name, tick, letter, text)
   local attempts, began = string.match(text, '^%a+ (%d+)'), string.match(text, '^%a+ %d+ %d+ %d+ %d+ %d+ (%d+)')
   local took = began and began ~= '0' and int(now - began) or ''
-  local ends, chunk, full = add_end(fields.ends, name .. '/' .. letter .. (attempts or '0') .. '/' .. int(now - tick) .. '/' .. took)
+  local entry = name .. '/' .. letter .. (attempts or '0') .. '/' .. int(now - tick) .. '/' .. took
+  local ends, chunk, full = add_end(fields.ends, entry)
   local n = #changed
   changed[n + 1], changed[n + 2], changed[n + 3], changed[n + 4] = 'ends', ends, chunk, full
   if not fields.tracked then

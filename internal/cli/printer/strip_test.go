@@ -4,7 +4,10 @@ import "testing"
 
 func TestStrip_HasALetterForEachResult(t *testing.T) {
 	t.Parallel()
-	strip := Strip{"succeeded", "failed", "missed", "running", "waiting", "cancelled", "replaced", "skipped_overlap", "excluded", "unknown", "new"}
+	strip := Strip{
+		"succeeded", "failed", "missed", "running", "waiting", "cancelled", "replaced", "skipped_overlap", "excluded",
+		"unknown", "new",
+	}
 	pipe := &Printer{}
 	if got := pipe.Text(strip); got != ".FM>wcrox??" {
 		t.Errorf("the letters are %q", got)

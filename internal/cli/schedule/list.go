@@ -36,12 +36,12 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Annotations: command.Asks("listSchedules"),
 		Long: `list lists the schedules of a namespace by their ids. Filters are joined by "and".
 
-The columns in a pipe are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note, last, ended,
-took, recent, conditions. The state is active, paused or ended; next is the next tick; runs is how many ticks ran; failures
-is how many tasks failed since the last one that did not; live is how many of its tasks have not ended; waiting is how many
-ticks wait for those; note is the reason for a pause. Last, ended and took are of the run that ended last: its outcome,
-when it ended, and how long its last attempt took. Recent is what became of the newest 30 ticks and runs by hand, the newest
-at the right:
+The columns in a pipe are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note, last,
+ended, took, recent, conditions. The state is active, paused or ended; next is the next tick; runs is how many ticks
+ran; failures is how many tasks failed since the last one that did not; live is how many of its tasks have not ended;
+waiting is how many ticks wait for those; note is the reason for a pause. Last, ended and took are of the run that
+ended last: its outcome, when it ended, and how long its last attempt took. Recent is what became of the newest 30
+ticks and runs by hand, the newest at the right:
 
   .  succeeded              c  cancelled
   F  failed                 r  replaced by a later one
@@ -73,9 +73,11 @@ Conditions are what is wrong with it: failing, missed, stale (for 24h). A termin
 	flags.Bool(set, &opts.Paused, "paused", "only those that are paused; with --paused=false, only the others")
 	set.StringVar(&opts.Owner, "owner", "", "only of this owner")
 	set.StringArrayVar(&opts.Labels, "label", nil, "only with this label, as NAME=VALUE; may be repeated")
-	set.BoolVar(&opts.Failing, "failing", false, "only those whose newest run, of those that succeeded or failed, has failed")
+	set.BoolVar(&opts.Failing, "failing", false,
+		"only those whose newest run, of those that succeeded or failed, has failed")
 	set.BoolVar(&opts.Missed, "missed", false, "only those of which a tick of the last 24h was missed")
-	flags.DurationOr(set, &opts.Stale, "stale", 24*time.Hour, "only those that have not succeeded for this long since a tick was due; 24h without a value")
+	flags.DurationOr(set, &opts.Stale, "stale", 24*time.Hour,
+		"only those that have not succeeded for this long since a tick was due; 24h without a value")
 	cmd.MarkFlagsMutuallyExclusive("failing", "missed", "stale")
 	return cmd
 }

@@ -63,7 +63,9 @@ func runDetails(s wire.Schedule, forPeople bool) []printer.Detail {
 			printer.Detail{Name: "last_run.attempts", Value: s.LastRun.Attempts},
 			printer.Detail{Name: "last_run.task", Value: s.LastRun.Task})
 	}
-	all = append(all, printer.Detail{Name: "last_success_at", Value: s.LastSuccessAt}, printer.Detail{Name: "recent", Value: strip})
+	all = append(all,
+		printer.Detail{Name: "last_success_at", Value: s.LastSuccessAt},
+		printer.Detail{Name: "recent", Value: strip})
 	if forPeople {
 		all = append(all, printer.Detail{Name: "legend", Value: strip.Legend()})
 	}

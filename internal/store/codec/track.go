@@ -29,7 +29,8 @@ var (
 	}
 )
 
-// DecodeTrack reads what became of a schedule's ticks from its hash. What cannot be read is left out, and damage says what that is.
+// DecodeTrack reads what became of a schedule's ticks from its hash. What cannot be read is left out, and damage says
+// what that is.
 func DecodeTrack(h map[string]string) (t schedule.Track, damage []string) {
 	number := func(field string) time.Time {
 		n, err := strconv.ParseInt(h[field], 10, 64)
@@ -74,8 +75,8 @@ var countOfEnds = regexp.MustCompile(`^\d{1,15}( |$)`)
 // afterCount returns the ends in the field ends: what follows their count. A text without a count is no end either.
 func afterCount(ends string) string { return ends[len(countOfEnds.FindString(ends)):] }
 
-// endFields returns the fields that have ends, the oldest ends first. ends has the number of all that were written, which says which
-// chunk is the newest full one.
+// endFields returns the fields that have ends, the oldest ends first. ends has the number of all that were written,
+// which says which chunk is the newest full one.
 func endFields(ends string) []string {
 	n := int(Number(strings.TrimSuffix(countOfEnds.FindString(ends), " ")))
 	var fields []string
@@ -126,13 +127,14 @@ func decodeDay(text string) (_ schedule.Day, ok bool) {
 	return d, err == nil
 }
 
-// CheckTrackField returns an error if a field of a schedule's hash says what became of ticks and cannot be read. It knows no other fields.
+// CheckTrackField returns an error if a field of a schedule's hash says what became of ticks and cannot be read. It
+// knows no other fields.
 func CheckTrackField(name, value string) error {
 	if !slices.Contains(TrackFields, name) && !slices.Contains(DayFields, name) {
 		return nil
 	}
 	h := map[string]string{name: value}
-	if strings.HasPrefix(name, "ends") && name != "ends" { // DecodeTrack looks at a full chunk if the count says that there are as many
+	if strings.HasPrefix(name, "ends") && name != "ends" { // DecodeTrack looks at as many chunks as the count says
 		h["ends"] = strconv.Itoa(schedule.EndsChunk*schedule.EndsChunks + 1)
 	}
 	if name == "ends" && countOfEnds.FindString(value) == "" {

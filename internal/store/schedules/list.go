@@ -174,8 +174,8 @@ type stored struct {
 	bytes int
 }
 
-// getEach reads many schedules in one round trip, without their counts, from those fields of their hashes. Schedules that do not exist or
-// cannot be read are nil, which redisx.LeavingOut notes of the latter.
+// getEach reads many schedules in one round trip, without their counts, from those fields of their hashes. Schedules
+// that do not exist or cannot be read are nil, which redisx.LeavingOut notes of the latter.
 func (s *Schedules) getEach(ctx context.Context, refs []task.Ref, fields []string) ([]*stored, error) {
 	if len(refs) == 0 {
 		return nil, nil

@@ -30,9 +30,9 @@ type recent struct {
 	more    bool             // the ledger may have older ones
 }
 
-// follow completes schedules: counts of tasks, Track, Recent with n results, and Conditions at that time. days: Track has its days, too.
-// It takes two to four round trips, however many schedules there are. What cannot be read is left out, which redisx.LeavingOut notes.
-// Error: CodeUnavailable.
+// follow completes schedules: counts of tasks, Track, Recent with n results, and Conditions at that time. days: Track
+// has its days, too. It takes two to four round trips, however many schedules there are. What cannot be read is left
+// out, which redisx.LeavingOut notes. Error: CodeUnavailable.
 func (s *Schedules) follow(ctx context.Context, all []schedule.Schedule, n int, days bool, now time.Time) error {
 	if len(all) == 0 {
 		return nil
@@ -68,7 +68,8 @@ func (s *Schedules) follow(ctx context.Context, all []schedule.Schedule, n int, 
 	return nil
 }
 
-// readRecent reads the counts, the fields and so many of the newest members of the ledger of each schedule, in one round trip.
+// readRecent reads the counts, the fields and so many of the newest members of the ledger of each schedule, in one
+// round trip.
 func (s *Schedules) readRecent(ctx context.Context, found []recent, fields []string, members int) error {
 	if len(found) == 0 {
 		return nil
@@ -117,9 +118,11 @@ func valuesOf(fields []string, values []any) map[string]string {
 	return h
 }
 
-// join sets Recent to n results. Ticks whose end is not recorded take the result from their tasks, which one further round trip reads.
+// join sets Recent to n results. Ticks whose end is not recorded take the result from their tasks, which one further
+// round trip reads.
 func (s *Schedules) join(ctx context.Context, found []recent, n int) error {
-	names, states, exist := make([][]string, len(found)), make([]*redis.SliceCmd, len(found)), make([][]*redis.BoolCmd, len(found))
+	names, states := make([][]string, len(found)), make([]*redis.SliceCmd, len(found))
+	exist := make([][]*redis.BoolCmd, len(found))
 	pipe := s.l.DB.Pipeline()
 	for i, r := range found {
 		names[i] = schedule.Unresolved(r.entries, r.sched.Track.Ends, n)

@@ -153,7 +153,8 @@ func TestList_FindsSchedulesInACondition(t *testing.T) {
 	w.Fire(nightly)
 	w.Put(storetest.Daily(func(d *schedule.Definition) { d.ID = "fine" }))
 	list := func(c schedule.Condition, after time.Duration) string {
-		page, err := w.Schedules.List(w.Ctx, schedules.Filter{Namespace: "default", Condition: c, StaleAfter: after}, 10, "")
+		filter := schedules.Filter{Namespace: "default", Condition: c, StaleAfter: after}
+		page, err := w.Schedules.List(w.Ctx, filter, 10, "")
 		testkit.Must(t, err)
 		var ids []string
 		for _, s := range page.Schedules {
@@ -169,7 +170,8 @@ func TestList_FindsSchedulesInACondition(t *testing.T) {
 		t.Errorf("failing: %s", got)
 	}
 	key := string(w.KeysOf(nightly).Schedule(nightly))
-	testkit.Must(t, w.DB.HSet(w.Ctx, key, "tracked", time.Now().Add(-3*time.Hour).UnixMilli(), "from", time.Now().Add(-3*time.Hour).UnixMilli()).Err())
+	before := time.Now().Add(-3 * time.Hour).UnixMilli()
+	testkit.Must(t, w.DB.HSet(w.Ctx, key, "tracked", before, "from", before).Err())
 	if got, early := list(schedule.Stale, time.Minute), list(schedule.Stale, 0); got != "nightly" || early != "" {
 		t.Errorf("stale for a minute: %q, for a day: %q", got, early)
 	}
@@ -185,7 +187,8 @@ func TestTrack_LeavesOutWhatCannotBeRead(t *testing.T) {
 	w.Fire(nightly)
 	w.EndTick(nightly, ticks[0], task.Failed)
 	key := string(w.KeysOf(nightly).Schedule(nightly))
-	testkit.Must(t, w.DB.HSet(w.Ctx, key, "ends", w.DB.HGet(w.Ctx, key, "ends").Val()+" garbage", "day", "today").Err())
+	ends := w.DB.HGet(w.Ctx, key, "ends").Val()
+	testkit.Must(t, w.DB.HSet(w.Ctx, key, "ends", ends+" garbage", "day", "today").Err())
 	ctx, left := redisx.LeavingOut(w.Ctx)
 	s, err := w.Schedules.Get(ctx, nightly)
 	testkit.Must(t, err)
