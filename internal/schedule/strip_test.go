@@ -52,7 +52,8 @@ func TestStrip_SaysWhatBecameOfATick(t *testing.T) {
 		{"it gave way while it waited", Replaced, false, nil, task.None, ResultReplaced},
 		{
 			"the later end counts",
-			Fired, true, []End{ended(1, task.Failed), ended(2, task.Failed), ended(1, task.Succeeded)}, task.None, ResultSucceeded,
+			Fired, true, []End{ended(1, task.Failed), ended(2, task.Failed), ended(1, task.Succeeded)}, task.None,
+			ResultSucceeded,
 		},
 		{
 			"a retry runs",
@@ -184,7 +185,8 @@ func TestConditions_SayWhatIsWrong(t *testing.T) {
 		{"it never succeeded", func(*Schedule) {}, at(4, 0), []Condition{Stale}},
 		{
 			"its newest run failed",
-			func(s *Schedule) { s.Track.SucceededAt, s.Track.Ends = at(10, 1), []End{ended(1, task.Failed)} }, at(10, 20), []Condition{Failing},
+			func(s *Schedule) { s.Track.SucceededAt, s.Track.Ends = at(10, 1), []End{ended(1, task.Failed)} },
+			at(10, 20), []Condition{Failing},
 		},
 		{"and was cancelled after that", func(s *Schedule) {
 			s.Track.SucceededAt, s.Track.Ends = at(10, 1), []End{ended(1, task.Failed), ended(2, task.Cancelled)}

@@ -139,7 +139,8 @@ func TestTrack_BeginsAnewWithTheSchedule(t *testing.T) {
 	w.Pause(nightly)
 	testkit.Must(t, w.Schedules.Delete(w.Ctx, nightly))
 	w.Put(storetest.Daily(nil))
-	testkit.Must(t, run.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "")) // it goes on, and belongs to the schedule before
+	// The task that goes on belongs to the schedule before.
+	testkit.Must(t, run.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", ""))
 	s := w.Schedule(nightly)
 	if len(s.Track.Ends) > 0 || len(s.Track.Days) > 0 || len(s.Recent) > 0 || len(s.Conditions) > 0 {
 		t.Errorf("the new schedule has %+v, %v, %v", s.Track, s.Recent, s.Conditions)
@@ -192,8 +193,9 @@ func TestTrack_LeavesOutWhatCannotBeRead(t *testing.T) {
 	ctx, left := redisx.LeavingOut(w.Ctx)
 	s, err := w.Schedules.Get(ctx, nightly)
 	testkit.Must(t, err)
-	if len(s.Track.Ends) != 1 || len(left.Texts()) != 2 || !strings.Contains(left.Texts()[0], "its field ends cannot be read") {
-		t.Errorf("%d ends, left out %q", len(s.Track.Ends), left.Texts())
+	words := left.Texts()
+	if len(s.Track.Ends) != 1 || len(words) != 2 || !strings.Contains(words[0], "its field ends cannot be read") {
+		t.Errorf("%d ends, left out %q", len(s.Track.Ends), words)
 	}
 	w.EndTick(nightly, ticks[1], task.Succeeded) // damage keeps no task from ending
 	if s := w.Schedule(nightly); counted(s)["succeeded"] != 1 {
