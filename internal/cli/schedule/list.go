@@ -62,8 +62,8 @@ Conditions are what is wrong with it: failing, missed, stale (for 24h). A termin
 			if _, err := flags.Labels("--label", opts.Labels); err != nil {
 				return err
 			}
-			if opts.Stale != nil && *opts.Stale <= 0 {
-				return command.Usagef("--stale: %s must be more than 0", *opts.Stale)
+			if err := opts.checkCondition(); err != nil {
+				return err
 			}
 			return listRun(cmd.Context(), opts)
 		},
@@ -78,7 +78,6 @@ Conditions are what is wrong with it: failing, missed, stale (for 24h). A termin
 	set.BoolVar(&opts.Missed, "missed", false, "only those of which a tick of the last 24h was missed")
 	flags.DurationOr(set, &opts.Stale, "stale", 24*time.Hour,
 		"only those that have not succeeded for this long since a tick was due; 24h without a value")
-	cmd.MarkFlagsMutuallyExclusive("failing", "missed", "stale")
 	return cmd
 }
 
@@ -105,6 +104,17 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		columns = terminalColumns
 	}
 	return command.ShowPages(opts.Printer, pages, columns)
+}
+
+// checkCondition returns an error if more than one condition is asked for, or one that cannot be.
+func (o *listOptions) checkCondition() error {
+	switch {
+	case o.Failing && o.Missed, o.Stale != nil && (o.Failing || o.Missed):
+		return command.Usagef("give one of --failing, --missed and --stale")
+	case o.Stale != nil && *o.Stale <= 0:
+		return command.Usagef("--stale: %s must be more than 0", *o.Stale)
+	}
+	return nil
 }
 
 // condition returns the condition that is asked for; nil if none is.
