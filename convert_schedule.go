@@ -88,6 +88,9 @@ func scheduleFrom(s wire.Schedule) *Schedule {
 		ID: s.ID, Namespace: s.Namespace, Revision: s.Revision, CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time, Cursor: s.Cursor.Time,
 		NextAt: wire.Value(s.NextAt).Time, Paused: s.Paused, PausedAt: wire.Value(s.PausedAt).Time, PauseNote: wire.Value(s.PauseNote), EndedAt: wire.Value(s.EndedAt).Time,
 		Runs: s.Runs, Failures: s.Failures, Live: s.Live, Waiting: s.Waiting, Warnings: s.Warnings,
+		Conditions: each(s.Conditions, func(c wire.ScheduleCondition) ScheduleCondition { return ScheduleCondition(c) }),
+		LastRun:    runFrom(s.LastRun), LastSuccessAt: wire.Value(s.LastSuccessAt).Time,
+		Recent: each(s.Recent, tickResultFrom), Days: each(s.Days, dayFrom),
 		Definition: definitionFrom(wire.ScheduleDefinition{
 			Cron: s.Cron, Every: s.Every, Specs: s.Specs, Exclude: s.Exclude, Timezone: s.Timezone, StartAt: s.StartAt, EndAt: s.EndAt,
 			MaxRuns: s.MaxRuns, Jitter: s.Jitter, Misfire: s.Misfire, Overlap: s.Overlap, PauseOnFailure: s.PauseOnFailure, Owner: s.Owner,

@@ -89,7 +89,66 @@ type Schedule struct {
 	Failures   int       // tasks that failed since the last one that did not
 	Live       int       // its tasks that have not ended
 	Waiting    int       // ticks that wait for those
-	Warnings   []string  // of PutSchedule: why its tasks may not run; of GetSchedule: which limit of a queue holds its ticks back
+
+	// What became of its runs, in the answers of GetSchedule and ListSchedules.
+	Conditions    []ScheduleCondition
+	LastRun       *ScheduleRun // the run that ended last; nil if none is known
+	LastSuccessAt time.Time    // when the newest success ended; zero if none is known
+	Recent        []TickResult // the newest ticks and runs by hand, the oldest first: 30 in lists, 100 of one schedule
+	Days          []TickDay    // counts for the newest 90 days that have any, the oldest first; not in lists
+
+	Warnings []string // of PutSchedule: why its tasks may not run; of GetSchedule: which limit of a queue holds its ticks back
+}
+
+// ScheduleCondition is what is wrong with the runs of a schedule.
+type ScheduleCondition string
+
+// The conditions.
+const (
+	ScheduleFailing ScheduleCondition = "failing" // of its runs that have succeeded or failed, the newest one has failed
+	ScheduleMissed  ScheduleCondition = "missed"  // a tick of the last 24 h was missed, whether or not it was backfilled since
+	ScheduleStale   ScheduleCondition = "stale"   // a tick was due for longer than a time, and nothing has succeeded since
+)
+
+// ScheduleRun is a run of a schedule that has ended. Its task may be forgotten.
+type ScheduleRun struct {
+	Task      string
+	Tick      time.Time // the nominal time; of a run by hand, when it was asked for
+	Outcome   State     // StateSucceeded, StateFailed or StateCancelled
+	Attempts  int
+	StartedAt time.Time // when the last attempt began; zero if none was running at the end
+	EndedAt   time.Time
+}
+
+// RunResult is what became of a tick or a run by hand. A tick without a task has its outcome in the ledger: "missed", "skipped_overlap",
+// "excluded" or "replaced". So has one whose task was cancelled for a later tick.
+type RunResult string
+
+// The results of ticks that have a task, or wait for one.
+const (
+	RunSucceeded RunResult = "succeeded"
+	RunFailed    RunResult = "failed"
+	RunCancelled RunResult = "cancelled"
+	RunRunning   RunResult = "running"
+	RunWaiting   RunResult = "waiting" // its task waits, or the tick waits for the task before it
+	RunUnknown   RunResult = "unknown" // its end was not recorded, as by a node of an earlier release
+)
+
+// TickResult is a tick, or a run by hand, and what became of it.
+type TickResult struct {
+	Tick       time.Time
+	Result     RunResult
+	Task       string // its id; "" if it had none
+	Triggered  bool
+	Backfilled bool
+	Attempts   int
+	Took       *time.Duration // by the last attempt; nil if none was running at the end, or nobody knows
+}
+
+// TickDay is how many ticks and runs by hand of a day came to what.
+type TickDay struct {
+	Date   time.Time // midnight in UTC
+	Counts map[RunResult]int
 }
 
 // TickOutcome is what became of a tick.

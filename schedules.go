@@ -70,6 +70,9 @@ type ScheduleFilter struct {
 	Paused *bool
 	Owner  string
 	Labels map[string]string
+
+	Condition  ScheduleCondition
+	StaleAfter time.Duration // for the condition stale; 0: 24 h
 }
 
 // ListSchedules yields the schedules of the namespace, by id. Errors: CodeInvalid for the filter; CodeDataUnreadable, after the
@@ -78,7 +81,8 @@ func (c *Client) ListSchedules(ctx context.Context, f ScheduleFilter) iter.Seq2[
 	if err := c.checkNamespace(); err != nil {
 		return failing[*Schedule](err)
 	}
-	params := client.ListSchedulesParams{Namespace: c.api.Namespace, Paused: f.Paused, Owner: wire.Given(f.Owner), Limit: new(pageLimit)}
+	params := client.ListSchedulesParams{Namespace: c.api.Namespace, Paused: f.Paused, Owner: wire.Given(f.Owner), Limit: new(pageLimit),
+		Condition: wire.Given(wire.ScheduleCondition(f.Condition)), StaleAfter: givenSpan(f.StaleAfter)}
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		params.Label = append(params.Label, name+"="+f.Labels[name])
 	}

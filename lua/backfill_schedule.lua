@@ -28,6 +28,9 @@ for tick, name in past_ticks() do
   local known = find_record(member, tick, name)
   local ran = known and (known.has_task == '1' or known.outcome == 'queued')
   if not ran and create_task(name, def, now + #started * pace) then
+    if known then
+      tally(name, tick, known.outcome, -1) -- it counts as what becomes of its task
+    end
     record_tick(revision, tick, name, 'backfilled', 1, now - tick, reason)
     started[#started + 1] = name
   end

@@ -31,7 +31,7 @@ local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)
 end
-local fields = read_fields(schedule, { 'revision', 'cursor', 'from', 'paused', 'ended', 'runs', 'def', 'task', 'replacing' })
+local fields = read_fields(schedule, { 'revision', 'cursor', 'from', 'paused', 'ended', 'runs', 'def', 'task', 'replacing', 'tracked' })
 if fields.revision ~= revision or tonumber(fields.cursor) ~= cursor or fields.paused then
   return refuse('CHANGED', member)
 end
@@ -78,7 +78,7 @@ if runs >= policy.max_runs and upto >= from and not fields.ended then
   upto, upcoming = math.max(last, from), nil
 end
 
-redis.call('HSET', schedule, 'cursor', int(upto), 'runs', int(runs))
+redis.call('HSET', schedule, 'cursor', int(upto), 'runs', int(runs), 'tracked', fields.tracked or int(now))
 if not upcoming and not fields.ended then
   redis.call('HSET', schedule, 'ended', int(upto))
 end

@@ -248,7 +248,13 @@ func TestTaskEnded_CountsFailuresAndMakesTheScheduleDue(t *testing.T) {
 			if c.waiting {
 				b.do("RPUSH", inPartition+"waiting:"+nightly, "2 next")
 			}
-			got := b.run("ended", fmt.Sprintf("return { task_ended('%s@tick', '%s') and 1 or 0, task_ended('%s@tick', 'failed') and 1 or 0 }", nightly, c.final, nightly))
+			if len(c.schedule) > 0 {
+				b.do("HSET", inPartition+"schedule:"+nightly, "created", "1")
+			}
+			end := func(state string) string {
+				return fmt.Sprintf("task_ended('%s@tick', '%s', 'running 1') and 1 or 0", nightly, state)
+			}
+			got := b.run("ended", "return { "+end(c.final)+", "+end("failed")+" }")
 			if diff := cmp.Diff([]any{c.want, int64(0)}, got); diff != "" { // the second end of one task counts for nothing
 				t.Errorf("paused (-want +got):\n%s", diff)
 			}

@@ -1,5 +1,5 @@
 -- retry: puts a task that has ended back on the wheel, due now, with its full number of attempts again.
--- includes: clock, number, refuse, state, attempts, events, wheel, task, scheduled_tick, damage
+-- includes: clock, number, refuse, state, attempts, events, wheel, task, scheduled_tick, damage, track
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 --   expiry  ZSET
@@ -47,6 +47,10 @@ try(unlist, fields.state)
 redis.call('ZREM', expiry, member)
 if tick then
   live_again(member, tick)
+  local schedule_ref, name = string.match(member, '^([^@]+)@(.+)$')
+  if schedule_ref then
+    try(record_again, schedule_ref, name, fields.state, fields.attempt)
+  end
 end
 announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(now))
 put_on_wheel(member, now)

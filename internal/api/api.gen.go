@@ -137,6 +137,13 @@ type ListSchedulesParams struct {
 	// Label Only schedules with this label, as `name=value`. Given several times, they must have all of them.
 	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
 
+	// Condition Only schedules in this condition.
+	Condition ScheduleCondition `form:"condition,omitempty" json:"condition,omitempty"`
+
+	// StaleAfter With the condition `stale`, for how long a tick must have been due without a success since; 24h if it is left out. It means
+	// nothing to other conditions.
+	StaleAfter Duration `form:"stale_after,omitempty" json:"stale_after,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1047,6 +1054,20 @@ func (w *ServerInterfaceWrapper) ListSchedules(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "label", ctx.QueryParams(), &params.Label, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter label: %s", err))
+	}
+
+	// ------------- Optional query parameter "condition" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "condition", ctx.QueryParams(), &params.Condition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter condition: %s", err))
+	}
+
+	// ------------- Optional query parameter "stale_after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stale_after", ctx.QueryParams(), &params.StaleAfter, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter stale_after: %s", err))
 	}
 
 	// ------------- Optional query parameter "limit" -------------

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -149,6 +150,55 @@ func scheduleOf(s schedule.Schedule) wire.Schedule {
 		Failures:       s.Failures,
 		Live:           s.Live,
 		Waiting:        s.Waiting,
+		Conditions:     each(s.Conditions, func(c schedule.Condition) wire.ScheduleCondition { return wire.ScheduleCondition(c) }),
+		LastRun:        lastRunOf(s),
+		LastSuccessAt:  wire.AtIfAny(s.Track.SucceededAt),
+		Recent:         each(s.Recent, tickResultOf(s.ID)),
+		Days:           each(s.Track.Days, dayOf),
+	}
+}
+
+// lastRunOf is the run of a schedule that ended last; nil if none is known.
+func lastRunOf(s schedule.Schedule) *wire.LastRun {
+	e, ok := s.Track.LastEnd()
+	if !ok {
+		return nil
+	}
+	run := wire.LastRun{
+		Task: s.ID + "@" + e.Name, Tick: wire.At(e.Tick), Outcome: wire.LastRunOutcome(e.State), Attempts: e.Attempts,
+		StartedAt: wire.AtIfAny(e.StartedAt()), EndedAt: wire.At(e.At),
+	}
+	if e.Ran {
+		run.DurationMs = new(e.Took.Milliseconds())
+	}
+	return &run
+}
+
+func tickResultOf(id string) func(schedule.TickResult) wire.TickResult {
+	return func(r schedule.TickResult) wire.TickResult {
+		out := wire.TickResult{Tick: wire.At(r.Tick), Result: wire.RunResult(r.Result), Attempts: wire.Given(r.Attempts)}
+		if r.HasTask {
+			out.Task = new(id + "@" + r.Name)
+		}
+		switch {
+		case r.Manual:
+			out.By = new(wire.TickResultByTrigger)
+		case r.Backfill:
+			out.By = new(wire.TickResultByBackfill)
+		}
+		if took, known := r.Took(); known {
+			out.DurationMs = new(took.Milliseconds())
+		}
+		return out
+	}
+}
+
+func dayOf(d schedule.Day) wire.TickDay {
+	return wire.TickDay{
+		Date: d.Date.Format(time.DateOnly), Succeeded: d.Counts[schedule.ResultSucceeded], Failed: d.Counts[schedule.ResultFailed],
+		Cancelled: d.Counts[schedule.ResultCancelled], Missed: d.Counts[schedule.ResultMissed],
+		SkippedOverlap: d.Counts[schedule.ResultSkipped], Excluded: d.Counts[schedule.ResultExcluded],
+		Replaced: d.Counts[schedule.ResultReplaced],
 	}
 }
 

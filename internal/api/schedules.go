@@ -94,7 +94,14 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 	if err != nil {
 		return err
 	}
-	filter := control.ScheduleFilter{Paused: params.Paused, Owner: params.Owner, Labels: labels}
+	var r reader
+	filter := control.ScheduleFilter{
+		Paused: params.Paused, Owner: params.Owner, Labels: labels,
+		Condition: schedule.Condition(params.Condition), StaleAfter: r.span("stale_after", params.StaleAfter),
+	}
+	if r.err != nil {
+		return r.err
+	}
 	ctx, left := leavingOut(c)
 	limit := cmp.Or(params.Limit, defaultListLimit)
 	page, err := e.Control.ListSchedules(ctx, callerOf(c), filter, limit, params.Cursor)

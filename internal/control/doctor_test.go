@@ -447,6 +447,14 @@ var breakages = []struct {
 		w.do("RPUSH", w.KeysOf(storetest.Nightly).Waiting(storetest.Nightly), "garbage")
 	}, example: "dts:{1}:waiting:default:nightly has an entry that cannot be read: \"0\" \"garbage\"",
 		aside: []string{"[0:garbage]"}},
+	{check: "entry-unreadable", name: "how the runs of a schedule ended is garbage", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "ends", "1 garbage")
+	}, example: "dts:{1}:schedule:default:nightly has an entry that cannot be read: \"ends\" \"1 garbage\"",
+		aside: []string{"[ends:1 garbage]"}},
+	{check: "entry-unreadable", name: "counts of ticks are garbage", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "days", "20260101s1 today")
+	}, example: "dts:{1}:schedule:default:nightly has an entry that cannot be read: \"days\" \"20260101s1 today\"",
+		aside: []string{"[days:20260101s1 today]"}},
 	{check: "entry-unreadable", name: "a namespace is no name", damage: func(w *ward) {
 		w.do("ZADD", w.Keys.Namespaces(), 1, "a b")
 	}, example: "dts:namespaces has an entry that cannot be read: \"a b\" \"1\"", aside: []string{"[a b:1]"}},

@@ -75,6 +75,10 @@ type Schedule struct {
 	Live           int       // tasks that have not ended
 	Waiting        int       // ticks that wait for those to end (overlap queue and replace)
 	ForgottenUntil time.Time // the ledger lacks records up to this time; zero: it lacks none
+
+	Track      Track        // what became of its ticks
+	Recent     []TickResult // the newest ticks and runs by hand, the oldest first
+	Conditions []Condition  // what is wrong with its runs
 }
 
 // Span is the time after From, up to and including Until.

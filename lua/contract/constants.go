@@ -56,6 +56,9 @@ var Constants = map[string]any{
 	"STOP_LIMIT":            schedule.StopLimit,
 	"WAITING_LIMIT":         schedule.WaitingLimit,
 	"LEDGER_LIMIT":          schedule.LedgerLimit,
+	"ENDS_CHUNK":            schedule.EndsChunk,
+	"ENDS_CHUNKS":           schedule.EndsChunks,
+	"DAYS_LIMIT":            schedule.DaysLimit,
 	"LEDGER_HORIZON":        schedule.LedgerHorizon.Milliseconds(),
 	"REVISIONS_LIMIT":       schedule.HistoryLimit - 1, // without the present one
 	"REVISIONS_UNDECIDED":   schedule.UndecidedHistoryLimit - 1,

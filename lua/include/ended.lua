@@ -1,43 +1,74 @@
 -- ended: the effects of a task's end on the schedule that created it.
 -- needs: arg wake
--- includes: clock, number, fields, look, policy, damage
+-- includes: clock, number, fields, look, policy, damage, track
 
--- pause_after_failure counts a failure and pauses the schedule after too many in a row. Returns true if it paused it.
--- paused is nil unless the schedule is paused already.
-local function pause_after_failure(schedule_ref, def, paused)
-  local failures = redis.call('HINCRBY', schedule_key(schedule_ref), 'failures', 1)
+-- pauses_now returns whether so many tasks in a row that failed pause a schedule with that definition.
+local function pauses_now(def, failures)
   local limit = policy_of(def).pause_on_failure
-  if not limit or failures < limit or paused then
+  return limit and failures >= limit or false
+end
+
+-- is_own returns whether a task was created since its schedule was. The tasks of a deleted schedule may outlive it,
+-- and another schedule may have its name.
+local function is_own(created, member)
+  return tonumber(created) <= (tonumber(string.sub(redis.call('HGET', defs_key(), member) or '', 1, 13)) or 0)
+end
+
+-- count_failure adds to changed, a list of fields and values, what the failure of a live task changes. Returns true
+-- if it pauses the schedule, which has those fields.
+local function count_failure(changed, schedule)
+  local failures = (tonumber(schedule.failures or '') or 0) + 1
+  changed[#changed + 1], changed[#changed + 2] = 'failures', int(failures)
+  if schedule.paused or not pauses_now(schedule.def, failures) then
     return false
   end
-  redis.call('HSET', schedule_key(schedule_ref), 'paused', int(now), 'note', 'paused by itself: ' .. int(failures) .. ' tasks in a row failed')
-  redis.call('ZREM', ticks_key(), schedule_ref)
+  local note = 'paused by itself: ' .. int(failures) .. ' tasks in a row failed'
+  for _, value in ipairs({ 'paused', int(now), 'note', note }) do
+    changed[#changed + 1] = value
+  end
   return true
 end
 
--- update_schedule does what task_ended says for the task of a tick.
-local function update_schedule(schedule_ref, name, final)
-  if redis.call('ZREM', live_key(schedule_ref), name) == 0 then
+-- go_on makes a schedule due if a tick waits and no task is live.
+local function go_on(schedule_ref)
+  if redis.call('LLEN', waiting_key(schedule_ref)) > 0 and redis.call('ZCARD', live_key(schedule_ref)) == 0 then
+    look_at(schedule_ref, now)
+  end
+end
+
+-- update_schedule does what task_ended says for the task of a tick. A task that is not live was backfilled, or its
+-- schedule was deleted.
+local function update_schedule(schedule_ref, name, final, text)
+  local live = redis.call('ZREM', live_key(schedule_ref), name) == 1
+  local def = live and final == 'failed' and 'def' or nil
+  local fields = { 'created', 'paused', 'failures', 'ends', 'day', 'tracked', def }
+  local schedule = read_fields(schedule_key(schedule_ref), fields)
+  if not schedule.created or not live and not is_own(schedule.created, schedule_ref .. '@' .. name) then
     return false
   end
-  local schedule = read_fields(schedule_key(schedule_ref), { 'def', 'paused' })
-  if final == 'succeeded' then
-    redis.call('HDEL', schedule_key(schedule_ref), 'failures')
-  elseif final == 'failed' and schedule.def and pause_after_failure(schedule_ref, schedule.def, schedule.paused) then
+  local changed = record_end(schedule_ref, schedule, name, final, text)
+  local pauses = live and final == 'failed' and count_failure(changed, schedule)
+  if #changed > 0 then
+    redis.call('HSET', schedule_key(schedule_ref), unpack(changed))
+  end
+  if pauses then
+    redis.call('ZREM', ticks_key(), schedule_ref)
     return true
   end
-  if not schedule.paused and redis.call('LLEN', waiting_key(schedule_ref)) > 0 and
-      redis.call('ZCARD', live_key(schedule_ref)) == 0 then
-    look_at(schedule_ref, now)
+  if live and final == 'succeeded' and schedule.failures then
+    redis.call('HDEL', schedule_key(schedule_ref), 'failures')
+  end
+  if live and not schedule.paused then
+    go_on(schedule_ref)
   end
   return false
 end
 
--- task_ended updates the schedule of a task that ended in the state final: it counts failures, and makes the schedule due
--- if a tick waits for the end of the task. It ignores tasks that are not live: those of no schedule, and backfilled ones.
--- Returns true if it paused the schedule, because too many tasks in a row failed. Damage of the schedule keeps no task from ending.
-local function task_ended(member, final)
+-- task_ended updates the schedule of a task that ended in the state final: it records the end, counts failures, and
+-- makes the schedule due if a tick waits for the end of the task. text is a state of the task, for note_end. It
+-- ignores the tasks of no schedule, and a backfilled one does not count as a failure. Returns true if it paused the
+-- schedule, because too many tasks in a row failed. Damage of the schedule keeps no task from ending.
+local function task_ended(member, final, text)
   local schedule_ref, name = string.match(member, '^([^@]+)@(.+)$')
-  return schedule_ref and try(update_schedule, schedule_ref, name, final) or false
+  return schedule_ref and try(update_schedule, schedule_ref, name, final, text) or false
 end
-

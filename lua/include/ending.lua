@@ -10,8 +10,8 @@ local function error_of(reason)
 end
 
 -- keep_ended records that a task has ended in that state: where it is listed, and until when. Returns true if it paused the
--- schedule that created the task, because too many of its tasks in a row failed.
-local function keep_ended(member, record, state, attempt, run, reason, retention)
+-- schedule that created the task, because too many of its tasks in a row failed. text is a state of the task that says when the attempt began.
+local function keep_ended(member, record, state, attempt, run, reason, retention, text)
   reason = with_asker(member, state, reason)
   if reason ~= '' then
     set_later(errors_key(), member, reason)
@@ -21,7 +21,7 @@ local function keep_ended(member, record, state, attempt, run, reason, retention
   if followed then
     announce(state, member, state, attempt, node_of(run), record, error_of(reason))
   end
-  return task_ended(member, state)
+  return task_ended(member, state, text)
 end
 
 -- forget_checkpoint deletes the checkpoint of a task that succeeded.
@@ -44,7 +44,7 @@ local function end_task(member, record, text, state, attempt, run, outcome, reas
   remove_later(running_key(), member)
   remove_later(held_key(), member)
   set_later(states_key(), member, ended_state(text, state, ended_at, outcome))
-  return keep_ended(member, record, state, attempt, run, reason, retention)
+  return keep_ended(member, record, state, attempt, run, reason, retention, text)
 end
 
 -- end_attempt ends the newest attempt of a queued or running task whose state has those fields. to is the task's state from
@@ -60,8 +60,9 @@ local function end_attempt(member, record, fields, to, outcome, reason, delay, r
   fields.state, fields.started, fields.finished, fields.outcome = to, fields.started or ended_at, ended_at, outcome
   if to ~= 'scheduled' then
     forget_checkpoint(member, to)
-    set_later(states_key(), member, format_state(fields))
-    return keep_ended(member, record, to, fields.attempt, fields.run, reason, retention)
+    local text = format_state(fields)
+    set_later(states_key(), member, text)
+    return keep_ended(member, record, to, fields.attempt, fields.run, reason, retention, text)
   end
   if reason ~= '' then
     set_later(errors_key(), member, reason)

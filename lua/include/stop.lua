@@ -27,6 +27,7 @@ end
 -- end_waiting cancels a scheduled or queued task.
 local function end_waiting(member, record, fields, by)
   note_asker(member, 'cancelled', by)
+  local attempts = fields.state == 'queued' and int(fields.attempt - 1) or fields.attempt
   fields.due = due_of(member, record) or fields.due
   fields.state, fields.finished = 'cancelled', int(now)
   redis.call('HSET', states_key(), member, format_state(fields))
@@ -35,7 +36,7 @@ local function end_waiting(member, record, fields, by)
   try(list_cancelled, member)
   redis.call('ZADD', expiry_key(), int(now + retention_of(record)), member)
   announce('cancelled', member, 'cancelled', fields.attempt, node_of(fields.run), record, '')
-  task_ended(member, 'cancelled')
+  task_ended(member, 'cancelled', 'scheduled ' .. attempts)
 end
 
 -- state_of returns the fields of a task's state; nil if there is no such task. The state is "unreadable" if it is none, and

@@ -143,6 +143,13 @@ type ListSchedulesParams struct {
 	// Label Only schedules with this label, as `name=value`. Given several times, they must have all of them.
 	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
 
+	// Condition Only schedules in this condition.
+	Condition *ScheduleCondition `form:"condition,omitempty" json:"condition,omitempty"`
+
+	// StaleAfter With the condition `stale`, for how long a tick must have been due without a success since; 24h if it is left out. It means
+	// nothing to other conditions.
+	StaleAfter *Duration `form:"stale_after,omitempty" json:"stale_after,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -3785,6 +3792,30 @@ func NewListSchedulesRequest(server string, params *ListSchedulesParams) (*http.
 		if params.Label != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "label", params.Label, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Condition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "condition", *params.Condition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.StaleAfter != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stale_after", *params.StaleAfter, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

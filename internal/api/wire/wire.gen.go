@@ -142,6 +142,27 @@ func (e HealthStatus) Valid() bool {
 	}
 }
 
+// Defines values for LastRunOutcome.
+const (
+	LastRunOutcomeCancelled LastRunOutcome = "cancelled"
+	LastRunOutcomeFailed    LastRunOutcome = "failed"
+	LastRunOutcomeSucceeded LastRunOutcome = "succeeded"
+)
+
+// Valid indicates whether the value is a known member of the LastRunOutcome enum.
+func (e LastRunOutcome) Valid() bool {
+	switch e {
+	case LastRunOutcomeCancelled:
+		return true
+	case LastRunOutcomeFailed:
+		return true
+	case LastRunOutcomeSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MisfirePolicy.
 const (
 	MisfirePolicyAll  MisfirePolicy = "all"
@@ -382,6 +403,69 @@ func (e ReportedLineStream) Valid() bool {
 	}
 }
 
+// Defines values for RunResult.
+const (
+	RunResultCancelled      RunResult = "cancelled"
+	RunResultExcluded       RunResult = "excluded"
+	RunResultFailed         RunResult = "failed"
+	RunResultMissed         RunResult = "missed"
+	RunResultReplaced       RunResult = "replaced"
+	RunResultRunning        RunResult = "running"
+	RunResultSkippedOverlap RunResult = "skipped_overlap"
+	RunResultSucceeded      RunResult = "succeeded"
+	RunResultUnknown        RunResult = "unknown"
+	RunResultWaiting        RunResult = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the RunResult enum.
+func (e RunResult) Valid() bool {
+	switch e {
+	case RunResultCancelled:
+		return true
+	case RunResultExcluded:
+		return true
+	case RunResultFailed:
+		return true
+	case RunResultMissed:
+		return true
+	case RunResultReplaced:
+		return true
+	case RunResultRunning:
+		return true
+	case RunResultSkippedOverlap:
+		return true
+	case RunResultSucceeded:
+		return true
+	case RunResultUnknown:
+		return true
+	case RunResultWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ScheduleCondition.
+const (
+	ScheduleConditionFailing ScheduleCondition = "failing"
+	ScheduleConditionMissed  ScheduleCondition = "missed"
+	ScheduleConditionStale   ScheduleCondition = "stale"
+)
+
+// Valid indicates whether the value is a known member of the ScheduleCondition enum.
+func (e ScheduleCondition) Valid() bool {
+	switch e {
+	case ScheduleConditionFailing:
+		return true
+	case ScheduleConditionMissed:
+		return true
+	case ScheduleConditionStale:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for State.
 const (
 	StateCancelled  State = "cancelled"
@@ -580,6 +664,24 @@ func (e TickOutcome) Valid() bool {
 	case TickOutcomeSkippedOverlap:
 		return true
 	case TickOutcomeTriggered:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TickResultBy.
+const (
+	TickResultByBackfill TickResultBy = "backfill"
+	TickResultByTrigger  TickResultBy = "trigger"
+)
+
+// Valid indicates whether the value is a known member of the TickResultBy enum.
+func (e TickResultBy) Valid() bool {
+	switch e {
+	case TickResultByBackfill:
+		return true
+	case TickResultByTrigger:
 		return true
 	default:
 		return false
@@ -1181,6 +1283,29 @@ type LabelSelector = string
 // Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 type Labels map[string]string
 
+// LastRun The run that ended last, by the time of its end; left out if none is known, and in the answer to a change.
+type LastRun struct {
+	// Attempts How many attempts were made.
+	Attempts int `json:"attempts"`
+
+	// DurationMs How long the last attempt took; left out if none was running at the end.
+	DurationMs *int64         `json:"duration_ms,omitempty"`
+	EndedAt    Time           `json:"ended_at"`
+	Outcome    LastRunOutcome `json:"outcome"`
+
+	// StartedAt When the last attempt began; left out if none was running at the end.
+	StartedAt *Time `json:"started_at,omitempty"`
+
+	// Task The id of its task, which may be forgotten.
+	Task string `json:"task"`
+
+	// Tick The nominal time; of a run by hand, when it was asked for.
+	Tick Time `json:"tick"`
+}
+
+// LastRunOutcome defines model for LastRun.Outcome.
+type LastRunOutcome string
+
 // LedgerEntry defines model for LedgerEntry.
 type LedgerEntry struct {
 	DecidedAt Time `json:"decided_at"`
@@ -1767,12 +1892,21 @@ type Rollback struct {
 	Revision int `json:"revision"`
 }
 
+// RunResult What became of a tick or a run by hand. `succeeded`, `failed`, `cancelled`: how its task ended. `running`: its task is running.
+// `waiting`: its task waits, or the tick waits for the task before it. `missed`, `skipped_overlap`, `excluded`: it has no task, as in
+// the ledger. `replaced`: it gave way to a later tick, or its task was cancelled for that. `unknown`: it had a task, whose end was
+// not recorded, as by a node of an earlier release.
+type RunResult string
+
 // Schedule A definition and its state. What the definition left out is left out here too, and has its default; only
 // `task.queue` and `task.payload` are always there.
 type Schedule struct {
 	// AfterPause While it is paused, what becomes of the ticks of the pause once it is resumed; a sentence for people.
 	AfterPause *string `json:"after_pause,omitempty"`
-	CreatedAt  Time    `json:"created_at"`
+
+	// Conditions What is wrong with its runs, `stale` after 24h; left out if nothing is, and in the answer to a change.
+	Conditions []ScheduleCondition `json:"conditions,omitempty,omitzero"`
+	CreatedAt  Time                `json:"created_at"`
 
 	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
 	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
@@ -1796,9 +1930,13 @@ type Schedule struct {
 	Cron *Cron `json:"cron,omitempty"`
 
 	// Cursor What becomes of every tick up to this time has been decided.
-	Cursor      Time    `json:"cursor"`
-	Description *string `json:"description,omitempty"`
-	EndAt       *Time   `json:"end_at,omitempty"`
+	Cursor Time `json:"cursor"`
+
+	// Days How many ticks of a day came to what, for the newest 90 days that have any, the oldest first. Left out in lists, in the answer
+	// to a change, and if nothing was counted.
+	Days        []TickDay `json:"days,omitempty,omitzero"`
+	Description *string   `json:"description,omitempty"`
+	EndAt       *Time     `json:"end_at,omitempty"`
 
 	// EndedAt The time after which no tick was left; left out where there are more.
 	EndedAt *Time `json:"ended_at,omitempty"`
@@ -1822,6 +1960,12 @@ type Schedule struct {
 
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
+
+	// LastRun The run that ended last, by the time of its end; left out if none is known, and in the answer to a change.
+	LastRun *LastRun `json:"last_run,omitempty"`
+
+	// LastSuccessAt When the newest success ended; left out if none is known, and in the answer to a change.
+	LastSuccessAt *Time `json:"last_success_at,omitempty"`
 
 	// Live How many of its tasks have not ended.
 	Live    int  `json:"live"`
@@ -1858,6 +2002,10 @@ type Schedule struct {
 	// PausedBy Who paused it, or wrote the note of a later pause; left out if nobody said.
 	PausedBy *string `json:"paused_by,omitempty"`
 
+	// Recent What became of the newest ticks and runs by hand, the oldest first: of 30 in a list, of 100 of one schedule. Left out if there
+	// are none, and in the answer to a change.
+	Recent []TickResult `json:"recent,omitempty,omitzero"`
+
 	// Revision Counts the changes of the definition, from 1.
 	Revision int `json:"revision"`
 
@@ -1885,6 +2033,13 @@ type Schedule struct {
 	// read in Redis, as `live` or `waiting`, which is 0 then.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
+
+// ScheduleCondition `failing`: of its runs that have succeeded or failed, the newest one has failed. `missed`: a tick of the last 24 hours was missed,
+// whether or not it was backfilled since. `stale`: a tick was due for longer than a time (24h), and nothing has succeeded since. A
+// schedule that is paused or has ended is not stale; a success, a change of the definition and a resume begin the time anew.
+//
+// Example: stale
+type ScheduleCondition string
 
 // ScheduleDefinition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
 // any more, before its `end_at` and outside its exclusions, is refused.
@@ -2483,11 +2638,58 @@ type TaskTemplate struct {
 	Type TypeName `json:"type"`
 }
 
+// TickDay How many ticks and runs by hand of a day came to what. A run counts when it ends. One that was retried counts as what it came to
+// in the end, and a tick that was backfilled as what became of its task.
+type TickDay struct {
+	// Cancelled With those whose task was cancelled for a later tick.
+	Cancelled int `json:"cancelled"`
+
+	// Date The day of the tick, in UTC.
+	//
+	// Example: 2026-01-02
+	Date     string `json:"date"`
+	Excluded int    `json:"excluded"`
+	Failed   int    `json:"failed"`
+	Missed   int    `json:"missed"`
+
+	// Replaced That gave way to a later one while they waited.
+	Replaced       int `json:"replaced"`
+	SkippedOverlap int `json:"skipped_overlap"`
+	Succeeded      int `json:"succeeded"`
+}
+
 // TickOutcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended, or a limit is reached. `missed`: it
 // could not be fired in time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it
 // waits for the end of the task before it. `replaced`: a later tick took its place; its task, if it had one, was
 // cancelled. `triggered`: no tick, somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
 type TickOutcome string
+
+// TickResult defines model for TickResult.
+type TickResult struct {
+	// Attempts How many attempts were made; left out if nobody knows.
+	Attempts *int `json:"attempts,omitempty"`
+
+	// By That somebody triggered it, or had it backfilled; left out of an ordinary tick.
+	By *TickResultBy `json:"by,omitempty"`
+
+	// DurationMs How long the last attempt took; left out if none was running at the end, or nobody knows.
+	DurationMs *int64 `json:"duration_ms,omitempty"`
+
+	// Result What became of a tick or a run by hand. `succeeded`, `failed`, `cancelled`: how its task ended. `running`: its task is running.
+	// `waiting`: its task waits, or the tick waits for the task before it. `missed`, `skipped_overlap`, `excluded`: it has no task, as in
+	// the ledger. `replaced`: it gave way to a later tick, or its task was cancelled for that. `unknown`: it had a task, whose end was
+	// not recorded, as by a node of an earlier release.
+	Result RunResult `json:"result"`
+
+	// Task The id of its task, which may be forgotten; left out if it had none.
+	Task *string `json:"task,omitempty"`
+
+	// Tick The nominal time; of a run by hand, when it was asked for.
+	Tick Time `json:"tick"`
+}
+
+// TickResultBy That somebody triggered it, or had it backfilled; left out of an ordinary tick.
+type TickResultBy string
 
 // TypeName Which executor runs the task, such as `http` or `shell`.
 //

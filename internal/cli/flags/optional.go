@@ -68,6 +68,11 @@ func Duration(f *pflag.FlagSet, target **time.Duration, name, usage string) {
 	f.Var(&optional[time.Duration]{target, time.ParseDuration, "duration"}, name, usage)
 }
 
+// DurationOr is Duration for a flag that may be given without a value, and means that then.
+func DurationOr(f *pflag.FlagSet, target **time.Duration, name string, alone time.Duration, usage string) {
+	f.VarPF(&optional[time.Duration]{target, time.ParseDuration, "duration"}, name, "", usage).NoOptDefVal = alone.String()
+}
+
 // DurationText returns a duration as the API takes it.
 func DurationText(d *time.Duration) *string {
 	if d == nil {

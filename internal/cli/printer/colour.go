@@ -42,5 +42,8 @@ func (p *Printer) colourCell(cell any, text string) string {
 	if status, ok := cell.(Status); ok {
 		return p.StatusText(status, text)
 	}
+	if strip, ok := cell.(Strip); ok {
+		return p.colourStrip(strip)
+	}
 	return text
 }

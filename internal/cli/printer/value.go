@@ -100,6 +100,8 @@ func textForPrograms(v any) string {
 		return Deref(v)
 	case Share:
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
+	case Strip:
+		return v.letters()
 	case List:
 		return strings.Join(v, ",")
 	case Rules:

@@ -49,6 +49,7 @@ func getRun(ctx context.Context, opts *getOptions) error {
 		if err != nil {
 			return err
 		}
+		all = append(all, runDetails(answer.Value, opts.Printer.OutIsTerminal)...)
 		return opts.Printer.PrintDetails(all)
 	})
 }

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,9 @@ type listOptions struct {
 	Owner  string // "" means any
 	Labels []string
 	Window flags.Window
+
+	Failing, Missed bool
+	Stale           *time.Duration // nil: whether or not they are stale
 }
 
 func newListCommand(f *command.Factory) *cobra.Command {
@@ -32,18 +36,33 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Annotations: command.Asks("listSchedules"),
 		Long: `list lists the schedules of a namespace by their ids. Filters are joined by "and".
 
-The columns are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note. The state is active,
-paused or ended; next is the next tick; runs is how many ticks ran; failures is how many tasks failed since the last one
-that did not; live is how many of its tasks have not ended; waiting is how many ticks wait for those; note is the reason
-for a pause.`,
+The columns in a pipe are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note, last,
+ended, took, recent, conditions. The state is active, paused or ended; next is the next tick; runs is how many ticks
+ran; failures is how many tasks failed since the last one that did not; live is how many of its tasks have not ended;
+waiting is how many ticks wait for those; note is the reason for a pause. Last, ended and took are of the run that
+ended last: its outcome, when it ended, and how long its last attempt took. Recent is what became of the newest 30
+ticks and runs by hand, the newest at the right:
+
+  .  succeeded              c  cancelled
+  F  failed                 r  replaced by a later one
+  M  missed                 o  skipped, as a task had not ended
+  >  running                x  excluded
+  w  waiting                ?  not known, as its end was not recorded
+
+Conditions are what is wrong with it: failing, missed, stale (for 24h). A terminal gets what fits it.`,
 		Example: `  dtsctl schedule list
   dtsctl schedule list --paused --label team=billing
-  dtsctl schedule list --paused=false --all -o json`,
+  dtsctl schedule list --paused=false --all -o json
+  dtsctl schedule list --failing
+  dtsctl schedule list --stale=48h`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.Window.Check(); err != nil {
 				return err
 			}
 			if _, err := flags.Labels("--label", opts.Labels); err != nil {
+				return err
+			}
+			if err := opts.checkCondition(); err != nil {
 				return err
 			}
 			return listRun(cmd.Context(), opts)
@@ -54,6 +73,11 @@ for a pause.`,
 	flags.Bool(set, &opts.Paused, "paused", "only those that are paused; with --paused=false, only the others")
 	set.StringVar(&opts.Owner, "owner", "", "only of this owner")
 	set.StringArrayVar(&opts.Labels, "label", nil, "only with this label, as NAME=VALUE; may be repeated")
+	set.BoolVar(&opts.Failing, "failing", false,
+		"only those whose newest run, of those that succeeded or failed, has failed")
+	set.BoolVar(&opts.Missed, "missed", false, "only those of which a tick of the last 24h was missed")
+	flags.DurationOr(set, &opts.Stale, "stale", 24*time.Hour,
+		"only those that have not succeeded for this long since a tick was due; 24h without a value")
 	return cmd
 }
 
@@ -64,6 +88,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	}
 	params := client.ListSchedulesParams{
 		Namespace: c.Namespace, Paused: opts.Paused, Owner: flags.NilIfZero(opts.Owner), Label: opts.Labels,
+		Condition: opts.condition(), StaleAfter: flags.DurationText(opts.Stale),
 	}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
@@ -74,7 +99,35 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
-	return command.ShowPages(opts.Printer, pages, listColumns)
+	columns := listColumns
+	if opts.Printer.OutIsTerminal {
+		columns = terminalColumns
+	}
+	return command.ShowPages(opts.Printer, pages, columns)
+}
+
+// checkCondition returns an error if more than one condition is asked for, or one that cannot be.
+func (o *listOptions) checkCondition() error {
+	switch {
+	case o.Failing && o.Missed, o.Stale != nil && (o.Failing || o.Missed):
+		return command.Usagef("give one of --failing, --missed and --stale")
+	case o.Stale != nil && *o.Stale <= 0:
+		return command.Usagef("--stale: %s must be more than 0", *o.Stale)
+	}
+	return nil
+}
+
+// condition returns the condition that is asked for; nil if none is.
+func (o *listOptions) condition() *wire.ScheduleCondition {
+	switch {
+	case o.Failing:
+		return new(wire.ScheduleConditionFailing)
+	case o.Missed:
+		return new(wire.ScheduleConditionMissed)
+	case o.Stale != nil:
+		return new(wire.ScheduleConditionStale)
+	}
+	return nil
 }
 
 var listColumns = []printer.Column[wire.Schedule]{
@@ -90,6 +143,25 @@ var listColumns = []printer.Column[wire.Schedule]{
 	{Name: "type", Value: func(s wire.Schedule) any { return s.Task.Type }},
 	{Name: "owner", Value: func(s wire.Schedule) any { return s.Owner }},
 	{Name: "note", Value: func(s wire.Schedule) any { return s.PauseNote }},
+	{Name: "last", Value: lastOutcome},
+	{Name: "ended", Value: lastEnd},
+	{Name: "took", Value: lastDuration},
+	{Name: "recent", Value: func(s wire.Schedule) any { return stripOf(s.Recent) }},
+	{Name: "conditions", Value: conditionsOf},
+}
+
+// terminalColumns are those that fit a terminal.
+var terminalColumns = []printer.Column[wire.Schedule]{
+	{Name: "id", Value: func(s wire.Schedule) any { return s.ID }},
+	{Name: "state", Value: func(s wire.Schedule) any { return stateOf(s) }},
+	{Name: "when", Value: func(s wire.Schedule) any { return rulesOf(s) }},
+	{Name: "next", Value: func(s wire.Schedule) any { return s.NextAt }},
+	{Name: "last", Value: lastOutcome},
+	{Name: "ended", Value: lastEnd},
+	{Name: "took", Value: lastDuration},
+	{Name: "recent", Value: func(s wire.Schedule) any { return stripOf(s.Recent) }},
+	{Name: "conditions", Value: conditionsOf},
+	{Name: "note", Value: func(s wire.Schedule) any { return printer.Remark(printer.Deref(s.PauseNote)) }},
 }
 
 // rulesOf returns the rules that name a schedule's ticks, as its definition writes them.

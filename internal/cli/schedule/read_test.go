@@ -36,7 +36,7 @@ func TestGet_ShowsDefinitionAndState(t *testing.T) {
 func TestList_PrintsSchedules(t *testing.T) {
 	s := clitest.Start(t)
 	list := []wire.Schedule{
-		aSchedule("a", func(c *wire.Schedule) { c.Owner, c.Timezone, c.Runs = new("me"), new("Asia/Tokyo"), 7 }),
+		aSchedule("a", func(c *wire.Schedule) { c.Owner, c.Timezone, c.Runs = new("me"), new("Asia/Tokyo"), 7 }, ran),
 		aSchedule("b", func(c *wire.Schedule) {
 			c.Cron, c.Specs, c.NextAt, c.EndedAt = nil, []wire.ScheduleRule{{Cron: new("1,2 * * * *")}, {Every: new("1h")}}, nil, new(wire.At(clitest.Now))
 		}),
@@ -44,16 +44,68 @@ func TestList_PrintsSchedules(t *testing.T) {
 	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: list})
 	args := []string{"schedule", "list", "--paused=false", "--owner", "me", "--label", "a=b", "--label", "c=d"}
 	s.Pipe().Run(t, args...).Expect(t, 0,
-		"a\tactive\t7 * * * *\tAsia/Tokyo\t2026-01-02T15:07:05.000Z\t7\t0\t0\t0\tshell\tme\t\n"+
-			"b\tended\t1,2 * * * *; every 1h\t\t\t0\t0\t0\t0\tshell\t\t\n", "")
+		"a\tactive\t7 * * * *\tAsia/Tokyo\t2026-01-02T15:07:05.000Z\t7\t0\t0\t0\tshell\tme\t\t"+
+			"failed\t2026-01-02T15:02:05.000Z\t1.5s\t..F>\tfailing,stale\n"+
+			"b\tended\t1,2 * * * *; every 1h\t\t\t0\t0\t0\t0\tshell\t\t\t\t\t\t\t\n", "")
 	if got := s.Last().Line; got != "GET /v1/schedules?paused=false&owner=me&label=a%3Db&label=c%3Dd&limit=50" {
 		t.Error(got)
 	}
 	s.Terminal().Run(t, "schedule", "list").Expect(t, 0,
-		"ID  STATE   WHEN                   TIMEZONE    NEXT          RUNS  FAILURES  LIVE  WAITING  TYPE   OWNER  NOTE\n"+
-			"a   active  7 * * * *              Asia/Tokyo  in 3 minutes  7     0         0     0        shell  me\n"+
-			"b   "+printer.Grey+"ended"+printer.Reset+"   1,2 * * * *; every 1h                            0     0         0     0        shell\n", "")
+		"ID  STATE   WHEN                   NEXT          LAST    ENDED          TOOK  RECENT  CONDITIONS      NOTE\n"+
+			"a   active  7 * * * *              in 3 minutes  "+printer.Red+"failed"+printer.Reset+"  2 minutes ago  1.5s  "+
+			printer.Green+"."+printer.Reset+printer.Green+"."+printer.Reset+printer.Red+"F"+printer.Reset+printer.Cyan+">"+printer.Reset+
+			"    failing, stale\n"+
+			"b   "+printer.Grey+"ended"+printer.Reset+"   1,2 * * * *; every 1h\n", "")
 	s.Pipe().Run(t, "schedule", "list", "-o", "json").Expect(t, 0, clitest.JSON(t, wire.ScheduleList{Schedules: list})+"\n", "")
+}
+
+// ran has a schedule run four times; the third run failed, and the last one runs.
+func ran(c *wire.Schedule) {
+	for _, result := range []wire.RunResult{"succeeded", "succeeded", "failed", "running"} {
+		c.Recent = append(c.Recent, wire.TickResult{Tick: wire.At(clitest.Now), Result: result})
+	}
+	c.LastRun = &wire.LastRun{
+		Task: "a@20260102T150000Z", Tick: wire.At(clitest.Now), Outcome: wire.LastRunOutcomeFailed, Attempts: 4,
+		EndedAt: wire.At(clitest.Now.Add(-2 * time.Minute)), DurationMs: new(int64(1500)),
+	}
+	c.LastSuccessAt = new(wire.At(clitest.Now.Add(-48 * time.Hour)))
+	c.Conditions = []wire.ScheduleCondition{wire.ScheduleConditionFailing, wire.ScheduleConditionStale}
+}
+
+func TestList_AsksForACondition(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: []wire.Schedule{}})
+	for flag, want := range map[string]string{
+		"--failing": "condition=failing&", "--missed": "condition=missed&", "--stale": "condition=stale&stale_after=24h0m0s&",
+		"--stale=90m": "condition=stale&stale_after=1h30m0s&",
+	} {
+		s.Pipe().Run(t, "schedule", "list", flag).Expect(t, 0, "", "")
+		if got := s.Last().Line; got != "GET /v1/schedules?"+want+"limit=50" {
+			t.Errorf("%s: %s", flag, got)
+		}
+	}
+	for _, args := range [][]string{{"--failing", "--missed"}, {"--stale=0s"}, {"--stale=-1h"}} {
+		if got := s.Pipe().Run(t, append([]string{"schedule", "list"}, args...)...); got.Code != 2 {
+			t.Errorf("%v: exit code %d, want 2", args, got.Code)
+		}
+	}
+}
+
+func TestGet_ShowsWhatBecameOfRuns(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", ran))
+	want := strings.Join([]string{
+		"conditions\tfailing,stale", "last_run.outcome\tfailed", "last_run.ended_at\t2026-01-02T15:02:05.000Z",
+		"last_run.duration\t1.5s", "last_run.attempts\t4", "last_run.task\ta@20260102T150000Z",
+		"last_success_at\t2025-12-31T15:04:05.000Z", "recent\t..F>", "",
+	}, "\n")
+	if got := s.Pipe().Run(t, "schedule", "get", "a").Out; !strings.HasSuffix(got, want) {
+		t.Errorf("got\n%s\nwant at its end\n%s", got, want)
+	}
+	got := s.Terminal().Run(t, "schedule", "get", "a").Out
+	if !strings.Contains(got, ". succeeded, F failed, > running\n") {
+		t.Errorf("there is no legend:\n%s", got)
+	}
 }
 
 func TestNext_ShowsTheChangeOfTheClock(t *testing.T) {

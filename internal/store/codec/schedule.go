@@ -109,7 +109,12 @@ func checkNumbers(ref task.Ref, h map[string]string) error {
 	return nil
 }
 
-// DecodeSchedule reads a schedule from its hash. The counts of live tasks and waiting ticks are not in the hash; they are 0
+// ScheduleFields are the fields that DecodeSchedule reads.
+var ScheduleFields = []string{
+	"def", "task", "revision", "created", "from", "cursor", "runs", "failures", "paused", "ended", "known", "note", "rest", "by", "paused_by",
+}
+
+// DecodeSchedule reads a schedule from its hash, without its Track. The counts of live tasks and waiting ticks are not in the hash; they are 0
 // in the result. Error: CodeUnreadable, for the definition or a number.
 func DecodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error) {
 	d, err := DecodeScheduleDefinition(ref, h["def"], h["task"])

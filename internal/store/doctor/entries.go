@@ -49,7 +49,8 @@ var readable = map[string]func(entryOf) error{
 	lua.OfPartition + "ledger:": func(e entryOf) error {
 		return second(codec.DecodeLedger(e.name, codec.Number(e.value)))
 	},
-	lua.OfPartition + "waiting:": func(e entryOf) error { return codec.CheckWaiting(e.value) },
+	lua.OfPartition + "schedule:": func(e entryOf) error { return codec.CheckTrackField(e.name, e.value) },
+	lua.OfPartition + "waiting:":  func(e entryOf) error { return codec.CheckWaiting(e.value) },
 	lua.OfPartition + "backlog": func(e entryOf) error {
 		queueName, taskType := lua.SplitLane(e.name)
 		switch {

@@ -27,7 +27,7 @@ import (
 type notebook struct {
 	t       *testing.T
 	w       *storetest.World
-	library string // the functions of the ledger, in Lua
+	compose func(body string) string // makes a script of Lua that uses the functions of the ledger
 }
 
 func newNotebook(t *testing.T) notebook {
@@ -38,16 +38,19 @@ func newNotebook(t *testing.T) notebook {
 	testkit.Must(t, err)
 	piece, err := contract.Parse("piece", "-- piece: a test\n-- includes: ledger\n-- keys:\n--   schedule  HASH\n-- args:\n--   member  member\n-- repeat: harmless\n")
 	testkit.Must(t, err)
-	library, err := all.Compose(piece)
-	testkit.Must(t, err)
-	return notebook{t, w, library}
+	return notebook{t, w, func(body string) string {
+		piece.Body = body
+		source, err := all.Compose(piece)
+		testkit.Must(t, err)
+		return source
+	}}
 }
 
 // run runs a piece of Lua with the functions of the ledger.
 func (n notebook) run(body string) []any {
 	n.t.Helper()
 	key := string(n.w.KeysOf(nightly).Schedule(nightly))
-	reply, err := n.w.DB.Eval(n.w.Ctx, n.library+body, []string{key}, nightly.String()).Slice()
+	reply, err := n.w.DB.Eval(n.w.Ctx, n.compose(body), []string{key}, nightly.String()).Slice()
 	testkit.Must(n.t, err)
 	return reply
 }

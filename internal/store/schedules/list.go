@@ -5,12 +5,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
@@ -24,6 +26,10 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 	if err != nil {
 		return Page{}, err
 	}
+	now, err := s.l.Now(ctx, 0)
+	if err != nil {
+		return Page{}, err
+	}
 	var page Page
 	var portions layout.Portions
 	for scan := s.l.NewScan(limit, 0, true); ; {
@@ -32,7 +38,7 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 		if err != nil {
 			return Page{}, err
 		}
-		matched, last, err := s.match(ctx, f, refs, limit-len(page.Schedules), scan, &portions)
+		matched, last, err := s.match(ctx, f, now, refs, limit-len(page.Schedules), scan, &portions)
 		if err != nil {
 			return Page{}, err
 		}
@@ -49,19 +55,18 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 			break
 		}
 	}
-	page.Schedules, err = s.countEach(ctx, page.Schedules)
-	return page, err
+	return page, s.follow(ctx, page.Schedules, RecentInList, false, now)
 }
 
 // match reads schedules and returns those that match the filter, up to limit of them, until the page is full or that
 // takes long. last is how many names it went through: one at least, unless there are none.
 func (s *Schedules) match(
-	ctx context.Context, f Filter, refs []task.Ref, limit int, scan *layout.Scan, portions *layout.Portions,
+	ctx context.Context, f Filter, now time.Time, refs []task.Ref, limit int, scan *layout.Scan, portions *layout.Portions,
 ) (matched []schedule.Schedule, last int, _ error) {
 	until := scan.Until()
 	for last < len(refs) && (last == 0 || clock.Now().Before(until)) {
 		chunk := refs[last:min(len(refs), last+portions.Next(layout.ReadChunk))]
-		found, err := s.getEach(ctx, chunk)
+		found, err := s.getEach(ctx, chunk, f.fields())
 		if err != nil {
 			return nil, 0, err
 		}
@@ -70,7 +75,7 @@ func (s *Schedules) match(
 			if one == nil {
 				continue
 			}
-			matches := f.matches(one.Schedule)
+			matches := f.matches(one.Schedule, now)
 			portions.Read(one.bytes, matches)
 			if !matches {
 				continue
@@ -84,13 +89,26 @@ func (s *Schedules) match(
 	return matched, last, nil
 }
 
-func (f Filter) matches(sched schedule.Schedule) bool {
+// conditionFields are the fields of a schedule's hash that say in which conditions it is, beside those of the schedule.
+var conditionFields = []string{"tracked", "succeeded", "missed", "ends"}
+
+// fields are the fields of a schedule's hash that the filter needs.
+func (f Filter) fields() []string {
+	if f.Condition == "" {
+		return codec.ScheduleFields
+	}
+	return slices.Concat(codec.ScheduleFields, conditionFields)
+}
+
+// matches reports whether a schedule with the fields that the filter needs matches it at that time of Redis.
+func (f Filter) matches(sched schedule.Schedule, now time.Time) bool {
 	for name, value := range f.Labels {
 		if got, found := sched.Labels[name]; !found || got != value {
 			return false
 		}
 	}
-	return (f.Owner == "" || f.Owner == sched.Owner) && (f.Paused == nil || *f.Paused != sched.PausedAt.IsZero())
+	return (f.Owner == "" || f.Owner == sched.Owner) && (f.Paused == nil || *f.Paused != sched.PausedAt.IsZero()) &&
+		(f.Condition == "" || sched.Has(f.Condition, now, cmp.Or(f.StaleAfter, schedule.StaleAfter)))
 }
 
 // readRefs reads the names of up to limit schedules of a namespace whose ids come after the given one, over all
@@ -156,35 +174,37 @@ type stored struct {
 	bytes int
 }
 
-// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read
-// are nil, which redisx.LeavingOut notes of the latter.
-func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, error) {
+// getEach reads many schedules in one round trip, without their counts, from those fields of their hashes. Schedules
+// that do not exist or cannot be read are nil, which redisx.LeavingOut notes of the latter.
+func (s *Schedules) getEach(ctx context.Context, refs []task.Ref, fields []string) ([]*stored, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
 	pipe := s.l.DB.Pipeline()
-	found := make([]interface{ Val() map[string]string }, len(refs))
+	found := make([]*redis.SliceCmd, len(refs))
 	for i, ref := range refs {
-		found[i] = pipe.HGetAll(ctx, string(s.l.KeysOf(ref).Schedule(ref)))
+		found[i] = pipe.HMGet(ctx, string(s.l.KeysOf(ref).Schedule(ref)), fields...)
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
 	all := make([]*stored, len(refs))
 	var absent []task.Ref
-	for i, h := range found {
-		if len(h.Val()) == 0 {
+	for i, values := range found {
+		h := valuesOf(fields, values.Val())
+		if len(h) == 0 {
 			absent = append(absent, refs[i])
 			continue
 		}
-		sched, err := decode(refs[i], h.Val())
+		sched, err := decode(refs[i], h)
 		if err != nil {
 			redisx.LeaveOut(ctx, "%v", err)
 			s.l.Log.ErrorContext(ctx, "skipping unreadable schedule", "schedule", refs[i].String(), "error", err)
 			continue
 		}
+		sched.Track, _ = codec.DecodeTrack(h)
 		all[i] = &stored{Schedule: sched}
-		for _, value := range h.Val() {
+		for _, value := range h {
 			all[i].bytes += len(value)
 		}
 	}
@@ -276,7 +296,7 @@ func (s *Schedules) readEach(ctx context.Context, refs []task.Ref, do func(sched
 	var portions layout.Portions
 	for len(refs) > 0 {
 		n := portions.Next(len(refs))
-		found, err := s.getEach(ctx, refs[:n])
+		found, err := s.getEach(ctx, refs[:n], codec.ScheduleFields)
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func (b *beforeHashes) ProcessHook(next redis.ProcessHook) redis.ProcessHook { r
 
 func (b *beforeHashes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if do := b.do; do != nil && cmds[0].Name() == "hgetall" {
+		if do := b.do; do != nil && cmds[0].Name() == "hmget" {
 			b.do = nil
 			do()
 		}

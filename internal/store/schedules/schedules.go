@@ -93,13 +93,16 @@ func decode(ref task.Ref, hash map[string]string) (schedule.Schedule, error) {
 	return s, nil
 }
 
-// Get reads a schedule with its counts. Errors: schedule.CodeNotFound, CodeInvalid for the name, CodeUnavailable.
+// Get reads a schedule with its counts and with what became of its ticks.
+// Errors: schedule.CodeNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Schedules) Get(ctx context.Context, ref task.Ref) (schedule.Schedule, error) {
-	sched, _, err := s.Read(ctx, ref)
+	sched, now, err := s.Read(ctx, ref)
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
-	return s.CountTasks(ctx, sched)
+	one := []schedule.Schedule{sched}
+	err = s.follow(ctx, one, RecentOfOne, true, now)
+	return one[0], err
 }
 
 // Read reads a schedule without its counts, and the time of Redis.
@@ -119,31 +122,13 @@ func (s *Schedules) Read(ctx context.Context, ref task.Ref) (schedule.Schedule, 
 // Waiting, the ticks that wait for their end. Under redisx.LeavingOut, a count is 0 if its key has the wrong type.
 // Errors: CodeUnavailable, CodeUnreadable.
 func (s *Schedules) CountTasks(ctx context.Context, sched schedule.Schedule) (schedule.Schedule, error) {
-	counted, err := s.countEach(ctx, []schedule.Schedule{sched})
-	if err != nil {
-		return schedule.Schedule{}, err
-	}
-	return counted[0], nil
-}
-
-// countEach is CountTasks for many schedules, in one round trip.
-func (s *Schedules) countEach(ctx context.Context, all []schedule.Schedule) ([]schedule.Schedule, error) {
-	if len(all) == 0 {
-		return all, nil
-	}
-	pipe := s.l.DB.Pipeline()
-	counts := make([][2]interface{ Val() int64 }, len(all))
-	for i, sched := range all {
-		k := s.l.KeysOf(sched.Ref)
-		counts[i] = [2]interface{ Val() int64 }{pipe.ZCard(ctx, string(k.Live(sched.Ref))), pipe.LLen(ctx, string(k.Waiting(sched.Ref)))}
-	}
+	k, pipe := s.l.KeysOf(sched.Ref), s.l.DB.Pipeline()
+	live, waiting := pipe.ZCard(ctx, string(k.Live(sched.Ref))), pipe.LLen(ctx, string(k.Waiting(sched.Ref)))
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return nil, layout.Unavailable(err)
+		return schedule.Schedule{}, layout.Unavailable(err)
 	}
-	for i, c := range counts {
-		all[i].Live, all[i].Waiting = int(c[0].Val()), int(c[1].Val())
-	}
-	return all, nil
+	sched.Live, sched.Waiting = int(live.Val()), int(waiting.Val())
+	return sched, nil
 }
 
 // Pause keeps a schedule from creating tasks until it is resumed. note says why; "" keeps the note of an earlier pause.

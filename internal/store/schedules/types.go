@@ -12,6 +12,9 @@ type Filter struct {
 	Paused    *bool
 	Owner     string
 	Labels    map[string]string // the schedule has all of these; it may have others
+
+	Condition  schedule.Condition
+	StaleAfter time.Duration // for the condition stale; 0: the default
 }
 
 // Page is a part of a list. NextCursor is "" on the last page.
