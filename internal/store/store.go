@@ -43,6 +43,7 @@ type Options struct {
 	Lost          func(partition int, l schedule.Loss, evidence string) // see layout.Options
 	MayHaveLost   func() bool                                           // see layout.Options
 	AwaitsReports func() bool                                           // see layout.Options
+	Counter       tasks.Counter                                         // nil: nobody counts
 }
 
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
@@ -53,6 +54,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{Layout: l, Tasks: tasks.New(l, o.RunLease, o.Durability), Schedules: schedules.New(l), Locks: locks.New(l)}
+	if o.Counter != nil {
+		s.Tasks.CountWith(o.Counter)
+	}
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

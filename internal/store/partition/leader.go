@@ -218,6 +218,7 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, lo
 	}
 	if err == nil {
 		l.o.Tasks.LogLoss(ctx, t, to, loss.Due, loss.Deaths.Poison(), loss.Reason)
+		l.o.Tasks.CountLoss(t, to)
 	}
 	if redisx.RefusedWith(err, lua.CodeState, lua.CodeStale, lua.CodeNotFound, lua.CodeHeld) {
 		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, tasks.ErrStale)

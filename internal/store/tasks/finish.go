@@ -89,6 +89,7 @@ func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 			e := ends[i]
 			if f.recorded || !s.recent.has(e.Run) { // by an earlier call whose reply was lost, it was recorded and not logged
 				s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
+				s.counter.Ended(e.Run.Task.Queue, e.Outcome, e.State)
 			}
 			s.recent.add(e, s.serverOf(e.Run), f.at)
 		}
