@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -78,8 +79,9 @@ type App struct {
 	scheduler  *scheduler.Scheduler // nil without the role
 	worker     *worker.Worker       // nil without the role
 	remote     *remote.Workers      // workers by HTTP; nil without the role api
-	executors  executor.Registry    // of the worker
-	network    string               // see cluster.Network
+	control    *control.Control
+	executors  executor.Registry // of the worker
+	network    string            // see cluster.Network
 	neighbours atomic.Pointer[neighbours]
 	runs       []string // the types of tasks that the worker runs
 	queues     *queue.Queues
@@ -143,6 +145,9 @@ func newApp(ctx context.Context, o Options, p port) (*App, error) {
 	}
 	if err == nil {
 		err = p.build(a)
+	}
+	if err == nil && a.control == nil { // nothing is served
+		a.control = a.buildControl()
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.close())
@@ -295,9 +300,14 @@ func (a *App) buildScheduler(db *redisx.DB) {
 	if !a.o.Config.Roles.Has(config.RoleScheduler) {
 		return
 	}
+	chores := func(ctx context.Context) { a.control.Chores(ctx) }
+	if a.unhurried() {
+		chores = nil // nobody watches a Redis inside the process
+	}
 	a.scheduler = scheduler.New(scheduler.Options{
 		DB: db, Store: a.store, Queues: a.queues, Members: a.registry, Node: a.node,
 		LeaseTTL: a.o.Config.LeaseTTL, HandOver: a.o.Config.HandOver, Unhurried: a.unhurried(), Metrics: a.metrics, Log: a.o.Log,
+		Chores: chores,
 		Keep: partition.Keep{
 			Tasks: a.o.Config.RetentionMaxTasks, Remember: a.o.Config.Remember, Names: a.o.Config.RememberMaxIDs,
 		},

@@ -26,6 +26,7 @@ func (a *App) buildServer() error {
 			return err
 		}
 	}
+	a.control = a.buildControl()
 	a.metrics.Registry.MustRegister(queue.NewCollector(a.queues, a.servedQueues))
 	server := edge.Options{
 		Log: a.o.Log, Guard: a.guard(a.listener, a.o.Config.Listen),
@@ -34,7 +35,7 @@ func (a *App) buildServer() error {
 		Answered: a.metrics.Answered,
 	}
 	o := api.Options{
-		Control: a.buildControl(), Version: a.o.Version, Types: a.types,
+		Control: a.control, Version: a.o.Version, Types: a.types,
 		Refused: func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
 		Metrics: a.metricsHandler(),
 		Ready: []api.Check{
@@ -109,7 +110,7 @@ func (a *App) guard(l net.Listener, asked string) edge.Guard {
 	return edge.NewGuard(l.Addr(), asked, a.o.Config.AllowedHosts)
 }
 
-// buildControl builds the use cases that the API serves.
+// buildControl builds the use cases.
 func (a *App) buildControl() *control.Control {
 	return control.New(control.Options{
 		Store: a.store, Queues: a.queues, Nodes: a.registry, Now: a.registry.Now, Types: a.types, Workers: a.remote, Log: a.o.Log,

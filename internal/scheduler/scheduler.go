@@ -12,6 +12,7 @@
 //     losses.go what the log says of them.
 //   - maintain (maintenance.go) deletes finished tasks whose retention is over.
 //   - tend, in the term of partition 0 alone, does what asynq's servers would do for their queues.
+//   - chores, in the term of partition 0 alone, does what one node does for all (Options.Chores).
 //
 // Besides, whatever a node leads, contact.go probes Redis, so that an outage or a jump of its clock is nobody's death, peek.go looks for wake-ups
 // that were missed, and vacant.go leads partitions that stood free for long.
@@ -50,7 +51,7 @@ type Members interface {
 	Nodes(ctx context.Context) ([]cluster.Node, error)
 }
 
-// Options says what to schedule with. All of it is needed.
+// Options says what to schedule with. All of it is needed but Chores.
 type Options struct {
 	DB       *redisx.DB
 	Store    *store.Store
@@ -62,8 +63,11 @@ type Options struct {
 	HandOver int            // deliveries that may wait in a queue for each slot of its living workers
 	// Unhurried means that Redis loses no message: what is only a net under lost ones happens once a day.
 	Unhurried bool
-	Metrics   *telemetry.Metrics
-	Log       *slog.Logger
+	// Chores does what one node does for all, until ctx ends. It is called while this node leads partition 0. For a
+	// moment, two nodes may do it. nil: there is nothing to do.
+	Chores  func(ctx context.Context)
+	Metrics *telemetry.Metrics
+	Log     *slog.Logger
 }
 
 // Scheduler leads its share of the partitions.

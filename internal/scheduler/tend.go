@@ -6,14 +6,14 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// tendingPartition is the partition whose leader tends asynq's queues for the whole installation.
-const tendingPartition = 0
+// commonPartition is the partition whose leader does what one node does for the whole installation.
+const commonPartition = 0
 
-// tend tends asynq's queues, some in each round, at intervals until ctx ends, if this is the leader of tendingPartition. A queue that
+// tend tends asynq's queues, some in each round, at intervals until ctx ends, if this is the leader of commonPartition. A queue that
 // cannot be tended holds up no other: the next round goes on behind it. It needs no fence: two leaders that tend at the same time do no
 // harm.
 func (t *term) tend(ctx context.Context) error {
-	if t.partition != tendingPartition {
+	if t.partition != commonPartition {
 		<-ctx.Done()
 		return nil
 	}
@@ -27,5 +27,14 @@ func (t *term) tend(ctx context.Context) error {
 		}
 		_ = clock.Sleep(ctx, t.s.pace.tend)
 	}
+	return nil
+}
+
+// chores has Options.Chores done until ctx ends, if this is the leader of commonPartition.
+func (t *term) chores(ctx context.Context) error {
+	if t.partition == commonPartition && t.s.o.Chores != nil {
+		t.s.o.Chores(ctx)
+	}
+	<-ctx.Done()
 	return nil
 }
