@@ -98,8 +98,7 @@ func TestAlerts_FireInTheStatesOfRealNodes(t *testing.T) {
 func liveThrough(t *testing.T) (conditions []condition) {
 	t.Helper()
 	redis := redistest.Start(t)
-	db := redis.DB(t)
-	testkit.Must(t, db.ConfigSet(t.Context(), "maxmemory", "1gb").Err())
+	testkit.Must(t, redis.DB(t).ConfigSet(t.Context(), "maxmemory", "1gb").Err())
 	serve := []string{"serve", "--redis", redis.URL(), "--heartbeat", "300ms", "--enable-shell", "--concurrency", "2"}
 	front := startProcess(t, append(serve, "--roles", "scheduler,api")...)
 	worker := startProcess(t, append(serve, "--roles", "worker")...)
@@ -155,7 +154,7 @@ func liveThrough(t *testing.T) (conditions []condition) {
 			s.total("dts_overdue", "") > 0
 	}, "DtsNodeDied", "DtsAttemptsLost", "DtsNoWorkers")
 
-	redis.Pause()
+	redis.Kill()
 	enter("Redis is away", func(s scrape) bool {
 		if s.total("dts_redis_up", "") > 0 { // before, a request takes seconds
 			return false
@@ -165,9 +164,7 @@ func liveThrough(t *testing.T) (conditions []condition) {
 		return s.total("dts_api_requests_total", `route="/v1/tasks/{id}",status="503"`) > 0
 	}, "DtsRedisDown", "DtsApiErrors")
 
-	redis.Continue()
-	await(t, 30*time.Second, "Redis is back", func() bool { return scrapeAll(t, nodes).total("dts_redis_up", "") == 1 })
-	testkit.Must(t, db.FlushAll(t.Context()).Err())
+	redis.Restart() // it had no persistence
 	enter("Redis has lost its data", func(s scrape) bool { return s.total("dts_redis_data_lost_total", "") > 0 },
 		"DtsRedisLostWrites")
 
@@ -216,7 +213,7 @@ func unitTests(t *testing.T, rules []rule, conditions []condition) []byte {
 	for _, c := range conditions {
 		test := promTest{Name: c.name, Interval: "1m"}
 		for _, series := range slices.Sorted(keysOf(c.before, c.in)) {
-			if used(series) {
+			if used(series) && (!isCounter(series) || c.before[series]+c.in[series] > 0) {
 				test.Series = append(test.Series, promSeries{series, c.values(series)})
 			}
 		}
@@ -233,6 +230,12 @@ func unitTests(t *testing.T, rules []rule, conditions []condition) []byte {
 	var out bytes.Buffer
 	testkit.Must(t, yaml.NewEncoder(&out).Encode(file))
 	return out.Bytes()
+}
+
+// isCounter reports whether a series only grows. Those that stay at 0 raise no alert, and there are hundreds.
+func isCounter(series string) bool {
+	name, _, _ := strings.Cut(series, "{")
+	return strings.HasSuffix(name, "_total") || strings.HasSuffix(name, "_bucket")
 }
 
 // keysOf yields the series of two scrapes, each once.
@@ -261,11 +264,10 @@ func (c condition) values(series string) string {
 	if was {
 		values = fmt.Sprintf("%gx%d", before, first)
 	}
-	name, _, _ := strings.Cut(series, "{")
-	switch counts := strings.HasSuffix(name, "_total") || strings.HasSuffix(name, "_bucket"); {
+	switch {
 	case !is:
 		return values + fmt.Sprintf(" _x%d", second)
-	case counts && was && in > before:
+	case isCounter(series) && was && in > before:
 		return values + fmt.Sprintf(" %g+%gx%d", in, in-before, second)
 	}
 	return values + fmt.Sprintf(" %gx%d", in, second)
