@@ -3042,6 +3042,8 @@ var KeyTypes = map[string]string{
 	"dts:{p}:locks":            "zset",
 	"dts:{p}:token":            "string",
 	"dts:{p}:mark":             "string",
+	"dts:{p}:status":           "string",
+	"dts:{p}:examined":         "hash",
 	"dts:nodes":                "hash",
 	"dts:taken:":               "string",
 	"dts:namespaces":           "zset",
@@ -3369,6 +3371,22 @@ type MarkKey string
 // Mark makes the key dts:{p}:mark.
 func (p Partition) Mark() MarkKey {
 	return MarkKey(p.prefix + "mark")
+}
+
+// StatusKey names a STRING: of partition 0 only: whether the installation needs somebody, as JSON; written by the node that leads it.
+type StatusKey string
+
+// Status makes the key dts:{p}:status.
+func (p Partition) Status() StatusKey {
+	return StatusKey(p.prefix + "status")
+}
+
+// ExaminedKey names a HASH: of partition 0 only: what the newest run of doctor found, by check: `<ms> <severity> <found and not repaired>`.
+type ExaminedKey string
+
+// Examined makes the key dts:{p}:examined.
+func (p Partition) Examined() ExaminedKey {
+	return ExaminedKey(p.prefix + "examined")
 }
 
 // NodesKey names a HASH: the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`.

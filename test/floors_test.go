@@ -33,7 +33,7 @@ const (
 var floors = []floor{
 	{0, []string{"internal/batch", "internal/clock", "internal/config", "internal/task"}},
 	{0, []string{"internal/schedule"}},
-	{0, []string{"internal/why"}},
+	{0, []string{"internal/status", "internal/why"}},
 	{0, []string{"lua"}},
 	{1, []string{"internal/redisx", "internal/telemetry"}},
 	{2, []string{"internal/cluster", "internal/lease", "internal/queue"}},

@@ -482,6 +482,9 @@ type ServerInterface interface {
 	// WhySchedule What it waits for
 	// (GET /v1/schedules/{id}/why)
 	WhySchedule(ctx echo.Context, id ScheduleID, params WhyScheduleParams) error
+	// GetStatus Whether the installation needs somebody
+	// (GET /v1/status)
+	GetStatus(ctx echo.Context) error
 	// ListTasks List tasks
 	// (GET /v1/tasks)
 	ListTasks(ctx echo.Context, params ListTasksParams) error
@@ -1454,6 +1457,15 @@ func (w *ServerInterfaceWrapper) WhySchedule(ctx echo.Context) error {
 	return err
 }
 
+// GetStatus converts echo context to params.
+func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
 // ListTasks converts echo context to params.
 func (w *ServerInterfaceWrapper) ListTasks(ctx echo.Context) error {
 	var err error
@@ -2037,6 +2049,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/queues/:queue/resume", wrapper.ResumeQueue, options.OperationMiddlewares["resumeQueue"]...)
 	router.GET(options.BaseURL+"/v1/queues/:queue/why", wrapper.WhyQueue, options.OperationMiddlewares["whyQueue"]...)
 	router.PUT(options.BaseURL+"/v1/queues/:queue/limit", wrapper.LimitQueue, options.OperationMiddlewares["limitQueue"]...)
+	router.GET(options.BaseURL+"/v1/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/v1/doctor", wrapper.Examine, options.OperationMiddlewares["examine"]...)
 	router.POST(options.BaseURL+"/v1/doctor/repair", wrapper.Repair, options.OperationMiddlewares["repair"]...)
 	router.GET(options.BaseURL+"/v1/events", wrapper.FollowEvents, options.OperationMiddlewares["followEvents"]...)

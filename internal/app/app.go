@@ -300,7 +300,7 @@ func (a *App) buildScheduler(db *redisx.DB) {
 	if !a.o.Config.Roles.Has(config.RoleScheduler) {
 		return
 	}
-	chores := func(ctx context.Context) { a.control.Chores(ctx) }
+	chores := func(ctx context.Context, asked <-chan struct{}) { a.control.Chores(ctx, asked) }
 	if a.unhurried() {
 		chores = nil // nobody watches a Redis inside the process
 	}

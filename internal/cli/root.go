@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/node"
 	"github.com/dts-sched/dts/internal/cli/queue"
 	"github.com/dts-sched/dts/internal/cli/schedule"
+	"github.com/dts-sched/dts/internal/cli/status"
 	"github.com/dts-sched/dts/internal/cli/task"
 	"github.com/dts-sched/dts/internal/config"
 )
@@ -35,6 +36,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
   dtsctl task list --state failed
   dtsctl schedule put nightly --cron '30 2 * * *' -- /usr/local/bin/backup
   dtsctl lock deploy -- ./deploy.sh
+  dtsctl status
   dtsctl events`,
 		SilenceUsage: true, SilenceErrors: true,
 	}
@@ -48,7 +50,8 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 	command.Complete(root, "output", "table", "json", "yaml")
 	root.AddCommand(
 		task.NewCommand(f), schedule.NewCommand(f), apply.NewCommand(f), node.NewCommand(f), queue.NewCommand(f),
-		lock.NewCommand(f), namespace.NewCommand(f), importer.NewCommand(f), events.NewCommand(f), doctor.NewCommand(f), bench.NewCommand(f),
+		lock.NewCommand(f), namespace.NewCommand(f), importer.NewCommand(f), events.NewCommand(f), status.NewCommand(f), doctor.NewCommand(f),
+		bench.NewCommand(f),
 		newVersionCommand(f),
 	)
 	root.AddCommand(newTopics()...)

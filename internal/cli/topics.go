@@ -15,10 +15,11 @@ func newTopics() []*cobra.Command {
 			Long: `dtsctl ends with one of these codes:
 
   0    done. For "task wait" and --wait: the task succeeded; for "schedule audit": every tick is accounted for;
-       for "bench": every task succeeded, and none started early; for "doctor": everything was examined, and no error
-       is left; for lists: all was listed that could be read. What is left out, as Redis has it in another form, is told
-       on stderr as a warning, as is how to go on with a list that stopped early
-  1    the server said no, the task did not succeed, or audit or doctor found something; the reason is on stderr,
+       for "bench": every task succeeded, and none started early; for "status": nothing is "bad"; for "doctor":
+       everything was examined, and no error is left; for lists: all was listed that could be read. What is left
+       out, as Redis has it in another form, is told on stderr as a warning, as is how to go on with a list that
+       stopped early
+  1    the server said no, the task did not succeed, or status, audit or doctor found something; the reason is on stderr,
        with the code that the API gives it in brackets:
          dtsctl: payload: is not valid JSON (invalid)
        Also if a stream ends because something went wrong at the server

@@ -12,6 +12,7 @@ import (
 
 // besideUseCases are the exported methods of Control that are no use cases, and what they are.
 var besideUseCases = map[string]string{
+	"Chores":      "no caller asks for it: a leader does it",
 	"Arrive":      "lets in what a use case is about to begin",
 	"TakePage":    "bounds the memory of what a use case has returned",
 	"WhyWaiting":  "explains a task that a use case has returned",

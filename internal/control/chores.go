@@ -3,9 +3,9 @@ package control
 import "context"
 
 // Chores does what one node does for all, until ctx ends: the node that leads partition 0. For a moment, two nodes may
-// do it, which must do no harm.
-func (c *Control) Chores(ctx context.Context) {
+// do it, which must do no harm. asked is signalled when somebody reads the status.
+func (c *Control) Chores(ctx context.Context, asked <-chan struct{}) {
 	together(
-		func() { <-ctx.Done() },
+		func() { c.keepStatus(ctx, asked) },
 	)
 }

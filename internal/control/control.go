@@ -61,6 +61,7 @@ type Control struct {
 	turns        turns     // of what makes work and shares no call
 	pages        turns
 	forecasts    turns
+	statuses     statuses
 	limits       *limits.Limits // nil without queues
 }
 

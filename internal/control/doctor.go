@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -20,8 +21,9 @@ type DoctorResult = doctor.Result
 // DoctorReport is what an examination found.
 type DoctorReport = doctor.Report
 
-// Examine looks for what does not fit together in Redis and in the deployment, and repairs it if the request says so. It concerns all
-// namespaces. It needs the queues and the nodes. Errors: CodeInvalid, CodeUnavailable.
+// Examine looks for what does not fit together in Redis and in the deployment, and repairs it if the request says so.
+// It concerns all namespaces. It needs the queues and the nodes. While Redis does not answer, an examination from the
+// start says so, and how the nodes were. Errors: CodeInvalid, CodeUnavailable.
 func (c *Control) Examine(ctx context.Context, who Caller, r DoctorRequest) (DoctorReport, error) {
 	operation := "examine"
 	if r.Repair {
@@ -36,18 +38,55 @@ func (c *Control) Examine(ctx context.Context, who Caller, r DoctorRequest) (Doc
 	}
 	for _, name := range r.Checks {
 		if !slices.Contains(names, name) {
-			return DoctorReport{}, task.Invalid("check", "there is no check %q: there are %s", task.CutMiddle(name, 40), strings.Join(names, ", "))
+			const text = "there is no check %q: there are %s"
+			return DoctorReport{}, task.Invalid("check", text, task.CutMiddle(name, 40), strings.Join(names, ", "))
 		}
 	}
 	d := doctor.New(doctor.Options{
-		Layout: c.store.Layout, Tasks: c.store.Tasks, Schedules: c.store.Schedules, Queues: c.queues, Nodes: c.nodes.Nodes, Audit: c.unaccounted,
-		Embedded: c.embedded, Limits: c.limits.All,
+		Layout: c.store.Layout, Tasks: c.store.Tasks, Schedules: c.store.Schedules, Queues: c.queues,
+		Nodes: c.nodes.Nodes, Audit: c.unaccounted, Embedded: c.embedded, Limits: c.limits.All,
 	})
-	return d.Examine(ctx, r)
+	report, err := d.Examine(ctx, r)
+	away := c.store.DB.Link().Outage() != nil // not only one call has failed
+	if blocked := c.blockedBy(err); blocked != nil && away && !r.Repair && r.Cursor == "" {
+		view := c.nodes.View()
+		return d.Away(r, blocked.Detail, view.Nodes, view.At)
+	}
+	if err == nil {
+		c.noteExamined(ctx, r, report)
+	}
+	return report, err
 }
 
-// unaccounted returns the decided ticks of a schedule between two times that have no record, and the records that have no tick.
-// Errors: as for AuditSchedule.
+// noteExamined keeps what doctor found for the status. What another page of the same examination found stays.
+func (c *Control) noteExamined(ctx context.Context, r DoctorRequest, report DoctorReport) {
+	if r.Partition != nil {
+		return // the other partitions have not been looked at
+	}
+	before := map[string]layout.Examined{}
+	if r.Cursor != "" {
+		before, _ = c.store.ReadExamined(ctx)
+	}
+	found := make(map[string]layout.Examined)
+	at := c.now(ctx, task.Ref{})
+	for _, result := range report.Results {
+		e := layout.Examined{At: at, Severity: string(result.Severity), Open: result.Found - result.Repaired}
+		if e.Open == 0 && before[result.Name].Open > 0 {
+			continue
+		}
+		e.Open += before[result.Name].Open
+		found[result.Name] = e
+	}
+	if len(found) == 0 {
+		return
+	}
+	if err := c.store.WriteExamined(ctx, found); err != nil {
+		c.log.DebugContext(ctx, "the status does not know what doctor found", "error", err)
+	}
+}
+
+// unaccounted returns the decided ticks of a schedule between two times that have no record, and the records that have
+// no tick. Errors: as for AuditSchedule.
 func (c *Control) unaccounted(ctx context.Context, ref task.Ref, from, until time.Time) ([]string, error) {
 	s, now, err := c.store.Schedules.Read(ctx, ref)
 	if err != nil {

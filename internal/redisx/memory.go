@@ -18,10 +18,15 @@ type Memory struct {
 // ReadMemory asks a server, by INFO, which managed ones answer that refuse CONFIG. Error: one of Redis.
 func ReadMemory(ctx context.Context, server redis.Cmdable) (Memory, error) {
 	fields, err := Info(ctx, server, "memory")
+	return MemoryIn(fields), err
+}
+
+// MemoryIn returns the memory of a server from the fields of INFO.
+func MemoryIn(fields map[string]string) Memory {
 	m := Memory{Policy: fields["maxmemory_policy"]}
 	m.Used, _ = strconv.ParseFloat(fields["used_memory"], 64)
 	m.Limit, _ = strconv.ParseFloat(fields["maxmemory"], 64)
-	return m, err
+	return m
 }
 
 // InUse is the share of its limit that the server uses; 0 without a limit.

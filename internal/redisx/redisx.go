@@ -292,8 +292,8 @@ func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
 	return client, nil
 }
 
-// GetEach reads strings, "" for those that do not exist: with one command, or in a cluster with one for each key. Error: one of
-// Redis.
+// GetEach reads strings, "" for those that do not exist or have another type: with one command, or in a cluster with one
+// for each key. Error: one of Redis; what was read is returned with it.
 func (db *DB) GetEach(ctx context.Context, keys []string) ([]string, error) {
 	texts := make([]string, len(keys))
 	if !db.Sharded() {
@@ -309,12 +309,33 @@ func (db *DB) GetEach(ctx context.Context, keys []string) ([]string, error) {
 		replies[i] = pipe.Get(ctx, key)
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its error
+	var failure error
 	for i, reply := range replies {
 		text, err := reply.Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			return nil, err
+		if err != nil && !errors.Is(err, redis.Nil) && !IsDamage(err) {
+			failure = fmt.Errorf("reading %s: %w", keys[i], err)
 		}
 		texts[i] = text
 	}
-	return texts, nil
+	return texts, failure
+}
+
+// CountExisting counts the keys that exist: with one command, or in a cluster with one for each key. Error: one of
+// Redis.
+func (db *DB) CountExisting(ctx context.Context, keys []string) (int, error) {
+	if !db.Sharded() {
+		n, err := db.Exists(ctx, keys...).Result()
+		return int(n), err
+	}
+	pipe := db.Pipeline()
+	replies := make([]*redis.IntCmd, len(keys))
+	for i, key := range keys {
+		replies[i] = pipe.Exists(ctx, key)
+	}
+	_, err := pipe.Exec(ctx)
+	n := 0
+	for _, reply := range replies {
+		n += int(reply.Val())
+	}
+	return n, err
 }

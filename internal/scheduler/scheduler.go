@@ -64,8 +64,8 @@ type Options struct {
 	// Unhurried means that Redis loses no message: what is only a net under lost ones happens once a day.
 	Unhurried bool
 	// Chores does what one node does for all, until ctx ends. It is called while this node leads partition 0. For a
-	// moment, two nodes may do it. nil: there is nothing to do.
-	Chores  func(ctx context.Context)
+	// moment, two nodes may do it. asked is signalled when somebody reads the status. nil: there is nothing to do.
+	Chores  func(ctx context.Context, asked <-chan struct{})
 	Metrics *telemetry.Metrics
 	Log     *slog.Logger
 }
@@ -80,6 +80,7 @@ type Scheduler struct {
 	tickWakes  []chan struct{} // by partition: read due schedules again
 	evictWakes []chan struct{} // by partition: Redis is almost full
 	lookWakes  []chan struct{} // by partition: look after runs and deliveries
+	asked      chan struct{}   // somebody reads the status of the installation
 	freed      chan struct{}   // some node released a lease
 	listener   *partition.Listener
 	ready      chan struct{}
@@ -98,7 +99,7 @@ type Scheduler struct {
 // New prepares a scheduler.
 func New(o Options) *Scheduler {
 	s := &Scheduler{
-		o: o, pace: defaultPace, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
+		o: o, pace: defaultPace, freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
 		losses: newLosses(),
 	}
 	if o.Unhurried {
@@ -109,6 +110,7 @@ func New(o Options) *Scheduler {
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
+		Status: func() { signal(s.asked) },
 	})
 	for p := range o.Store.Partitions.Count() {
 		s.leases = append(s.leases, lease.New(lease.Options{

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// selfPaused begins the note of a schedule that has paused itself.
-const selfPaused = "paused by itself"
-
 // OfSchedule returns what the next tick of a schedule waits for, what must change first at the beginning.
 func OfSchedule(f ScheduleFacts) []Reason {
 	s := f.Schedule
@@ -32,7 +29,7 @@ func (f ScheduleFacts) stopped() []Reason {
 		return nil
 	}
 	resume := fmt.Sprintf("%s schedule resume %s. %s", ctl(s.Ref), s.ID, s.Misfire.AfterPause())
-	if strings.HasPrefix(s.PauseNote, selfPaused) {
+	if s.PausedItself() {
 		return []Reason{{
 			Code: PausedByFailures, Since: s.PausedAt, LastError: s.PauseNote,
 			Detail: fmt.Sprintf("The schedule has paused itself: %d tasks in a row failed.", s.Failures),

@@ -72,6 +72,8 @@ var Keys = []Kind{
 	{"locks", ZSet, "dts:{p}:locks", "the locks that are held, by the time at which they expire; those that have expired go when another one is taken"},
 	{"token", String, "dts:{p}:token", "the newest fencing token of all locks of the partition"},
 	{"mark", String, "dts:{p}:mark", "the field `data` of `dts:meta`, which tells that the data is there if that is gone"},
+	{"status", String, "dts:{p}:status", "of partition 0 only: whether the installation needs somebody, as JSON; written by the node that leads it"},
+	{"examined", Hash, "dts:{p}:examined", "of partition 0 only: what the newest run of doctor found, by check: `<ms> <severity> <found and not repaired>`"},
 	{"nodes", Hash, "dts:nodes", "the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`"},
 	{"taken", String, "dts:taken:<worker>", "what a worker by HTTP took in its newest call that can be repeated: the `request` of the call, and for each attempt `<ref>:<attempt> <run> <queue>`, separated by blanks; expires when the leases are over"},
 	{"namespaces", ZSet, "dts:namespaces", "the namespaces, by the time of the last submission to them"},

@@ -530,8 +530,9 @@ type ClientInterface interface {
 
 	// Examine Examine the installation
 	//
-	// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
-	// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+	// Looks for what does not fit together, and changes nothing; `GET /v1/status` then tells of what it found. It is safe on a live
+	// system: it reads page by page, with pauses, and whatever it finds in the data was so in one moment. While Redis is away, the answer
+	// has what the node knows. `docs/operations.md` lists the checks.
 	//
 	// Corresponds with GET /v1/doctor (the `Examine` operationId).
 	Examine(ctx context.Context, params *ExamineParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -903,6 +904,15 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
 	WhySchedule(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetStatus Whether the installation needs somebody
+	//
+	// Says in one sentence whether the installation needs somebody, and for what reasons, the worst first. One node computes it for all,
+	// each second while somebody reads it, so reading it often costs little. While Redis does not answer, the node says so from what it
+	// knows. `docs/status.md` lists the codes.
+	//
+	// Corresponds with GET /v1/status (the `GetStatus` operationId).
+	GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListTasks List tasks
 	//
 	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
@@ -1222,8 +1232,9 @@ func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // Examine Examine the installation
 //
-// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
-// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+// Looks for what does not fit together, and changes nothing; `GET /v1/status` then tells of what it found. It is safe on a live
+// system: it reads page by page, with pauses, and whatever it finds in the data was so in one moment. While Redis is away, the answer
+// has what the node knows. `docs/operations.md` lists the checks.
 //
 // Corresponds with GET /v1/doctor (the `Examine` operationId).
 func (c *Client) Examine(ctx context.Context, params *ExamineParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1965,6 +1976,25 @@ func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *Tri
 // Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
 func (c *Client) WhySchedule(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewWhyScheduleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetStatus Whether the installation needs somebody
+//
+// Says in one sentence whether the installation needs somebody, and for what reasons, the worst first. One node computes it for all,
+// each second while somebody reads it, so reading it often costs little. While Redis does not answer, the node says so from what it
+// knows. `docs/status.md` lists the codes.
+//
+// Corresponds with GET /v1/status (the `GetStatus` operationId).
+func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetStatusRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -4658,6 +4688,33 @@ func NewWhyScheduleRequest(server string, id ScheduleID, params *WhySchedulePara
 	return req, nil
 }
 
+// NewGetStatusRequest constructs an http.Request for the GetStatus method
+func NewGetStatusRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/status")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListTasksRequest constructs an http.Request for the ListTasks method
 func NewListTasksRequest(server string, params *ListTasksParams) (*http.Request, error) {
 	var err error
@@ -5907,8 +5964,9 @@ type ClientWithResponsesInterface interface {
 
 	// ExamineWithResponse Examine the installation
 	//
-	// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
-	// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+	// Looks for what does not fit together, and changes nothing; `GET /v1/status` then tells of what it found. It is safe on a live
+	// system: it reads page by page, with pauses, and whatever it finds in the data was so in one moment. While Redis is away, the answer
+	// has what the node knows. `docs/operations.md` lists the checks.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6323,6 +6381,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
 	WhyScheduleWithResponse(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*WhyScheduleResponse, error)
+
+	// GetStatusWithResponse Whether the installation needs somebody
+	//
+	// Says in one sentence whether the installation needs somebody, and for what reasons, the worst first. One node computes it for all,
+	// each second while somebody reads it, so reading it often costs little. While Redis does not answer, the node says so from what it
+	// knows. `docs/status.md` lists the codes.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/status (the `GetStatus` operationId).
+	GetStatusWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetStatusResponse, error)
 
 	// ListTasksWithResponse List tasks
 	//
@@ -8447,6 +8516,61 @@ func (r WhyScheduleResponse) ContentType() string {
 	return ""
 }
 
+// GetStatusResponseDefaultHeaders the declared response headers of an HTTP default response for GetStatus
+type GetStatusResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type GetStatusResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Status
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetStatusResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetStatusResponse) GetJSON200() *Status {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetStatusResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetStatusResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetStatusResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetStatusResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetStatusResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListTasksResponseDefaultHeaders the declared response headers of an HTTP default response for ListTasks
 type ListTasksResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -9365,8 +9489,9 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 
 // ExamineWithResponse Examine the installation
 //
-// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
-// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+// Looks for what does not fit together, and changes nothing; `GET /v1/status` then tells of what it found. It is safe on a live
+// system: it reads page by page, with pauses, and whatever it finds in the data was so in one moment. While Redis is away, the answer
+// has what the node knows. `docs/operations.md` lists the checks.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10008,6 +10133,23 @@ func (c *ClientWithResponses) WhyScheduleWithResponse(ctx context.Context, id Sc
 		return nil, err
 	}
 	return ParseWhyScheduleResponse(rsp)
+}
+
+// GetStatusWithResponse Whether the installation needs somebody
+//
+// Says in one sentence whether the installation needs somebody, and for what reasons, the worst first. One node computes it for all,
+// each second while somebody reads it, so reading it often costs little. While Redis does not answer, the node says so from what it
+// knows. `docs/status.md` lists the codes.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/status (the `GetStatus` operationId).
+func (c *ClientWithResponses) GetStatusWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetStatusResponse, error) {
+	rsp, err := c.GetStatus(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetStatusResponse(rsp)
 }
 
 // ListTasksWithResponse List tasks
@@ -12011,6 +12153,52 @@ func ParseWhyScheduleResponse(rsp *http.Response) (*WhyScheduleResponse, error) 
 	switch {
 	case true:
 		var headers WhyScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetStatusResponse parses an HTTP response from a GetStatusWithResponse call
+func ParseGetStatusResponse(rsp *http.Response) (*GetStatusResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetStatusResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Status
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers GetStatusResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -415,6 +415,141 @@ func (e State) Valid() bool {
 	}
 }
 
+// Defines values for StatusLevel.
+const (
+	StatusBad  StatusLevel = "bad"
+	StatusOK   StatusLevel = "ok"
+	StatusWarn StatusLevel = "warn"
+)
+
+// Valid indicates whether the value is a known member of the StatusLevel enum.
+func (e StatusLevel) Valid() bool {
+	switch e {
+	case StatusBad:
+		return true
+	case StatusOK:
+		return true
+	case StatusWarn:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StatusReasonAbout.
+const (
+	AboutInstallation StatusReasonAbout = "installation"
+	AboutNode         StatusReasonAbout = "node"
+	AboutPartition    StatusReasonAbout = "partition"
+	AboutQueue        StatusReasonAbout = "queue"
+	AboutRedis        StatusReasonAbout = "redis"
+	AboutSchedule     StatusReasonAbout = "schedule"
+)
+
+// Valid indicates whether the value is a known member of the StatusReasonAbout enum.
+func (e StatusReasonAbout) Valid() bool {
+	switch e {
+	case AboutInstallation:
+		return true
+	case AboutNode:
+		return true
+	case AboutPartition:
+		return true
+	case AboutQueue:
+		return true
+	case AboutRedis:
+		return true
+	case AboutSchedule:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StatusReasonCode.
+const (
+	StatusDoctorFound      StatusReasonCode = "doctor_found"
+	StatusFailuresJumped   StatusReasonCode = "failures_jumped"
+	StatusLate             StatusReasonCode = "late"
+	StatusNoLeader         StatusReasonCode = "no_leader"
+	StatusNodeDied         StatusReasonCode = "node_died"
+	StatusPausedByFailures StatusReasonCode = "paused_by_failures"
+	StatusQueuePaused      StatusReasonCode = "queue_paused"
+	StatusQueueUnserved    StatusReasonCode = "queue_unserved"
+	StatusRedisDisk        StatusReasonCode = "redis_disk"
+	StatusRedisFilling     StatusReasonCode = "redis_filling"
+	StatusRedisFull        StatusReasonCode = "redis_full"
+	StatusRedisReadOnly    StatusReasonCode = "redis_read_only"
+	StatusRedisSilent      StatusReasonCode = "redis_silent"
+	StatusScheduleFailing  StatusReasonCode = "schedule_failing"
+	StatusSlotsTaken       StatusReasonCode = "slots_taken"
+	StatusTicksHeldBack    StatusReasonCode = "ticks_held_back"
+	StatusTicksMissed      StatusReasonCode = "ticks_missed"
+	StatusTypeUnserved     StatusReasonCode = "type_unserved"
+)
+
+// Valid indicates whether the value is a known member of the StatusReasonCode enum.
+func (e StatusReasonCode) Valid() bool {
+	switch e {
+	case StatusDoctorFound:
+		return true
+	case StatusFailuresJumped:
+		return true
+	case StatusLate:
+		return true
+	case StatusNoLeader:
+		return true
+	case StatusNodeDied:
+		return true
+	case StatusPausedByFailures:
+		return true
+	case StatusQueuePaused:
+		return true
+	case StatusQueueUnserved:
+		return true
+	case StatusRedisDisk:
+		return true
+	case StatusRedisFilling:
+		return true
+	case StatusRedisFull:
+		return true
+	case StatusRedisReadOnly:
+		return true
+	case StatusRedisSilent:
+		return true
+	case StatusScheduleFailing:
+		return true
+	case StatusSlotsTaken:
+		return true
+	case StatusTicksHeldBack:
+		return true
+	case StatusTicksMissed:
+		return true
+	case StatusTypeUnserved:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StatusReasonSeverity.
+const (
+	SeverityBad  StatusReasonSeverity = "bad"
+	SeverityWarn StatusReasonSeverity = "warn"
+)
+
+// Valid indicates whether the value is a known member of the StatusReasonSeverity enum.
+func (e StatusReasonSeverity) Valid() bool {
+	switch e {
+	case SeverityBad:
+		return true
+	case SeverityWarn:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TickOutcome.
 const (
 	TickOutcomeBackfilled     TickOutcome = "backfilled"
@@ -1785,6 +1920,109 @@ type ScheduleRule struct {
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
 // `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 type State string
+
+// Status defines model for Status.
+type Status struct {
+	// At When it was computed, by the clock of Redis. Left out if that has never answered.
+	At      *Time         `json:"at,omitempty"`
+	Figures StatusFigures `json:"figures"`
+
+	// Level The severity of the worst reason; `ok` if there is none.
+	Level StatusLevel `json:"level"`
+
+	// Reasons The worst first. A code has five at most.
+	Reasons []StatusReason `json:"reasons"`
+
+	// Sentence The same for people.
+	Sentence string `json:"sentence"`
+}
+
+// StatusLevel The severity of the worst reason; `ok` if there is none.
+type StatusLevel string
+
+// StatusFigures defines model for StatusFigures.
+type StatusFigures struct {
+	// BegunPerSecond Attempts that began.
+	BegunPerSecond *float32 `json:"begun_per_second,omitempty"`
+
+	// Capacity Tasks that can run at once.
+	Capacity int `json:"capacity"`
+
+	// EndedPerSecond Attempts that ended.
+	EndedPerSecond *float32 `json:"ended_per_second,omitempty"`
+
+	// FailedPerSecond Attempts that failed, timed out or were lost.
+	FailedPerSecond *float32 `json:"failed_per_second,omitempty"`
+
+	// LateMaxMs The same: the longest.
+	LateMaxMs *int64 `json:"late_max_ms,omitempty"`
+
+	// LateP50Ms From due to begun: the median.
+	LateP50Ms *int64 `json:"late_p50_ms,omitempty"`
+
+	// LateP99Ms The same: the 99th percentile.
+	LateP99Ms *int64 `json:"late_p99_ms,omitempty"`
+
+	// Nodes Nodes that live.
+	Nodes int `json:"nodes"`
+
+	// OverMs The time that the following ones are about, up to now. Left out, as they are, if nothing is known of it.
+	OverMs *int64 `json:"over_ms,omitempty"`
+
+	// RedisMaxMemory Its limit. Left out if it has none.
+	RedisMaxMemory *int64 `json:"redis_max_memory,omitempty"`
+
+	// RedisMemory Bytes that Redis uses; of a cluster, its fullest server.
+	RedisMemory *int64 `json:"redis_memory,omitempty"`
+
+	// RedisRoundTripMs How long a command took.
+	RedisRoundTripMs *float32 `json:"redis_round_trip_ms,omitempty"`
+
+	// Running Tasks that run.
+	Running int `json:"running"`
+
+	// Waiting Tasks that are due and have not begun.
+	Waiting int `json:"waiting"`
+}
+
+// StatusReason defines model for StatusReason.
+type StatusReason struct {
+	// About What kind of thing it is about.
+	About StatusReasonAbout `json:"about"`
+
+	// Code The reason. The list is closed.
+	Code StatusReasonCode `json:"code"`
+
+	// Detail What is wrong, in sentences.
+	Detail string `json:"detail"`
+
+	// ID The name of the thing. Left out if there is only one of that kind.
+	ID *string `json:"id,omitempty"`
+
+	// More How many further reasons of the same code and severity were left out.
+	More *int `json:"more,omitempty"`
+
+	// Namespace Of a schedule.
+	Namespace *string `json:"namespace,omitempty"`
+
+	// Severity `bad` means that work does not happen, `warn` that somebody should know.
+	Severity StatusReasonSeverity `json:"severity"`
+
+	// Since Since when it holds. Left out if nobody knows.
+	Since *Time `json:"since,omitempty"`
+
+	// ToDo What to do, in sentences.
+	ToDo string `json:"to_do"`
+}
+
+// StatusReasonAbout What kind of thing it is about.
+type StatusReasonAbout string
+
+// StatusReasonCode The reason. The list is closed.
+type StatusReasonCode string
+
+// StatusReasonSeverity `bad` means that work does not happen, `warn` that somebody should know.
+type StatusReasonSeverity string
 
 // Submission A task to run.
 type Submission struct {

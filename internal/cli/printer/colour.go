@@ -18,7 +18,7 @@ var statusColours = map[Status]string{
 	"cancelled": Yellow, "paused": Yellow, "draining": Yellow,
 	"ended":  Grey,
 	"proved": Green, "not proved": Red,
-	"error": Red, "warning": Yellow,
+	"error": Red, "warning": Yellow, "bad": Red, "warn": Yellow,
 	"missed": Red, "skipped_overlap": Yellow, "replaced": Yellow, "excluded": Grey,
 }
 

@@ -97,6 +97,17 @@ func (p *Printer) Printf(format string, args ...any) error {
 	return nil
 }
 
+// ClearScreen clears a terminal, and goes on at its top. A pipe gets nothing.
+func (p *Printer) ClearScreen() error {
+	if !p.OutIsTerminal {
+		return nil
+	}
+	if _, err := io.WriteString(p.Out, "\x1b[H\x1b[2J"); err != nil {
+		return fmt.Errorf("clearing the screen: %w", err)
+	}
+	return nil
+}
+
 // Errorf writes a line about an error or a warning to the user, preceded by the program's name.
 func (p *Printer) Errorf(format string, args ...any) { p.Notef("dtsctl: "+format, args...) }
 

@@ -48,6 +48,11 @@ func (c Check) Meaning(s Severity) string {
 
 // Checks are all checks, those of the deployment first. docs/operations.md has them as a table.
 var Checks = []Check{
+	{
+		Name: reachable, Severity: Error,
+		Means:  "Redis does not answer this node, or turns it away: nothing begins, and nothing is accepted.",
+		Repair: "Bring Redis back, or its network. The other checks follow then.",
+	},
 	{Name: "redis-version", Severity: Error, Means: "Redis is older than 6.2.7: DTS needs the commands of 6.2 and, before 6.2.7, Redis lets scripts write though `min-replicas-to-write` forbids it.", Repair: "Run a newer Redis."},
 	{Name: "eviction", Severity: Error, Means: "Redis evicts keys when it is full: with `allkeys-...` it throws away tasks and schedules, with `volatile-...` locks that are held and leases of leaders.", Warns: "It would evict keys, but has no `maxmemory`.", Repair: "Set `maxmemory-policy noeviction`."},
 	{Name: "persistence", Severity: Error, Means: "Redis writes nothing to its disk, or a write has failed: a crash or a restart loses what is not there.", Warns: "Redis writes snapshots only, so a crash loses what came after the last one.", Repair: "Set `appendonly yes`; after a failed write, see the log and the disk of Redis."},

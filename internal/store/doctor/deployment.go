@@ -83,6 +83,12 @@ func (e *examination) lookAtNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	e.judgeNodes(nodes)
+	return nil
+}
+
+// judgeNodes judges the nodes together.
+func (e *examination) judgeNodes(nodes []cluster.Node) {
 	living := alive(nodes)
 	versions := make(map[string]bool)
 	schedulers, workers := 0, 0
@@ -110,7 +116,6 @@ func (e *examination) lookAtNodes(ctx context.Context) error {
 	default:
 		e.verdict("nodes", OK, detail)
 	}
-	return nil
 }
 
 // alive returns the nodes that are not dead.

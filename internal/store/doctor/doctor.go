@@ -102,13 +102,18 @@ func (d *Doctor) Examine(ctx context.Context, r Request) (Report, error) {
 	if err != nil {
 		return Report{}, layout.Unavailable(err)
 	}
+	return e.report(next), nil
+}
+
+// report is what came of the examination so far.
+func (e *examination) report(next string) Report {
 	report := Report{NextCursor: next}
 	for _, c := range Checks {
 		if result := e.results[c.Name]; result != nil {
 			report.Results = append(report.Results, *result)
 		}
 	}
-	return report, nil
+	return report
 }
 
 // begin checks a request.

@@ -33,7 +33,7 @@ type judge func(ctx context.Context, server redis.Cmdable) (Severity, string, er
 
 // judges are the checks of a server of Redis, by name.
 var judges = map[string]judge{
-	"redis-version": judgeVersion, "eviction": judgeEviction, "persistence": judgePersistence, "replication": judgeReplication,
+	reachable: judgeReachable, "redis-version": judgeVersion, "eviction": judgeEviction, "persistence": judgePersistence, "replication": judgeReplication,
 	"password": judgePassword, "memory": judgeMemory, "latency": judgeLatency, "clock": judgeClock,
 	"listpacks": judgeListpacks,
 }

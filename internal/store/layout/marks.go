@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/dts-sched/dts/internal/redisx"
 )
 
 // markPatience is how long Mark waits for a server.
@@ -32,25 +30,11 @@ func (l *Layout) marks(ctx context.Context, partitions []int) ([]string, error) 
 	for i, p := range partitions {
 		keys[i] = string(l.Keys.Partition(p).Mark())
 	}
-	if !l.DB.Sharded() {
-		return l.DB.GetEach(ctx, keys) // one command: nodes read the marks all the time
+	marks, err := l.DB.GetEach(ctx, keys)
+	if err != nil {
+		err = fmt.Errorf("reading marks of partitions: %w", err)
 	}
-	pipe := l.DB.Pipeline()
-	replies := make([]*redis.StringCmd, len(partitions))
-	for i, key := range keys {
-		replies[i] = pipe.Get(ctx, key)
-	}
-	_, _ = pipe.Exec(ctx) // each reply has its error
-	marks := make([]string, len(partitions))
-	var silent error
-	for i, reply := range replies {
-		mark, err := reply.Result()
-		if err != nil && !errors.Is(err, redis.Nil) && !redisx.IsDamage(err) {
-			silent = fmt.Errorf("reading the mark of partition %d: %w", partitions[i], err)
-		}
-		marks[i] = mark
-	}
-	return marks, silent
+	return marks, err
 }
 
 // isLost reports whether all data is gone, of which this process knows the field data of dts:meta. Leases and tasks

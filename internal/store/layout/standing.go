@@ -100,12 +100,25 @@ func (l *Layout) CountReadyBefore(ctx context.Context, names []string, due time.
 // ReadySet is the tasks of a queue, or of one type of it, that are due and wait in a partition.
 type ReadySet struct {
 	Partition int
+	Queue     string
 	Type      string // "" if they do not wait by their type
 	Number    int
 	Oldest    time.Time // when the first of them was due
 }
 
-// ReadyOf returns the sets of tasks of a queue that are due and wait. It takes two round trips. Error: CodeUnavailable.
+// AnyWaits reports whether tasks that are due wait in any partition, or one of some further keys exists. It takes one
+// round trip. Error: CodeUnavailable.
+func (l *Layout) AnyWaits(ctx context.Context, further []string) (bool, error) {
+	keys := slices.Clone(further)
+	for p := range l.Partitions() {
+		keys = append(keys, string(l.Keys.Partition(p).Backlog()))
+	}
+	n, err := l.DB.CountExisting(ctx, keys)
+	return n > 0, unavailableIf(err)
+}
+
+// ReadyOf returns the sets of tasks of a queue that are due and wait; "" stands for all queues. It takes two round
+// trips. Error: CodeUnavailable.
 func (l *Layout) ReadyOf(ctx context.Context, queue string) ([]ReadySet, error) {
 	pipe := l.DB.Pipeline()
 	backlogs := make([]*redis.StringSliceCmd, l.Partitions())
@@ -121,9 +134,9 @@ func (l *Layout) ReadyOf(ctx context.Context, queue string) ([]ReadySet, error) 
 	pipe = l.DB.Pipeline()
 	for p, names := range backlogs {
 		for _, name := range names.Val() {
-			if of, taskType := lua.SplitLane(name); of == queue {
+			if of, taskType := lua.SplitLane(name); queue == "" || of == queue {
 				key := string(l.Keys.Partition(p).Ready(name))
-				sets = append(sets, ReadySet{Partition: p, Type: taskType})
+				sets = append(sets, ReadySet{Partition: p, Queue: of, Type: taskType})
 				numbers, oldest = append(numbers, pipe.ZCard(ctx, key)), append(oldest, pipe.ZRangeWithScores(ctx, key, 0, 0))
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -31,6 +32,7 @@ type Callbacks struct {
 	Wheel     func(partition int) // a task became the first on the wheel
 	Schedules func(partition int) // a schedule became the first that is due
 	Room      func(queue string)  // a queue of which leaders have a backlog has room again
+	Status    func()              // somebody reads the status of the installation, which this node computes
 }
 
 // WakeCounts reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. It calls heard for the
@@ -113,6 +115,8 @@ func (l *Listener) message(channel, payload string) {
 		l.callbacks.Wheel(p)
 	case known && payload == scheduleWake:
 		l.callbacks.Schedules(p)
+	case known && payload == layout.StatusWake:
+		l.callbacks.Status()
 	case !known && payload == LeaseFreed:
 		l.callbacks.Freed()
 	case !known && ofRoom:

@@ -1,0 +1,126 @@
+// Package status is the command "dtsctl status".
+package status
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// watchEvery is the time between two statuses that --watch shows.
+const watchEvery = time.Second
+
+type options struct {
+	Client  func() (*rest.Client, error)
+	Printer *printer.Printer
+
+	Watch bool
+}
+
+// NewCommand returns "dtsctl status".
+func NewCommand(f *command.Factory) *cobra.Command {
+	opts := &options{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "status", Short: "Say whether anything needs somebody", Args: command.ExactArgs(),
+		Annotations: command.Asks("getStatus"),
+		Long: `status says in one sentence whether the installation needs somebody, and then what is wrong, the worst first,
+with the next thing to do. "bad" means that work does not happen, "warn" that somebody should know. It is about a second
+old. While Redis is away, it says what the server knows.
+
+A pipe gets a line for each reason, none if all is well.
+The columns are: code, severity, since, about, namespace, id, detail, to_do, more. "more" is how many reasons of the
+same code and severity were left out.
+
+With --watch, it shows the status each second until it is interrupted. A pipe then gets a line for each change: when,
+level, sentence.
+
+The exit code is 1 if anything is "bad", else 0.`,
+		Example: `  dtsctl status
+  dtsctl status --watch
+  dtsctl status -o json | jq -r '.reasons[] | select(.severity == "bad") | .detail'`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Watch {
+				return command.UnlessInterrupted(cmd.Context(), watch(cmd.Context(), opts))
+			}
+			return run(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().BoolVarP(&opts.Watch, "watch", "w", false, "show it each second until interrupted")
+	return cmd
+}
+
+func run(ctx context.Context, opts *options) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	answer, err := rest.Read[wire.Status](c.GetStatusWithResponse(ctx))
+	if err != nil {
+		return err
+	}
+	if err := opts.Printer.Show(answer.Raw, func() error { return show(opts.Printer, answer.Value) }); err != nil {
+		return err
+	}
+	if answer.Value.Level == wire.StatusBad {
+		return command.ErrReported
+	}
+	return nil
+}
+
+// watch shows the status each second, until ctx ends. What fails is told, and tried again.
+func watch(ctx context.Context, opts *options) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	p := opts.Printer
+	var last wire.Status
+	failing := false
+	for {
+		answer, err := rest.Read[wire.Status](c.GetStatusWithResponse(ctx))
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			if rest.IsFinal(err) {
+				return err
+			}
+			if !failing {
+				p.Errorf("%v; trying again", err)
+			}
+			failing = true
+		default:
+			failing = false
+			if err := showAgain(p, answer, last); err != nil {
+				return err
+			}
+			last = answer.Value
+		}
+		if err := clock.Sleep(ctx, watchEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// showAgain shows a status in the place of the one before; a pipe gets a line if it says something else.
+func showAgain(p *printer.Printer, answer rest.Answer[wire.Status], before wire.Status) error {
+	if p.ForPeople() {
+		if err := p.ClearScreen(); err != nil {
+			return err
+		}
+		return show(p, answer.Value)
+	}
+	if now := answer.Value; now.Level == before.Level && now.Sentence == before.Sentence && p.IsTable() {
+		return nil
+	}
+	return p.ShowLine(answer.Raw, func() error {
+		return p.PrintTabbed([][]any{{answer.Value.At, string(answer.Value.Level), answer.Value.Sentence}})
+	})
+}

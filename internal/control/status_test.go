@@ -1,0 +1,283 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/status"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// leading is a node that leads both partitions of a world and serves queues with one slot.
+func leading(taken int, types []string, queues ...string) fleet {
+	n := worker("node", taken, types, queues...)
+	n.Roles, n.Partitions = append(n.Roles, "scheduler"), []int{0, 1}
+	return fleet{n}
+}
+
+// judged is the status as this node computes it.
+func (w *world) judged() status.Status {
+	w.t.Helper()
+	w.statuses.schedules = troubledSchedules{} // look at all of them now
+	return w.judge(w.ctx, status.Status{}, look{closely: true, lately: true})
+}
+
+// expectStatus demands that the status has that reason alone, and returns it.
+func (w *world) expectStatus(want status.Code) status.Reason {
+	w.t.Helper()
+	s := w.judged()
+	if len(s.Reasons) != 1 || s.Reasons[0].Code != want {
+		w.t.Fatalf("status %s, want %s: %+v", s.Level, want, s.Reasons)
+	}
+	return s.Reasons[0]
+}
+
+// waiting has a task wait in the set of ready tasks of a queue, since it was due a minute ago.
+func (w *world) waiting(id, queue string) {
+	w.t.Helper()
+	ref := w.due(id, queue)
+	lead := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence)
+	_, err := lead.Claim(w.ctx, 10, partition.Quotas{}, time.Second)
+	testkit.Must(w.t, err)
+	due := float64(w.now().Add(-time.Minute).UnixMilli())
+	ready := string(w.store.KeysOf(ref).Ready(queue))
+	late := redis.ZAddArgs{XX: true, Ch: true, Members: []redis.Z{z(due, ref.String())}}
+	changed, err := w.db.ZAddArgs(w.ctx, ready, late).Result()
+	if err != nil || changed != 1 {
+		w.t.Fatalf("%s does not wait: %v", ref, err)
+	}
+}
+
+func TestStatus_LooksAtTheQueues(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil)
+	w.waiting("a", "mails")
+	if r := w.expectStatus(status.QueueUnserved); r.ID != "mails" || time.Since(r.Since) < 50*time.Second {
+		t.Errorf("%+v, want since when it waits", r)
+	}
+	w.nodes = leading(0, nil, "mails")
+	testkit.Must(t, w.PauseQueue(w.ctx, Caller{Namespace: "default", Name: "ann"}, "mails"))
+	if r := w.expectStatus(status.QueuePaused); !strings.Contains(r.Detail, "ann") || r.Since.IsZero() {
+		t.Errorf("%+v, want who paused it, and when", r)
+	}
+	testkit.Must(t, w.ResumeQueue(w.ctx, me, "mails"))
+	if s := w.judged(); s.Level != status.AllWell || s.Figures.Waiting != 1 {
+		t.Errorf("it waits for a worker: %+v", s)
+	}
+	lane := w.store.KeysOf(task.Ref{Namespace: "default", ID: "a"}).Ready("mails shell")
+	backlog := w.store.KeysOf(task.Ref{Namespace: "default", ID: "a"}).Backlog()
+	testkit.Must(t, w.db.ZAdd(w.ctx, string(lane), z(float64(w.now().Add(-time.Minute).UnixMilli()), "default:b")).Err())
+	testkit.Must(t, w.db.SAdd(w.ctx, string(backlog), "mails shell").Err())
+	w.types = task.Types{"shell": {Setting: "enable-shell"}}
+	w.nodes = leading(0, []string{"http"}, "mails")
+	if r := w.expectStatus(status.TypeUnserved); !strings.Contains(r.Do, "--enable-shell") {
+		t.Errorf("%+v, want the flag that helps", r)
+	}
+}
+
+func TestStatus_TellsWhichTaskHoldsASlot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(1, nil, "default")
+	long := w.due("long", "")
+	w.begun(long)
+	w.waiting("b", "default")
+	if s := w.judged(); s.Level != status.AllWell {
+		t.Errorf("it has run for a moment: %+v", s.Reasons)
+	}
+	states := w.partitionKey(long, "states")
+	text, err := w.db.HGet(w.ctx, states, long.String()).Result()
+	testkit.Must(t, err)
+	words := strings.Fields(text)
+	words[6] = strconv.FormatInt(w.now().Add(-3*time.Minute).UnixMilli(), 10) // started
+	testkit.Must(t, w.db.HSet(w.ctx, states, long.String(), strings.Join(words, " ")).Err())
+	if r := w.expectStatus(status.SlotsTaken); !strings.Contains(r.Detail, "long") || time.Since(r.Since) < 2*time.Minute {
+		t.Errorf("%+v, want the task and since when it holds the slot", r)
+	}
+}
+
+func TestStatus_LooksAtTheSchedules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	w.put(daily(func(d *schedule.Definition) { d.Misfire = schedule.Misfire{Policy: schedule.MisfireSkip} }))
+	if s := w.judged(); s.Level != status.AllWell {
+		t.Fatalf("a schedule that has just been put: %+v", s.Reasons)
+	}
+	testkit.Must(t, w.db.HSet(w.ctx, w.key(nightly, "schedule"), "failures", 2).Err())
+	if r := w.expectStatus(status.Failing); r.ID != "nightly" || r.Namespace != "default" || r.Severity != status.Warn {
+		t.Errorf("%+v", r)
+	}
+	testkit.Must(t, w.db.HDel(w.ctx, w.key(nightly, "schedule"), "failures").Err())
+	w.rewind(nightly, 25*time.Hour)
+	w.expectStatus(status.TicksHeldBack)
+	testkit.Must(t, w.db.HSet(w.ctx, w.key(nightly, "schedule"), "paused", w.now().UnixMilli(), "note",
+		"paused by itself: 3 tasks in a row failed").Err())
+	if r := w.expectStatus(status.PausedItself); !strings.Contains(r.Detail, "3 tasks in a row failed") {
+		t.Errorf("%+v, want why", r)
+	}
+	testkit.Must(t, w.db.HSet(w.ctx, w.key(nightly, "schedule"), "note", "for the holidays").Err())
+	if s := w.judged(); s.Level != status.AllWell {
+		t.Errorf("paused by hand: %+v", s.Reasons)
+	}
+}
+
+func TestStatus_LooksAtTheFleet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := leading(0, nil, "default")
+	gone := worker("gone", 0, nil, "default")
+	gone.State, gone.LastBeat = "dead", w.now().Add(-time.Minute)
+	w.nodes = append(nodes, gone)
+	w.expectStatus(status.NodeDied)
+	nodes[0].Partitions = []int{0}
+	w.nodes = nodes
+	before := w.judged()
+	before.Seen["no_leader  "] = before.Seen["no_leader  "].Add(-status.NotLed)
+	after := w.judge(w.ctx, before, look{})
+	if len(before.Reasons) != 0 || len(after.Reasons) != 1 || after.Reasons[0].ID != "1" {
+		t.Errorf("without a leader: %+v, then %+v", before.Reasons, after.Reasons)
+	}
+}
+
+func TestStatus_TellsWhatDoctorFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	a := w.due("a", "default")
+	testkit.Must(t, w.db.ZRem(w.ctx, w.partitionKey(a, "wheel"), a.String()).Err())
+	lost := []string{"scheduled-lost"}
+	_, err := w.Examine(w.ctx, me, DoctorRequest{Checks: lost})
+	testkit.Must(t, err)
+	if r := w.expectStatus(status.DoctorFound); !strings.Contains(r.Detail, "scheduled-lost") || r.Severity != status.Bad {
+		t.Errorf("%+v, want the check", r)
+	}
+	_, err = w.Examine(w.ctx, me, DoctorRequest{Checks: lost, Repair: true})
+	testkit.Must(t, err)
+	if s := w.judged(); s.Level != status.AllWell {
+		t.Errorf("it is repaired: %+v", s.Reasons)
+	}
+}
+
+func TestStatus_TellsOfRedis(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	w.server.RefuseWrites()
+	if r := w.expectStatus(status.RedisReadOnly); !strings.Contains(r.Detail, "NOREPLICAS") {
+		t.Errorf("%+v, want what Redis says", r)
+	}
+	w.server.TakeWrites()
+	w.server.FillMemory()
+	if s := w.judged(); !slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.RedisFull }) {
+		t.Errorf("a Redis that is full: %+v", s.Reasons)
+	}
+	w.server.Kill()
+	s, err := w.GetStatus(w.ctx, me)
+	if err != nil || s.Level != status.Trouble || s.Reasons[0].Code != status.RedisSilent {
+		t.Errorf("without Redis: %v, %+v", err, s)
+	}
+	report, err := w.Examine(w.ctx, me, DoctorRequest{})
+	if err != nil || report.Results[0].Name != "redis-reachable" || report.Results[0].Severity != "error" {
+		t.Errorf("without Redis, doctor says %v, %+v", err, report.Results)
+	}
+}
+
+// What one node has computed is what all show, while it is new.
+func TestGetStatus_ShowsWhatOneNodeComputes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	write := func(age time.Duration) {
+		text, err := json.Marshal(status.Status{At: w.now().Add(-age), Level: status.Attention, Sentence: "Of another node."})
+		testkit.Must(t, err)
+		testkit.Must(t, w.store.WriteStatus(w.ctx, string(text)))
+		w.statuses.readAt = time.Time{}
+	}
+	expect := func(want string) {
+		t.Helper()
+		s, err := w.GetStatus(w.ctx, me)
+		if err != nil || s.Sentence != want {
+			t.Errorf("got %q, %v, want %q", s.Sentence, err, want)
+		}
+	}
+	const own = "All well: 1 node lives, no task runs, no task waits."
+	expect(own) // nobody has computed one
+	write(0)
+	expect("Of another node.")
+	write(5 * time.Second) // it asks for a newer one, which does not come
+	expect("Of another node.")
+	write(time.Minute) // nobody computes it any more
+	expect(own)
+	testkit.Must(t, w.store.WriteStatus(w.ctx, "no JSON"))
+	w.statuses.readAt = time.Time{}
+	expect(own)
+}
+
+// The node that computes the status does so when it begins, and again as soon as somebody asks.
+func TestKeepStatus_ComputesWhenAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	asked := make(chan struct{})
+	var kept sync.WaitGroup
+	defer kept.Wait()
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	kept.Go(func() { w.keepStatus(ctx, asked) })
+	asked <- struct{}{} // it has computed the first one
+	first, err := w.readStatus(w.ctx)
+	testkit.Must(t, err)
+	asked <- struct{}{} // and the second one
+	second, err := w.readStatus(w.ctx)
+	testkit.Must(t, err)
+	if first.At.IsZero() || !second.At.After(first.At) {
+		t.Errorf("first of %s, then of %s", first.At, second.At)
+	}
+}
+
+// A hundred viewers cost what one does.
+func TestGetStatus_IsReadOnceForManyViewers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	text, err := json.Marshal(status.Status{At: w.now(), Level: status.AllWell, Sentence: "All well."})
+	testkit.Must(t, err)
+	testkit.Must(t, w.store.WriteStatus(w.ctx, string(text)))
+	var reads counter
+	w.db.AddHook(&reads)
+	var viewers sync.WaitGroup
+	for range 100 {
+		viewers.Go(func() { _, _ = w.GetStatus(w.ctx, me) })
+	}
+	viewers.Wait()
+	if n := reads.Load(); n > 2 {
+		t.Errorf("100 viewers made %d calls", n)
+	}
+}
+
+// counter counts the calls of a client.
+type counter struct{ atomic.Int64 }
+
+func (*counter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { c.Add(1); return next(ctx, cmd) }
+}
+
+func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { c.Add(1); return next(ctx, cmds) }
+}

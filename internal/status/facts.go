@@ -1,0 +1,120 @@
+package status
+
+import "time"
+
+// Facts is what is known of an installation. What could not be read is left out, and no reason is made of it.
+type Facts struct {
+	Now    time.Time // by the clock of Redis
+	Before Status    // the one that was computed before; zero for none
+
+	Redis      Redis
+	Unled      []int // partitions that no living node leads
+	Nodes      []Node
+	Queues     []Queue
+	Schedules  []Schedule // those that may need somebody
+	Last, Hour Window     // the last minutes, and the hour before them
+	Cause      Cause      // the most frequent one of the failures of Last
+	Doctor     Examination
+}
+
+// Redis is what is known of Redis.
+type Redis struct {
+	Silent    string    // why it does nothing for DTS, as a sentence; "" if it does
+	Since     time.Time // since when it is silent; zero if nobody knows
+	Refuses   string    // what it says as it refuses writes; "" if it takes them
+	Memory    float64   // bytes in use, of the server that is fullest
+	MaxMemory float64   // of the same server; 0 for no limit
+	Disk      string    // what went wrong when it last wrote to its disk; "" for nothing
+	RoundTrip time.Duration
+}
+
+// Node is a node.
+type Node struct {
+	ID       string
+	Alive    bool
+	Draining bool
+	Worker   bool // it takes tasks
+	Leads    bool // it may lead partitions
+	Queues   []string
+	Types    []string // that it runs; none for all
+	Capacity int
+	Running  int
+	LastBeat time.Time
+}
+
+// Queue is a queue that has tasks, or is paused.
+type Queue struct {
+	Name     string
+	Paused   bool
+	PausedAt time.Time
+	PausedBy string
+	Foreign  bool      // one of asynq's own servers serves it
+	Waiting  int       // tasks that are due and have not begun, in DTS and for a worker
+	Oldest   time.Time // when the first of them was due; zero if that is not known
+	Lanes    []Lane    // of them, those that wait by their type
+	Held     int       // slots that tasks have held for longer than HeldAfter, on the nodes that serve the queue
+	Holder   string    // the id of the task that has held one longest
+	HeldFrom time.Time // since when
+}
+
+// Lane is the tasks of one type that wait apart.
+type Lane struct {
+	Type    string
+	Setting string // the flag of dtsd by which a node runs the type; "" for none
+	Waiting int
+	Oldest  time.Time
+}
+
+// Schedule is a schedule that may need somebody.
+type Schedule struct {
+	Namespace, ID string
+	PausedItself  time.Time // zero if it has not
+	Note          string    // why
+	Failures      int       // tasks that have failed in a row
+	LastFailure   time.Time // the end of the newest of them; zero if that is not known
+	DueTick       time.Time // the tick that should have been decided; zero if there is none
+	Missed        int       // ticks that were missed today or yesterday
+	MissedAt      time.Time // the newest of them; zero if that is not known
+}
+
+// Window is what happened in some minutes.
+type Window struct {
+	Span                       time.Duration // how long it is; 0 if nothing is known
+	Begun, Ended, Failed       int           // attempts; Failed are those of Ended that failed, timed out or were lost
+	LateP50, LateP99, LateMost time.Duration // from due to begun
+}
+
+// Cause is an error that made attempts fail.
+type Cause struct {
+	Text    string // with digits and ids left out
+	Count   int
+	Example string // the id of a task
+}
+
+// Examination is what the newest run of doctor found.
+type Examination struct {
+	At       time.Time `json:"at"`
+	Errors   []string  `json:"errors,omitempty"`   // names of the checks
+	Warnings []string  `json:"warnings,omitempty"` // names of the checks
+}
+
+// Thresholds.
+const (
+	FullAbove    = 0.9 // of maxmemory: new work is refused
+	FillingAbove = 0.8
+
+	HeldAfter     = 2 * time.Minute // from which on a slot counts as held
+	NotServed     = 10 * time.Second
+	NotLed        = 15 * time.Second // another node leads within twice the lease time
+	NotDecided    = 15 * time.Second
+	LateAfter     = time.Minute
+	LateFor       = time.Minute
+	DiedWithin    = 15 * time.Minute
+	ExaminedSince = 24 * time.Hour
+
+	failuresNeeded = 10  // in a window, before their share says something
+	halfFails      = 0.5 // share from which on work does not happen
+	fewFail        = 0.05
+	jump           = 3.0 // times the share of the hour before
+	failsInARow    = 3   // of a schedule, from which on work does not happen
+)

@@ -1,0 +1,158 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// queues adds what is wrong with queues in which tasks wait.
+func (j *judge) queues() {
+	for _, q := range j.Queues {
+		if q.Waiting > 0 {
+			j.queue(q)
+		}
+	}
+}
+
+// queue adds what is wrong with one queue: what must change first.
+func (j *judge) queue(q Queue) {
+	servers := j.serving(q.Name)
+	switch {
+	case len(servers) == 0 && !q.Foreign:
+		j.unserved(q)
+		return
+	case q.Paused:
+		j.paused(q)
+		return
+	}
+	stuck := j.lanes(q, servers)
+	switch capacity := slots(servers); {
+	case stuck == q.Waiting || q.Foreign: // what else waits, waits for another reason
+	case capacity > 0 && q.Held >= capacity:
+		j.add(Reason{
+			Code: SlotsTaken, Severity: Bad, Since: q.HeldFrom, Kind: "queue", ID: q.Name,
+			Detail: fmt.Sprintf("Tasks have held all %d slots of the queue %q for more than %s, %s longest. %s.",
+				capacity, q.Name, span(HeldAfter), q.Holder, tasksWait(q.Waiting)),
+			Do: fmt.Sprintf("See what holds them: dtsctl queue why %s. Cancel what hangs, or add slots.", q.Name),
+		})
+	default:
+		j.late(q)
+	}
+}
+
+// unserved adds that nobody takes what waits in a queue.
+func (j *judge) unserved(q Queue) {
+	r := Reason{Code: QueueUnserved, Severity: Bad, Since: q.Oldest, Kind: "queue", ID: q.Name}
+	if r.Since.IsZero() {
+		r.Since = j.since(r)
+	}
+	if j.waits(r.Since) < NotServed {
+		return
+	}
+	r.Detail = fmt.Sprintf("%s in the queue %q, and no living node takes any.", tasksWait(q.Waiting), q.Name)
+	r.Do = fmt.Sprintf("Start a worker for it: dtsd serve --queues %s=1.", q.Name)
+	j.add(r)
+}
+
+// paused adds that tasks wait in a queue that is paused.
+func (j *judge) paused(q Queue) {
+	by := ""
+	if q.PausedBy != "" {
+		by = " by " + q.PausedBy
+	}
+	j.add(Reason{
+		Code: QueuePaused, Severity: Warn, Since: q.PausedAt, Kind: "queue", ID: q.Name,
+		Detail: fmt.Sprintf("%s in the queue %q, which was paused%s.", tasksWait(q.Waiting), q.Name, by),
+		Do:     fmt.Sprintf("Resume it: dtsctl queue resume %s.", q.Name),
+	})
+}
+
+// lanes adds the types that no server of a queue runs. It returns how many tasks wait for that.
+func (j *judge) lanes(q Queue, servers []Node) (stuck int) {
+	for _, lane := range q.Lanes {
+		if q.Foreign || slices.ContainsFunc(servers, func(n Node) bool { return n.runs(lane.Type) }) {
+			continue
+		}
+		stuck += lane.Waiting
+		if j.waits(lane.Oldest) < NotServed {
+			continue
+		}
+		r := Reason{
+			Code: TypeUnserved, Severity: Bad, Since: lane.Oldest, Kind: "queue", ID: q.Name,
+			Detail: fmt.Sprintf("%s of the type %q in the queue %q, and no living node of the queue runs it.",
+				tasksWait(lane.Waiting), lane.Type, q.Name),
+			Do: "Start a worker that runs the type and serves the queue.",
+		}
+		if lane.Setting != "" {
+			r.Do = fmt.Sprintf("Start a worker that runs it: dtsd serve --queues %s=1 --%s.", q.Name, lane.Setting)
+		}
+		j.add(r)
+	}
+	return stuck
+}
+
+// late adds that tasks wait long, though nothing else is wrong.
+func (j *judge) late(q Queue) {
+	if j.waits(q.Oldest) < LateAfter {
+		return
+	}
+	r := Reason{Code: Late, Severity: Warn, Kind: "queue", ID: q.Name}
+	if r.Since = j.since(r); j.Now.Sub(r.Since) < LateFor {
+		return
+	}
+	r.Detail = fmt.Sprintf("%s in the queue %q, the first of them for %s. More come than the workers do.",
+		tasksWait(q.Waiting), q.Name, span(j.waits(q.Oldest)))
+	r.Do = fmt.Sprintf("See what the slots do: dtsctl queue why %s. Add workers if it goes on.", q.Name)
+	j.add(r)
+}
+
+// waits is how long ago something was due; 0 if that is not known.
+func (j *judge) waits(due time.Time) time.Duration {
+	if due.IsZero() {
+		return 0
+	}
+	return max(j.Now.Sub(due), 0)
+}
+
+// serving returns the living nodes that take tasks from a queue.
+func (j *judge) serving(queue string) []Node {
+	var servers []Node
+	for _, n := range j.Nodes {
+		if n.Alive && !n.Draining && n.Worker && n.Capacity > 0 && slices.Contains(n.Queues, queue) {
+			servers = append(servers, n)
+		}
+	}
+	return servers
+}
+
+func (n Node) runs(taskType string) bool {
+	return len(n.Types) == 0 || slices.Contains(n.Types, taskType)
+}
+
+func slots(nodes []Node) (n int) {
+	for _, node := range nodes {
+		n += node.Capacity
+	}
+	return n
+}
+
+func tasksWait(n int) string {
+	if n == 1 {
+		return "1 task waits"
+	}
+	return fmt.Sprintf("%d tasks wait", n)
+}
+
+// span is a time for people, in its largest unit.
+func span(d time.Duration) string {
+	switch {
+	case d < 100*time.Second:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}

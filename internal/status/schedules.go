@@ -1,0 +1,39 @@
+package status
+
+import "fmt"
+
+// schedules adds what is wrong with schedules.
+func (j *judge) schedules() {
+	for _, s := range j.Schedules {
+		r := Reason{Kind: "schedule", Namespace: s.Namespace, ID: s.ID}
+		name := fmt.Sprintf("The schedule %q", s.ID)
+		commands := fmt.Sprintf("%s -n %s", s.ID, s.Namespace)
+		switch {
+		case !s.PausedItself.IsZero():
+			r.Code, r.Severity, r.Since = PausedItself, Bad, s.PausedItself
+			r.Detail = fmt.Sprintf("%s is %s.", name, s.Note)
+			r.Do = fmt.Sprintf("Mend its task, then: dtsctl schedule resume %s.", commands)
+		case !s.DueTick.IsZero() && j.Now.Sub(s.DueTick) >= NotDecided:
+			r.Code, r.Severity, r.Since = TicksHeldBack, Bad, s.DueTick
+			r.Detail = fmt.Sprintf("%s has a tick of %s that has not been decided.", name, moment(s.DueTick))
+			r.Do = fmt.Sprintf("See why: dtsctl schedule why %s.", commands)
+		case s.Failures > 0:
+			r.Code, r.Severity, r.Since = Failing, Warn, s.LastFailure
+			if s.Failures >= failsInARow {
+				r.Severity = Bad
+			}
+			r.Detail = fmt.Sprintf("%s fails: %s in a row.", name, counted(s.Failures, "task has failed", "tasks have failed"))
+			r.Do = fmt.Sprintf("See the errors: dtsctl task list --schedule %s --state failed.", commands)
+		}
+		if r.Code != "" {
+			j.add(r)
+		}
+		if s.Missed > 0 {
+			j.add(Reason{
+				Code: TicksMissed, Severity: Warn, Since: s.MissedAt, Kind: "schedule", Namespace: s.Namespace, ID: s.ID,
+				Detail: fmt.Sprintf("%s has missed %s since yesterday.", name, counted(s.Missed, "tick", "ticks")),
+				Do:     fmt.Sprintf("See why: dtsctl schedule ledger %s --outcome missed.", commands),
+			})
+		}
+	}
+}

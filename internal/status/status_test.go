@@ -1,0 +1,316 @@
+package status_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/status"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+// well is an installation that needs nobody: a node with work.
+func well() status.Facts {
+	return status.Facts{
+		Now: now, Redis: status.Redis{Memory: 1 << 20, MaxMemory: 1 << 30},
+		Nodes: []status.Node{{
+			ID: "a", Alive: true, Worker: true, Leads: true, Queues: []string{"mails"}, Types: []string{"http"},
+			Capacity: 4, Running: 4, LastBeat: ago(time.Second),
+		}},
+		Queues: []status.Queue{{Name: "mails", Waiting: 3, Oldest: ago(50 * time.Second)}},
+		Last:   status.Window{Span: 5 * time.Minute, Begun: 600, Ended: 600, Failed: 10},
+		Hour:   status.Window{Span: time.Hour, Ended: 6000, Failed: 100},
+	}
+}
+
+// seen is what an earlier status has noticed that long ago.
+func seen(key string, d time.Duration) status.Status {
+	return status.Status{Seen: map[string]time.Time{key: ago(d)}}
+}
+
+// cases has, for each code, what makes an installation that is well one that needs somebody, and what nearly does.
+var cases = []struct {
+	code     status.Code
+	severity status.Severity
+	change   func(*status.Facts)
+	nearly   func(*status.Facts)
+}{
+	{
+		status.RedisSilent, status.Bad,
+		func(f *status.Facts) { f.Redis.Silent = "It does not answer." },
+		func(f *status.Facts) { f.Redis.RoundTrip = time.Second },
+	},
+	{
+		status.RedisReadOnly, status.Bad,
+		func(f *status.Facts) { f.Redis.Refuses = "READONLY" }, func(*status.Facts) {},
+	},
+	{
+		status.RedisFull, status.Bad,
+		func(f *status.Facts) { f.Redis.Memory = 0.91 * f.Redis.MaxMemory },
+		func(f *status.Facts) { f.Redis.Memory, f.Redis.MaxMemory = 1<<40, 0 },
+	},
+	{
+		status.RedisFilling, status.Warn,
+		func(f *status.Facts) { f.Redis.Memory = 0.89 * f.Redis.MaxMemory },
+		func(f *status.Facts) { f.Redis.Memory = 0.79 * f.Redis.MaxMemory },
+	},
+	{
+		status.RedisDisk, status.Warn,
+		func(f *status.Facts) { f.Redis.Disk = "rdb_last_bgsave_status is err" }, func(*status.Facts) {},
+	},
+	{
+		status.NoLeader, status.Bad,
+		func(f *status.Facts) { f.Unled, f.Before = []int{3, 4}, seen("no_leader  ", 16*time.Second) },
+		func(f *status.Facts) { f.Unled, f.Before = []int{3, 4}, seen("no_leader  ", 14*time.Second) },
+	},
+	{
+		status.NodeDied, status.Warn,
+		func(f *status.Facts) {
+			f.Nodes = append(f.Nodes, status.Node{ID: "b", LastBeat: ago(14 * time.Minute)})
+		},
+		func(f *status.Facts) {
+			f.Nodes = append(f.Nodes, status.Node{ID: "b", LastBeat: ago(16 * time.Minute)})
+		},
+	},
+	{
+		status.QueueUnserved, status.Bad,
+		func(f *status.Facts) { f.Nodes[0].Queues = nil },
+		func(f *status.Facts) { f.Nodes[0].Queues, f.Queues[0].Foreign = nil, true },
+	},
+	{
+		status.QueueUnserved, status.Bad,
+		func(f *status.Facts) { f.Nodes[0].Draining = true },
+		func(f *status.Facts) { f.Nodes[0].Draining, f.Queues[0].Oldest = true, ago(9*time.Second) },
+	},
+	{
+		status.QueueUnserved, status.Bad, // all of its tasks are deliveries, of which it is not known since when they wait
+		func(f *status.Facts) {
+			f.Nodes[0].Alive, f.Queues[0].Oldest = false, time.Time{}
+			f.Nodes[0].LastBeat = ago(time.Hour)
+			f.Before = seen("queue_unserved  mails", 11*time.Second)
+		},
+		func(f *status.Facts) { f.Nodes[0].Queues, f.Queues[0].Oldest = nil, time.Time{} },
+	},
+	{
+		status.TypeUnserved, status.Bad,
+		func(f *status.Facts) {
+			f.Queues[0].Lanes = []status.Lane{{Type: "shell", Waiting: 1, Oldest: ago(11 * time.Second)}}
+		},
+		func(f *status.Facts) {
+			f.Queues[0].Lanes = []status.Lane{
+				{Type: "http", Waiting: 1, Oldest: ago(time.Hour)}, {Type: "shell", Waiting: 1, Oldest: ago(time.Second)},
+			}
+		},
+	},
+	{
+		status.SlotsTaken, status.Bad,
+		func(f *status.Facts) { f.Queues[0].Held, f.Queues[0].HeldFrom = 4, ago(3*time.Minute) },
+		func(f *status.Facts) { f.Queues[0].Held, f.Queues[0].HeldFrom = 3, ago(3*time.Minute) },
+	},
+	{
+		status.Late, status.Warn,
+		func(f *status.Facts) {
+			f.Queues[0].Oldest, f.Before = ago(61*time.Second), seen("late  mails", time.Minute)
+		},
+		func(f *status.Facts) {
+			f.Queues[0].Oldest, f.Before = ago(61*time.Second), seen("late  mails", 59*time.Second)
+		},
+	},
+	{
+		status.QueuePaused, status.Warn,
+		func(f *status.Facts) { f.Queues[0].Paused = true },
+		func(f *status.Facts) { f.Queues[0].Paused, f.Queues[0].Waiting = true, 0 },
+	},
+	{
+		status.PausedItself, status.Bad,
+		func(f *status.Facts) { f.Schedules = []status.Schedule{{ID: "s", PausedItself: ago(time.Hour)}} },
+		func(*status.Facts) {},
+	},
+	{
+		status.TicksHeldBack, status.Bad,
+		func(f *status.Facts) { f.Schedules = []status.Schedule{{ID: "s", DueTick: ago(16 * time.Second)}} },
+		func(f *status.Facts) { f.Schedules = []status.Schedule{{ID: "s", DueTick: ago(14 * time.Second)}} },
+	},
+	{
+		status.TicksMissed, status.Warn,
+		func(f *status.Facts) { f.Schedules = []status.Schedule{{ID: "s", Missed: 1}} }, func(*status.Facts) {},
+	},
+	{
+		status.Failing, status.Warn,
+		func(f *status.Facts) { f.Schedules = []status.Schedule{{ID: "s", Failures: 2}} }, func(*status.Facts) {},
+	},
+	{
+		status.Failing, status.Bad,
+		func(f *status.Facts) { f.Schedules = []status.Schedule{{ID: "s", Failures: 3}} }, func(*status.Facts) {},
+	},
+	{
+		status.FailuresJumped, status.Warn,
+		func(f *status.Facts) { f.Last.Failed = 36 }, // 6 %, after 1.7 %
+		func(f *status.Facts) { f.Last.Failed, f.Hour.Failed = 36, 200 },
+	},
+	{
+		status.FailuresJumped, status.Bad,
+		func(f *status.Facts) { f.Last.Failed, f.Hour.Failed = 300, 3000 },
+		func(f *status.Facts) { f.Last.Ended, f.Last.Failed = 9, 9 },
+	},
+	{
+		status.DoctorFound, status.Bad,
+		func(f *status.Facts) { f.Doctor = status.Examination{At: ago(time.Hour), Errors: []string{"overdue"}} },
+		func(f *status.Facts) {
+			f.Doctor = status.Examination{At: ago(25 * time.Hour), Errors: []string{"overdue"}}
+		},
+	},
+	{
+		status.DoctorFound, status.Warn,
+		func(f *status.Facts) {
+			f.Doctor = status.Examination{At: ago(time.Hour), Warnings: []string{"latency"}}
+		},
+		func(f *status.Facts) { f.Doctor = status.Examination{At: ago(time.Hour)} },
+	},
+}
+
+func TestJudge_GivesEachReason(t *testing.T) {
+	t.Parallel()
+	for i, c := range cases {
+		f := well()
+		c.change(&f)
+		got := status.Judge(f).Reasons
+		if len(got) != 1 || got[0].Code != c.code || got[0].Severity != c.severity || got[0].Detail == "" || got[0].Do == "" {
+			t.Errorf("case %d, %s: got %+v", i, c.code, got)
+		}
+		f = well()
+		c.nearly(&f)
+		if got := status.Judge(f); len(got.Reasons) > 0 || got.Level != status.AllWell {
+			t.Errorf("case %d, nearly %s: got %+v", i, c.code, got.Reasons)
+		}
+	}
+	for _, m := range status.Codes {
+		if !slices.ContainsFunc(cases, func(c struct {
+			code           status.Code
+			severity       status.Severity
+			change, nearly func(*status.Facts)
+		}) bool {
+			return c.code == m.Code
+		}) {
+			t.Errorf("no case gives %s", m.Code)
+		}
+	}
+}
+
+// Whatever is wrong at the same time, each thing is named, the worst first, and mending all of it makes it well again.
+func TestJudge_NamesAllThatIsWrong(t *testing.T) {
+	t.Parallel()
+	independent := []int{1, 2, 4, 6, 12, 18, 21} // cases that change different facts
+	for bits := range 1 << len(independent) {
+		f, want, bad := well(), []string{}, 0
+		for i, at := range independent {
+			if bits&(1<<i) != 0 {
+				cases[at].change(&f)
+				want = append(want, string(cases[at].code))
+				if cases[at].severity == status.Bad {
+					bad++
+				}
+			}
+		}
+		s, got := status.Judge(f), []string{}
+		for i, r := range s.Reasons {
+			got = append(got, string(r.Code))
+			if (i < bad) != (r.Severity == status.Bad) {
+				t.Errorf("%v: reason %d is %s, and %d are bad", want, i, r.Severity, bad)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		level := status.AllWell
+		if bad > 0 {
+			level = status.Trouble
+		} else if len(want) > 0 {
+			level = status.Attention
+		}
+		if s.Level != level {
+			t.Errorf("%v: level %s, want %s", want, s.Level, level)
+		}
+	}
+}
+
+// The time of a condition goes on from one status to the next, and begins anew once the condition ended.
+func TestJudge_RemembersSinceWhen(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Unled = []int{1}
+	first := status.Judge(f)
+	f.Before, f.Now = first, f.Now.Add(20*time.Second)
+	f.Unled = []int{1, 2}
+	second := status.Judge(f)
+	if len(first.Reasons) != 0 || len(second.Reasons) != 1 || !second.Reasons[0].Since.Equal(now) {
+		t.Errorf("first %+v, then %+v", first.Reasons, second.Reasons)
+	}
+	f.Before, f.Unled = second, nil
+	f.Before = status.Judge(f)
+	f.Unled = []int{1}
+	if again := status.Judge(f); len(again.Reasons) != 0 {
+		t.Errorf("after it had ended: %+v", again.Reasons)
+	}
+}
+
+func TestJudge_ShowsFewReasonsOfACode(t *testing.T) {
+	t.Parallel()
+	f := well()
+	for i := range 12 {
+		since := ago(time.Duration(i) * time.Hour)
+		f.Schedules = append(f.Schedules, status.Schedule{ID: fmt.Sprint("s", i), PausedItself: since})
+	}
+	s := status.Judge(f)
+	if len(s.Reasons) != 5 || s.Reasons[0].ID != "s11" || s.Reasons[4].More != 7 || s.Reasons[3].More != 0 {
+		t.Errorf("got %+v", s.Reasons)
+	}
+	if s.Sentence != "12 things need somebody now." {
+		t.Errorf("sentence: %s", s.Sentence)
+	}
+}
+
+func TestJudge_SaysSentences(t *testing.T) {
+	t.Parallel()
+	for want, changes := range map[string][]int{
+		"All well: 1 node lives, 4 tasks run, 3 tasks wait.":          {},
+		"One thing is worth a look.":                                  {3},
+		"2 things are worth a look.":                                  {3, 6},
+		"One thing needs somebody now.":                               {1},
+		"One thing needs somebody now, and one more is worth a look.": {1, 3},
+		"One thing needs somebody now, and 2 more are worth a look.":  {1, 3, 6},
+		"2 things need somebody now.":                                 {1, 2},
+		"2 things need somebody now, and one more is worth a look.":   {1, 2, 6},
+	} {
+		f := well()
+		for _, i := range changes {
+			cases[i].change(&f)
+		}
+		if got := status.Judge(f).Sentence; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestCodes_AreDocumentedInOrder(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/status.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := ""
+	for _, m := range status.Codes {
+		rows += fmt.Sprintf("| `%s` | %s |\n", m.Code, m.Text)
+	}
+	if !strings.Contains(string(page), rows) {
+		t.Errorf("docs/status.md does not have these rows:\n%s", rows)
+	}
+}

@@ -1,0 +1,79 @@
+package layout
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// common is the partition that has what is kept once for the installation.
+const common = 0
+
+// StatusWake is the message to the leader of partition 0 that somebody reads the status.
+const StatusWake = "status"
+
+// ReadStatus reads what WriteStatus wrote; "" if there is nothing. Error: CodeUnavailable.
+func (l *Layout) ReadStatus(ctx context.Context) (string, error) {
+	texts, err := l.DB.GetEach(ctx, []string{string(l.Keys.Partition(common).Status())})
+	if err != nil {
+		return "", Unavailable(err)
+	}
+	return texts[0], nil
+}
+
+// WriteStatus writes the status of the installation, which older nodes do not know. Error: CodeUnavailable.
+func (l *Layout) WriteStatus(ctx context.Context, text string) error {
+	return unavailableIf(l.DB.Set(ctx, string(l.Keys.Partition(common).Status()), text, 0).Err())
+}
+
+// AskForStatus tells the leader of partition 0 that somebody reads the status. Error: CodeUnavailable.
+func (l *Layout) AskForStatus(ctx context.Context) error {
+	return unavailableIf(l.DB.Publish(ctx, string(l.Keys.Wake(common)), StatusWake).Err())
+}
+
+// unavailableIf is Unavailable for an error that may be nil.
+func unavailableIf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Unavailable(err)
+}
+
+// Examined is what the newest run of doctor found with one check.
+type Examined struct {
+	At       time.Time
+	Severity string
+	Open     int // found and not repaired
+}
+
+// WriteExamined notes what doctor found, by the names of the checks. Error: CodeUnavailable.
+func (l *Layout) WriteExamined(ctx context.Context, found map[string]Examined) error {
+	fields := make([]any, 0, 2*len(found))
+	for name, e := range found {
+		fields = append(fields, name, fmt.Sprintf("%d %s %d", e.At.UnixMilli(), e.Severity, e.Open))
+	}
+	return unavailableIf(l.DB.HSet(ctx, string(l.Keys.Partition(common).Examined()), fields...).Err())
+}
+
+// ReadExamined reads what WriteExamined noted. What cannot be read is left out. Error: CodeUnavailable.
+func (l *Layout) ReadExamined(ctx context.Context) (map[string]Examined, error) {
+	fields, err := l.DB.HGetAll(ctx, string(l.Keys.Partition(common).Examined())).Result()
+	if err != nil {
+		return nil, Unavailable(err)
+	}
+	found := make(map[string]Examined, len(fields))
+	for name, text := range fields {
+		words := strings.Fields(text)
+		if len(words) != 3 {
+			continue
+		}
+		ms, err := strconv.ParseInt(words[0], 10, 64)
+		open, wrong := strconv.Atoi(words[2])
+		if err == nil && wrong == nil {
+			found[name] = Examined{At: time.UnixMilli(ms).UTC(), Severity: words[1], Open: open}
+		}
+	}
+	return found, nil
+}
