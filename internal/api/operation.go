@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -113,10 +114,33 @@ func (e *endpoints) noteRefusal(err error) {
 	if err == nil || e.Refused == nil {
 		return
 	}
-	switch code := edge.CodeOf(err); code {
-	case task.CodeOverloaded, control.CodeQueueFull, control.CodeTooManyNames, task.CodeUnavailable:
+	if code := edge.CodeOf(err); slices.Contains(Refusals, code) {
 		e.Refused(string(code))
 	}
+}
+
+// Refusals are the codes that Options.Refused is called with.
+var Refusals = []task.Code{
+	task.CodeOverloaded, control.CodeQueueFull, control.CodeTooManyNames, task.CodeUnavailable,
+}
+
+// EachOperation calls f for each operation of the document, with its path there, its method, and the status of its
+// answer if all is well.
+func EachOperation(f func(route, method string, status int)) error {
+	d, err := describe()
+	if err != nil {
+		return err
+	}
+	for path, item := range d.doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			for status := range op.Responses.Map() {
+				if n, err := strconv.Atoi(status); err == nil && n < http.StatusMultipleChoices {
+					f(path, method, n)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // costlyExtension is the member of an operation of the document whose answer takes long to compute.

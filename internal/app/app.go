@@ -141,6 +141,7 @@ func newApp(ctx context.Context, o Options, p port) (*App, error) {
 	a.o.Log = o.Log.With("node", a.node)
 	a.link = redisx.NewLink(a.o.Log)
 	a.metrics.ShowRedis(a.link.Up)
+	a.metrics.ShowBuild(o.Version)
 	err := p.open(a, ctx)
 	if err == nil {
 		err = a.build(ctx)
@@ -207,6 +208,7 @@ func (a *App) build(ctx context.Context) error {
 		a.store, err = store.Open(ctx, store.Options{
 			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
 			Durability: a.o.Config.Durability, Tally: a.tally, Lost: a.noticeLoss, MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
+			Counter: a.metrics,
 		})
 		if err != nil && !waitingHelps(err, a.link.Up()) {
 			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)
@@ -216,6 +218,7 @@ func (a *App) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.metrics.ShowPartitions(a.store.Layout.Partitions())
 	a.findings = findings{store: a.store, log: a.o.Log}
 	if err := a.buildRegistry(); err != nil {
 		return err
@@ -315,7 +318,9 @@ func (a *App) buildScheduler(db *redisx.DB) {
 			Tasks: a.o.Config.RetentionMaxTasks, Remember: a.o.Config.Remember, Names: a.o.Config.RememberMaxIDs,
 		},
 	})
-	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler, a.o.Log))
+	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler, a.o.Log), &fleetCollector{
+		leads: func() bool { return a.scheduler.Leads(0) }, nodes: a.registry.Nodes, memory: a.shortages.inUse,
+	})
 }
 
 // guests are the workers by HTTP that talk to this node.

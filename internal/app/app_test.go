@@ -244,7 +244,11 @@ func TestApp_ServesMetricsAndMonitor(t *testing.T) {
 		`dts_attempts_total{outcome="succeeded",type="shell"} 1`,
 		"dts_begin_lateness_seconds_count 1", "dts_dispatch_lateness_seconds_count 1",
 		`dts_tasks{partition="0",state="scheduled"} 0`, `dts_script_seconds_count{script="begin"} 1`,
-		`asynq_queue_size{queue="default"} 0`, "go_goroutines",
+		`asynq_queue_size{queue="default"} 0`, "go_goroutines", `dts_build_info{goversion="go`,
+		`dts_queue_attempts_total{outcome="succeeded",queue="default"} 1`,
+		`dts_tasks_ended_total{queue="default",state="succeeded"} 1`, `dts_refused_submissions_total{code="overloaded"} 0`,
+		`dts_api_requests_total{method="POST",route="/v1/tasks",status="201"} 1`,
+		`dts_api_requests_total{method="POST",route="/v1/tasks",status="503"} 0`,
 	} {
 		if !strings.Contains(metrics, name) {
 			t.Errorf("no %s in\n%s", name, metrics)

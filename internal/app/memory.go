@@ -21,12 +21,13 @@ const memoryLimit = time.Second
 
 // shortage is what is wrong with the memory of a server of Redis.
 type shortage struct {
-	policy, loses string // by which it evicts keys when it is full, and what; "" if it does not
-	full          bool   // it refuses new work
+	policy, loses string  // by which it evicts keys when it is full, and what; "" if it does not
+	full          bool    // it refuses new work
+	inUse         float64 // of its maxmemory, 0 without one
 }
 
 func shortageOf(m redisx.Memory) shortage {
-	s := shortage{full: m.InUse() > layout.NearlyFull}
+	s := shortage{full: m.InUse() > layout.NearlyFull, inUse: m.InUse()}
 	if m.Limit > 0 && m.Loses() != "" {
 		s.policy, s.loses = m.Policy, m.Loses()
 	}
@@ -73,6 +74,16 @@ func (s *shortages) warnings() (all []string) {
 		}
 	}
 	return all
+}
+
+// inUse is the largest share of its maxmemory that a server uses; 0 if none has one, or none has answered yet.
+func (s *shortages) inUse() (share float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, of := range s.servers {
+		share = max(share, of.inUse)
+	}
+	return share
 }
 
 // serverName is how people read the address of a server, which is "" where there is only one.

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -37,4 +39,44 @@ func TestMetrics_LackOnlyWhatCannotBeCounted(t *testing.T) {
 	if n != 1 || !log.Has(`error="counting tasks: partition 3: a key of its due tasks is damaged`) {
 		t.Errorf("the log says %d times what they lack", n)
 	}
+}
+
+// What concerns the installation comes from one node, so that a sum over all nodes is right.
+func TestMetrics_OfTheFleetComeFromOneNode(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	testkit.Must(t, redis.DB(t).ConfigSet(t.Context(), "maxmemory", "1gb").Err())
+	c := settings(redis.URL())
+	c.Heartbeat = 200 * time.Millisecond
+	nodes := []*running{run(t, Options{Config: c}), run(t, Options{Config: c}), run(t, Options{Config: c})}
+	scrape := func() (each []string) {
+		for _, n := range nodes {
+			_, metrics := n.call(http.MethodGet, "/metrics", "")
+			each = append(each, metrics)
+		}
+		return each
+	}
+	count := func(line string) (n int) {
+		for _, metrics := range scrape() {
+			n += strings.Count(metrics, line)
+		}
+		return n
+	}
+	testkit.Eventually(t, "one node tells of three", func() bool {
+		return count("\ndts_nodes{") == 3 && count(`dts_nodes{state="alive"} 3`) == 1 &&
+			count("\ndts_redis_memory_used_ratio ") == 1
+	})
+	if n := count("dts_partitions 16"); n != len(nodes) {
+		t.Errorf("%d nodes say how many partitions there are", n)
+	}
+	for i, n := range nodes { // whoever tells of them stops
+		if n.scheduler.Leads(0) {
+			n.finish()
+			nodes = append(nodes[:i:i], nodes[i+1:]...)
+			break
+		}
+	}
+	testkit.Eventually(t, "another one does", func() bool {
+		return count(fmt.Sprintf(`dts_nodes{state="alive"} %d`, len(nodes))) == 1 && count("\ndts_nodes{") == 3
+	})
 }

@@ -32,6 +32,7 @@ func (a *App) buildServer() error {
 		Log: a.o.Log, Guard: a.guard(a.listener, a.o.Config.Listen),
 		TransferMemory: int64(a.o.Config.TransferMemory), MaxConnections: a.o.Config.MaxConnectionsPerAddress,
 		MaxStreams: a.o.Config.MaxStreams, StreamsPerAddr: a.o.Config.MaxStreamsPerAddress,
+		Answered: a.metrics.Answered,
 	}
 	o := api.Options{
 		Control: a.control, Version: a.o.Version, Types: a.types,
@@ -43,7 +44,11 @@ func (a *App) buildServer() error {
 		},
 		Warnings: a.shortages.warnings,
 	}
-	if !serves {
+	if serves {
+		if err := a.beginCounters(); err != nil {
+			return err
+		}
+	} else {
 		server.Refusal = edge.ErrNoAPI
 	}
 	if a.o.Config.Monitor && a.o.Monitor != nil && serves {
@@ -59,6 +64,18 @@ func (a *App) buildServer() error {
 	}
 	a.serve = s.Run
 	return a.reception.close()
+}
+
+// beginCounters makes the counters of the API, with 0: of refusals, and of each operation's success and failures.
+func (a *App) beginCounters() error {
+	for _, code := range api.Refusals {
+		a.metrics.RefusedWork.WithLabelValues(string(code))
+	}
+	return api.EachOperation(func(route, method string, status int) {
+		for _, s := range []int{status, http.StatusInternalServerError, http.StatusServiceUnavailable} {
+			a.metrics.BeginRequest(route, method, s)
+		}
+	})
 }
 
 // newServer makes a server of the API.

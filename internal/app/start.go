@@ -68,6 +68,7 @@ func (a *App) listen(ctx context.Context) error {
 		server: edge.Options{
 			Refusal: task.Errorf(task.CodeUnavailable, "the node is starting: it waits for Redis"),
 			Guard:   a.guard(l, a.o.Config.Listen), Log: a.o.Log, MaxConnections: a.o.Config.MaxConnectionsPerAddress,
+			Answered: a.metrics.Answered,
 		},
 		served: api.Options{Version: a.o.Version, Metrics: a.metricsHandler()},
 	}

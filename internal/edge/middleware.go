@@ -45,6 +45,9 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Error(err) // answers, so that the status below is the one that was sent
 		}
 		r := c.Request()
+		if s.options.Answered != nil {
+			s.options.Answered(routeOf(c), methodOf(r), c.Response().Status, clock.Since(start))
+		}
 		level, message, why := accessLevel(c, s.policyOf(c).Routine)
 		s.options.Log.LogAttrs(r.Context(), level, message, append([]slog.Attr{
 			slog.String("request_id", requestIDOf(c)), slog.String("method", task.Cut(r.Method, methodLimit)),

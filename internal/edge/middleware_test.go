@@ -3,7 +3,9 @@ package edge
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,6 +47,36 @@ func TestAccessLog_NamesWhoeverConnected(t *testing.T) {
 		if logged[0][key] != want {
 			t.Errorf("%s is %v, want %v", key, logged[0][key], want)
 		}
+	}
+}
+
+// What a client makes up has no label of its own.
+func TestAnswered_NamesRoutesAsTheDocumentDoes(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var got []string
+	r := startRig(t, map[string]echo.HandlerFunc{
+		"/v1/tasks/:id/logs": func(c echo.Context) error { return c.NoContent(http.StatusNoContent) },
+		"/broken":            func(echo.Context) error { panic("broken") },
+	}, func(o *Options) {
+		o.Answered = func(route, method string, status int, took time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprint(route, " ", method, " ", status, " ", took > 0))
+		}
+	})
+	r.call("GET", "/v1/tasks/a/logs", "")
+	r.call("POST", "/v1/tasks/a/logs", "")
+	r.call("BREW", "/v1/tasks/b/logs", "")
+	r.call("GET", "/none/of/these", "")
+	r.call("GET", "/broken", "")
+	testkit.Must(t, r.stop()) // everything is counted
+	want := []string{
+		"/v1/tasks/{id}/logs GET 204 true", "/v1/tasks/{id}/logs POST 405 true", "/v1/tasks/{id}/logs other 405 true",
+		"unknown GET 404 true", "/broken GET 500 true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("counted %q, want %q", got, want)
 	}
 }
 

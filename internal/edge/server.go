@@ -14,6 +14,10 @@ import (
 type Options struct {
 	Log *slog.Logger
 
+	// Answered, if set, is called for each request that was answered: route is the path of its handler as the document
+	// writes it, such as /v1/tasks/{id}, or UnknownRoute. method is a known one, or "other".
+	Answered func(route, method string, status int, took time.Duration)
+
 	// Refusal, if set, answers all paths but those whose Policy says Always: for a node that does not serve more, or not
 	// yet.
 	Refusal error

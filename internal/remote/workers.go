@@ -70,8 +70,8 @@ type Options struct {
 // Workers are the sessions of one node.
 type Workers struct {
 	o       Options
-	labels  labels
-	running sync.WaitGroup // counts the sessions that have not ended
+	labels  telemetry.Labels // types of tasks that have labels of their own
+	running sync.WaitGroup   // counts the sessions that have not ended
 
 	mu       sync.Mutex
 	sessions map[string]*session // by the worker's id
@@ -82,7 +82,7 @@ type Workers struct {
 func New(o Options) *Workers {
 	o.Silence = cmp.Or(o.Silence, DefaultSilence)
 	o.PerAddress = cmp.Or(o.PerAddress, config.DefaultWorkersPerAddress)
-	return &Workers{o: o, labels: labels{types: map[string]bool{}}, sessions: map[string]*session{}}
+	return &Workers{o: o, sessions: map[string]*session{}}
 }
 
 // Offer is what a worker can do.

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/telemetry"
 )
 
 const (
@@ -168,7 +169,7 @@ func (b *balancer) acquired(ctx context.Context, p int, r redisx.Result[*lease.H
 		}
 	default:
 		b.terms[p] = b.s.begin(p, r.Reply, b.ended)
-		b.s.o.Metrics.LeaseChanges.WithLabelValues("acquired").Inc()
+		b.s.o.Metrics.LeaseChanges.WithLabelValues(telemetry.LeaseAcquired).Inc()
 	}
 }
 
@@ -190,7 +191,7 @@ func (b *balancer) settle(ctx context.Context, l late) {
 
 // release ends terms and waits before asking for their leases again, so that others get them first.
 func (b *balancer) release(partitions []int) {
-	b.giveUp(partitions, "released")
+	b.giveUp(partitions, telemetry.LeaseReleased)
 	for _, p := range partitions {
 		b.retry[p] = clock.Now().Add(retryAfterError)
 	}
@@ -252,7 +253,7 @@ func (b *balancer) dropEnded() {
 			ended = append(ended, p)
 		}
 	}
-	b.giveUp(ended, "lost")
+	b.giveUp(ended, telemetry.LeaseLost)
 }
 
 // some picks n of the partitions led.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/telemetry"
 )
 
 // newContact returns the contact of this node.
@@ -19,9 +20,9 @@ func (s *Scheduler) probe(ctx context.Context, observe func(partition int, r rea
 
 // clockJumped has everything looked at again that waits for a time of Redis whose clock has jumped.
 func (s *Scheduler) clockJumped(partition int, by time.Duration) {
-	direction := "ahead"
+	direction := telemetry.JumpAhead
 	if by < 0 {
-		direction = "back"
+		direction = telemetry.JumpBack
 	}
 	s.o.Metrics.ClockJumps.WithLabelValues(direction).Inc()
 	s.o.Log.Error("the clock of Redis jumped: have NTP slew the clocks of its hosts and its replicas' hosts, and not step them",

@@ -161,6 +161,13 @@ func (s *Scheduler) Led() []int {
 	return led
 }
 
+// Leads reports whether this node leads a partition.
+func (s *Scheduler) Leads(partition int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.led[partition] != nil
+}
+
 // Depths counts what is in each of the partitions this node leads. Error: why something is left out or unknown, joined.
 func (s *Scheduler) Depths(ctx context.Context) (map[int]partition.Depth, error) {
 	return s.o.Store.Partitions.Depths(ctx, s.Led())

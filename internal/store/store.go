@@ -49,6 +49,7 @@ type Options struct {
 	Lost          func(partition int, l schedule.Loss, evidence string) // see layout.Options
 	MayHaveLost   func() bool                                           // see layout.Options
 	AwaitsReports func() bool                                           // see layout.Options
+	Counter       tasks.Counter                                         // nil: nobody counts
 }
 
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
@@ -58,8 +59,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Layout: l, Tasks: tasks.New(l, o.RunLease, o.Durability), Schedules: schedules.New(l), Locks: locks.New(l), Minutes: minutes.New(l)}
+	s := &Store{
+		Layout: l, Tasks: tasks.New(l, o.RunLease, o.Durability), Schedules: schedules.New(l), Locks: locks.New(l),
+		Minutes: minutes.New(l),
+	}
 	s.Tasks.Tally = o.Tally
+	if o.Counter != nil {
+		s.Tasks.CountWith(o.Counter)
+	}
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

@@ -4,6 +4,7 @@ package task
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -75,14 +76,13 @@ const (
 	OutcomeSnoozed   Outcome = "snoozed"
 )
 
-// Valid reports whether it is one of the outcomes.
-func (o Outcome) Valid() bool {
-	switch o {
-	case OutcomeSucceeded, OutcomeFailed, OutcomeTimeout, OutcomeCancelled, OutcomeLost, OutcomeSnoozed:
-		return true
-	}
-	return false
+// Outcomes lists every outcome.
+var Outcomes = []Outcome{
+	OutcomeSucceeded, OutcomeFailed, OutcomeTimeout, OutcomeCancelled, OutcomeLost, OutcomeSnoozed,
 }
+
+// Valid reports whether it is one of the outcomes.
+func (o Outcome) Valid() bool { return slices.Contains(Outcomes, o) }
 
 // Attempt is one attempt to run a task. A running attempt has no FinishedAt and no Outcome.
 type Attempt struct {

@@ -93,6 +93,14 @@ type Worker struct {
 // New prepares a worker.
 func New(o Options) *Worker {
 	o.Metrics.Capacity.Set(float64(o.Capacity))
+	for _, p := range o.Pools {
+		for name := range p.Queues {
+			o.Metrics.BeginQueue(name)
+		}
+	}
+	for name := range o.Executors {
+		o.Metrics.BeginType(name)
+	}
 	w := &Worker{
 		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), hasBegun: make(chan struct{}, 1),
 		active: make(map[string]*attempt),

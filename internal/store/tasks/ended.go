@@ -29,6 +29,7 @@ func (s *Tasks) LogEnd(ctx context.Context, t task.Task, to task.State, o task.O
 // CountEnd counts an attempt that has ended. Whoever has recorded the end calls it, so that it counts once. The
 // node that ran it is left out of the reason: what died with several nodes has one cause.
 func (s *Tasks) CountEnd(t task.Task, to task.State, o task.Outcome, reason string) {
+	s.counter.Ended(t.Queue, o, to)
 	if node := codec.NodeOf(t.Run); node != "" {
 		reason = strings.ReplaceAll(reason, node, "#")
 	}

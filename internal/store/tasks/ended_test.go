@@ -3,6 +3,7 @@ package tasks_test
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,44 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
+
+// counted is a Counter that lists what it was told.
+type counted []string
+
+func (c *counted) Ended(queue string, o task.Outcome, to task.State) {
+	*c = append(*c, fmt.Sprint(queue, " ", o, " ", to))
+}
+
+func (c *counted) Paused() { *c = append(*c, "paused") }
+
+func TestCounter_CountsEachEndOnce(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	var got counted
+	w.Tasks.CountWith(&got)
+	for id, end := range map[string]func(*tasks.Run) error{
+		"good":  func(r *tasks.Run) error { return r.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "", "") },
+		"again": func(r *tasks.Run) error { return r.Reattempt(w.Ctx, time.Hour, task.OutcomeTimeout, "slow") },
+		"stop":  func(r *tasks.Run) error { return r.Finish(w.Ctx, task.Cancelled, task.OutcomeCancelled, "", "") },
+		"lost": func(r *tasks.Run) error {
+			now, err := w.Now(w.Ctx, w.PartitionOf(r.Task.Ref))
+			testkit.Must(t, err)
+			w.Lapse(r.Task.Ref)
+			return w.Leader(r.Task.Ref).Reap(w.Ctx, r.Task, now, time.UnixMilli(1), partition.Loss{})
+		},
+	} {
+		ref := task.Ref{Namespace: "default", ID: id}
+		w.Create(task.Definition{Ref: ref, Queue: "of-" + id, Retry: task.Retry{MaxAttempts: 1}})
+		run := w.Begin(ref)
+		testkit.Must(t, end(run))
+		_ = end(run) // a repeat is accepted or refused
+	}
+	slices.Sort(got)
+	want := "[of-again timeout scheduled of-good succeeded succeeded of-lost lost failed of-stop cancelled cancelled]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("it was told %v, want %v", got, want)
+	}
+}
 
 func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 	t.Parallel()

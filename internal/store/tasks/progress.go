@@ -40,9 +40,10 @@ func (s *Tasks) progress(ctx context.Context, ref task.Ref, attempt int, run lua
 	return err
 }
 
-// WarnIfPaused logs a warning if the end of a task paused its schedule.
+// WarnIfPaused logs a warning, and counts, if the end of a task paused its schedule.
 func (s *Tasks) WarnIfPaused(ctx context.Context, ref task.Ref, paused bool) {
 	if paused {
+		s.counter.Paused()
 		id, _, _ := schedule.OfTask(ref)
 		s.l.Log.WarnContext(ctx, "paused a schedule: too many of its tasks failed one after the other", "namespace", ref.Namespace, "schedule", id)
 	}

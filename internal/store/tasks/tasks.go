@@ -36,11 +36,12 @@ type Tasks struct {
 	recent     recent
 	creates    *batch.Groups[task.Definition, Created] // of single tasks
 	ids        *ids
+	counter    Counter
 }
 
 // New returns the tasks of an installation. runLease is how long the lease of a run lasts; 0 means DefaultRunLease.
 func New(l *layout.Layout, runLease time.Duration, durability config.Durability) *Tasks {
-	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease), durability: durability, ids: newIDs(l), recent: recent{added: make(chan struct{}, 1)}}
+	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease), durability: durability, ids: newIDs(l), recent: recent{added: make(chan struct{}, 1)}, counter: uncounted{}}
 	// Callers share the call, so it does not end with the context of one of them.
 	s.creates = layout.SharedCalls(l, func(d task.Definition) task.Ref { return d.Ref }, createShared, func(defs []task.Definition) []Created {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
