@@ -244,7 +244,7 @@ type seen struct {
 // is used, and when and how often a forecast has ticks. Other counts stay.
 var changing = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+|[0-9]{8}T[0-9.]+Z|` +
 	`([0-9]+(\.[0-9]+)?(ns|µs|ms|m|s|h))+|"[a-z_]*(seconds|_ms|usage|sequence)":[0-9.e+-]+|` +
-	`"per_minute":\[[^]]*\]|"total":[0-9]+|[0-9.]+ [kKMG]?i?B`)
+	`"(delayed_)?per_minute":\[[^]]*\]|"total":[0-9]+|[0-9.]+ [kKMG]?i?B`)
 
 // tells reports whether an answer says that something is missing.
 func (s seen) tells() bool {
@@ -410,6 +410,10 @@ var otherReads = []string{"follow=true", "state=scheduled,running,failed", "sche
 // withoutRedis is the one read that asks Redis nothing, and takes half a second with the race detector.
 const withoutRedis = "/openapi.json"
 
+// ofTheMoment is the one read whose answer may be a second old, and changes as time passes. A test of package control
+// damages what it needs.
+const ofTheMoment = "/v1/status"
+
 // Whatever somebody, or a loss, has done to a key: other rows are shown, and an answer that lacks something says so.
 // The short form reads only what needs the key.
 func TestReads_FailOrSayWhatCannotBeRead(t *testing.T) {
@@ -422,7 +426,7 @@ func TestReads_FailOrSayWhatCannotBeRead(t *testing.T) {
 	whole, sent, redis := make(map[string]seen), make(map[string]commands), newMonitor(r)
 	for _, path := range reads(t) {
 		_, query, _ := strings.Cut(path, "?")
-		if path != "/v1/events" && path != withoutRedis && (query == "" || slices.Contains(otherReads, query)) {
+		if path != "/v1/events" && path != withoutRedis && path != ofTheMoment && (query == "" || slices.Contains(otherReads, query)) {
 			sent[path] = redis.during(func() { whole[path] = r.read(path) })
 		}
 	}

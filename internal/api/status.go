@@ -17,7 +17,7 @@ func (e *endpoints) GetStatus(c echo.Context) error {
 	}
 	return e.ok(c, wire.Status{
 		At: wire.AtIfAny(found.At), Level: wire.StatusLevel(found.Level), Sentence: found.Sentence,
-		Reasons: each(found.Reasons, statusReasonOf), Figures: statusFiguresOf(found.Figures),
+		Reasons: each(found.Reasons, statusReasonOf), Figures: statusFiguresOf(found.Figures), Warnings: found.Warnings,
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -35,6 +36,7 @@ type statuses struct {
 	nodes     seldom[[]cluster.Node]
 	queues    seldom[[]string] // their names
 	examined  seldom[status.Examination]
+	past      seldom[[]rollup.Minute]
 }
 
 // GetStatus says whether the installation needs somebody. One node computes it for all; where none seems to, this one

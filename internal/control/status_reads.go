@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/store/doctor"
@@ -26,18 +27,30 @@ import (
 // statusFacts reads what decides how the installation is. What cannot be read is left out; if that is as Redis does not
 // answer, the facts say so.
 func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
+	ctx, left := redisx.LeavingOut(ctx)
 	reading, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	var silent failures
 	refuses := ""
 	together(
-		func() { silent.note(c.readRedis(reading, &f.Redis)) },
-		func() { silent.note(c.readNodes(reading, how, &f)) },
-		func() { silent.note(c.readQueues(reading, how, &f)) },
+		func() { silent.note("how Redis is", c.readRedis(reading, &f.Redis)) },
+		func() { silent.note("the list of nodes", c.readNodes(reading, how, &f)) },
+		func() { silent.note("the queues", c.readQueues(reading, how, &f)) },
 		func() {
-			f.Doctor, _ = c.statuses.examined.get(how, func() (status.Examination, error) { return c.readExamined(reading) })
+			var err error
+			f.Doctor, err = c.statuses.examined.get(how, func() (status.Examination, error) { return c.readExamined(reading) })
+			silent.note("what doctor found", err)
 		},
-		func() { f.Schedules = c.statuses.schedules.get(ctx, how, c.findTroubled) }, // it has a limit of its own
+		func() {
+			var err error
+			f.Schedules, err = c.statuses.schedules.get(ctx, how, c.findTroubled) // it has a limit of its own
+			silent.note("the schedules", err)
+		},
+		func() {
+			past, err := c.statuses.past.get(how, func() ([]rollup.Minute, error) { return c.recentMinutes(reading, pastMinutes) })
+			silent.note("the counts of the last hour", err)
+			f.Last, f.Hour, f.Cause = pastOf(past, c.now(reading, task.Ref{}))
+		},
 		func() {
 			if how.closely {
 				refuses = c.store.RefusesWrites(reading, 0)
@@ -49,22 +62,27 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 	}
 	f.Redis.Refuses = refuses
 	if len(f.Queues) > 0 {
-		c.readHeld(reading, &f)
+		silent.note("who holds the slots", c.readHeld(reading, &f))
 	}
+	f.Unread = append(silent.texts, left.Texts()...)
+	slices.Sort(f.Unread)
 	return f
 }
 
 // failures collects errors of reads that are made at once.
 type failures struct {
-	mu  sync.Mutex
-	all []error
+	mu    sync.Mutex
+	all   []error
+	texts []string
 }
 
-func (f *failures) note(err error) {
+// note notes that something cannot be read because of err, unless that is nil.
+func (f *failures) note(what string, err error) {
 	if err != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.all = append(f.all, err)
+		f.texts = append(f.texts, what+" cannot be read: "+redisx.WithoutDoubt(redisx.WhyNot(err)))
 	}
 }
 
@@ -93,7 +111,7 @@ func (c *Control) readRedis(ctx context.Context, r *status.Redis) error {
 		took := clock.Since(began)
 		var refused redis.Error
 		if err != nil && !errors.As(err, &refused) { // one that may not be asked is well
-			silent.note(layout.Unavailable(err))
+			silent.note("a server of Redis", layout.Unavailable(err))
 			return
 		}
 		mu.Lock()
@@ -242,19 +260,20 @@ func (c *Control) addLane(q *status.Queue, set layout.ReadySet) {
 	lane.Oldest = earlier(lane.Oldest, set.Oldest)
 }
 
-// readHeld reads which tasks have held slots for long, if any queue in which tasks wait may have no free slot.
-func (c *Control) readHeld(ctx context.Context, f *status.Facts) {
+// readHeld reads which tasks have held slots for long, if any queue in which tasks wait may have no free slot. Error:
+// CodeUnavailable.
+func (c *Control) readHeld(ctx context.Context, f *status.Facts) error {
 	full := func(q status.Queue) bool { return q.Waiting > 0 && noneFree(f.Nodes, q.Name) }
 	if !slices.ContainsFunc(f.Queues, full) {
-		return
+		return nil
 	}
 	running, err := c.store.LongestRunning(ctx, runningOfEach)
 	if err != nil {
-		return
+		return err
 	}
 	read, err := c.store.Tasks.Briefs(ctx, running)
 	if err != nil {
-		return
+		return err
 	}
 	holders := holdersAmong(read)
 	now := c.now(ctx, task.Ref{})
@@ -263,6 +282,7 @@ func (c *Control) readHeld(ctx context.Context, f *status.Facts) {
 			countHeld(q, f.Nodes, holders, now)
 		}
 	}
+	return nil
 }
 
 // noneFree reports whether the living nodes that serve a queue have no free slot.
@@ -311,6 +331,44 @@ func (c *Control) readExamined(ctx context.Context) (x status.Examination, _ err
 	return x, nil
 }
 
+// The minutes that a status looks at: the last ones, the present one included, and the hour before.
+const (
+	lastMinutes = 5
+	pastMinutes = lastMinutes + 60
+)
+
+// pastOf sums up the last minutes, up to now, and the hour before them, and returns the most frequent cause of the
+// failures of the last minutes.
+func pastOf(past []rollup.Minute, now time.Time) (last, hour status.Window, cause status.Cause) {
+	if len(past) != pastMinutes {
+		return last, hour, cause
+	}
+	before, newest := past[:pastMinutes-lastMinutes], past[pastMinutes-lastMinutes:]
+	last, hour = windowOf(newest, now), windowOf(before, now)
+	merged := rollup.Merge(newest[0].At, rollup.Span, rollup.HourCauses, newest...)
+	if len(merged.Causes) > 0 {
+		c := merged.Causes[0]
+		cause = status.Cause{Text: c.Text, Count: c.Count, Example: c.Example.Task.String()}
+	}
+	return last, hour, cause
+}
+
+// windowOf sums up minutes, of which the newest may not be over.
+func windowOf(minutes []rollup.Minute, now time.Time) status.Window {
+	var all rollup.Queue
+	for _, m := range minutes {
+		all = all.Plus(m.Total())
+	}
+	end := minutes[len(minutes)-1].At.Add(rollup.Span)
+	if now.Before(end) {
+		end = now
+	}
+	return status.Window{
+		Span: end.Sub(minutes[0].At), Begun: all.Begun, Ended: all.Ended(), Failed: all.Bad(),
+		LateP50: all.Late.Quantile(0.5), LateP99: all.Late.Quantile(0.99), LateMost: all.Late.Max,
+	}
+}
+
 // seldom is something that is read each time while somebody reads the status, else once a minute.
 type seldom[T any] struct {
 	mu     sync.Mutex
@@ -353,11 +411,11 @@ type troubledSchedules struct {
 // get returns them. One caller looks again if it is time; others get what was known before.
 func (t *troubledSchedules) get(
 	ctx context.Context, how look, find func(context.Context) ([]status.Schedule, error),
-) []status.Schedule {
+) ([]status.Schedule, error) {
 	if !t.begin(how) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return t.found
+		return t.found, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, troubledLimit)
 	defer cancel()
@@ -369,7 +427,7 @@ func (t *troubledSchedules) get(
 		t.found = found
 	}
 	t.looking, t.looked, t.took = false, clock.Now(), clock.Since(began)
-	return t.found
+	return t.found, err
 }
 
 // begin reports whether the caller has to look again.
@@ -391,7 +449,7 @@ func (t *troubledSchedules) begin(how look) bool {
 func (c *Control) findTroubled(ctx context.Context) ([]status.Schedule, error) {
 	var found []status.Schedule
 	now := c.now(ctx, task.Ref{})
-	err := c.store.Schedules.Each(ctx, EveryNamespace, func(s schedule.Schedule) {
+	err := c.store.Schedules.EachTracked(ctx, EveryNamespace, func(s schedule.Schedule) {
 		if one := troubleOf(s, now); one != (status.Schedule{}) && len(found) < troubledLength {
 			one.Namespace, one.ID = s.Namespace, s.ID
 			found = append(found, one)
@@ -402,11 +460,18 @@ func (c *Control) findTroubled(ctx context.Context) ([]status.Schedule, error) {
 
 // troubleOf returns what may be wrong with a schedule; the zero value for nothing.
 func troubleOf(s schedule.Schedule, now time.Time) (t status.Schedule) {
+	if s.Has(schedule.Missing, now, 0) {
+		t.MissedAt = s.Track.MissedAt
+	}
 	if s.PausedItself() {
 		t.PausedItself, t.Note = s.PausedAt, s.PauseNote
 		return t
 	}
-	t.Failures = s.Failures
+	if t.Failures = s.Failures; t.Failures > 0 {
+		if last, ok := s.Track.LastEnd(); ok {
+			t.LastFailure = last.At
+		}
+	}
 	if !s.PausedAt.IsZero() || !s.EndedAt.IsZero() {
 		return t
 	}

@@ -281,3 +281,31 @@ func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error { c.Add(1); return next(ctx, cmds) }
 }
+
+// What cannot be read makes no reason, and is named. The rest is told.
+func TestStatus_NamesWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	testkit.Must(t, w.queues.Add(w.ctx, "default"))
+	w.put(daily(nil))
+	w.waiting("a", "default")
+	for _, key := range []string{
+		"asynq:queues", "asynq:{default}:pending", w.partitionKey(nightly, "schedules"), w.partitionKey(nightly, "examined"),
+		w.partitionKey(nightly, "backlog"), w.key(nightly, "schedule"),
+	} {
+		before, err := w.db.Dump(w.ctx, key).Result()
+		testkit.Must(t, w.db.Del(w.ctx, key).Err())
+		testkit.Must(t, w.db.SetBit(w.ctx, key, 1, 1).Err())
+		if s := w.judged(); len(s.Warnings) == 0 && key != "dts:{1}:examined" {
+			t.Errorf("of %s, the status says nothing: %+v", key, s)
+		}
+		testkit.Must(t, w.db.Del(w.ctx, key).Err())
+		if err == nil {
+			testkit.Must(t, w.db.Restore(w.ctx, key, 0, before).Err())
+		}
+	}
+	if s := w.judged(); len(s.Warnings) > 0 {
+		t.Errorf("all is mended: %v", s.Warnings)
+	}
+}

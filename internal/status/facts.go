@@ -15,6 +15,7 @@ type Facts struct {
 	Last, Hour Window     // the last minutes, and the hour before them
 	Cause      Cause      // the most frequent one of the failures of Last
 	Doctor     Examination
+	Unread     []string // what could not be read, and why, as sentences without a full stop
 }
 
 // Redis is what is known of Redis.
@@ -73,8 +74,7 @@ type Schedule struct {
 	Failures      int       // tasks that have failed in a row
 	LastFailure   time.Time // the end of the newest of them; zero if that is not known
 	DueTick       time.Time // the tick that should have been decided; zero if there is none
-	Missed        int       // ticks that were missed today or yesterday
-	MissedAt      time.Time // the newest of them; zero if that is not known
+	MissedAt      time.Time // the newest tick of the last 24 hours that was missed; zero if there is none
 }
 
 // Window is what happened in some minutes.

@@ -28,11 +28,11 @@ func (j *judge) schedules() {
 		if r.Code != "" {
 			j.add(r)
 		}
-		if s.Missed > 0 {
+		if !s.MissedAt.IsZero() {
 			j.add(Reason{
 				Code: TicksMissed, Severity: Warn, Since: s.MissedAt, Kind: "schedule", Namespace: s.Namespace, ID: s.ID,
-				Detail: fmt.Sprintf("%s has missed %s since yesterday.", name, counted(s.Missed, "tick", "ticks")),
-				Do:     fmt.Sprintf("See why: dtsctl schedule ledger %s --outcome missed.", commands),
+				Detail: fmt.Sprintf("%s has missed a tick, or several: the newest one of %s.", name, moment(s.MissedAt)),
+				Do:     fmt.Sprintf("See why: dtsctl schedule ledger %s.", commands),
 			})
 		}
 	}

@@ -51,6 +51,7 @@ type Status struct {
 	Sentence string    `json:"sentence"`
 	Reasons  []Reason  `json:"reasons,omitempty"`
 	Figures  Figures   `json:"figures"`
+	Warnings []string  `json:"warnings,omitempty"` // what could not be read: there may be further reasons
 	// Seen says since when conditions hold that are no reasons yet, or have no time of their own.
 	Seen map[string]time.Time `json:"seen,omitempty"`
 }
@@ -78,7 +79,7 @@ const reasonsOfEach = 5
 
 // Judge computes the status.
 func Judge(f Facts) Status {
-	s := Status{At: f.Now, Figures: figuresOf(f), Seen: make(map[string]time.Time)}
+	s := Status{At: f.Now, Figures: figuresOf(f), Warnings: f.Unread, Seen: make(map[string]time.Time)}
 	j := &judge{Facts: f, seen: s.Seen}
 	j.redis()
 	j.fleet()

@@ -2237,6 +2237,9 @@ type Status struct {
 
 	// Sentence The same for people.
 	Sentence string `json:"sentence"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // StatusLevel The severity of the worst reason; `ok` if there is none.

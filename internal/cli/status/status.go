@@ -65,6 +65,7 @@ func run(ctx context.Context, opts *options) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(answer.Value.Warnings)
 	if err := opts.Printer.Show(answer.Raw, func() error { return show(opts.Printer, answer.Value) }); err != nil {
 		return err
 	}

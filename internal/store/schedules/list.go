@@ -255,6 +255,16 @@ const eachChunk = 500
 // Each calls do with every schedule of a namespace, without its counts, partition by partition, sorted by name in each.
 // The namespace "*" is all namespaces. Error: CodeUnavailable; context.Canceled or CodeUnavailable if ctx ends.
 func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
+	return s.each(ctx, namespace, codec.ScheduleFields, do)
+}
+
+// EachTracked is Each for schedules with their newest ends, and when a tick was missed last.
+func (s *Schedules) EachTracked(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
+	return s.each(ctx, namespace, slices.Concat(codec.ScheduleFields, conditionFields), do)
+}
+
+// each is Each for schedules with some fields of their hashes.
+func (s *Schedules) each(ctx context.Context, namespace string, fields []string, do func(schedule.Schedule)) error {
 	pipe, misplaced := s.l.DB.Pipeline(), make([]func(), s.l.Partitions())
 	for p := range misplaced {
 		misplaced[p] = s.lookForMisplaced(ctx, pipe, p)
@@ -279,7 +289,7 @@ func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule
 			if err != nil {
 				return layout.Unavailable(err)
 			}
-			if err := s.readEach(ctx, parseRefs(members), do); err != nil {
+			if err := s.readEach(ctx, parseRefs(members), fields, do); err != nil {
 				return err
 			}
 			if len(members) < eachChunk {
@@ -292,11 +302,13 @@ func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule
 }
 
 // readEach calls do with schedules. It reads few of them at once if they are large.
-func (s *Schedules) readEach(ctx context.Context, refs []task.Ref, do func(schedule.Schedule)) error {
+func (s *Schedules) readEach(
+	ctx context.Context, refs []task.Ref, fields []string, do func(schedule.Schedule),
+) error {
 	var portions layout.Portions
 	for len(refs) > 0 {
 		n := portions.Next(len(refs))
-		found, err := s.getEach(ctx, refs[:n], codec.ScheduleFields)
+		found, err := s.getEach(ctx, refs[:n], fields)
 		if err != nil {
 			return err
 		}
