@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 	"reflect"
 	"regexp"
-	"strconv"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 

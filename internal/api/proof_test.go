@@ -426,7 +426,8 @@ func TestReads_FailOrSayWhatCannotBeRead(t *testing.T) {
 	whole, sent, redis := make(map[string]seen), make(map[string]commands), newMonitor(r)
 	for _, path := range reads(t) {
 		_, query, _ := strings.Cut(path, "?")
-		if path != "/v1/events" && path != withoutRedis && path != ofTheMoment && (query == "" || slices.Contains(otherReads, query)) {
+		compared := path != "/v1/events" && path != withoutRedis && path != ofTheMoment
+		if compared && (query == "" || slices.Contains(otherReads, query)) {
 			sent[path] = redis.during(func() { whole[path] = r.read(path) })
 		}
 	}

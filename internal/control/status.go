@@ -124,8 +124,8 @@ func (c *Control) readStatus(ctx context.Context) (s status.Status, _ error) {
 	if err != nil || text == "" {
 		return status.Status{}, err
 	}
-	if json.Unmarshal([]byte(text), &s) != nil {
-		return status.Status{}, nil
+	if json.Unmarshal([]byte(text), &s) != nil { // as good as none
+		s = status.Status{}
 	}
 	return s, nil
 }

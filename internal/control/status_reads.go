@@ -47,7 +47,9 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 			silent.note("the schedules", err)
 		},
 		func() {
-			past, err := c.statuses.past.get(how, func() ([]rollup.Minute, error) { return c.recentMinutes(reading, pastMinutes) })
+			past, err := c.statuses.past.get(how, func() ([]rollup.Minute, error) {
+				return c.recentMinutes(reading, pastMinutes)
+			})
 			silent.note("the counts of the last hour", err)
 			f.Last, f.Hour, f.Cause = pastOf(past, c.now(reading, task.Ref{}))
 		},
@@ -64,7 +66,7 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 	if len(f.Queues) > 0 {
 		silent.note("who holds the slots", c.readHeld(reading, &f))
 	}
-	f.Unread = append(silent.texts, left.Texts()...)
+	f.Unread = slices.Concat(silent.texts, left.Texts())
 	slices.Sort(f.Unread)
 	return f
 }

@@ -141,7 +141,7 @@ func TestStatus_LooksAtTheFleet(t *testing.T) {
 	nodes := leading(0, nil, "default")
 	gone := worker("gone", 0, nil, "default")
 	gone.State, gone.LastBeat = "dead", w.now().Add(-time.Minute)
-	w.nodes = append(nodes, gone)
+	w.nodes = slices.Concat(nodes, fleet{gone})
 	w.expectStatus(status.NodeDied)
 	nodes[0].Partitions = []int{0}
 	w.nodes = nodes

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -215,7 +214,7 @@ func TestConditions_SayWhatIsWrong(t *testing.T) {
 	if !s.Has(Stale, at(11, 2), time.Hour) || s.Has(Stale, at(11, 1), time.Hour) {
 		t.Error("after an hour, it is stale one hour after its tick, and not before")
 	}
-	if s.Has(Condition(fmt.Sprint("other")), at(11, 2), time.Hour) {
+	if s.Has(Condition("other"), at(11, 2), time.Hour) {
 		t.Error("it has a condition that does not exist")
 	}
 }

@@ -139,7 +139,8 @@ var cases = []struct {
 	},
 	{
 		status.TicksMissed, status.Warn,
-		func(f *status.Facts) { f.Schedules = []status.Schedule{{ID: "s", MissedAt: ago(time.Hour)}} }, func(*status.Facts) {},
+		func(f *status.Facts) { f.Schedules = []status.Schedule{{ID: "s", MissedAt: ago(time.Hour)}} },
+		func(*status.Facts) {},
 	},
 	{
 		status.Failing, status.Warn,

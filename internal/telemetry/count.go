@@ -13,8 +13,11 @@ import (
 
 // The labels of ClockJumps and of LeaseChanges.
 const (
-	JumpAhead, JumpBack                     = "ahead", "back"
-	LeaseAcquired, LeaseReleased, LeaseLost = "acquired", "released", "lost"
+	JumpAhead     = "ahead"
+	JumpBack      = "back"
+	LeaseAcquired = "acquired"
+	LeaseReleased = "released"
+	LeaseLost     = "lost"
 )
 
 // beginAtZero makes the counters whose labels are known: Prometheus does not see the growth from nothing to 1.

@@ -51,7 +51,7 @@ var lateness = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 1
 
 // New returns the metrics on a new registry, together with those of the Go runtime and of the process. Counters whose
 // labels are known are there from the start, with 0.
-func New() *Metrics {
+func New() *Metrics { //nolint:funlen // a table
 	made := maker{prometheus.NewRegistry()}
 	m := &Metrics{
 		Registry: made.Registry,
