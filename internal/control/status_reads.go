@@ -68,6 +68,9 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 	}
 	f.Unread = slices.Concat(silent.texts, left.Texts())
 	slices.Sort(f.Unread)
+	if f.Redis.Silent != "" {
+		f.Unread = []string{"what else needs somebody is not known, as Redis does not tell"}
+	}
 	return f
 }
 
@@ -148,7 +151,10 @@ func (c *Control) readNodes(ctx context.Context, how look, f *status.Facts) erro
 		return nil
 	}
 	nodes, err := c.statuses.nodes.get(how, func() ([]cluster.Node, error) { return c.nodes.Nodes(ctx) })
-	if err != nil {
+	if err != nil { // as of the last heartbeat; who leads may have changed
+		for _, n := range c.nodes.View().Nodes {
+			f.Nodes = append(f.Nodes, nodeOf(n))
+		}
 		return err
 	}
 	if !how.lately {

@@ -187,7 +187,7 @@ func TestStatus_TellsOfRedis(t *testing.T) {
 	}
 	w.server.Kill()
 	s, err := w.GetStatus(w.ctx, me)
-	if err != nil || s.Level != status.Trouble || s.Reasons[0].Code != status.RedisSilent {
+	if err != nil || s.Level != status.Trouble || s.Reasons[0].Code != status.RedisSilent || len(s.Warnings) != 1 {
 		t.Errorf("without Redis: %v, %+v", err, s)
 	}
 	report, err := w.Examine(w.ctx, me, DoctorRequest{})
