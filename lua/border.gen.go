@@ -3041,6 +3041,7 @@ var KeyTypes = map[string]string{
 	"dts:{p}:lock:":            "hash",
 	"dts:{p}:locks":            "zset",
 	"dts:{p}:token":            "string",
+	"dts:{p}:lost":             "list",
 	"dts:{p}:mark":             "string",
 	"dts:{p}:minute:":          "hash",
 	"dts:{p}:minutes":          "hash",
@@ -3366,6 +3367,14 @@ type TokenKey string
 // Token makes the key dts:{p}:token.
 func (p Partition) Token() TokenKey {
 	return TokenKey(p.prefix + "token")
+}
+
+// LostKey names a LIST: attempts that a leader has ended as lost, the newest first: `<ms> <ref>:<attempt> <node>`; the newest 100.
+type LostKey string
+
+// Lost makes the key dts:{p}:lost.
+func (p Partition) Lost() LostKey {
+	return LostKey(p.prefix + "lost")
 }
 
 // MarkKey names a STRING: the field `data` of `dts:meta`, which tells that the data is there if that is gone.

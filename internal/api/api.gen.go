@@ -459,6 +459,9 @@ type ServerInterface interface {
 	// ListNodes List nodes
 	// (GET /v1/nodes)
 	ListNodes(ctx echo.Context) error
+	// GetNode Get one node, and the attempts that it has lost
+	// (GET /v1/nodes/{node})
+	GetNode(ctx echo.Context, node NodeID) error
 	// ListQueues List queues
 	// (GET /v1/queues)
 	ListQueues(ctx echo.Context) error
@@ -946,6 +949,22 @@ func (w *ServerInterfaceWrapper) ListNodes(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListNodes(ctx)
+	return err
+}
+
+// GetNode converts echo context to params.
+func (w *ServerInterfaceWrapper) GetNode(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "node" -------------
+	var node NodeID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "node", ctx.Param("node"), &node, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter node: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetNode(ctx, node)
 	return err
 }
 
@@ -2161,6 +2180,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/nodes", wrapper.ListNodes, options.OperationMiddlewares["listNodes"]...)
 	router.GET(options.BaseURL+"/v1/stats", wrapper.ReadStats, options.OperationMiddlewares["readStats"]...)
 	router.GET(options.BaseURL+"/v1/failures", wrapper.ListFailures, options.OperationMiddlewares["listFailures"]...)
+	router.GET(options.BaseURL+"/v1/nodes/:node", wrapper.GetNode, options.OperationMiddlewares["getNode"]...)
 	router.GET(options.BaseURL+"/v1/queues", wrapper.ListQueues, options.OperationMiddlewares["listQueues"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/pause", wrapper.PauseQueue, options.OperationMiddlewares["pauseQueue"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/resume", wrapper.ResumeQueue, options.OperationMiddlewares["resumeQueue"]...)

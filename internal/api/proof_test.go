@@ -34,6 +34,7 @@ var pathValues = map[string]map[string]string{
 	"/v1/tasks/":     {"id": "ended"},
 	"/v1/schedules/": {"id": "nightly"},
 	"/v1/locks/":     {"name": "door"},
+	"/v1/nodes/":     {"node": "n1"},
 }
 
 // queryValues are what stands for the parameters of a query, by name; "": the parameter does not change what is read.

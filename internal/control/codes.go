@@ -15,6 +15,9 @@ const (
 	CodeQueueNotFound = queue.CodeNotFound
 	CodeQueueFull     = limits.CodeFull
 
+	// CodeNodeNotFound: no node of that id is on the list, and none has lost attempts lately.
+	CodeNodeNotFound task.Code = "node_not_found"
+
 	// CodeTooManyNames: nobody runs the task, and too many queues and types wait.
 	CodeTooManyNames task.Code = "too_many_names"
 )

@@ -121,7 +121,7 @@ func (c *Control) standing(ctx context.Context, now time.Time) (rollup.Minute, e
 		return seen, err
 	}
 	for name, w := range waiting {
-		seen.Queues[name] = rollup.Queue{Waiting: w.Number, Oldest: max(now.Sub(w.Oldest), 0).Truncate(time.Millisecond)}
+		seen.Queues[name] = rollup.Queue{Waiting: w.Number, Oldest: age(w, now)}
 	}
 	if c.nodes == nil {
 		return seen, nil

@@ -6,7 +6,71 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
 )
+
+// NodeDetail is a node, and the attempts that it has lost.
+type NodeDetail struct {
+	ID   string
+	Node *cluster.Node // nil if it is on the list no more
+	Lost []LostAttempt // the newest first
+}
+
+// LostAttempt is an attempt that a leader has ended as lost, and its task as it is now.
+type LostAttempt struct {
+	layout.LostAttempt
+	Task task.Task // without payload, result and error; zero if it was deleted since
+}
+
+// lostLimit is how many lost attempts of a node are shown.
+const lostLimit = 100
+
+// GetNode returns a node that is known, or whose lost attempts are. Errors: CodeNodeNotFound, CodeUnavailable.
+func (c *Control) GetNode(ctx context.Context, who Caller, id string) (NodeDetail, error) {
+	if _, err := c.begin(ctx, who, "getNode"); err != nil {
+		return NodeDetail{}, err
+	}
+	nodes, err := c.nodes.Nodes(ctx)
+	if err != nil {
+		return NodeDetail{}, err
+	}
+	d := NodeDetail{ID: id}
+	if i := slices.IndexFunc(nodes, func(n cluster.Node) bool { return n.ID == id }); i >= 0 {
+		d.Node = &nodes[i]
+	}
+	lost, err := c.store.Lost(ctx)
+	if err != nil {
+		return NodeDetail{}, err
+	}
+	lost = slices.DeleteFunc(lost, func(l layout.LostAttempt) bool { return l.Node != id })
+	if d.Node == nil && len(lost) == 0 {
+		return NodeDetail{}, task.Errorf(CodeNodeNotFound, "no node %q is known: dtsctl node list has those that are", id)
+	}
+	d.Lost, err = c.tasksOf(ctx, lost[:min(lostLimit, len(lost))])
+	return d, err
+}
+
+// tasksOf reads the tasks of lost attempts. Error: CodeUnavailable.
+func (c *Control) tasksOf(ctx context.Context, lost []layout.LostAttempt) ([]LostAttempt, error) {
+	refs := make([]task.Ref, len(lost))
+	for i, l := range lost {
+		refs[i] = l.Ref
+	}
+	read, err := c.store.Tasks.Briefs(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	byRef := make(map[task.Ref]task.Task, len(read))
+	for _, t := range read {
+		byRef[t.Ref] = t
+	}
+	all := make([]LostAttempt, len(lost))
+	for i, l := range lost {
+		all[i] = LostAttempt{l, byRef[l.Ref]}
+	}
+	return all, nil
+}
 
 // ListNodes returns every node that is known, dead ones included. Under redisx.LeavingOut, what cannot be read is
 // left out.

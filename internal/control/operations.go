@@ -86,6 +86,7 @@ var operations = map[string]Operation{
 	"listFailures":     {Role: Viewer, About: AboutTask},
 	"readStats":        {Role: Viewer, About: AboutQueue},
 	"listNodes":        {Role: Viewer, About: AboutNode},
+	"getNode":          {Role: Viewer, About: AboutNode},
 	"listQueues":       {Role: Viewer, About: AboutQueue},
 	"whyQueue":         {Role: Viewer, About: AboutQueue},
 	"pauseQueue":       {Role: Operator, About: AboutQueue, Changes: true},

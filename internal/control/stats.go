@@ -181,8 +181,8 @@ func (c *Control) anyNow(ctx context.Context) (time.Time, error) {
 }
 
 // recentMinutes returns the last n minutes, oldest first and without a gap: the last one is the present minute so
-// far. A minute in which nothing happened is empty. It takes four commands, and one more for each older minute in
-// which nothing happened. Error: CodeUnavailable.
+// far. A minute in which nothing happened is empty. It takes five commands, and more if nobody has closed
+// a minute in time. Error: CodeUnavailable.
 func (c *Control) recentMinutes(ctx context.Context, n int) ([]rollup.Minute, error) {
 	now, err := c.anyNow(ctx)
 	if err != nil {

@@ -110,7 +110,11 @@ func (c *Control) newerStatus(ctx context.Context, old status.Status) status.Sta
 		return old
 	}
 	for clock.Sleep(ctx, statusLook) == nil {
-		if newer, err := c.readStatus(ctx); err != nil || newer.At.After(old.At) {
+		newer, err := c.readStatus(ctx)
+		if err != nil {
+			return old
+		}
+		if newer.At.After(old.At) {
 			return newer
 		}
 	}
@@ -132,7 +136,10 @@ func (c *Control) readStatus(ctx context.Context) (s status.Status, _ error) {
 
 // keepStatus computes the status for all nodes, until ctx ends: each second while somebody reads it, else every ten.
 func (c *Control) keepStatus(ctx context.Context, asked <-chan struct{}) {
-	last, _ := c.readStatus(ctx)
+	last, err := c.readStatus(ctx)
+	if err != nil { // what this node knows is better than nothing
+		last = c.statuses.newest()
+	}
 	for read := true; ctx.Err() == nil; {
 		began := clock.Now()
 		last = c.judge(ctx, last, look{lately: read})

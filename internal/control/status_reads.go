@@ -475,13 +475,13 @@ func troubleOf(s schedule.Schedule, now time.Time) (t status.Schedule) {
 		t.PausedItself, t.Note = s.PausedAt, s.PauseNote
 		return t
 	}
+	if !s.PausedAt.IsZero() || !s.EndedAt.IsZero() { // somebody has stopped it
+		return t
+	}
 	if t.Failures = s.Failures; t.Failures > 0 {
 		if last, ok := s.Track.LastEnd(); ok {
 			t.LastFailure = last.At
 		}
-	}
-	if !s.PausedAt.IsZero() || !s.EndedAt.IsZero() {
-		return t
 	}
 	if next, ok := s.NextTick(); ok && now.Sub(next) >= status.NotDecided {
 		t.DueTick = next

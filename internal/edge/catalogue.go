@@ -46,6 +46,7 @@ var catalogue = map[task.Code]entry{
 	control.CodeTooManyNames: {
 		status: http.StatusTooManyRequests, title: "Too many queues and types wait for workers", retry: 60,
 	},
+	control.CodeNodeNotFound:      {status: http.StatusNotFound, title: "No such node"},
 	control.CodeQueueNotFound:     {status: http.StatusNotFound, title: "No such queue"},
 	schedule.CodeNotFound:         {status: http.StatusNotFound, title: "No such schedule"},
 	schedule.CodeChanged:          {status: http.StatusPreconditionFailed, title: "Another revision is in force"},

@@ -14,6 +14,7 @@ const Unnamed = "*"
 // Limits that scripts keep, and that are not limits of a task.
 const (
 	LocksLimit      = 2000   // locks that are held in one partition
+	LostLimit       = 100    // attempts that were lost of which one partition knows the node
 	NamespacesLimit = 10_000 // namespaces remembered, those with the newest submissions
 
 	// WorkerLeaseLimit is the longest lease of a run that a worker by HTTP may ask for.
@@ -30,6 +31,7 @@ const (
 var Constants = map[string]any{
 	"ATTEMPT_HISTORY_LIMIT": task.HistoryLimit,
 	"INLINE_PAYLOAD_LIMIT":  task.InlinePayloadLimit,
+	"LOST_LIMIT":            LostLimit,
 	"CALLED_FOR":            time.Minute.Milliseconds(),        // how long it counts which workers of a queue were woken
 	"REFERENCE_LIMIT":       2*task.IDLimit + 100,              // bytes of the payload of a delivery
 	"LIST_SEARCHED":         5000,                              // length up to which the list of deliveries that wait is searched for one of them

@@ -71,6 +71,7 @@ var Keys = []Kind{
 	{"lock", Hash, "dts:{p}:lock:<ref>", "one lock that is held: holder, fence, since, expires, ttl, note; expires with it"},
 	{"locks", ZSet, "dts:{p}:locks", "the locks that are held, by the time at which they expire; those that have expired go when another one is taken"},
 	{"token", String, "dts:{p}:token", "the newest fencing token of all locks of the partition"},
+	{"lost", List, "dts:{p}:lost", "attempts that a leader has ended as lost, the newest first: `<ms> <ref>:<attempt> <node>`; the newest 100"},
 	{"mark", String, "dts:{p}:mark", "the field `data` of `dts:meta`, which tells that the data is there if that is gone"},
 	{"minute", Hash, "dts:{p}:minute:<minute>", "in partition 0: what each node has counted in the minute that began then, in ms, by the node; under `*`, what waited and ran at its end. In a binary form, compressed; see `internal/rollup`. A leader deletes it about a minute after its end; else it expires"},
 	{"minutes", Hash, "dts:{p}:minutes", "in partition 0: what all nodes counted, by the begin of the minute in ms, for the last 65 minutes; in the same form"},

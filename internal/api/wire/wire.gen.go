@@ -272,6 +272,7 @@ const (
 	LockLost             ProblemCode = "lock_lost"
 	LockNotFound         ProblemCode = "lock_not_found"
 	MethodNotAllowed     ProblemCode = "method_not_allowed"
+	NodeNotFound         ProblemCode = "node_not_found"
 	NotFound             ProblemCode = "not_found"
 	NotReplicated        ProblemCode = "not_replicated"
 	Overloaded           ProblemCode = "overloaded"
@@ -320,6 +321,8 @@ func (e ProblemCode) Valid() bool {
 	case LockNotFound:
 		return true
 	case MethodNotAllowed:
+		return true
+	case NodeNotFound:
 		return true
 	case NotFound:
 		return true
@@ -1492,6 +1495,33 @@ type LogPage struct {
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
+// LostAttempt defines model for LostAttempt.
+type LostAttempt struct {
+	// Attempt Its number.
+	Attempt int `json:"attempt"`
+
+	// LostAt When the leader ended it.
+	LostAt Time `json:"lost_at"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// Node The node that began the newest attempt of the task. Left out, as state is, if the task was deleted since.
+	Node *string `json:"node,omitempty"`
+
+	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
+	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
+	State *State `json:"state,omitempty"`
+
+	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	Task TaskID `json:"task"`
+}
+
 // LostWrites defines model for LostWrites.
 type LostWrites struct {
 	From Time `json:"from"`
@@ -1581,6 +1611,20 @@ type Node struct {
 // NodeState `draining`: shuts down, takes no new work. `dead`: missed its heartbeats.
 type NodeState string
 
+// NodeDetail defines model for NodeDetail.
+type NodeDetail struct {
+	ID string `json:"id"`
+
+	// Lost Its attempts that a leader has ended as lost, the newest first; at most 100.
+	Lost []LostAttempt `json:"lost"`
+
+	// Node What it says of itself. Left out if it is on the list of nodes no more, as an hour after its death.
+	Node *Node `json:"node,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
 // NodeList defines model for NodeList.
 type NodeList struct {
 	NextCursor *string `json:"next_cursor,omitempty"`
@@ -1650,6 +1694,7 @@ type Problem struct {
 	// | `task_changed` | 409 | somebody else changed the task in between |
 	// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
+	// | `node_not_found` | 404 | no node of that id is on the list of nodes, and none has lost attempts lately |
 	// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -1711,6 +1756,7 @@ type Problem struct {
 // | `task_changed` | 409 | somebody else changed the task in between |
 // | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 // | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
+// | `node_not_found` | 404 | no node of that id is on the list of nodes, and none has lost attempts lately |
 // | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -2802,6 +2848,11 @@ type Namespace = string
 
 // NodeFilter defines model for NodeFilter.
 type NodeFilter = string
+
+// NodeID 1-200 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: default
+type NodeID = Name
 
 // OwnerFilter defines model for OwnerFilter.
 type OwnerFilter = string

@@ -36,18 +36,20 @@ func (m *Minutes) Close(ctx context.Context, from, end time.Time) (closed bool, 
 		return false, layout.Unavailable(err)
 	}
 	pipe = m.l.DB.Pipeline()
+	var merged []string
 	for _, at := range all {
 		if minute, there := m.merge(ctx, at, rows[at].Val()); there {
 			pipe.HSetNX(ctx, string(m.keys().Minutes()), field(at), rollup.Encode(minute, rollup.MinuteBytes))
-			pipe.Del(ctx, m.rows(at))
-			closed = true
+			merged = append(merged, m.rows(at))
 		}
 	}
-	if !closed {
+	if len(merged) == 0 {
 		return false, nil
 	}
-	_, err := pipe.Exec(ctx)
-	return true, unavailable(err)
+	if _, err := pipe.Exec(ctx); err != nil { // a Redis that is full refuses the minutes, and would delete the rows
+		return true, unavailable(err)
+	}
+	return true, unavailable(m.l.DB.Del(ctx, merged...).Err())
 }
 
 // CloseHours closes the hours of which all minutes are closed, as those before end are, and then deletes minutes

@@ -126,6 +126,13 @@ func (m *Minutes) readUnclosed(ctx context.Context, found map[time.Time]rollup.M
 	if len(missing) == 0 {
 		return nil
 	}
+	keys := make([]string, len(missing)) // of one partition
+	for i, at := range missing {
+		keys[i] = m.rows(at)
+	}
+	if n, err := m.l.DB.Exists(ctx, keys...).Result(); err != nil || n == 0 {
+		return unavailable(err)
+	}
 	pipe := m.l.DB.Pipeline()
 	rows := m.readRows(ctx, pipe, missing)
 	if err := redisx.ExecReads(ctx, pipe); err != nil {

@@ -1,0 +1,87 @@
+package node
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+type getOptions struct {
+	Client  func() (*rest.Client, error)
+	Printer *printer.Printer
+
+	Node string
+}
+
+func newGetCommand(f *command.Factory) *cobra.Command {
+	opts := &getOptions{Client: f.Client, Printer: f.Printer}
+	return &cobra.Command{
+		Use: "get NODE", Short: "Show a node, and what became of the attempts that it has lost",
+		Args: command.ExactArgs("NODE"), Annotations: command.Asks("getNode"),
+		Long: `get shows a node, also one that has died, and the attempts of it that a leader has ended as lost, the newest
+first: which task, when, and where that task runs now.
+
+The columns of the lost attempts are: task, namespace, attempt, lost, state, node. State and node are those of the task
+now; they are left out if it was deleted since. A pipe gets the lost attempts only.`,
+		Example: `  dtsctl node get vm-b7x2
+  dtsctl node get vm-b7x2 -o json | jq '.lost | length'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Node = args[0]
+			return getRun(cmd.Context(), opts)
+		},
+	}
+}
+
+func getRun(ctx context.Context, opts *getOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	answer, err := rest.Read[wire.NodeDetail](c.GetNodeWithResponse(ctx, opts.Node))
+	if err != nil {
+		return err
+	}
+	p, d := opts.Printer, answer.Value
+	p.Warn(d.Warnings)
+	return p.Show(answer.Raw, func() error {
+		if !p.OutIsTerminal {
+			return printer.PrintTable(p, lostColumns, d.Lost)
+		}
+		if err := showNode(p, d); err != nil {
+			return err
+		}
+		if len(d.Lost) == 0 {
+			return p.Printf("\nNo leader has ended an attempt of it as lost lately.\n")
+		}
+		if err := p.Printf("\n%s of it ended as lost:\n\n", printer.Counted(len(d.Lost), "attempt")); err != nil {
+			return err
+		}
+		return printer.PrintTable(p, lostColumns, d.Lost)
+	})
+}
+
+// showNode shows what a node says of itself.
+func showNode(p *printer.Printer, d wire.NodeDetail) error {
+	if d.Node == nil {
+		return p.Printf("The node %s is on the list of nodes no more: it has stopped, or died more than an hour ago.\n", d.ID)
+	}
+	var details []printer.Detail
+	for _, column := range listColumns {
+		details = append(details, printer.Detail{Name: column.Name, Value: column.Value(*d.Node)})
+	}
+	return p.PrintDetails(details)
+}
+
+var lostColumns = []printer.Column[wire.LostAttempt]{
+	{Name: "task", Value: func(l wire.LostAttempt) any { return l.Task }},
+	{Name: "namespace", Value: func(l wire.LostAttempt) any { return l.Namespace }},
+	{Name: "attempt", Value: func(l wire.LostAttempt) any { return l.Attempt }},
+	{Name: "lost", Value: func(l wire.LostAttempt) any { return l.LostAt }},
+	{Name: "state", Value: func(l wire.LostAttempt) any { return printer.Status(printer.Deref(l.State)) }},
+	{Name: "node", Value: func(l wire.LostAttempt) any { return l.Node }},
+}
