@@ -62,7 +62,8 @@ func (k *minuteKeeper) round(ctx context.Context) time.Duration {
 	if k.failing = err != nil; k.failing {
 		return minutesRetry
 	}
-	return now.Truncate(rollup.Span).Add(rollup.Span + sampleAfter).Sub(k.c.redisNow())
+	pause := now.Truncate(rollup.Span).Add(rollup.Span + sampleAfter).Sub(k.c.redisNow())
+	return min(pause, rollup.Span+sampleAfter) // the clock of Redis may have jumped back meanwhile
 }
 
 // sample writes what waits and runs now, at the end of the last minute. Error: CodeUnavailable.

@@ -322,12 +322,13 @@ func (c *Control) readExamined(ctx context.Context) (x status.Examination, _ err
 	if err != nil {
 		return x, err
 	}
+	now := c.now(ctx, task.Ref{})
 	for name, e := range found {
 		if x.At.Before(e.At) {
 			x.At = e.At
 		}
 		switch {
-		case e.Open == 0:
+		case e.Open == 0 || now.Sub(e.At) > status.ExaminedSince:
 		case e.Severity == string(doctor.Error):
 			x.Errors = append(x.Errors, name)
 		case e.Severity == string(doctor.Warning):

@@ -86,6 +86,7 @@ func Judge(f Facts) Status {
 	j.queues()
 	j.schedules()
 	j.past()
+	j.carryOver()
 	s.Reasons = shorten(j.reasons)
 	bad := 0
 	for _, r := range j.reasons {
@@ -114,6 +115,21 @@ func (j *judge) since(r Reason) time.Time {
 	}
 	j.seen[r.key()] = at
 	return at
+}
+
+// carryFor is for how long it counts what an earlier status has seen and this one could not look at.
+const carryFor = time.Minute
+
+// carryOver keeps since when conditions hold, if something could not be read: they may still hold.
+func (j *judge) carryOver() {
+	if len(j.Unread) == 0 && j.Redis.Silent == "" || j.Now.Sub(j.Before.At) > carryFor {
+		return
+	}
+	for key, at := range j.Before.Seen {
+		if _, seen := j.seen[key]; !seen {
+			j.seen[key] = at
+		}
+	}
 }
 
 // figuresOf returns the numbers of some facts.

@@ -263,6 +263,27 @@ func TestJudge_RemembersSinceWhen(t *testing.T) {
 	}
 }
 
+// What could not be read once may still hold: its time goes on, but not for long.
+func TestJudge_RemembersWhatItCouldNotRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		unread []string
+		later  time.Duration
+		shown  int
+	}{{[]string{"the list of nodes cannot be read"}, 30 * time.Second, 1}, {nil, 30 * time.Second, 0},
+		{[]string{"the list of nodes cannot be read"}, 2 * time.Minute, 0}} {
+		f := well()
+		f.Unled = []int{1}
+		first := status.Judge(f)
+		f.Before, f.Unled, f.Unread, f.Now = first, nil, c.unread, now.Add(c.later)
+		second := status.Judge(f)
+		f.Before, f.Unled, f.Unread, f.Now = second, []int{1}, nil, f.Now.Add(time.Second)
+		if got := status.Judge(f).Reasons; len(second.Reasons) > 0 || len(got) != c.shown {
+			t.Errorf("%v, after %s: %+v, then %+v", c.unread, c.later, second.Reasons, got)
+		}
+	}
+}
+
 func TestJudge_ShowsFewReasonsOfACode(t *testing.T) {
 	t.Parallel()
 	f := well()
