@@ -48,7 +48,7 @@ var floors = []floor{
 	{5, []string{"internal/cli/flags", "internal/cli/taskview", "internal/cli/whyview"}},
 	{5, []string{
 		"internal/cli/apply", "internal/cli/bench", "internal/cli/doctor", "internal/cli/events", "internal/cli/importer", "internal/cli/lock", "internal/cli/namespace",
-		"internal/cli/node", "internal/cli/queue", "internal/cli/schedule", "internal/cli/task",
+		"internal/cli/memory", "internal/cli/node", "internal/cli/queue", "internal/cli/schedule", "internal/cli/task",
 	}},
 	{5, []string{"internal/app", "internal/cli"}},
 	{6, []string{"cmd/dtsctl", "cmd/dtsd", root}},

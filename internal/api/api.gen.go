@@ -453,6 +453,9 @@ type ServerInterface interface {
 	// RenewLock Keep a lock
 	// (POST /v1/locks/{name}/renew)
 	RenewLock(ctx echo.Context, name LockName, params RenewLockParams) error
+	// GetMemory What takes the memory of Redis
+	// (GET /v1/memory)
+	GetMemory(ctx echo.Context) error
 	// ListNamespaces List namespaces
 	// (GET /v1/namespaces)
 	ListNamespaces(ctx echo.Context) error
@@ -931,6 +934,15 @@ func (w *ServerInterfaceWrapper) RenewLock(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.RenewLock(ctx, name, params)
+	return err
+}
+
+// GetMemory converts echo context to params.
+func (w *ServerInterfaceWrapper) GetMemory(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetMemory(ctx)
 	return err
 }
 
@@ -2187,6 +2199,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/queues/:queue/why", wrapper.WhyQueue, options.OperationMiddlewares["whyQueue"]...)
 	router.PUT(options.BaseURL+"/v1/queues/:queue/limit", wrapper.LimitQueue, options.OperationMiddlewares["limitQueue"]...)
 	router.GET(options.BaseURL+"/v1/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
+	router.GET(options.BaseURL+"/v1/memory", wrapper.GetMemory, options.OperationMiddlewares["getMemory"]...)
 	router.GET(options.BaseURL+"/v1/doctor", wrapper.Examine, options.OperationMiddlewares["examine"]...)
 	router.POST(options.BaseURL+"/v1/doctor/repair", wrapper.Repair, options.OperationMiddlewares["repair"]...)
 	router.GET(options.BaseURL+"/v1/events", wrapper.FollowEvents, options.OperationMiddlewares["followEvents"]...)

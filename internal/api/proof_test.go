@@ -244,7 +244,7 @@ type seen struct {
 // changing is what changes from one request to the next: times, how long something has waited or takes, how much memory
 // is used, and when and how often a forecast has ticks. Other counts stay.
 var changing = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+|[0-9]{8}T[0-9.]+Z|` +
-	`([0-9]+(\.[0-9]+)?(ns|µs|ms|m|s|h))+|"[a-z_]*(seconds|_ms|usage|sequence)":[0-9.e+-]+|` +
+	`([0-9]+(\.[0-9]+)?(ns|µs|ms|m|s|h))+|"[a-z_]*(seconds|_ms|usage|sequence|bytes|used|keys)":[0-9.e+-]+|` +
 	`"(delayed_)?per_minute":\[[^]]*\]|"total":[0-9]+|[0-9.]+ [kKMG]?i?B`)
 
 // tells reports whether an answer says that something is missing.

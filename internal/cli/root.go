@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/events"
 	"github.com/dts-sched/dts/internal/cli/importer"
 	"github.com/dts-sched/dts/internal/cli/lock"
+	"github.com/dts-sched/dts/internal/cli/memory"
 	"github.com/dts-sched/dts/internal/cli/namespace"
 	"github.com/dts-sched/dts/internal/cli/node"
 	"github.com/dts-sched/dts/internal/cli/queue"
@@ -51,7 +52,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 	root.AddCommand(
 		task.NewCommand(f), schedule.NewCommand(f), apply.NewCommand(f), node.NewCommand(f), queue.NewCommand(f),
 		lock.NewCommand(f), namespace.NewCommand(f), importer.NewCommand(f), events.NewCommand(f), status.NewCommand(f), doctor.NewCommand(f),
-		bench.NewCommand(f),
+		memory.NewCommand(f), bench.NewCommand(f),
 		newVersionCommand(f),
 	)
 	root.AddCommand(newTopics()...)

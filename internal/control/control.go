@@ -61,6 +61,7 @@ type Control struct {
 	turns        turns     // of what makes work and shares no call
 	pages        turns
 	forecasts    turns
+	estimates    turns // of memory
 	statuses     statuses
 	limits       *limits.Limits // nil without queues
 }
@@ -70,7 +71,7 @@ func New(o Options) *Control {
 	c := &Control{
 		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, events: o.Events, types: o.Types, workers: o.Workers, log: o.Log,
 		admission: admission{limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit),
-		forecasts: make(turns, 1), embedded: o.Embedded,
+		forecasts: make(turns, 1), estimates: make(turns, 1), embedded: o.Embedded,
 	}
 	if o.Queues != nil {
 		c.limits = limits.New(o.Store.Layout, o.Queues)

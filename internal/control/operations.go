@@ -93,6 +93,7 @@ var operations = map[string]Operation{
 	"resumeQueue":      {Role: Operator, About: AboutQueue, Changes: true},
 	"limitQueue":       {Role: Operator, About: AboutQueue, Changes: true},
 	"getStatus":        {Role: Viewer, About: AboutInstallation},
+	"getMemory":        {Role: Viewer, About: AboutInstallation},
 	"examine":          {Role: Admin, About: AboutInstallation},
 	"repair":           {Role: Admin, About: AboutInstallation, Changes: true},
 	"monitor":          {Role: Admin, About: AboutQueue, Changes: true},

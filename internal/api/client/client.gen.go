@@ -687,6 +687,15 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
 	RenewLock(ctx context.Context, name LockName, params *RenewLockParams, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetMemory What takes the memory of Redis
+	//
+	// Estimates what each kind of data, each namespace and each schedule takes in Redis. It measures the large keys, and a
+	// random part of their entries and of the other keys, so two answers differ by some percent. It costs Redis some 100 ms
+	// in short pipelines, however much data there is. A node computes one estimate at a time.
+	//
+	// Corresponds with GET /v1/memory (the `GetMemory` operationId).
+	GetMemory(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListNamespaces List namespaces
 	//
 	// Corresponds with GET /v1/namespaces (the `ListNamespaces` operationId).
@@ -1537,6 +1546,25 @@ func (c *Client) RenewLockWithBody(ctx context.Context, name LockName, params *R
 // Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
 func (c *Client) RenewLock(ctx context.Context, name LockName, params *RenewLockParams, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRenewLockRequest(c.Server, name, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetMemory What takes the memory of Redis
+//
+// Estimates what each kind of data, each namespace and each schedule takes in Redis. It measures the large keys, and a
+// random part of their entries and of the other keys, so two answers differ by some percent. It costs Redis some 100 ms
+// in short pipelines, however much data there is. A node computes one estimate at a time.
+//
+// Corresponds with GET /v1/memory (the `GetMemory` operationId).
+func (c *Client) GetMemory(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetMemoryRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -3517,6 +3545,33 @@ func NewRenewLockRequestWithBody(server string, name LockName, params *RenewLock
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewGetMemoryRequest constructs an http.Request for the GetMemory method
+func NewGetMemoryRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/memory")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -6435,6 +6490,17 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
 	RenewLockWithResponse(ctx context.Context, name LockName, params *RenewLockParams, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*RenewLockResponse, error)
 
+	// GetMemoryWithResponse What takes the memory of Redis
+	//
+	// Estimates what each kind of data, each namespace and each schedule takes in Redis. It measures the large keys, and a
+	// random part of their entries and of the other keys, so two answers differ by some percent. It costs Redis some 100 ms
+	// in short pipelines, however much data there is. A node computes one estimate at a time.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/memory (the `GetMemory` operationId).
+	GetMemoryWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMemoryResponse, error)
+
 	// ListNamespacesWithResponse List namespaces
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7744,6 +7810,61 @@ func (r RenewLockResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RenewLockResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetMemoryResponseDefaultHeaders the declared response headers of an HTTP default response for GetMemory
+type GetMemoryResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type GetMemoryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MemoryReport
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetMemoryResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetMemoryResponse) GetJSON200() *MemoryReport {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetMemoryResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetMemoryResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetMemoryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetMemoryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetMemoryResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -10237,6 +10358,23 @@ func (c *ClientWithResponses) RenewLockWithResponse(ctx context.Context, name Lo
 	return ParseRenewLockResponse(rsp)
 }
 
+// GetMemoryWithResponse What takes the memory of Redis
+//
+// Estimates what each kind of data, each namespace and each schedule takes in Redis. It measures the large keys, and a
+// random part of their entries and of the other keys, so two answers differ by some percent. It costs Redis some 100 ms
+// in short pipelines, however much data there is. A node computes one estimate at a time.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/memory (the `GetMemory` operationId).
+func (c *ClientWithResponses) GetMemoryWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMemoryResponse, error) {
+	rsp, err := c.GetMemory(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetMemoryResponse(rsp)
+}
+
 // ListNamespacesWithResponse List namespaces
 //
 // Returns a wrapper object for the known response body format(s).
@@ -11739,6 +11877,52 @@ func ParseRenewLockResponse(rsp *http.Response) (*RenewLockResponse, error) {
 	switch {
 	case true:
 		var headers RenewLockResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetMemoryResponse parses an HTTP response from a GetMemoryWithResponse call
+func ParseGetMemoryResponse(rsp *http.Response) (*GetMemoryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetMemoryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MemoryReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers GetMemoryResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

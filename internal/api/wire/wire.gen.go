@@ -163,6 +163,66 @@ func (e LastRunOutcome) Valid() bool {
 	}
 }
 
+// Defines values for MemoryOfKindKind.
+const (
+	MemoryOfKindKindAdministration MemoryOfKindKind = "administration"
+	MemoryOfKindKindAttempts       MemoryOfKindKind = "attempts"
+	MemoryOfKindKindCheckpoints    MemoryOfKindKind = "checkpoints"
+	MemoryOfKindKindDeliveries     MemoryOfKindKind = "deliveries"
+	MemoryOfKindKindEnded          MemoryOfKindKind = "ended"
+	MemoryOfKindKindErrors         MemoryOfKindKind = "errors"
+	MemoryOfKindKindForeign        MemoryOfKindKind = "foreign"
+	MemoryOfKindKindHistories      MemoryOfKindKind = "histories"
+	MemoryOfKindKindLedgers        MemoryOfKindKind = "ledgers"
+	MemoryOfKindKindLogs           MemoryOfKindKind = "logs"
+	MemoryOfKindKindRemembered     MemoryOfKindKind = "remembered"
+	MemoryOfKindKindResults        MemoryOfKindKind = "results"
+	MemoryOfKindKindSchedules      MemoryOfKindKind = "schedules"
+	MemoryOfKindKindServer         MemoryOfKindKind = "server"
+	MemoryOfKindKindStates         MemoryOfKindKind = "states"
+	MemoryOfKindKindWaiting        MemoryOfKindKind = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the MemoryOfKindKind enum.
+func (e MemoryOfKindKind) Valid() bool {
+	switch e {
+	case MemoryOfKindKindAdministration:
+		return true
+	case MemoryOfKindKindAttempts:
+		return true
+	case MemoryOfKindKindCheckpoints:
+		return true
+	case MemoryOfKindKindDeliveries:
+		return true
+	case MemoryOfKindKindEnded:
+		return true
+	case MemoryOfKindKindErrors:
+		return true
+	case MemoryOfKindKindForeign:
+		return true
+	case MemoryOfKindKindHistories:
+		return true
+	case MemoryOfKindKindLedgers:
+		return true
+	case MemoryOfKindKindLogs:
+		return true
+	case MemoryOfKindKindRemembered:
+		return true
+	case MemoryOfKindKindResults:
+		return true
+	case MemoryOfKindKindSchedules:
+		return true
+	case MemoryOfKindKindServer:
+		return true
+	case MemoryOfKindKindStates:
+		return true
+	case MemoryOfKindKindWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MisfirePolicy.
 const (
 	MisfirePolicyAll  MisfirePolicy = "all"
@@ -1526,6 +1586,104 @@ type LostAttempt struct {
 type LostWrites struct {
 	From Time `json:"from"`
 	To   Time `json:"to"`
+}
+
+// MemoryOfKind defines model for MemoryOfKind.
+type MemoryOfKind struct {
+	Bytes int64 `json:"bytes"`
+
+	// Kind `waiting` and `ended` are definitions and payloads of tasks that have not ended, and that have, with their places in
+	// sorted sets. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
+	// `foreign` are keys that do not belong to this installation, and `server` is all that is no key. More may come.
+	Kind MemoryOfKindKind `json:"kind"`
+}
+
+// MemoryOfKindKind `waiting` and `ended` are definitions and payloads of tasks that have not ended, and that have, with their places in
+// sorted sets. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
+// `foreign` are keys that do not belong to this installation, and `server` is all that is no key. More may come.
+type MemoryOfKindKind string
+
+// MemoryOfNamespace defines model for MemoryOfNamespace.
+type MemoryOfNamespace struct {
+	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Name Name `json:"name"`
+
+	// ScheduleBytes Of its schedules, without their tasks.
+	ScheduleBytes int64 `json:"schedule_bytes"`
+
+	// Schedules How many schedules it has, as an estimate.
+	Schedules int64 `json:"schedules"`
+
+	// TaskBytes Of its tasks with all that is kept of them, and of their remembered ids.
+	TaskBytes int64 `json:"task_bytes"`
+
+	// Tasks How many tasks it has, as an estimate.
+	Tasks int64 `json:"tasks"`
+}
+
+// MemoryOfSchedule defines model for MemoryOfSchedule.
+type MemoryOfSchedule struct {
+	// Bytes The sum.
+	Bytes int64 `json:"bytes"`
+
+	// HistoryBytes Of its earlier revisions.
+	HistoryBytes int64 `json:"history_bytes"`
+
+	// ID 1-160 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: nightly-report
+	ID ScheduleID `json:"id"`
+
+	// LedgerBytes Of the records of its ticks.
+	LedgerBytes int64 `json:"ledger_bytes"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// OwnBytes Of the definition, and the lists of live and waiting runs.
+	OwnBytes int64 `json:"own_bytes"`
+
+	// TaskBytes Of its tasks; extrapolated.
+	TaskBytes int64 `json:"task_bytes"`
+}
+
+// MemoryReport defines model for MemoryReport.
+type MemoryReport struct {
+	// Keys How many keys Redis has.
+	Keys *int64 `json:"keys,omitempty"`
+
+	// Kinds All kinds of data.
+	Kinds []MemoryOfKind `json:"kinds"`
+
+	// Max The `maxmemory` of all servers in bytes; left out if one of them has none.
+	Max *int64 `json:"max,omitempty"`
+
+	// Namespaces The namespaces that take most, the largest first; at most 100. Small ones may be missing.
+	Namespaces []MemoryOfNamespace `json:"namespaces"`
+
+	// Schedules The schedules that take most, with their tasks, the largest first; at most 10. Of more than 1,000 schedules, a random
+	// part is measured, and those whose tasks take most.
+	Schedules []MemoryOfSchedule `json:"schedules"`
+
+	// SchedulesInAll How many schedules there are.
+	SchedulesInAll *int `json:"schedules_in_all,omitempty"`
+
+	// SchedulesMeasured How many random schedules were measured.
+	SchedulesMeasured *int `json:"schedules_measured,omitempty"`
+
+	// Unknown Why nothing is known, and all else is left out or empty: an embedded Redis does not measure its keys, nor does one
+	// that refuses `MEMORY USAGE`. Left out otherwise.
+	Unknown *string `json:"unknown,omitempty"`
+
+	// Used How many bytes Redis uses, on all servers.
+	Used *int64 `json:"used,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
