@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/rollup"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -107,6 +109,61 @@ func TestFinish_CountsAnEndOnce(t *testing.T) {
 	if q.Failed != 1 || q.Dead != 1 {
 		t.Errorf("counted %+v, want one failure", q)
 	}
+}
+
+// finishAt reports the failure of an attempt through a node, as a worker by HTTP does.
+func (w *countingWorld) finishAt(node *Control, run *tasks.Run) {
+	w.t.Helper()
+	boom := AttemptEnding{Outcome: task.OutcomeFailed, Reason: "boom", Final: true}
+	testkit.Must(w.t, node.FinishAttempt(w.ctx, me, run.Task.ID, run.Task.Attempt, run.Token(), boom))
+}
+
+// failures is how many failures all nodes have counted.
+func (w *countingWorld) failures() (n int) {
+	for _, r := range w.tally.Rows() {
+		n += r.Minute.Total().Failed
+	}
+	return n
+}
+
+func TestFinishAttempt_CountsAnEndOnce(t *testing.T) {
+	t.Parallel()
+	for name, report := range map[string]func(w *countingWorld, first, second *Control, run *tasks.Run){
+		"a repeat at another node": func(w *countingWorld, first, second *Control, run *tasks.Run) {
+			w.finishAt(first, run)
+			w.finishAt(second, run)
+			w.finishAt(first, run)
+		},
+		"a repeat after a lost answer": func(w *countingWorld, first, second *Control, run *tasks.Run) {
+			proxy := redistest.NewProxy(w.t, w.server.Addr())
+			behind := w.counting(w.open(redistest.Open(w.t, proxy.URL())))
+			proxy.DropAnswers(1)
+			lost := tasks.End{Run: run, State: task.Failed, Outcome: task.OutcomeFailed, Reason: "boom"}
+			if err := behind.store.Tasks.FinishEach(w.ctx, []tasks.End{lost})[0]; err == nil {
+				w.t.Error("the first report was answered")
+			}
+			proxy.Mend()
+			w.finishAt(behind, run)
+			w.finishAt(behind, run)
+			w.finishAt(second, run)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newCountingWorld(t)
+			run := w.begun(w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http"}})[0].Task.Ref)
+			report(w, w.Control, w.counting(w.open(w.db)), run)
+			if n := w.failures(); n != 1 {
+				t.Errorf("counted %d failures, want 1", n)
+			}
+		})
+	}
+}
+
+// counting has a node count with the others.
+func (w *countingWorld) counting(node *Control) *Control {
+	node.store.Tasks.Tally = w.tally
+	return node
 }
 
 // keep does n rounds of a keeper, one a minute.
