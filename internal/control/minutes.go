@@ -92,17 +92,17 @@ func (k *minuteKeeper) close(ctx context.Context, now time.Time) error {
 		k.from = time.Time{}
 	}
 	first, end := minutes.Closable(k.from, now)
-	closed, err := k.c.store.Minutes.Close(ctx, first, end)
+	closed, until, err := k.c.store.Minutes.Close(ctx, first, end)
 	if err != nil {
 		return err
 	}
-	if hour := end.Truncate(time.Hour); closed || !k.hour.Equal(hour) {
-		if err := k.c.store.Minutes.CloseHours(ctx, end, now); err != nil {
+	if hour := until.Truncate(time.Hour); closed || !k.hour.Equal(hour) {
+		if err := k.c.store.Minutes.CloseHours(ctx, until, now); err != nil {
 			return err
 		}
 		k.hour = hour
 	}
-	k.from = end
+	k.from = until
 	return nil
 }
 
