@@ -196,8 +196,9 @@ func TestKeepMinutes_ClosesMinutesWithWhatWaited(t *testing.T) {
 	if n := w.db.HLen(w.ctx, "dts:{0}:minutes").Val(); n != 1 {
 		t.Fatalf("%d minutes are closed, want 1", n)
 	}
-	recent, err := w.recentMinutes(w.ctx, 3)
+	past, err := w.recentMinutes(w.ctx, 3)
 	testkit.Must(t, err)
+	recent := past.minutes
 	m := recent[0]
 	if q := m.Queues["mail"]; !m.At.Equal(start) || q.Begun != 1 || q.Waiting != 1 || m.Running != 3 ||
 		m.Capacity != 10 || !m.Sampled {
@@ -327,5 +328,19 @@ func TestListQueues_TellsThePaceAndTheOldestTask(t *testing.T) {
 	q := queues[0]
 	if len(queues) != 1 || q.Pace.Begun != 60 || q.Pace.Bad != 2 || q.Pace.LateP99 != 30*time.Millisecond {
 		t.Errorf("the queue is %+v", q)
+	}
+}
+
+// A reading that is a minute old says how fast things went until then.
+func TestStatusFacts_RateIsOfTheTimeOfReading(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	w.clock = w.clock.Add(10 * time.Second)
+	w.tally.Begun("mail", time.Millisecond)
+	w.write()
+	first := w.statusFacts(w.ctx, look{}).Last
+	w.clock = w.clock.Add(45 * time.Second)
+	if got := w.statusFacts(w.ctx, look{}).Last; first.Span != 4*time.Minute+10*time.Second || got != first {
+		t.Errorf("first it is %+v, then %+v", first, got)
 	}
 }

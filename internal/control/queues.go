@@ -50,7 +50,7 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 			waiting[q.Name] = layout.Waiting{}
 		}
 	}
-	paces, err := c.paces(ctx, now)
+	paces, err := c.paces(ctx)
 	if err != nil {
 		return nil, err
 	}

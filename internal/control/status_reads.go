@@ -47,11 +47,9 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 			silent.note("the schedules", err)
 		},
 		func() {
-			past, err := c.statuses.past.get(how, func() ([]rollup.Minute, error) {
-				return c.recentMinutes(reading, pastMinutes)
-			})
+			past, err := c.statuses.past.get(how, func() (past, error) { return c.recentMinutes(reading, pastMinutes) })
 			silent.note("the counts of the last hour", err)
-			f.Last, f.Hour, f.Cause = pastOf(past, c.now(reading, task.Ref{}))
+			f.Last, f.Hour, f.Cause = pastOf(past)
 		},
 		func() {
 			if how.closely {
@@ -346,14 +344,14 @@ const (
 	pastMinutes = lastMinutes + 60
 )
 
-// pastOf sums up the last minutes, up to now, and the hour before them, and returns the most frequent cause of the
-// failures of the last minutes.
-func pastOf(past []rollup.Minute, now time.Time) (last, hour status.Window, cause status.Cause) {
-	if len(past) != pastMinutes {
+// pastOf sums up the last minutes, up to the time of the reading, and the hour before them, and returns the most frequent
+// cause of the failures of the last minutes.
+func pastOf(p past) (last, hour status.Window, cause status.Cause) {
+	if len(p.minutes) != pastMinutes {
 		return last, hour, cause
 	}
-	before, newest := past[:pastMinutes-lastMinutes], past[pastMinutes-lastMinutes:]
-	last, hour = windowOf(newest, now), windowOf(before, now)
+	before, newest := p.minutes[:pastMinutes-lastMinutes], p.minutes[pastMinutes-lastMinutes:]
+	last, hour = windowOf(newest, p.at), windowOf(before, newest[0].At)
 	merged := rollup.Merge(newest[0].At, rollup.Span, rollup.HourCauses, newest...)
 	if len(merged.Causes) > 0 {
 		c := merged.Causes[0]
@@ -362,18 +360,14 @@ func pastOf(past []rollup.Minute, now time.Time) (last, hour status.Window, caus
 	return last, hour, cause
 }
 
-// windowOf sums up minutes, of which the newest may not be over.
-func windowOf(minutes []rollup.Minute, now time.Time) status.Window {
+// windowOf sums up minutes, which have been counted until a time.
+func windowOf(minutes []rollup.Minute, until time.Time) status.Window {
 	var all rollup.Queue
 	for _, m := range minutes {
 		all = all.Plus(m.Total())
 	}
-	end := minutes[len(minutes)-1].At.Add(rollup.Span)
-	if now.Before(end) {
-		end = now
-	}
 	return status.Window{
-		Span: end.Sub(minutes[0].At), Begun: all.Begun, Ended: all.Ended(), Failed: all.Bad(),
+		Span: until.Sub(minutes[0].At), Begun: all.Begun, Ended: all.Ended(), Failed: all.Bad(),
 		LateP50: all.Late.Quantile(0.5), LateP99: all.Late.Quantile(0.99), LateMost: all.Late.Max,
 	}
 }
