@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/rollup"
-	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -82,7 +81,7 @@ func periodOf(at time.Time, m rollup.Minute, queue string) Period {
 }
 
 // queueStats adds up the periods by queue. What waits is what waits now.
-func queueStats(kept kept, waiting map[string]layout.Waiting, only string) []QueueStats {
+func queueStats(kept kept, waiting map[string]waitingTasks, only string) []QueueStats {
 	sums := make(map[string]rollup.Queue)
 	for _, m := range kept.periods {
 		for name, q := range m.Queues {
@@ -98,18 +97,10 @@ func queueStats(kept kept, waiting map[string]layout.Waiting, only string) []Que
 			continue
 		}
 		q := sums[name]
-		q.Waiting, q.Oldest = waiting[name].Number, age(waiting[name], kept.now)
+		q.Waiting, q.Oldest = waiting[name].number, waiting[name].age(kept.now)
 		all = append(all, QueueStats{Name: name, Counts: q})
 	}
 	return all
-}
-
-// age is for how long the first of what waits has been due.
-func age(w layout.Waiting, now time.Time) time.Duration {
-	if w.Oldest.IsZero() {
-		return 0
-	}
-	return max(now.Sub(w.Oldest), 0).Truncate(time.Millisecond)
 }
 
 // kept is what is kept of a span of time.
