@@ -28,7 +28,7 @@ func newCountingWorld(t *testing.T) *countingWorld {
 	t.Helper()
 	w := &countingWorld{world: newWorld(t), clock: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)}
 	w.tally = rollup.NewTally(func() time.Time { return w.clock })
-	w.store.Tasks.Tally = w.tally
+	w.counting(w.Control)
 	w.beatTime = func() time.Time { return w.clock }
 	return w
 }
@@ -48,7 +48,7 @@ func (w *countingWorld) fail(n int, schedule, text string) {
 	for i := range n {
 		w.tally.Ended(rollup.End{
 			Task: task.Ref{Namespace: "default", ID: fmt.Sprintf("%s@%d", schedule, i)}, Attempt: 1, Queue: "mail", Type: "http",
-			Outcome: task.OutcomeFailed, Error: strings.ReplaceAll(text, "?", fmt.Sprint(i)), Dead: i%2 == 0,
+			Outcome: task.OutcomeFailed, Error: strings.ReplaceAll(text, "?", fmt.Sprint(i)), To: []task.State{task.Failed, task.Scheduled}[i%2],
 		})
 	}
 }
@@ -168,7 +168,7 @@ func TestFinishAttempt_CountsAnEndOnce(t *testing.T) {
 
 // counting has a node count with the others.
 func (w *countingWorld) counting(node *Control) *Control {
-	node.store.Tasks.Tally = w.tally
+	node.store.Tasks.CountWith(w.tally)
 	return node
 }
 
