@@ -48,7 +48,8 @@ func (w *countingWorld) fail(n int, schedule, text string) {
 	for i := range n {
 		w.tally.Ended(rollup.End{
 			Task: task.Ref{Namespace: "default", ID: fmt.Sprintf("%s@%d", schedule, i)}, Attempt: 1, Queue: "mail", Type: "http",
-			Outcome: task.OutcomeFailed, Error: strings.ReplaceAll(text, "?", fmt.Sprint(i)), To: []task.State{task.Failed, task.Scheduled}[i%2],
+			Outcome: task.OutcomeFailed, Error: strings.ReplaceAll(text, "?", fmt.Sprint(i)),
+			To: []task.State{task.Failed, task.Scheduled}[i%2],
 		})
 	}
 }

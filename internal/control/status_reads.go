@@ -338,8 +338,8 @@ const (
 	pastMinutes = lastMinutes + 60
 )
 
-// pastOf sums up the last minutes, up to the time of the reading, and the hour before them, and returns the most frequent
-// cause of the failures of the last minutes.
+// pastOf sums up the last minutes, up to the time of the reading, and the hour before them. It returns also the most
+// frequent cause of the failures of the last minutes.
 func pastOf(p past) (last, hour status.Window, cause status.Cause) {
 	if len(p.minutes) != pastMinutes {
 		return last, hour, cause

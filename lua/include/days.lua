@@ -1,6 +1,6 @@
--- days: counts by day of what became of the ticks of a schedule, in two fields of its hash. day is the newest day that
--- has begun, days are the others, the oldest first, between blanks. A day is its date in UTC, then a letter and a number
--- for each outcome: 20260102s23f1.
+-- days: counts by day of what became of the ticks of a schedule, in two fields of its hash. day is the newest day
+-- that has begun, days are the others, the oldest first, between blanks. A day is its date in UTC, then a letter and a
+-- number for each outcome: 20260102s23f1.
 -- includes: clock, number
 
 local DAY_LETTERS = {
@@ -8,9 +8,9 @@ local DAY_LETTERS = {
 }
 
 -- is_counted returns whether what was decided or ended at a time (ms) was counted. tracked is the field of that name of
--- the schedule; nil if nothing was.
+-- the schedule; nil or false if there is none, as nothing was counted then.
 local function is_counted(tracked, at)
-  return tracked and tonumber(at) >= tonumber(tracked) or false
+  return tonumber(at) >= (tonumber(tracked or '') or math.huge)
 end
 
 -- tick_time returns the time (ms) in the name of a tick or a trigger; nil for any other name.
@@ -39,8 +39,8 @@ end
 
 -- add_to_days returns the fields that change, and their values, when counts are added: tables of numbers by letter,
 -- by date. day is the field of that name; nil if there is none. Only counts of another day than that need the field
--- days. After a jump of the clock, there may be days ahead: they are among days, so that the counts of the present day do
--- not need these. What is no day is dropped.
+-- days. After a jump of the clock, there may be days ahead: they are in days, so that a count of the present day needs
+-- the field day only. What is no day is dropped.
 local function add_to_days(schedule_ref, day, counts)
   local date = string.match(day or '', '^(%d%d%d%d%d%d%d%d)[%l%d]*$')
   local newest = date and counts[date]
