@@ -28,7 +28,7 @@ const (
 )
 
 // previousCommit is what was released last.
-const previousCommit = "63e4be82b94d5ce6abe39f4c8d43abaab6d0ba4f"
+const previousCommit = "d741e532ad6081db8f7fe1f53e26e19bb6f2b5fb"
 
 // releases builds the programs of other releases, each when a test first starts it.
 var releases = map[string]func() error{
