@@ -138,7 +138,7 @@ func TestFinishAttempt_CountsAnEndOnce(t *testing.T) {
 			w.finishAt(second, run)
 			w.finishAt(first, run)
 		},
-		"a repeat by a worker in the node after a lost answer": func(w *countingWorld, first, second *Control, run *tasks.Run) {
+		"a repeat in the node after a lost answer": func(w *countingWorld, first, second *Control, run *tasks.Run) {
 			proxy := redistest.NewProxy(w.t, w.server.Addr())
 			behind := w.counting(w.open(redistest.Open(w.t, proxy.URL())))
 			proxy.DropAnswers(1)
