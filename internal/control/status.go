@@ -3,13 +3,12 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/fresh"
 	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
@@ -24,20 +23,21 @@ const (
 	statusTimeout  = 2 * time.Second        // of reading or computing one
 )
 
-// statuses is the status that this node has read last.
+// statuses is what this node knows of the status.
 type statuses struct {
-	asking singleflight.Group
-	mu     sync.Mutex
-	last   status.Status
-	readAt time.Time // by the clock of this process
+	shown fresh.Value[status.Status] // to those who ask this node
+	read  atomic.Bool                // somebody reads the statuses that this node computes for all
 
 	// These are for the statuses that this node computes.
-	schedules troubledSchedules
-	nodes     seldom[[]cluster.Node]
-	queues    seldom[[]string] // their names
-	examined  seldom[status.Examination]
-	past      seldom[[]rollup.Minute]
+	nodes    fresh.Value[[]cluster.Node]
+	queues   fresh.Value[[]string] // their names
+	examined fresh.Value[status.Examination]
+	past     fresh.Value[[]rollup.Minute]
+	troubled fresh.Value[troubled]
 }
+
+// shownRules bound how often this node reads the status for all of its viewers.
+var shownRules = fresh.Rules{Lifetime: statusInterval, Limit: 3 * statusTimeout}
 
 // GetStatus says whether the installation needs somebody. One node computes it for all; where none seems to, this one
 // does. It is about a second old. While Redis does not answer, it says so. Error: that of ctx.
@@ -45,40 +45,10 @@ func (c *Control) GetStatus(ctx context.Context, who Caller) (status.Status, err
 	if _, err := c.begin(ctx, who, "getStatus"); err != nil {
 		return status.Status{}, err
 	}
-	if known, ok := c.statuses.known(); ok {
-		return known, nil
-	}
-	answer := c.statuses.asking.DoChan("", func() (any, error) {
-		found := c.findStatus(context.WithoutCancel(ctx)) // others wait for it, too
-		c.statuses.keep(found)
-		return found, nil
+	found, _ := c.statuses.shown.Get(ctx, shownRules, func(ctx context.Context) (status.Status, error) {
+		return c.findStatus(ctx), nil
 	})
-	select {
-	case <-ctx.Done():
-		return status.Status{}, ctx.Err()
-	case found := <-answer:
-		return found.Val.(status.Status), nil
-	}
-}
-
-// known returns what was read less than a second ago; ok is false if there is no such status.
-func (s *statuses) known() (_ status.Status, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last, !s.readAt.IsZero() && clock.Since(s.readAt) < statusInterval
-}
-
-// newest returns what was read or computed last.
-func (s *statuses) newest() status.Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
-
-func (s *statuses) keep(found status.Status) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last, s.readAt = found, clock.Now()
+	return found, ctx.Err()
 }
 
 // findStatus reads the status, waits for a newer one if it is old, and computes one if nobody else does.
@@ -93,7 +63,7 @@ func (c *Control) findStatus(ctx context.Context) status.Status {
 		return stored
 	}
 	before := stored
-	if own := c.statuses.newest(); own.At.After(before.At) {
+	if own, _ := c.statuses.shown.Last(); own.At.After(before.At) {
 		before = own
 	}
 	return c.judge(ctx, before, look{closely: true, lately: true})
@@ -138,10 +108,11 @@ func (c *Control) readStatus(ctx context.Context) (s status.Status, _ error) {
 func (c *Control) keepStatus(ctx context.Context, asked <-chan struct{}) {
 	last, err := c.readStatus(ctx)
 	if err != nil { // what this node knows is better than nothing
-		last = c.statuses.newest()
+		last, _ = c.statuses.shown.Last()
 	}
 	for read := true; ctx.Err() == nil; {
 		began := clock.Now()
+		c.statuses.read.Store(read)
 		last = c.judge(ctx, last, look{lately: read})
 		if text, err := json.Marshal(last); err == nil && ctx.Err() == nil {
 			_ = c.store.WriteStatus(ctx, string(text)) // if that fails, each node finds out why by itself
@@ -163,6 +134,17 @@ func (c *Control) keepStatus(ctx context.Context, asked <-chan struct{}) {
 type look struct {
 	closely bool // no other node computes the status, so this one finds out why
 	lately  bool // somebody reads the status
+}
+
+// seldomAfter is the time between two readings of what does not change often while nobody reads the status.
+const seldomAfter = time.Minute
+
+// seldom are the rules for what is read for each status while somebody reads it, else once a minute.
+func (l look) seldom() fresh.Rules {
+	if l.lately {
+		return fresh.Rules{Limit: statusTimeout}
+	}
+	return fresh.Rules{Lifetime: seldomAfter, Retry: statusInterval, Limit: statusTimeout}
 }
 
 // judge computes the status from the one before it.

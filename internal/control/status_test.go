@@ -13,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/fresh"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -30,7 +32,7 @@ func leading(taken int, types []string, queues ...string) fleet {
 // judged is the status as this node computes it.
 func (w *world) judged() status.Status {
 	w.t.Helper()
-	w.statuses.schedules = troubledSchedules{} // look at all of them now
+	w.statuses.troubled = fresh.Value[troubled]{} // look at all schedules now
 	return w.judge(w.ctx, status.Status{}, look{closely: true, lately: true})
 }
 
@@ -205,7 +207,7 @@ func TestGetStatus_ShowsWhatOneNodeComputes(t *testing.T) {
 		text, err := json.Marshal(status.Status{At: w.now().Add(-age), Level: status.Attention, Sentence: "Of another node."})
 		testkit.Must(t, err)
 		testkit.Must(t, w.store.WriteStatus(w.ctx, string(text)))
-		w.statuses.readAt = time.Time{}
+		w.statuses.shown = fresh.Value[status.Status]{}
 	}
 	expect := func(want string) {
 		t.Helper()
@@ -223,7 +225,7 @@ func TestGetStatus_ShowsWhatOneNodeComputes(t *testing.T) {
 	write(time.Minute) // nobody computes it any more
 	expect(own)
 	testkit.Must(t, w.store.WriteStatus(w.ctx, "no JSON"))
-	w.statuses.readAt = time.Time{}
+	w.statuses.shown = fresh.Value[status.Status]{}
 	expect(own)
 }
 
@@ -247,6 +249,50 @@ func TestKeepStatus_ComputesWhenAsked(t *testing.T) {
 	if first.At.IsZero() || !second.At.After(first.At) {
 		t.Errorf("first of %s, then of %s", first.At, second.At)
 	}
+}
+
+// A look at many schedules takes long. The status tells what the one before has found.
+func TestStatus_WaitsForNoLookAtTheSchedules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	w.statuses.troubled.Read(w.ctx, func(context.Context) (troubled, error) {
+		return troubled{
+			schedules: []status.Schedule{{ID: "nightly", Failures: 3}}, left: []string{"one is unreadable"},
+			at: clock.Now().Add(-10 * time.Minute),
+		}, nil
+	})
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.statuses.troubled.Read(w.ctx, func(context.Context) (troubled, error) { close(begun); <-end; return troubled{}, nil })
+	}()
+	_ = testkit.Receive(t, begun, "the look")
+	judged := make(chan status.Status, 1)
+	go func() { judged <- w.judge(w.ctx, status.Status{}, look{lately: true}) }()
+	s := testkit.Receive(t, judged, "the status")
+	want := []string{"one is unreadable", "the schedules were looked at 10 minutes ago"}
+	if len(s.Reasons) != 1 || s.Reasons[0].Code != status.Failing || !slices.Equal(s.Warnings, want) {
+		t.Errorf("%+v, %q, want the schedule and %q", s.Reasons, s.Warnings, want)
+	}
+	close(end)
+	<-ended
+}
+
+func TestKeepTroubled_LooksUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(daily(nil))
+	testkit.Must(t, w.db.HSet(w.ctx, w.key(nightly, "schedule"), "failures", 2).Err())
+	ctx, stop := context.WithCancel(w.ctx)
+	var kept sync.WaitGroup
+	kept.Go(func() { w.keepTroubled(ctx) })
+	testkit.Eventually(t, "it has looked", func() bool {
+		found, _ := w.statuses.troubled.Last()
+		return len(found.schedules) == 1
+	})
+	stop()
+	kept.Wait()
 }
 
 // A hundred viewers cost what one does.

@@ -24,8 +24,9 @@ type Why struct {
 
 // unread collects what could not be read.
 type unread struct {
-	mu    sync.Mutex
-	texts []string
+	mu     sync.Mutex
+	texts  []string
+	silent error // the first that says that Redis is away
 }
 
 // note notes what could not be read because of err; it returns false if err is nil.
@@ -33,10 +34,20 @@ func (u *unread) note(what string, err error) bool {
 	if err == nil {
 		return false
 	}
+	u.add(what + " cannot be read: " + redisx.WithoutDoubt(redisx.WhyNot(err)))
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.texts = append(u.texts, what+" cannot be read: "+redisx.WithoutDoubt(redisx.WhyNot(err)))
+	if u.silent == nil && task.CodeOf(err) == task.CodeUnavailable {
+		u.silent = err
+	}
 	return true
+}
+
+// add adds sentences without a full stop.
+func (u *unread) add(texts ...string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.texts = append(u.texts, texts...)
 }
 
 // blockedWhy is the answer if a reason is all that is known.

@@ -1,0 +1,100 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/status"
+)
+
+// statusFacts reads what decides how the installation is. What cannot be read is left out; if that is as Redis does not
+// answer, the facts say so.
+func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
+	ctx, left := redisx.LeavingOut(ctx)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	var u unread
+	refuses := ""
+	together(
+		func() { u.note("how Redis is", c.readRedis(ctx, &f.Redis)) },
+		func() { u.note("the list of nodes", c.readNodes(ctx, how, &f)) },
+		func() { u.note("the queues", c.readQueues(ctx, how, &f)) },
+		func() { u.note("what doctor found", c.readExamined(ctx, how, &f)) },
+		func() { u.note("the schedules", c.readSchedules(ctx, how, &f, &u)) },
+		func() { u.note("the counts of the last hour", c.readPast(ctx, how, &f)) },
+		func() {
+			if how.closely {
+				refuses = c.store.RefusesWrites(ctx, 0)
+			}
+		},
+	)
+	if blocked := c.blockedBy(u.silent); blocked != nil {
+		f.Redis.Silent, f.Redis.Since = blocked.Detail, blocked.Since
+	}
+	f.Redis.Refuses = refuses
+	if len(f.Queues) > 0 {
+		u.note("who holds the slots", c.readHeld(ctx, &f))
+	}
+	f.Unread = slices.Concat(u.texts, left.Texts())
+	slices.Sort(f.Unread)
+	if f.Redis.Silent != "" {
+		f.Unread = []string{"what else needs somebody is not known, as Redis does not tell"}
+	}
+	return f
+}
+
+// readNodes reads the nodes, and which partitions none of them leads. Error: CodeUnavailable.
+func (c *Control) readNodes(ctx context.Context, how look, f *status.Facts) error {
+	if c.nodes == nil {
+		return nil
+	}
+	nodes, err := c.statuses.nodes.Get(ctx, how.seldom(), c.nodes.Nodes)
+	if err != nil { // as of the last heartbeat; who leads may have changed
+		for _, n := range c.nodes.View().Nodes {
+			f.Nodes = append(f.Nodes, nodeOf(n))
+		}
+		return err
+	}
+	if !how.lately {
+		nodes = withDead(c.nodes.View().Nodes, nodes)
+	}
+	led := make([]bool, c.store.Layout.Partitions())
+	for _, n := range nodes {
+		f.Nodes = append(f.Nodes, nodeOf(n))
+		for _, p := range n.Partitions {
+			if n.State != cluster.StateDead && p >= 0 && p < len(led) {
+				led[p] = true
+			}
+		}
+	}
+	for p := range led {
+		if !led[p] {
+			f.Unled = append(f.Unled, p)
+		}
+	}
+	return nil
+}
+
+// withDead adds the dead nodes of an older list to one of living nodes.
+func withDead(living, older []cluster.Node) []cluster.Node {
+	all := slices.Clone(living)
+	for _, n := range older {
+		here := slices.ContainsFunc(living, func(l cluster.Node) bool { return l.ID == n.ID })
+		if !here && n.State == cluster.StateDead {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// nodeOf is a node as the status knows it.
+func nodeOf(n cluster.Node) status.Node {
+	w := workerOf(n)
+	return status.Node{
+		ID: w.ID, Alive: w.Alive, Draining: w.Draining, Worker: n.Has(config.RoleWorker), Leads: n.Has(config.RoleScheduler),
+		Queues: w.Queues, Types: w.Types, Capacity: w.Capacity, Running: w.Running, LastBeat: w.LastBeat,
+	}
+}

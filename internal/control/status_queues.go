@@ -1,0 +1,132 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/status"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
+)
+
+// readQueues reads the queues in which tasks wait. Error: CodeUnavailable.
+func (c *Control) readQueues(ctx context.Context, how look, f *status.Facts) error {
+	if c.queues == nil {
+		return nil
+	}
+	names, err := c.statuses.queues.Get(ctx, how.seldom(), c.queues.Known)
+	if err != nil {
+		return layout.Unavailable(err)
+	}
+	waits, err := c.store.AnyWaits(ctx, c.queues.PendingKeys(names))
+	if err != nil || !waits {
+		return err
+	}
+	standings, err := c.queues.Standings(ctx, names)
+	if err != nil {
+		return err
+	}
+	sets, err := c.store.ReadyOf(ctx, "")
+	if err != nil {
+		return err
+	}
+	f.Queues = c.waitingIn(standings, sets)
+	slots := c.foreignSlots(ctx)
+	for i := range f.Queues {
+		f.Queues[i].Foreign = slots[f.Queues[i].Name] > 0
+	}
+	return nil
+}
+
+// waitingIn returns the queues of asynq, and those of which tasks wait in DTS, by name.
+func (c *Control) waitingIn(standings []queue.Named, sets []layout.ReadySet) []status.Queue {
+	byName := make(map[string]*status.Queue)
+	of := func(name string) *status.Queue {
+		if byName[name] == nil {
+			byName[name] = &status.Queue{Name: name}
+		}
+		return byName[name]
+	}
+	for _, s := range standings {
+		q := of(s.Name)
+		q.Paused, q.PausedAt, q.PausedBy, q.Waiting = s.Paused, s.PausedAt, s.PausedBy, s.Pending
+	}
+	for _, set := range sets {
+		q := of(set.Queue)
+		q.Waiting += set.Number
+		q.Oldest = earlier(q.Oldest, set.Oldest)
+		if set.Type != "" {
+			c.addLane(q, set)
+		}
+	}
+	var all []status.Queue
+	for _, q := range byName {
+		all = append(all, *q)
+	}
+	slices.SortFunc(all, func(a, b status.Queue) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// addLane adds the tasks of one type that wait apart in a partition.
+func (c *Control) addLane(q *status.Queue, set layout.ReadySet) {
+	i := slices.IndexFunc(q.Lanes, func(l status.Lane) bool { return l.Type == set.Type })
+	if i < 0 {
+		i = len(q.Lanes)
+		q.Lanes = append(q.Lanes, status.Lane{Type: set.Type, Setting: c.types[set.Type].Setting})
+	}
+	lane := &q.Lanes[i]
+	lane.Waiting += set.Number
+	lane.Oldest = earlier(lane.Oldest, set.Oldest)
+}
+
+// readHeld reads which tasks have held slots for long, if any queue in which tasks wait may have no free slot. Error:
+// CodeUnavailable.
+func (c *Control) readHeld(ctx context.Context, f *status.Facts) error {
+	full := func(q status.Queue) bool { return q.Waiting > 0 && noneFree(f.Nodes, q.Name) }
+	if !slices.ContainsFunc(f.Queues, full) {
+		return nil
+	}
+	running, err := c.store.LongestRunning(ctx, runningOfEach)
+	if err != nil {
+		return err
+	}
+	read, err := c.store.Tasks.Briefs(ctx, running)
+	if err != nil {
+		return err
+	}
+	holders := holdersAmong(read)
+	now := c.now(ctx, task.Ref{})
+	for i := range f.Queues {
+		if q := &f.Queues[i]; full(*q) {
+			countHeld(q, f.Nodes, holders, now)
+		}
+	}
+	return nil
+}
+
+// noneFree reports whether the living nodes that serve a queue have no free slot.
+func noneFree(nodes []status.Node, queueName string) bool {
+	return !slices.ContainsFunc(nodes, func(n status.Node) bool {
+		return n.Alive && slices.Contains(n.Queues, queueName) && n.Running < n.Capacity
+	})
+}
+
+// countHeld counts the slots of a queue's nodes that tasks have held for long.
+func countHeld(q *status.Queue, nodes []status.Node, holders []why.Running, now time.Time) {
+	for _, h := range holders { // those that began first come first
+		serves := slices.ContainsFunc(nodes, func(n status.Node) bool {
+			return n.ID == h.Node && slices.Contains(n.Queues, q.Name)
+		})
+		if !serves || now.Sub(h.StartedAt) < status.HeldAfter {
+			continue
+		}
+		if q.Held == 0 {
+			q.Holder, q.HeldFrom = h.Ref.ID, h.StartedAt
+		}
+		q.Held++
+	}
+}
