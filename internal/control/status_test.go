@@ -268,12 +268,14 @@ func TestStatus_WaitsForNoLookAtTheSchedules(t *testing.T) {
 		w.statuses.troubled.Read(w.ctx, func(context.Context) (troubled, error) { close(begun); <-end; return troubled{}, nil })
 	}()
 	_ = testkit.Receive(t, begun, "the look")
-	judged := make(chan status.Status, 1)
-	go func() { judged <- w.judge(w.ctx, status.Status{}, look{lately: true}) }()
-	s := testkit.Receive(t, judged, "the status")
+	var f status.Facts
+	var u unread
+	read := make(chan error, 1)
+	go func() { read <- w.readSchedules(w.ctx, look{lately: true}, &f, &u) }()
+	testkit.Must(t, testkit.Receive(t, read, "what is known"))
 	want := []string{"one is unreadable", "the schedules were looked at 10 minutes ago"}
-	if len(s.Reasons) != 1 || s.Reasons[0].Code != status.Failing || !slices.Equal(s.Warnings, want) {
-		t.Errorf("%+v, %q, want the schedule and %q", s.Reasons, s.Warnings, want)
+	if len(f.Schedules) != 1 || f.Schedules[0].ID != "nightly" || !slices.Equal(u.texts, want) {
+		t.Errorf("%+v, %q, want the schedule and %q", f.Schedules, u.texts, want)
 	}
 	close(end)
 	<-ended
