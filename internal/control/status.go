@@ -37,7 +37,7 @@ type statuses struct {
 }
 
 // shownRules bound how often this node reads the status for all of its viewers.
-var shownRules = fresh.Rules{Lifetime: statusInterval, Limit: 3 * statusTimeout}
+var shownRules = fresh.Rules{Lifetime: statusInterval, Limit: 4 * statusTimeout}
 
 // GetStatus says whether the installation needs somebody. One node computes it for all; where none seems to, this one
 // does. It is about a second old. While Redis does not answer, it says so. Error: that of ctx.
@@ -51,22 +51,40 @@ func (c *Control) GetStatus(ctx context.Context, who Caller) (status.Status, err
 	return found, ctx.Err()
 }
 
-// findStatus reads the status, waits for a newer one if it is old, and computes one if nobody else does.
+// findStatus reads the status, waits for a newer one if it is old, and computes one if no leader does.
 func (c *Control) findStatus(ctx context.Context) status.Status {
 	reading, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	stored, err := c.readStatus(reading)
-	if err == nil && c.ageOf(reading, stored) > statusFresh && c.ageOf(reading, stored) < statusLimit {
+	stored, text, err := c.readStatus(reading)
+	limit := statusLimit
+	if stored.StandIn { // no leader would hear who asks for another one
+		limit = statusFresh
+	}
+	if age := c.ageOf(reading, stored); err == nil && age > statusFresh && age < limit {
 		stored = c.newerStatus(reading, stored)
 	}
-	if err == nil && c.ageOf(reading, stored) < statusLimit {
+	if err == nil && c.ageOf(reading, stored) < limit {
 		return stored
 	}
 	before := stored
 	if own, _ := c.statuses.shown.Last(); own.At.After(before.At) {
 		before = own
 	}
-	return c.judge(ctx, before, look{closely: true, lately: true})
+	return c.standIn(ctx, before, text, err == nil)
+}
+
+// standIn computes the status as no leader does, and keeps it for the viewers of all nodes. It takes the place of the
+// text that was read, and never that of a newer status: a leader may have come meanwhile.
+func (c *Control) standIn(ctx context.Context, before status.Status, read string, readable bool) status.Status {
+	found := c.judge(ctx, before, look{closely: true, lately: true})
+	found.StandIn = true
+	text, err := json.Marshal(found)
+	if err == nil && readable && c.nodes != nil && c.queues != nil { // who has neither knows too little
+		writing, cancel := context.WithTimeout(ctx, statusTimeout)
+		defer cancel()
+		_ = c.store.ReplaceStatus(writing, read, string(text)) // if that fails, each node computes one for its viewers
+	}
+	return found
 }
 
 // ageOf is how old a status is, by the clock of Redis; it is very old if there is none.
@@ -80,7 +98,7 @@ func (c *Control) newerStatus(ctx context.Context, old status.Status) status.Sta
 		return old
 	}
 	for clock.Sleep(ctx, statusLook) == nil {
-		newer, err := c.readStatus(ctx)
+		newer, _, err := c.readStatus(ctx)
 		if err != nil {
 			return old
 		}
@@ -91,22 +109,22 @@ func (c *Control) newerStatus(ctx context.Context, old status.Status) status.Sta
 	return old
 }
 
-// readStatus reads the status that one node has computed; the zero Status if there is none that can be read. Error:
-// CodeUnavailable.
-func (c *Control) readStatus(ctx context.Context) (s status.Status, _ error) {
+// readStatus reads the status that one node has computed, and its text; the zero Status if there is none that can be
+// read. Error: CodeUnavailable.
+func (c *Control) readStatus(ctx context.Context) (s status.Status, text string, _ error) {
 	text, err := c.store.ReadStatus(ctx)
 	if err != nil || text == "" {
-		return status.Status{}, err
+		return status.Status{}, "", err
 	}
 	if json.Unmarshal([]byte(text), &s) != nil { // as good as none
 		s = status.Status{}
 	}
-	return s, nil
+	return s, text, nil
 }
 
 // keepStatus computes the status for all nodes, until ctx ends: each second while somebody reads it, else every ten.
 func (c *Control) keepStatus(ctx context.Context, asked <-chan struct{}) {
-	last, err := c.readStatus(ctx)
+	last, _, err := c.readStatus(ctx)
 	if err != nil { // what this node knows is better than nothing
 		last, _ = c.statuses.shown.Last()
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -204,9 +205,8 @@ func TestGetStatus_ShowsWhatOneNodeComputes(t *testing.T) {
 	w := newWorld(t)
 	w.nodes = leading(0, nil, "default")
 	write := func(age time.Duration) {
-		text, err := json.Marshal(status.Status{At: w.now().Add(-age), Level: status.Attention, Sentence: "Of another node."})
-		testkit.Must(t, err)
-		testkit.Must(t, w.store.WriteStatus(w.ctx, string(text)))
+		of := status.Status{At: w.now().Add(-age), Level: status.Attention, Sentence: "Of another node."}
+		testkit.Must(t, w.store.WriteStatus(w.ctx, textOf(t, of)))
 		w.statuses.shown = fresh.Value[status.Status]{}
 	}
 	expect := func(want string) {
@@ -229,6 +229,60 @@ func TestGetStatus_ShowsWhatOneNodeComputes(t *testing.T) {
 	expect(own)
 }
 
+// Where no leader computes the status, one node does for the viewers of all.
+func TestGetStatus_KeepsWhatAStandInComputes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.open(w.db)
+	w.nodes, other.nodes = leading(0, nil, "default"), fleet{}
+	first, err := w.GetStatus(w.ctx, me)
+	testkit.Must(t, err)
+	second, err := other.GetStatus(w.ctx, me)
+	if err != nil || !second.StandIn || !second.At.Equal(first.At) || second.Sentence != first.Sentence {
+		t.Errorf("the other node computes another one: %+v, %v, want %+v", second, err, first)
+	}
+	first.At = first.At.Add(-2 * statusFresh)
+	testkit.Must(t, w.store.WriteStatus(w.ctx, textOf(t, first)))
+	other.statuses.shown = fresh.Value[status.Status]{}
+	third, err := other.GetStatus(w.ctx, me)
+	if err != nil || !third.StandIn || !third.At.After(first.At) || third.Figures.Nodes != 0 {
+		t.Errorf("nobody computes another one: %+v, %v", third, err)
+	}
+}
+
+// A leader that comes while another node computes the status knows more.
+func TestStandIn_LeavesTheStatusOfALeader(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	for _, c := range []struct {
+		read, kept string
+		know       bool // this node has the lists of nodes and of queues
+		want       string
+	}{
+		{"", "", true, ""}, {"old", "old", true, ""}, {"old", "of a leader", true, "of a leader"}, {"", "old", true, "old"},
+		{"old", "old", false, "old"},
+	} {
+		testkit.Must(t, w.store.WriteStatus(w.ctx, c.kept))
+		standing := w.open(w.db)
+		if c.know {
+			standing.nodes = w.nodes
+		}
+		found := standing.standIn(w.ctx, status.Status{}, c.read, true)
+		kept, err := w.store.ReadStatus(w.ctx)
+		if want := cmp.Or(c.want, textOf(t, found)); err != nil || kept != want {
+			t.Errorf("%+v: kept %s, %v, want %s", c, kept, err, want)
+		}
+	}
+}
+
+func textOf(t *testing.T, s status.Status) string {
+	t.Helper()
+	text, err := json.Marshal(s)
+	testkit.Must(t, err)
+	return string(text)
+}
+
 // The node that computes the status does so when it begins, and again as soon as somebody asks.
 func TestKeepStatus_ComputesWhenAsked(t *testing.T) {
 	t.Parallel()
@@ -241,10 +295,10 @@ func TestKeepStatus_ComputesWhenAsked(t *testing.T) {
 	defer stop()
 	kept.Go(func() { w.keepStatus(ctx, asked) })
 	asked <- struct{}{} // it has computed the first one
-	first, err := w.readStatus(w.ctx)
+	first, _, err := w.readStatus(w.ctx)
 	testkit.Must(t, err)
 	asked <- struct{}{} // and the second one
-	second, err := w.readStatus(w.ctx)
+	second, _, err := w.readStatus(w.ctx)
 	testkit.Must(t, err)
 	if first.At.IsZero() || !second.At.After(first.At) {
 		t.Errorf("first of %s, then of %s", first.At, second.At)
@@ -302,9 +356,8 @@ func TestGetStatus_IsReadOnceForManyViewers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes = leading(0, nil, "default")
-	text, err := json.Marshal(status.Status{At: w.now(), Level: status.AllWell, Sentence: "All well."})
-	testkit.Must(t, err)
-	testkit.Must(t, w.store.WriteStatus(w.ctx, string(text)))
+	of := status.Status{At: w.now(), Level: status.AllWell, Sentence: "All well."}
+	testkit.Must(t, w.store.WriteStatus(w.ctx, textOf(t, of)))
 	var reads counter
 	w.db.AddHook(&reads)
 	var viewers sync.WaitGroup

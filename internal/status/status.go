@@ -46,7 +46,7 @@ const (
 // Status says whether an installation needs somebody.
 type Status struct {
 	At       time.Time `json:"at"`
-	By       string    `json:"by,omitempty"` // the node that computed it
+	StandIn  bool      `json:"stand_in,omitempty"` // computed by a node that was asked, as no leader did
 	Level    Level     `json:"level"`
 	Sentence string    `json:"sentence"`
 	Reasons  []Reason  `json:"reasons,omitempty"`
