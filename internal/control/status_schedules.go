@@ -87,9 +87,7 @@ func troubleOf(s schedule.Schedule, now time.Time) (t status.Schedule) {
 		return t
 	}
 	if t.Failures = s.Failures; t.Failures > 0 {
-		if last, ok := s.Track.LastEnd(); ok {
-			t.LastFailure = last.At
-		}
+		t.FailingSince = s.FailingSince()
 	}
 	if next, ok := s.NextTick(); ok && now.Sub(next) >= status.NotDecided {
 		t.DueTick = next

@@ -68,8 +68,11 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 	w := newWorld(t)
 	w.nodes = leading(0, nil)
 	w.waiting("a", "mails")
-	if r := w.expectStatus(status.QueueUnserved); r.ID != "mails" || time.Since(r.Since) < 50*time.Second {
-		t.Errorf("%+v, want since when it waits", r)
+	gone := worker("gone", 0, nil, "mails")
+	gone.State, gone.LastBeat = "dead", w.now().Add(-30*time.Minute)
+	w.nodes = append(leading(0, nil), gone)
+	if r := w.expectStatus(status.QueueUnserved); r.ID != "mails" || !r.Since.Equal(gone.LastBeat) {
+		t.Errorf("%+v, want since when nobody serves it", r)
 	}
 	w.nodes = leading(0, nil, "mails")
 	testkit.Must(t, w.PauseQueue(w.ctx, Caller{Namespace: "default", Name: "ann"}, "mails"))
@@ -120,9 +123,11 @@ func TestStatus_LooksAtTheSchedules(t *testing.T) {
 	if s := w.judged(); s.Level != status.AllWell {
 		t.Fatalf("a schedule that has just been put: %+v", s.Reasons)
 	}
-	testkit.Must(t, w.db.HSet(w.ctx, w.key(nightly, "schedule"), "failures", 2).Err())
-	if r := w.expectStatus(status.Failing); r.ID != "nightly" || r.Namespace != "default" || r.Severity != status.Warn {
-		t.Errorf("%+v", r)
+	succeeded := w.now().Add(-time.Hour).Truncate(time.Millisecond)
+	testkit.Must(t, w.db.HSet(w.ctx, w.key(nightly, "schedule"), "failures", 2, "succeeded", succeeded.UnixMilli()).Err())
+	if r := w.expectStatus(status.Failing); r.ID != "nightly" || r.Namespace != "default" || r.Severity != status.Warn ||
+		!r.Since.Equal(succeeded) {
+		t.Errorf("%+v, want that it fails since %s", r, succeeded)
 	}
 	testkit.Must(t, w.db.HDel(w.ctx, w.key(nightly, "schedule"), "failures").Err())
 	w.rewind(nightly, 25*time.Hour)

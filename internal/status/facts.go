@@ -72,7 +72,7 @@ type Schedule struct {
 	PausedItself  time.Time // zero if it has not
 	Note          string    // why
 	Failures      int       // tasks that have failed in a row
-	LastFailure   time.Time // the end of the newest of them; zero if that is not known
+	FailingSince  time.Time // when the first of them ended, as far as that is known; zero if it is not
 	DueTick       time.Time // the tick that should have been decided; zero if there is none
 	MissedAt      time.Time // the newest tick of the last 24 hours that was missed; zero if there is none
 }

@@ -18,7 +18,7 @@ func (j *judge) schedules() {
 			r.Detail = fmt.Sprintf("%s has a tick of %s that has not been decided.", name, moment(s.DueTick))
 			r.Do = fmt.Sprintf("See why: dtsctl schedule why %s.", commands)
 		case s.Failures > 0:
-			r.Code, r.Severity, r.Since = Failing, Warn, s.LastFailure
+			r.Code, r.Severity, r.Since = Failing, Warn, s.FailingSince
 			if s.Failures >= failsInARow {
 				r.Severity = Bad
 			}

@@ -108,12 +108,17 @@ type judge struct {
 func (j *judge) add(r Reason) { j.reasons = append(j.reasons, r) }
 
 // since returns since when a condition holds, as far as this and the earlier statuses know.
-func (j *judge) since(r Reason) time.Time {
+func (j *judge) since(r Reason) time.Time { return j.sinceAt(r.key(), time.Time{}) }
+
+// sinceAt is since for the condition of a key, of which it may be known that it has held from a time on.
+func (j *judge) sinceAt(key string, known time.Time) time.Time {
 	at := j.Now
-	if before, seen := j.Before.Seen[r.key()]; seen && before.Before(at) {
-		at = before
+	for _, earlier := range []time.Time{known, j.Before.Seen[key]} {
+		if !earlier.IsZero() && earlier.Before(at) {
+			at = earlier
+		}
 	}
-	j.seen[r.key()] = at
+	j.seen[key] = at
 	return at
 }
 

@@ -263,6 +263,40 @@ func TestJudge_RemembersSinceWhen(t *testing.T) {
 	}
 }
 
+// Tasks may have waited before the last node that served them died, and may have come long after.
+func TestJudge_TellsSinceWhenNobodyServes(t *testing.T) {
+	t.Parallel()
+	dead := func(d time.Duration) status.Node {
+		return status.Node{ID: "gone", Worker: true, Queues: []string{"mails"}, Capacity: 1, LastBeat: ago(d)}
+	}
+	shell := []status.Lane{{Type: "shell", Waiting: 1, Oldest: ago(20 * time.Second)}}
+	for _, c := range []struct {
+		name   string
+		lanes  []status.Lane
+		nodes  []status.Node
+		before status.Status
+		want   time.Time
+	}{
+		{"nobody has served it", nil, nil, status.Status{}, now},
+		{"an earlier status has seen that", nil, nil, seen("queue_unserved  mails", time.Hour), ago(time.Hour)},
+		{"nodes have died", nil, []status.Node{dead(50 * time.Minute), dead(30 * time.Minute)}, status.Status{},
+			ago(30 * time.Minute)},
+		{"a node has died and is forgotten", nil, nil, seen("queue_unserved  mails", 2*time.Hour), ago(2 * time.Hour)},
+		{"nobody has run the type", shell, well().Nodes, status.Status{}, now},
+		{"a node that ran the type has died", shell, append(well().Nodes, dead(30*time.Minute)), status.Status{},
+			ago(30 * time.Minute)},
+		{"an earlier status has seen the type", shell, well().Nodes, seen("type_unserved  mails shell", time.Hour),
+			ago(time.Hour)},
+	} {
+		f := well()
+		f.Nodes, f.Before, f.Queues[0].Lanes = c.nodes, c.before, c.lanes
+		reasons := slices.DeleteFunc(status.Judge(f).Reasons, func(r status.Reason) bool { return r.Code == status.NodeDied })
+		if len(reasons) != 1 || !reasons[0].Since.Equal(c.want) {
+			t.Errorf("%s: got %+v, want since %s", c.name, reasons, c.want)
+		}
+	}
+}
+
 // What could not be read once may still hold: its time goes on, but not for long.
 func TestJudge_RemembersWhatItCouldNotRead(t *testing.T) {
 	t.Parallel()
