@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/status"
@@ -83,15 +82,18 @@ func (c *Control) addLane(q *status.Queue, set layout.ReadySet) {
 	lane.Oldest = earlier(lane.Oldest, set.Oldest)
 }
 
-// readHeld reads which tasks have held slots for long, if any queue in which tasks wait may have no free slot. Error:
+// heldOfEach is how many tasks of each partition that hold slots for long are counted.
+const heldOfEach = 256
+
+// readHeld reads which tasks have held slots for long, if any queue in which tasks wait has no free slot. Error:
 // CodeUnavailable.
 func (c *Control) readHeld(ctx context.Context, f *status.Facts) error {
-	full := func(q status.Queue) bool { return q.Waiting > 0 && noneFree(f.Nodes, q.Name) }
+	full := func(q status.Queue) bool { return q.Waiting > 0 && noneFree(status.Serving(f.Nodes, q.Name)) }
 	if !slices.ContainsFunc(f.Queues, full) {
 		return nil
 	}
-	running, err := c.store.LongestRunning(ctx, runningOfEach)
-	if err != nil {
+	running, more, err := c.store.RunningSince(ctx, c.now(ctx, task.Ref{}).Add(-status.HeldAfter), heldOfEach)
+	if err != nil || len(running) == 0 {
 		return err
 	}
 	read, err := c.store.Tasks.Briefs(ctx, running)
@@ -99,29 +101,24 @@ func (c *Control) readHeld(ctx context.Context, f *status.Facts) error {
 		return err
 	}
 	holders := holdersAmong(read)
-	now := c.now(ctx, task.Ref{})
 	for i := range f.Queues {
 		if q := &f.Queues[i]; full(*q) {
-			countHeld(q, f.Nodes, holders, now)
+			countHeld(q, status.Serving(f.Nodes, q.Name), holders)
+			q.HeldMore = more && q.Held >= heldOfEach
 		}
 	}
 	return nil
 }
 
-// noneFree reports whether the living nodes that serve a queue have no free slot.
-func noneFree(nodes []status.Node, queueName string) bool {
-	return !slices.ContainsFunc(nodes, func(n status.Node) bool {
-		return n.Alive && slices.Contains(n.Queues, queueName) && n.Running < n.Capacity
-	})
+// noneFree reports whether those who serve a queue have no free slot.
+func noneFree(servers []status.Node) bool {
+	return !slices.ContainsFunc(servers, func(n status.Node) bool { return n.Running < n.Capacity })
 }
 
-// countHeld counts the slots of a queue's nodes that tasks have held for long.
-func countHeld(q *status.Queue, nodes []status.Node, holders []why.Running, now time.Time) {
+// countHeld counts the slots that tasks hold of those who serve a queue.
+func countHeld(q *status.Queue, servers []status.Node, holders []why.Running) {
 	for _, h := range holders { // those that began first come first
-		serves := slices.ContainsFunc(nodes, func(n status.Node) bool {
-			return n.ID == h.Node && slices.Contains(n.Queues, q.Name)
-		})
-		if !serves || now.Sub(h.StartedAt) < status.HeldAfter {
+		if !slices.ContainsFunc(servers, func(n status.Node) bool { return n.ID == h.Node }) {
 			continue
 		}
 		if q.Held == 0 {

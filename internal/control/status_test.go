@@ -21,6 +21,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/why"
 )
 
 // leading is a node that leads both partitions of a world and serves queues with one slot.
@@ -94,6 +95,18 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 	}
 }
 
+// heldLong lets a task have run for three minutes.
+func (w *world) heldLong(ref task.Ref) {
+	w.t.Helper()
+	states := w.partitionKey(ref, "states")
+	text, err := w.db.HGet(w.ctx, states, ref.String()).Result()
+	testkit.Must(w.t, err)
+	words, started := strings.Fields(text), w.now().Add(-3*time.Minute).UnixMilli()
+	words[6] = strconv.FormatInt(started, 10)
+	testkit.Must(w.t, w.db.HSet(w.ctx, states, ref.String(), strings.Join(words, " ")).Err())
+	testkit.Must(w.t, w.db.ZAdd(w.ctx, w.partitionKey(ref, "running"), z(float64(started), ref.String())).Err())
+}
+
 func TestStatus_TellsWhichTaskHoldsASlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,14 +117,50 @@ func TestStatus_TellsWhichTaskHoldsASlot(t *testing.T) {
 	if s := w.judged(); s.Level != status.AllWell {
 		t.Errorf("it has run for a moment: %+v", s.Reasons)
 	}
-	states := w.partitionKey(long, "states")
-	text, err := w.db.HGet(w.ctx, states, long.String()).Result()
-	testkit.Must(t, err)
-	words := strings.Fields(text)
-	words[6] = strconv.FormatInt(w.now().Add(-3*time.Minute).UnixMilli(), 10) // started
-	testkit.Must(t, w.db.HSet(w.ctx, states, long.String(), strings.Join(words, " ")).Err())
+	w.heldLong(long)
 	if r := w.expectStatus(status.SlotsTaken); !strings.Contains(r.Detail, "long") || time.Since(r.Since) < 2*time.Minute {
 		t.Errorf("%+v, want the task and since when it holds the slot", r)
+	}
+	nodes := leading(1, nil, "default")
+	nodes[0].Capacity, nodes[0].Running = 2, 2
+	w.nodes = nodes
+	if s := w.judged(); s.Level != status.AllWell {
+		t.Errorf("it holds one slot of two: %+v", s.Reasons)
+	}
+}
+
+// Slots of nodes that take no more tasks help nobody, whether they are free or held.
+func TestStatus_CountsSlotsOfNodesThatServe(t *testing.T) {
+	t.Parallel()
+	for state, roles := range map[string][]string{"draining": {"worker"}, "dead": {"worker"}, "alive": {"api"}} {
+		w := newWorld(t)
+		other := worker("other", 0, nil, "default") // with a free slot
+		other.State, other.Roles = state, roles
+		w.nodes = append(leading(1, nil, "default"), other)
+		long := w.due("long", "")
+		w.begun(long)
+		w.heldLong(long)
+		w.waiting("b", "default")
+		s := w.judged()
+		if !slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.SlotsTaken }) {
+			t.Errorf("beside a node that is %s: %+v", state, s.Reasons)
+		}
+	}
+}
+
+// What a node runs that takes no more tasks is no slot of the others.
+func TestCountHeld_CountsRunsOfNodesThatServe(t *testing.T) {
+	t.Parallel()
+	nodes := []status.Node{
+		{ID: "a", Alive: true, Worker: true, Queues: []string{"mails"}, Capacity: 2, Running: 2},
+		{ID: "b", Alive: true, Worker: true, Queues: []string{"mails"}, Capacity: 2, Draining: true},
+	}
+	q := status.Queue{Name: "mails"}
+	countHeld(&q, status.Serving(nodes, "mails"), []why.Running{
+		{Node: "b", StartedAt: time.Unix(1, 0)}, {Node: "a", StartedAt: time.Unix(2, 0)}, {Node: "c", StartedAt: time.Unix(3, 0)},
+	})
+	if q.Held != 1 || !q.HeldFrom.Equal(time.Unix(2, 0)) {
+		t.Errorf("%+v, want one slot, of node a", q)
 	}
 }
 

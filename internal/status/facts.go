@@ -53,7 +53,8 @@ type Queue struct {
 	Waiting  int       // tasks that are due and have not begun, in DTS and for a worker
 	Oldest   time.Time // when the first of them was due; zero if that is not known
 	Lanes    []Lane    // of them, those that wait by their type
-	Held     int       // slots that tasks have held for longer than HeldAfter, on the nodes that serve the queue
+	Held     int       // slots that tasks have held for longer than HeldAfter, of the nodes that serve the queue
+	HeldMore bool      // there may be more of them, which were not counted, and no slot is free
 	Holder   string    // the id of the task that has held one longest
 	HeldFrom time.Time // since when
 }

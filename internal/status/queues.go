@@ -30,11 +30,15 @@ func (j *judge) queue(q Queue) {
 	stuck := j.lanes(q, servers)
 	switch capacity := slots(servers); {
 	case stuck == q.Waiting || q.Foreign: // what else waits, waits for another reason
-	case capacity > 0 && q.Held >= capacity:
+	case capacity > 0 && (q.Held >= capacity || q.HeldMore):
+		held := fmt.Sprintf("all %d", capacity)
+		if q.Held < capacity {
+			held = fmt.Sprintf("at least %d of %d", q.Held, capacity)
+		}
 		j.add(Reason{
 			Code: SlotsTaken, Severity: Bad, Since: q.HeldFrom, Kind: "queue", ID: q.Name,
-			Detail: fmt.Sprintf("Tasks have held all %d slots of the queue %q for more than %s, %s longest. %s.",
-				capacity, q.Name, span(HeldAfter), q.Holder, tasksWait(q.Waiting)),
+			Detail: fmt.Sprintf("Tasks have held %s slots of the queue %q for more than %s, and no slot is free. "+
+				"The first of these tasks is %s. %s.", held, q.Name, span(HeldAfter), q.Holder, tasksWait(q.Waiting)),
 			Do: fmt.Sprintf("See what holds them: dtsctl queue why %s. Cancel what hangs, or add slots.", q.Name),
 		})
 	default:

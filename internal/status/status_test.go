@@ -263,6 +263,17 @@ func TestJudge_RemembersSinceWhen(t *testing.T) {
 	}
 }
 
+// As many runs are looked at as is bounded.
+func TestJudge_SaysAtLeastHowManySlotsAreHeld(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Nodes[0].Capacity, f.Queues[0].Held, f.Queues[0].HeldMore = 1000, 300, true
+	got := status.Judge(f).Reasons
+	if len(got) != 1 || got[0].Code != status.SlotsTaken || !strings.Contains(got[0].Detail, "at least 300 of 1000 slots") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // Tasks may have waited before the last node that served them died, and may have come long after.
 func TestJudge_TellsSinceWhenNobodyServes(t *testing.T) {
 	t.Parallel()
