@@ -20,6 +20,7 @@ const (
 	statusFresh    = 900 * time.Millisecond // the age up to which a status is shown as it is
 	statusLimit    = 15 * time.Second       // the age from which on nobody seems to compute it
 	statusLook     = 100 * time.Millisecond // between two looks whether there is a newer one
+	statusLooks    = 5                      // after how many of them it is asked whether there can be one
 	statusTimeout  = 2 * time.Second        // of reading or computing one
 )
 
@@ -51,7 +52,7 @@ func (c *Control) GetStatus(ctx context.Context, who Caller) (status.Status, err
 	return found, ctx.Err()
 }
 
-// findStatus reads the status, waits for a newer one if it is old, and computes one if no leader does.
+// findStatus reads the status, waits for a newer one if it is old, and computes one if no leader does, or can keep it.
 func (c *Control) findStatus(ctx context.Context) status.Status {
 	reading, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -60,10 +61,11 @@ func (c *Control) findStatus(ctx context.Context) status.Status {
 	if stored.StandIn { // no leader would hear who asks for another one
 		limit = statusFresh
 	}
-	if age := c.ageOf(reading, stored); err == nil && age > statusFresh && age < limit {
-		stored = c.newerStatus(reading, stored)
+	kept := err == nil && c.ageOf(reading, stored) < limit
+	if kept && c.ageOf(reading, stored) > statusFresh {
+		stored, kept = c.newerStatus(reading, stored)
 	}
-	if err == nil && c.ageOf(reading, stored) < limit {
+	if kept {
 		return stored
 	}
 	before := stored
@@ -92,21 +94,24 @@ func (c *Control) ageOf(ctx context.Context, s status.Status) time.Duration {
 	return c.now(ctx, task.Ref{}).Sub(s.At)
 }
 
-// newerStatus asks for a newer status, and returns it as soon as it is there; the old one if none comes.
-func (c *Control) newerStatus(ctx context.Context, old status.Status) status.Status {
+// newerStatus asks for a newer status, and returns it as soon as it is there; the old one if none comes. kept is false
+// if nobody can keep one, as Redis refuses writes.
+func (c *Control) newerStatus(ctx context.Context, old status.Status) (_ status.Status, kept bool) {
 	if c.store.AskForStatus(ctx) != nil {
-		return old
+		return old, true
 	}
-	for clock.Sleep(ctx, statusLook) == nil {
+	for looks := 1; clock.Sleep(ctx, statusLook) == nil; looks++ {
 		newer, _, err := c.readStatus(ctx)
-		if err != nil {
-			return old
-		}
-		if newer.At.After(old.At) {
-			return newer
+		switch {
+		case err != nil:
+			return old, true
+		case newer.At.After(old.At):
+			return newer, true
+		case looks == statusLooks && c.store.RefusesWrites(ctx, 0) != "":
+			return old, false
 		}
 	}
-	return old
+	return old, true
 }
 
 // readStatus reads the status that one node has computed, and its text; the zero Status if there is none that can be

@@ -10,37 +10,32 @@ import (
 	"github.com/dts-sched/dts/internal/status"
 )
 
-// statusFacts reads what decides how the installation is. What cannot be read is left out; if that is as Redis does not
-// answer, the facts say so.
+// statusFacts reads what decides how the installation is. What cannot be read is left out. If that is as Redis, or a
+// server of a cluster, does not answer, the facts say so.
 func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 	ctx, left := redisx.LeavingOut(ctx)
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	asking, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
+	ctx = redisx.PassingOver(asking)
 	var u unread
-	refuses := ""
 	together(
-		func() { u.note("how Redis is", c.readRedis(ctx, &f.Redis)) },
+		func() { u.note("how Redis is", c.readRedis(asking, how, &f.Redis)) },
 		func() { u.note("the list of nodes", c.readNodes(ctx, how, &f)) },
 		func() { u.note("the queues", c.readQueues(ctx, how, &f)) },
 		func() { u.note("what doctor found", c.readExamined(ctx, how, &f)) },
 		func() { u.note("the schedules", c.readSchedules(ctx, how, &f, &u)) },
 		func() { u.note("the counts of the last hour", c.readPast(ctx, how, &f)) },
-		func() {
-			if how.closely {
-				refuses = c.store.RefusesWrites(ctx, 0)
-			}
-		},
 	)
-	if blocked := c.blockedBy(u.silent); blocked != nil {
-		f.Redis.Silent, f.Redis.Since = blocked.Detail, blocked.Since
-	}
-	f.Redis.Refuses = refuses
 	if len(f.Queues) > 0 {
 		u.note("who holds the slots", c.readHeld(ctx, &f))
 	}
 	f.Unread = slices.Concat(u.texts, left.Texts())
 	slices.Sort(f.Unread)
-	if f.Redis.Silent != "" {
+	if c.store.DB.Link().Answers() {
+		f.Redis.Away = c.awayServers(ctx)
+	}
+	if blocked := c.blockedBy(u.silent); blocked != nil && len(f.Redis.Away) == 0 {
+		f.Redis.Silent, f.Redis.Since = blocked.Detail, blocked.Since
 		f.Unread = []string{"what else needs somebody is not known, as Redis does not tell"}
 	}
 	return f

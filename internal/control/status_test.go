@@ -233,10 +233,16 @@ func TestStatus_TellsOfRedis(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes = leading(0, nil, "default")
+	before := status.Status{At: w.now().Add(-2 * time.Second), Sentence: "Of a leader."}
+	testkit.Must(t, w.store.WriteStatus(w.ctx, textOf(t, before)))
 	w.server.RefuseWrites()
-	if r := w.expectStatus(status.RedisReadOnly); !strings.Contains(r.Detail, "NOREPLICAS") {
+	if r := w.expectStatus(status.RedisReadOnly); !strings.Contains(r.Detail, "NOREPLICAS") || r.Since.IsZero() {
 		t.Errorf("%+v, want what Redis says", r)
 	}
+	if s, err := w.GetStatus(w.ctx, me); err != nil || len(s.Reasons) != 1 || s.Reasons[0].Code != status.RedisReadOnly {
+		t.Errorf("no leader can write a status: %v, %+v", err, s)
+	}
+	w.statuses.shown = fresh.Value[status.Status]{}
 	w.server.TakeWrites()
 	w.server.FillMemory()
 	if s := w.judged(); !slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.RedisFull }) {

@@ -20,13 +20,22 @@ type Facts struct {
 
 // Redis is what is known of Redis.
 type Redis struct {
-	Silent    string    // why it does nothing for DTS, as a sentence; "" if it does
+	Silent    string    // why it does nothing for DTS, as a sentence; "" if it does, or some servers of a cluster do
 	Since     time.Time // since when it is silent; zero if nobody knows
-	Refuses   string    // what it says as it refuses writes; "" if it takes them
+	Away      []Server  // servers of a cluster that do nothing for DTS, while others do
+	Refusing  []Server  // servers that refuse writes
 	Memory    float64   // bytes in use, of the server that is fullest
 	MaxMemory float64   // of the same server; 0 for no limit
 	Disk      string    // what went wrong when it last wrote to its disk; "" for nothing
 	RoundTrip time.Duration
+}
+
+// Server is a server of Redis.
+type Server struct {
+	Address    string // "" if it is the only one
+	Partitions []int  // that it has
+	Said       string // by which it turns nodes away, or refuses writes; "" if it does not answer
+	Since      time.Time
 }
 
 // Node is a node.

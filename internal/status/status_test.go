@@ -48,7 +48,7 @@ var cases = []struct {
 	},
 	{
 		status.RedisReadOnly, status.Bad,
-		func(f *status.Facts) { f.Redis.Refuses = "READONLY" }, func(*status.Facts) {},
+		func(f *status.Facts) { f.Redis.Refusing = []status.Server{{Said: "READONLY"}} }, func(*status.Facts) {},
 	},
 	{
 		status.RedisFull, status.Bad,
@@ -260,6 +260,31 @@ func TestJudge_RemembersSinceWhen(t *testing.T) {
 	f.Unled = []int{1}
 	if again := status.Judge(f); len(again.Reasons) != 0 {
 		t.Errorf("after it had ended: %+v", again.Reasons)
+	}
+}
+
+// The servers of a cluster fail one by one, and each has some partitions.
+func TestJudge_NamesTheServers(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Redis.Away = []status.Server{
+		{Address: "a:1", Partitions: []int{0}, Since: ago(time.Minute)},
+		{Address: "b:1", Said: "LOADING", Partitions: []int{1, 2}},
+	}
+	f.Redis.Refusing = []status.Server{{Address: "c:1", Said: "READONLY"}}
+	f.Before = seen("redis_read_only  c:1", time.Hour)
+	want := []string{
+		"b:1: The server b:1 of Redis turns nodes away: LOADING. What else needs somebody in its partitions 1,2 is not known.",
+		"a:1: The server a:1 of Redis does not answer. What else needs somebody in its partition 0 is not known.",
+		"c:1: The server c:1 of Redis refuses writes, so nothing begins there and nothing is accepted. It says: READONLY.",
+	}
+	var got []string
+	reasons := status.Judge(f).Reasons
+	for _, r := range reasons {
+		got = append(got, r.ID+": "+r.Detail)
+	}
+	if !slices.Equal(got, want) || !reasons[1].Since.Equal(ago(time.Minute)) || !reasons[2].Since.Equal(ago(time.Hour)) {
+		t.Errorf("got %+v, want %q", reasons, want)
 	}
 }
 
