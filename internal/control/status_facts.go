@@ -36,7 +36,7 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 	}
 	if blocked := c.blockedBy(u.silent); blocked != nil && len(f.Redis.Away) == 0 {
 		f.Redis.Silent, f.Redis.Since = blocked.Detail, blocked.Since
-		f.Unread = []string{"what else needs somebody is not known, as Redis does not tell"}
+		f.Unread, f.Notes = []string{"what else needs somebody is not known, as Redis does not answer"}, nil
 	}
 	return f
 }

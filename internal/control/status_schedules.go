@@ -23,7 +23,8 @@ const (
 
 // troubled is what a look at all schedules has found.
 type troubled struct {
-	schedules []status.Schedule // those that may need somebody
+	schedules []status.Schedule // those that may need somebody; if there are many, the worst
+	more      int               // further ones
 	left      []string          // what could not be read
 	at        time.Time         // the end of the look, by the clock of this process
 	took      time.Duration
@@ -43,8 +44,8 @@ func (c *Control) keepTroubled(ctx context.Context) {
 	}
 }
 
-// readSchedules reads what the last look at all schedules has found. A node that computes the status in place of another
-// one looks by itself. Error: CodeUnavailable; there may be an older finding.
+// readSchedules reads what the last look at all schedules has found. A node that computes the status as no leader does
+// looks by itself. Error: CodeUnavailable; there may be an older finding.
 func (c *Control) readSchedules(ctx context.Context, how look, f *status.Facts, u *unread) error {
 	last, _ := c.statuses.troubled.Last()
 	rules := fresh.Rules{Lifetime: fresh.Always, Limit: troubledLimit, Tolerate: fresh.Always}
@@ -55,9 +56,26 @@ func (c *Control) readSchedules(ctx context.Context, how look, f *status.Facts, 
 	f.Schedules = t.schedules
 	u.add(t.left...)
 	if age := clock.Since(t.at); !t.at.IsZero() && age > troubledOld {
-		u.add(fmt.Sprintf("the schedules were looked at %d minutes ago", int(age.Minutes())))
+		f.Notes = append(f.Notes, fmt.Sprintf("the schedules were looked at %d minutes ago", int(age.Minutes())))
+	}
+	if t.more > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("%d further schedules may need somebody, and none of them more: "+
+			"dtsctl schedule list --failing and --missed list them", t.more))
 	}
 	return err
+}
+
+// add adds a schedule. Now and then it leaves out what is too much.
+func (t *troubled) add(s status.Schedule) {
+	if t.schedules = append(t.schedules, s); len(t.schedules) >= 2*troubledLength {
+		t.cut()
+	}
+}
+
+// cut leaves out what is too much.
+func (t *troubled) cut() {
+	worst := status.WorstSchedules(t.schedules, troubledLength)
+	t.schedules, t.more = worst, t.more+len(t.schedules)-len(worst)
 }
 
 // findTroubled looks at all schedules. Error: CodeUnavailable.
@@ -65,11 +83,12 @@ func (c *Control) findTroubled(ctx context.Context) (t troubled, _ error) {
 	ctx, left := redisx.LeavingOut(ctx)
 	began, now := clock.Now(), c.now(ctx, task.Ref{})
 	err := c.store.Schedules.EachTracked(ctx, EveryNamespace, func(s schedule.Schedule) {
-		if one := troubleOf(s, now); one != (status.Schedule{}) && len(t.schedules) < troubledLength {
+		if one := troubleOf(s, now); one != (status.Schedule{}) {
 			one.Namespace, one.ID = s.Namespace, s.ID
-			t.schedules = append(t.schedules, one)
+			t.add(one)
 		}
 	})
+	t.cut()
 	t.left, t.at, t.took = left.Texts(), clock.Now(), clock.Since(began)
 	return t, err
 }

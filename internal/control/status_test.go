@@ -157,7 +157,8 @@ func TestCountHeld_CountsRunsOfNodesThatServe(t *testing.T) {
 	}
 	q := status.Queue{Name: "mails"}
 	countHeld(&q, status.Serving(nodes, "mails"), []why.Running{
-		{Node: "b", StartedAt: time.Unix(1, 0)}, {Node: "a", StartedAt: time.Unix(2, 0)}, {Node: "c", StartedAt: time.Unix(3, 0)},
+		{Node: "b", StartedAt: time.Unix(1, 0)}, {Node: "a", StartedAt: time.Unix(2, 0)},
+		{Node: "c", StartedAt: time.Unix(3, 0)},
 	})
 	if q.Held != 1 || !q.HeldFrom.Equal(time.Unix(2, 0)) {
 		t.Errorf("%+v, want one slot, of node a", q)
@@ -373,13 +374,17 @@ func TestStatus_WaitsForNoLookAtTheSchedules(t *testing.T) {
 	w.statuses.troubled.Read(w.ctx, func(context.Context) (troubled, error) {
 		return troubled{
 			schedules: []status.Schedule{{ID: "nightly", Failures: 3}}, left: []string{"one is unreadable"},
-			at: clock.Now().Add(-10 * time.Minute),
+			at: clock.Now().Add(-10 * time.Minute), more: 7,
 		}, nil
 	})
 	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.statuses.troubled.Read(w.ctx, func(context.Context) (troubled, error) { close(begun); <-end; return troubled{}, nil })
+		w.statuses.troubled.Read(w.ctx, func(context.Context) (troubled, error) {
+			close(begun)
+			<-end
+			return troubled{}, nil
+		})
 	}()
 	_ = testkit.Receive(t, begun, "the look")
 	var f status.Facts
@@ -387,12 +392,28 @@ func TestStatus_WaitsForNoLookAtTheSchedules(t *testing.T) {
 	read := make(chan error, 1)
 	go func() { read <- w.readSchedules(w.ctx, look{lately: true}, &f, &u) }()
 	testkit.Must(t, testkit.Receive(t, read, "what is known"))
-	want := []string{"one is unreadable", "the schedules were looked at 10 minutes ago"}
-	if len(f.Schedules) != 1 || f.Schedules[0].ID != "nightly" || !slices.Equal(u.texts, want) {
-		t.Errorf("%+v, %q, want the schedule and %q", f.Schedules, u.texts, want)
+	if len(f.Schedules) != 1 || f.Schedules[0].ID != "nightly" || len(u.texts) != 1 {
+		t.Errorf("%+v, %q, want the schedule, and what is unreadable", f.Schedules, u.texts)
+	}
+	notes := strings.Join(f.Notes, "; ")
+	if !strings.Contains(notes, "10 minutes ago; 7 further schedules") {
+		t.Errorf("got %q, want how old that is, and that there are more", f.Notes)
 	}
 	close(end)
 	<-ended
+}
+
+func TestTroubled_KeepsTheWorst(t *testing.T) {
+	t.Parallel()
+	const more = 1500
+	var all troubled
+	for i := range troubledLength + more {
+		all.add(status.Schedule{Failures: i + 1})
+	}
+	all.cut()
+	if n := len(all.schedules); n != troubledLength || all.more != more || all.schedules[n-1].Failures != more+1 {
+		t.Errorf("%d schedules, down to %d failures, and %d more", n, all.schedules[n-1].Failures, all.more)
+	}
 }
 
 func TestKeepTroubled_LooksUntilItsEnd(t *testing.T) {

@@ -40,9 +40,9 @@ type Value[T any] struct {
 	reading chan struct{} // closed at the end of the reading that is under way; nil: there is none
 }
 
-// Get returns the value. If it is too old, one caller reads it again and waits for that. A caller whose ctx ends leaves;
-// the reading goes on for the others, up to its limit. Errors: that of the last reading, and ErrUnread. The value is
-// then that of the last reading that succeeded, if any.
+// Get returns the value. If it is too old, one caller reads it again and waits for that. A caller whose ctx ends
+// leaves; the reading goes on for the others, up to its limit. Errors: that of the last reading, and ErrUnread. The
+// value is then that of the last reading that succeeded, if any.
 func (v *Value[T]) Get(ctx context.Context, r Rules, read func(context.Context) (T, error)) (T, error) {
 	if reading := v.begin(ctx, r, read); reading != nil {
 		select {

@@ -16,6 +16,7 @@ type Facts struct {
 	Cause      Cause      // the most frequent one of the failures of Last
 	Doctor     Examination
 	Unread     []string // what could not be read, and why, as sentences without a full stop
+	Notes      []string // what else limits what is known, in the same form
 }
 
 // Redis is what is known of Redis.

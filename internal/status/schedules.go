@@ -1,6 +1,31 @@
 package status
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// WorstSchedules returns those of some schedules that need somebody most, up to a number.
+func WorstSchedules(all []Schedule, number int) []Schedule {
+	slices.SortStableFunc(all, func(a, b Schedule) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.Failures, a.Failures))
+	})
+	return all[:min(len(all), number)]
+}
+
+// rank is 0 for the worst.
+func (s Schedule) rank() int {
+	switch {
+	case !s.PausedItself.IsZero():
+		return 0
+	case !s.DueTick.IsZero():
+		return 1
+	case s.Failures > 0:
+		return 2
+	}
+	return 3
+}
 
 // schedules adds what is wrong with schedules.
 func (j *judge) schedules() {

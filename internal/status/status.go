@@ -79,7 +79,8 @@ const reasonsOfEach = 5
 
 // Judge computes the status.
 func Judge(f Facts) Status {
-	s := Status{At: f.Now, Figures: figuresOf(f), Warnings: f.Unread, Seen: make(map[string]time.Time)}
+	s := Status{At: f.Now, Figures: figuresOf(f), Seen: make(map[string]time.Time)}
+	s.Warnings = slices.Concat(f.Unread, f.Notes)
 	j := &judge{Facts: f, seen: s.Seen}
 	j.redis()
 	j.fleet()

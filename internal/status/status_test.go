@@ -263,6 +263,18 @@ func TestJudge_RemembersSinceWhen(t *testing.T) {
 	}
 }
 
+func TestWorstSchedules_LeavesOutTheLeast(t *testing.T) {
+	t.Parallel()
+	missed, failing := status.Schedule{ID: "missed", MissedAt: now}, status.Schedule{ID: "failing", Failures: 2}
+	worse, late := status.Schedule{ID: "worse", Failures: 9}, status.Schedule{ID: "late", DueTick: now, Failures: 1}
+	paused := status.Schedule{ID: "paused", PausedItself: now}
+	all := []status.Schedule{missed, failing, worse, late, paused}
+	want := []status.Schedule{paused, late, worse, failing}
+	if got := status.WorstSchedules(all, 4); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // The servers of a cluster fail one by one, and each has some partitions.
 func TestJudge_NamesTheServers(t *testing.T) {
 	t.Parallel()
@@ -274,7 +286,8 @@ func TestJudge_NamesTheServers(t *testing.T) {
 	f.Redis.Refusing = []status.Server{{Address: "c:1", Said: "READONLY"}}
 	f.Before = seen("redis_read_only  c:1", time.Hour)
 	want := []string{
-		"b:1: The server b:1 of Redis turns nodes away: LOADING. What else needs somebody in its partitions 1,2 is not known.",
+		"b:1: The server b:1 of Redis turns nodes away: LOADING. " +
+			"What else needs somebody in its partitions 1,2 is not known.",
 		"a:1: The server a:1 of Redis does not answer. What else needs somebody in its partition 0 is not known.",
 		"c:1: The server c:1 of Redis refuses writes, so nothing begins there and nothing is accepted. It says: READONLY.",
 	}
@@ -294,7 +307,8 @@ func TestJudge_SaysAtLeastHowManySlotsAreHeld(t *testing.T) {
 	f := well()
 	f.Nodes[0].Capacity, f.Queues[0].Held, f.Queues[0].HeldMore = 1000, 300, true
 	got := status.Judge(f).Reasons
-	if len(got) != 1 || got[0].Code != status.SlotsTaken || !strings.Contains(got[0].Detail, "at least 300 of 1000 slots") {
+	const want = "at least 300 of 1000 slots"
+	if len(got) != 1 || got[0].Code != status.SlotsTaken || !strings.Contains(got[0].Detail, want) {
 		t.Errorf("got %+v", got)
 	}
 }
