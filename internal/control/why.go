@@ -53,7 +53,7 @@ func (u *unread) add(texts ...string) {
 // blockedWhy is the answer if a reason is all that is known.
 func blockedWhy(blocked why.Reason) Why {
 	return Why{
-		Reasons: []why.Reason{blocked}, Warnings: []string{"what else it waits for is not known, as Redis does not tell"},
+		Reasons: []why.Reason{blocked}, Warnings: []string{"what else it waits for is not known, as Redis does not answer"},
 	}
 }
 
@@ -378,7 +378,7 @@ func (c *Control) blockedBy(err error) *why.Reason {
 	r := &why.Reason{Code: why.RedisSilent, Since: c.store.DB.Link().AwaySince().UTC()}
 	r.Detail = "Redis does not answer this node, so nothing is handed over."
 	if outage := c.store.DB.Link().Outage(); outage != nil {
-		r.Detail = "Nothing is handed over: of Redis, the node says that " + outage.Error() + "."
+		r.Detail = "Redis is away, so nothing is handed over: " + outage.Error() + "."
 	}
 	r.Do = "Bring Redis back. Tasks that run go on meanwhile, for --outage-tolerance."
 	return r
@@ -391,7 +391,7 @@ func blockedByRefusal(said string) *why.Reason {
 	}
 	return &why.Reason{
 		Code: why.RedisSilent, Detail: "Redis refuses writes, so nothing is handed over. It says: " + said + ".",
-		Do: "Mend what it says. Tasks that run go on meanwhile, for --outage-tolerance.",
+		Do: "Remove the cause that Redis names. Tasks that run go on meanwhile, for --outage-tolerance.",
 	}
 }
 

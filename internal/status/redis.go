@@ -27,7 +27,7 @@ func (j *judge) redis() {
 		reason.Since = j.since(reason)
 		reason.Detail = fmt.Sprintf("%s refuses writes, so nothing begins there and nothing is accepted. It says: %s.",
 			s.name(), s.Said)
-		reason.Do = "Look up this answer in the documentation of Redis, and remove its cause."
+		reason.Do = "Remove the cause that Redis names."
 		j.add(reason)
 	}
 	j.memory()
@@ -35,7 +35,7 @@ func (j *judge) redis() {
 		reason := Reason{
 			Code: RedisDisk, Severity: Warn, Kind: "redis",
 			Detail: "Redis could not write to its disk: " + r.Disk + ". A restart would lose what came after its last copy.",
-			Do:     "Look at the log of Redis, and for room on its disk.",
+			Do:     "Look at the log of Redis, and at the free space of its disk.",
 		}
 		reason.Since = j.since(reason)
 		j.add(reason)

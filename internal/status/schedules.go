@@ -37,10 +37,11 @@ func (j *judge) schedules() {
 		case !s.PausedItself.IsZero():
 			r.Code, r.Severity, r.Since = PausedItself, Bad, s.PausedItself
 			r.Detail = fmt.Sprintf("%s is %s.", name, s.Note)
-			r.Do = fmt.Sprintf("Mend its task, then: dtsctl schedule resume %s.", commands)
+			r.Do = fmt.Sprintf("See why its tasks failed: dtsctl task list --schedule %s --state failed. "+
+				"Then resume it: dtsctl schedule resume %s.", commands, commands)
 		case !s.DueTick.IsZero() && j.Now.Sub(s.DueTick) >= NotDecided:
 			r.Code, r.Severity, r.Since = TicksHeldBack, Bad, s.DueTick
-			r.Detail = fmt.Sprintf("%s has a tick of %s that has not been decided.", name, moment(s.DueTick))
+			r.Detail = fmt.Sprintf("The tick of %s of the schedule %q is due, and nobody has decided it.", moment(s.DueTick), s.ID)
 			r.Do = fmt.Sprintf("See why: dtsctl schedule why %s.", commands)
 		case s.Failures > 0:
 			r.Code, r.Severity, r.Since = Failing, Warn, s.FailingSince
@@ -56,7 +57,7 @@ func (j *judge) schedules() {
 		if !s.MissedAt.IsZero() {
 			j.add(Reason{
 				Code: TicksMissed, Severity: Warn, Since: s.MissedAt, Kind: "schedule", Namespace: s.Namespace, ID: s.ID,
-				Detail: fmt.Sprintf("%s has missed a tick, or several: the newest one of %s.", name, moment(s.MissedAt)),
+				Detail: fmt.Sprintf("%s has missed at least one tick. The newest missed one is of %s.", name, moment(s.MissedAt)),
 				Do:     fmt.Sprintf("See why: dtsctl schedule ledger %s.", commands),
 			})
 		}
