@@ -403,6 +403,19 @@ func TestStatus_WaitsForNoLookAtTheSchedules(t *testing.T) {
 	<-ended
 }
 
+// While nobody reads the status, one takes two commands: how Redis is, and whether anything waits.
+func TestStatus_CostsLittleWhileNobodyReadsIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	before := w.judge(w.ctx, status.Status{}, look{})
+	var reads counter
+	w.db.AddHook(&reads)
+	if s := w.judge(w.ctx, before, look{}); s.Level != status.AllWell || reads.Load() > 2 {
+		t.Errorf("%d calls for %+v", reads.Load(), s)
+	}
+}
+
 func TestTroubled_KeepsTheWorst(t *testing.T) {
 	t.Parallel()
 	const more = 1500
