@@ -22,3 +22,11 @@ func latest(lifetime time.Duration) fresh.Rules {
 		Lifetime: lifetime, Retry: latestRetry, Limit: latestTimeout, Tolerate: latestLimit, NoWait: true,
 	}
 }
+
+// ifRead is what fresh.Value.Get returns, or the zero value if the last reading failed.
+func ifRead[T any](value T, err error) (none T) {
+	if err != nil {
+		return none
+	}
+	return value
+}

@@ -34,9 +34,9 @@ func (c *Control) checkName(ctx context.Context, d task.Definition, why []string
 	if c.servesQueue(queue) {
 		name, field = lua.LaneName(queue, d.Type), "type"
 	}
-	crowded, err := c.crowdedNames.Get(ctx, latest(namesLifetime), c.store.CrowdedNames)
+	crowded := ifRead(c.crowdedNames.Get(ctx, latest(namesLifetime), c.store.CrowdedNames))
 	names, many := crowded[c.store.PartitionOf(d.Ref)]
-	if err != nil || !many || names.MayHave(d.Namespace, name) {
+	if !many || names.MayHave(d.Namespace, name) {
 		return nil
 	}
 	const rule = "%s, and tasks of %d queues and types wait already, %d of them of this namespace, as many as may: " +

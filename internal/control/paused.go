@@ -21,10 +21,9 @@ type pausedQueues struct {
 
 // is reports whether a queue is paused; false if that is not known.
 func (p *pausedQueues) is(ctx context.Context, queue string, read func(context.Context, string) (bool, error)) bool {
-	paused, err := p.of(queue).Get(ctx, latest(pausedLifetime), func(ctx context.Context) (bool, error) {
+	return ifRead(p.of(queue).Get(ctx, latest(pausedLifetime), func(ctx context.Context) (bool, error) {
 		return read(ctx, queue)
-	})
-	return err == nil && paused
+	}))
 }
 
 // of returns what is known of a queue.

@@ -102,11 +102,7 @@ const foreignLifetime = 5 * time.Second
 
 // foreignSlots returns the slots of asynq's own servers, by queue; nil if they are not known.
 func (c *Control) foreignSlots(ctx context.Context) map[string]int {
-	slots, err := c.foreign.Get(ctx, latest(foreignLifetime), c.queues.ForeignSlots)
-	if err != nil {
-		return nil
-	}
-	return slots
+	return ifRead(c.foreign.Get(ctx, latest(foreignLifetime), c.queues.ForeignSlots))
 }
 
 // servesForeign reports whether one of asynq's own servers serves a queue; also if that is not known, so that nobody is

@@ -128,7 +128,8 @@ func TestTrack_LastEndIsOfARunThatDoesNotRunAgain(t *testing.T) {
 func TestSchedule_FailingSinceIsTheFirstFailure(t *testing.T) {
 	t.Parallel()
 	row := []End{
-		ended(1, task.Failed), ended(2, task.Succeeded), ended(3, task.Failed), ended(4, task.Cancelled), ended(5, task.Failed),
+		ended(1, task.Failed), ended(2, task.Succeeded), ended(3, task.Failed), ended(4, task.Cancelled),
+		ended(5, task.Failed),
 	}
 	for _, c := range []struct {
 		name     string

@@ -60,8 +60,8 @@ func (t Track) lastEnd(matches func(End) bool) (_ End, ok bool) {
 	return End{}, false
 }
 
-// FailingSince returns when the first of Failures ended, as far as the ends tell that were read. If there are older ones,
-// it returns after when that was: the last success or the last pause. It is zero if nothing is known.
+// FailingSince returns when the first of Failures ended, as far as the ends tell that were read. If it is older than
+// these, the time is that of the last success or the last pause: it ended later. Zero: nothing is known.
 func (s Schedule) FailingSince() time.Time {
 	var first time.Time
 	row := 0

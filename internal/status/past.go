@@ -39,7 +39,8 @@ func (j *judge) failures() {
 	}
 	r.Detail += "."
 	if c := j.Cause; c.Count > 0 {
-		r.Detail += fmt.Sprintf(" %d of them failed with this error: %s. One of these tasks is %s.", c.Count, c.Text, c.Example)
+		const text = " %d of them failed with this error: %s. One of these tasks is %s."
+		r.Detail += fmt.Sprintf(text, c.Count, c.Text, c.Example)
 	}
 	r.Do = "See all errors: dtsctl task failures."
 	j.add(r)

@@ -41,7 +41,8 @@ func (j *judge) schedules() {
 				"Then resume it: dtsctl schedule resume %s.", commands, commands)
 		case !s.DueTick.IsZero() && j.Now.Sub(s.DueTick) >= NotDecided:
 			r.Code, r.Severity, r.Since = TicksHeldBack, Bad, s.DueTick
-			r.Detail = fmt.Sprintf("The tick of %s of the schedule %q is due, and nobody has decided it.", moment(s.DueTick), s.ID)
+			const text = "The tick of %s of the schedule %q is due, and nobody has decided it."
+			r.Detail = fmt.Sprintf(text, moment(s.DueTick), s.ID)
 			r.Do = fmt.Sprintf("See why: dtsctl schedule why %s.", commands)
 		case s.Failures > 0:
 			r.Code, r.Severity, r.Since = Failing, Warn, s.FailingSince
