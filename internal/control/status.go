@@ -9,7 +9,6 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/fresh"
-	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -33,7 +32,7 @@ type statuses struct {
 	nodes    fresh.Value[[]cluster.Node]
 	queues   fresh.Value[[]string] // their names
 	examined fresh.Value[status.Examination]
-	past     fresh.Value[[]rollup.Minute]
+	past     fresh.Value[past]
 	troubled fresh.Value[troubled]
 }
 

@@ -49,24 +49,24 @@ const (
 
 // readPast reads what became of attempts in the last minutes, and in the hour before. Error: CodeUnavailable.
 func (c *Control) readPast(ctx context.Context, how look, f *status.Facts) error {
-	past, err := c.statuses.past.Get(ctx, how.seldom(), func(ctx context.Context) ([]rollup.Minute, error) {
+	p, err := c.statuses.past.Get(ctx, how.seldom(), func(ctx context.Context) (past, error) {
 		return c.recentMinutes(ctx, pastMinutes)
 	})
 	if err != nil {
 		return err
 	}
-	f.Last, f.Hour, f.Cause = pastOf(past, c.now(ctx, task.Ref{}))
+	f.Last, f.Hour, f.Cause = pastOf(p)
 	return nil
 }
 
-// pastOf sums up the last minutes, up to now, and the hour before them, and returns the most frequent cause of the
-// failures of the last minutes.
-func pastOf(past []rollup.Minute, now time.Time) (last, hour status.Window, cause status.Cause) {
-	if len(past) != pastMinutes {
+// pastOf sums up the last minutes, up to the time of the reading, and the hour before them. It returns also the most
+// frequent cause of the failures of the last minutes.
+func pastOf(p past) (last, hour status.Window, cause status.Cause) {
+	if len(p.minutes) != pastMinutes {
 		return last, hour, cause
 	}
-	before, newest := past[:pastMinutes-lastMinutes], past[pastMinutes-lastMinutes:]
-	last, hour = windowOf(newest, now), windowOf(before, now)
+	before, newest := p.minutes[:pastMinutes-lastMinutes], p.minutes[pastMinutes-lastMinutes:]
+	last, hour = windowOf(newest, p.at), windowOf(before, newest[0].At)
 	merged := rollup.Merge(newest[0].At, rollup.Span, rollup.HourCauses, newest...)
 	if len(merged.Causes) > 0 {
 		c := merged.Causes[0]
@@ -75,18 +75,14 @@ func pastOf(past []rollup.Minute, now time.Time) (last, hour status.Window, caus
 	return last, hour, cause
 }
 
-// windowOf sums up minutes, of which the newest may not be over.
-func windowOf(minutes []rollup.Minute, now time.Time) status.Window {
+// windowOf sums up minutes, which have been counted until a time.
+func windowOf(minutes []rollup.Minute, until time.Time) status.Window {
 	var all rollup.Queue
 	for _, m := range minutes {
 		all = all.Plus(m.Total())
 	}
-	end := minutes[len(minutes)-1].At.Add(rollup.Span)
-	if now.Before(end) {
-		end = now
-	}
 	return status.Window{
-		Span: end.Sub(minutes[0].At), Begun: all.Begun, Ended: all.Ended(), Failed: all.Bad(),
+		Span: until.Sub(minutes[0].At), Begun: all.Begun, Ended: all.Ended(), Failed: all.Bad(),
 		LateP50: all.Late.Quantile(0.5), LateP99: all.Late.Quantile(0.99), LateMost: all.Late.Max,
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
@@ -21,19 +20,14 @@ func (c *Control) readQueues(ctx context.Context, how look, f *status.Facts) err
 	if err != nil {
 		return layout.Unavailable(err)
 	}
-	waits, err := c.store.AnyWaits(ctx, c.queues.PendingKeys(names))
-	if err != nil || !waits {
-		return err
-	}
-	standings, err := c.queues.Standings(ctx, names)
+	waits, err := c.readWaits(ctx, names)
 	if err != nil {
 		return err
 	}
-	sets, err := c.store.ReadyOf(ctx, "")
-	if err != nil {
-		return err
+	f.Queues = c.queuesOf(waits)
+	if len(f.Queues) == 0 {
+		return nil
 	}
-	f.Queues = c.waitingIn(standings, sets)
 	slots := c.foreignSlots(ctx)
 	for i := range f.Queues {
 		f.Queues[i].Foreign = slots[f.Queues[i].Name] > 0
@@ -41,8 +35,8 @@ func (c *Control) readQueues(ctx context.Context, how look, f *status.Facts) err
 	return nil
 }
 
-// waitingIn returns the queues of asynq, and those of which tasks wait in DTS, by name.
-func (c *Control) waitingIn(standings []queue.Named, sets []layout.ReadySet) []status.Queue {
+// queuesOf returns the queues that asynq knows, and those of which tasks wait in DTS, by name; none if no task waits.
+func (c *Control) queuesOf(w waits) []status.Queue {
 	byName := make(map[string]*status.Queue)
 	of := func(name string) *status.Queue {
 		if byName[name] == nil {
@@ -50,11 +44,11 @@ func (c *Control) waitingIn(standings []queue.Named, sets []layout.ReadySet) []s
 		}
 		return byName[name]
 	}
-	for _, s := range standings {
+	for _, s := range w.standings {
 		q := of(s.Name)
 		q.Paused, q.PausedAt, q.PausedBy, q.Waiting = s.Paused, s.PausedAt, s.PausedBy, s.Pending
 	}
-	for _, set := range sets {
+	for _, set := range w.sets {
 		q := of(set.Queue)
 		q.Waiting += set.Number
 		q.Oldest = earlier(q.Oldest, set.Oldest)
