@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -52,7 +53,20 @@ func (e *endpoints) PreviewSchedule(c echo.Context, id wire.ScheduleID, params P
 	if err != nil {
 		return err
 	}
-	next, err := e.Control.Next(c.Request().Context(), callerOf(c), id, after, cmp.Or(params.Count, defaultNextCount))
+	ctx, who, count := c.Request().Context(), callerOf(c), cmp.Or(params.Count, defaultNextCount)
+	var next schedule.NextTicks
+	switch {
+	case len(params.Cron) > 0:
+		times := schedule.Spec{Timezone: params.Timezone}
+		for _, cron := range params.Cron {
+			times.Rules = append(times.Rules, schedule.Rule{Cron: cron})
+		}
+		next, err = e.Control.NextOf(ctx, who, id, times, after, count)
+	case params.Timezone != "":
+		return task.Invalid("timezone", "says how cron is read: give cron, too")
+	default:
+		next, err = e.Control.Next(ctx, who, id, after, count)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,23 +1,31 @@
 package control
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // CancelTask ends a task that waits, and asks a running one to stop; the state of the returned task tells which it was.
-// A cancelled task may be cancelled again. Errors: CodeTaskNotFound, CodeFinished.
-func (c *Control) CancelTask(ctx context.Context, who Caller, id string) (task.Task, error) {
+// note says why. A cancelled task may be cancelled again. Errors: CodeInvalid, CodeTaskNotFound, CodeFinished.
+func (c *Control) CancelTask(ctx context.Context, who Caller, id, note string) (task.Task, error) {
 	if _, err := c.begin(ctx, who, "cancelTask", who.Ref(id)); err != nil {
 		return task.Task{}, err
 	}
-	return c.cancel(ctx, who, who.Ref(id))
+	if err := checkNote(note); err != nil {
+		return task.Task{}, err
+	}
+	by := who.By()
+	if note != "" {
+		by = cmp.Or(by, "somebody") + " (" + note + ")"
+	}
+	return c.cancel(ctx, by, who.Ref(id))
 }
 
-// cancel is CancelTask for a use case that has begun.
-func (c *Control) cancel(ctx context.Context, who Caller, ref task.Ref) (task.Task, error) {
-	t, err := c.store.Tasks.Cancel(ctx, ref, who.By())
+// cancel is CancelTask for a use case that has begun; by is who asks for it.
+func (c *Control) cancel(ctx context.Context, by string, ref task.Ref) (task.Task, error) {
+	t, err := c.store.Tasks.Cancel(ctx, ref, by)
 	if err == nil && t.State == task.Cancelled {
 		c.forgetDelivery(ctx, t)
 	}

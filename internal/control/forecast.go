@@ -39,6 +39,27 @@ func (c *Control) Next(
 	return next, nil
 }
 
+// NextOf is Next for times that no schedule need have. The id counts, as it decides about H. Error: CodeInvalid.
+func (c *Control) NextOf(
+	ctx context.Context, who Caller, id string, times schedule.Spec, after time.Time, count int,
+) (schedule.NextTicks, error) {
+	if _, err := c.begin(ctx, who, "previewSchedule", who.Ref(id)); err != nil {
+		return schedule.NextTicks{}, err
+	}
+	now, err := c.store.Now(ctx, 0)
+	if err != nil {
+		return schedule.NextTicks{}, err
+	}
+	table, err := schedule.Compile(times, who.Ref(id), now)
+	if err != nil {
+		return schedule.NextTicks{}, err
+	}
+	if after.IsZero() {
+		after = now
+	}
+	return table.NextTicks(after, count), nil
+}
+
 // unusable is the error for a definition in Redis that names no times, although it can be read: it is CodeUnreadable.
 func unusable(s schedule.Schedule, err error) error {
 	const text = "the definition of schedule %s cannot be used: %v: dtsctl doctor tells more"

@@ -39,6 +39,8 @@ type Path struct {
 	Paused   bool
 	PausedAt time.Time // zero if that is not known
 	PausedBy string    // "" if that is not known
+	// PauseNote is why it is paused; "" if nobody said.
+	PauseNote string
 	Limit    int       // how many tasks may wait; 0 for any number
 	Ahead    *int      // tasks that go first; nil if that is not known
 }
