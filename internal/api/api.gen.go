@@ -85,6 +85,10 @@ type ForecastParams struct {
 
 	// Hours How far to look ahead.
 	Hours int `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// Within Also name what comes within this time, at most 1h, in `coming`. It is rounded up to whole minutes, of which the
+	// present one is the first.
+	Within Duration `form:"within,omitempty" json:"within,omitempty"`
 }
 
 // ListLocksParams defines parameters for ListLocks.
@@ -807,6 +811,13 @@ func (w *ServerInterfaceWrapper) Forecast(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// ------------- Optional query parameter "within" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "within", ctx.QueryParams(), &params.Within, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter within: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

@@ -91,6 +91,10 @@ type ForecastParams struct {
 
 	// Hours How far to look ahead.
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// Within Also name what comes within this time, at most 1h, in `coming`. It is rounded up to whole minutes, of which the
+	// present one is the first.
+	Within *Duration `form:"within,omitempty" json:"within,omitempty"`
 }
 
 // ListLocksParams defines parameters for ListLocks.
@@ -791,8 +795,8 @@ type ClientInterface interface {
 
 	// ListSchedules List schedules
 	//
-	// Lists schedules of a namespace, or of all of them, in the order of namespaces and ids. Filters are joined by "and". A
-	// page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+	// Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
+	// "and". A page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
 	// It ends early as one of tasks does.
 	//
 	// Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
@@ -1784,8 +1788,8 @@ func (c *Client) WhyQueue(ctx context.Context, queue QueueName, reqEditors ...Re
 
 // ListSchedules List schedules
 //
-// Lists schedules of a namespace, or of all of them, in the order of namespaces and ids. Filters are joined by "and". A
-// page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+// Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
+// "and". A page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
 // It ends early as one of tasks does.
 //
 // Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
@@ -3215,6 +3219,18 @@ func NewForecastRequest(server string, params *ForecastParams) (*http.Request, e
 		if params.Hours != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "hours", *params.Hours, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Within != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "within", *params.Within, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -6695,8 +6711,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListSchedulesWithResponse List schedules
 	//
-	// Lists schedules of a namespace, or of all of them, in the order of namespaces and ids. Filters are joined by "and". A
-	// page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+	// Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
+	// "and". A page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
 	// It ends early as one of tasks does.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -10641,8 +10657,8 @@ func (c *ClientWithResponses) WhyQueueWithResponse(ctx context.Context, queue Qu
 
 // ListSchedulesWithResponse List schedules
 //
-// Lists schedules of a namespace, or of all of them, in the order of namespaces and ids. Filters are joined by "and". A
-// page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+// Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
+// "and". A page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
 // It ends early as one of tasks does.
 //
 // Returns a wrapper object for the known response body format(s).

@@ -1000,6 +1000,28 @@ type ClockChange struct {
 	Ticks        []UpcomingTick `json:"ticks"`
 }
 
+// Coming The ticks of a schedule, or a task that waits for its time.
+type Coming struct {
+	// At The first tick, or when the task is due.
+	At Time `json:"at"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// Schedule 1-160 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: nightly-report
+	Schedule *ScheduleID `json:"schedule,omitempty"`
+
+	// Task The id of the task; left out of a schedule.
+	Task *string `json:"task,omitempty"`
+
+	// Ticks How many ticks the schedule has; left out of a task.
+	Ticks *int `json:"ticks,omitempty"`
+}
+
 // Counts defines model for Counts.
 type Counts struct {
 	// Begun Attempts that began.
@@ -1267,6 +1289,12 @@ type Fence = int64
 
 // Forecast defines model for Forecast.
 type Forecast struct {
+	// Coming What comes within the time that was asked for, the earliest first; at most 200. Left out if no time was given.
+	Coming []Coming `json:"coming,omitempty,omitzero"`
+
+	// ComingLeftOut How many schedules and tasks `coming` lacks, as there are more than 200.
+	ComingLeftOut *int `json:"coming_left_out,omitempty"`
+
 	// DelayedPerMinute How many tasks that wait for their time become due in each minute, of the first 60 minutes. It ends earlier if they are too many to count: 2,000 in the same part of Redis.
 	DelayedPerMinute []int `json:"delayed_per_minute,omitempty,omitzero"`
 

@@ -53,7 +53,7 @@ func TestList_LosesNoScheduleBetweenPages(t *testing.T) {
 	}
 	for _, limit := range []int{1, 5, 100} {
 		got := listAll(t, w, limit)
-		if len(got) != len(want)+1 || got[0] != "default/"+want[0] || got[len(want)] != "default2/nightly" {
+		if len(got) != len(want)+1 || got[0] != "default2/nightly" || got[1] != "default/"+want[0] {
 			t.Errorf("of all namespaces, limit %d: %v", limit, got)
 		}
 	}
