@@ -84,7 +84,7 @@ var shapes = []struct{ pattern, name string }{
 	{`\b[0-9A-HJKMNP-TV-Z]{26}\b`, "ID"},
 	{`\b(\d{1,3}\.){3}\d{1,3}(:\d+)?\b`, "ADDRESS"},
 	{`(,|  ) ?for \d+ (second|minute|hour|day)s?`, ""}, // left out of what holds for less than a second
-	{`\b(in )?\d+ (second|minute|hour|day)s?( ago)?\b`, "AGE"},
+	{`\b(in )?\d+ (second|minute|hour|day|month|year)s?( ago)?\b`, "AGE"},
 	{`(  |^)now(  |$)`, "  AGE  "},
 	{`\b\d+(\.\d+)? (KiB|MiB|GiB)`, "BYTES"},
 	{`\b\d+(\.\d+)? (ms|%)`, "NUMBER"},

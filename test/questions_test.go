@@ -45,12 +45,13 @@ var scenes = []scene{
 		"dtsctl task why reminder-1",
 		"dtsctl schedule why slow",
 		"dtsctl schedule why held",
-		"dtsctl queue why mail",
+		"dtsctl queue list",
 		"dtsctl task get order-2",
 	}},
 	{name: "an error is repeated", reach: (*questioned).repeatError, commands: []string{
 		"dtsctl task failures",
 		"dtsctl queue stats",
+		"dtsctl queue stats --since 5m",
 	}},
 	{name: "schedules have a past", reach: (*questioned).havePast, commands: []string{
 		"dtsctl schedule get nightly",
@@ -58,6 +59,9 @@ var scenes = []scene{
 		"dtsctl task logs cleanup-1",
 		"dtsctl schedule list -A --missed",
 		"dtsctl schedule list -A --stale=1s",
+		"dtsctl schedule forecast -A --within 15m",
+		"dtsctl schedule next nightly --cron '30 2 * * *' --timezone Europe/Berlin --count 2 --after 2027-03-01T00:00:00Z",
+		"dtsctl doctor --check eviction,persistence,replication,memory,latency",
 	}},
 	{name: "memory", reach: func(*questioned) {}, loose: true, commands: []string{
 		"dtsctl memory",
@@ -183,6 +187,7 @@ func (q *questioned) startNodes() {
 	flags := []string{"--concurrency", "4", "--lease-ttl", "1s", "--heartbeat", "300ms", "--queues", "default=3,mail=1"}
 	q.dying = startNode(q.t, q.redis.URL(), flags...)
 	q.front = q.dying
+	q.do("task submit --type noop --id cleanup-1 --retention 1ms")
 	q.do(`task submit --type noop --id import-1 --payload '{"sleep": "1h"}'`)
 	q.do(`task submit --type noop --id import-2 --payload '{"sleep": "1h"}' -n shop`)
 	q.until("task list -A --state running", "import-1", "import-2")
@@ -199,13 +204,13 @@ func (q *questioned) killOne() {
 
 // haveTasksWait has a task for each thing that can hold it up, but for slots.
 func (q *questioned) haveTasksWait() {
-	q.do("queue pause mail")
+	q.do("queue pause mail --note 'the mail server moves'")
 	q.do("task submit --type noop --queue mail --id mail-1")
 	q.do("task submit --type noop --queue video --id video-1")
 	q.do("task submit --type report --id report-1")
 	q.do(`task submit --type noop --id order-1 --payload '{"fail": "no such host"}' --retry-delays 1h`)
 	q.do("task submit --type noop --id reminder-1 --delay 10m")
-	q.do("task submit --type noop --id order-2 --delay 10m", "task cancel order-2")
+	q.do("task submit --type noop --id order-2 --delay 10m", "task cancel order-2 --note 'the customer withdrew it'")
 	q.do(`schedule put slow --every 1s --overlap queue --type noop --payload '{"sleep": "1h"}'`)
 	q.do("queue limit video 1", "schedule put held --every 1s --queue video --type noop")
 	q.until("task why order-1", "retry")
@@ -232,7 +237,6 @@ func (q *questioned) repeatError() {
 
 // havePast has schedules that were changed, paused, missed ticks and failed, and a task that is gone.
 func (q *questioned) havePast() {
-	q.do("task submit --type noop --id cleanup-1 --retention 1s")
 	q.do("schedule put gaps --every 1s --misfire skip --misfire-window 1s --type noop", "schedule pause gaps")
 	q.do(`schedule put feed -n shop --every 1s --max-attempts 1 --type noop --payload '{"fail": "no such host"}'`)
 	q.do("schedule put nightly --cron '30 2 * * *' --timezone Europe/Berlin --type noop")
