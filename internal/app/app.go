@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -283,7 +284,7 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 	usage, _ := meter.Read() // figures that cannot be read are 0
 	n := cluster.Node{
 		Host: a.host(), IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles,
-		Layouts: a.store.Serves(), StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, Queues: map[string]int{}, Partitions: []int{},
+		Layouts: a.store.Serves(), StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, PID: os.Getpid(), Queues: map[string]int{}, Partitions: []int{},
 	}
 	if a.listener != nil {
 		n.Listens = a.listens()
