@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -86,10 +89,11 @@ var shapes = []struct{ pattern, name string }{
 	{`(,|  ) ?for \d+ (second|minute|hour|day)s?`, ""}, // left out of what holds for less than a second
 	{`\b(in )?\d+ (second|minute|hour|day|month|year)s?( ago)?\b`, "AGE"},
 	{`(  |^)now(  |$)`, "  AGE  "},
-	{`\b\d+(\.\d+)? (KiB|MiB|GiB)`, "BYTES"},
+	{`\b\d+(\.\d+)? (KiB|MiB|GiB|kB|MB|GB)`, "BYTES"},
 	{`\b\d+(\.\d+)? (ms|%)`, "NUMBER"},
 	{`\b(\d+(\.\d+)?(h|ms|µs|m|s))+\b`, "SPAN"},
-	{`\b\d+(-\d+)?(, \d+(-\d+)?)+\b`, "NUMBERS"},
+	{`\b\d+(-\d+)?(, \d+(-\d+)?)+\b|\b\d+-\d+\b`, "NUMBERS"},
+	{`  [.FMcro>wx?]+(  |$)`, "  STRIP  "},
 	{`\b\d+\.\d+\b`, "NUMBER"},
 	{`[ \t]+`, " "},
 }
@@ -105,35 +109,34 @@ func compileShapes() (all []*regexp.Regexp) {
 
 var digits = regexp.MustCompile(`\b\d+\b`)
 
-// shapeOf returns a line with names in place of what differs between two runs. loose: all numbers differ.
-func shapeOf(line string, loose bool) string {
+// shapeOf returns a line with names in place of what differs between two runs.
+func shapeOf(line string, d differs) string {
 	for i, s := range shapes {
 		line = compiledShapes[i].ReplaceAllString(line, s.name)
 	}
-	if loose {
+	if d == numbers {
 		line = digits.ReplaceAllString(line, "NUMBER")
 	}
 	return strings.TrimSpace(line)
 }
 
-// compare reports each line of an output that has another shape than that of the page.
-func (a *answer) compare(t *testing.T, got string, loose bool) {
+// compare reports the lines of an output that have another shape than those of the page.
+func (a *answer) compare(t *testing.T, got string, d differs) {
 	t.Helper()
-	wanted, have := strings.Split(a.output, "\n"), strings.Split(got, "\n")
-	for i := range max(len(wanted), len(have)) {
-		want, now := lineOf(wanted, i), lineOf(have, i)
-		if shapeOf(want, loose) != shapeOf(now, loose) {
-			t.Errorf("$ %s\nline %d of the page: %s\nit prints:            %s\nall that it prints:\n%s", a.command, i+1, want, now, got)
-			return
-		}
+	if diff := cmp.Diff(shapesOf(a.output, d), shapesOf(got, d)); diff != "" {
+		t.Errorf("$ %s\nprints something else than the page (-page +now):\n%s\nall that it prints:\n%s", a.command, diff, got)
 	}
 }
 
-func lineOf(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
+// shapesOf are the shapes of the lines of an output.
+func shapesOf(output string, d differs) (lines []string) {
+	for line := range strings.Lines(output) {
+		lines = append(lines, shapeOf(strings.TrimSuffix(line, "\n"), d))
 	}
-	return "(no line)"
+	if d != nothing {
+		slices.Sort(lines)
+	}
+	return lines
 }
 
 // wordsOf splits a command at its blanks. What is between single quotes is one word.
