@@ -26,6 +26,7 @@ type answer struct {
 	output  string
 	from    int // where the block begins in the text of the page
 	to      int
+	tried   bool
 }
 
 var (
