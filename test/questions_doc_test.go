@@ -86,6 +86,7 @@ var shapes = []struct{ pattern, name string }{
 	{`\b\d\d:\d\d\b`, "TIME"},
 	{`\bvm-[a-z2-7]{8}\b`, "NODE"},
 	{`\b[0-9A-HJKMNP-TV-Z]{26}\b`, "ID"},
+	{`^pid +\d+$`, "PID"},
 	{`\b(\d{1,3}\.){3}\d{1,3}(:\d+)?\b`, "ADDRESS"},
 	{`(,|  ) ?for \d+ (second|minute|hour|day)s?`, ""}, // left out of what holds for less than a second
 	{`\b(in )?\d+ (second|minute|hour|day|month|year)s?( ago)?\b`, "AGE"},

@@ -55,7 +55,7 @@ var fleets = map[string][]scene{
 			{"dtsctl task why report-1", nothing},
 			{"dtsctl task why order-1", nothing},
 			{"dtsctl task why reminder-1", nothing},
-			{"dtsctl queue list", nothing},
+			{"dtsctl queue list", numbers},
 			{"dtsctl task get order-2", nothing},
 			{"dtsctl task failures -A", nothing},
 			{"dtsctl queue stats", nothing},
@@ -278,7 +278,7 @@ func (q *questioned) killOne() {
 	q.do(`schedule put feed -n shop --every 1s --max-attempts 1 --type noop --payload '{"fail": "no such host"}'`)
 	q.do("schedule resume gaps")
 	q.until("node get "+q.dying.id, "dead", "2 attempts")
-	q.until("task list -A --state running", "import-1", "import-2")
+	q.until("task list -A --state running", "import-1", "import-2", "slow@")
 	q.until("schedule why slow", "overlap")
 	q.until("schedule why held", "queue_full")
 	q.until("schedule list --missed", "gaps")
@@ -296,7 +296,7 @@ func (q *questioned) hangSlots() {
 	q.until("task list --state running", "hangs-1", "hangs-2")
 	q.do("task submit --type noop --id next-1")
 	q.until("task why next-1", "slots_taken")
-	q.until("status", "failures_jumped", "ticks_missed", "node_died", "queue_paused")
+	q.until("status", "failures_jumped", "ticks_missed", "node_died", "queue_paused", "4 of 4")
 }
 
 func (q *questioned) loseRedis() {

@@ -120,7 +120,7 @@ func TestNotes_SayWhyAndAreBounded(t *testing.T) {
 		t.Errorf("%+v, %v of the queue", queues, err)
 	}
 	cancelled, err := w.CancelTask(w.ctx, ann, id, "withdrawn")
-	if want := "cancelled by " + ann.By() + " (withdrawn)"; err != nil || cancelled.Error != want {
+	if want := "cancelled by " + ann.By() + ": withdrawn"; err != nil || cancelled.Error != want {
 		t.Errorf("the error is %q, %v, want %q", cancelled.Error, err, want)
 	}
 }

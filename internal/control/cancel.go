@@ -18,7 +18,7 @@ func (c *Control) CancelTask(ctx context.Context, who Caller, id, note string) (
 	}
 	by := who.By()
 	if note != "" {
-		by = cmp.Or(by, "somebody") + " (" + note + ")"
+		by = cmp.Or(by, "somebody") + ": " + note
 	}
 	return c.cancel(ctx, by, who.Ref(id))
 }
