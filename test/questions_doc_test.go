@@ -131,14 +131,15 @@ func (a *answer) compare(t *testing.T, got string, d differs) {
 }
 
 // shapesOf are the shapes of the lines of an output.
-func shapesOf(output string, d differs) (lines []string) {
+func shapesOf(output string, d differs) string {
+	var lines []string
 	for line := range strings.Lines(output) {
 		lines = append(lines, shapeOf(strings.TrimSuffix(line, "\n"), d))
 	}
 	if d != nothing {
 		slices.Sort(lines)
 	}
-	return lines
+	return strings.Join(lines, "\n")
 }
 
 // wordsOf splits a command at its blanks. What is between single quotes is one word.

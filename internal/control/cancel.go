@@ -33,7 +33,8 @@ func (c *Control) cancel(ctx context.Context, by string, ref task.Ref) (task.Tas
 }
 
 // RetryTask runs a task that has ended again, due now, with all of its attempts allowed once more; attempts are counted
-// on. Errors: CodeTaskNotFound, CodeNotFinished; CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded.
+// on. Errors: CodeTaskNotFound, CodeNotFinished; CodeQueueFull; CodeUnavailable while Redis is nearly full;
+// CodeOverloaded.
 func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Task, error) {
 	p, err := c.begin(ctx, who, "retryTask", who.Ref(id))
 	if err != nil {
@@ -51,7 +52,8 @@ func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Ta
 	return t, err
 }
 
-// enterAgain reserves a place for a task that has ended, if any queue has a limit. Errors: CodeTaskNotFound, CodeQueueFull.
+// enterAgain reserves a place for a task that has ended, if any queue has a limit. Errors: CodeTaskNotFound,
+// CodeQueueFull.
 func (c *Control) enterAgain(ctx context.Context, room *queueRoom, ref task.Ref) error {
 	if c.limits == nil || !c.limits.Any(ctx) {
 		return nil
@@ -63,10 +65,10 @@ func (c *Control) enterAgain(ctx context.Context, room *queueRoom, ref task.Ref)
 	return room.enter(ctx, task.Definition{Ref: ref, Queue: t.Queue})
 }
 
-// forgetDelivery deletes the delivery of a task's last attempt from asynq: it waits in a queue if the task was cancelled
-// while it was queued, and in the archive if the task failed. A delivery that stays has no effect on the task: a worker of DTS
-// cannot begin it, and what a server of asynq makes of it is not looked at. It only misleads whoever looks at the queue. So an
-// error is logged and nothing more.
+// forgetDelivery deletes the delivery of a task's last attempt from asynq: it waits in a queue if the task was
+// cancelled while it was queued, and in the archive if the task failed. A delivery that stays has no effect on the
+// task: a worker of DTS cannot begin it, and what a server of asynq makes of it is not looked at. It only misleads
+// whoever looks at the queue. So an error is logged and nothing more.
 func (c *Control) forgetDelivery(ctx context.Context, t task.Task) {
 	if t.Attempt == 0 || c.queues == nil { // attempt 0: there was no delivery yet
 		return

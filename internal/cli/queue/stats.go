@@ -39,8 +39,9 @@ queue, a line for each minute, or for each hour if --since is more than 1h.
 
 The columns are: queue or time, begun, ended, failed, dead, per_second, late_p50, late_p99, late_max, waiting, oldest,
 begun_per_second, failed_per_second. Begun and ended count attempts, failed those that failed, timed out or were lost,
-dead the tasks that ended failed. Per_second is ended attempts a second; a terminal has begun/s, ended/s and failed/s. Late is the time from due to begun. Waiting is how many due tasks wait, in DTS
-and in asynq, and oldest for how long the first of them has been due.`,
+dead the tasks that ended failed. Per_second is ended attempts a second; a terminal has begun/s, ended/s and failed/s.
+Late is the time from due to begun. Waiting is how many due tasks wait, in DTS and in asynq, and oldest for how long the
+first of them has been due.`,
 		Example: `  dtsctl queue stats
   dtsctl queue stats mail --since 24h`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,15 +71,15 @@ func statsRun(ctx context.Context, opts *statsOptions) error {
 		whole := stats.Until.Sub(stats.From.Time)
 		if opts.Queue == "" {
 			first := printer.Column[wire.QueueStats]{Name: "queue", Value: func(q wire.QueueStats) any { return q.Name }}
-			return printer.PrintTable(opts.Printer, statsColumns(opts.Printer.OutIsTerminal, first, func(q wire.QueueStats) (wire.Counts, time.Duration) {
-				return q.Counts, whole
-			}), stats.Queues)
+			of := func(q wire.QueueStats) (wire.Counts, time.Duration) { return q.Counts, whole }
+			return printer.PrintTable(opts.Printer, statsColumns(opts.Printer.OutIsTerminal, first, of), stats.Queues)
 		}
 		length, _ := time.ParseDuration(stats.Length)
 		first := printer.Column[wire.Period]{Name: "time", Value: func(p wire.Period) any { return p.At }}
-		return printer.PrintTable(opts.Printer, statsColumns(opts.Printer.OutIsTerminal, first, func(p wire.Period) (wire.Counts, time.Duration) {
+		of := func(p wire.Period) (wire.Counts, time.Duration) {
 			return p.Counts, min(length, stats.Until.Sub(p.At.Time))
-		}), stats.Periods)
+		}
+		return printer.PrintTable(opts.Printer, statsColumns(opts.Printer.OutIsTerminal, first, of), stats.Periods)
 	})
 }
 

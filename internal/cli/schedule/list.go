@@ -39,11 +39,11 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Long: `list lists the schedules of a namespace, or of all of them, by their names. Filters are joined by "and".
 
 The columns in a pipe are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note, last,
-ended, took, recent, conditions, namespace, missed, why. The state is active, paused or ended; next is the next tick; runs is how many ticks
-ran; failures is how many tasks failed since the last one that did not; live is how many of its tasks have not ended;
-waiting is how many ticks wait for those; note is the reason for a pause. Last, ended and took are of the run that
-ended last: its outcome, when it ended, and how long its last attempt took. Recent is what became of the newest 30
-ticks and runs by hand, the newest at the right:
+ended, took, recent, conditions, namespace, missed, why. The state is active, paused or ended; next is the next tick;
+runs is how many ticks ran; failures is how many tasks failed since the last one that did not; live is how many of its
+tasks have not ended; waiting is how many ticks wait for those; note is the reason for a pause. Last, ended and took are
+of the run that ended last: its outcome, when it ended, and how long its last attempt took. Recent is what became of the
+newest 30 ticks and runs by hand, the newest at the right:
 
   .  succeeded              c  cancelled
   F  failed                 r  replaced by a later one
@@ -183,7 +183,9 @@ var missedColumns = []printer.Column[wire.Schedule]{
 	{Name: "when", Value: func(s wire.Schedule) any { return rulesOf(s) }},
 	{Name: "missed", Value: func(s wire.Schedule) any { return missedTick(s) }},
 	{Name: "recent", Value: func(s wire.Schedule) any { return stripOf(s.Recent) }},
-	{Name: "why", Value: func(s wire.Schedule) any { return printer.Remark(printer.Deref(wire.Value(s.LastMissed).Reason)) }},
+	{Name: "why", Value: func(s wire.Schedule) any {
+		return printer.Remark(printer.Deref(wire.Value(s.LastMissed).Reason))
+	}},
 }
 
 // missedTick is the newest tick that was missed; nil if that is long ago, or none was.

@@ -19,8 +19,8 @@ import (
 )
 
 // List reads the schedules of a namespace, sorted by name; "*" is all namespaces. A page may have fewer schedules than
-// limit, even none, and not be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for the
-// cursor, CodeUnavailable.
+// limit, even none, and not be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for
+// the cursor, CodeUnavailable.
 func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	after, err := layout.ParseNameCursor(layout.ScheduleNames, cursor)
 	if err != nil {

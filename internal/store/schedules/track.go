@@ -32,8 +32,8 @@ type recent struct {
 }
 
 // follow completes schedules: counts of tasks, Track, Recent with n results, and Conditions at that time, with the tick
-// that was missed. days: Track has its days, too. It takes two to five round trips, however many schedules there are. What cannot be read is left
-// out, which redisx.LeavingOut notes. Error: CodeUnavailable.
+// that was missed. days: Track has its days, too. It takes two to five round trips, however many schedules there are.
+// What cannot be read is left out, which redisx.LeavingOut notes. Error: CodeUnavailable.
 func (s *Schedules) follow(ctx context.Context, all []schedule.Schedule, n int, days bool, now time.Time) error {
 	if len(all) == 0 {
 		return nil
