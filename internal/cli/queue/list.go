@@ -31,8 +31,8 @@ Waiting is how many tasks are due and wait until the queue has room, or a worker
 it: pending ones wait for a worker, active ones are taken by one, archived ones are dead letters. Processed and failed
 count since midnight (UTC). Latency is how long the oldest pending one has waited. Limit is how many may be waiting and
 pending together, if that is limited. Oldest is for how long the first of the tasks that wait, here or in asynq, has
-been due. Begun, ended and bad are attempts a minute in the last one to two minutes; bad ones failed, timed out or were lost.
-99 of 100 attempts of the last five minutes began within late_p99 after they were due. Note is why it is paused.`,
+been due. Begun, ended and bad are attempts a minute in the last one to two minutes; bad ones failed, timed out or were
+lost. 99 of 100 attempts of the last five minutes began within late_p99 after they were due. Note is why it is paused.`,
 		Example: `  dtsctl queue list`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
 	}
