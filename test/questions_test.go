@@ -179,6 +179,8 @@ func (q *questioned) print(command string) string {
 func (q *questioned) onVM(text string) string {
 	host, err := os.Hostname()
 	testkit.Must(q.t, err)
+	of := q.front.id[:len(q.front.id)-len("-abcdefgh")] // the beginning of the ids of nodes of this host
+	text = strings.ReplaceAll(text, of+"-", "vm-")
 	return regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`\b`).ReplaceAllString(text, "vm")
 }
 
