@@ -168,7 +168,7 @@ var listColumns = []printer.Column[wire.Schedule]{
 	{Name: "recent", Value: func(s wire.Schedule) any { return stripOf(s.Recent) }},
 	{Name: "conditions", Value: conditionsOf},
 	namespaceColumn,
-	{Name: "missed", Value: func(s wire.Schedule) any { return missedTick(s) }},
+	{Name: "missed", Value: missedTick},
 	{Name: "why", Value: func(s wire.Schedule) any { return wire.Value(s.LastMissed).Reason }},
 }
 
@@ -181,7 +181,7 @@ var missedColumns = []printer.Column[wire.Schedule]{
 	{Name: "id", Value: func(s wire.Schedule) any { return s.ID }},
 	{Name: "state", Value: func(s wire.Schedule) any { return stateOf(s) }},
 	{Name: "when", Value: func(s wire.Schedule) any { return rulesOf(s) }},
-	{Name: "missed", Value: func(s wire.Schedule) any { return missedTick(s) }},
+	{Name: "missed", Value: missedTick},
 	{Name: "recent", Value: func(s wire.Schedule) any { return stripOf(s.Recent) }},
 	{Name: "why", Value: func(s wire.Schedule) any {
 		return printer.Remark(printer.Deref(wire.Value(s.LastMissed).Reason))
