@@ -129,8 +129,7 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	if err != nil {
 		return reportError(run, err)
 	}
-	repeated := stored.State != task.Running && stored.State != task.Queued // queued: Redis has lost that it began
-	if c.workers != nil && !repeated {
+	if c.workers != nil && !run.HadEnded() {
 		c.workers.CountEnd(run.Task.Type, e.Outcome, now.Sub(run.Task.StartedAt))
 	}
 	c.settle(ctx, run, end)

@@ -85,17 +85,23 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	errs := make([]error, len(ends))
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
-		if errs[i] = f.err; f.err == nil {
-			e := ends[i]
-			if f.recorded || !s.recent.has(e.Run) { // by an earlier call whose reply was lost, it was recorded and not logged
-				s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
-				s.CountEnd(e.Run.Task, e.State, e.Outcome, e.Reason)
-			}
-			s.recent.add(e, s.serverOf(e.Run), f.at)
+		e := ends[i]
+		if errs[i] = f.err; f.err != nil {
+			continue
 		}
+		if f.recorded || s.isUnheard(e.Run) {
+			s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
+			s.CountEnd(e.Run.Task, e.State, e.Outcome, e.Reason)
+		}
+		s.recent.add(e, s.serverOf(e.Run), f.at)
 	}
 	return errs
 }
+
+// isUnheard reports whether the end of a run, which an earlier call has recorded, is to be logged and counted now, as the
+// answer to that call was lost: the end is not among those that this node has recorded, and had not come when this node
+// read the task or began the attempt. Otherwise another node has logged and counted it.
+func (s *Tasks) isUnheard(r *Run) bool { return !s.recent.has(r) && !r.HadEnded() }
 
 // finished is the result of reporting one end.
 type finished struct {
