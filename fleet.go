@@ -86,7 +86,7 @@ func (c *Client) PauseQueue(ctx context.Context, name string) error {
 	if err := task.ValidateQueue(name); err != nil {
 		return errorOfUseCase(err)
 	}
-	return done(c.api.PauseQueueWithResponse(ctx, name))
+	return done(c.api.PauseQueueWithResponse(ctx, name, wire.QueuePause{}))
 }
 
 // LimitQueue limits how many due tasks may wait for a worker in a queue; 0 lifts the limit. While as many wait, submissions of tasks that are due at

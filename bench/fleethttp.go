@@ -84,7 +84,7 @@ func (b *bench) fleetOfDTS(ctx context.Context, w work) (d drained, err error) {
 }
 
 func (c *child) pause(ctx context.Context, queue string) error {
-	answer, err := c.client.PauseQueueWithResponse(ctx, queue)
+	answer, err := c.client.PauseQueueWithResponse(ctx, queue, wire.QueuePause{})
 	if err == nil && answer.StatusCode() != http.StatusNoContent {
 		err = fmt.Errorf("pausing %s: %s", queue, answer.Status())
 	}

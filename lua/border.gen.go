@@ -3599,7 +3599,7 @@ func (q AsynqQueue) Deadline() DeadlineKey {
 	return DeadlineKey(q.prefix() + "lease")
 }
 
-// PausedKey names a STRING: asynq: exists while the queue is paused: since when, in s.
+// PausedKey names a STRING: asynq: exists while the queue is paused: since when, in s; DTS adds a blank and who paused it, and a line break and why.
 type PausedKey string
 
 // Paused makes the key asynq:{q}:paused.

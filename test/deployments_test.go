@@ -128,7 +128,7 @@ func (w *work) administer() {
 	n.submit(wire.Submission{ID: ptr("unwanted"), Type: "noop", Delay: ptr("1h")})
 	for what, status := range map[string]int{
 		"cancel":  must(n.CancelTaskWithResponse(ctx, "unwanted", nil)).StatusCode(),
-		"pause":   must(n.PauseQueueWithResponse(ctx, "low")).StatusCode(),
+		"pause":   must(n.PauseQueueWithResponse(ctx, "low", wire.QueuePause{})).StatusCode(),
 		"resume":  must(n.ResumeQueueWithResponse(ctx, "low")).StatusCode(),
 		"trigger": must(n.TriggerScheduleWithResponse(ctx, "secondly", nil)).StatusCode(),
 		"repair":  must(n.RepairWithResponse(ctx, nil)).StatusCode(),
@@ -302,7 +302,7 @@ func TestCluster_MovesSlotsUnderLoad(t *testing.T) {
 	redis := redistest.StartCluster(t)
 	w := newWork(t, startNode(t, redis.URL()), startNode(t, redis.URL()))
 	backlog, waiting := newRecorder(t), 32_000
-	pause := must(w.a.PauseQueueWithResponse(t.Context(), "low"))
+	pause := must(w.a.PauseQueueWithResponse(t.Context(), "low", wire.QueuePause{}))
 	if pause.StatusCode()/100 != 2 {
 		t.Fatalf("pausing the queue of the backlog: %s", pause.Body)
 	}

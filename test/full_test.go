@@ -104,7 +104,7 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 		t.Errorf("it reports the end: %s", end.Body)
 	}
 	for what, status := range map[string]int{
-		"pause of a queue": must(a.PauseQueueWithResponse(t.Context(), "remote")).StatusCode(),
+		"pause of a queue": must(a.PauseQueueWithResponse(t.Context(), "remote", wire.QueuePause{})).StatusCode(),
 		"cancel":           must(a.CancelTaskWithResponse(t.Context(), "later", nil)).StatusCode(),
 		"pause":            must(a.PauseScheduleWithResponse(t.Context(), "unwanted", nil, client.PauseScheduleJSONRequestBody{})).StatusCode(),
 		"delete":           must(a.DeleteScheduleWithResponse(t.Context(), "unwanted", nil)).StatusCode(),

@@ -127,7 +127,7 @@ func TestWhyTask_NamesEachCause(t *testing.T) {
 }
 
 func (n *node) pauseQueue(name string) error {
-	_, err := n.PauseQueueWithResponse(n.t.Context(), name)
+	_, err := n.PauseQueueWithResponse(n.t.Context(), name, wire.QueuePause{})
 	return err
 }
 

@@ -85,6 +85,10 @@ type ForecastParams struct {
 
 	// Hours How far to look ahead.
 	Hours int `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// Within Also name what comes within this time, at most 1h, in `coming`. It is rounded up to whole minutes, of which the
+	// present one is the first.
+	Within Duration `form:"within,omitempty" json:"within,omitempty"`
 }
 
 // ListLocksParams defines parameters for ListLocks.
@@ -125,8 +129,8 @@ type RenewLockParams struct {
 
 // ListSchedulesParams defines parameters for ListSchedules.
 type ListSchedulesParams struct {
-	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+	// Namespace The namespace to list, or `*` for all of them.
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Paused Only schedules that are paused, or only those that are not.
 	Paused *bool `form:"paused,omitempty" json:"paused,omitempty"`
@@ -237,6 +241,12 @@ type PreviewScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// Cron The cron expression whose ticks are computed instead. Several may be given.
+	Cron []Cron `form:"cron,omitempty" json:"cron,omitempty"`
+
+	// Timezone The IANA zone in which `cron` is read. Default UTC. It is refused without `cron`.
+	Timezone string `form:"timezone,omitempty" json:"timezone,omitempty"`
+
 	// Count How many ticks to answer at most.
 	Count int `form:"count,omitempty" json:"count,omitempty"`
 
@@ -342,6 +352,9 @@ type SubmitTasksParams struct {
 
 // CancelTaskParams defines parameters for CancelTask.
 type CancelTaskParams struct {
+	// Note Why it is cancelled; free text of at most 500 bytes, which becomes part of its `error`.
+	Note string `form:"note,omitempty" json:"note,omitempty"`
+
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
@@ -798,6 +811,13 @@ func (w *ServerInterfaceWrapper) Forecast(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// ------------- Optional query parameter "within" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "within", ctx.QueryParams(), &params.Within, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter within: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments
@@ -1417,6 +1437,20 @@ func (w *ServerInterfaceWrapper) PreviewSchedule(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
 	}
 
+	// ------------- Optional query parameter "cron" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cron", ctx.QueryParams(), &params.Cron, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cron: %s", err))
+	}
+
+	// ------------- Optional query parameter "timezone" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "timezone", ctx.QueryParams(), &params.Timezone, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter timezone: %s", err))
+	}
+
 	// ------------- Optional query parameter "count" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "count", ctx.QueryParams(), &params.Count, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
@@ -1766,6 +1800,13 @@ func (w *ServerInterfaceWrapper) CancelTask(ctx echo.Context) error {
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params CancelTaskParams
+	// ------------- Optional query parameter "note" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "note", ctx.QueryParams(), &params.Note, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter note: %s", err))
+	}
+
 	// ------------- Optional query parameter "namespace" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})

@@ -238,7 +238,8 @@ func nodeOf(n cluster.Node) wire.Node {
 
 func queueOf(q control.QueueInfo) wire.Queue {
 	return wire.Queue{
-		Name: q.Name, Paused: q.Paused, PausedBy: wire.Given(q.PausedBy), Limit: wire.Given(q.Limit), Waiting: q.Waiting,
+		Name: q.Name, Paused: q.Paused, PausedBy: wire.Given(q.PausedBy), PausedAt: wire.AtIfAny(q.PausedAt),
+		PauseNote: wire.Given(q.PauseNote), Limit: wire.Given(q.Limit), Waiting: q.Waiting,
 		Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived, Processed: q.Processed, Failed: q.Failed,
 		Latency: formatDuration(q.Latency.Round(time.Millisecond)), Oldest: wire.Given(inMilliseconds(q.Oldest)),
 		Pace: wire.Given(paceOf(q.Pace)),

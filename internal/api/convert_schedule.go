@@ -152,6 +152,7 @@ func scheduleOf(s schedule.Schedule) wire.Schedule {
 		Waiting:        s.Waiting,
 		Conditions:     each(s.Conditions, func(c schedule.Condition) wire.ScheduleCondition { return wire.ScheduleCondition(c) }),
 		LastRun:        lastRunOf(s),
+		LastMissed:     missedOf(s.LastMissed),
 		LastSuccessAt:  wire.AtIfAny(s.Track.SucceededAt),
 		Recent:         each(s.Recent, tickResultOf(s.ID)),
 		Days:           each(s.Track.Days, dayOf),
@@ -172,6 +173,14 @@ func lastRunOf(s schedule.Schedule) *wire.LastRun {
 		run.DurationMs = new(e.Took.Milliseconds())
 	}
 	return &run
+}
+
+// missedOf is a tick that was missed; nil for none.
+func missedOf(e schedule.Entry) *wire.MissedTick {
+	if e.Tick.IsZero() {
+		return nil
+	}
+	return &wire.MissedTick{Tick: wire.At(e.Tick), Reason: wire.Given(e.Reason), DecidedAt: wire.AtIfAny(e.DecidedAt)}
 }
 
 func tickResultOf(id string) func(schedule.TickResult) wire.TickResult {

@@ -90,8 +90,18 @@ func formatOffset(d time.Duration) string {
 func forecastOf(f control.Forecast) wire.Forecast {
 	return wire.Forecast{
 		From: wire.At(f.From), PerMinute: list(f.PerMinute), Schedules: f.Schedules, Total: f.Total, Hottest: each(f.Hottest, hotOf),
-		DelayedPerMinute: list(f.Delayed),
+		DelayedPerMinute: list(f.Delayed), Coming: each(f.Coming, comingOf), ComingLeftOut: wire.Given(f.LeftOut),
 	}
+}
+
+func comingOf(c control.Coming) wire.Coming {
+	out := wire.Coming{At: wire.At(c.At), Namespace: c.Ref.Namespace}
+	if c.Ticks > 0 {
+		out.Schedule, out.Ticks = new(c.Ref.ID), new(c.Ticks)
+	} else {
+		out.Task = new(c.Ref.ID)
+	}
+	return out
 }
 
 func hotOf(h schedule.HotMinute) wire.HotMinute {

@@ -20,7 +20,11 @@ func (e *endpoints) ListQueues(c echo.Context) error {
 
 // PauseQueue answers POST /v1/queues/{queue}/pause.
 func (e *endpoints) PauseQueue(c echo.Context, queue wire.QueueName) error {
-	if err := e.Control.PauseQueue(c.Request().Context(), callerOf(c), queue); err != nil {
+	var in wire.QueuePause
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	if err := e.Control.PauseQueue(c.Request().Context(), callerOf(c), queue, wire.Value(in.Note)); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -118,11 +118,11 @@ func (e *endpoints) ChangeTask(c echo.Context, id wire.TaskID, _ ChangeTaskParam
 }
 
 // CancelTask answers DELETE /v1/tasks/{id}.
-func (e *endpoints) CancelTask(c echo.Context, id wire.TaskID, _ CancelTaskParams) error {
+func (e *endpoints) CancelTask(c echo.Context, id wire.TaskID, params CancelTaskParams) error {
 	if err := e.guardLarge(c, id); err != nil {
 		return err
 	}
-	t, err := e.Control.CancelTask(c.Request().Context(), callerOf(c), id)
+	t, err := e.Control.CancelTask(c.Request().Context(), callerOf(c), id, params.Note)
 	return e.answerTask(c, t, err)
 }
 

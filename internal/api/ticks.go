@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -16,6 +17,7 @@ const (
 	defaultForecastHours = 24
 	defaultBackfillPace  = time.Second
 	backfillPaceLimit    = 24 * time.Hour
+	namedLimit           = time.Hour // for which a forecast names what comes
 )
 
 // TriggerSchedule answers POST /v1/schedules/{id}/trigger.
@@ -52,7 +54,15 @@ func (e *endpoints) PreviewSchedule(c echo.Context, id wire.ScheduleID, params P
 	if err != nil {
 		return err
 	}
-	next, err := e.Control.Next(c.Request().Context(), callerOf(c), id, after, cmp.Or(params.Count, defaultNextCount))
+	if params.Timezone != "" && len(params.Cron) == 0 {
+		return task.Invalid("timezone", "says how cron is read: give cron, too")
+	}
+	request := control.NextRequest{ID: id, After: after, Count: cmp.Or(params.Count, defaultNextCount)}
+	for _, cron := range params.Cron {
+		request.Times.Rules = append(request.Times.Rules, schedule.Rule{Cron: cron})
+	}
+	request.Times.Timezone = params.Timezone
+	next, err := e.Control.Next(c.Request().Context(), callerOf(c), request)
 	if err != nil {
 		return err
 	}
@@ -105,13 +115,27 @@ func (e *endpoints) ListRevisions(c echo.Context, id wire.ScheduleID, params Lis
 // Forecast answers GET /v1/forecast.
 func (e *endpoints) Forecast(c echo.Context, params ForecastParams) error {
 	ctx, left := leavingOut(c)
-	forecast, err := e.Control.Forecast(ctx, callerOf(c), cmp.Or(params.Hours, defaultForecastHours))
+	named, err := namedMinutes(params.Within)
+	if err != nil {
+		return err
+	}
+	forecast, err := e.Control.Forecast(ctx, callerOf(c), cmp.Or(params.Hours, defaultForecastHours), named)
 	if err != nil {
 		return err
 	}
 	out := forecastOf(forecast)
 	out.Warnings = left.Texts()
 	return e.ok(c, out)
+}
+
+// namedMinutes reads for how many minutes a forecast names what comes; "" for none. Error: CodeInvalid.
+func namedMinutes(within string) (int, error) {
+	var r reader
+	d := r.span("within", within)
+	if d > namedLimit {
+		r.note(task.Invalid("within", "%s is too long, at most %s is allowed", d, formatDuration(namedLimit)))
+	}
+	return int((d + time.Minute - 1) / time.Minute), r.err
 }
 
 // timeRange checks the two ends of a range, of which either can be left out.

@@ -190,6 +190,49 @@ func TestPreviewSchedule_IsOfTheGivenTicks(t *testing.T) {
 	}
 }
 
+func TestPreviewSchedule_IsOfOtherTimesThanThoseInForce(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	const after = "&after=2027-03-27T12:00:00Z"
+	var next wire.SchedulePreview
+	got := r.call("GET", "/v1/schedules/none/next?cron=30+2+*+*+*&timezone=Europe/Berlin&count=2"+after, "")
+	testkit.Must(t, json.Unmarshal(got.body, &next))
+	if len(next.Ticks) != 2 || next.Ticks[0].Local != "2027-03-28T03:00:00.000+02:00" || next.Ticks[0].Note == nil ||
+		next.Transition == nil || next.Timezone != "Europe/Berlin" {
+		t.Errorf("of a schedule that does not exist: %s", got.body)
+	}
+	got = r.call("GET", "/v1/schedules/none/next?cron=0+0+*+*+*&cron=0+12+*+*+*&count=3"+after, "")
+	testkit.Must(t, json.Unmarshal(got.body, &next))
+	if len(next.Ticks) != 3 || next.Ticks[1].Local != "2027-03-28T12:00:00.000+00:00" {
+		t.Errorf("of two expressions: %s", got.body)
+	}
+	for query, field := range map[string]string{"cron=61+*+*+*+*": "cron", "timezone=Europe/Berlin": "timezone"} {
+		p := r.call("GET", "/v1/schedules/none/next?"+query, "").problem(t)
+		if p.Code != wire.Invalid || p.Field == nil || *p.Field != field {
+			t.Errorf("%s: %+v", query, p)
+		}
+	}
+}
+
+func TestForecast_NamesWhatComes(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.call("PUT", "/v1/schedules/a", hourly)
+	r.call("POST", "/v1/tasks", `{"id": "t", "type": "http", "payload": {"url": "http://a.test"}, "delay": "5m"}`)
+	var got wire.Forecast
+	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/forecast?within=10m30s", "").body, &got))
+	if len(got.Coming) != 1 || wire.Value(got.Coming[0].Task) != "t" || got.Coming[0].Schedule != nil {
+		t.Errorf("within ten minutes: %+v", got.Coming)
+	}
+	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/forecast", "").body, &got))
+	for _, within := range []string{"0s", "61m", "soon"} {
+		p := r.call("GET", "/v1/forecast?within="+within, "").problem(t)
+		if p.Code != wire.Invalid || wire.Value(p.Field) != "within" {
+			t.Errorf("within %s: %+v", within, p)
+		}
+	}
+}
+
 func TestForecastOf_CountsMinuteByMinute(t *testing.T) {
 	minute := start.Truncate(time.Minute)
 	forecast := schedule.Forecast{

@@ -112,7 +112,7 @@ func TestSubmit_IsRefusedAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := c.CancelTask(w.ctx, me, there.ID); err != nil {
+	if _, err := c.CancelTask(w.ctx, me, there.ID, ""); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
 	if _, err := c.PauseSchedule(w.ctx, me, nightly.ID, ""); err != nil {
@@ -147,7 +147,7 @@ func TestSubmitEach_LeavesConnectionsToOthers(t *testing.T) {
 		})
 	}
 	testkit.Eventually(t, "all wait", func() bool { return c.admission.busy.Load() == 2*batches && g.held.Load() == turnsLimit })
-	if _, err := c.CancelTask(w.ctx, me, there.ID); err != nil {
+	if _, err := c.CancelTask(w.ctx, me, there.ID, ""); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
 	if n := g.held.Load(); n != turnsLimit {

@@ -94,11 +94,34 @@ func TestQueue_KeepsWhoPausedIt(t *testing.T) {
 	w := newWorld(t)
 	w.submit([]task.Definition{{Type: "http", Queue: "low"}})
 	testkit.Must(t, w.queues.Add(w.ctx, "low"))
-	testkit.Must(t, w.PauseQueue(w.ctx, ann, "low"))
-	testkit.Must(t, w.PauseQueue(w.ctx, me, "low"))
+	testkit.Must(t, w.PauseQueue(w.ctx, ann, "low", ""))
+	testkit.Must(t, w.PauseQueue(w.ctx, me, "low", ""))
 	queues, err := w.ListQueues(w.ctx, me)
 	if err != nil || len(queues) != 1 || queues[0].PausedBy != ann.By() {
 		t.Errorf("%+v, %v, want one that %s paused", queues, err, ann.By())
+	}
+}
+
+func TestNotes_SayWhyAndAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.submit([]task.Definition{{Type: "http", Queue: "low", Delay: time.Hour}})[0].Task.ID
+	testkit.Must(t, w.queues.Add(w.ctx, "low"))
+	long := strings.Repeat("x", schedule.NoteLimit+1)
+	if err := w.PauseQueue(w.ctx, ann, "low", long); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("a long note of a queue: %v", err)
+	}
+	if _, err := w.CancelTask(w.ctx, ann, id, long); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("a long note of a task: %v", err)
+	}
+	testkit.Must(t, w.PauseQueue(w.ctx, ann, "low", "it moves"))
+	queues, err := w.ListQueues(w.ctx, me)
+	if err != nil || len(queues) != 1 || queues[0].PauseNote != "it moves" {
+		t.Errorf("%+v, %v of the queue", queues, err)
+	}
+	cancelled, err := w.CancelTask(w.ctx, ann, id, "withdrawn")
+	if want := "cancelled by " + ann.By() + ": withdrawn"; err != nil || cancelled.Error != want {
+		t.Errorf("the error is %q, %v, want %q", cancelled.Error, err, want)
 	}
 }
 
@@ -106,12 +129,12 @@ func TestCancelTask_KeepsWhoCancelledIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.submit([]task.Definition{{Type: "http", Delay: time.Hour}})[0].Task.ID
-	got, err := w.CancelTask(w.ctx, ann, id)
+	got, err := w.CancelTask(w.ctx, ann, id, "")
 	testkit.Must(t, err)
 	if want := "cancelled by " + ann.By(); got.Error != want {
 		t.Errorf("the error is %q, want %q", got.Error, want)
 	}
-	if _, err := w.CancelTask(w.ctx, Caller{Namespace: me.Namespace, Name: "bob"}, id); err != nil {
+	if _, err := w.CancelTask(w.ctx, Caller{Namespace: me.Namespace, Name: "bob"}, id, ""); err != nil {
 		t.Error(err)
 	}
 	if again, err := w.GetTask(w.ctx, me, id); err != nil || !strings.Contains(again.Error, "ann") {

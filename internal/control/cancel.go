@@ -1,23 +1,31 @@
 package control
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // CancelTask ends a task that waits, and asks a running one to stop; the state of the returned task tells which it was.
-// A cancelled task may be cancelled again. Errors: CodeTaskNotFound, CodeFinished.
-func (c *Control) CancelTask(ctx context.Context, who Caller, id string) (task.Task, error) {
+// note says why. A cancelled task may be cancelled again. Errors: CodeInvalid, CodeTaskNotFound, CodeFinished.
+func (c *Control) CancelTask(ctx context.Context, who Caller, id, note string) (task.Task, error) {
 	if _, err := c.begin(ctx, who, "cancelTask", who.Ref(id)); err != nil {
 		return task.Task{}, err
 	}
-	return c.cancel(ctx, who, who.Ref(id))
+	if err := checkNote(note); err != nil {
+		return task.Task{}, err
+	}
+	by := who.By()
+	if note != "" {
+		by = cmp.Or(by, "somebody") + ": " + note
+	}
+	return c.cancel(ctx, by, who.Ref(id))
 }
 
-// cancel is CancelTask for a use case that has begun.
-func (c *Control) cancel(ctx context.Context, who Caller, ref task.Ref) (task.Task, error) {
-	t, err := c.store.Tasks.Cancel(ctx, ref, who.By())
+// cancel is CancelTask for a use case that has begun; by is who asks for it.
+func (c *Control) cancel(ctx context.Context, by string, ref task.Ref) (task.Task, error) {
+	t, err := c.store.Tasks.Cancel(ctx, ref, by)
 	if err == nil && t.State == task.Cancelled {
 		c.forgetDelivery(ctx, t)
 	}
@@ -25,7 +33,8 @@ func (c *Control) cancel(ctx context.Context, who Caller, ref task.Ref) (task.Ta
 }
 
 // RetryTask runs a task that has ended again, due now, with all of its attempts allowed once more; attempts are counted
-// on. Errors: CodeTaskNotFound, CodeNotFinished; CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded.
+// on. Errors: CodeTaskNotFound, CodeNotFinished; CodeQueueFull; CodeUnavailable while Redis is nearly full;
+// CodeOverloaded.
 func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Task, error) {
 	p, err := c.begin(ctx, who, "retryTask", who.Ref(id))
 	if err != nil {
@@ -43,7 +52,8 @@ func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Ta
 	return t, err
 }
 
-// enterAgain reserves a place for a task that has ended, if any queue has a limit. Errors: CodeTaskNotFound, CodeQueueFull.
+// enterAgain reserves a place for a task that has ended, if any queue has a limit. Errors: CodeTaskNotFound,
+// CodeQueueFull.
 func (c *Control) enterAgain(ctx context.Context, room *queueRoom, ref task.Ref) error {
 	if c.limits == nil || !c.limits.Any(ctx) {
 		return nil
@@ -55,10 +65,10 @@ func (c *Control) enterAgain(ctx context.Context, room *queueRoom, ref task.Ref)
 	return room.enter(ctx, task.Definition{Ref: ref, Queue: t.Queue})
 }
 
-// forgetDelivery deletes the delivery of a task's last attempt from asynq: it waits in a queue if the task was cancelled
-// while it was queued, and in the archive if the task failed. A delivery that stays has no effect on the task: a worker of DTS
-// cannot begin it, and what a server of asynq makes of it is not looked at. It only misleads whoever looks at the queue. So an
-// error is logged and nothing more.
+// forgetDelivery deletes the delivery of a task's last attempt from asynq: it waits in a queue if the task was
+// cancelled while it was queued, and in the archive if the task failed. A delivery that stays has no effect on the
+// task: a worker of DTS cannot begin it, and what a server of asynq makes of it is not looked at. It only misleads
+// whoever looks at the queue. So an error is logged and nothing more.
 func (c *Control) forgetDelivery(ctx context.Context, t task.Task) {
 	if t.Attempt == 0 || c.queues == nil { // attempt 0: there was no delivery yet
 		return

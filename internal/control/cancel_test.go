@@ -16,7 +16,7 @@ func TestCancelTask_RemovesTheDeliveryOfAQueuedTask(t *testing.T) {
 		t.Fatalf("%d deliveries are in asynq", got)
 	}
 	for range 2 { // a cancelled task may be cancelled again
-		if got, err := w.CancelTask(w.ctx, me, "a"); err != nil || got.State != task.Cancelled {
+		if got, err := w.CancelTask(w.ctx, me, "a", ""); err != nil || got.State != task.Cancelled {
 			t.Fatalf("%+v, %v", got, err)
 		}
 	}
@@ -30,7 +30,7 @@ func TestCancelTask_LeavesARunningTaskItsDelivery(t *testing.T) {
 	w := newWorld(t)
 	w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http"}})
 	w.begun(me.Ref("a"))
-	if got, err := w.CancelTask(w.ctx, me, "a"); err != nil || got.State != task.Running || got.CancelRequested.IsZero() {
+	if got, err := w.CancelTask(w.ctx, me, "a", ""); err != nil || got.State != task.Running || got.CancelRequested.IsZero() {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if got := w.pending(task.DefaultQueue); got != 1 {

@@ -412,8 +412,8 @@ func TestControl_SaysClearlyWhatIsDamaged(t *testing.T) {
 			}
 			who, tick := control.Caller{Namespace: "default"}, storetest.Nightly.ID+"@"+live[0]
 			calls := map[string]func() error{
-				"cancel": func() error { _, err := w.control.CancelTask(w.Ctx, who, "waiting"); return err },
-				"ready":  func() error { _, err := w.control.CancelTask(w.Ctx, who, "ready"); return err },
+				"cancel": func() error { _, err := w.control.CancelTask(w.Ctx, who, "waiting", ""); return err },
+				"ready":  func() error { _, err := w.control.CancelTask(w.Ctx, who, "ready", ""); return err },
 				"retry":  func() error { _, err := w.control.RetryTask(w.Ctx, who, tick); return err },
 				"get":    func() error { _, err := w.control.GetSchedule(w.Ctx, who, "nightly"); return err },
 				"pause":  func() error { _, err := w.control.PauseSchedule(w.Ctx, who, "nightly", ""); return err },

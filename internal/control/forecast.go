@@ -1,24 +1,36 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Next returns the next count ticks of a schedule after a time, the zero time meaning now, and the coming clock change
-// of its zone. Error: schedule.CodeNotFound.
-func (c *Control) Next(
-	ctx context.Context, who Caller, id string, after time.Time, count int,
-) (schedule.NextTicks, error) {
-	if _, err := c.begin(ctx, who, "previewSchedule", who.Ref(id)); err != nil {
+// NextRequest asks for ticks of a schedule.
+type NextRequest struct {
+	ID    string
+	Times schedule.Spec // with Rules: their ticks, and no such schedule need exist; else those of the definition in force
+	After time.Time     // the zero time means now
+	Count int
+}
+
+// Next returns the next ticks of a schedule, or those of other times, and the coming clock change of its zone. Errors:
+// schedule.CodeNotFound; CodeInvalid for other times.
+func (c *Control) Next(ctx context.Context, who Caller, r NextRequest) (schedule.NextTicks, error) {
+	if _, err := c.begin(ctx, who, "previewSchedule", who.Ref(r.ID)); err != nil {
 		return schedule.NextTicks{}, err
 	}
-	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
+	if len(r.Times.Rules) > 0 {
+		return c.nextOf(ctx, who.Ref(r.ID), r)
+	}
+	s, now, err := c.store.Schedules.Read(ctx, who.Ref(r.ID))
 	if err != nil {
 		return schedule.NextTicks{}, err
 	}
@@ -26,10 +38,7 @@ func (c *Control) Next(
 	if err != nil {
 		return schedule.NextTicks{}, unusable(s, err)
 	}
-	if after.IsZero() {
-		after = now
-	}
-	next := table.NextTicks(after, count)
+	next := table.NextTicks(r.after(now), r.Count)
 	if !s.EndedAt.IsZero() {
 		next.Ticks, next.Transition = nil, nil
 	}
@@ -37,6 +46,26 @@ func (c *Control) Next(
 		next.Ticks = upToRuns(next.Ticks, s.MaxRuns-s.Runs)
 	}
 	return next, nil
+}
+
+// nextOf returns the next ticks of the times of a request. The name counts, as it decides what H stands for.
+func (c *Control) nextOf(ctx context.Context, ref task.Ref, r NextRequest) (schedule.NextTicks, error) {
+	now, err := c.store.Now(ctx, 0)
+	if err != nil {
+		return schedule.NextTicks{}, err
+	}
+	table, err := schedule.Compile(r.Times, ref, now)
+	if err != nil {
+		return schedule.NextTicks{}, err
+	}
+	return table.NextTicks(r.after(now), r.Count), nil
+}
+
+func (r NextRequest) after(now time.Time) time.Time {
+	if r.After.IsZero() {
+		return now
+	}
+	return r.After
 }
 
 // unusable is the error for a definition in Redis that names no times, although it can be read: it is CodeUnreadable.
@@ -74,44 +103,77 @@ type Forecast struct {
 	// Delayed are the tasks that wait for their time, by the minute in which they are due: of the first hour, or less if
 	// they are many.
 	Delayed []int
+	Coming  []Coming // of the minutes that were asked for, the earliest first
+	LeftOut int      // of Coming, beyond its limit
 }
 
+// Coming is what comes: the ticks of a schedule, or a task that waits for its time.
+type Coming struct {
+	Ref   task.Ref
+	At    time.Time // the first tick, or when the task is due
+	Ticks int       // 0: it is a task
+}
+
+// comingLimit is how many schedules and tasks a forecast names at most.
+const comingLimit = 200
+
 // Forecast counts the coming ticks of all schedules of the caller's namespace, which may be EveryNamespace, and the
-// tasks that wait for their time, minute by minute. Paused schedules do not count. Errors: CodeInvalid for hours if
-// that takes longer than 15 s, CodeUnavailable, or that of ctx.
-func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (Forecast, error) {
+// tasks that wait for their time, minute by minute, and names what comes in the first minutes. Paused schedules do not
+// count. Errors: CodeInvalid for hours if that takes longer than 15 s, CodeUnavailable, or that of ctx.
+func (c *Control) Forecast(ctx context.Context, who Caller, hours, named int) (Forecast, error) {
 	if _, err := c.begin(ctx, who, "forecast"); err != nil {
 		return Forecast{}, err
 	}
-	ticks, err := c.forecast(ctx, who, hours, forecastBudget)
+	ticks, coming, err := c.forecast(ctx, who, hours, named, forecastBudget)
 	if err != nil {
 		return Forecast{}, err
 	}
-	delayed, _, err := c.store.Coming(ctx, who.Namespace, ticks.From, delayedMinutes)
-	return Forecast{ticks, delayed}, err
+	delayed, tasks, err := c.store.Coming(ctx, who.Namespace, ticks.From, delayedMinutes, named)
+	f := Forecast{Forecast: ticks, Delayed: delayed}
+	f.name(coming, tasks)
+	return f, err
+}
+
+// name sets Coming to the first of some ticks and tasks.
+func (f *Forecast) name(ticks []schedule.Coming, tasks []layout.Delayed) {
+	all := make([]Coming, 0, len(ticks)+len(tasks))
+	for _, s := range ticks {
+		all = append(all, Coming{s.Ref, s.First, s.Ticks})
+	}
+	for _, t := range tasks {
+		all = append(all, Coming{t.Ref, t.At, 0})
+	}
+	slices.SortFunc(all, func(a, b Coming) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Ref.String(), b.Ref.String()))
+	})
+	f.Coming = all[:min(len(all), comingLimit)]
+	f.LeftOut = len(all) - len(f.Coming)
 }
 
 // forecast counts one forecast at a time, so that however many are asked for, they take one processor.
 func (c *Control) forecast(
-	ctx context.Context, who Caller, hours int, budget time.Duration,
-) (schedule.Forecast, error) {
+	ctx context.Context, who Caller, hours, named int, budget time.Duration,
+) (counted schedule.Forecast, coming []schedule.Coming, _ error) {
 	end, err := c.forecasts.take(ctx, c.store.DB.Link().Answers)
 	if err != nil {
-		return schedule.Forecast{}, err
+		return counted, nil, err
 	}
 	defer end()
 	f, err := c.forecaster(ctx, who, hours)
 	if err != nil {
-		return schedule.Forecast{}, err
+		return counted, nil, err
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, budget, errBudget)
 	defer cancel()
-	counted, err := f.Forecast(limited)
+	counted, err = f.Forecast(limited)
+	if err == nil && named > 0 {
+		coming, err = f.Coming(limited, named)
+	}
 	if errors.Is(err, errBudget) {
 		const text = "to count the ticks of %d hours takes longer than %s: ask for fewer hours, or for one namespace"
-		return counted, task.Invalid("hours", text, hours, budget)
+		return counted, nil, task.Invalid("hours", text, hours, budget)
 	}
-	return counted, err
+	return counted, coming, err
 }
 
 // forecaster has the schedules that count.

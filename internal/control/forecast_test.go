@@ -18,7 +18,7 @@ func TestNext_ShowsNoMoreTicksThanWillRun(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(1, func(d *schedule.Definition) { d.MaxRuns = 3 })
 	for _, want := range []int{3, 2} { // before and after the first one ran
-		preview, err := w.Next(w.ctx, me, nightly.ID, time.Time{}, 10)
+		preview, err := w.Next(w.ctx, me, NextRequest{ID: nightly.ID, Count: 10})
 		if err != nil || len(preview.Ticks) != want {
 			t.Fatalf("%d ticks, %v, want %d", len(preview.Ticks), err, want)
 		}
@@ -26,7 +26,7 @@ func TestNext_ShowsNoMoreTicksThanWillRun(t *testing.T) {
 	}
 	w.put(daily(func(d *schedule.Definition) { d.Rules[0].Every, d.MaxRuns = time.Hour, 1 }))
 	w.fire(nightly)
-	if preview, err := w.Next(w.ctx, me, nightly.ID, time.Time{}, 10); err != nil || len(preview.Ticks) != 0 {
+	if preview, err := w.Next(w.ctx, me, NextRequest{ID: nightly.ID, Count: 10}); err != nil || len(preview.Ticks) != 0 {
 		t.Errorf("of one that has ended: %v, %v", preview.Ticks, err)
 	}
 }
@@ -48,12 +48,12 @@ func TestForecast_RefusesWhatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.crowd(1)
-	_, err := w.forecast(w.ctx, me, 168, 10*time.Millisecond)
+	_, _, err := w.forecast(w.ctx, me, 168, 0, 10*time.Millisecond)
 	var refused *task.Error
 	if !errors.As(err, &refused) || refused.Code != task.CodeInvalid || refused.Field != "hours" {
 		t.Errorf("the error is %v", err)
 	}
-	if f, err := w.Forecast(w.ctx, me, 1); err != nil || f.Total < 30_000 {
+	if f, err := w.Forecast(w.ctx, me, 1, 0); err != nil || f.Total < 30_000 {
 		t.Errorf("of an hour: %d ticks, %v", f.Total, err)
 	}
 }
@@ -66,7 +66,7 @@ func TestForecast_EndsWhenItsClientHasGone(t *testing.T) {
 	ended := make(chan error, 2)
 	for range 2 { // the second one waits for its turn
 		go func() {
-			_, err := w.Forecast(gone, me, 168)
+			_, err := w.Forecast(gone, me, 168, 0)
 			ended <- err
 		}()
 	}
@@ -76,6 +76,41 @@ func TestForecast_EndsWhenItsClientHasGone(t *testing.T) {
 		if err := testkit.Receive(t, ended, "the end of a forecast"); !errors.Is(err, context.Canceled) {
 			t.Errorf("the error is %v", err)
 		}
+	}
+}
+
+func TestForecast_NamesWhatComesInTheFirstMinutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(daily(func(d *schedule.Definition) { d.Rules = []schedule.Rule{{Every: time.Second}} }))
+	start := w.now().Truncate(time.Minute)
+	for i, minute := range []int{2, 13, 17} {
+		at := start.Add(time.Duration(minute)*time.Minute + 59*time.Second)
+		w.submit([]task.Definition{{Ref: task.Ref{ID: fmt.Sprint("t", i)}, Type: "http", RunAt: at}})
+	}
+	f, err := w.Forecast(w.ctx, me, 1, 15)
+	testkit.Must(t, err)
+	var names []string
+	for _, c := range f.Coming {
+		names = append(names, c.Ref.ID)
+	}
+	if !slices.Equal(names, []string{nightly.ID, "t0", "t1"}) || f.LeftOut != 0 {
+		t.Fatalf("%v come, and %d more", names, f.LeftOut)
+	}
+	s, soon := f.Coming[0], w.now().Add(2*time.Second)
+	if s.Ticks < 14*60-1 || s.Ticks > 15*60 || s.At.Before(start) || s.At.After(soon) {
+		t.Errorf("the schedule: %+v", s)
+	}
+	if d := f.Coming[1]; d.Ticks != 0 || !d.At.Equal(start.Add(2*time.Minute+59*time.Second)) {
+		t.Errorf("the task: %+v", d)
+	}
+	var many []task.Definition
+	for i := range comingLimit {
+		many = append(many, task.Definition{Ref: task.Ref{ID: fmt.Sprint("many", i)}, Type: "http", Delay: time.Minute})
+	}
+	w.submit(many)
+	if f, err := w.Forecast(w.ctx, me, 1, 15); err != nil || len(f.Coming) != comingLimit || f.LeftOut != 3 {
+		t.Errorf("of too many: %d, and %d left out, %v", len(f.Coming), f.LeftOut, err)
 	}
 }
 
@@ -92,7 +127,7 @@ func TestForecast_CountsTasksThatWaitForTheirTime(t *testing.T) {
 	_, err := w.SubmitEach(w.ctx, Caller{Namespace: "other"}, []task.Definition{elsewhere})
 	testkit.Must(t, err)
 	of := func(namespace string) (minutes, tasks, third int) {
-		f, err := w.Forecast(w.ctx, Caller{Namespace: namespace}, 1)
+		f, err := w.Forecast(w.ctx, Caller{Namespace: namespace}, 1, 0)
 		testkit.Must(t, err)
 		third = f.Delayed[int(start.Add(3*time.Minute).Sub(f.From)/time.Minute)]
 		for _, n := range f.Delayed {

@@ -19,7 +19,7 @@ func TestNewWork_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	w.put(daily(nil))
 	w.put(daily(func(d *schedule.Definition) { d.Description = "again" }))
 	ended := w.submit([]task.Definition{{Type: "http", Delay: time.Hour}})[0].Task.ID
-	_, err := w.CancelTask(w.ctx, me, ended)
+	_, err := w.CancelTask(w.ctx, me, ended, "")
 	testkit.Must(t, err)
 	w.server.FillMemory()
 	c := w.open(w.db)

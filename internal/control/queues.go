@@ -76,15 +76,17 @@ func infosByName(infos []queue.Info) map[string]queue.Info {
 	return byName
 }
 
-// PauseQueue keeps workers from taking deliveries from a queue. A paused one may be paused again.
-// Errors: CodeInvalid, CodeQueueNotFound.
-func (c *Control) PauseQueue(ctx context.Context, who Caller, name string) error {
+// PauseQueue keeps workers from taking deliveries from a queue; note says why. A paused one may be paused again, which
+// changes nothing. Errors: CodeInvalid, CodeQueueNotFound.
+func (c *Control) PauseQueue(ctx context.Context, who Caller, name, note string) error {
 	if _, err := c.begin(ctx, who, "pauseQueue"); err != nil {
 		return err
 	}
+	if err := checkNote(note); err != nil {
+		return err
+	}
 	return c.onQueue(ctx, name, func(ctx context.Context, name string) error {
-		return c.queues.Pause(ctx, name,
-			who.By())
+		return c.queues.Pause(ctx, name, who.By(), note)
 	})
 }
 

@@ -14,13 +14,13 @@ import (
 func TestPauseQueue_BeforeItsFirstWorkerComes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.PauseQueue(w.ctx, me, "new"); task.CodeOf(err) != queue.CodeNotFound {
+	if err := w.PauseQueue(w.ctx, me, "new", ""); task.CodeOf(err) != queue.CodeNotFound {
 		t.Errorf("pausing a queue without tasks: %v, want %s", err, queue.CodeNotFound)
 	}
 	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "new"}})[0].Task
 	_, err := w.store.Partitions.At(w.store.PartitionOf(made.Ref)).Lead(fence).Claim(w.ctx, 10, partition.Quotas{}, time.Second)
 	testkit.Must(t, err)
-	testkit.Must(t, w.PauseQueue(w.ctx, me, "new"))
+	testkit.Must(t, w.PauseQueue(w.ctx, me, "new", ""))
 	queues, err := w.ListQueues(w.ctx, me)
 	if err != nil || len(queues) != 1 || queues[0].Name != "new" || !queues[0].Paused || queues[0].Waiting != 1 {
 		t.Errorf("%+v, %v", queues, err)

@@ -21,7 +21,7 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	w.hourly(3, func(d *schedule.Definition) { d.Task.Queue = "small" })
 	decided := w.schedule(nightly).Cursor
 	ended := w.submit([]task.Definition{{Type: "http", Queue: "small", Delay: time.Hour}})[0].Task.ID
-	_, err := w.CancelTask(w.ctx, me, ended)
+	_, err := w.CancelTask(w.ctx, me, ended, "")
 	testkit.Must(t, err)
 	testkit.Must(t, w.LimitQueue(w.ctx, me, "small", 2))
 	queues, err := w.ListQueues(w.ctx, me)

@@ -84,7 +84,7 @@ func (c *Control) endTasks(ctx context.Context, who Caller, id string, tasks Del
 
 // endTask cancels a task, unless it has ended by itself, and counts what happened to it.
 func (c *Control) endTask(ctx context.Context, who Caller, id string, d *Deleted) error {
-	t, err := c.cancel(ctx, who, who.Ref(id))
+	t, err := c.cancel(ctx, who.By(), who.Ref(id))
 	code := task.CodeOf(err)
 	switch {
 	case err == nil && t.State == task.Running:

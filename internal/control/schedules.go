@@ -8,7 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// ScheduleFilter narrows a list of schedules; its namespace is the caller's.
+// ScheduleFilter narrows a list of schedules; its namespace is the caller's, which may be EveryNamespace.
 type ScheduleFilter = schedules.Filter
 
 // SchedulePage is a part of a list of schedules.
@@ -22,8 +22,8 @@ func (c *Control) GetSchedule(ctx context.Context, who Caller, id string) (sched
 	return c.store.Schedules.Get(ctx, who.Ref(id))
 }
 
-// ListSchedules returns up to limit schedules, by id, from a cursor on ("": from the start). A page can be shorter than
-// limit and not be the last one. Error: CodeInvalid for the cursor.
+// ListSchedules returns up to limit schedules, by name, from a cursor on ("": from the start). A page can be shorter than
+// limit and not be the last one. The caller's namespace may be EveryNamespace. Error: CodeInvalid for the cursor.
 func (c *Control) ListSchedules(ctx context.Context, who Caller, f ScheduleFilter, limit int, cursor string) (SchedulePage, error) {
 	if _, err := c.begin(ctx, who, "listSchedules"); err != nil {
 		return SchedulePage{}, err
@@ -38,10 +38,18 @@ func (c *Control) PauseSchedule(ctx context.Context, who Caller, id, note string
 	if _, err := c.begin(ctx, who, "pauseSchedule", who.Ref(id)); err != nil {
 		return schedule.Schedule{}, err
 	}
-	if len(note) > schedule.NoteLimit {
-		return schedule.Schedule{}, task.Invalid("note", "is %d bytes long, at most %d are allowed", len(note), schedule.NoteLimit)
+	if err := checkNote(note); err != nil {
+		return schedule.Schedule{}, err
 	}
 	return c.store.Schedules.Pause(ctx, who.Ref(id), note, who.By())
+}
+
+// checkNote checks what somebody says of a pause or of a cancellation. Error: CodeInvalid.
+func checkNote(note string) error {
+	if len(note) > schedule.NoteLimit {
+		return task.Invalid("note", "is %d bytes long, at most %d are allowed", len(note), schedule.NoteLimit)
+	}
+	return nil
 }
 
 // ResumeSchedule lets a paused schedule create tasks again; the misfire policy decides about the ticks of the pause.

@@ -76,7 +76,7 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 		t.Errorf("%+v, want since when nobody serves it", r)
 	}
 	w.nodes = leading(0, nil, "mails")
-	testkit.Must(t, w.PauseQueue(w.ctx, Caller{Namespace: "default", Name: "ann"}, "mails"))
+	testkit.Must(t, w.PauseQueue(w.ctx, Caller{Namespace: "default", Name: "ann"}, "mails", ""))
 	if r := w.expectStatus(status.QueuePaused); !strings.Contains(r.Detail, "ann") || r.Since.IsZero() {
 		t.Errorf("%+v, want who paused it, and when", r)
 	}

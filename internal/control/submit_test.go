@@ -107,7 +107,7 @@ func TestSubmit_AnswersForATaskThatIsNotKeptAnyMore(t *testing.T) {
 	w := newWorld(t)
 	d := task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http"}
 	w.submit([]task.Definition{d})
-	_, err := w.CancelTask(w.ctx, me, "a")
+	_, err := w.CancelTask(w.ctx, me, "a", "")
 	testkit.Must(t, err)
 	leader := w.store.Partitions.At(w.store.PartitionOf(d.Ref)).Lead(fence)
 	_, err = leader.Sweep(w.ctx, partition.Keep{Remember: time.Hour, Names: 10}, 10)

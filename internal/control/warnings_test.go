@@ -115,7 +115,7 @@ func TestWhyWaiting_NamesWhatKeepsADueTask(t *testing.T) {
 	w.types = task.Types{"shell": {Setting: "enable-shell"}}
 	w.nodes = fleet{aNode("alive", []string{"http"}, "default", "held")}
 	testkit.Must(t, w.queues.Add(w.ctx, "held"))
-	testkit.Must(t, w.PauseQueue(w.ctx, me, "held"))
+	testkit.Must(t, w.PauseQueue(w.ctx, me, "held", ""))
 	due := time.Now().Add(-time.Minute)
 	for name, c := range map[string]struct {
 		task task.Task
@@ -248,7 +248,7 @@ func TestWhyHeldBack_NamesTheLimitAndWhatTakesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	testkit.Must(t, w.queues.Add(w.ctx, "held"))
-	testkit.Must(t, w.PauseQueue(w.ctx, me, "held"))
+	testkit.Must(t, w.PauseQueue(w.ctx, me, "held", ""))
 	for queueName, limit := range map[string]int{"small": 5, "held": 1, "default": 7} {
 		testkit.Must(t, w.LimitQueue(w.ctx, me, queueName, limit))
 	}

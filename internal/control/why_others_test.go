@@ -136,7 +136,7 @@ func TestWhyQueue_TellsWhatItsTasksWaitFor(t *testing.T) {
 	w.nodes = fleet{}
 	w.expectQueue(why.QueueUnserved)
 	w.nodes = fleet{worker("node", 1, []string{"http"}, "reports")}
-	testkit.Must(t, w.PauseQueue(w.ctx, me, "reports"))
+	testkit.Must(t, w.PauseQueue(w.ctx, me, "reports", ""))
 	testkit.Must(t, w.LimitQueue(w.ctx, me, "reports", 1))
 	w.expectQueue(why.QueuePaused, why.SlotsTaken, why.QueueFull)
 	testkit.Must(t, w.ResumeQueue(w.ctx, me, "reports"))
@@ -146,7 +146,7 @@ func TestWhyQueue_TellsWhatItsTasksWaitFor(t *testing.T) {
 	testkit.Must(t, w.db.Del(w.ctx, string(w.store.KeysOf(a).Term(fence))).Err())
 	w.expectQueue(why.NoLeader)
 	w.expectQueue(why.NoLeader)
-	_, err := w.CancelTask(w.ctx, me, "a")
+	_, err := w.CancelTask(w.ctx, me, "a", "")
 	testkit.Must(t, err)
 	w.expectQueue()
 }

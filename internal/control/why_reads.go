@@ -92,7 +92,7 @@ func (c *Control) readStanding(
 	if blocked := c.blockedBy(err); blocked != nil {
 		p.Blocked = blocked
 	}
-	p.Paused, p.PausedAt, p.PausedBy = s.Paused, s.PausedAt, s.PausedBy
+	p.Paused, p.PausedAt, p.PausedBy, p.PauseNote = s.Paused, s.PausedAt, s.PausedBy, s.Note
 	return s, err
 }
 

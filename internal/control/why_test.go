@@ -105,7 +105,7 @@ func TestWhyTask_TellsOfTheQueue(t *testing.T) {
 	w.nodes = fleet{dead, worker("node", 0, []string{"shell"}, "served")}
 	w.expectTask("a", why.TypeUnserved)
 	testkit.Must(t, w.queues.Add(w.ctx, "served"))
-	testkit.Must(t, w.PauseQueue(w.ctx, Caller{Namespace: "default", Name: "ann"}, "served"))
+	testkit.Must(t, w.PauseQueue(w.ctx, Caller{Namespace: "default", Name: "ann"}, "served", ""))
 	w.expectTask("a", why.TypeUnserved, why.QueuePaused)
 	w.nodes = fleet{worker("node", 0, []string{"http"}, "served")}
 	r := w.expectTask("a", why.QueuePaused)
@@ -156,7 +156,7 @@ func TestWhyTask_TellsWhatKeepsARunFromEnding(t *testing.T) {
 	w.nodes = fleet{worker("node", 1, nil, "default")}
 	a := w.due("a", "")
 	w.begun(a)
-	_, err := w.CancelTask(w.ctx, me, "a")
+	_, err := w.CancelTask(w.ctx, me, "a", "")
 	testkit.Must(t, err)
 	w.expectTask("a", why.Stopping)
 	testkit.Must(t, w.db.ZAdd(w.ctx, w.partitionKey(a, "held"), z(float64(w.now().Add(-time.Second).UnixMilli()),

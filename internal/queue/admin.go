@@ -12,11 +12,14 @@ import (
 // CodeNotFound: no worker node has served this queue, and no task was put into it.
 const CodeNotFound task.Code = "queue_not_found"
 
-// Pause stops workers from taking deliveries from a queue; by is who wants it, "" if nobody knows. Pausing a paused queue is
-// not an error, and changes nothing.
+// Pause stops workers from taking deliveries from a queue; by is who wants it, "" if nobody knows, and note is why.
+// Pausing a paused queue is not an error, and changes nothing.
 // Errors: *task.Error with CodeInvalid for an invalid name, CodeNotFound or CodeUnavailable.
-func (q *Queues) Pause(ctx context.Context, name, by string) error {
+func (q *Queues) Pause(ctx context.Context, name, by, note string) error {
 	return q.change(ctx, name, func() error {
+		if note != "" {
+			by += noteMark + note
+		}
 		_, err := redisx.Run(ctx, q.db, lua.PauseQueue{Paused: lua.AsynqQueue(q.names.asynq(name)).Paused(), By: by})
 		return err
 	})

@@ -17,7 +17,7 @@ func TestPause_AndResumeCanBeRepeated(t *testing.T) {
 	for _, want := range []bool{true, false} {
 		do := x.Resume
 		if want {
-			do = func(ctx context.Context, name string) error { return x.Pause(ctx, name, "ann") }
+			do = func(ctx context.Context, name string) error { return x.Pause(ctx, name, "ann", "") }
 		}
 		for range 2 {
 			testkit.Must(t, do(t.Context(), "default"))
@@ -30,13 +30,30 @@ func TestPause_AndResumeCanBeRepeated(t *testing.T) {
 	}
 }
 
+func TestPause_KeepsTheNoteOfTheFirst(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.enqueue(aDelivery("a"))
+	testkit.Must(t, x.Pause(t.Context(), "default", "ann at work", "the disk is full: wait"))
+	testkit.Must(t, x.Pause(t.Context(), "default", "bob", "another"))
+	infos, err := x.List(t.Context())
+	testkit.Must(t, err)
+	standing, err := x.Standing(t.Context(), "default", "")
+	testkit.Must(t, err)
+	got := infos[0]
+	if got.PausedBy != "ann at work" || got.PauseNote != "the disk is full: wait" || got.PausedAt.IsZero() ||
+		standing.PausedBy != got.PausedBy || standing.Note != got.PauseNote || !standing.PausedAt.Equal(got.PausedAt) {
+		t.Errorf("listed as %+v, standing %+v", got, standing)
+	}
+}
+
 func TestPause_SucceedsForAllWhoCallItAtOnce(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
 	x.enqueue(aDelivery("a"))
 	for range 20 {
 		for _, do := range []func(string) error{
-			func(name string) error { return x.Pause(t.Context(), name, "") },
+			func(name string) error { return x.Pause(t.Context(), name, "", "") },
 			func(name string) error { return x.Resume(t.Context(), name) },
 		} {
 			var both sync.WaitGroup
@@ -55,13 +72,13 @@ func TestPause_SucceedsForAllWhoCallItAtOnce(t *testing.T) {
 func TestPause_RefusesAnUnknownQueue(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
-	if code := task.CodeOf(x.Pause(t.Context(), "nowhere", "")); code != CodeNotFound {
+	if code := task.CodeOf(x.Pause(t.Context(), "nowhere", "", "")); code != CodeNotFound {
 		t.Errorf("pause: code %s, want %s", code, CodeNotFound)
 	}
 	if code := task.CodeOf(x.Resume(t.Context(), "nowhere")); code != CodeNotFound {
 		t.Errorf("resume: code %s, want %s", code, CodeNotFound)
 	}
-	if code := task.CodeOf(x.Pause(t.Context(), "a:b}", "")); code != task.CodeInvalid {
+	if code := task.CodeOf(x.Pause(t.Context(), "a:b}", "", "")); code != task.CodeInvalid {
 		t.Errorf("a name that no queue can have: code %s, want %s", code, task.CodeInvalid)
 	}
 	if keys := x.db.DBSize(t.Context()).Val(); keys != 0 {

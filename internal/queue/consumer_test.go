@@ -107,7 +107,7 @@ func TestConsumer_TakesNothingFromAPausedQueue(t *testing.T) {
 	handled := make(chan struct{}, 1)
 	d := aDelivery("a")
 	x.enqueue(d)
-	testkit.Must(t, x.Pause(t.Context(), "default", ""))
+	testkit.Must(t, x.Pause(t.Context(), "default", "", ""))
 	x.pool(x.srv.URL(), func(task.Ref, int) error { handled <- struct{}{}; return nil })
 	before := calls(t, x.db, "calls", "evalsha")
 	testkit.Eventually(t, "the pool looked a few times", func() bool { return calls(t, x.db, "calls", "evalsha") > before+2 })

@@ -99,7 +99,7 @@ func (q *Queues) outlines(ctx context.Context, asynqNames []string) (infos []Inf
 		}
 		values := counters[i].Val()
 		infos[i] = Info{Paused: values[0] != nil, Processed: counter(values[1]), Failed: counter(values[2])}
-		_, infos[i].PausedBy, _ = strings.Cut(text(values[0]), " ")
+		infos[i].PausedAt, infos[i].PausedBy, infos[i].PauseNote = pauseOf(text(values[0]))
 		infos[i].Name, _ = q.names.queue(asynqName)
 		if holds[i].Val() > 0 {
 			occupied = append(occupied, i)

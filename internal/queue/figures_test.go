@@ -43,6 +43,10 @@ func TestList_SaysWhatAsynqsInspectorSays(t *testing.T) {
 			t.Errorf("queue %s: the oldest delivery has waited for %s, asynq says from %s to %s", queues[i], l, before[i].Latency, after[i].Latency)
 		}
 		got[i].Latency = before[i].Latency
+		if got[i].PausedAt.IsZero() == got[i].Paused {
+			t.Errorf("queue %s: paused at %s, which asynq's inspector does not say", queues[i], got[i].PausedAt)
+		}
+		got[i].PausedAt = time.Time{}
 	}
 	if diff := cmp.Diff(before, got); diff != "" {
 		t.Errorf("(-asynq's inspector +ours):\n%s", diff)

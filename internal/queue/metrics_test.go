@@ -20,7 +20,7 @@ func TestCollector_UsesTheMetricNamesOfAsynq(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
 	x.enqueue(aDelivery("a"))
-	testkit.Must(t, x.Pause(t.Context(), "default", ""))
+	testkit.Must(t, x.Pause(t.Context(), "default", "", ""))
 	r := prometheus.NewPedanticRegistry()
 	testkit.Must(t, r.Register(NewCollector(x.Queues, nil)))
 	families, err := r.Gather()

@@ -19,6 +19,7 @@ type Standing struct {
 	Paused   bool
 	PausedAt time.Time // zero if it is not paused, or that cannot be read
 	PausedBy string    // "" if nobody knows
+	Note     string    // why it is paused; "" if nobody said
 	Pending  int       // deliveries that wait for a worker
 	State    string    // of the delivery, as asynq says it; "" if it is not there
 	Before   int       // deliveries that are taken before it; below 0 if that is not known
@@ -45,7 +46,7 @@ func (q *Queues) Standing(ctx context.Context, name, delivery string) (Standing,
 	}
 	s := Standing{Known: listed.Val(), Pending: int(pending.Val()), Before: -1}
 	s.Paused = !errors.Is(paused.Err(), redis.Nil)
-	s.PausedAt, s.PausedBy = pauseOf(paused.Val())
+	s.PausedAt, s.PausedBy, s.Note = pauseOf(paused.Val())
 	if state != nil {
 		s.State = state.Val()
 		if place.Err() == nil {
@@ -88,17 +89,21 @@ func (q *Queues) Standings(ctx context.Context, names []string) ([]Named, error)
 	for i, name := range names {
 		s := Standing{Known: true, Pending: int(pending[i].Val()), Before: -1}
 		s.Paused = !errors.Is(paused[i].Err(), redis.Nil) && !redisx.IsPassedOver(paused[i].Err())
-		s.PausedAt, s.PausedBy = pauseOf(paused[i].Val())
+		s.PausedAt, s.PausedBy, s.Note = pauseOf(paused[i].Val())
 		found[i] = Named{name, s}
 	}
 	return found, nil
 }
 
-// pauseOf reads what the key of a paused queue has: since when, in s, and who paused it.
-func pauseOf(text string) (at time.Time, by string) {
+// noteMark stands between who paused a queue and why. Nodes of earlier releases take both for who it was.
+const noteMark = "\n"
+
+// pauseOf reads what the key of a paused queue has: since when, in s, who paused it, and why.
+func pauseOf(text string) (at time.Time, by, note string) {
 	since, by, _ := strings.Cut(text, " ")
+	by, note, _ = strings.Cut(by, noteMark)
 	if s, err := strconv.ParseInt(since, 10, 64); err == nil && s > 0 {
 		at = time.Unix(s, 0).UTC()
 	}
-	return at, by
+	return at, by, note
 }

@@ -83,6 +83,34 @@ func (f *Forecaster) Forecast(ctx context.Context) (Forecast, error) {
 	return sum, nil
 }
 
+// Coming are the ticks of a schedule in some minutes.
+type Coming struct {
+	Ref   task.Ref
+	First time.Time
+	Ticks int
+}
+
+// Coming returns the ticks of the schedules that were added, in the first minutes, without order. Error: the cause of
+// ctx, if that ends meanwhile.
+func (f *Forecaster) Coming(ctx context.Context, minutes int) ([]Coming, error) {
+	var all []Coming
+	for _, s := range f.added {
+		c := Coming{Ref: s.ref}
+		perMinute := make([]int, minutes)
+		if err := s.table.count(ctx, f.from, s.after, perMinute); err != nil {
+			return nil, err
+		}
+		for _, ticks := range perMinute {
+			c.Ticks += ticks
+		}
+		if c.Ticks > 0 {
+			c.First, _ = s.table.nextRun(s.after, nextLimit)
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
 // hottest returns the numbers of the minutes with the most ticks, the greatest first. Of minutes with the same count, the
 // earlier one comes first.
 func (f *Forecaster) hottest() []int {

@@ -134,7 +134,7 @@ func TestFire_FollowsTheLimitOfItsOwnQueue(t *testing.T) {
 			w.fill(queues, full)
 			testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), "roomy", 100))
 			testkit.Must(t, queues.Add(t.Context(), "paused"))
-			testkit.Must(t, queues.Pause(t.Context(), "paused", ""))
+			testkit.Must(t, queues.Pause(t.Context(), "paused", "", ""))
 			all := map[string]schedule.Schedule{
 				"none":          w.putIn(task.Ref{Namespace: "default", ID: "none"}, ""),
 				"default":       w.putIn(task.Ref{Namespace: "elsewhere", ID: "default"}, task.DefaultQueue),

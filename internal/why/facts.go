@@ -36,11 +36,12 @@ type Path struct {
 	Foreign      int       // slots of asynq's own servers; below 0 if that is not known
 	Holders      []Running // running tasks, those that began first at the beginning
 
-	Paused   bool
-	PausedAt time.Time // zero if that is not known
-	PausedBy string    // "" if that is not known
-	Limit    int       // how many tasks may wait; 0 for any number
-	Ahead    *int      // tasks that go first; nil if that is not known
+	Paused    bool
+	PausedAt  time.Time // zero if that is not known
+	PausedBy  string    // "" if that is not known
+	PauseNote string    // why it is paused; "" if nobody said
+	Limit     int       // how many tasks may wait; 0 for any number
+	Ahead     *int      // tasks that go first; nil if that is not known
 }
 
 // Worker is a node that takes tasks from queues, as its last heartbeat tells.

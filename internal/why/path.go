@@ -94,15 +94,17 @@ func (p Path) paused() []Reason {
 	if !p.Paused {
 		return nil
 	}
-	r := Reason{
-		Code: QueuePaused, Since: p.PausedAt,
-		Detail: fmt.Sprintf("The queue %q is paused.", p.Queue),
-		Do:     fmt.Sprintf("Resume it: dtsctl queue resume %s.", p.Queue),
-	}
+	detail := fmt.Sprintf("The queue %q is paused", p.Queue)
 	if p.PausedBy != "" {
-		r.Detail = fmt.Sprintf("The queue %q is paused, by %s.", p.Queue, p.PausedBy)
+		detail += ", by " + p.PausedBy
 	}
-	return []Reason{r}
+	if p.PauseNote != "" {
+		detail += ": " + p.PauseNote
+	}
+	return []Reason{{
+		Code: QueuePaused, Since: p.PausedAt, Detail: detail + ".",
+		Do: fmt.Sprintf("Resume it: dtsctl queue resume %s.", p.Queue),
+	}}
 }
 
 // shownHolders is how many of the tasks that hold slots a reason names.

@@ -82,6 +82,9 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 			Task: due}, []why.Code{why.Delivery}, nil},
 		{"paused", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused, p.PausedBy = true, "ann" }), Task: queued,
 			Place: why.Pending}, []why.Code{why.QueuePaused}, []string{"by ann", "dtsctl queue resume mails"}},
+		{"paused with a note", why.TaskFacts{Path: path(func(p *why.Path) {
+			p.Paused, p.PausedBy, p.PauseNote = true, "ann", "the disk is full"
+		}), Task: queued, Place: why.Pending}, []why.Code{why.QueuePaused}, []string{"paused, by ann: the disk is full."}},
 		{"taken from a queue paused since", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused = true }), Task: queued,
 			Place: why.Taken}, []why.Code{why.Delivery}, nil},
 		{"slots", why.TaskFacts{Path: path(func(p *why.Path) {

@@ -217,7 +217,7 @@ func TestWorker_GivesBackWhatItDoesNotRun(t *testing.T) {
 	older.Type, older.ClaimedAt = "echo", older.ClaimedAt.Add(-time.Minute)
 	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{older}, nil).Failure())
 	testkit.Eventually(t, "it was taken", func() bool { return w.delivery(given, 1) == "active" })
-	testkit.Must(t, w.queues.Pause(t.Context(), "default", "")) // so that it is not taken again at once
+	testkit.Must(t, w.queues.Pause(t.Context(), "default", "", "")) // so that it is not taken again at once
 	testkit.Eventually(t, "it was given back", func() bool { return w.delivery(given, 1) == "pending" })
 	for _, ref := range []task.Ref{left, given} {
 		if got := w.get(ref); got.State != task.Queued || len(w.attempts(ref)) != 0 {

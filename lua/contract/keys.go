@@ -101,7 +101,7 @@ var Keys = []Kind{
 	{"pending", List, "asynq:{q}:pending", "asynq: ids of deliveries that wait for a worker"},
 	{"active", List, "asynq:{q}:active", "asynq: ids of deliveries that workers took"},
 	{"deadline", ZSet, "asynq:{q}:lease", "asynq: the same ids, by the time in s at which the worker's lease of the delivery ends"},
-	{"paused", String, "asynq:{q}:paused", "asynq: exists while the queue is paused: since when, in s"},
+	{"paused", String, "asynq:{q}:paused", "asynq: exists while the queue is paused: since when, in s; DTS adds a blank and who paused it, and a line break and why"},
 	{"scheduled", ZSet, "asynq:{q}:scheduled", "asynq: ids of tasks that its own clients submitted for later, by due time in s"},
 	{"retry", ZSet, "asynq:{q}:retry", "asynq: ids of tasks that its own servers try again, by due time in s"},
 	{"archived", ZSet, "asynq:{q}:archived", "asynq: ids of dead letters, by the time of their failure in s"},

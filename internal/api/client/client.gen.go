@@ -91,6 +91,10 @@ type ForecastParams struct {
 
 	// Hours How far to look ahead.
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// Within Also name what comes within this time, at most 1h, in `coming`. It is rounded up to whole minutes, of which the
+	// present one is the first.
+	Within *Duration `form:"within,omitempty" json:"within,omitempty"`
 }
 
 // ListLocksParams defines parameters for ListLocks.
@@ -131,8 +135,8 @@ type RenewLockParams struct {
 
 // ListSchedulesParams defines parameters for ListSchedules.
 type ListSchedulesParams struct {
-	// Namespace The namespace of the task, schedule or lock.
-	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+	// Namespace The namespace to list, or `*` for all of them.
+	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Paused Only schedules that are paused, or only those that are not.
 	Paused *bool `form:"paused,omitempty" json:"paused,omitempty"`
@@ -243,6 +247,12 @@ type PreviewScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// Cron The cron expression whose ticks are computed instead. Several may be given.
+	Cron []Cron `form:"cron,omitempty" json:"cron,omitempty"`
+
+	// Timezone The IANA zone in which `cron` is read. Default UTC. It is refused without `cron`.
+	Timezone *string `form:"timezone,omitempty" json:"timezone,omitempty"`
+
 	// Count How many ticks to answer at most.
 	Count *int `form:"count,omitempty" json:"count,omitempty"`
 
@@ -348,6 +358,9 @@ type SubmitTasksParams struct {
 
 // CancelTaskParams defines parameters for CancelTask.
 type CancelTaskParams struct {
+	// Note Why it is cancelled; free text of at most 500 bytes, which becomes part of its `error`.
+	Note *string `form:"note,omitempty" json:"note,omitempty"`
+
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
@@ -429,6 +442,9 @@ type RenewLockJSONRequestBody = LockRenewal
 
 // LimitQueueJSONRequestBody defines body for LimitQueue for application/json ContentType.
 type LimitQueueJSONRequestBody = QueueLimit
+
+// PauseQueueJSONRequestBody defines body for PauseQueue for application/json ContentType.
+type PauseQueueJSONRequestBody = QueuePause
 
 // PutScheduleJSONRequestBody defines body for PutSchedule for application/json ContentType.
 type PutScheduleJSONRequestBody = ScheduleDefinition
@@ -743,12 +759,23 @@ type ClientInterface interface {
 	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
 	LimitQueue(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// PauseQueueWithBody Pause a queue
+	//
+	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/queues/{queue}/pause (the `PauseQueue` operationId).
+	PauseQueueWithBody(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// PauseQueue Pause a queue
 	//
 	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
 	//
+	// Takes a body of the `application/json` content type.
+	//
 	// Corresponds with POST /v1/queues/{queue}/pause (the `PauseQueue` operationId).
-	PauseQueue(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PauseQueue(ctx context.Context, queue QueueName, body PauseQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ResumeQueue Resume a paused queue
 	//
@@ -768,8 +795,8 @@ type ClientInterface interface {
 
 	// ListSchedules List schedules
 	//
-	// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
-	// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+	// Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
+	// "and". A page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
 	// It ends early as one of tasks does.
 	//
 	// Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
@@ -888,6 +915,9 @@ type ClientInterface interface {
 	//
 	// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
 	// if there is one within a year. It does not look at whether the schedule is paused.
+	//
+	// With `cron`, it computes those of other expressions, and there need be no such schedule: so somebody can look
+	// before a definition is put.
 	//
 	// Corresponds with GET /v1/schedules/{id}/next (the `PreviewSchedule` operationId).
 	PreviewSchedule(ctx context.Context, id ScheduleID, params *PreviewScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1682,13 +1712,34 @@ func (c *Client) LimitQueue(ctx context.Context, queue QueueName, body LimitQueu
 	return c.Client.Do(req)
 }
 
+// PauseQueueWithBody Pause a queue
+//
+// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/queues/{queue}/pause (the `PauseQueue` operationId).
+func (c *Client) PauseQueueWithBody(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPauseQueueRequestWithBody(c.Server, queue, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // PauseQueue Pause a queue
 //
 // Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
 //
+// Takes a body of the `application/json` content type.
+//
 // Corresponds with POST /v1/queues/{queue}/pause (the `PauseQueue` operationId).
-func (c *Client) PauseQueue(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPauseQueueRequest(c.Server, queue)
+func (c *Client) PauseQueue(ctx context.Context, queue QueueName, body PauseQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPauseQueueRequest(c.Server, queue, body)
 	if err != nil {
 		return nil, err
 	}
@@ -1737,8 +1788,8 @@ func (c *Client) WhyQueue(ctx context.Context, queue QueueName, reqEditors ...Re
 
 // ListSchedules List schedules
 //
-// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
-// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+// Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
+// "and". A page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
 // It ends early as one of tasks does.
 //
 // Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
@@ -1957,6 +2008,9 @@ func (c *Client) ReadLedger(ctx context.Context, id ScheduleID, params *ReadLedg
 //
 // Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
 // if there is one within a year. It does not look at whether the schedule is paused.
+//
+// With `cron`, it computes those of other expressions, and there need be no such schedule: so somebody can look
+// before a definition is put.
 //
 // Corresponds with GET /v1/schedules/{id}/next (the `PreviewSchedule` operationId).
 func (c *Client) PreviewSchedule(ctx context.Context, id ScheduleID, params *PreviewScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3174,6 +3228,18 @@ func NewForecastRequest(server string, params *ForecastParams) (*http.Request, e
 
 		}
 
+		if params.Within != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "within", *params.Within, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -3738,8 +3804,19 @@ func NewLimitQueueRequestWithBody(server string, queue QueueName, contentType st
 	return req, nil
 }
 
-// NewPauseQueueRequest constructs an http.Request for the PauseQueue method
-func NewPauseQueueRequest(server string, queue QueueName) (*http.Request, error) {
+// NewPauseQueueRequest calls the generic PauseQueue builder with application/json body
+func NewPauseQueueRequest(server string, queue QueueName, body PauseQueueJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPauseQueueRequestWithBody(server, queue, "application/json", bodyReader)
+}
+
+// NewPauseQueueRequestWithBody constructs an http.Request for the PauseQueue method, with any body, and a specified content type
+func NewPauseQueueRequestWithBody(server string, queue QueueName, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -3764,10 +3841,12 @@ func NewPauseQueueRequest(server string, queue QueueName) (*http.Request, error)
 		return nil, err
 	}
 
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -4624,6 +4703,30 @@ func NewPreviewScheduleRequest(server string, id ScheduleID, params *PreviewSche
 
 		}
 
+		if params.Cron != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cron", params.Cron, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Timezone != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "timezone", *params.Timezone, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Count != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "count", *params.Count, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -5458,6 +5561,18 @@ func NewCancelTaskRequest(server string, id TaskID, params *CancelTaskParams) (*
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.Note != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "note", *params.Note, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.Namespace != nil {
 
@@ -6556,14 +6671,23 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
 	LimitQueueWithResponse(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*LimitQueueResponse, error)
 
+	// PauseQueueWithBodyWithResponse Pause a queue
+	//
+	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/queues/{queue}/pause (the `PauseQueue` operationId).
+	PauseQueueWithBodyWithResponse(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PauseQueueResponse, error)
+
 	// PauseQueueWithResponse Pause a queue
 	//
 	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
 	//
-	// Returns a wrapper object for the known response body format(s).
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/queues/{queue}/pause (the `PauseQueue` operationId).
-	PauseQueueWithResponse(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*PauseQueueResponse, error)
+	PauseQueueWithResponse(ctx context.Context, queue QueueName, body PauseQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*PauseQueueResponse, error)
 
 	// ResumeQueueWithResponse Resume a paused queue
 	//
@@ -6587,8 +6711,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListSchedulesWithResponse List schedules
 	//
-	// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
-	// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+	// Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
+	// "and". A page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
 	// It ends early as one of tasks does.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -6719,6 +6843,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
 	// if there is one within a year. It does not look at whether the schedule is paused.
+	//
+	// With `cron`, it computes those of other expressions, and there need be no such schedule: so somebody can look
+	// before a definition is put.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10466,15 +10593,30 @@ func (c *ClientWithResponses) LimitQueueWithResponse(ctx context.Context, queue 
 	return ParseLimitQueueResponse(rsp)
 }
 
+// PauseQueueWithBodyWithResponse Pause a queue
+//
+// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/queues/{queue}/pause (the `PauseQueue` operationId).
+func (c *ClientWithResponses) PauseQueueWithBodyWithResponse(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PauseQueueResponse, error) {
+	rsp, err := c.PauseQueueWithBody(ctx, queue, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePauseQueueResponse(rsp)
+}
+
 // PauseQueueWithResponse Pause a queue
 //
 // Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
 //
-// Returns a wrapper object for the known response body format(s).
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/queues/{queue}/pause (the `PauseQueue` operationId).
-func (c *ClientWithResponses) PauseQueueWithResponse(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*PauseQueueResponse, error) {
-	rsp, err := c.PauseQueue(ctx, queue, reqEditors...)
+func (c *ClientWithResponses) PauseQueueWithResponse(ctx context.Context, queue QueueName, body PauseQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*PauseQueueResponse, error) {
+	rsp, err := c.PauseQueue(ctx, queue, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -10515,8 +10657,8 @@ func (c *ClientWithResponses) WhyQueueWithResponse(ctx context.Context, queue Qu
 
 // ListSchedulesWithResponse List schedules
 //
-// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
-// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+// Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
+// "and". A page can be shorter than `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
 // It ends early as one of tasks does.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -10707,6 +10849,9 @@ func (c *ClientWithResponses) ReadLedgerWithResponse(ctx context.Context, id Sch
 //
 // Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
 // if there is one within a year. It does not look at whether the schedule is paused.
+//
+// With `cron`, it computes those of other expressions, and there need be no such schedule: so somebody can look
+// before a definition is put.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -1000,6 +1000,28 @@ type ClockChange struct {
 	Ticks        []UpcomingTick `json:"ticks"`
 }
 
+// Coming The ticks of a schedule, or a task that waits for its time.
+type Coming struct {
+	// At The first tick, or when the task is due.
+	At Time `json:"at"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// Schedule 1-160 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: nightly-report
+	Schedule *ScheduleID `json:"schedule,omitempty"`
+
+	// Task The id of the task; left out of a schedule.
+	Task *string `json:"task,omitempty"`
+
+	// Ticks How many ticks the schedule has; left out of a task.
+	Ticks *int `json:"ticks,omitempty"`
+}
+
 // Counts defines model for Counts.
 type Counts struct {
 	// Begun Attempts that began.
@@ -1267,6 +1289,12 @@ type Fence = int64
 
 // Forecast defines model for Forecast.
 type Forecast struct {
+	// Coming What comes within the time that was asked for, the earliest first; at most 200. Left out if no time was given.
+	Coming []Coming `json:"coming,omitempty,omitzero"`
+
+	// ComingLeftOut How many schedules and tasks `coming` lacks, as there are more than 200.
+	ComingLeftOut *int `json:"coming_left_out,omitempty"`
+
 	// DelayedPerMinute How many tasks that wait for their time become due in each minute, of the first 60 minutes. It ends earlier if they are too many to count: 2,000 in the same part of Redis.
 	DelayedPerMinute []int `json:"delayed_per_minute,omitempty,omitzero"`
 
@@ -1704,6 +1732,16 @@ type Misfire struct {
 // the task of the first one keeps the others from running.
 type MisfirePolicy string
 
+// MissedTick The newest tick that was missed; left out unless that was in the last 24h, and in the answer to a change.
+type MissedTick struct {
+	// DecidedAt When it was decided that it does not run; left out as the reason is.
+	DecidedAt *Time `json:"decided_at,omitempty"`
+
+	// Reason Why it was missed, for people; left out if its record is forgotten.
+	Reason *string `json:"reason,omitempty"`
+	Tick   Time    `json:"tick"`
+}
+
 // Name 1-200 of `A-Z a-z 0-9 . _ -`.
 //
 // Example: default
@@ -1983,8 +2021,14 @@ type Queue struct {
 	Oldest *Duration `json:"oldest,omitempty"`
 
 	// Pace What it did lately.
-	Pace   *Pace `json:"pace,omitempty"`
-	Paused bool  `json:"paused"`
+	Pace *Pace `json:"pace,omitempty"`
+
+	// PauseNote What was said at the pause.
+	PauseNote *string `json:"pause_note,omitempty"`
+	Paused    bool    `json:"paused"`
+
+	// PausedAt Since when it is paused, in whole seconds.
+	PausedAt *Time `json:"paused_at,omitempty"`
 
 	// PausedBy Who paused it; left out if nobody said.
 	PausedBy *string `json:"paused_by,omitempty"`
@@ -2015,6 +2059,12 @@ type QueueList struct {
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
+// QueuePause defines model for QueuePause.
+type QueuePause struct {
+	// Note Why it is paused; free text of at most 500 bytes. A queue that is paused already keeps its note.
+	Note *string `json:"note,omitempty"`
 }
 
 // QueueStats defines model for QueueStats.
@@ -2171,6 +2221,9 @@ type Schedule struct {
 
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
+
+	// LastMissed The newest tick that was missed; left out unless that was in the last 24h, and in the answer to a change.
+	LastMissed *MissedTick `json:"last_missed,omitempty"`
 
 	// LastRun The run that ended last, by the time of its end; left out if none is known, and in the answer to a change.
 	LastRun *LastRun `json:"last_run,omitempty"`

@@ -4,6 +4,8 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -167,11 +169,15 @@ func detailOf(c wire.DoctorCheck) string {
 
 // show prints a table, and for people what it means.
 func show(p *printer.Printer, report wire.DoctorReport) error {
-	if err := printer.PrintTable(p, columns, report.Checks); err != nil || !p.OutIsTerminal {
+	if !p.OutIsTerminal {
+		return printer.PrintTable(p, columns, report.Checks)
+	}
+	looked, without := withoutIdle(report.Checks)
+	if err := printer.PrintTable(p, columns, looked); err != nil {
 		return err
 	}
 	clean := 0
-	for _, c := range report.Checks {
+	for _, c := range looked {
 		if c.Severity == wire.DoctorCheckSeverityOk {
 			clean++
 			continue
@@ -180,7 +186,41 @@ func show(p *printer.Printer, report wire.DoctorReport) error {
 			return err
 		}
 	}
+	if err := p.Printf("%s", without); err != nil {
+		return err
+	}
 	return p.Printf("\n%d of %s passed.\n", clean, printer.Counted(len(report.Checks), "check"))
+}
+
+// idleLimit is how many checks that looked at nothing, for the same reason, are shown each by itself.
+const idleLimit = 3
+
+// withoutIdle returns the checks to show, and a sentence about the others: while Redis is away, nearly all checks look at
+// nothing for that reason.
+func withoutIdle(checks []wire.DoctorCheck) (looked []wire.DoctorCheck, sentence string) {
+	reasons := make(map[string]int)
+	for _, c := range checks {
+		if isIdle(c) {
+			reasons[*c.PassedOver]++
+		}
+	}
+	for _, c := range checks {
+		if isIdle(c) && reasons[*c.PassedOver] > idleLimit {
+			continue
+		}
+		looked = append(looked, c)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		if n := reasons[reason]; n > idleLimit {
+			sentence += fmt.Sprintf("\nunknown: the other %d checks\n  %s\n", n, printer.Flat(reason))
+		}
+	}
+	return looked, sentence
+}
+
+// isIdle reports whether a check has looked at nothing, and says why.
+func isIdle(c wire.DoctorCheck) bool {
+	return c.Severity == wire.DoctorCheckSeverityUnknown && c.Looked == 0 && c.Found == 0 && c.PassedOver != nil
 }
 
 // explain prints what a check has found, what it means, and what can be done.

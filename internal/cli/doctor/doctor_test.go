@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/api/wire"
@@ -74,6 +75,30 @@ unknown scheduled-lost
 
 0 of 1 check passed.
 `, "")
+}
+
+func TestDoctor_SaysOnceWhyManyChecksLookedAtNothing(t *testing.T) {
+	s := clitest.Start(t)
+	away := wire.DoctorReport{Checks: []wire.DoctorCheck{
+		{Name: "redis-reachable", Severity: wire.DoctorCheckSeverityError, Looked: 1, Found: 1, Detail: new("It is silent.")},
+	}}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		away.Checks = append(away.Checks, wire.DoctorCheck{
+			Name: name, Severity: wire.DoctorCheckSeverityUnknown, PassedOver: new("Redis is away"),
+		})
+	}
+	s.On("GET /v1/doctor", 200, away)
+	got := s.Terminal().Run(t, "doctor").Out
+	for text, times := range map[string]int{
+		"Redis is away": 1, "unknown: the other 4 checks\n  Redis is away\n": 1, "0 of 5 checks passed.": 1, "redis-reachable": 2,
+	} {
+		if n := strings.Count(got, text); n != times {
+			t.Errorf("%q is there %d times, want %d:\n%s", text, n, times, got)
+		}
+	}
+	if got := s.Pipe().Run(t, "doctor").Out; strings.Count(got, "\n") != 5 {
+		t.Errorf("a pipe gets\n%s", got)
+	}
 }
 
 func TestDoctor_TellsPeopleWhatItMeans(t *testing.T) {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -24,13 +25,14 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Long: `list lists all queues that ever got a task, that a worker serves or has served, or that have a limit.
 
 The columns are: name, state, waiting, size, pending, active, archived, processed, failed, latency, limit,
-paused_by, oldest, begun, ended, bad, late_p99. Waiting is how many tasks are due and wait until the queue has
-room, or a worker that serves it. Size is how many are in it: pending ones wait for a worker, active ones are taken
-by one, archived ones are dead letters. Processed and failed count since midnight (UTC). Latency is how long the
-oldest pending one has waited. Limit is how many may be waiting and pending together, if that is limited. Oldest is
-for how long the first of the tasks that wait, here or in asynq, has been due. Begun, ended and bad are attempts a
-minute in the last one to two minutes; bad ones failed, timed out or were lost.
-99 of 100 attempts of the last five minutes began within late_p99 after they were due.`,
+paused_by, oldest, begun, ended, bad, late_p99, paused_at, note. A terminal gets what fits it.
+
+Waiting is how many tasks are due and wait until the queue has room, or a worker that serves it. Size is how many are in
+it: pending ones wait for a worker, active ones are taken by one, archived ones are dead letters. Processed and failed
+count since midnight (UTC). Latency is how long the oldest pending one has waited. Limit is how many may be waiting and
+pending together, if that is limited. Oldest is for how long the first of the tasks that wait, here or in asynq, has
+been due. Begun, ended and bad are attempts a minute in the last one to two minutes; bad ones failed, timed out or were
+lost. 99 of 100 attempts of the last five minutes began within late_p99 after they were due. Note is why it is paused.`,
 		Example: `  dtsctl queue list`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
 	}
@@ -47,34 +49,68 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	}
 	opts.Printer.Warn(answer.Value.Warnings)
 	return opts.Printer.Show(answer.Raw, func() error {
-		return printer.PrintTable(opts.Printer, listColumns, answer.Value.Queues)
+		columns := listColumns
+		if opts.Printer.OutIsTerminal {
+			columns = terminalColumns
+		}
+		return printer.PrintTable(opts.Printer, columns, answer.Value.Queues)
 	})
 }
 
-var listColumns = []printer.Column[wire.Queue]{
-	{Name: "name", Value: func(q wire.Queue) any { return q.Name }},
-	{Name: "state", Value: func(q wire.Queue) any {
+var listColumns = slices.Concat(
+	[]column{nameColumn, stateColumn, waitingColumn},
+	[]column{{Name: "size", Value: func(q wire.Queue) any { return q.Size }}},
+	[]column{pendingColumn, activeColumn},
+	[]column{
+		{Name: "archived", Value: func(q wire.Queue) any { return q.Archived }},
+		{Name: "processed", Value: func(q wire.Queue) any { return q.Processed }},
+		{Name: "failed", Value: func(q wire.Queue) any { return q.Failed }},
+		{Name: "latency", Value: func(q wire.Queue) any { return q.Latency }},
+	},
+	[]column{limitColumn, pausedByColumn, oldestColumn},
+	paceColumns,
+	[]column{
+		{Name: "paused_at", Value: func(q wire.Queue) any { return q.PausedAt }},
+		{Name: "note", Value: func(q wire.Queue) any { return q.PauseNote }},
+	},
+)
+
+// terminalColumns are those that fit a terminal.
+var terminalColumns = slices.Concat(
+	[]column{nameColumn, stateColumn, waitingColumn, pendingColumn, activeColumn, oldestColumn},
+	paceColumns,
+	[]column{limitColumn},
+	[]column{
+		{Name: "paused", Value: func(q wire.Queue) any { return q.PausedAt }}, // a terminal shows how long ago
+		pausedByColumn,
+		{Name: "note", Value: func(q wire.Queue) any { return printer.Remark(printer.Deref(q.PauseNote)) }},
+	},
+)
+
+type column = printer.Column[wire.Queue]
+
+var (
+	nameColumn  = column{Name: "name", Value: func(q wire.Queue) any { return q.Name }}
+	stateColumn = column{Name: "state", Value: func(q wire.Queue) any {
 		if q.Paused {
 			return printer.Status("paused")
 		}
 		return printer.Status("open")
-	}},
-	{Name: "waiting", Value: func(q wire.Queue) any { return q.Waiting }},
-	{Name: "size", Value: func(q wire.Queue) any { return q.Size }},
-	{Name: "pending", Value: func(q wire.Queue) any { return q.Pending }},
-	{Name: "active", Value: func(q wire.Queue) any { return q.Active }},
-	{Name: "archived", Value: func(q wire.Queue) any { return q.Archived }},
-	{Name: "processed", Value: func(q wire.Queue) any { return q.Processed }},
-	{Name: "failed", Value: func(q wire.Queue) any { return q.Failed }},
-	{Name: "latency", Value: func(q wire.Queue) any { return q.Latency }},
-	{Name: "limit", Value: func(q wire.Queue) any {
+	}}
+	waitingColumn = column{Name: "waiting", Value: func(q wire.Queue) any { return q.Waiting }}
+	pendingColumn = column{Name: "pending", Value: func(q wire.Queue) any { return q.Pending }}
+	activeColumn  = column{Name: "active", Value: func(q wire.Queue) any { return q.Active }}
+	limitColumn   = column{Name: "limit", Value: func(q wire.Queue) any {
 		if q.Limit == nil {
 			return ""
 		}
 		return *q.Limit
-	}},
-	{Name: "paused_by", Value: func(q wire.Queue) any { return q.PausedBy }},
-	{Name: "oldest", Value: func(q wire.Queue) any { return wire.Value(q.Oldest) }},
+	}}
+	pausedByColumn = column{Name: "paused_by", Value: func(q wire.Queue) any { return q.PausedBy }}
+	oldestColumn   = column{Name: "oldest", Value: func(q wire.Queue) any { return wire.Value(q.Oldest) }}
+)
+
+var paceColumns = []column{
 	{Name: "begun", Value: func(q wire.Queue) any { return wire.Value(q.Pace).Begun }},
 	{Name: "ended", Value: func(q wire.Queue) any { return wire.Value(q.Pace).Ended }},
 	{Name: "bad", Value: func(q wire.Queue) any { return wire.Value(q.Pace).Bad }},

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
@@ -15,7 +16,10 @@ func TestQueue_PausesAndResumes(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/queues/{queue}/pause", 204, nil)
 	s.On("POST /v1/queues/{queue}/resume", 404, clitest.Problem(404, wire.QueueNotFound, "", "no queue low"))
-	s.Pipe().Run(t, "queue", "pause", "low").Expect(t, 0, "", "")
+	s.Pipe().Run(t, "queue", "pause", "low", "--note", "it moves").Expect(t, 0, "", "")
+	if got := s.Last().Body; got != `{"note":"it moves"}` {
+		t.Errorf("it sends %s", got)
+	}
 	s.Terminal().Run(t, "queue", "pause", "low").Expect(t, 0, "low paused\n", "")
 	s.Terminal().Run(t, "queue", "pause", "low", "-o", "json").Expect(t, 0, "", "")
 	s.Pipe().Run(t, "queue", "resume", "low").Expect(t, 1, "", "dtsctl: no queue low (queue_not_found)\n")
@@ -37,11 +41,19 @@ func TestList_PrintsQueues(t *testing.T) {
 	s.On("GET /v1/queues", 200, wire.QueueList{Queues: []wire.Queue{
 		{Name: "default", Limit: new(100), Waiting: 7, Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s", Oldest: new("2m"),
 			Pace: &wire.Pace{Begun: 60, Ended: 59.5, Bad: 2, LateP99: "80ms"}},
-		{Name: "low", Paused: true, PausedBy: new("ann@vm-a (not verified)"), Archived: 1, Latency: "0s"},
+		{
+			Name: "low", Paused: true, PausedBy: new("ann@vm-a (not verified)"), Archived: 1, Latency: "0s",
+			PausedAt: new(wire.At(clitest.Now.Add(-2 * time.Minute))), PauseNote: new("it moves"),
+		},
 	}})
-	s.Pipe().Run(t, "queue", "list").Expect(t, 0, "default\topen\t7\t3\t2\t1\t0\t9\t4\t1.5s\t100\t\t2m\t60\t59.5\t2\t80ms\nlow\tpaused\t0\t0\t0\t0\t1\t0\t0\t0s\t\tann@vm-a (not verified)\t\t0\t0\t0\t\n", "")
+	s.Pipe().Run(t, "queue", "list").Expect(t, 0,
+		"default\topen\t7\t3\t2\t1\t0\t9\t4\t1.5s\t100\t\t2m\t60\t59.5\t2\t80ms\t\t\n"+
+			"low\tpaused\t0\t0\t0\t0\t1\t0\t0\t0s\t\tann@vm-a (not verified)\t\t0\t0\t0\t\t"+
+			"2026-01-02T15:02:05.000Z\tit moves\n", "")
 	s.Terminal().Run(t, "queue", "list").Expect(t, 0,
-		"NAME     STATE   WAITING  SIZE  PENDING  ACTIVE  ARCHIVED  PROCESSED  FAILED  LATENCY  LIMIT  PAUSED_BY                OLDEST  BEGUN  ENDED  BAD  LATE_P99\n"+
-			"default  open    7        3     2        1       0         9          4       1.5s     100                             2m      60     59.5   2    80ms\n"+
-			"low      "+printer.Yellow+"paused"+printer.Reset+"  0        0     0        0       1         0          0       0s              ann@vm-a (not verified)          0      0      0\n", "")
+		"NAME     STATE   WAITING  PENDING  ACTIVE  OLDEST  BEGUN  ENDED  BAD  LATE_P99  LIMIT  PAUSED         "+
+			"PAUSED_BY                NOTE\n"+
+			"default  open    7        2        1       2m      60     59.5   2    80ms      100\n"+
+			"low      "+printer.Yellow+"paused"+printer.Reset+"  0        0        0               0      0      0                     "+
+			"2 minutes ago  ann@vm-a (not verified)  it moves\n", "")
 }

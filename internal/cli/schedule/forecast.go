@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type forecastOptions struct {
 	Printer *printer.Printer
 
 	Hours         *int
+	Within        *time.Duration
 	AllNamespaces bool
 }
 
@@ -35,13 +37,23 @@ func newForecastCommand(f *command.Factory) *cobra.Command {
 		Long: `forecast counts the future ticks of all schedules of the namespace that are not paused, and names the fullest
 minutes and the schedules that fill them. For the first hour, it also counts the tasks that wait for their time. A
 terminal gets a chart. A pipe gets a line for each minute: the minute, the number of its ticks, and of these tasks,
-which is left out beyond the hour or if they are too many to count.`,
+which is left out beyond the hour or if they are too many to count.
+
+With --within, it lists what comes in that time instead: the ticks of each schedule, and the tasks that wait for their
+time, the earliest first. The columns are: at, what, namespace, id, ticks. At is the first tick, or when the task is due.`,
 		Example: `  dtsctl schedule forecast
+  dtsctl schedule forecast --within 15m --all-namespaces
   dtsctl schedule forecast --hours 168 --all-namespaces
   dtsctl schedule forecast | sort -k 2 -n | tail -1`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return forecastRun(cmd.Context(), opts) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Hours != nil && opts.Within != nil {
+				return command.Usagef("--hours and --within: give one of them, not both")
+			}
+			return forecastRun(cmd.Context(), opts)
+		},
 	}
 	flags.Int(cmd.Flags(), &opts.Hours, "hours", "how far to look ahead (default 24)")
+	flags.Duration(cmd.Flags(), &opts.Within, "within", "list what comes in this time, at most 1h, in whole minutes")
 	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "count the schedules of all namespaces, as -n '*'")
 	return cmd
 }
@@ -51,7 +63,10 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.ForecastParams{Namespace: c.Namespace, Hours: opts.Hours}
+	params := &client.ForecastParams{Namespace: c.Namespace, Hours: opts.Hours, Within: flags.DurationText(opts.Within)}
+	if opts.Within != nil {
+		params.Hours = new(1)
+	}
 	if opts.AllNamespaces {
 		params.Namespace = new("*")
 	}
@@ -62,11 +77,46 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 	p := opts.Printer
 	p.Warn(answer.Value.Warnings)
 	return p.Show(answer.Raw, func() error {
+		if opts.Within != nil {
+			return printComing(p, answer.Value)
+		}
 		if !p.OutIsTerminal {
 			return p.PrintTabbed(minuteLines(answer.Value))
 		}
 		return printForecast(p, answer.Value)
 	})
+}
+
+// printComing prints what comes, the earliest first.
+func printComing(p *printer.Printer, f wire.Forecast) error {
+	columns := comingColumns
+	if p.OutIsTerminal {
+		in := printer.Column[wire.Coming]{Name: "in", Value: func(c wire.Coming) any { return c.At }}
+		columns = slices.Insert(slices.Clone(columns), 1, in)
+	}
+	err := printer.PrintTable(p, columns, f.Coming)
+	if n := wire.Value(f.ComingLeftOut); n > 0 {
+		p.Notef("%d more come", n)
+	}
+	return err
+}
+
+var comingColumns = []printer.Column[wire.Coming]{
+	{Name: "at", Value: func(c wire.Coming) any { return printer.Timestamp(c.At) }},
+	{Name: "what", Value: func(c wire.Coming) any {
+		if c.Task != nil {
+			return "task"
+		}
+		return "schedule"
+	}},
+	{Name: "namespace", Value: func(c wire.Coming) any { return c.Namespace }},
+	{Name: "id", Value: func(c wire.Coming) any { return cmp.Or(printer.Deref(c.Task), printer.Deref(c.Schedule)) }},
+	{Name: "ticks", Value: func(c wire.Coming) any {
+		if c.Ticks == nil {
+			return ""
+		}
+		return *c.Ticks
+	}},
 }
 
 // minuteLines returns a line for each minute.

@@ -102,6 +102,30 @@ func TestForecast_PrintsAMinutePerLineInAPipe(t *testing.T) {
 	}
 }
 
+func TestForecast_ListsWhatComes(t *testing.T) {
+	s := clitest.Start(t)
+	f := aForecast(func(int) int { return 0 })
+	f.Coming = []wire.Coming{
+		{At: wire.At(clitest.Now.Add(time.Minute)), Namespace: "shop", Schedule: new("a"), Ticks: new(3)},
+		{At: wire.At(clitest.Now.Add(2 * time.Minute)), Namespace: "default", Task: new("t")},
+	}
+	f.ComingLeftOut = new(7)
+	s.On("GET /v1/forecast", 200, f)
+	args := []string{"schedule", "forecast", "-A", "--within", "15m"}
+	s.Pipe().Run(t, args...).Expect(t, 0,
+		"2026-01-02T15:05:05.000Z\tschedule\tshop\ta\t3\n2026-01-02T15:06:05.000Z\ttask\tdefault\tt\t\n", "7 more come\n")
+	if got := s.Last().Line; got != "GET /v1/forecast?namespace=%2A&hours=1&within=15m0s" {
+		t.Error(got)
+	}
+	s.Terminal().Run(t, args...).Expect(t, 0,
+		"AT                    IN            WHAT      NAMESPACE  ID  TICKS\n"+
+			"2026-01-02 15:05:05Z  in 1 minute   schedule  shop       a   3\n"+
+			"2026-01-02 15:06:05Z  in 2 minutes  task      default    t\n", "7 more come\n")
+	if got := s.Pipe().Run(t, append(args, "--hours", "2")...); got.Code != 2 {
+		t.Errorf("with --hours, too: exit code %d", got.Code)
+	}
+}
+
 func TestForecast_AdvisesOnlyAgainstCrowds(t *testing.T) {
 	several := []wire.HotSchedule{{ID: "a", Namespace: "default", Fires: 6}, {ID: "b", Namespace: "default", Fires: 4}}
 	for name, c := range map[string]struct {

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ type listOptions struct {
 	Window flags.Window
 
 	Failing, Missed bool
+	AllNamespaces   bool
 	Stale           *time.Duration // nil: whether or not they are stale
 }
 
@@ -34,14 +36,14 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List schedules", Args: command.ExactArgs(),
 		Annotations: command.Asks("listSchedules"),
-		Long: `list lists the schedules of a namespace by their ids. Filters are joined by "and".
+		Long: `list lists the schedules of a namespace, or of all of them, by their names. Filters are joined by "and".
 
 The columns in a pipe are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note, last,
-ended, took, recent, conditions. The state is active, paused or ended; next is the next tick; runs is how many ticks
-ran; failures is how many tasks failed since the last one that did not; live is how many of its tasks have not ended;
-waiting is how many ticks wait for those; note is the reason for a pause. Last, ended and took are of the run that
-ended last: its outcome, when it ended, and how long its last attempt took. Recent is what became of the newest 30
-ticks and runs by hand, the newest at the right:
+ended, took, recent, conditions, namespace, missed, why. The state is active, paused or ended; next is the next tick;
+runs is how many ticks ran; failures is how many tasks failed since the last one that did not; live is how many of its
+tasks have not ended; waiting is how many ticks wait for those; note is the reason for a pause. Last, ended and took are
+of the run that ended last: its outcome, when it ended, and how long its last attempt took. Recent is what became of the
+newest 30 ticks and runs by hand, the newest at the right:
 
   .  succeeded              c  cancelled
   F  failed                 r  replaced by a later one
@@ -49,11 +51,13 @@ ticks and runs by hand, the newest at the right:
   >  running                x  excluded
   w  waiting                ?  not known, as its end was not recorded
 
-Conditions are what is wrong with it: failing, missed, stale (for 24h). A terminal gets what fits it.`,
+Conditions are what is wrong with it: failing, missed, stale (for 24h). Missed is the newest tick that was missed, if
+that was in the last 24h, and why is the reason that the ledger has. A terminal gets what fits it.`,
 		Example: `  dtsctl schedule list
   dtsctl schedule list --paused --label team=billing
   dtsctl schedule list --paused=false --all -o json
   dtsctl schedule list --failing
+  dtsctl schedule list --missed --all-namespaces
   dtsctl schedule list --stale=48h`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.Window.Check(); err != nil {
@@ -78,6 +82,7 @@ Conditions are what is wrong with it: failing, missed, stale (for 24h). A termin
 	set.BoolVar(&opts.Missed, "missed", false, "only those of which a tick of the last 24h was missed")
 	flags.DurationOr(set, &opts.Stale, "stale", 24*time.Hour,
 		"only those that have not succeeded for this long since a tick was due; 24h without a value")
+	set.BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "list the schedules of all namespaces, as -n '*'")
 	return cmd
 }
 
@@ -90,6 +95,9 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		Namespace: c.Namespace, Paused: opts.Paused, Owner: flags.NilIfZero(opts.Owner), Label: opts.Labels,
 		Condition: opts.condition(), StaleAfter: flags.DurationText(opts.Stale),
 	}
+	if opts.AllNamespaces {
+		params.Namespace = new("*")
+	}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
 		answer, err := rest.Read[wire.ScheduleList](c.ListSchedulesWithResponse(ctx, &params))
@@ -99,11 +107,22 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
-	columns := listColumns
-	if opts.Printer.OutIsTerminal {
-		columns = terminalColumns
+	return command.ShowPages(opts.Printer, pages, opts.columns(printer.Deref(params.Namespace) == "*"))
+}
+
+// columns are those of the table. all: it may have schedules of several namespaces.
+func (o *listOptions) columns(all bool) []printer.Column[wire.Schedule] {
+	if !o.Printer.OutIsTerminal {
+		return listColumns
 	}
-	return command.ShowPages(opts.Printer, pages, columns)
+	columns := terminalColumns
+	if o.Missed {
+		columns = missedColumns
+	}
+	if all {
+		columns = slices.Concat([]printer.Column[wire.Schedule]{namespaceColumn}, columns)
+	}
+	return columns
 }
 
 // checkCondition returns an error if more than one condition is asked for, or one that cannot be.
@@ -148,6 +167,33 @@ var listColumns = []printer.Column[wire.Schedule]{
 	{Name: "took", Value: lastDuration},
 	{Name: "recent", Value: func(s wire.Schedule) any { return stripOf(s.Recent) }},
 	{Name: "conditions", Value: conditionsOf},
+	namespaceColumn,
+	{Name: "missed", Value: missedTick},
+	{Name: "why", Value: func(s wire.Schedule) any { return wire.Value(s.LastMissed).Reason }},
+}
+
+var namespaceColumn = printer.Column[wire.Schedule]{
+	Name: "namespace", Value: func(s wire.Schedule) any { return s.Namespace },
+}
+
+// missedColumns are those that a terminal gets of schedules that have missed a tick.
+var missedColumns = []printer.Column[wire.Schedule]{
+	{Name: "id", Value: func(s wire.Schedule) any { return s.ID }},
+	{Name: "state", Value: func(s wire.Schedule) any { return stateOf(s) }},
+	{Name: "when", Value: func(s wire.Schedule) any { return rulesOf(s) }},
+	{Name: "missed", Value: missedTick},
+	{Name: "recent", Value: func(s wire.Schedule) any { return stripOf(s.Recent) }},
+	{Name: "why", Value: func(s wire.Schedule) any {
+		return printer.Remark(printer.Deref(wire.Value(s.LastMissed).Reason))
+	}},
+}
+
+// missedTick is the newest tick that was missed; nil if that is long ago, or none was.
+func missedTick(s wire.Schedule) any {
+	if s.LastMissed == nil {
+		return nil
+	}
+	return printer.Timestamp(s.LastMissed.Tick)
 }
 
 // terminalColumns are those that fit a terminal.

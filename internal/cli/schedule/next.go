@@ -18,9 +18,11 @@ type nextOptions struct {
 	Printer *printer.Printer
 	Times   flags.Times
 
-	ID    string
-	Count *int
-	After *string
+	ID       string
+	Count    *int
+	After    *string
+	Crons    []string
+	Timezone *string
 }
 
 func newNextCommand(f *command.Factory) *cobra.Command {
@@ -32,8 +34,12 @@ func newNextCommand(f *command.Factory) *cobra.Command {
 exclusion covers a tick, or if a change of the clock (daylight saving) moves it. A terminal also gets the next such
 change within a year, and the ticks around it.
 
+With --cron, it shows the ticks that a cron expression would have, and changes nothing. No such schedule need exist, but
+its id decides what H stands for.
+
 The columns are: tick, local, in, note. A pipe gets: tick, local, "runs" or "excluded", note.`,
 		Example: `  dtsctl schedule next nightly
+  dtsctl schedule next nightly --cron '30 2 * * *' --timezone Europe/Berlin
   dtsctl schedule next nightly --count 100 --after 2027-03-01T00:00:00Z
   dtsctl schedule next nightly -o json | jq .transition`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,6 +49,8 @@ The columns are: tick, local, in, note. A pipe gets: tick, local, "runs" or "exc
 	}
 	flags.Int(cmd.Flags(), &opts.Count, "count", "how many ticks (default 10)")
 	flags.String(cmd.Flags(), &opts.After, "after", "only ticks after this time (default now)")
+	cmd.Flags().StringArrayVar(&opts.Crons, "cron", nil, "the ticks of this cron expression instead; may be repeated")
+	flags.String(cmd.Flags(), &opts.Timezone, "timezone", "with --cron: the IANA zone of the expression (default UTC)")
 	return cmd
 }
 
@@ -55,7 +63,9 @@ func nextRun(ctx context.Context, opts *nextOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.PreviewScheduleParams{Namespace: c.Namespace, Count: opts.Count}
+	params := &client.PreviewScheduleParams{
+		Namespace: c.Namespace, Count: opts.Count, Cron: opts.Crons, Timezone: opts.Timezone,
+	}
 	if after != nil {
 		params.After = &after.Time
 	}

@@ -45,8 +45,8 @@ func TestList_PrintsSchedules(t *testing.T) {
 	args := []string{"schedule", "list", "--paused=false", "--owner", "me", "--label", "a=b", "--label", "c=d"}
 	s.Pipe().Run(t, args...).Expect(t, 0,
 		"a\tactive\t7 * * * *\tAsia/Tokyo\t2026-01-02T15:07:05.000Z\t7\t0\t0\t0\tshell\tme\t\t"+
-			"failed\t2026-01-02T15:02:05.000Z\t1.5s\t..F>\tfailing,stale\n"+
-			"b\tended\t1,2 * * * *; every 1h\t\t\t0\t0\t0\t0\tshell\t\t\t\t\t\t\t\n", "")
+			"failed\t2026-01-02T15:02:05.000Z\t1.5s\t..F>\tfailing,stale\tdefault\t\t\n"+
+			"b\tended\t1,2 * * * *; every 1h\t\t\t0\t0\t0\t0\tshell\t\t\t\t\t\t\t\tdefault\t\t\n", "")
 	if got := s.Last().Line; got != "GET /v1/schedules?paused=false&owner=me&label=a%3Db&label=c%3Dd&limit=50" {
 		t.Error(got)
 	}
@@ -88,6 +88,25 @@ func TestList_AsksForACondition(t *testing.T) {
 		if got := s.Pipe().Run(t, append([]string{"schedule", "list"}, args...)...); got.Code != 2 {
 			t.Errorf("%v: exit code %d, want 2", args, got.Code)
 		}
+	}
+}
+
+func TestList_ShowsMissedTicksOfAllNamespaces(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: []wire.Schedule{aSchedule("a", func(c *wire.Schedule) {
+		c.Namespace = "shop"
+		c.Recent = []wire.TickResult{{Tick: wire.At(clitest.Now), Result: "missed"}}
+		c.LastMissed = &wire.MissedTick{Tick: wire.At(clitest.Now), Reason: new("paused; misfires do not run")}
+	})}})
+	s.Terminal().Run(t, "schedule", "list", "-A", "--missed").Expect(t, 0,
+		"NAMESPACE  ID  STATE   WHEN       MISSED                RECENT  WHY\n"+
+			"shop       a   active  7 * * * *  2026-01-02 15:04:05Z  "+printer.Red+"M"+printer.Reset+"       paused; misfires do not run\n", "")
+	if got := s.Last().Line; got != "GET /v1/schedules?namespace=%2A&condition=missed&limit=50" {
+		t.Error(got)
+	}
+	const end = "shop\t2026-01-02T15:04:05.000Z\tpaused; misfires do not run\n"
+	if got := s.Pipe().Run(t, "schedule", "list", "-A", "--missed").Out; !strings.HasSuffix(got, end) {
+		t.Errorf("%q does not end with %q", got, end)
 	}
 }
 
@@ -135,6 +154,17 @@ func TestNext_ShowsTheChangeOfTheClock(t *testing.T) {
 			"TICK                  EUROPE/BERLIN                   IN           NOTE\n"+
 			"2026-03-29 01:00:00Z  Sun 2026-03-29 03:00:00 +02:00  in 3 months  02:30 does not exist\n", "")
 	s.Pipe().Run(t, append(args, "-o", "json")...).Expect(t, 0, clitest.JSON(t, p)+"\n", "")
+}
+
+func TestNext_ShowsTheTicksOfAnExpression(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules/{id}/next", 200, aPreview(upcoming("2026-01-02T15:07:00Z", "2026-01-02T16:07:00.000+01:00")))
+	args := []string{"schedule", "next", "a", "--cron", "7 * * * *", "--cron", "@daily", "--timezone", "Europe/Berlin"}
+	s.Pipe().Run(t, args...).Expect(t, 0, "2026-01-02T15:07:00.000Z\t2026-01-02T16:07:00.000+01:00\truns\t\n", "")
+	const want = "GET /v1/schedules/a/next?cron=7+%2A+%2A+%2A+%2A&cron=%40daily&timezone=Europe%2FBerlin"
+	if got := s.Last().Line; got != want {
+		t.Errorf("it asks for %s, want %s", got, want)
+	}
 }
 
 func TestNext_TellsThatTheScheduleHasEnded(t *testing.T) {

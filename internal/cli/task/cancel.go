@@ -9,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/taskview"
 )
@@ -17,26 +18,29 @@ type cancelOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
-	IDs []string
+	IDs  []string
+	Note *string
 }
 
 func newCancelCommand(f *command.Factory) *cobra.Command {
 	opts := &cancelOptions{Client: f.Client, Printer: f.Printer}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "cancel ID...", Short: "Cancel tasks", Args: command.IDs,
 		Annotations: command.Asks("cancelTask"),
 		Long: `cancel cancels tasks. One that waits, for its first attempt or another one, is cancelled at once. A running
 one is asked to stop: its state becomes "cancelled" when it has stopped; "dtsctl task wait" waits for that. Cancelling a
-cancelled task changes nothing.
+cancelled task changes nothing. The error of the task then says who cancelled it, and the note.
 
 All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.`,
-		Example: `  dtsctl task cancel nightly
+		Example: `  dtsctl task cancel nightly --note 'the customer withdrew it'
   dtsctl task list --state scheduled --queue reports --all | cut -f 1 | xargs dtsctl task cancel`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.IDs = args
 			return cancelRun(cmd.Context(), opts)
 		},
 	}
+	flags.String(cmd.Flags(), &opts.Note, "note", "why they are cancelled")
+	return cmd
 }
 
 func cancelRun(ctx context.Context, opts *cancelOptions) error {
@@ -45,7 +49,7 @@ func cancelRun(ctx context.Context, opts *cancelOptions) error {
 		return err
 	}
 	return command.ForEach(opts.Printer, opts.IDs, func(id string) error {
-		params := &client.CancelTaskParams{Namespace: c.Namespace}
+		params := &client.CancelTaskParams{Namespace: c.Namespace, Note: opts.Note}
 		answer, err := rest.Read[wire.Task](c.CancelTaskWithResponse(ctx, id, params))
 		if err != nil {
 			return err

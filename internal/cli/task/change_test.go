@@ -27,6 +27,10 @@ func TestCancel_TriesAllTasks(t *testing.T) {
 	s.Terminal().Run(t, args...).Expect(t, 1, "a "+printer.Yellow+"cancelled"+printer.Reset+"\nruns "+printer.Cyan+"running"+printer.Reset+" asked to stop\n",
 		"dtsctl: done: the task has already ended (task_finished)\n")
 	s.Pipe().Run(t, "task", "cancel", "a", "b").Expect(t, 0, "a\tcancelled\nb\tcancelled\n", "")
+	s.Pipe().Run(t, "task", "cancel", "a", "--note", "not wanted").Expect(t, 0, "a\tcancelled\n", "")
+	if got := s.Last().Line; got != "DELETE /v1/tasks/a?note=not+wanted" {
+		t.Error(got)
+	}
 	s.Pipe().Run(t, "task", "cancel", "done").Expect(t, 1, "", "dtsctl: the task has already ended (task_finished)\n")
 }
 

@@ -8,18 +8,25 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // comingLimit is how many tasks of a partition Coming looks at: those that are due first.
 const comingLimit = 2000
 
+// Delayed is a task that waits for its time.
+type Delayed struct {
+	Ref task.Ref
+	At  time.Time // when it is due
+}
+
 // Coming counts the tasks of a namespace that wait for their time, by the minute in which they are due, from a time on;
-// "*" is all namespaces. It looks at the first ones of each partition only: until is before which time it has counted
-// all. It takes one round trip. Error: CodeUnavailable.
+// "*" is all namespaces. It looks at the first ones of each partition only, and counts the minutes of which it has seen
+// all. named are those of the first minutes, without order. It takes one round trip. Error: CodeUnavailable.
 func (l *Layout) Coming(
-	ctx context.Context, namespace string, from time.Time, minutes int,
-) (perMinute []int, until time.Time, _ error) {
-	until = from.Add(time.Duration(minutes) * time.Minute)
+	ctx context.Context, namespace string, from time.Time, minutes, names int,
+) (perMinute []int, named []Delayed, _ error) {
+	until := from.Add(time.Duration(minutes) * time.Minute)
 	due := redis.ZRangeArgs{
 		ByScore: true, Start: from.UnixMilli(), Stop: before(until), Count: comingLimit,
 	}
@@ -30,7 +37,7 @@ func (l *Layout) Coming(
 		found[p] = pipe.ZRangeArgsWithScores(ctx, due)
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return nil, time.Time{}, Unavailable(err)
+		return nil, nil, Unavailable(err)
 	}
 	for _, first := range found { // beyond the last one that was read, some may be missing
 		if n := len(first.Val()); n == comingLimit {
@@ -44,11 +51,18 @@ func (l *Layout) Coming(
 	for _, first := range found {
 		for _, z := range first.Val() {
 			name, _ := z.Member.(string)
-			minute := int(time.UnixMilli(int64(z.Score)).Sub(from) / time.Minute)
-			if (namespace == "*" || strings.HasPrefix(name, namespace+":")) && minute < len(perMinute) {
+			at := time.UnixMilli(int64(z.Score)).UTC()
+			minute := int(at.Sub(from) / time.Minute)
+			if namespace != "*" && !strings.HasPrefix(name, namespace+":") {
+				continue
+			}
+			if minute < len(perMinute) {
 				perMinute[minute]++
+			}
+			if ref, err := task.ParseRef(name); err == nil && minute < names { // doctor names those that are none
+				named = append(named, Delayed{ref, at})
 			}
 		}
 	}
-	return perMinute, until, nil
+	return perMinute, named, nil
 }

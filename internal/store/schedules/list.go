@@ -18,9 +18,9 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// List reads the schedules of a namespace, sorted by name. A page may have fewer schedules than limit, even none, and
-// not be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for the cursor,
-// CodeUnavailable.
+// List reads the schedules of a namespace, sorted by name; "*" is all namespaces. A page may have fewer schedules than
+// limit, even none, and not be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for
+// the cursor, CodeUnavailable.
 func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	after, err := layout.ParseNameCursor(layout.ScheduleNames, cursor)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 		page.Schedules = append(page.Schedules, matched...)
 		scan.Read(last)
 		if last > 0 {
-			after = refs[last-1].ID
+			after = f.position(refs[last-1])
 		}
 		if last == len(refs) && !more {
 			break
@@ -111,16 +111,39 @@ func (f Filter) matches(sched schedule.Schedule, now time.Time) bool {
 		(f.Condition == "" || sched.Has(f.Condition, now, cmp.Or(f.StaleAfter, schedule.StaleAfter)))
 }
 
-// readRefs reads the names of up to limit schedules of a namespace whose ids come after the given one, over all
-// partitions, sorted by id. more is false if no names follow.
+// position is what a cursor has of the last schedule of a page: its id, or its whole name in a list of all namespaces.
+func (f Filter) position(ref task.Ref) string {
+	if f.Namespace == everyNamespace {
+		return ref.String()
+	}
+	return ref.ID
+}
+
+// everyNamespace as the namespace of a list means all of them.
+const everyNamespace = "*"
+
+// namesAfter is the range of the names of a namespace that come after a position.
+func namesAfter(namespace, after string) (low, high string) {
+	switch {
+	case namespace != everyNamespace:
+		return "(" + namespace + ":" + after, "(" + namespace + ";"
+	case after == "":
+		return "-", "+"
+	}
+	return "(" + after, "+"
+}
+
+// readRefs reads the names of up to limit schedules of a namespace that come after a position, over all partitions,
+// sorted by name. more is false if no names follow.
 func (s *Schedules) readRefs(
 	ctx context.Context, namespace, after string, limit int,
 ) (_ []task.Ref, more bool, _ error) {
 	pipe := s.l.DB.Pipeline()
 	found := make([]interface{ Val() []string }, s.l.Partitions())
 	misplaced := make([]func(), s.l.Partitions())
+	low, high := namesAfter(namespace, after)
 	for p := range found {
-		by := &redis.ZRangeBy{Min: "(" + namespace + ":" + after, Max: "(" + namespace + ";", Count: int64(limit)}
+		by := &redis.ZRangeBy{Min: low, Max: high, Count: int64(limit)}
 		found[p] = pipe.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), by)
 		misplaced[p] = s.lookForMisplaced(ctx, pipe, p)
 	}
@@ -133,7 +156,7 @@ func (s *Schedules) readRefs(
 		more = more || len(members.Val()) == limit
 		refs = append(refs, parseRefs(members.Val())...)
 	}
-	slices.SortFunc(refs, func(a, b task.Ref) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(refs, func(a, b task.Ref) int { return cmp.Compare(a.String(), b.String()) })
 	if len(refs) > limit {
 		return refs[:limit], true, nil
 	}
@@ -276,10 +299,7 @@ func (s *Schedules) each(ctx context.Context, namespace string, fields []string,
 	}
 	for p := range s.l.Partitions() {
 		misplaced[p]()
-		low, high := "-", "+"
-		if namespace != "*" {
-			low, high = "["+namespace+":", "("+namespace+";"
-		}
+		low, high := namesAfter(namespace, "")
 		for {
 			page := &redis.ZRangeBy{Min: low, Max: high, Count: eachChunk}
 			members, err := s.l.DB.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), page).Result()

@@ -51,9 +51,30 @@ func TestList_LosesNoScheduleBetweenPages(t *testing.T) {
 			t.Errorf("limit %d (-want +got):\n%s", limit, diff)
 		}
 	}
+	for _, limit := range []int{1, 5, 100} {
+		got := listAll(t, w, limit)
+		if len(got) != len(want)+1 || got[0] != "default2/nightly" || got[1] != "default/"+want[0] {
+			t.Errorf("of all namespaces, limit %d: %v", limit, got)
+		}
+	}
 	filter := schedules.Filter{Labels: map[string]string{"odd": "1"}, Paused: new(true)}
 	if got := list(filter, 2); !slices.Equal(got, []string{"s03", "s09", "s15", "s21"}) {
 		t.Errorf("filtered: %v", got)
+	}
+}
+
+// listAll lists the schedules of all namespaces, page by page.
+func listAll(t *testing.T, w *storetest.World, limit int) (names []string) {
+	t.Helper()
+	for cursor := ""; ; {
+		page, err := w.Schedules.List(w.Ctx, schedules.Filter{Namespace: "*"}, limit, cursor)
+		testkit.Must(t, err)
+		for _, s := range page.Schedules {
+			names = append(names, s.Namespace+"/"+s.ID)
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return names
+		}
 	}
 }
 

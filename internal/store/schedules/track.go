@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,9 +31,9 @@ type recent struct {
 	more    bool             // the ledger may have older ones
 }
 
-// follow completes schedules: counts of tasks, Track, Recent with n results, and Conditions at that time. days: Track
-// has its days, too. It takes two to four round trips, however many schedules there are. What cannot be read is left
-// out, which redisx.LeavingOut notes. Error: CodeUnavailable.
+// follow completes schedules: counts of tasks, Track, Recent with n results, and Conditions at that time, with the tick
+// that was missed. days: Track has its days, too. It takes two to five round trips, however many schedules there are.
+// What cannot be read is left out, which redisx.LeavingOut notes. Error: CodeUnavailable.
 func (s *Schedules) follow(ctx context.Context, all []schedule.Schedule, n int, days bool, now time.Time) error {
 	if len(all) == 0 {
 		return nil
@@ -64,6 +65,39 @@ func (s *Schedules) follow(ctx context.Context, all []schedule.Schedule, n int, 
 	}
 	for i := range all {
 		all[i].Conditions = all[i].ConditionsAt(now)
+	}
+	return s.tellMissed(ctx, all)
+}
+
+// tellMissed sets LastMissed of the schedules that have missed a tick lately: to the record of the tick, or to its time
+// if that is forgotten. Error: CodeUnavailable.
+func (s *Schedules) tellMissed(ctx context.Context, all []schedule.Schedule) error {
+	found := make(map[int]*redis.ZSliceCmd)
+	pipe := s.l.DB.Pipeline()
+	for i, sched := range all {
+		if slices.Contains(sched.Conditions, schedule.Missing) {
+			until := &redis.ZRangeBy{Min: "-inf", Max: fmt.Sprint(sched.Track.MissedAt.UnixMilli()), Count: 1}
+			ledger := string(s.l.KeysOf(sched.Ref).Ledger(sched.Ref))
+			found[i] = pipe.ZRevRangeByScoreWithScores(ctx, ledger, until)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return layout.Unavailable(err)
+	}
+	for i, members := range found {
+		at := all[i].Track.MissedAt
+		all[i].LastMissed = schedule.Entry{Tick: at}
+		for _, z := range members.Val() { // damage was noted when the newest members were read, or doctor names it
+			packed, _ := codec.DecodeLedger(codec.Text(z.Member), int64(z.Score))
+			for _, e := range packed {
+				if e.Tick.Equal(at) && e.Outcome == schedule.Missed {
+					all[i].LastMissed = e
+				}
+			}
+		}
 	}
 	return nil
 }

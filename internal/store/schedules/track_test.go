@@ -115,12 +115,18 @@ func TestTrack_CountsTicksWithoutATaskAndBackfills(t *testing.T) {
 	if !slices.Contains(s.Conditions, schedule.Missing) || len(s.Recent) != schedules.RecentOfOne {
 		t.Errorf("conditions %v, %d recent", s.Conditions, len(s.Recent))
 	}
+	if e := s.LastMissed; !e.Tick.Equal(s.Track.MissedAt) || e.Outcome != schedule.Missed || e.Reason == "" {
+		t.Errorf("missed last: %+v", e)
+	}
 	tick, _, err := schedule.ParseTickName(ticks[599])
 	testkit.Must(t, err)
 	_, err = w.Schedules.Backfill(w.Ctx, nightly, []schedule.Tick{{At: tick}}, 0, "")
 	testkit.Must(t, err)
 	w.EndTick(nightly, ticks[599], task.Succeeded)
 	s = w.Schedule(nightly)
+	if e := s.LastMissed; e.Tick.IsZero() || e.Reason != "" {
+		t.Errorf("missed last, and backfilled since: %+v", e)
+	}
 	if last := s.Recent[len(s.Recent)-1]; last.Result != "succeeded" || !last.Backfill {
 		t.Errorf("the backfilled tick: %+v", last)
 	}
