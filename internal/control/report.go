@@ -133,6 +133,9 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	if c.workers != nil && !repeated {
 		c.workers.CountEnd(run.Task.Type, e.Outcome, now.Sub(run.Task.StartedAt))
 	}
+	if !repeated && !run.Limit.IsZero() { // else a worker of a node makes the span
+		c.tracer.Return(run.Task, end.Outcome, end.Reason, now)
+	}
 	c.settle(ctx, run, end)
 	return nil
 }
