@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -51,7 +52,7 @@ func (s *Settings) Start(version, node string, log *slog.Logger) (_ trace.Tracer
 	)
 	return provider, func() error {
 		defer end()
-		bound, cancel := context.WithTimeout(context.Background(), flushTimeout)
+		bound, cancel := context.WithTimeout(context.Background(), cmp.Or(s.flush, flushTimeout))
 		defer cancel()
 		defer context.AfterFunc(bound, end)()
 		_ = provider.Shutdown(bound) // the sender has said what was not sent

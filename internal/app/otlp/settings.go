@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -19,6 +20,7 @@ const tracesPath = "/v1/traces"
 type Settings struct {
 	endpoint string
 	sample   float64
+	flush    time.Duration // how long the last spans may take; 0 means flushTimeout
 }
 
 // Declare adds the flags.
@@ -26,7 +28,7 @@ func (s *Settings) Declare(flags *pflag.FlagSet) {
 	flags.StringVar(&s.endpoint, "otlp-endpoint", "",
 		"`URL` of an OpenTelemetry collector that takes traces by OTLP over HTTP, as http://127.0.0.1:4318 (default: no traces)")
 	flags.Float64Var(&s.sample, "trace-sample", 1,
-		"`SHARE` of the traces that begin at this node to record, 0 to 1; of others, the caller decides")
+		"`SHARE` of the traces that begin at this node to record, 0 to 1; of others, their sampling decides")
 }
 
 // Validate says everything that is invalid about the values.
