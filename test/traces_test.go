@@ -115,3 +115,31 @@ func attribute(s *trace.Span, key string) string {
 	}
 	return ""
 }
+
+// A node of a release without traces takes no repeat for a conflict, and runs what a node that traces has accepted.
+func TestUpgrade_TracedTasksAreThoseOfOlderNodes(t *testing.T) {
+	testkit.OnlyLong(t)
+	t.Parallel()
+	redis := redistest.Start(t).URL()
+	examineAtTheEnd(t, redis)
+	old := startRelease(t, beforeTraces, redis)
+	fresh := startRelease(t, thisRelease, redis, "--roles", "api", "--otlp-endpoint", newSpanStore(t).URL)
+	waits := wire.Submission{ID: ptr("waits"), Type: "noop", Delay: ptr("1h")}
+	runs := wire.Submission{ID: ptr("runs"), Type: "noop"}
+	for _, s := range []wire.Submission{waits, runs} {
+		fresh.submitIn("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", s)
+		for _, n := range []*node{old, fresh} {
+			if answer, err := n.SubmitTaskWithResponse(t.Context(), nil, s); err != nil || answer.StatusCode() != http.StatusOK {
+				t.Errorf("%s again: %v, %s", *s.ID, err, answer.Body)
+			}
+		}
+	}
+	await(t, 10*time.Second, "it ends on the older node", func() bool { return old.task("runs").State == "succeeded" })
+	answer, err := old.ChangeTaskWithResponse(t.Context(), "waits", nil, wire.TaskChange{Queue: ptr("low")})
+	if testkit.Must(t, err); answer.StatusCode() != http.StatusOK || fresh.task("waits").Queue != "low" {
+		t.Errorf("a change by the older node: %s", answer.Body)
+	}
+	if answer, err := fresh.SubmitTaskWithResponse(t.Context(), nil, waits); err != nil || answer.StatusCode() != http.StatusOK {
+		t.Errorf("again after a change: %v, %s", err, answer.Body)
+	}
+}

@@ -24,17 +24,24 @@ import (
 const (
 	thisRelease     = "dtsd"
 	previousRelease = "dtsd-previous" // dtsd as it was at previousCommit
-	nextRelease     = "dtsd-next"     // the present one, which serves a layout 4 besides, equal to 3
+	beforeTraces    = "dtsd-before-traces"
+	nextRelease     = "dtsd-next" // the present one, which serves a layout 4 besides, equal to 3
 )
 
 // previousCommit is what was released last.
 const previousCommit = "63e4be82b94d5ce6abe39f4c8d43abaab6d0ba4f"
+
+// commitBeforeTraces knows nothing of traces, and compares submissions by their content. Releases before compare texts.
+const commitBeforeTraces = "d741e532ad6081db8f7fe1f53e26e19bb6f2b5fb"
 
 // releases builds the programs of other releases, each when a test first starts it.
 var releases = map[string]func() error{
 	thisRelease: func() error { return nil },
 	previousRelease: sync.OnceValue(func() error {
 		return process.BuildCommit(binaries, previousRelease, previousCommit, "./cmd/dtsd")
+	}),
+	beforeTraces: sync.OnceValue(func() error {
+		return process.BuildCommit(binaries, beforeTraces, commitBeforeTraces, "./cmd/dtsd")
 	}),
 	nextRelease: sync.OnceValue(func() error {
 		return process.BuildWith(binaries, nextRelease, "../cmd/dtsd", "internal/store/layout.served", "3,4")
