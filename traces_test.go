@@ -53,21 +53,22 @@ func TestWorker_GivesHandlersTheSpanOfTheirAttempt(t *testing.T) {
 	_, err = c.Wait(t.Context(), submitted.ID)
 	testkit.Must(t, err)
 	testkit.Eventually(t, "all spans", func() bool { return len(spans.Ended()) == 8 }) // 2 cards, hand-overs and attempts
-	byID := map[trace.SpanID]sdk.ReadOnlySpan{}
+	names := map[trace.SpanID]string{}
 	for _, s := range spans.Ended() {
-		byID[s.SpanContext().SpanID()] = s
+		names[s.SpanContext().SpanID()] = s.Name()
 	}
 	for _, s := range spans.Ended() {
 		parents := map[string]string{
-			"submit default": "order", "hand-over default": "submit default", "attempt default": "submit default", "card": "attempt default",
+			"submit default": "order", "hand-over default": "submit default", "attempt default": "submit default",
+			"card": "attempt default",
 		}
-		if want, ok := parents[s.Name()]; ok && (byID[s.Parent().SpanID()] == nil || byID[s.Parent().SpanID()].Name() != want) {
-			t.Errorf("%s is below %s, want %s", s.Name(), s.Parent().SpanID(), want)
+		if got := names[s.Parent().SpanID()]; got != parents[s.Name()] {
+			t.Errorf("%s is below %q, want %q", s.Name(), got, parents[s.Name()])
 		}
 	}
 	for range 2 {
-		if got := testkit.Receive(t, seen, "the handler"); byID[got.SpanID()] == nil || byID[got.SpanID()].Name() != "attempt default" {
-			t.Errorf("the handler had the span %s", got.SpanID())
+		if got := names[testkit.Receive(t, seen, "the handler").SpanID()]; got != "attempt default" {
+			t.Errorf("the handler had the span %q", got)
 		}
 	}
 }

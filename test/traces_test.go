@@ -86,13 +86,17 @@ func TestTraces_ReachACollectorBeforeTheNodeEnds(t *testing.T) {
 	n.stop()
 	spans.mu.Lock()
 	defer spans.mu.Unlock()
-	if len(spans.problems) > 0 || len(spans.spans) != 3 || spans.resources["service.name"] != "dtsd" || spans.resources["service.instance.id"] != n.id {
-		t.Fatalf("problems %q, resource %v, %d spans: %v", spans.problems, spans.resources, len(spans.spans), spans.spans)
+	if len(spans.problems) > 0 || len(spans.spans) != 3 {
+		t.Fatalf("problems %q, %d spans: %v", spans.problems, len(spans.spans), spans.spans)
+	}
+	if of := spans.resources; of["service.name"] != "dtsd" || of["service.instance.id"] != n.id {
+		t.Errorf("the resource is %v", of)
 	}
 	submit := spans.spans["submit default"]
 	for _, name := range []string{"submit default", "hand-over default", "attempt default"} {
 		s := spans.spans[name]
-		if hex.EncodeToString(s.GetTraceId()) != "0af7651916cd43dd8448eb211c80319c" || attribute(s, "messaging.message.id") != "default:seen" {
+		in := hex.EncodeToString(s.GetTraceId())
+		if in != "0af7651916cd43dd8448eb211c80319c" || attribute(s, "messaging.message.id") != "default:seen" {
 			t.Errorf("%s: %v", name, s)
 		}
 		if name != "submit default" && string(s.GetParentSpanId()) != string(submit.GetSpanId()) {
@@ -139,7 +143,8 @@ func TestUpgrade_TracedTasksAreThoseOfOlderNodes(t *testing.T) {
 	if testkit.Must(t, err); answer.StatusCode() != http.StatusOK || fresh.task("waits").Queue != "low" {
 		t.Errorf("a change by the older node: %s", answer.Body)
 	}
-	if answer, err := fresh.SubmitTaskWithResponse(t.Context(), nil, waits); err != nil || answer.StatusCode() != http.StatusOK {
-		t.Errorf("again after a change: %v, %s", err, answer.Body)
+	again, err := fresh.SubmitTaskWithResponse(t.Context(), nil, waits)
+	if testkit.Must(t, err); again.StatusCode() != http.StatusOK {
+		t.Errorf("again after a change: %s", again.Body)
 	}
 }

@@ -54,7 +54,8 @@ func runTraced(t *testing.T) traced {
 // submit submits a task with a traceparent, if that is not "".
 func (r traced) submit(traceparent, body string) int {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.address+"/v1/tasks", strings.NewReader(body))
+	url := "http://" + r.address + "/v1/tasks"
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, url, strings.NewReader(body))
 	testkit.Must(r.t, err)
 	request.Header.Set("Content-Type", "application/json")
 	if traceparent != "" {
@@ -95,14 +96,15 @@ func attributeOf(s sdk.ReadOnlySpan, key string) string {
 	return ""
 }
 
-// checkTree checks that a task has one submission below the caller, and all other spans below that, and returns them.
-func (r traced) checkTree(id string, attempts int) (submission sdk.ReadOnlySpan, tries []sdk.ReadOnlySpan) {
+// checkTree checks that a task has one submission below the caller, and all other spans below that. It returns the
+// attempts.
+func (r traced) checkTree(id string, attempts int) []sdk.ReadOnlySpan {
 	r.t.Helper()
 	byName := r.of(id, 1+2*attempts)
 	if len(byName["submit"]) != 1 || len(byName["hand-over"]) != attempts || len(byName["attempt"]) != attempts {
 		r.t.Fatalf("%s has the spans %v", id, byName)
 	}
-	submission = byName["submit"][0]
+	submission := byName["submit"][0]
 	if submission.Parent().SpanID().String() != callersSpan {
 		r.t.Errorf("%s: the submission is below %s", id, submission.Parent().SpanID())
 	}
@@ -114,7 +116,7 @@ func (r traced) checkTree(id string, attempts int) (submission sdk.ReadOnlySpan,
 			r.t.Errorf("%s: %s ends before it starts", id, s.Name())
 		}
 	}
-	return submission, byName["attempt"]
+	return byName["attempt"]
 }
 
 // names is the traceparent of a span.
@@ -137,7 +139,7 @@ func TestTraces_GoFromARequestToTheServiceOfAnHTTPTask(t *testing.T) {
 	if status := r.submit(caller, body); status != http.StatusCreated {
 		t.Fatalf("status %d", status)
 	}
-	_, attempts := r.checkTree("call", 2)
+	attempts := r.checkTree("call", 2)
 	for i, want := range []string{"failed", "succeeded"} {
 		got := attempts[i]
 		if attributeOf(got, "dts.outcome") != want || attributeOf(got, "dts.attempt") != fmt.Sprint(i+1) {
@@ -165,7 +167,8 @@ func TestTraces_KeepTheTraceparentOfAPayload(t *testing.T) {
 		seen <- request.Header.Get("Traceparent")
 	}))
 	defer service.Close()
-	r.submit(caller, fmt.Sprintf(`{"id":"own","type":"http","payload":{"url":%q,"headers":{"traceparent":%q}}}`, service.URL, otherCaller))
+	payload := fmt.Sprintf(`{"url":%q,"headers":{"traceparent":%q}}`, service.URL, otherCaller)
+	r.submit(caller, `{"id":"own","type":"http","payload":`+payload+`}`)
 	if got := testkit.Receive(t, seen, "the call"); got != otherCaller {
 		t.Errorf("the service saw %q", got)
 	}
@@ -188,9 +191,9 @@ func TestTraces_GoToAGRPCServiceInItsMetadata(t *testing.T) {
 	testkit.Must(t, err)
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
-	r.submit(caller, fmt.Sprintf(`{"id":"rpc","type":"grpc","payload":{"target":%q,"method":"grpc.health.v1.Health/Check"}}`,
-		listener.Addr()))
-	_, attempts := r.checkTree("rpc", 1)
+	payload := fmt.Sprintf(`{"target":%q,"method":"grpc.health.v1.Health/Check"}`, listener.Addr())
+	r.submit(caller, `{"id":"rpc","type":"grpc","payload":`+payload+`}`)
+	attempts := r.checkTree("rpc", 1)
 	if got := testkit.Receive(t, seen, "the call"); !slices.Equal(got, []string{names(attempts[0])}) {
 		t.Errorf("the service saw %q, want %s", got, names(attempts[0]))
 	}
@@ -199,12 +202,13 @@ func TestTraces_GoToAGRPCServiceInItsMetadata(t *testing.T) {
 func TestTraces_GoToACommandInItsEnvironment(t *testing.T) {
 	t.Parallel()
 	r := runTraced(t)
-	r.submit(caller, `{"id":"command","type":"shell","payload":{"command":["sh","-c","echo $TRACEPARENT"]}}`)
-	_, attempts := r.checkTree("command", 1)
+	const echo = `"command":["sh","-c","echo $TRACEPARENT"]`
+	r.submit(caller, `{"id":"command","type":"shell","payload":{`+echo+`}}`)
+	attempts := r.checkTree("command", 1)
 	if got := r.result("command"); got != names(attempts[0]) {
 		t.Errorf("the command saw %q, want %s", got, names(attempts[0]))
 	}
-	r.submit(caller, `{"id":"own","type":"shell","payload":{"command":["sh","-c","echo $TRACEPARENT"],"env":{"TRACEPARENT":"mine"}}}`)
+	r.submit(caller, `{"id":"own","type":"shell","payload":{`+echo+`,"env":{"TRACEPARENT":"mine"}}}`)
 	r.checkTree("own", 1)
 	if got := r.result("own"); got != "mine" {
 		t.Errorf("the command with a traceparent of its own saw %q", got)
@@ -230,14 +234,16 @@ func TestTraces_GoToAWorkerByHTTP(t *testing.T) {
 		var taken struct {
 			Attempts []struct{ Token, Traceparent string }
 		}
-		_, body := r.call(http.MethodPost, "/v1/workers/w-"+queue+"/take", fmt.Sprintf(`{"types":["theirs"],"queues":[%q],"max":1}`, queue))
+		offer := fmt.Sprintf(`{"types":["theirs"],"queues":[%q],"max":1}`, queue)
+		_, body := r.call(http.MethodPost, "/v1/workers/w-"+queue+"/take", offer)
 		testkit.Must(t, json.Unmarshal([]byte(body), &taken))
 		if len(taken.Attempts) != 1 {
 			t.Fatalf("%s: taken %s", id, body)
 		}
 		end := fmt.Sprintf(`{"token":%q,"outcome":"failed","permanent":true,"error":"broken"}`, taken.Attempts[0].Token)
 		for range 2 { // a repeat makes no second span
-			if status, body := r.call(http.MethodPost, "/v1/tasks/"+id+"/attempts/1/finish", end); status != http.StatusNoContent {
+			status, body := r.call(http.MethodPost, "/v1/tasks/"+id+"/attempts/1/finish", end)
+			if status != http.StatusNoContent {
 				t.Fatalf("%s: finishing: %d %s", id, status, body)
 			}
 		}
@@ -276,14 +282,16 @@ func TestTraces_MakeNoSpansOfATaskWithoutTrace(t *testing.T) {
 func TestTraces_BeginWithEachAttemptOfATick(t *testing.T) {
 	t.Parallel()
 	r := runTraced(t)
-	if status, body := r.call(http.MethodPut, "/v1/schedules/s", `{"every":"1h","paused":true,"task":{"type":"noop"}}`); status != http.StatusCreated {
+	definition := `{"every":"1h","paused":true,"task":{"type":"noop"}}`
+	if status, body := r.call(http.MethodPut, "/v1/schedules/s", definition); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, body)
 	}
 	if status, body := r.call(http.MethodPost, "/v1/schedules/s/trigger", ""); status >= http.StatusBadRequest {
 		t.Fatalf("%d %s", status, body)
 	}
 	testkit.Eventually(t, "the span of the attempt", func() bool { return len(r.spans.Ended()) > 0 })
-	if got := r.spans.Ended()[0]; got.Parent().IsValid() || !strings.HasPrefix(attributeOf(got, "messaging.message.id"), "default:s@") {
+	got := r.spans.Ended()[0]
+	if got.Parent().IsValid() || !strings.HasPrefix(attributeOf(got, "messaging.message.id"), "default:s@") {
 		t.Errorf("%s below %s: %v", got.Name(), got.Parent().SpanID(), got.Attributes())
 	}
 }

@@ -29,7 +29,9 @@ func TestSubmitEach_MakesASpanOfEachTask(t *testing.T) {
 	w := newWorld(t)
 	spans := traced(w)
 	got := w.submit([]task.Definition{
-		{Ref: task.Ref{ID: "good"}, Type: "http"}, {Ref: task.Ref{ID: "not good"}, Type: "http"}, {Ref: task.Ref{ID: "other"}, Type: "http"},
+		{Ref: task.Ref{ID: "good"}, Type: "http"},
+		{Ref: task.Ref{ID: "not good"}, Type: "http"},
+		{Ref: task.Ref{ID: "other"}, Type: "http"},
 	})
 	ended := spans.Ended()
 	if len(ended) != 3 {
@@ -51,8 +53,11 @@ func TestSubmitEach_EndsSpansOfARefusedCall(t *testing.T) {
 	spans := traced(w)
 	w.fill()
 	_, err := w.SubmitEach(w.ctx, me, make([]task.Definition, 2))
-	if task.CodeOf(err) != task.CodeOverloaded || len(spans.Ended()) != 2 || spans.Ended()[0].Status().Description != err.Error() {
-		t.Errorf("error %v, %d spans", err, len(spans.Ended()))
+	if task.CodeOf(err) != task.CodeOverloaded || len(spans.Ended()) != 2 {
+		t.Fatalf("error %v, %d spans", err, len(spans.Ended()))
+	}
+	if got := spans.Ended()[0].Status().Description; got != err.Error() {
+		t.Errorf("the span says %q, want %s", got, err)
 	}
 }
 

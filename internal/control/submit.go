@@ -70,7 +70,7 @@ func (c *Control) submitEach(
 	return c.submitNamed(ctx, who, operation, defs, named, refs, dry)
 }
 
-// submitNamed is submitEach for definitions whose tasks have names: named, with the names refs, are what defs asked for.
+// submitNamed is submitEach without spans. named are the definitions that defs ask for, with the names refs.
 func (c *Control) submitNamed(
 	ctx context.Context, who Caller, operation string, defs, named []task.Definition, refs []task.Ref, dry bool,
 ) ([]Submitted, error) {

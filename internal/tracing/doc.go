@@ -6,9 +6,9 @@
 //	  +- attempt          worker, for each attempt: until its end is recorded
 //	       +- ...         what the handler, or the service that it calls, makes of the attempt's traceparent
 //
-// Only sampled traces are kept, so that a task without one has no spans. The tasks of a schedule have no submission: each
-// of their attempts begins a trace.
+// Only sampled traces are kept, so that a task without one has no spans. The tasks of a schedule have no submission:
+// each of their attempts begins a trace.
 //
-// A worker by HTTP begins an attempt with one call and ends it with another one, perhaps at another node. Its span is made
-// at the end. The worker has its traceparent before: the ids follow from the token of the run (Lend, Return).
+// A worker by HTTP begins an attempt with one call and ends it with another one, perhaps at another node. Its span is
+// made at the end. The worker has its traceparent before: the ids follow from the token of the run (Lend, Return).
 package tracing

@@ -64,8 +64,8 @@ func withRun(ctx context.Context, run string) context.Context {
 	return context.WithValue(ctx, runKey{}, run)
 }
 
-// IDs makes the ids of spans, as sdk/trace.IDGenerator: at random, but for those of a run that is lent. All nodes make the
-// same ones for that.
+// IDs makes the ids of spans, as sdk/trace.IDGenerator: at random, but for those of a run that is lent. All nodes make
+// the same ones for that.
 type IDs struct{}
 
 // NewIDs makes the ids of a span that begins a trace.

@@ -46,13 +46,14 @@ func (t *Tracer) Submit(ctx context.Context, traceparent string, d task.Definiti
 	if t == nil {
 		return Span{}
 	}
-	_, span := t.tracer.Start(below(ctx, traceparent), "submit "+queueOf(d.Queue), trace.WithSpanKind(trace.SpanKindProducer),
-		about("submit", d.Ref, d.Type, d.Queue), trace.WithAttributes(kindOf.String("send")))
+	_, span := t.tracer.Start(below(ctx, traceparent), "submit "+queueOf(d.Queue),
+		trace.WithSpanKind(trace.SpanKindProducer), about("submit", d.Ref, d.Type, d.Queue),
+		trace.WithAttributes(kindOf.String("send")))
 	return Span{span}
 }
 
-// HandOver makes the span of a delivery that was due and has come into its queue, by the clock of this node. It makes none
-// for a task that has no trace.
+// HandOver makes the span of a delivery that was due and has come into its queue, by the clock of this node. It makes
+// none for a task that has no trace.
 func (t *Tracer) HandOver(d task.Delivery, due, delivered time.Time) {
 	if t == nil || d.Trace == "" {
 		return
@@ -60,12 +61,12 @@ func (t *Tracer) HandOver(d task.Delivery, due, delivered time.Time) {
 	if due.After(delivered) {
 		due = delivered
 	}
-	_, span := t.tracer.Start(below(context.Background(), d.Trace), "hand-over "+queueOf(d.Queue), trace.WithTimestamp(due),
-		about("hand-over", d.Ref, d.Type, d.Queue), trace.WithAttributes(number.Int(d.Attempt)))
+	_, span := t.tracer.Start(below(context.Background(), d.Trace), "hand-over "+queueOf(d.Queue),
+		trace.WithTimestamp(due), about("hand-over", d.Ref, d.Type, d.Queue), trace.WithAttributes(number.Int(d.Attempt)))
 	span.End(trace.WithTimestamp(delivered))
 }
 
-// Attempt begins the span of the newest attempt of a task, and returns a context that has it. Without a span, that is ctx.
+// Attempt begins the span of the newest attempt of a task, and returns a context that has it; ctx if there is no span.
 func (t *Tracer) Attempt(ctx context.Context, of task.Task) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
@@ -86,8 +87,8 @@ func (t *Tracer) attempt(ctx context.Context, of task.Task, options ...trace.Spa
 	return ctx, Span{span}
 }
 
-// Lend returns the traceparent of the newest attempt of a task, whose span Return makes; "" for none. It is the same one
-// whenever it is asked for the same run.
+// Lend returns the traceparent of the newest attempt of a task, whose span Return makes; "" for none. It is the same
+// one whenever it is asked for the same run.
 func (t *Tracer) Lend(of task.Task) string {
 	if t == nil {
 		return ""
@@ -141,13 +142,15 @@ func (s Span) Submitted(there bool, err error) {
 	s.span.End()
 }
 
-// Outcome says how the attempt of a span ended. A cancelled attempt is no error: somebody wanted that.
+// Outcome says how the attempt of a span ended. A cancelled attempt is no error, as somebody wanted that, and neither
+// is a snoozed one, which is only made later.
 func (s Span) Outcome(outcome task.Outcome, reason string) {
 	if s.span == nil {
 		return
 	}
 	s.span.SetAttributes(outcomeOf.String(string(outcome)))
-	if outcome != task.OutcomeSucceeded && outcome != task.OutcomeCancelled {
+	switch outcome {
+	case task.OutcomeFailed, task.OutcomeTimeout, task.OutcomeLost:
 		s.span.SetAttributes(errorType.String(string(outcome)))
 		s.span.SetStatus(codes.Error, reason)
 	}

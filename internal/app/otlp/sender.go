@@ -20,9 +20,9 @@ import (
 // flushTimeout is how long a node that stops takes at most to send its last spans.
 const flushTimeout = 3 * time.Second
 
-// Start returns what takes the spans of the node with that id and version, and stop, which has it send the last ones. Both
-// hold nobody up: spans wait in a queue of limited length, and those beyond are dropped. Error: the environment has
-// invalid settings for OpenTelemetry.
+// Start returns what takes the spans of the node with that id and version, and stop, which has it send the last ones.
+// Nobody waits for the collector: spans wait in a queue of limited length, and those beyond are dropped. Error: the
+// environment has invalid settings for OpenTelemetry.
 func (s *Settings) Start(version, node string, log *slog.Logger) (_ trace.TracerProvider, stop func() error, _ error) {
 	target, err := s.target()
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Settings) Start(version, node string, log *slog.Logger) (_ trace.Tracer
 	}, nil
 }
 
-// sender sends spans, and tells the log when that begins to fail, and when it succeeds again. It has one caller at a time.
+// sender sends spans. It tells the log when that begins to fail, and when it succeeds again. One caller at a time.
 type sender struct {
 	sdk.SpanExporter
 	ended   context.Context // when it has, nothing is sent any more

@@ -1,5 +1,5 @@
-// Package otlp sends the spans of a node to a collector of OpenTelemetry, by OTLP over HTTP. It is a package of its own so
-// that only dtsd links it: another program brings its own provider.
+// Package otlp sends the spans of a node to a collector of OpenTelemetry, by OTLP over HTTP. It is a package of its own
+// so that only dtsd links it: another program brings its own provider.
 package otlp
 
 import (
@@ -26,7 +26,8 @@ type Settings struct {
 // Declare adds the flags.
 func (s *Settings) Declare(flags *pflag.FlagSet) {
 	flags.StringVar(&s.endpoint, "otlp-endpoint", "",
-		"`URL` of an OpenTelemetry collector that takes traces by OTLP over HTTP, as http://127.0.0.1:4318 (default: no traces)")
+		"`URL` of an OpenTelemetry collector that takes traces by OTLP over HTTP, as http://127.0.0.1:4318 "+
+			"(default: no traces)")
 	flags.Float64Var(&s.sample, "trace-sample", 1,
 		"`SHARE` of the traces that begin at this node to record, 0 to 1; of others, their sampling decides")
 }
@@ -47,7 +48,7 @@ func (s *Settings) Validate() error {
 // On reports whether spans are made and sent; not without settings.
 func (s *Settings) On() bool { return s != nil && s.endpoint != "" }
 
-// target is the URL to which spans go: a collector's own path if the setting has none. Error: the setting is no such URL.
+// target is the URL to which spans go. Its path is tracesPath if the setting has none. Error: it is no such URL.
 func (s *Settings) target() (string, error) {
 	u, err := url.Parse(s.endpoint)
 	switch {

@@ -25,7 +25,10 @@ func WithTrace(def, traceparent string) string {
 func traceOf(head []byte) string {
 	end := len(head) - len(traceEnd)
 	begin := end - traceLength
-	if begin < len(traceBegin) || string(head[end:]) != traceEnd || string(head[begin-len(traceBegin):begin]) != traceBegin {
+	if begin < len(traceBegin) || string(head[end:]) != traceEnd {
+		return ""
+	}
+	if string(head[begin-len(traceBegin):begin]) != traceBegin {
 		return ""
 	}
 	return string(head[begin:end])

@@ -13,11 +13,12 @@ const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func TestWithTrace_IsReadBackAndIsNoContent(t *testing.T) {
 	t.Parallel()
+	plain := task.Definition{Type: "noop", Queue: task.DefaultQueue}
+	payload, label := plain, plain
+	payload.Payload = []byte("{\"x\":1,\"trace " + traceparent + "\":0}\n")
+	label.Labels = map[string]string{`,"trace ` + traceparent: `":0`}
 	for name, d := range map[string]task.Definition{
-		"every field":    whole(),
-		"type only":      {Type: "noop", Queue: task.DefaultQueue},
-		"a like payload": {Type: "noop", Queue: task.DefaultQueue, Payload: []byte("{\"x\":1,\"trace " + traceparent + "\":0}\n")},
-		"a like label":   {Type: "noop", Queue: task.DefaultQueue, Labels: map[string]string{`,"trace ` + traceparent: `":0`}},
+		"every field": whole(), "type only": plain, "a like payload": payload, "a like label": label,
 	} {
 		def, err := codec.EncodeDefinition(d)
 		testkit.Must(t, err)

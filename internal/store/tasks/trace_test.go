@@ -24,11 +24,23 @@ const (
 // traced is a definition with a trace.
 func traced(id, payload, trace string) task.Definition {
 	return task.Definition{
-		Ref: task.Ref{Namespace: "default", ID: id}, Type: "http", Delay: time.Hour, Payload: json.RawMessage(payload), Trace: trace,
+		Ref: task.Ref{Namespace: "default", ID: id}, Type: "http", Delay: time.Hour,
+		Payload: json.RawMessage(payload), Trace: trace,
 	}
 }
 
-var payloads = map[string]string{"short": `{"a":1}`, "long": `{"a":"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"}`}
+var payloads = map[string]string{
+	"short": `{"a":1}`,
+	"long":  `{"a":"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"}`,
+}
+
+// again submits a task once more, and checks that it is the same.
+func again(w *storetest.World, t *testing.T, d task.Definition) {
+	t.Helper()
+	if got := w.Tasks.Create(w.Ctx, []task.Definition{d})[0]; got.Err != nil || !got.Existed {
+		t.Errorf("%s again in %q: existed %v, error %v", d.ID, d.Trace, got.Existed, got.Err)
+	}
+}
 
 func TestCreate_TakesARepeatInAnotherTraceForTheSame(t *testing.T) {
 	t.Parallel()
@@ -38,11 +50,10 @@ func TestCreate_TakesARepeatInAnotherTraceForTheSame(t *testing.T) {
 			d := traced(fmt.Sprint(name, n), payload, row.first)
 			w.Create(d)
 			for _, trace := range []string{row.first, row.second} {
-				again := traced(d.ID, payload, trace)
-				got := w.Tasks.Create(w.Ctx, []task.Definition{again})[0]
-				if got.Err != nil || !got.Existed || got.Task.Trace != row.first {
-					t.Errorf("%s in %q: existed %v, trace %q, error %v", d.ID, trace, got.Existed, got.Task.Trace, got.Err)
-				}
+				again(w, t, traced(d.ID, payload, trace))
+			}
+			if got := w.Get(d.Ref).Trace; got != row.first {
+				t.Errorf("%s is in the trace %q, want that of the first submission", d.ID, got)
 			}
 			other := traced(d.ID, `{"a":2}`, row.first)
 			if got := w.Tasks.Create(w.Ctx, []task.Definition{other})[0]; task.CodeOf(got.Err) != task.CodeTaskConflict {
@@ -55,7 +66,9 @@ func TestCreate_TakesARepeatInAnotherTraceForTheSame(t *testing.T) {
 func TestCreate_TakesTwoTracesInOneCallForTheSame(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	got := w.Tasks.Create(w.Ctx, []task.Definition{traced("a", "{}", traceA), traced("a", "{}", traceB), traced("b", "{}", "")})
+	got := w.Tasks.Create(w.Ctx, []task.Definition{
+		traced("a", "{}", traceA), traced("a", "{}", traceB), traced("b", "{}", ""),
+	})
 	if got[0].Err != nil || got[0].Existed || got[1].Err != nil || !got[1].Existed || got[2].Err != nil {
 		t.Errorf("got %+v", got)
 	}
@@ -92,9 +105,7 @@ func TestChange_KeepsTheTrace(t *testing.T) {
 		if got.Queue != "slow" || got.Trace != traceA || w.Get(d.Ref).Trace != traceA {
 			t.Errorf("%s: queue %s, trace %q", name, got.Queue, got.Trace)
 		}
-		if again := w.Tasks.Create(w.Ctx, []task.Definition{traced(name, payload, traceB)})[0]; again.Err != nil || !again.Existed {
-			t.Errorf("%s: after the change, a repeat existed %v, error %v", name, again.Existed, again.Err)
-		}
+		again(w, t, traced(name, payload, traceB))
 	}
 }
 
@@ -112,7 +123,8 @@ func TestChange_OfATracedTaskByAnEarlierRelease(t *testing.T) {
 	testkit.Must(t, err)
 	k := w.KeysOf(d.Ref)
 	call := lua.Change{
-		Defs: k.Defs(), Member: d.Ref, Before: read, Original: codec.Digest(read), Def: wanted, Events: w.Keys.Events(), Wake: w.WakeOf(d.Ref),
+		Defs: k.Defs(), Member: d.Ref, Before: read, Original: codec.Digest(read), Def: wanted,
+		Events: w.Keys.Events(), Wake: w.WakeOf(d.Ref),
 	}
 	if _, err := redisx.Run(w.Ctx, w.DB, call); !redisx.RefusedWith(err, lua.CodeChanged) {
 		t.Fatalf("got %v, want CHANGED", err)
@@ -127,9 +139,7 @@ func TestChange_OfATracedTaskByAnEarlierRelease(t *testing.T) {
 	if got := w.Get(d.Ref); got.Queue != "slow" || got.Trace != "" {
 		t.Errorf("queue %s, trace %q", got.Queue, got.Trace)
 	}
-	if again := w.Tasks.Create(w.Ctx, []task.Definition{traced("a", "{}", traceB)})[0]; again.Err != nil || !again.Existed {
-		t.Errorf("a repeat existed %v, error %v", again.Existed, again.Err)
-	}
+	again(w, t, traced("a", "{}", traceB))
 }
 
 func TestClaim_TellsTheTrace(t *testing.T) {
