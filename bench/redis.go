@@ -165,6 +165,30 @@ func (s *redisServer) cpu(ctx context.Context) (float64, error) {
 	return s.past.Seconds() + user + sys, err
 }
 
+// watchCommands calls seen with each command of clients that Redis runs during f, as SLOWLOG has it, and its time there.
+func (s *redisServer) watchCommands(ctx context.Context, f func() error, seen func(args []string, took time.Duration)) (err error) {
+	const commands = 1 << 20 // that are kept
+	set := func(slowerThan, kept string) error {
+		pipe := s.db.Pipeline()
+		pipe.ConfigSet(ctx, "slowlog-log-slower-than", slowerThan)
+		pipe.ConfigSet(ctx, "slowlog-max-len", kept)
+		_, err := pipe.Exec(ctx)
+		return err
+	}
+	if err := set("0", strconv.Itoa(commands)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, set("10000", "128"), s.db.Do(ctx, "SLOWLOG", "RESET").Err()) }()
+	if err := f(); err != nil {
+		return err
+	}
+	log, err := s.db.SlowLogGet(ctx, -1).Result()
+	for _, entry := range log {
+		seen(entry.Args, entry.Duration)
+	}
+	return err
+}
+
 // memory is the memory that the server uses, in bytes.
 func (s *redisServer) memory(ctx context.Context) (float64, error) {
 	return s.number(ctx, "memory", "used_memory")

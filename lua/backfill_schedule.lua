@@ -18,7 +18,7 @@
 --   NOT_FOUND  no such schedule
 -- repeat: harmless: ticks that have a task or wait for their turn are left alone
 -- full: refused
-local revision, def = unpack(redis.call('HMGET', schedule, 'revision', 'task'))
+local revision, def, tracked = unpack(redis.call('HMGET', schedule, 'revision', 'task', 'tracked'))
 if not revision then
   return refuse('NOT_FOUND', member)
 end
@@ -28,7 +28,7 @@ for tick, name in past_ticks() do
   local known = find_record(member, tick, name)
   local ran = known and (known.has_task == '1' or known.outcome == 'queued')
   if not ran and create_task(name, def, now + #started * pace) then
-    if known then
+    if known and is_counted(tracked, known.decided) then
       tally(name, tick, known.outcome, -1) -- it counts as what becomes of its task
     end
     record_tick(revision, tick, name, 'backfilled', 1, now - tick, reason)

@@ -47,10 +47,7 @@ try(unlist, fields.state)
 redis.call('ZREM', expiry, member)
 if tick then
   live_again(member, tick)
-  local schedule_ref, name = string.match(member, '^([^@]+)@(.+)$')
-  if schedule_ref then
-    try(record_again, schedule_ref, name, fields.state, fields.attempt)
-  end
+  try(record_again, member, fields.state, fields.finished, fields.attempt)
 end
 announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(now))
 put_on_wheel(member, now)

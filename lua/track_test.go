@@ -165,6 +165,9 @@ func TestAddToDays_CountsByDay(t *testing.T) {
 			"damage is dropped",
 			"2026", "20260101f1 garbage 20260102$", "['20260103'] = { s = 1 }", "20260103s1", "20260101f1",
 		},
+		{"a day ahead", "20270102s9", "20261231f1", "['20270101'] = { s = 1 }", "20270101s1", "20261231f1 20270102s9"},
+		{"nothing but days ahead", "20270103s9", "", "['20270102'] = { s = 1 }", "20270102s1", "20270103s9"},
+		{"a day that was ahead", "20261231s9", "20270101f1", "['20270101'] = { s = 1 }", "20270101f1s1", "20261231s9"},
 		{"what a later release counts stays", "20260102z4", "", "['20260102'] = { s = 1 }", "20260102z4s1", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -172,13 +175,30 @@ func TestAddToDays_CountsByDay(t *testing.T) {
 			if c.days != "" {
 				b.do("HSET", inPartition+"schedule:"+nightly, "days", c.days)
 			}
-			b.run("days", fmt.Sprintf(`local day = '%s'
+			b.run("days", fmt.Sprintf(`now = 1798761600000 -- the begin of 2027
+local day = '%s'
 redis.call('HSET', schedule, unpack(add_to_days(member, day ~= '' and day or nil, { %s })))
 return {}`, c.day, c.counts))
 			if got := b.track(); got["day"] != c.wantDay || got["days"] != c.wantDays {
 				t.Errorf("day is %q, want %q; days is %q, want %q", got["day"], c.wantDay, got["days"], c.wantDays)
 			}
 		})
+	}
+}
+
+// After a jump of the clock ahead, the ends of a day need the counts of other days once.
+func TestTaskEnded_ReadsOtherDaysOnce(t *testing.T) {
+	b := newBench(t)
+	b.do("HSET", inPartition+"schedule:"+nightly, "created", "1", "tracked", "1", "day", "20270101s1")
+	for i := range 3 {
+		name := fmt.Sprintf("20260102T15040%dZ", i)
+		b.do("ZADD", inPartition+"live:"+nightly, 1, name)
+		b.do("CONFIG", "RESETSTAT")
+		b.run("ended", end(name, "cancelled", "scheduled 1", 0)+"return {}")
+		rewritten := strings.Contains(b.db.Info(t.Context(), "commandstats").Val(), "cmdstat_hget:")
+		if got := b.track(); rewritten != (i == 0) || got["days"] != "20270101s1" {
+			t.Errorf("end %d: days are read: %v; they are %q", i, rewritten, got["days"])
+		}
 	}
 }
 
@@ -206,6 +226,7 @@ func TestTickTime_IsTheTimeInTheName(t *testing.T) {
 func TestTally_CountsTicksWithoutATaskOnce(t *testing.T) {
 	b := newBench(t)
 	b.run("ledger", `
+now = 1767398400000
 for i = 1, 300 do record_tick('1', 1767312000000 + i, '20260102T00000' .. i .. 'Z', 'missed', 0, 5, 'late') end
 record_tick('1', 1767398400000, '20260103T000000Z', 'skipped_overlap', 0, 5, '')
 record_tick('1', 1767398400001, '20260103T000001Z', 'excluded', 0, 5, '')
@@ -217,6 +238,9 @@ return {}`)
 	got := b.track()
 	if got["days"] != "20260102m300" || got["missed"] != "1767312000300" || len(got["day"]) != len("20260103o1x1r1") {
 		t.Errorf("fields are %v", got)
+	}
+	if got["tracked"] != "1767398400000" {
+		t.Errorf("tracked since %q", got["tracked"])
 	}
 	for _, count := range []string{"20260103", "o1", "x1", "r1"} {
 		if !strings.Contains(got["day"], count) {

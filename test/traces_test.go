@@ -126,7 +126,7 @@ func TestUpgrade_TracedTasksAreThoseOfOlderNodes(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t).URL()
 	examineAtTheEnd(t, redis)
-	old := startRelease(t, beforeTraces, redis)
+	old := startRelease(t, previousRelease, redis)
 	fresh := startRelease(t, thisRelease, redis, "--roles", "api", "--otlp-endpoint", newSpanStore(t).URL)
 	waits := wire.Submission{ID: ptr("waits"), Type: "noop", Delay: ptr("1h")}
 	runs := wire.Submission{ID: ptr("runs"), Type: "noop"}

@@ -18,6 +18,7 @@ import (
 func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	testkit.OnlyLong(t)
 	t.Parallel()
+	const want = "this dtsd serves only layout 3"
 	redis, far := redistest.Start(t), newRecorder(t)
 	db := redis.DB(t)
 	previous, this := startRelease(t, previousRelease, redis.URL()), startRelease(t, thisRelease, redis.URL(), "--roles", "api", "--heartbeat", "300ms")
@@ -41,12 +42,10 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	next[1].submit(far.task("in-the-new-one", "/ok"))
 	this.signal(syscall.SIGCONT)
 	testkit.Receive(t, this.Done(), "the end of the node that does not serve it")
-	if err := this.Stop(); err == nil || !this.said("this dtsd serves only layout 3") {
+	if err := this.Stop(); err == nil || !this.said(want) {
 		t.Errorf("it ended with %v", err)
 	}
-	for release, want := range map[string]string{
-		thisRelease: "this dtsd serves only layout 3", previousRelease: "this dtsd only layout 3",
-	} {
+	for _, release := range []string{thisRelease, previousRelease} {
 		p, err := process.Start(binaries, release, "serve", "--redis", redis.URL())
 		if err == nil {
 			p.Kill()

@@ -24,24 +24,17 @@ import (
 const (
 	thisRelease     = "dtsd"
 	previousRelease = "dtsd-previous" // dtsd as it was at previousCommit
-	beforeTraces    = "dtsd-before-traces"
-	nextRelease     = "dtsd-next" // the present one, which serves a layout 4 besides, equal to 3
+	nextRelease     = "dtsd-next"     // the present one, which serves a layout 4 besides, equal to 3
 )
 
 // previousCommit is what was released last.
-const previousCommit = "63e4be82b94d5ce6abe39f4c8d43abaab6d0ba4f"
-
-// commitBeforeTraces knows nothing of traces, and compares submissions by their content. Releases before compare texts.
-const commitBeforeTraces = "d741e532ad6081db8f7fe1f53e26e19bb6f2b5fb"
+const previousCommit = "d741e532ad6081db8f7fe1f53e26e19bb6f2b5fb"
 
 // releases builds the programs of other releases, each when a test first starts it.
 var releases = map[string]func() error{
 	thisRelease: func() error { return nil },
 	previousRelease: sync.OnceValue(func() error {
 		return process.BuildCommit(binaries, previousRelease, previousCommit, "./cmd/dtsd")
-	}),
-	beforeTraces: sync.OnceValue(func() error {
-		return process.BuildCommit(binaries, beforeTraces, commitBeforeTraces, "./cmd/dtsd")
 	}),
 	nextRelease: sync.OnceValue(func() error {
 		return process.BuildWith(binaries, nextRelease, "../cmd/dtsd", "internal/store/layout.served", "3,4")
@@ -247,11 +240,14 @@ func (r *rolling) judge(schedules []string, newer *node) {
 			if n != newer {
 				continue
 			}
+			fired := 0
 			for _, e := range a.ledger {
 				if e.Task != nil {
-					ticks++
+					fired++
 				}
 			}
+			ticks += fired
+			r.judgeDays(id, newer, fired)
 		}
 	}
 	done := newer.all("succeeded")
@@ -273,6 +269,23 @@ func (r *rolling) judge(schedules []string, newer *node) {
 	r.t.Logf("%d tasks, %d ticks; both releases answered to %d", r.accepted, ticks, r.repeated)
 	if r.repeated < r.accepted/2 {
 		r.t.Errorf("of %d tasks, only %d were submitted through both nodes", r.accepted, r.repeated)
+	}
+}
+
+// judgeDays checks that the counts by day know of no tick that did not run. They miss those that the older release ended.
+func (r *rolling) judgeDays(id string, newer *node, fired int) {
+	r.t.Helper()
+	got, err := newer.GetScheduleWithResponse(r.t.Context(), id, nil)
+	testkit.Must(r.t, err)
+	counted := 0
+	for _, day := range got.JSON200.Days {
+		counted += day.Succeeded
+		if day.Failed > 0 || day.Cancelled > 0 {
+			r.t.Errorf("%s: %+v, though no tick failed", id, day)
+		}
+	}
+	if counted == 0 || counted > fired {
+		r.t.Errorf("%s: the days count %d successes of %d ticks", id, counted, fired)
 	}
 }
 

@@ -231,7 +231,8 @@ func nodeOf(n cluster.Node) wire.Node {
 	return wire.Node{
 		ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: list(n.Roles), State: wire.NodeState(n.State),
 		Capacity: n.Capacity, Running: n.Running, Partitions: list(n.Partitions), Queues: weights(n.Queues), Types: n.Types,
-		Via: wire.Given(n.Via), CPU: n.CPU, Memory: n.Memory, StartedAt: wire.At(n.StartedAt), LastBeat: wire.At(n.LastBeat),
+		Via: wire.Given(n.Via), CPU: n.CPU, Memory: n.Memory, Pid: wire.Given(n.PID), Address: wire.Given(n.Address()),
+		StartedAt: wire.At(n.StartedAt), LastBeat: wire.At(n.LastBeat),
 	}
 }
 

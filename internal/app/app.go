@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/dts-sched/dts/internal/scheduler"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/tracing"
@@ -211,14 +213,16 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	mayHaveLost, awaitsReports := lossWindows(a.succession)
+	counters := []tasks.Counter{a.metrics}
 	if !a.unhurried() && !a.o.Uncounted {
 		a.tally = rollup.NewTally(func() time.Time { return a.registry.Now() }) // the registry is there before anything runs
+		counters = append(counters, a.tally)
 	}
 	err = a.await(ctx, func() error {
 		a.store, err = store.Open(ctx, store.Options{
 			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
-			Durability: a.o.Config.Durability, Tally: a.tally, Lost: a.noticeLoss, MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
-			Counter: a.metrics,
+			Durability: a.o.Config.Durability, Lost: a.noticeLoss, MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
+			Counters: counters,
 		})
 		if err != nil && !waitingHelps(err, a.link.Up()) {
 			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)
@@ -309,7 +313,7 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 	usage, _ := meter.Read() // figures that cannot be read are 0
 	n := cluster.Node{
 		Host: a.host(), IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles,
-		Layouts: a.store.Serves(), StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, Queues: map[string]int{}, Partitions: []int{},
+		Layouts: a.store.Serves(), StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, PID: os.Getpid(), Queues: map[string]int{}, Partitions: []int{},
 	}
 	if a.listener != nil {
 		n.Listens = a.listens()

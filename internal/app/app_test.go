@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -212,8 +213,13 @@ func TestApp_RunsTasksOnARealRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	a := run(t, Options{Config: settings(redis.URL()), Version: "v1.2.3"})
 	a.mustRun("real")
-	if _, body := a.call(http.MethodGet, "/v1/nodes", ""); !strings.Contains(body, `"version":"v1.2.3"`) || !strings.Contains(body, a.Node()) {
-		t.Errorf("nodes: %s", body)
+	_, body := a.call(http.MethodGet, "/v1/nodes", "")
+	for _, want := range []string{
+		`"version":"v1.2.3"`, a.Node(), fmt.Sprintf(`"pid":%d`, os.Getpid()), fmt.Sprintf(`"address":%q`, a.Addr()),
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in nodes: %s", want, body)
+		}
 	}
 }
 

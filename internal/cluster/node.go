@@ -34,6 +34,7 @@ type Node struct {
 	Via        string         `json:"via,omitempty"`     // of a worker by HTTP: the node that it talks to; "" for a dtsd
 	CPU        float64        `json:"cpu"`               // share of the machine's processors it uses, 0 to 1
 	Memory     uint64         `json:"memory"`            // resident bytes
+	PID        int            `json:"pid,omitempty"`     // of its process; 0 if it does not say, as older versions do not
 	StartedAt  time.Time      `json:"started_at"`
 	Listens    *Listens       `json:"listens,omitempty"`  // nil if it listens nowhere, or does not say, as older versions do not
 	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry
@@ -47,6 +48,14 @@ type Listens struct {
 	Network  string `json:"network,omitempty"`  // see Network
 	// Machine has further addresses that lead to the API: --node-ip, and Addresses if the host of API is 0.0.0.0 or ::.
 	Machine []netip.Addr `json:"machine,omitempty"`
+}
+
+// Address is where its API listens, as HOST:PORT; "" if that is nowhere or not known.
+func (n Node) Address() string {
+	if n.Listens == nil {
+		return ""
+	}
+	return n.Listens.API
 }
 
 // Has reports whether the node has the role. Every node has the role "".

@@ -8,11 +8,8 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
-	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/rollup"
-	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/minutes"
-	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
@@ -92,17 +89,17 @@ func (k *minuteKeeper) close(ctx context.Context, now time.Time) error {
 		k.from = time.Time{}
 	}
 	first, end := minutes.Closable(k.from, now)
-	closed, err := k.c.store.Minutes.Close(ctx, first, end)
+	closed, until, err := k.c.store.Minutes.Close(ctx, first, end)
 	if err != nil {
 		return err
 	}
-	if hour := end.Truncate(time.Hour); closed || !k.hour.Equal(hour) {
-		if err := k.c.store.Minutes.CloseHours(ctx, end, now); err != nil {
+	if hour := until.Truncate(time.Hour); closed || !k.hour.Equal(hour) {
+		if err := k.c.store.Minutes.CloseHours(ctx, until, now); err != nil {
 			return err
 		}
 		k.hour = hour
 	}
-	k.from = end
+	k.from = until
 	return nil
 }
 
@@ -122,7 +119,7 @@ func (c *Control) standing(ctx context.Context, now time.Time) (rollup.Minute, e
 		return seen, err
 	}
 	for name, w := range waiting {
-		seen.Queues[name] = rollup.Queue{Waiting: w.Number, Oldest: age(w, now)}
+		seen.Queues[name] = rollup.Queue{Waiting: w.number, Oldest: w.age(now)}
 	}
 	if c.nodes == nil {
 		return seen, nil
@@ -133,45 +130,4 @@ func (c *Control) standing(ctx context.Context, now time.Time) (rollup.Minute, e
 		}
 	}
 	return seen, nil
-}
-
-// waiting returns the due tasks that wait, by queue: in DTS, and in asynq for a worker. Error: CodeUnavailable.
-func (c *Control) waiting(ctx context.Context) (map[string]layout.Waiting, error) {
-	all, err := c.store.Waiting(ctx)
-	if err != nil || c.queues == nil {
-		return all, err
-	}
-	pending, err := c.queues.Waiting(ctx)
-	if err != nil || len(pending) == 0 {
-		return all, err
-	}
-	due := c.dueTimes(ctx, pending)
-	for name, p := range pending {
-		one := layout.Waiting{Number: p.Number, Oldest: p.Since}
-		if at, known := due[p.Oldest]; known {
-			one.Oldest = at
-		}
-		all[name] = all[name].Plus(one)
-	}
-	return all, nil
-}
-
-// dueTimes returns since when the oldest deliveries of queues have been due, as far as they are of DTS and that
-// can be read.
-func (c *Control) dueTimes(ctx context.Context, pending map[string]queue.Waiting) map[string]time.Time {
-	var refs []task.Ref
-	for _, p := range pending {
-		if ref, _, err := task.ParseDelivery(p.Oldest); err == nil {
-			refs = append(refs, ref)
-		}
-	}
-	due := make(map[string]time.Time, len(refs))
-	found, err := c.store.Tasks.Briefs(ctx, refs)
-	if err != nil {
-		return due
-	}
-	for _, t := range found {
-		due[task.Delivery{Ref: t.Ref, Attempt: t.Attempt}.String()] = t.DueAt
-	}
-	return due
 }

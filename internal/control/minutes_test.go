@@ -6,10 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/rollup"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // countingWorld is a world whose ends count, and whose clock of Redis a test sets.
@@ -23,7 +28,7 @@ func newCountingWorld(t *testing.T) *countingWorld {
 	t.Helper()
 	w := &countingWorld{world: newWorld(t), clock: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)}
 	w.tally = rollup.NewTally(func() time.Time { return w.clock })
-	w.store.Tasks.Tally = w.tally
+	w.counting(w.Control)
 	w.beatTime = func() time.Time { return w.clock }
 	return w
 }
@@ -43,7 +48,8 @@ func (w *countingWorld) fail(n int, schedule, text string) {
 	for i := range n {
 		w.tally.Ended(rollup.End{
 			Task: task.Ref{Namespace: "default", ID: fmt.Sprintf("%s@%d", schedule, i)}, Attempt: 1, Queue: "mail", Type: "http",
-			Outcome: task.OutcomeFailed, Error: strings.ReplaceAll(text, "?", fmt.Sprint(i)), Dead: i%2 == 0,
+			Outcome: task.OutcomeFailed, Error: strings.ReplaceAll(text, "?", fmt.Sprint(i)),
+			To: []task.State{task.Failed, task.Scheduled}[i%2],
 		})
 	}
 }
@@ -109,6 +115,64 @@ func TestFinish_CountsAnEndOnce(t *testing.T) {
 	}
 }
 
+// finishAt reports the failure of an attempt through a node, as a worker by HTTP does.
+func (w *countingWorld) finishAt(node *Control, run *tasks.Run) {
+	w.t.Helper()
+	boom := AttemptEnding{Outcome: task.OutcomeFailed, Reason: "boom", Final: true}
+	testkit.Must(w.t, node.FinishAttempt(w.ctx, me, run.Task.ID, run.Task.Attempt, run.Token(), boom))
+}
+
+// failures is how many failures all nodes have counted.
+func (w *countingWorld) failures() (n int) {
+	for _, r := range w.tally.Rows() {
+		n += r.Minute.Total().Failed
+	}
+	return n
+}
+
+func TestFinishAttempt_CountsAnEndOnce(t *testing.T) {
+	t.Parallel()
+	for name, report := range map[string]func(w *countingWorld, first, second *Control, run *tasks.Run){
+		"a repeat at another node": func(w *countingWorld, first, second *Control, run *tasks.Run) {
+			w.finishAt(first, run)
+			w.finishAt(second, run)
+			w.finishAt(first, run)
+		},
+		"a repeat after a lost answer": func(w *countingWorld, first, second *Control, run *tasks.Run) {
+			proxy := redistest.NewProxy(w.t, w.server.Addr())
+			behind := w.counting(w.open(redistest.Open(w.t, proxy.URL())))
+			proxy.DropAnswers(1)
+			lost := tasks.End{Run: run, State: task.Failed, Outcome: task.OutcomeFailed, Reason: "boom"}
+			if err := behind.store.Tasks.FinishEach(w.ctx, []tasks.End{lost})[0]; err == nil {
+				w.t.Error("the first report was answered")
+			}
+			proxy.Mend()
+			w.finishAt(behind, run)
+			w.finishAt(behind, run)
+			w.finishAt(second, run)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newCountingWorld(t)
+			made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http"}, {Ref: task.Ref{ID: "b"}, Type: "http"}})
+			good := w.begun(made[1].Task.Ref) // Redis knows the script then
+			testkit.Must(t, good.Finish(w.ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+			run := w.begun(made[0].Task.Ref)
+			report(w, w.Control, w.counting(w.open(w.db)), run)
+			if n := w.failures(); n != 1 {
+				t.Errorf("counted %d failures, want 1", n)
+			}
+		})
+	}
+}
+
+// counting has a node count with the others.
+func (w *countingWorld) counting(node *Control) *Control {
+	node.store.Tasks.CountWith(w.tally)
+	return node
+}
+
 // keep does n rounds of a keeper, one a minute.
 func (w *countingWorld) keep(k *minuteKeeper, n int) {
 	w.t.Helper()
@@ -136,8 +200,9 @@ func TestKeepMinutes_ClosesMinutesWithWhatWaited(t *testing.T) {
 	if n := w.db.HLen(w.ctx, "dts:{0}:minutes").Val(); n != 1 {
 		t.Fatalf("%d minutes are closed, want 1", n)
 	}
-	recent, err := w.recentMinutes(w.ctx, 3)
+	past, err := w.recentMinutes(w.ctx, 3)
 	testkit.Must(t, err)
+	recent := past.minutes
 	m := recent[0]
 	if q := m.Queues["mail"]; !m.At.Equal(start) || q.Begun != 1 || q.Waiting != 1 || m.Running != 3 ||
 		m.Capacity != 10 || !m.Sampled {
@@ -215,8 +280,8 @@ func TestKeepMinutes_CostsLittleWhileNothingHappens(t *testing.T) {
 			total += calls
 		}
 	}
-	if total > 5*4 {
-		t.Errorf("%d commands in 5 minutes, want 4 a minute at most:\n%s", total, w.db.Info(w.ctx, "commandstats").Val())
+	if total > 5*3 {
+		t.Errorf("%d commands in 5 minutes, want 3 a minute at most:\n%s", total, w.db.Info(w.ctx, "commandstats").Val())
 	}
 	if n := w.db.Exists(w.ctx, "dts:{0}:minutes", "dts:{0}:hours").Val(); n != 0 {
 		t.Errorf("%d keys are written", n)
@@ -267,5 +332,35 @@ func TestListQueues_TellsThePaceAndTheOldestTask(t *testing.T) {
 	q := queues[0]
 	if len(queues) != 1 || q.Pace.Begun != 60 || q.Pace.Bad != 2 || q.Pace.LateP99 != 30*time.Millisecond {
 		t.Errorf("the queue is %+v", q)
+	}
+}
+
+// A reading that is a minute old says how fast things went until then.
+func TestStatusFacts_RateIsOfTheTimeOfReading(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	w.clock = w.clock.Add(10 * time.Second)
+	w.tally.Begun("mail", time.Millisecond)
+	w.write()
+	first := w.statusFacts(w.ctx, look{}).Last
+	w.clock = w.clock.Add(45 * time.Second)
+	if got := w.statusFacts(w.ctx, look{}).Last; first.Span != 4*time.Minute+10*time.Second || got != first {
+		t.Errorf("first it is %+v, then %+v", first, got)
+	}
+}
+
+// What waits without a name has no queue of its own, wherever queues are listed.
+func TestWaiting_LeavesOutWhatHasNoName(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	for _, queue := range []string{lua.Unnamed, "mail"} {
+		testkit.Must(t, w.db.SAdd(w.ctx, "dts:{0}:backlog", queue).Err())
+		testkit.Must(t, w.db.ZAdd(w.ctx, "dts:{0}:ready:"+queue, redis.Z{Score: 1, Member: "default:x-" + queue}).Err())
+	}
+	stats, err := w.ReadStats(w.ctx, me, StatsFilter{})
+	testkit.Must(t, err)
+	queues := w.statusFacts(w.ctx, look{}).Queues
+	if len(stats.Queues) != 1 || stats.Queues[0].Name != "mail" || len(queues) != 1 || queues[0].Name != "mail" {
+		t.Errorf("stats %+v, status %+v, want queue mail", stats.Queues, queues)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -30,10 +29,11 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := c.store.Waiting(ctx)
+	inDTS, err := c.readWaits(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
+	waiting := byQueue(inDTS.sets)
 	now, err := c.anyNow(ctx)
 	if err != nil {
 		return nil, err
@@ -43,14 +43,12 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 		return nil, err
 	}
 	for name := range limited {
-		waiting[name] = waiting[name].Plus(layout.Waiting{}) // is listed
+		waiting[name] = waiting[name].plus(waitingTasks{}) // is listed
 	}
 	for _, q := range known {
-		if _, waits := waiting[q.Name]; !waits {
-			waiting[q.Name] = layout.Waiting{}
-		}
+		waiting[q.Name] = waiting[q.Name].plus(waitingTasks{})
 	}
-	paces, err := c.paces(ctx, now)
+	paces, err := c.paces(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +56,7 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 	queues := make([]QueueInfo, 0, len(waiting))
 	for name, w := range waiting {
 		q := QueueInfo{Info: byName[name], Pace: paces[name]}
-		q.Name, q.Waiting, q.Limit, q.Oldest = name, w.Number, limited[name], max(q.Latency, age(w, now))
+		q.Name, q.Waiting, q.Limit, q.Oldest = name, w.number, limited[name], max(q.Latency, w.age(now))
 		queues = append(queues, q)
 	}
 	queues = slices.DeleteFunc(queues, func(q QueueInfo) bool {

@@ -130,8 +130,7 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	if err != nil {
 		return reportError(run, err)
 	}
-	repeated := stored.State != task.Running && stored.State != task.Queued // queued: Redis has lost that it began
-	if !repeated {
+	if !run.HadEnded() {
 		c.noteEnd(run, e.Outcome, end, now)
 	}
 	c.settle(ctx, run, end)

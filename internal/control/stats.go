@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/rollup"
-	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -82,7 +81,7 @@ func periodOf(at time.Time, m rollup.Minute, queue string) Period {
 }
 
 // queueStats adds up the periods by queue. What waits is what waits now.
-func queueStats(kept kept, waiting map[string]layout.Waiting, only string) []QueueStats {
+func queueStats(kept kept, waiting map[string]waitingTasks, only string) []QueueStats {
 	sums := make(map[string]rollup.Queue)
 	for _, m := range kept.periods {
 		for name, q := range m.Queues {
@@ -98,18 +97,10 @@ func queueStats(kept kept, waiting map[string]layout.Waiting, only string) []Que
 			continue
 		}
 		q := sums[name]
-		q.Waiting, q.Oldest = waiting[name].Number, age(waiting[name], kept.now)
+		q.Waiting, q.Oldest = waiting[name].number, waiting[name].age(kept.now)
 		all = append(all, QueueStats{Name: name, Counts: q})
 	}
 	return all
-}
-
-// age is for how long the first of what waits has been due.
-func age(w layout.Waiting, now time.Time) time.Duration {
-	if w.Oldest.IsZero() {
-		return 0
-	}
-	return max(now.Sub(w.Oldest), 0).Truncate(time.Millisecond)
 }
 
 // kept is what is kept of a span of time.
@@ -180,18 +171,23 @@ func (c *Control) anyNow(ctx context.Context) (time.Time, error) {
 	return now.UTC(), err
 }
 
-// recentMinutes returns the last n minutes, oldest first and without a gap: the last one is the present minute so
-// far. A minute in which nothing happened is empty. It takes five commands, and more if nobody has closed
-// a minute in time. Error: CodeUnavailable.
-func (c *Control) recentMinutes(ctx context.Context, n int) ([]rollup.Minute, error) {
+// past is what happened lately, as of one reading.
+type past struct {
+	minutes []rollup.Minute // oldest first and without a gap: the last one is the present minute so far
+	at      time.Time       // when it was read, by the clock of Redis
+}
+
+// recentMinutes returns the last n minutes. A minute in which nothing happened is empty. It takes five commands, and
+// more if nobody has closed a minute in time. Error: CodeUnavailable.
+func (c *Control) recentMinutes(ctx context.Context, n int) (past, error) {
 	now, err := c.anyNow(ctx)
 	if err != nil {
-		return nil, err
+		return past{}, err
 	}
 	from := now.Truncate(rollup.Span).Add(-time.Duration(n-1) * rollup.Span)
 	found, err := c.store.Minutes.Read(ctx, from, now)
 	if err != nil {
-		return nil, err
+		return past{}, err
 	}
 	all := make([]rollup.Minute, n)
 	for i := range all {
@@ -203,7 +199,7 @@ func (c *Control) recentMinutes(ctx context.Context, n int) ([]rollup.Minute, er
 			all[i] = m
 		}
 	}
-	return all, nil
+	return past{minutes: all, at: now}, nil
 }
 
 // lateMinutes is of how many minutes the lateness of a queue is told, and rateMinutes of how many what it does.
@@ -216,27 +212,22 @@ type Pace struct {
 }
 
 // paces returns what the queues did lately. Error: CodeUnavailable.
-func (c *Control) paces(ctx context.Context, now time.Time) (map[string]Pace, error) {
+func (c *Control) paces(ctx context.Context) (map[string]Pace, error) {
 	recent, err := c.recentMinutes(ctx, lateMinutes)
 	if err != nil {
 		return nil, err
 	}
-	return pacesOf(recent, now), nil
-}
-
-// pacesOf returns what the queues did in the newest of those minutes, of which the last one has begun before now.
-func pacesOf(recent []rollup.Minute, now time.Time) map[string]Pace {
-	whole := rollup.Merge(now, 0, 1, recent...)
-	lately := rollup.Merge(now, 0, 1, recent[max(len(recent)-rateMinutes, 0):]...)
-	minutes := max(now.Sub(recent[len(recent)-1].At), 0).Minutes() + rateMinutes - 1
+	whole := rollup.Merge(recent.at, 0, 1, recent.minutes...)
+	newest := recent.minutes[lateMinutes-rateMinutes:]
+	lately := rollup.Merge(recent.at, 0, 1, newest...)
+	minutes := recent.at.Sub(newest[0].At).Minutes()
 	paces := make(map[string]Pace, len(whole.Queues))
 	for name, q := range whole.Queues {
-		newest := lately.Queues[name]
+		last := lately.Queues[name]
 		paces[name] = Pace{
-			Begun: float64(newest.Begun) / minutes, Ended: float64(newest.Ended()) / minutes,
-			Bad:     float64(newest.Bad()) / minutes,
-			LateP99: q.Late.Quantile(.99),
+			Begun: float64(last.Begun) / minutes, Ended: float64(last.Ended()) / minutes,
+			Bad: float64(last.Bad()) / minutes, LateP99: q.Late.Quantile(.99),
 		}
 	}
-	return paces
+	return paces, nil
 }

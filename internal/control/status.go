@@ -10,7 +10,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
-	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -36,7 +35,7 @@ type statuses struct {
 	nodes     seldom[[]cluster.Node]
 	queues    seldom[[]string] // their names
 	examined  seldom[status.Examination]
-	past      seldom[[]rollup.Minute]
+	past      seldom[past]
 }
 
 // GetStatus says whether the installation needs somebody. One node computes it for all; where none seems to, this one

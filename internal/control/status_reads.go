@@ -13,7 +13,6 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
-	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -47,11 +46,9 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 			silent.note("the schedules", err)
 		},
 		func() {
-			past, err := c.statuses.past.get(how, func() ([]rollup.Minute, error) {
-				return c.recentMinutes(reading, pastMinutes)
-			})
+			past, err := c.statuses.past.get(how, func() (past, error) { return c.recentMinutes(reading, pastMinutes) })
 			silent.note("the counts of the last hour", err)
-			f.Last, f.Hour, f.Cause = pastOf(past, c.now(reading, task.Ref{}))
+			f.Last, f.Hour, f.Cause = pastOf(past)
 		},
 		func() {
 			if how.closely {
@@ -207,19 +204,14 @@ func (c *Control) readQueues(ctx context.Context, how look, f *status.Facts) err
 	if err != nil {
 		return layout.Unavailable(err)
 	}
-	waits, err := c.store.AnyWaits(ctx, c.queues.PendingKeys(names))
-	if err != nil || !waits {
-		return err
-	}
-	standings, err := c.queues.Standings(ctx, names)
+	waits, err := c.readWaits(ctx, names)
 	if err != nil {
 		return err
 	}
-	sets, err := c.store.ReadyOf(ctx, "")
-	if err != nil {
-		return err
+	f.Queues = c.queuesOf(waits)
+	if len(f.Queues) == 0 {
+		return nil
 	}
-	f.Queues = c.waitingIn(standings, sets)
 	slots := c.foreign.slots.get(ctx, foreignLifetime, c.queues.ForeignSlots)
 	for i := range f.Queues {
 		f.Queues[i].Foreign = slots[f.Queues[i].Name] > 0
@@ -227,8 +219,8 @@ func (c *Control) readQueues(ctx context.Context, how look, f *status.Facts) err
 	return nil
 }
 
-// waitingIn returns the queues of asynq, and those of which tasks wait in DTS, by name.
-func (c *Control) waitingIn(standings []queue.Named, sets []layout.ReadySet) []status.Queue {
+// queuesOf returns the queues that asynq knows, and those of which tasks wait in DTS, by name; none if no task waits.
+func (c *Control) queuesOf(w waits) []status.Queue {
 	byName := make(map[string]*status.Queue)
 	of := func(name string) *status.Queue {
 		if byName[name] == nil {
@@ -236,11 +228,11 @@ func (c *Control) waitingIn(standings []queue.Named, sets []layout.ReadySet) []s
 		}
 		return byName[name]
 	}
-	for _, s := range standings {
+	for _, s := range w.standings {
 		q := of(s.Name)
 		q.Paused, q.PausedAt, q.PausedBy, q.Waiting = s.Paused, s.PausedAt, s.PausedBy, s.Pending
 	}
-	for _, set := range sets {
+	for _, set := range w.sets {
 		q := of(set.Queue)
 		q.Waiting += set.Number
 		q.Oldest = earlier(q.Oldest, set.Oldest)
@@ -346,14 +338,14 @@ const (
 	pastMinutes = lastMinutes + 60
 )
 
-// pastOf sums up the last minutes, up to now, and the hour before them, and returns the most frequent cause of the
-// failures of the last minutes.
-func pastOf(past []rollup.Minute, now time.Time) (last, hour status.Window, cause status.Cause) {
-	if len(past) != pastMinutes {
+// pastOf sums up the last minutes, up to the time of the reading, and the hour before them. It returns also the most
+// frequent cause of the failures of the last minutes.
+func pastOf(p past) (last, hour status.Window, cause status.Cause) {
+	if len(p.minutes) != pastMinutes {
 		return last, hour, cause
 	}
-	before, newest := past[:pastMinutes-lastMinutes], past[pastMinutes-lastMinutes:]
-	last, hour = windowOf(newest, now), windowOf(before, now)
+	before, newest := p.minutes[:pastMinutes-lastMinutes], p.minutes[pastMinutes-lastMinutes:]
+	last, hour = windowOf(newest, p.at), windowOf(before, newest[0].At)
 	merged := rollup.Merge(newest[0].At, rollup.Span, rollup.HourCauses, newest...)
 	if len(merged.Causes) > 0 {
 		c := merged.Causes[0]
@@ -362,18 +354,14 @@ func pastOf(past []rollup.Minute, now time.Time) (last, hour status.Window, caus
 	return last, hour, cause
 }
 
-// windowOf sums up minutes, of which the newest may not be over.
-func windowOf(minutes []rollup.Minute, now time.Time) status.Window {
+// windowOf sums up minutes, which have been counted until a time.
+func windowOf(minutes []rollup.Minute, until time.Time) status.Window {
 	var all rollup.Queue
 	for _, m := range minutes {
 		all = all.Plus(m.Total())
 	}
-	end := minutes[len(minutes)-1].At.Add(rollup.Span)
-	if now.Before(end) {
-		end = now
-	}
 	return status.Window{
-		Span: end.Sub(minutes[0].At), Begun: all.Begun, Ended: all.Ended(), Failed: all.Bad(),
+		Span: until.Sub(minutes[0].At), Begun: all.Begun, Ended: all.Ended(), Failed: all.Bad(),
 		LateP50: all.Late.Quantile(0.5), LateP99: all.Late.Quantile(0.99), LateMost: all.Late.Max,
 	}
 }

@@ -46,7 +46,7 @@ func (q *Queues) Examine(ctx context.Context, name string, ids []string, x Exami
 // Known returns the queues of the installation that asynq knows. Error: one of Redis.
 func (q *Queues) Known(ctx context.Context) ([]string, error) {
 	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
-	if err != nil {
+	if err != nil && !redisx.LeaveOutKey(ctx, string(lua.AsynqQueues), err) {
 		return nil, fmt.Errorf("reading asynq's list of queues: %w", err)
 	}
 	var known []string

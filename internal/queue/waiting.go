@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,84 +10,45 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Waiting is what waits in a queue for a worker.
-type Waiting struct {
-	Number int
-	Oldest string    // the id of the delivery that has waited longest
-	Since  time.Time // when it came; zero if that is not known
+// Next is the delivery that has waited longest in a queue.
+type Next struct {
+	Delivery string    // its id
+	Since    time.Time // when it came; zero if that is not known
 }
 
-// Waiting returns what waits for workers, by queue, without the queues in which nothing does. It takes three round
-// trips, or two commands if nothing waits and Redis is no cluster. Error: *task.Error with CodeUnavailable.
-func (q *Queues) Waiting(ctx context.Context) (map[string]Waiting, error) {
-	names, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
-	if err != nil && !redisx.LeaveOutKey(ctx, string(lua.AsynqQueues), err) {
+// Nexts reads, by queue, which delivery has waited longest. Queues in which none waits are missing. It takes two round
+// trips. Error: *task.Error with CodeUnavailable.
+func (q *Queues) Nexts(ctx context.Context, names []string) (map[string]Next, error) {
+	nexts := make(map[string]Next, len(names))
+	if len(names) == 0 {
+		return nexts, nil
+	}
+	pipe := q.db.Pipeline()
+	ids := make([]*redis.StringCmd, len(names))
+	for i, name := range names {
+		ids[i] = pipe.LIndex(ctx, string(lua.AsynqQueue(q.names.asynq(name)).Pending()), -1)
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, unavailable(err)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { _, ours := q.names.queue(name); return !ours })
-	all := make(map[string]Waiting)
-	if none, err := q.noneWaiting(ctx, names); none || err != nil {
-		return all, err
-	}
-	for some := range slices.Chunk(names, outlineLimit) {
-		if err := q.addWaiting(ctx, all, some); err != nil {
-			return nil, unavailable(err)
-		}
-	}
-	return all, nil
-}
-
-// noneWaiting reports whether nothing waits in queues, of asynq's names, if one command tells it. Error:
-// CodeUnavailable.
-func (q *Queues) noneWaiting(ctx context.Context, names []string) (bool, error) {
-	if len(names) == 0 || q.db.Sharded() {
-		return len(names) == 0, nil
-	}
-	keys := make([]string, len(names))
-	for i, name := range names {
-		keys[i] = string(lua.AsynqQueue(name).Pending())
-	}
-	n, err := q.db.Exists(ctx, keys...).Result()
-	if err != nil {
-		return false, unavailable(err)
-	}
-	return n == 0, nil
-}
-
-// addWaiting adds what waits in queues, of asynq's names. Error: one of Redis.
-func (q *Queues) addWaiting(ctx context.Context, all map[string]Waiting, names []string) error {
-	pipe := q.db.Pipeline()
-	numbers, oldest := make([]*redis.IntCmd, len(names)), make([]*redis.StringCmd, len(names))
-	for i, name := range names {
-		key := string(lua.AsynqQueue(name).Pending())
-		numbers[i], oldest[i] = pipe.LLen(ctx, key), pipe.LIndex(ctx, key, -1)
-	}
-	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return err
-	}
 	pipe = q.db.Pipeline()
-	since := make(map[string]*redis.StringCmd)
+	since := make(map[string]*redis.StringCmd, len(names))
 	for i, name := range names {
-		id := oldest[i].Val()
-		if id == "" {
-			continue
+		if id := ids[i].Val(); id != "" {
+			nexts[name] = Next{Delivery: id}
+			since[name] = pipe.HGet(ctx, string(lua.AsynqQueue(q.names.asynq(name)).Delivery(id)), "pending_since")
 		}
-		own, _ := q.names.queue(name)
-		all[own] = Waiting{Number: int(numbers[i].Val()), Oldest: id}
-		since[own] = pipe.HGet(ctx, string(lua.AsynqQueue(name).Delivery(id)), "pending_since")
 	}
 	if len(since) == 0 {
-		return nil
+		return nexts, nil
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return err
+		return nil, unavailable(err)
 	}
 	for name, cmd := range since {
 		if ns, err := cmd.Int64(); err == nil && ns > 0 {
-			p := all[name]
-			p.Since = time.Unix(0, ns).UTC()
-			all[name] = p
+			nexts[name] = Next{Delivery: nexts[name].Delivery, Since: time.Unix(0, ns).UTC()}
 		}
 	}
-	return nil
+	return nexts, nil
 }

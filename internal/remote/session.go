@@ -170,7 +170,6 @@ func (s *session) keep(run *tasks.Run, d *queue.Taken) {
 			s.o.Store.Tasks.CountBegin(run.Task)
 		}
 		h.delivery = d
-		s.o.Metrics.BeginLateness.Observe(run.Task.StartedAt.Sub(run.Task.DueAt).Seconds())
 	}
 	h.until = clock.Now().Add(s.offer.Lease)
 	s.hold(run.Task.Run, h)

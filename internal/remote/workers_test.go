@@ -59,6 +59,7 @@ func join(t *testing.T, on *storetest.World) *world {
 	w := &world{World: on, t: t, metrics: telemetry.New()}
 	if on == nil {
 		w.World = w.observed(redistest.Start(t))
+		w.Tasks.CountWith(w.metrics)
 	}
 	w.queues = queue.New(queue.Options{DB: w.DB})
 	w.Workers = New(Options{

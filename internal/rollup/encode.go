@@ -13,14 +13,18 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// version is the first byte of what is encoded. A release that finds another one leaves it out.
+// version is the first byte of what is encoded. A release that finds a greater one leaves it to a newer release.
 const version = 1
 
 // mostBytes is the most that is read of what was compressed.
 const mostBytes = 1 << 20
 
-// ErrUnreadable is returned for what this release cannot read.
-var ErrUnreadable = errors.New("the counts cannot be read")
+// ErrUnreadable is returned for what this release cannot read; ErrNewer, which wraps it, for what a newer one has
+// written.
+var (
+	ErrUnreadable = errors.New("the counts cannot be read")
+	ErrNewer      = fmt.Errorf("%w: a newer release has written them", ErrUnreadable)
+)
 
 // Encode returns the minute in at most limit bytes: while it is longer, half of its causes become one, and then
 // half of its queues.
@@ -103,8 +107,11 @@ func appendInts(b []byte, numbers ...int) []byte {
 
 func appendText(b []byte, text string) []byte { return append(appendInts(b, len(text)), text...) }
 
-// Decode reads what Encode has written. Error: ErrUnreadable.
+// Decode reads what Encode has written. Errors: ErrUnreadable, ErrNewer.
 func Decode(text []byte) (Minute, error) {
+	if len(text) > 0 && text[0] > version {
+		return Minute{}, ErrNewer
+	}
 	if len(text) == 0 || text[0] != version {
 		return Minute{}, fmt.Errorf("%w: not of version %d", ErrUnreadable, version)
 	}

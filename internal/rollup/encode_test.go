@@ -84,8 +84,9 @@ func TestDecode_RefusesOtherVersionsAndDamage(t *testing.T) {
 		"nothing": nil, "another version": append([]byte{version + 1}, good[1:]...), "cut": good[:len(good)/2],
 		"no compression": {version, 7, 7, 7},
 	} {
-		if _, err := Decode(text); !errors.Is(err, ErrUnreadable) {
-			t.Errorf("%s: %v, want ErrUnreadable", name, err)
+		_, err := Decode(text)
+		if newer := name == "another version"; !errors.Is(err, ErrUnreadable) || errors.Is(err, ErrNewer) != newer {
+			t.Errorf("%s: %v, want ErrUnreadable, or ErrNewer of another version", name, err)
 		}
 	}
 }

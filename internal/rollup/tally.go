@@ -14,8 +14,7 @@ import (
 // Grace is for how long after its end a minute is still written. What could not be written until then is lost.
 const Grace = 15 * time.Second
 
-// Tally counts what one node has recorded, by minute. Its methods may be called by many goroutines. A nil Tally counts
-// nothing.
+// Tally counts what one node has recorded, by minute. Its methods may be called by many goroutines.
 type Tally struct {
 	now func() time.Time
 
@@ -37,9 +36,6 @@ func NewTally(now func() time.Time) *Tally { return &Tally{now: now} }
 
 // Begun counts an attempt that began so long after it was due.
 func (t *Tally) Begun(queue string, late time.Duration) {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c := t.current(); c != nil {
@@ -56,15 +52,12 @@ type End struct {
 	Queue   string
 	Type    string
 	Outcome task.Outcome
-	Error   string // why it did not succeed
-	Dead    bool   // the task has ended failed with it
+	Error   string     // why it did not succeed
+	To      task.State // of the task from then on
 }
 
 // Ended counts an attempt that ended. Only an end that was recorded counts, so that a repeat does not count twice.
 func (t *Tally) Ended(e End) {
-	if t == nil {
-		return
-	}
 	text := ""
 	if isFailure(e.Outcome) {
 		text = Shape(e.Error)
@@ -77,11 +70,14 @@ func (t *Tally) Ended(e End) {
 	}
 	q := c.queue(e.Queue)
 	q.count(e.Outcome)
-	q.Dead += btoi(e.Dead)
+	q.Dead += btoi(e.To == task.Failed)
 	if text != "" {
 		c.fail(text, e, t.now())
 	}
 }
+
+// Paused counts nothing: pauses of schedules are no part of minutes.
+func (t *Tally) Paused() {}
 
 // isFailure reports whether attempts that end so have a cause. One that was cancelled, or is called again later at
 // its own wish, has not failed.
@@ -137,7 +133,7 @@ func (c *count) fail(text string, e End, now time.Time) {
 	now = now.UTC()
 	one := Cause{
 		Kind:  Kind{Text: text, Queue: e.Queue, Namespace: e.Task.Namespace, Schedule: root, Type: e.Type},
-		Count: 1, Dead: btoi(e.Dead), Example: Example{Task: e.Task, Attempt: e.Attempt}, First: now, Last: now,
+		Count: 1, Dead: btoi(e.To == task.Failed), Example: Example{Task: e.Task, Attempt: e.Attempt}, First: now, Last: now,
 	}
 	if c.add(one) {
 		return

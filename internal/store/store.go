@@ -12,7 +12,6 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/locks"
@@ -42,14 +41,12 @@ type Options struct {
 	RunLease   time.Duration // how long a worker's word holds that it runs an attempt; 0 means tasks.DefaultRunLease
 	Types      task.Types    // knows the timeouts of attempts; nil knows no type
 	Log        *slog.Logger  // gets an error for each stored entry that is unreadable and skipped; nil discards them
-	// Tally counts the attempts whose begin or end this process records; nil counts nothing.
-	Tally *rollup.Tally
 	// Durability is what a submission waits for, and the begin of an attempt that must be the only one.
 	Durability    config.Durability
 	Lost          func(partition int, l schedule.Loss, evidence string) // see layout.Options
 	MayHaveLost   func() bool                                           // see layout.Options
 	AwaitsReports func() bool                                           // see layout.Options
-	Counter       tasks.Counter                                         // nil: nobody counts
+	Counters      []tasks.Counter                                       // count what this process records
 }
 
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
@@ -63,9 +60,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		Layout: l, Tasks: tasks.New(l, o.RunLease, o.Durability), Schedules: schedules.New(l), Locks: locks.New(l),
 		Minutes: minutes.New(l),
 	}
-	s.Tasks.Tally = o.Tally
-	if o.Counter != nil {
-		s.Tasks.CountWith(o.Counter)
+	for _, c := range o.Counters {
+		s.Tasks.CountWith(c)
 	}
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -67,12 +68,15 @@ func (m *Metrics) queueLabel(name string) string {
 	return label
 }
 
-// Ended counts an attempt whose end this node has recorded, and its task if that has ended: to is its state now.
-func (m *Metrics) Ended(queue string, o task.Outcome, to task.State) {
-	label := m.queueLabel(queue)
-	m.QueueAttempts.WithLabelValues(label, string(o)).Inc()
-	if to.Final() {
-		m.TasksEnded.WithLabelValues(label, string(to)).Inc()
+// Begun counts an attempt whose begin this node has recorded.
+func (m *Metrics) Begun(_ string, late time.Duration) { m.BeginLateness.Observe(late.Seconds()) }
+
+// Ended counts an attempt whose end this node has recorded, and its task if that has ended.
+func (m *Metrics) Ended(e rollup.End) {
+	label := m.queueLabel(e.Queue)
+	m.QueueAttempts.WithLabelValues(label, string(e.Outcome)).Inc()
+	if e.To.Final() {
+		m.TasksEnded.WithLabelValues(label, string(e.To)).Inc()
 	}
 }
 

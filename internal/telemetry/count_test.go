@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -57,10 +58,10 @@ func TestEnded_CountsFurtherQueuesAsOther(t *testing.T) {
 	t.Parallel()
 	m := New()
 	for i := range 2 * labelsLimit {
-		m.Ended(fmt.Sprint("queue-", i), task.OutcomeFailed, task.Scheduled)
+		m.Ended(rollup.End{Queue: fmt.Sprint("queue-", i), Outcome: task.OutcomeFailed, To: task.Scheduled})
 	}
-	m.Ended("queue-1", task.OutcomeFailed, task.Failed)
-	m.Ended("other", task.OutcomeFailed, task.Failed)
+	m.Ended(rollup.End{Queue: "queue-1", Outcome: task.OutcomeFailed, To: task.Failed})
+	m.Ended(rollup.End{Queue: "other", Outcome: task.OutcomeFailed, To: task.Failed})
 	attempts, ended := series(t, m, "dts_queue_attempts_total"), series(t, m, "dts_tasks_ended_total")
 	if attempts["failed queue-1 "] != 2 || attempts["failed other "] != labelsLimit+1 {
 		t.Errorf("%v attempts of a queue, %v of others", attempts["failed queue-1 "], attempts["failed other "])

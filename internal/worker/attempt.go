@@ -119,7 +119,6 @@ func (a *attempt) confirm() error {
 	case a.work.Err() != nil:
 		return fmt.Errorf("delivery %s: %w", a.name, a.work.Err())
 	}
-	a.w.o.Metrics.BeginLateness.Observe(a.lateness().Seconds())
 	a.w.o.Store.Tasks.CountBegin(a.run.Load().Task)
 	return nil
 }
@@ -137,12 +136,6 @@ func (a *attempt) tryConfirm() error {
 	a.confirmed.Store(true)
 	a.unleased() // the timer may have fired just before, and done nothing
 	return nil
-}
-
-// lateness is how long after its due time the attempt began.
-func (a *attempt) lateness() time.Duration {
-	t := a.run.Load().Task
-	return t.StartedAt.Sub(t.DueAt)
 }
 
 // warn logs the first one of several failures, and later every hundredth.

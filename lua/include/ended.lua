@@ -8,12 +8,6 @@ local function pauses_now(def, failures)
   return limit and failures >= limit or false
 end
 
--- is_own returns whether a task was created since its schedule was. The tasks of a deleted schedule may outlive it,
--- and another schedule may have its name.
-local function is_own(created, member)
-  return tonumber(created) <= (tonumber(string.sub(redis.call('HGET', defs_key(), member) or '', 1, 13)) or 0)
-end
-
 -- count_failure adds to changed, a list of fields and values, what the failure of a live task changes. Returns true
 -- if it pauses the schedule, which has those fields.
 local function count_failure(changed, schedule)

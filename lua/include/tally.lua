@@ -24,8 +24,11 @@ local function write_tally()
   if not next(tallied) then
     return
   end
-  local day, missed = unpack(redis.call('HMGET', schedule_key(member), 'day', 'missed'))
+  local day, missed, tracked = unpack(redis.call('HMGET', schedule_key(member), 'day', 'missed', 'tracked'))
   local changed = add_to_days(member, day, tallied)
+  if not tracked then
+    changed[#changed + 1], changed[#changed + 2] = 'tracked', int(now)
+  end
   if newest_missed and newest_missed > (tonumber(missed or '') or 0) then
     changed[#changed + 1], changed[#changed + 2] = 'missed', int(newest_missed)
   end

@@ -6,18 +6,10 @@
 -- had ended runs again: then the numbers say when.
 -- includes: clock, number, fields, days
 
--- tick_time returns the time (ms) in the name of a tick or a trigger; nil for any other name.
-local function tick_time(name)
-  local year, month, day, hour, minute, second, fraction =
-    string.match(name, '^(%d%d%d%d)(%d%d)(%d%d)T(%d%d)(%d%d)(%d%d)%.?(%d*)Z')
-  if not year then
-    return nil
-  end
-  local march = (month + 9) % 12 -- years that begin in March have their odd day at the end
-  local years = month - 2 > 0 and tonumber(year) or year - 1
-  local days = 365 * years + math.floor(years / 4) - math.floor(years / 100) + math.floor(years / 400) +
-    math.floor((153 * march + 2) / 5) + day - 719469
-  return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + tonumber(string.sub(fraction .. '000', 1, 3))
+-- is_own returns whether a task was created since its schedule was. The tasks of a deleted schedule may outlive it,
+-- and another schedule may have its name.
+local function is_own(created, member)
+  return tonumber(created) <= (tonumber(string.sub(redis.call('HGET', defs_key(), member) or '', 1, 13)) or 0)
 end
 
 -- add_end returns the field ends with a further end. If the chunk is full, a new one begins, and the name of the
@@ -62,12 +54,19 @@ local function record_end(schedule_ref, fields, name, final, text)
   return changed
 end
 
--- record_again writes that a run which had ended in a state, final, runs again: that end counts no more.
-local function record_again(schedule_ref, name, final, attempts)
-  local fields, tick = read_fields(schedule_key(schedule_ref), { 'created', 'ends', 'tracked', 'day' }), tick_time(name)
-  if fields.created and tick and DAY_LETTERS[final] then
-    local changed = add_to_days(schedule_ref, fields.day, { [string.sub(name, 1, 8)] = { [DAY_LETTERS[final]] = -1 } })
-    note_end(changed, fields, name, tick, 'a', 'scheduled ' .. attempts)
-    redis.call('HSET', schedule_key(schedule_ref), unpack(changed))
+-- record_again writes that a task which had ended in a state, final, at that time (ms), runs again: that end counts no
+-- more. Nodes of earlier releases, and schedules of that name that were deleted, have not counted it here.
+local function record_again(member, final, ended, attempts)
+  local schedule_ref, name = string.match(member, '^([^@]+)@(.+)$')
+  local tick = name and tick_time(name)
+  if not tick or not DAY_LETTERS[final] then
+    return
   end
+  local fields = read_fields(schedule_key(schedule_ref), { 'created', 'ends', 'tracked', 'day' })
+  if not fields.created or not is_counted(fields.tracked, ended) or not is_own(fields.created, member) then
+    return
+  end
+  local changed = add_to_days(schedule_ref, fields.day, { [string.sub(name, 1, 8)] = { [DAY_LETTERS[final]] = -1 } })
+  note_end(changed, fields, name, tick, 'a', 'scheduled ' .. attempts)
+  redis.call('HSET', schedule_key(schedule_ref), unpack(changed))
 end

@@ -1731,6 +1731,10 @@ type NamespaceList struct {
 
 // Node defines model for Node.
 type Node struct {
+	// Address Where its API listens, as HOST:PORT, where the host may be 0.0.0.0 or ::, which stands for all addresses of the machine.
+	// Left out if it listens nowhere, and by nodes of earlier versions.
+	Address *string `json:"address,omitempty"`
+
 	// Capacity How many tasks it runs at a time at most.
 	Capacity int `json:"capacity"`
 
@@ -1746,6 +1750,9 @@ type Node struct {
 
 	// Partitions The partitions it leads.
 	Partitions []int `json:"partitions"`
+
+	// Pid The number of its process on its host; left out by nodes of earlier versions and by workers over HTTP.
+	Pid *int `json:"pid,omitempty"`
 
 	// Queues The queues its workers serve, with their weights.
 	Queues map[string]int `json:"queues"`

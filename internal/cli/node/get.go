@@ -74,6 +74,8 @@ func showNode(p *printer.Printer, d wire.NodeDetail) error {
 	for _, column := range listColumns {
 		details = append(details, printer.Detail{Name: column.Name, Value: column.Value(*d.Node)})
 	}
+	details = append(details,
+		printer.Detail{Name: "address", Value: printer.Deref(d.Node.Address)}, printer.Detail{Name: "pid", Value: d.Node.Pid})
 	return p.PrintDetails(details)
 }
 

@@ -98,6 +98,11 @@ func textForPrograms(v any) string {
 		return v.UTC().Format(isoTime)
 	case *string:
 		return Deref(v)
+	case *int:
+		if v == nil {
+			return ""
+		}
+		return strconv.Itoa(*v)
 	case Share:
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
 	case Strip:

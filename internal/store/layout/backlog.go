@@ -17,6 +17,7 @@ import (
 type ready struct {
 	partition int
 	queue     string
+	taskType  string // of the lane; "" for the others
 	key       lua.ReadyKey
 }
 
@@ -33,8 +34,8 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	var sets []ready
 	for i, p := range partitions {
 		for _, name := range backlogs[i].Val() {
-			queue, _ := lua.SplitLane(name)
-			sets = append(sets, ready{p, queue, l.Keys.Partition(p).Ready(name)})
+			queue, taskType := lua.SplitLane(name)
+			sets = append(sets, ready{p, queue, taskType, l.Keys.Partition(p).Ready(name)})
 		}
 	}
 	return sets, nil

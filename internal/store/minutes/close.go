@@ -1,7 +1,6 @@
 package minutes
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -23,33 +22,39 @@ func Closable(from, now time.Time) (first, end time.Time) {
 	return first, end
 }
 
-// Close closes minutes, from one on before another one, and reports whether there was one to close. A minute that
-// is closed stays as it is. Error: CodeUnavailable; the minutes can be closed again then.
-func (m *Minutes) Close(ctx context.Context, from, end time.Time) (closed bool, _ error) {
+// Close closes minutes, from one on before another one. It reports whether there was one to close, and until where
+// minutes are closed: end, or the first minute that it leaves to a newer release, which can read all of its rows. A
+// minute that is closed stays as it is. Error: CodeUnavailable; the minutes can be closed again then.
+func (m *Minutes) Close(ctx context.Context, from, end time.Time) (closed bool, until time.Time, _ error) {
 	all := span(from, end)
 	if len(all) == 0 {
-		return false, nil
+		return false, end, nil
 	}
 	pipe := m.l.DB.Pipeline()
 	rows := m.readRows(ctx, pipe, all)
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return false, layout.Unavailable(err)
+		return false, from, layout.Unavailable(err)
 	}
 	pipe = m.l.DB.Pipeline()
+	until = end
 	var merged []string
 	for _, at := range all {
-		if minute, there := m.merge(ctx, at, rows[at].Val()); there {
-			pipe.HSetNX(ctx, string(m.keys().Minutes()), field(at), rollup.Encode(minute, rollup.MinuteBytes))
+		parts, newer := m.decode(ctx, maps.Values(rows[at].Val()))
+		switch {
+		case newer && at.Before(until):
+			until = at
+		case !newer && len(parts) > 0:
+			pipe.HSetNX(ctx, string(m.keys().Minutes()), field(at), rollup.Encode(merge(at, parts), rollup.MinuteBytes))
 			merged = append(merged, m.rows(at))
 		}
 	}
 	if len(merged) == 0 {
-		return false, nil
+		return false, until, nil
 	}
 	if _, err := pipe.Exec(ctx); err != nil { // a Redis that is full refuses the minutes, and would delete the rows
-		return true, unavailable(err)
+		return true, from, unavailable(err)
 	}
-	return true, unavailable(m.l.DB.Del(ctx, merged...).Err())
+	return true, until, unavailable(m.l.DB.Del(ctx, merged...).Err())
 }
 
 // CloseHours closes the hours of which all minutes are closed, as those before end are, and then deletes minutes
@@ -62,7 +67,7 @@ func (m *Minutes) CloseHours(ctx context.Context, end, now time.Time) error {
 		return layout.Unavailable(err)
 	}
 	minutes, hours := minuteNames.Val(), hourNames.Val()
-	for hour, fields := range openHours(minutes, hours, end) {
+	for hour, fields := range openHours(minutes, hours, end, now) {
 		if err := m.closeHour(ctx, hour, fields); err != nil {
 			return err
 		}
@@ -81,14 +86,24 @@ func (m *Minutes) CloseHours(ctx context.Context, end, now time.Time) error {
 	return unavailable(err)
 }
 
-// openHours returns the minutes of the hours that are over at end and not closed.
-func openHours(minutes, hours []string, end time.Time) map[time.Time][]string {
+// openHours returns the minutes of the hours that are over at end and not closed, if these are among the hours that are
+// kept. In an idle installation, minutes are kept for longer than hours.
+func openHours(minutes, hours []string, end, now time.Time) map[time.Time][]string {
 	open := make(map[time.Time][]string)
+	all := slices.Clone(hours)
 	for _, name := range minutes {
 		at, ok := timeOf(name)
 		hour := at.Truncate(time.Hour)
 		if ok && !hour.Add(time.Hour).After(end) && !slices.Contains(hours, field(hour)) {
+			if open[hour] == nil {
+				all = append(all, field(hour))
+			}
 			open[hour] = append(open[hour], name)
+		}
+	}
+	for _, name := range outdated(all, now, rollup.HoursKept) {
+		if at, ok := timeOf(name); ok {
+			delete(open, at)
 		}
 	}
 	return open
@@ -113,34 +128,24 @@ func outdated(names []string, now time.Time, kept int) []string {
 	return append(old, good[min(kept, len(good)):]...)
 }
 
-// closeHour closes an hour that has those minutes. Error: CodeUnavailable.
+// closeHour closes an hour that has those minutes, unless a newer release has written one of them. Error:
+// CodeUnavailable.
 func (m *Minutes) closeHour(ctx context.Context, hour time.Time, fields []string) error {
 	values, err := m.l.DB.HMGet(ctx, string(m.keys().Minutes()), fields...).Result()
 	if err != nil {
 		return layout.Unavailable(err)
 	}
-	texts := make(map[string]string, len(fields))
-	for i, value := range values {
+	var texts []string
+	for _, value := range values {
 		if text, ok := value.(string); ok {
-			texts[fields[i]] = text
+			texts = append(texts, text)
 		}
 	}
-	whole := rollup.Merge(hour, time.Hour, rollup.HourCauses, m.decodeFrom(ctx, texts, hour)...)
+	parts, newer := m.decode(ctx, slices.Values(texts))
+	if newer {
+		return nil
+	}
+	whole := rollup.Merge(hour, time.Hour, rollup.HourCauses, parts...)
 	return unavailable(m.l.DB.HSetNX(ctx, string(m.keys().Hours()), field(hour), rollup.Encode(whole,
 		rollup.HourBytes)).Err())
-}
-
-// decodeFrom reads those of the minutes or hours that are not before a time, oldest first.
-func (m *Minutes) decodeFrom(ctx context.Context, texts map[string]string, from time.Time) []rollup.Minute {
-	var all []rollup.Minute
-	for _, name := range slices.Collect(maps.Keys(texts)) {
-		if at, ok := timeOf(name); !ok || at.Before(from) {
-			continue
-		}
-		if minute, err := rollup.Decode([]byte(texts[name])); m.readable(ctx, err) {
-			all = append(all, minute)
-		}
-	}
-	slices.SortFunc(all, func(a, b rollup.Minute) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) })
-	return all
 }

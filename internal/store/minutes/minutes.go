@@ -7,13 +7,20 @@
 //	                                 there; then it deletes the rows
 //	                                 the hours that are over, of their minutes, in the same way
 //
-// Two leaders that do it at the same time read the same rows, and the first write holds.
+// Two leaders that do it at the same time read the same rows, and the first write holds. A leader leaves a minute open
+// if it cannot read all rows, and an hour if it cannot read all minutes: a newer release has written them, and closes
+// them when it leads. Rows expire after a little more than an hour.
 package minutes
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -40,10 +47,13 @@ const (
 const sample = rollup.Rest
 
 // Minutes are the minutes and hours of one installation.
-type Minutes struct{ l *layout.Layout }
+type Minutes struct {
+	l          *layout.Layout
+	unreadable sync.Once // logs that there is something that this release cannot read
+}
 
 // New returns the minutes of an installation.
-func New(l *layout.Layout) *Minutes { return &Minutes{l} }
+func New(l *layout.Layout) *Minutes { return &Minutes{l: l} }
 
 func (m *Minutes) keys() lua.Partition { return m.l.Keys.Partition(0) }
 
@@ -97,8 +107,8 @@ func (m *Minutes) Read(ctx context.Context, from, now time.Time) ([]rollup.Minut
 	found := make(map[time.Time]rollup.Minute, len(all))
 	for i, value := range closed.Val() {
 		if text, ok := value.(string); ok {
-			if minute, err := rollup.Decode([]byte(text)); m.readable(ctx, err) {
-				found[all[i]] = minute
+			if minute, _ := m.decode(ctx, slices.Values([]string{text})); len(minute) > 0 {
+				found[all[i]] = minute[0]
 			}
 		}
 	}
@@ -160,29 +170,32 @@ func (m *Minutes) addRows(
 		if _, known := found[at]; known {
 			continue
 		}
-		if minute, there := m.merge(ctx, at, cmd.Val()); there {
-			found[at] = minute
+		if parts, _ := m.decode(ctx, maps.Values(cmd.Val())); len(parts) > 0 {
+			found[at] = merge(at, parts)
 		}
 	}
 }
 
-// merge returns the minute of rows; there is false if none can be read.
-func (m *Minutes) merge(ctx context.Context, at time.Time, rows map[string]string) (_ rollup.Minute, there bool) {
-	var parts []rollup.Minute
-	for _, text := range rows {
-		if part, err := rollup.Decode([]byte(text)); m.readable(ctx, err) {
-			parts = append(parts, part)
-		}
-	}
-	return rollup.Merge(at, rollup.Span, rollup.MinuteCauses, parts...), len(parts) > 0
+// merge returns the minute of rows.
+func merge(at time.Time, rows []rollup.Minute) rollup.Minute {
+	return rollup.Merge(at, rollup.Span, rollup.MinuteCauses, rows...)
 }
 
-// readable reports whether err is nil, and logs it else: a newer release may have written what this one cannot read.
-func (m *Minutes) readable(ctx context.Context, err error) bool {
-	if err != nil {
-		m.l.Log.WarnContext(ctx, "leaving out the counts of a minute", slog.Any("error", err))
+// decode returns those of the texts that this release can read. newer says that a newer release has written another
+// one. That there are others is logged once.
+func (m *Minutes) decode(ctx context.Context, texts iter.Seq[string]) (all []rollup.Minute, newer bool) {
+	for text := range texts {
+		minute, err := rollup.Decode([]byte(text))
+		if err == nil {
+			all = append(all, minute)
+			continue
+		}
+		newer = newer || errors.Is(err, rollup.ErrNewer)
+		m.unreadable.Do(func() {
+			m.l.Log.WarnContext(ctx, "leaving out counts of minutes; this is not logged again", slog.Any("error", err))
+		})
 	}
-	return err == nil
+	return all, newer
 }
 
 // Hours returns the hours from one on that are closed, oldest first. Error: CodeUnavailable.
@@ -191,7 +204,10 @@ func (m *Minutes) Hours(ctx context.Context, from time.Time) ([]rollup.Minute, e
 	if err != nil && !redisx.LeaveOutKey(ctx, string(m.keys().Hours()), err) {
 		return nil, layout.Unavailable(err)
 	}
-	return m.decodeFrom(ctx, texts, from), nil
+	maps.DeleteFunc(texts, func(name, _ string) bool { at, ok := timeOf(name); return !ok || at.Before(from) })
+	hours, _ := m.decode(ctx, maps.Values(texts))
+	slices.SortFunc(hours, func(a, b rollup.Minute) int { return a.At.Compare(b.At) })
+	return hours, nil
 }
 
 // span returns the begins of the minutes from one on, before the one that has not begun at a time.

@@ -3,7 +3,9 @@ package minutes_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,11 +55,11 @@ func TestClose_KeepsWhatWasClosedFirst(t *testing.T) {
 	end := noon.Add(time.Minute)
 	testkit.Must(t, w.Minutes.Write(w.Ctx, "node-a", []rollup.Row{row(noon, 3)}))
 	for range 2 { // another leader, or the same one that got no answer
-		_, err := w.Minutes.Close(w.Ctx, noon, end)
+		_, _, err := w.Minutes.Close(w.Ctx, noon, end)
 		testkit.Must(t, err)
 	}
 	testkit.Must(t, w.Minutes.Write(w.Ctx, "node-b", []rollup.Row{row(noon, 9)})) // much too late
-	closed, err := w.Minutes.Close(w.Ctx, noon, end)
+	closed, _, err := w.Minutes.Close(w.Ctx, noon, end)
 	testkit.Must(t, err)
 	all, err := w.Minutes.Read(w.Ctx, noon, end)
 	if got := fmt.Sprint(begun(all)); err != nil || !closed || got != "[3]" {
@@ -71,7 +73,7 @@ func TestClose_KeepsWhatWasClosedFirst(t *testing.T) {
 func TestClose_WritesNothingOfMinutesWithoutRows(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	closed, err := w.Minutes.Close(w.Ctx, noon, noon.Add(time.Hour))
+	closed, _, err := w.Minutes.Close(w.Ctx, noon, noon.Add(time.Hour))
 	if n := w.DB.Exists(w.Ctx, "dts:{0}:minutes").Val(); err != nil || closed || n != 0 {
 		t.Errorf("closed %v, %d keys, %v", closed, n, err)
 	}
@@ -85,7 +87,7 @@ func TestCloseHours_AddsUpMinutesAndDeletesOldOnes(t *testing.T) {
 		testkit.Must(t, w.Minutes.Write(w.Ctx, "node-a", []rollup.Row{row(at, 1)}))
 	}
 	now := noon.Add(2 * time.Hour)
-	_, err := w.Minutes.Close(w.Ctx, noon, now.Add(-time.Minute))
+	_, _, err := w.Minutes.Close(w.Ctx, noon, now.Add(-time.Minute))
 	testkit.Must(t, err)
 	for range 2 {
 		testkit.Must(t, w.Minutes.CloseHours(w.Ctx, now.Add(-time.Minute), now))
@@ -161,6 +163,68 @@ func TestRead_LeavesOutWhatANewerReleaseWrote(t *testing.T) {
 	}
 }
 
+// closeAll closes the minutes and hours of the last three hours.
+func closeAll(t *testing.T, w *storetest.World, now time.Time) {
+	t.Helper()
+	_, until, err := w.Minutes.Close(w.Ctx, now.Add(-3*time.Hour), now)
+	testkit.Must(t, err)
+	testkit.Must(t, w.Minutes.CloseHours(w.Ctx, until, now))
+}
+
+// Counts that a newer release has written are there when a node of that release leads again.
+func TestClose_LeavesWhatANewerReleaseWrote(t *testing.T) {
+	t.Parallel()
+	rows := fmt.Sprintf("dts:{0}:minute:%d", noon.UnixMilli())
+	for name, newer := range map[string]struct{ key, field string }{
+		"a row":    {rows, "node-b"},
+		"a minute": {"dts:{0}:minutes", fmt.Sprint(noon.Add(time.Minute).UnixMilli())},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			w.Log = slog.New(slog.NewJSONHandler(&testkit.Log{}, nil))
+			for _, at := range []time.Time{noon, noon.Add(2 * time.Minute)} {
+				testkit.Must(t, w.Minutes.Write(w.Ctx, "node-a", []rollup.Row{row(at, 3)}))
+			}
+			testkit.Must(t, w.DB.HSet(w.Ctx, newer.key, newer.field, "\x09of later").Err())
+			now := noon.Add(time.Hour)
+			closeAll(t, w, now)
+			if n := w.DB.HLen(w.Ctx, "dts:{0}:hours").Val(); n != 0 {
+				t.Error("the hour is closed without what this release cannot read")
+			}
+			if text := w.DB.HGet(w.Ctx, newer.key, newer.field).Val(); text != "\x09of later" {
+				t.Errorf("of the newer release is left %q", text)
+			}
+			theirs := rollup.Encode(row(noon.Add(time.Minute), 4).Minute, rollup.MinuteBytes) // as the newer release reads it
+			testkit.Must(t, w.DB.HSet(w.Ctx, newer.key, newer.field, theirs).Err())
+			closeAll(t, w, now)
+			hours, err := w.Minutes.Hours(w.Ctx, noon)
+			if got := fmt.Sprint(begun(hours)); err != nil || got != "[10]" {
+				t.Errorf("%s begun in the hour, %v; want [10]", got, err)
+			}
+		})
+	}
+}
+
+func TestCloseHours_ClosesNoHourAgain(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	var now time.Time
+	for i := range rollup.HoursKept + 5 { // something happens every 13 hours
+		at := noon.Add(time.Duration(i) * 13 * time.Hour)
+		testkit.Must(t, w.Minutes.Write(w.Ctx, "node-a", []rollup.Row{row(at, 1)}))
+		now = at.Add(time.Hour)
+		closeAll(t, w, now)
+	}
+	testkit.Must(t, w.DB.ConfigResetStat(w.Ctx).Err())
+	for range 3 {
+		closeAll(t, w, now)
+	}
+	if stats := w.DB.Info(w.Ctx, "commandstats").Val(); strings.Contains(stats, "cmdstat_hsetnx") {
+		t.Errorf("hours are closed again:\n%s", stats)
+	}
+}
+
 // An hour by minute and a day by hour of 100 queues stay below 1 MiB in Redis, whatever the texts of failures are.
 func TestClose_StaysBelowOneMebibyte(t *testing.T) {
 	t.Parallel()
@@ -175,7 +239,7 @@ func TestClose_StaysBelowOneMebibyte(t *testing.T) {
 			testkit.Must(t, w.Minutes.Write(w.Ctx, "node-a", []rollup.Row{{Minute: worst(random, at)}}))
 		}
 		end := noon.Add(time.Duration(hour+1) * time.Hour)
-		_, err := w.Minutes.Close(w.Ctx, end.Add(-time.Hour), end)
+		_, _, err := w.Minutes.Close(w.Ctx, end.Add(-time.Hour), end)
 		testkit.Must(t, err)
 		testkit.Must(t, w.Minutes.CloseHours(w.Ctx, end, end.Add(time.Minute)))
 	}

@@ -129,6 +129,61 @@ func TestTrack_CountsTicksWithoutATaskAndBackfills(t *testing.T) {
 	}
 }
 
+// Nodes of earlier releases count nothing, nor does a schedule count for another one of its name.
+func TestTrack_TakesBackOnlyWhatWasCounted(t *testing.T) {
+	t.Parallel()
+	retry := func(w *storetest.World, tick string) {
+		_, err := w.Tasks.Retry(w.Ctx, task.Ref{Namespace: "default", ID: "nightly@" + tick})
+		testkit.Must(t, err)
+	}
+	setField := func(w *storetest.World, field string, value any) {
+		testkit.Must(t, w.DB.HSet(w.Ctx, string(w.KeysOf(nightly).Schedule(nightly)), field, value).Err())
+	}
+	upgrade := func(w *storetest.World) { setField(w, "tracked", time.Now().Add(time.Minute).UnixMilli()) }
+	for name, row := range map[string]struct {
+		change func(*schedule.Definition)
+		act    func(w *storetest.World, tick string)
+	}{
+		"a retry of what ended before the upgrade": {allowAll, func(w *storetest.World, tick string) {
+			w.EndTick(nightly, tick, task.Failed)
+			upgrade(w)
+			setField(w, "day", tick[:8]+"f7")
+			retry(w, tick)
+		}},
+		"a retry of a task of another schedule": {allowAll, func(w *storetest.World, tick string) {
+			run := w.BeginTick(nightly, tick)
+			w.Pause(nightly)
+			testkit.Must(t, w.Schedules.Delete(w.Ctx, nightly))
+			w.Put(storetest.Daily(nil))
+			setField(w, "tracked", 1)
+			setField(w, "day", tick[:8]+"f7")
+			testkit.Must(t, run.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", ""))
+			retry(w, tick)
+		}},
+		"a backfill of what was missed before the upgrade": {func(d *schedule.Definition) {
+			d.Misfire = schedule.Misfire{Policy: schedule.MisfireSkip}
+		}, func(w *storetest.World, tick string) {
+			upgrade(w)
+			setField(w, "day", tick[:8]+"m7")
+			at, _, err := schedule.ParseTickName(tick)
+			testkit.Must(t, err)
+			_, err = w.Schedules.Backfill(w.Ctx, nightly, []schedule.Tick{{At: at}}, 0, "")
+			testkit.Must(t, err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			ticks := w.Hourly(1, row.change)
+			w.Fire(nightly)
+			row.act(w, ticks[0])
+			if got := counted(w.Schedule(nightly)); got["failed"]+got["missed"] != 7 {
+				t.Errorf("counts %v, want 7 as before", got)
+			}
+		})
+	}
+}
+
 func TestTrack_BeginsAnewWithTheSchedule(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)

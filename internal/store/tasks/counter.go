@@ -1,20 +1,20 @@
 package tasks
 
-import "github.com/dts-sched/dts/internal/task"
+import (
+	"time"
 
-// Counter counts what this process records: telemetry.Metrics is one.
+	"github.com/dts-sched/dts/internal/rollup"
+)
+
+// Counter counts what this process records: telemetry.Metrics and rollup.Tally do.
 type Counter interface {
-	// Ended is called for each attempt that ended, and to is the state of its task now. A repeat is not counted.
-	Ended(queue string, o task.Outcome, to task.State)
+	// Begun is called once for each attempt that began, with how long after it was due.
+	Begun(queue string, late time.Duration)
+	// Ended is called once for each attempt that ended: a repeat is not counted.
+	Ended(e rollup.End)
 	// Paused is called when the end of a task has paused its schedule.
 	Paused()
 }
 
-// uncounted counts nothing.
-type uncounted struct{}
-
-func (uncounted) Ended(string, task.Outcome, task.State) {}
-func (uncounted) Paused()                                {}
-
-// CountWith has a Counter count. It is called before anything is recorded.
-func (s *Tasks) CountWith(c Counter) { s.counter = c }
+// CountWith has a further Counter count. It is called before anything is recorded.
+func (s *Tasks) CountWith(c Counter) { s.counters = append(s.counters, c) }

@@ -29,17 +29,21 @@ func (s *Tasks) LogEnd(ctx context.Context, t task.Task, to task.State, o task.O
 // CountEnd counts an attempt that has ended. Whoever has recorded the end calls it, so that it counts once. The
 // node that ran it is left out of the reason: what died with several nodes has one cause.
 func (s *Tasks) CountEnd(t task.Task, to task.State, o task.Outcome, reason string) {
-	s.counter.Ended(t.Queue, o, to)
 	if node := codec.NodeOf(t.Run); node != "" {
 		reason = strings.ReplaceAll(reason, node, "#")
 	}
-	s.Tally.Ended(rollup.End{
-		Task: t.Ref, Attempt: t.Attempt, Queue: t.Queue, Type: t.Type, Outcome: o, Error: reason, Dead: to == task.Failed,
-	})
+	e := rollup.End{Task: t.Ref, Attempt: t.Attempt, Queue: t.Queue, Type: t.Type, Outcome: o, Error: reason, To: to}
+	for _, c := range s.counters {
+		c.Ended(e)
+	}
 }
 
 // CountBegin counts an attempt that has begun, once for each.
-func (s *Tasks) CountBegin(t task.Task) { s.Tally.Begun(t.Queue, t.StartedAt.Sub(t.DueAt)) }
+func (s *Tasks) CountBegin(t task.Task) {
+	for _, c := range s.counters {
+		c.Begun(t.Queue, t.StartedAt.Sub(t.DueAt))
+	}
+}
 
 // LogLoss is LogEnd for an attempt that a leader has ended as lost, which is always a warning. next is when another
 // attempt is due, if there is one; poison says that the task ends as it kills its workers.

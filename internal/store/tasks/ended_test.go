@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
@@ -19,8 +20,10 @@ import (
 // counted is a Counter that lists what it was told.
 type counted []string
 
-func (c *counted) Ended(queue string, o task.Outcome, to task.State) {
-	*c = append(*c, fmt.Sprint(queue, " ", o, " ", to))
+func (c *counted) Begun(string, time.Duration) {}
+
+func (c *counted) Ended(e rollup.End) {
+	*c = append(*c, fmt.Sprint(e.Queue, " ", e.Outcome, " ", e.To))
 }
 
 func (c *counted) Paused() { *c = append(*c, "paused") }

@@ -85,16 +85,27 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	errs := make([]error, len(ends))
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
-		if errs[i] = f.err; f.err == nil {
-			e := ends[i]
-			if f.recorded || !s.recent.has(e.Run) { // by an earlier call whose reply was lost, it was recorded and not logged
-				s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
-				s.CountEnd(e.Run.Task, e.State, e.Outcome, e.Reason)
+		e := ends[i]
+		if errs[i] = f.err; f.err != nil {
+			if redisx.Unanswered(f.err) {
+				s.recent.doubt(e.Run)
 			}
-			s.recent.add(e, s.serverOf(e.Run), f.at)
+			continue
 		}
+		if f.recorded || s.isUnheard(e.Run) {
+			s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
+			s.CountEnd(e.Run.Task, e.State, e.Outcome, e.Reason)
+		}
+		s.recent.add(e, s.serverOf(e.Run), f.at)
 	}
 	return errs
+}
+
+// isUnheard reports whether the end of a run, which an earlier call has recorded, is to be logged and counted now, as the
+// answer to that call was lost: Redis sent it to this node, and did not show the end when this node read the task or
+// began the attempt. Otherwise another node has recorded it, and has logged and counted it.
+func (s *Tasks) isUnheard(r *Run) bool {
+	return !s.recent.has(r) && (!r.HadEnded() || s.recent.doubts(r))
 }
 
 // finished is the result of reporting one end.

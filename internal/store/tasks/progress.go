@@ -43,7 +43,9 @@ func (s *Tasks) progress(ctx context.Context, ref task.Ref, attempt int, run lua
 // WarnIfPaused logs a warning, and counts, if the end of a task paused its schedule.
 func (s *Tasks) WarnIfPaused(ctx context.Context, ref task.Ref, paused bool) {
 	if paused {
-		s.counter.Paused()
+		for _, c := range s.counters {
+			c.Paused()
+		}
 		id, _, _ := schedule.OfTask(ref)
 		s.l.Log.WarnContext(ctx, "paused a schedule: too many of its tasks failed one after the other", "namespace", ref.Namespace, "schedule", id)
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/batch"
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
@@ -25,9 +24,6 @@ import (
 
 // Tasks reads and changes the tasks of one installation.
 type Tasks struct {
-	// Tally counts the attempts whose begin or end this process has recorded; nil counts nothing.
-	Tally *rollup.Tally
-
 	l        *layout.Layout
 	runLease time.Duration
 	// durability is what a creation waits for, and the begin of an attempt that must be the only one.
@@ -36,12 +32,12 @@ type Tasks struct {
 	recent     recent
 	creates    *batch.Groups[task.Definition, Created] // of single tasks
 	ids        *ids
-	counter    Counter
+	counters   []Counter
 }
 
 // New returns the tasks of an installation. runLease is how long the lease of a run lasts; 0 means DefaultRunLease.
 func New(l *layout.Layout, runLease time.Duration, durability config.Durability) *Tasks {
-	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease), durability: durability, ids: newIDs(l), recent: recent{added: make(chan struct{}, 1)}, counter: uncounted{}}
+	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease), durability: durability, ids: newIDs(l), recent: recent{added: make(chan struct{}, 1)}}
 	// Callers share the call, so it does not end with the context of one of them.
 	s.creates = layout.SharedCalls(l, func(d task.Definition) task.Ref { return d.Ref }, createShared, func(defs []task.Definition) []Created {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
