@@ -52,8 +52,8 @@ func countsRow() row {
 	}
 }
 
-// inCounts drains with counts. It returns how many commands wrote or closed counts, and the time that Redis spent in them.
-// Error: there were none.
+// inCounts drains with counts. It returns how many commands wrote or closed counts, and the time that Redis spent in
+// them. Error: there were none.
 func (b *bench) inCounts(ctx context.Context, w work) (commands int, spent time.Duration, err error) {
 	err = b.apart(ctx, func() error {
 		return b.redis.watchCommands(ctx, func() error {

@@ -3410,7 +3410,7 @@ func (p Partition) Hours() HoursKey {
 	return HoursKey(p.prefix + "hours")
 }
 
-// StatusKey names a STRING: of partition 0 only: whether the installation needs somebody, as JSON; written by the node that leads it.
+// StatusKey names a STRING: of partition 0 only: whether the installation needs somebody, as JSON; written by the node that leads it, or by one that is asked while none leads it.
 type StatusKey string
 
 // Status makes the key dts:{p}:status.

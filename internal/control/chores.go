@@ -7,6 +7,7 @@ import "context"
 func (c *Control) Chores(ctx context.Context, asked <-chan struct{}) {
 	together(
 		func() { c.keepMinutes(ctx) },
+		func() { c.keepTroubled(ctx) },
 		func() { c.keepStatus(ctx, asked) },
 	)
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
+// silent is the error of a server that does not answer.
+func silent(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
 func TestRedisClock_KeepsItsReadingWhenTheNextOneFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,6 +60,7 @@ func TestRedisClock_HasOneCallerWaitForTheNextReading(t *testing.T) {
 		if waited := time.Since(begin); waited != 0 {
 			t.Errorf("the second caller waited %s", waited)
 		}
+		_ = clock.Sleep(t.Context(), redisClockTimeout) // until the reading has ended
 	})
 }
 

@@ -7,9 +7,11 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/events"
+	"github.com/dts-sched/dts/internal/fresh"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/tracing"
@@ -57,8 +59,8 @@ type Control struct {
 	embedded     bool // Options.Embedded
 	log          *slog.Logger
 	namespaces   namespaceNotes
-	foreign      foreignQueues
-	crowdedNames crowdedNames
+	foreign      fresh.Value[map[string]int]              // slots of asynq's own servers, by queue
+	crowdedNames fresh.Value[map[int]layout.WaitingNames] // of partitions that have many
 	paused       pausedQueues
 	admission    admission // of what makes work
 	turns        turns     // of what makes work and shares no call

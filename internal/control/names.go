@@ -9,7 +9,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
-	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -23,11 +22,6 @@ const (
 	nearlyDue = time.Minute
 )
 
-// crowdedNames is latest for the names of partitions that have many.
-type crowdedNames struct {
-	latest[map[int]layout.WaitingNames]
-}
-
 // checkName refuses a task that nobody runs, for the reasons in why, if it is due soon and would wait under a further
 // name, and its namespace may have no more in that partition. While the names cannot be read it lets every task in: it
 // waits without a name. Error: CodeTooManyNames.
@@ -40,7 +34,8 @@ func (c *Control) checkName(ctx context.Context, d task.Definition, why []string
 	if c.servesQueue(queue) {
 		name, field = lua.LaneName(queue, d.Type), "type"
 	}
-	names, many := c.crowdedNames.get(ctx, namesLifetime, c.store.CrowdedNames)[c.store.PartitionOf(d.Ref)]
+	crowded := ifRead(c.crowdedNames.Get(ctx, latest(namesLifetime), c.store.CrowdedNames))
+	names, many := crowded[c.store.PartitionOf(d.Ref)]
 	if !many || names.MayHave(d.Namespace, name) {
 		return nil
 	}

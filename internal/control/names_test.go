@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/fresh"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua/contract"
@@ -26,7 +28,7 @@ func (w *world) fillNames(namespace string, n int) {
 	}
 	_, err := pipe.Exec(w.ctx)
 	testkit.Must(w.t, err)
-	w.crowdedNames = crowdedNames{}
+	w.crowdedNames = fresh.Value[map[int]layout.WaitingNames]{}
 }
 
 func TestSubmit_RefusesFurtherNamesThatNobodyServes(t *testing.T) {

@@ -3,13 +3,12 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/fresh"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -20,23 +19,25 @@ const (
 	statusFresh    = 900 * time.Millisecond // the age up to which a status is shown as it is
 	statusLimit    = 15 * time.Second       // the age from which on nobody seems to compute it
 	statusLook     = 100 * time.Millisecond // between two looks whether there is a newer one
+	statusLooks    = 5                      // after how many of them it is asked whether there can be one
 	statusTimeout  = 2 * time.Second        // of reading or computing one
 )
 
-// statuses is the status that this node has read last.
+// statuses is what this node knows of the status.
 type statuses struct {
-	asking singleflight.Group
-	mu     sync.Mutex
-	last   status.Status
-	readAt time.Time // by the clock of this process
+	shown fresh.Value[status.Status] // to those who ask this node
+	read  atomic.Bool                // somebody reads the statuses that this node computes for all
 
 	// These are for the statuses that this node computes.
-	schedules troubledSchedules
-	nodes     seldom[[]cluster.Node]
-	queues    seldom[[]string] // their names
-	examined  seldom[status.Examination]
-	past      seldom[past]
+	nodes    fresh.Value[[]cluster.Node]
+	queues   fresh.Value[[]string] // their names
+	examined fresh.Value[status.Examination]
+	past     fresh.Value[past]
+	troubled fresh.Value[troubled]
 }
+
+// shownRules bound how often this node reads the status for all of its viewers.
+var shownRules = fresh.Rules{Lifetime: statusInterval, Limit: 4 * statusTimeout}
 
 // GetStatus says whether the installation needs somebody. One node computes it for all; where none seems to, this one
 // does. It is about a second old. While Redis does not answer, it says so. Error: that of ctx.
@@ -44,58 +45,47 @@ func (c *Control) GetStatus(ctx context.Context, who Caller) (status.Status, err
 	if _, err := c.begin(ctx, who, "getStatus"); err != nil {
 		return status.Status{}, err
 	}
-	if known, ok := c.statuses.known(); ok {
-		return known, nil
-	}
-	answer := c.statuses.asking.DoChan("", func() (any, error) {
-		found := c.findStatus(context.WithoutCancel(ctx)) // others wait for it, too
-		c.statuses.keep(found)
-		return found, nil
+	found, _ := c.statuses.shown.Get(ctx, shownRules, func(ctx context.Context) (status.Status, error) {
+		return c.findStatus(ctx), nil
 	})
-	select {
-	case <-ctx.Done():
-		return status.Status{}, ctx.Err()
-	case found := <-answer:
-		return found.Val.(status.Status), nil
-	}
+	return found, ctx.Err()
 }
 
-// known returns what was read less than a second ago; ok is false if there is no such status.
-func (s *statuses) known() (_ status.Status, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last, !s.readAt.IsZero() && clock.Since(s.readAt) < statusInterval
-}
-
-// newest returns what was read or computed last.
-func (s *statuses) newest() status.Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
-
-func (s *statuses) keep(found status.Status) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last, s.readAt = found, clock.Now()
-}
-
-// findStatus reads the status, waits for a newer one if it is old, and computes one if nobody else does.
+// findStatus reads the status, waits for a newer one if it is old, and computes one if no leader does, or can keep it.
 func (c *Control) findStatus(ctx context.Context) status.Status {
 	reading, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	stored, err := c.readStatus(reading)
-	if err == nil && c.ageOf(reading, stored) > statusFresh && c.ageOf(reading, stored) < statusLimit {
-		stored = c.newerStatus(reading, stored)
+	stored, text, err := c.readStatus(reading)
+	limit := statusLimit
+	if stored.StandIn { // no leader would hear who asks for another one
+		limit = statusFresh
 	}
-	if err == nil && c.ageOf(reading, stored) < statusLimit {
+	kept := err == nil && c.ageOf(reading, stored) < limit
+	if kept && c.ageOf(reading, stored) > statusFresh {
+		stored, kept = c.newerStatus(reading, stored)
+	}
+	if kept {
 		return stored
 	}
 	before := stored
-	if own := c.statuses.newest(); own.At.After(before.At) {
+	if own, _ := c.statuses.shown.Last(); own.At.After(before.At) {
 		before = own
 	}
-	return c.judge(ctx, before, look{closely: true, lately: true})
+	return c.standIn(ctx, before, text, err == nil)
+}
+
+// standIn computes the status as no leader does, and keeps it for the viewers of all nodes. It takes the place of the
+// text that was read, and never that of a newer status: a leader may have come meanwhile.
+func (c *Control) standIn(ctx context.Context, before status.Status, read string, readable bool) status.Status {
+	found := c.judge(ctx, before, look{closely: true, lately: true})
+	found.StandIn = true
+	text, err := json.Marshal(found)
+	if err == nil && readable && c.nodes != nil && c.queues != nil { // who has neither knows too little
+		writing, cancel := context.WithTimeout(ctx, statusTimeout)
+		defer cancel()
+		_ = c.store.ReplaceStatus(writing, read, string(text)) // if that fails, each node computes one for its viewers
+	}
+	return found
 }
 
 // ageOf is how old a status is, by the clock of Redis; it is very old if there is none.
@@ -103,44 +93,48 @@ func (c *Control) ageOf(ctx context.Context, s status.Status) time.Duration {
 	return c.now(ctx, task.Ref{}).Sub(s.At)
 }
 
-// newerStatus asks for a newer status, and returns it as soon as it is there; the old one if none comes.
-func (c *Control) newerStatus(ctx context.Context, old status.Status) status.Status {
+// newerStatus asks for a newer status, and returns it as soon as it is there; the old one if none comes. kept is false
+// if nobody can keep one, as Redis refuses writes.
+func (c *Control) newerStatus(ctx context.Context, old status.Status) (_ status.Status, kept bool) {
 	if c.store.AskForStatus(ctx) != nil {
-		return old
+		return old, true
 	}
-	for clock.Sleep(ctx, statusLook) == nil {
-		newer, err := c.readStatus(ctx)
-		if err != nil {
-			return old
-		}
-		if newer.At.After(old.At) {
-			return newer
+	for looks := 1; clock.Sleep(ctx, statusLook) == nil; looks++ {
+		newer, _, err := c.readStatus(ctx)
+		switch {
+		case err != nil:
+			return old, true
+		case newer.At.After(old.At):
+			return newer, true
+		case looks == statusLooks && c.store.RefusesWrites(ctx, 0) != "":
+			return old, false
 		}
 	}
-	return old
+	return old, true
 }
 
-// readStatus reads the status that one node has computed; the zero Status if there is none that can be read. Error:
-// CodeUnavailable.
-func (c *Control) readStatus(ctx context.Context) (s status.Status, _ error) {
+// readStatus reads the status that one node has computed, and its text; the zero Status if there is none that can be
+// read. Error: CodeUnavailable.
+func (c *Control) readStatus(ctx context.Context) (s status.Status, text string, _ error) {
 	text, err := c.store.ReadStatus(ctx)
 	if err != nil || text == "" {
-		return status.Status{}, err
+		return status.Status{}, "", err
 	}
 	if json.Unmarshal([]byte(text), &s) != nil { // as good as none
 		s = status.Status{}
 	}
-	return s, nil
+	return s, text, nil
 }
 
 // keepStatus computes the status for all nodes, until ctx ends: each second while somebody reads it, else every ten.
 func (c *Control) keepStatus(ctx context.Context, asked <-chan struct{}) {
-	last, err := c.readStatus(ctx)
+	last, _, err := c.readStatus(ctx)
 	if err != nil { // what this node knows is better than nothing
-		last = c.statuses.newest()
+		last, _ = c.statuses.shown.Last()
 	}
 	for read := true; ctx.Err() == nil; {
 		began := clock.Now()
+		c.statuses.read.Store(read)
 		last = c.judge(ctx, last, look{lately: read})
 		if text, err := json.Marshal(last); err == nil && ctx.Err() == nil {
 			_ = c.store.WriteStatus(ctx, string(text)) // if that fails, each node finds out why by itself
@@ -162,6 +156,17 @@ func (c *Control) keepStatus(ctx context.Context, asked <-chan struct{}) {
 type look struct {
 	closely bool // no other node computes the status, so this one finds out why
 	lately  bool // somebody reads the status
+}
+
+// seldomAfter is the time between two readings of what does not change often while nobody reads the status.
+const seldomAfter = time.Minute
+
+// seldom are the rules for what is read for each status while somebody reads it, else once a minute.
+func (l look) seldom() fresh.Rules {
+	if l.lately {
+		return fresh.Rules{Limit: statusTimeout}
+	}
+	return fresh.Rules{Lifetime: seldomAfter, Retry: statusInterval, Limit: statusTimeout}
 }
 
 // judge computes the status from the one before it.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -13,11 +14,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/fresh"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/why"
 )
 
 // leading is a node that leads both partitions of a world and serves queues with one slot.
@@ -30,7 +34,7 @@ func leading(taken int, types []string, queues ...string) fleet {
 // judged is the status as this node computes it.
 func (w *world) judged() status.Status {
 	w.t.Helper()
-	w.statuses.schedules = troubledSchedules{} // look at all of them now
+	w.statuses.troubled = fresh.Value[troubled]{} // look at all schedules now
 	return w.judge(w.ctx, status.Status{}, look{closely: true, lately: true})
 }
 
@@ -65,8 +69,11 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 	w := newWorld(t)
 	w.nodes = leading(0, nil)
 	w.waiting("a", "mails")
-	if r := w.expectStatus(status.QueueUnserved); r.ID != "mails" || time.Since(r.Since) < 50*time.Second {
-		t.Errorf("%+v, want since when it waits", r)
+	gone := worker("gone", 0, nil, "mails")
+	gone.State, gone.LastBeat = "dead", w.now().Add(-30*time.Minute)
+	w.nodes = append(leading(0, nil), gone)
+	if r := w.expectStatus(status.QueueUnserved); r.ID != "mails" || !r.Since.Equal(gone.LastBeat) {
+		t.Errorf("%+v, want since when nobody serves it", r)
 	}
 	w.nodes = leading(0, nil, "mails")
 	testkit.Must(t, w.PauseQueue(w.ctx, Caller{Namespace: "default", Name: "ann"}, "mails"))
@@ -88,6 +95,18 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 	}
 }
 
+// heldLong lets a task have run for three minutes.
+func (w *world) heldLong(ref task.Ref) {
+	w.t.Helper()
+	states := w.partitionKey(ref, "states")
+	text, err := w.db.HGet(w.ctx, states, ref.String()).Result()
+	testkit.Must(w.t, err)
+	words, started := strings.Fields(text), w.now().Add(-3*time.Minute).UnixMilli()
+	words[6] = strconv.FormatInt(started, 10)
+	testkit.Must(w.t, w.db.HSet(w.ctx, states, ref.String(), strings.Join(words, " ")).Err())
+	testkit.Must(w.t, w.db.ZAdd(w.ctx, w.partitionKey(ref, "running"), z(float64(started), ref.String())).Err())
+}
+
 func TestStatus_TellsWhichTaskHoldsASlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,14 +117,51 @@ func TestStatus_TellsWhichTaskHoldsASlot(t *testing.T) {
 	if s := w.judged(); s.Level != status.AllWell {
 		t.Errorf("it has run for a moment: %+v", s.Reasons)
 	}
-	states := w.partitionKey(long, "states")
-	text, err := w.db.HGet(w.ctx, states, long.String()).Result()
-	testkit.Must(t, err)
-	words := strings.Fields(text)
-	words[6] = strconv.FormatInt(w.now().Add(-3*time.Minute).UnixMilli(), 10) // started
-	testkit.Must(t, w.db.HSet(w.ctx, states, long.String(), strings.Join(words, " ")).Err())
+	w.heldLong(long)
 	if r := w.expectStatus(status.SlotsTaken); !strings.Contains(r.Detail, "long") || time.Since(r.Since) < 2*time.Minute {
 		t.Errorf("%+v, want the task and since when it holds the slot", r)
+	}
+	nodes := leading(1, nil, "default")
+	nodes[0].Capacity, nodes[0].Running = 2, 2
+	w.nodes = nodes
+	if s := w.judged(); s.Level != status.AllWell {
+		t.Errorf("it holds one slot of two: %+v", s.Reasons)
+	}
+}
+
+// Slots of nodes that take no more tasks help nobody, whether they are free or held.
+func TestStatus_CountsSlotsOfNodesThatServe(t *testing.T) {
+	t.Parallel()
+	for state, roles := range map[string][]string{"draining": {"worker"}, "dead": {"worker"}, "alive": {"api"}} {
+		w := newWorld(t)
+		other := worker("other", 0, nil, "default") // with a free slot
+		other.State, other.Roles = state, roles
+		w.nodes = append(leading(1, nil, "default"), other)
+		long := w.due("long", "")
+		w.begun(long)
+		w.heldLong(long)
+		w.waiting("b", "default")
+		s := w.judged()
+		if !slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.SlotsTaken }) {
+			t.Errorf("beside a node that is %s: %+v", state, s.Reasons)
+		}
+	}
+}
+
+// What a node runs that takes no more tasks is no slot of the others.
+func TestCountHeld_CountsRunsOfNodesThatServe(t *testing.T) {
+	t.Parallel()
+	nodes := []status.Node{
+		{ID: "a", Alive: true, Worker: true, Queues: []string{"mails"}, Capacity: 2, Running: 2},
+		{ID: "b", Alive: true, Worker: true, Queues: []string{"mails"}, Capacity: 2, Draining: true},
+	}
+	q := status.Queue{Name: "mails"}
+	countHeld(&q, status.Serving(nodes, "mails"), []why.Running{
+		{Node: "b", StartedAt: time.Unix(1, 0)}, {Node: "a", StartedAt: time.Unix(2, 0)},
+		{Node: "c", StartedAt: time.Unix(3, 0)},
+	})
+	if q.Held != 1 || !q.HeldFrom.Equal(time.Unix(2, 0)) {
+		t.Errorf("%+v, want one slot, of node a", q)
 	}
 }
 
@@ -117,9 +173,11 @@ func TestStatus_LooksAtTheSchedules(t *testing.T) {
 	if s := w.judged(); s.Level != status.AllWell {
 		t.Fatalf("a schedule that has just been put: %+v", s.Reasons)
 	}
-	testkit.Must(t, w.db.HSet(w.ctx, w.key(nightly, "schedule"), "failures", 2).Err())
-	if r := w.expectStatus(status.Failing); r.ID != "nightly" || r.Namespace != "default" || r.Severity != status.Warn {
-		t.Errorf("%+v", r)
+	succeeded := w.now().Add(-time.Hour).Truncate(time.Millisecond)
+	testkit.Must(t, w.db.HSet(w.ctx, w.key(nightly, "schedule"), "failures", 2, "succeeded", succeeded.UnixMilli()).Err())
+	if r := w.expectStatus(status.Failing); r.ID != "nightly" || r.Namespace != "default" || r.Severity != status.Warn ||
+		!r.Since.Equal(succeeded) {
+		t.Errorf("%+v, want that it fails since %s", r, succeeded)
 	}
 	testkit.Must(t, w.db.HDel(w.ctx, w.key(nightly, "schedule"), "failures").Err())
 	w.rewind(nightly, 25*time.Hour)
@@ -176,10 +234,16 @@ func TestStatus_TellsOfRedis(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes = leading(0, nil, "default")
+	before := status.Status{At: w.now().Add(-2 * time.Second), Sentence: "Of a leader."}
+	testkit.Must(t, w.store.WriteStatus(w.ctx, textOf(t, before)))
 	w.server.RefuseWrites()
-	if r := w.expectStatus(status.RedisReadOnly); !strings.Contains(r.Detail, "NOREPLICAS") {
+	if r := w.expectStatus(status.RedisReadOnly); !strings.Contains(r.Detail, "NOREPLICAS") || r.Since.IsZero() {
 		t.Errorf("%+v, want what Redis says", r)
 	}
+	if s, err := w.GetStatus(w.ctx, me); err != nil || len(s.Reasons) != 1 || s.Reasons[0].Code != status.RedisReadOnly {
+		t.Errorf("no leader can write a status: %v, %+v", err, s)
+	}
+	w.statuses.shown = fresh.Value[status.Status]{}
 	w.server.TakeWrites()
 	w.server.FillMemory()
 	if s := w.judged(); !slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.RedisFull }) {
@@ -202,10 +266,9 @@ func TestGetStatus_ShowsWhatOneNodeComputes(t *testing.T) {
 	w := newWorld(t)
 	w.nodes = leading(0, nil, "default")
 	write := func(age time.Duration) {
-		text, err := json.Marshal(status.Status{At: w.now().Add(-age), Level: status.Attention, Sentence: "Of another node."})
-		testkit.Must(t, err)
-		testkit.Must(t, w.store.WriteStatus(w.ctx, string(text)))
-		w.statuses.readAt = time.Time{}
+		of := status.Status{At: w.now().Add(-age), Level: status.Attention, Sentence: "Of another node."}
+		testkit.Must(t, w.store.WriteStatus(w.ctx, textOf(t, of)))
+		w.statuses.shown = fresh.Value[status.Status]{}
 	}
 	expect := func(want string) {
 		t.Helper()
@@ -223,8 +286,62 @@ func TestGetStatus_ShowsWhatOneNodeComputes(t *testing.T) {
 	write(time.Minute) // nobody computes it any more
 	expect(own)
 	testkit.Must(t, w.store.WriteStatus(w.ctx, "no JSON"))
-	w.statuses.readAt = time.Time{}
+	w.statuses.shown = fresh.Value[status.Status]{}
 	expect(own)
+}
+
+// Where no leader computes the status, one node does for the viewers of all.
+func TestGetStatus_KeepsWhatAStandInComputes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.open(w.db)
+	w.nodes, other.nodes = leading(0, nil, "default"), fleet{}
+	first, err := w.GetStatus(w.ctx, me)
+	testkit.Must(t, err)
+	second, err := other.GetStatus(w.ctx, me)
+	if err != nil || !second.StandIn || !second.At.Equal(first.At) || second.Sentence != first.Sentence {
+		t.Errorf("the other node computes another one: %+v, %v, want %+v", second, err, first)
+	}
+	first.At = first.At.Add(-2 * statusFresh)
+	testkit.Must(t, w.store.WriteStatus(w.ctx, textOf(t, first)))
+	other.statuses.shown = fresh.Value[status.Status]{}
+	third, err := other.GetStatus(w.ctx, me)
+	if err != nil || !third.StandIn || !third.At.After(first.At) || third.Figures.Nodes != 0 {
+		t.Errorf("nobody computes another one: %+v, %v", third, err)
+	}
+}
+
+// A leader that comes while another node computes the status knows more.
+func TestStandIn_LeavesTheStatusOfALeader(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	for _, c := range []struct {
+		read, kept string
+		know       bool // this node has the lists of nodes and of queues
+		want       string
+	}{
+		{"", "", true, ""}, {"old", "old", true, ""}, {"old", "of a leader", true, "of a leader"}, {"", "old", true, "old"},
+		{"old", "old", false, "old"},
+	} {
+		testkit.Must(t, w.store.WriteStatus(w.ctx, c.kept))
+		standing := w.open(w.db)
+		if c.know {
+			standing.nodes = w.nodes
+		}
+		found := standing.standIn(w.ctx, status.Status{}, c.read, true)
+		kept, err := w.store.ReadStatus(w.ctx)
+		if want := cmp.Or(c.want, textOf(t, found)); err != nil || kept != want {
+			t.Errorf("%+v: kept %s, %v, want %s", c, kept, err, want)
+		}
+	}
+}
+
+func textOf(t *testing.T, s status.Status) string {
+	t.Helper()
+	text, err := json.Marshal(s)
+	testkit.Must(t, err)
+	return string(text)
 }
 
 // The node that computes the status does so when it begins, and again as soon as somebody asks.
@@ -239,14 +356,93 @@ func TestKeepStatus_ComputesWhenAsked(t *testing.T) {
 	defer stop()
 	kept.Go(func() { w.keepStatus(ctx, asked) })
 	asked <- struct{}{} // it has computed the first one
-	first, err := w.readStatus(w.ctx)
+	first, _, err := w.readStatus(w.ctx)
 	testkit.Must(t, err)
 	asked <- struct{}{} // and the second one
-	second, err := w.readStatus(w.ctx)
+	second, _, err := w.readStatus(w.ctx)
 	testkit.Must(t, err)
 	if first.At.IsZero() || !second.At.After(first.At) {
 		t.Errorf("first of %s, then of %s", first.At, second.At)
 	}
+}
+
+// A look at many schedules takes long. The status tells what the one before has found.
+func TestStatus_WaitsForNoLookAtTheSchedules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	w.statuses.troubled.Read(w.ctx, func(context.Context) (troubled, error) {
+		return troubled{
+			schedules: []status.Schedule{{ID: "nightly", Failures: 3}}, left: []string{"one is unreadable"},
+			at: clock.Now().Add(-10 * time.Minute), more: 7,
+		}, nil
+	})
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.statuses.troubled.Read(w.ctx, func(context.Context) (troubled, error) {
+			close(begun)
+			<-end
+			return troubled{}, nil
+		})
+	}()
+	_ = testkit.Receive(t, begun, "the look")
+	var f status.Facts
+	var u unread
+	read := make(chan error, 1)
+	go func() { read <- w.readSchedules(w.ctx, look{lately: true}, &f, &u) }()
+	testkit.Must(t, testkit.Receive(t, read, "what is known"))
+	if len(f.Schedules) != 1 || f.Schedules[0].ID != "nightly" || len(u.texts) != 1 {
+		t.Errorf("%+v, %q, want the schedule, and what is unreadable", f.Schedules, u.texts)
+	}
+	notes := strings.Join(f.Notes, "; ")
+	if !strings.Contains(notes, "10 minutes ago; 7 further schedules") {
+		t.Errorf("got %q, want how old that is, and that there are more", f.Notes)
+	}
+	close(end)
+	<-ended
+}
+
+// While nobody reads the status, one takes two commands: how Redis is, and whether anything waits.
+func TestStatus_CostsLittleWhileNobodyReadsIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "default")
+	before := w.judge(w.ctx, status.Status{}, look{})
+	var reads counter
+	w.db.AddHook(&reads)
+	if s := w.judge(w.ctx, before, look{}); s.Level != status.AllWell || reads.Load() > 2 {
+		t.Errorf("%d calls for %+v", reads.Load(), s)
+	}
+}
+
+func TestTroubled_KeepsTheWorst(t *testing.T) {
+	t.Parallel()
+	const more = 1500
+	var all troubled
+	for i := range troubledLength + more {
+		all.add(status.Schedule{Failures: i + 1})
+	}
+	all.cut()
+	if n := len(all.schedules); n != troubledLength || all.more != more || all.schedules[n-1].Failures != more+1 {
+		t.Errorf("%d schedules, down to %d failures, and %d more", n, all.schedules[n-1].Failures, all.more)
+	}
+}
+
+func TestKeepTroubled_LooksUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(daily(nil))
+	testkit.Must(t, w.db.HSet(w.ctx, w.key(nightly, "schedule"), "failures", 2).Err())
+	ctx, stop := context.WithCancel(w.ctx)
+	var kept sync.WaitGroup
+	kept.Go(func() { w.keepTroubled(ctx) })
+	testkit.Eventually(t, "it has looked", func() bool {
+		found, _ := w.statuses.troubled.Last()
+		return len(found.schedules) == 1
+	})
+	stop()
+	kept.Wait()
 }
 
 // A hundred viewers cost what one does.
@@ -254,9 +450,8 @@ func TestGetStatus_IsReadOnceForManyViewers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes = leading(0, nil, "default")
-	text, err := json.Marshal(status.Status{At: w.now(), Level: status.AllWell, Sentence: "All well."})
-	testkit.Must(t, err)
-	testkit.Must(t, w.store.WriteStatus(w.ctx, string(text)))
+	of := status.Status{At: w.now(), Level: status.AllWell, Sentence: "All well."}
+	testkit.Must(t, w.store.WriteStatus(w.ctx, textOf(t, of)))
 	var reads counter
 	w.db.AddHook(&reads)
 	var viewers sync.WaitGroup

@@ -39,7 +39,7 @@ func (c *Control) unserved(ctx context.Context, taskType, queue string, states .
 	switch {
 	case p.CanRun(taskType):
 		return nil
-	case c.queues != nil && c.foreign.serve(ctx, queue, c.queues.ForeignSlots):
+	case c.queues != nil && c.servesForeign(ctx, queue):
 		return nil
 	case p.CanRun(""):
 		return []string{c.unrunnable(taskType, queue)}
@@ -100,13 +100,14 @@ func (c *Control) unrunnable(taskType, queue string) string {
 // foreignLifetime is how long a list of asynq's own servers is used.
 const foreignLifetime = 5 * time.Second
 
-// foreignQueues knows which queues asynq's own servers serve.
-type foreignQueues struct {
-	slots latest[map[string]int] // by queue
+// foreignSlots returns the slots of asynq's own servers, by queue; nil if they are not known.
+func (c *Control) foreignSlots(ctx context.Context) map[string]int {
+	return ifRead(c.foreign.Get(ctx, latest(foreignLifetime), c.queues.ForeignSlots))
 }
 
-// serve reports whether one of asynq's own servers serves a queue; also if that is not known, so that nobody is warned for nothing.
-func (f *foreignQueues) serve(ctx context.Context, queue string, read func(context.Context) (map[string]int, error)) bool {
-	slots := f.slots.get(ctx, foreignLifetime, read)
+// servesForeign reports whether one of asynq's own servers serves a queue; also if that is not known, so that nobody is
+// warned for nothing.
+func (c *Control) servesForeign(ctx context.Context, queue string) bool {
+	slots := c.foreignSlots(ctx)
 	return slots == nil || slots[queue] > 0
 }

@@ -24,8 +24,9 @@ type Why struct {
 
 // unread collects what could not be read.
 type unread struct {
-	mu    sync.Mutex
-	texts []string
+	mu     sync.Mutex
+	texts  []string
+	silent error // the first that says that Redis is away
 }
 
 // note notes what could not be read because of err; it returns false if err is nil.
@@ -33,16 +34,26 @@ func (u *unread) note(what string, err error) bool {
 	if err == nil {
 		return false
 	}
+	u.add(what + " cannot be read: " + redisx.WithoutDoubt(redisx.WhyNot(err)))
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.texts = append(u.texts, what+" cannot be read: "+redisx.WithoutDoubt(redisx.WhyNot(err)))
+	if u.silent == nil && task.CodeOf(err) == task.CodeUnavailable {
+		u.silent = err
+	}
 	return true
+}
+
+// add adds sentences without a full stop.
+func (u *unread) add(texts ...string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.texts = append(u.texts, texts...)
 }
 
 // blockedWhy is the answer if a reason is all that is known.
 func blockedWhy(blocked why.Reason) Why {
 	return Why{
-		Reasons: []why.Reason{blocked}, Warnings: []string{"what else it waits for is not known, as Redis does not tell"},
+		Reasons: []why.Reason{blocked}, Warnings: []string{"what else it waits for is not known, as Redis does not answer"},
 	}
 }
 
@@ -367,7 +378,7 @@ func (c *Control) blockedBy(err error) *why.Reason {
 	r := &why.Reason{Code: why.RedisSilent, Since: c.store.DB.Link().AwaySince().UTC()}
 	r.Detail = "Redis does not answer this node, so nothing is handed over."
 	if outage := c.store.DB.Link().Outage(); outage != nil {
-		r.Detail = "Nothing is handed over: of Redis, the node says that " + outage.Error() + "."
+		r.Detail = "Redis is away, so nothing is handed over: " + outage.Error() + "."
 	}
 	r.Do = "Bring Redis back. Tasks that run go on meanwhile, for --outage-tolerance."
 	return r
@@ -380,7 +391,7 @@ func blockedByRefusal(said string) *why.Reason {
 	}
 	return &why.Reason{
 		Code: why.RedisSilent, Detail: "Redis refuses writes, so nothing is handed over. It says: " + said + ".",
-		Do: "Mend what it says. Tasks that run go on meanwhile, for --outage-tolerance.",
+		Do: "Remove the cause that Redis names. Tasks that run go on meanwhile, for --outage-tolerance.",
 	}
 }
 

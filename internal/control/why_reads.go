@@ -102,7 +102,7 @@ func (c *Control) readForeign(ctx context.Context, p *why.Path, nodesRunAll bool
 	if c.queues == nil || p.FleetUnknown || nodesRunAll {
 		return
 	}
-	slots := c.foreign.slots.get(ctx, foreignLifetime, c.queues.ForeignSlots)
+	slots := c.foreignSlots(ctx)
 	if slots == nil {
 		u.note("the list of asynq's servers", errUnread)
 		p.Foreign = -1

@@ -87,7 +87,7 @@ func (q *Queues) Standings(ctx context.Context, names []string) ([]Named, error)
 	found := make([]Named, len(names))
 	for i, name := range names {
 		s := Standing{Known: true, Pending: int(pending[i].Val()), Before: -1}
-		s.Paused = !errors.Is(paused[i].Err(), redis.Nil)
+		s.Paused = !errors.Is(paused[i].Err(), redis.Nil) && !redisx.IsPassedOver(paused[i].Err())
 		s.PausedAt, s.PausedBy = pauseOf(paused[i].Val())
 		found[i] = Named{name, s}
 	}

@@ -100,6 +100,9 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 	if h.whole {
 		return h.doAll(ctx, send)
 	}
+	if h.link.passesOver(ctx, h.address) {
+		return errPassedOver
+	}
 	start, limit, repeats := clock.Now(), h.link.limit(h.address), repeatsOf(ctx)
 	if repeats != nil {
 		limit -= start.Sub(repeats.start)

@@ -112,15 +112,17 @@ func (t together) Exec(ctx context.Context) ([]redis.Cmder, error) {
 }
 
 // ExecReads executes a pipeline of commands that read one key each. Under LeavingOut, a key of the wrong type is read
-// as one that does not exist. Error: that of the first other command that failed.
+// as one that does not exist, and so is, under PassingOver, a key of a server that is passed over. Error: that of the
+// first other command that failed.
 func ExecReads(ctx context.Context, pipe redis.Pipeliner) error {
 	cmds, err := pipe.Exec(ctx)
 	for _, cmd := range cmds {
-		if e := cmd.Err(); e != nil && !errors.Is(e, redis.Nil) && !leaveOutKeyOf(ctx, cmd) {
+		e := cmd.Err()
+		if e != nil && !errors.Is(e, redis.Nil) && !IsPassedOver(e) && !leaveOutKeyOf(ctx, cmd) {
 			return e
 		}
 	}
-	if IsDamage(err) || errors.Is(err, redis.Nil) {
+	if IsDamage(err) || errors.Is(err, redis.Nil) || IsPassedOver(err) {
 		return nil
 	}
 	return err

@@ -320,8 +320,8 @@ func (db *DB) GetEach(ctx context.Context, keys []string) ([]string, error) {
 	return texts, failure
 }
 
-// CountExisting counts the keys that exist: with one command, or in a cluster with one for each key. Error: one of
-// Redis.
+// CountExisting counts the keys that exist: with one command, or in a cluster with one for each key. Under PassingOver,
+// keys of servers that are passed over do not exist. Error: one of Redis.
 func (db *DB) CountExisting(ctx context.Context, keys []string) (int, error) {
 	if !db.Sharded() {
 		n, err := db.Exists(ctx, keys...).Result()
@@ -332,7 +332,7 @@ func (db *DB) CountExisting(ctx context.Context, keys []string) (int, error) {
 	for i, key := range keys {
 		replies[i] = pipe.Exists(ctx, key)
 	}
-	_, err := pipe.Exec(ctx)
+	err := ExecReads(ctx, pipe)
 	n := 0
 	for _, reply := range replies {
 		n += int(reply.Val())

@@ -125,6 +125,37 @@ func TestTrack_LastEndIsOfARunThatDoesNotRunAgain(t *testing.T) {
 	}
 }
 
+func TestSchedule_FailingSinceIsTheFirstFailure(t *testing.T) {
+	t.Parallel()
+	row := []End{
+		ended(1, task.Failed), ended(2, task.Succeeded), ended(3, task.Failed), ended(4, task.Cancelled),
+		ended(5, task.Failed),
+	}
+	for _, c := range []struct {
+		name     string
+		ends     []End
+		failures int
+		after    time.Time // the last success or pause
+		want     time.Time
+	}{
+		{"a row that follows a success", row, 2, row[1].At, row[2].At},
+		{"a row that follows a resume", row, 1, row[1].At, row[4].At},
+		{"older ends were not read", row[2:], 7, row[0].At, row[0].At},
+		{"nothing is known of older ends", row[2:], 7, time.Time{}, row[2].At},
+		{"a backfill has succeeded meanwhile", row[2:], 7, row[4].At, row[2].At},
+		{"no end is known", nil, 7, row[0].At, row[0].At},
+	} {
+		s := Schedule{Failures: c.failures, Track: Track{Ends: c.ends, SucceededAt: c.after}}
+		if got := s.FailingSince(); !got.Equal(c.want) {
+			t.Errorf("%s: since %s, want %s", c.name, got, c.want)
+		}
+		s.Track.SucceededAt, s.LastPause.Until = time.Time{}, c.after
+		if got := s.FailingSince(); !got.Equal(c.want) {
+			t.Errorf("%s, and a pause: since %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // daily is a schedule that ticks each midnight, and whose ends are kept since the start of January.
 func daily(change func(*Schedule)) Schedule {
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -60,6 +60,29 @@ func (t Track) lastEnd(matches func(End) bool) (_ End, ok bool) {
 	return End{}, false
 }
 
+// FailingSince returns when the first of Failures ended, as far as the ends tell that were read. If it is older than
+// these, the time is that of the last success or the last pause: it ended later. Zero: nothing is known.
+func (s Schedule) FailingSince() time.Time {
+	var first time.Time
+	row := 0
+	for _, e := range slices.Backward(s.Track.Ends) {
+		if row == s.Failures || e.State == task.Succeeded {
+			return first
+		}
+		if e.State == task.Failed {
+			first, row = e.At, row+1
+		}
+	}
+	after := s.Track.SucceededAt
+	if s.LastPause.Until.After(after) { // a resume begins another row
+		after = s.LastPause.Until
+	}
+	if row == s.Failures || after.IsZero() || !first.IsZero() && first.Before(after) {
+		return first
+	}
+	return after
+}
+
 // Condition is what is wrong with the runs of a schedule.
 type Condition string
 

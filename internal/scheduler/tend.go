@@ -30,7 +30,7 @@ func (t *term) tend(ctx context.Context) error {
 	return nil
 }
 
-// chores has Options.Chores done until ctx ends, if this is the leader of commonPartition.
+// chores runs Options.Chores until ctx ends, if this is the leader of commonPartition.
 func (t *term) chores(ctx context.Context) error {
 	if t.partition == commonPartition && t.s.o.Chores != nil {
 		t.s.o.Chores(ctx, t.s.asked)

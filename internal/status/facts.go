@@ -16,17 +16,27 @@ type Facts struct {
 	Cause      Cause      // the most frequent one of the failures of Last
 	Doctor     Examination
 	Unread     []string // what could not be read, and why, as sentences without a full stop
+	Notes      []string // what else limits what is known, in the same form
 }
 
 // Redis is what is known of Redis.
 type Redis struct {
-	Silent    string    // why it does nothing for DTS, as a sentence; "" if it does
+	Silent    string    // why it does nothing for DTS, as a sentence; "" if it does, or some servers of a cluster do
 	Since     time.Time // since when it is silent; zero if nobody knows
-	Refuses   string    // what it says as it refuses writes; "" if it takes them
+	Away      []Server  // servers of a cluster that do nothing for DTS, while others do
+	Refusing  []Server  // servers that refuse writes
 	Memory    float64   // bytes in use, of the server that is fullest
 	MaxMemory float64   // of the same server; 0 for no limit
 	Disk      string    // what went wrong when it last wrote to its disk; "" for nothing
 	RoundTrip time.Duration
+}
+
+// Server is a server of Redis.
+type Server struct {
+	Address    string // "" if it is the only one
+	Partitions []int  // that it has
+	Said       string // by which it turns nodes away, or refuses writes; "" if it does not answer
+	Since      time.Time
 }
 
 // Node is a node.
@@ -53,7 +63,8 @@ type Queue struct {
 	Waiting  int       // tasks that are due and have not begun, in DTS and for a worker
 	Oldest   time.Time // when the first of them was due; zero if that is not known
 	Lanes    []Lane    // of them, those that wait by their type
-	Held     int       // slots that tasks have held for longer than HeldAfter, on the nodes that serve the queue
+	Held     int       // slots that tasks have held for longer than HeldAfter, of the nodes that serve the queue
+	HeldMore bool      // there may be more of them, which were not counted, and no slot is free
 	Holder   string    // the id of the task that has held one longest
 	HeldFrom time.Time // since when
 }
@@ -72,7 +83,7 @@ type Schedule struct {
 	PausedItself  time.Time // zero if it has not
 	Note          string    // why
 	Failures      int       // tasks that have failed in a row
-	LastFailure   time.Time // the end of the newest of them; zero if that is not known
+	FailingSince  time.Time // when the first of them ended, as far as that is known; zero if it is not
 	DueTick       time.Time // the tick that should have been decided; zero if there is none
 	MissedAt      time.Time // the newest tick of the last 24 hours that was missed; zero if there is none
 }

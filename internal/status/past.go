@@ -13,7 +13,7 @@ func (j *judge) past() {
 		return
 	}
 	r := Reason{Code: DoctorFound, Severity: Warn, Since: d.At, Kind: "installation"}
-	r.Detail = "Doctor has warnings of these checks: " + strings.Join(d.Warnings, ", ") + "."
+	r.Detail = "Doctor has found warnings with these checks: " + strings.Join(d.Warnings, ", ") + "."
 	if len(d.Errors) > 0 {
 		r.Severity = Bad
 		r.Detail = "Doctor has found errors with these checks: " + strings.Join(d.Errors, ", ") + "."
@@ -39,7 +39,8 @@ func (j *judge) failures() {
 	}
 	r.Detail += "."
 	if c := j.Cause; c.Count > 0 {
-		r.Detail += fmt.Sprintf(" The most frequent error, in %d of them: %s. One of them: %s.", c.Count, c.Text, c.Example)
+		const text = " %d of them failed with this error: %s. One of these tasks is %s."
+		r.Detail += fmt.Sprintf(text, c.Count, c.Text, c.Example)
 	}
 	r.Do = "See all errors: dtsctl task failures."
 	j.add(r)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,7 +18,7 @@ func (j *judge) queues() {
 
 // queue adds what is wrong with one queue: what must change first.
 func (j *judge) queue(q Queue) {
-	servers := j.serving(q.Name)
+	servers := Serving(j.Nodes, q.Name)
 	switch {
 	case len(servers) == 0 && !q.Foreign:
 		j.unserved(q)
@@ -29,11 +30,15 @@ func (j *judge) queue(q Queue) {
 	stuck := j.lanes(q, servers)
 	switch capacity := slots(servers); {
 	case stuck == q.Waiting || q.Foreign: // what else waits, waits for another reason
-	case capacity > 0 && q.Held >= capacity:
+	case capacity > 0 && (q.Held >= capacity || q.HeldMore):
+		held := fmt.Sprintf("all %d", capacity)
+		if q.Held < capacity {
+			held = fmt.Sprintf("at least %d of %d", q.Held, capacity)
+		}
 		j.add(Reason{
 			Code: SlotsTaken, Severity: Bad, Since: q.HeldFrom, Kind: "queue", ID: q.Name,
-			Detail: fmt.Sprintf("Tasks have held all %d slots of the queue %q for more than %s, %s longest. %s.",
-				capacity, q.Name, span(HeldAfter), q.Holder, tasksWait(q.Waiting)),
+			Detail: fmt.Sprintf("Tasks have held %s slots of the queue %q for more than %s, and no slot is free. "+
+				"The first of these tasks is %s. %s.", held, q.Name, span(HeldAfter), q.Holder, tasksWait(q.Waiting)),
 			Do: fmt.Sprintf("See what holds them: dtsctl queue why %s. Cancel what hangs, or add slots.", q.Name),
 		})
 	default:
@@ -43,16 +48,25 @@ func (j *judge) queue(q Queue) {
 
 // unserved adds that nobody takes what waits in a queue.
 func (j *judge) unserved(q Queue) {
-	r := Reason{Code: QueueUnserved, Severity: Bad, Since: q.Oldest, Kind: "queue", ID: q.Name}
-	if r.Since.IsZero() {
-		r.Since = j.since(r)
-	}
-	if j.waits(r.Since) < NotServed {
+	r := Reason{Code: QueueUnserved, Severity: Bad, Kind: "queue", ID: q.Name}
+	r.Since = j.sinceAt(r.key(), j.lastServed(func(n Node) bool { return n.serves(q.Name) }))
+	if j.waits(cmp.Or(q.Oldest, r.Since)) < NotServed {
 		return
 	}
 	r.Detail = fmt.Sprintf("%s in the queue %q, and no living node takes any.", tasksWait(q.Waiting), q.Name)
 	r.Do = fmt.Sprintf("Start a worker for it: dtsd serve --queues %s=1.", q.Name)
 	j.add(r)
+}
+
+// lastServed returns the newest heartbeat of those dead nodes that match; zero if there is none. Whether a living node
+// has matched is not known.
+func (j *judge) lastServed(matches func(Node) bool) (last time.Time) {
+	for _, n := range j.Nodes {
+		if !n.Alive && matches(n) && n.LastBeat.After(last) {
+			last = n.LastBeat
+		}
+	}
+	return last
 }
 
 // paused adds that tasks wait in a queue that is paused.
@@ -75,15 +89,16 @@ func (j *judge) lanes(q Queue, servers []Node) (stuck int) {
 			continue
 		}
 		stuck += lane.Waiting
+		r := Reason{Code: TypeUnserved, Severity: Bad, Kind: "queue", ID: q.Name}
+		r.Since = j.sinceAt(r.key()+" "+lane.Type, j.lastServed(func(n Node) bool {
+			return n.serves(q.Name) && n.runs(lane.Type)
+		}))
 		if j.waits(lane.Oldest) < NotServed {
 			continue
 		}
-		r := Reason{
-			Code: TypeUnserved, Severity: Bad, Since: lane.Oldest, Kind: "queue", ID: q.Name,
-			Detail: fmt.Sprintf("%s of the type %q in the queue %q, and no living node of the queue runs it.",
-				tasksWait(lane.Waiting), lane.Type, q.Name),
-			Do: "Start a worker that runs the type and serves the queue.",
-		}
+		r.Detail = fmt.Sprintf("%s of the type %q in the queue %q, and no living node of the queue runs it.",
+			tasksWait(lane.Waiting), lane.Type, q.Name)
+		r.Do = "Start a worker that runs the type and serves the queue."
 		if lane.Setting != "" {
 			r.Do = fmt.Sprintf("Start a worker that runs it: dtsd serve --queues %s=1 --%s.", q.Name, lane.Setting)
 		}
@@ -101,7 +116,7 @@ func (j *judge) late(q Queue) {
 	if r.Since = j.since(r); j.Now.Sub(r.Since) < LateFor {
 		return
 	}
-	r.Detail = fmt.Sprintf("%s in the queue %q, the first of them for %s. More come than the workers do.",
+	r.Detail = fmt.Sprintf("%s in the queue %q, the first of them for %s. They come faster than the workers run them.",
 		tasksWait(q.Waiting), q.Name, span(j.waits(q.Oldest)))
 	r.Do = fmt.Sprintf("See what the slots do: dtsctl queue why %s. Add workers if it goes on.", q.Name)
 	j.add(r)
@@ -115,15 +130,20 @@ func (j *judge) waits(due time.Time) time.Duration {
 	return max(j.Now.Sub(due), 0)
 }
 
-// serving returns the living nodes that take tasks from a queue.
-func (j *judge) serving(queue string) []Node {
+// Serving returns the living nodes that take tasks from a queue.
+func Serving(nodes []Node, queue string) []Node {
 	var servers []Node
-	for _, n := range j.Nodes {
-		if n.Alive && !n.Draining && n.Worker && n.Capacity > 0 && slices.Contains(n.Queues, queue) {
+	for _, n := range nodes {
+		if n.Alive && !n.Draining && n.serves(queue) {
 			servers = append(servers, n)
 		}
 	}
 	return servers
+}
+
+// serves reports whether a node takes tasks from a queue while it lives and does not drain.
+func (n Node) serves(queue string) bool {
+	return n.Worker && n.Capacity > 0 && slices.Contains(n.Queues, queue)
 }
 
 func (n Node) runs(taskType string) bool {

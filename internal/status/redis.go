@@ -11,23 +11,54 @@ func (j *judge) redis() {
 			Do: "Bring Redis back. Tasks that run go on meanwhile, for --outage-tolerance.",
 		})
 	}
-	if r.Refuses != "" {
+	for _, s := range r.Away {
+		said := "does not answer"
+		if s.Said != "" {
+			said = "turns nodes away: " + s.Said
+		}
 		j.add(Reason{
-			Code: RedisReadOnly, Severity: Bad, Kind: "redis",
-			Detail: "Redis refuses writes, so nothing begins and nothing is accepted. It says: " + r.Refuses + ".",
-			Do:     "Mend what it says.",
+			Code: RedisSilent, Severity: Bad, Since: s.Since, Kind: "redis", ID: s.Address,
+			Detail: fmt.Sprintf("%s %s.%s", s.name(), said, s.unknown()),
+			Do:     "Bring the server back. Tasks that run there go on meanwhile, for --outage-tolerance.",
 		})
+	}
+	for _, s := range r.Refusing {
+		reason := Reason{Code: RedisReadOnly, Severity: Bad, Kind: "redis", ID: s.Address}
+		reason.Since = j.since(reason)
+		reason.Detail = fmt.Sprintf("%s refuses writes, so nothing begins there and nothing is accepted. It says: %s.",
+			s.name(), s.Said)
+		reason.Do = "Remove the cause that Redis names."
+		j.add(reason)
 	}
 	j.memory()
 	if r.Disk != "" {
 		reason := Reason{
 			Code: RedisDisk, Severity: Warn, Kind: "redis",
 			Detail: "Redis could not write to its disk: " + r.Disk + ". A restart would lose what came after its last copy.",
-			Do:     "Look at the log of Redis, and for room on its disk.",
+			Do:     "Look at the log of Redis, and at the free space of its disk.",
 		}
 		reason.Since = j.since(reason)
 		j.add(reason)
 	}
+}
+
+// name is a server at the beginning of a sentence.
+func (s Server) name() string {
+	if s.Address == "" {
+		return "Redis"
+	}
+	return "The server " + s.Address + " of Redis"
+}
+
+// unknown says of which partitions nothing is known while a server is away; "" if it has none.
+func (s Server) unknown() string {
+	switch len(s.Partitions) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(" What else needs somebody in its partition %d is not known.", s.Partitions[0])
+	}
+	return fmt.Sprintf(" What else needs somebody in its partitions %s is not known.", list(s.Partitions))
 }
 
 // memory adds that Redis is full, or will be.

@@ -46,7 +46,7 @@ const (
 // Status says whether an installation needs somebody.
 type Status struct {
 	At       time.Time `json:"at"`
-	By       string    `json:"by,omitempty"` // the node that computed it
+	StandIn  bool      `json:"stand_in,omitempty"` // computed by a node that was asked, as no leader did
 	Level    Level     `json:"level"`
 	Sentence string    `json:"sentence"`
 	Reasons  []Reason  `json:"reasons,omitempty"`
@@ -79,7 +79,8 @@ const reasonsOfEach = 5
 
 // Judge computes the status.
 func Judge(f Facts) Status {
-	s := Status{At: f.Now, Figures: figuresOf(f), Warnings: f.Unread, Seen: make(map[string]time.Time)}
+	s := Status{At: f.Now, Figures: figuresOf(f), Seen: make(map[string]time.Time)}
+	s.Warnings = slices.Concat(f.Unread, f.Notes)
 	j := &judge{Facts: f, seen: s.Seen}
 	j.redis()
 	j.fleet()
@@ -108,12 +109,17 @@ type judge struct {
 func (j *judge) add(r Reason) { j.reasons = append(j.reasons, r) }
 
 // since returns since when a condition holds, as far as this and the earlier statuses know.
-func (j *judge) since(r Reason) time.Time {
+func (j *judge) since(r Reason) time.Time { return j.sinceAt(r.key(), time.Time{}) }
+
+// sinceAt is since for the condition of a key, of which it may be known that it has held from a time on.
+func (j *judge) sinceAt(key string, known time.Time) time.Time {
 	at := j.Now
-	if before, seen := j.Before.Seen[r.key()]; seen && before.Before(at) {
-		at = before
+	for _, earlier := range []time.Time{known, j.Before.Seen[key]} {
+		if !earlier.IsZero() && earlier.Before(at) {
+			at = earlier
+		}
 	}
-	j.seen[r.key()] = at
+	j.seen[key] = at
 	return at
 }
 

@@ -48,7 +48,7 @@ var cases = []struct {
 	},
 	{
 		status.RedisReadOnly, status.Bad,
-		func(f *status.Facts) { f.Redis.Refuses = "READONLY" }, func(*status.Facts) {},
+		func(f *status.Facts) { f.Redis.Refusing = []status.Server{{Said: "READONLY"}} }, func(*status.Facts) {},
 	},
 	{
 		status.RedisFull, status.Bad,
@@ -260,6 +260,90 @@ func TestJudge_RemembersSinceWhen(t *testing.T) {
 	f.Unled = []int{1}
 	if again := status.Judge(f); len(again.Reasons) != 0 {
 		t.Errorf("after it had ended: %+v", again.Reasons)
+	}
+}
+
+func TestWorstSchedules_LeavesOutTheLeast(t *testing.T) {
+	t.Parallel()
+	missed, failing := status.Schedule{ID: "missed", MissedAt: now}, status.Schedule{ID: "failing", Failures: 2}
+	worse, late := status.Schedule{ID: "worse", Failures: 9}, status.Schedule{ID: "late", DueTick: now, Failures: 1}
+	paused := status.Schedule{ID: "paused", PausedItself: now}
+	all := []status.Schedule{missed, failing, worse, late, paused}
+	want := []status.Schedule{paused, late, worse, failing}
+	if got := status.WorstSchedules(all, 4); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// The servers of a cluster fail one by one, and each has some partitions.
+func TestJudge_NamesTheServers(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Redis.Away = []status.Server{
+		{Address: "a:1", Partitions: []int{0}, Since: ago(time.Minute)},
+		{Address: "b:1", Said: "LOADING", Partitions: []int{1, 2}},
+	}
+	f.Redis.Refusing = []status.Server{{Address: "c:1", Said: "READONLY"}}
+	f.Before = seen("redis_read_only  c:1", time.Hour)
+	want := []string{
+		"b:1: The server b:1 of Redis turns nodes away: LOADING. " +
+			"What else needs somebody in its partitions 1,2 is not known.",
+		"a:1: The server a:1 of Redis does not answer. What else needs somebody in its partition 0 is not known.",
+		"c:1: The server c:1 of Redis refuses writes, so nothing begins there and nothing is accepted. It says: READONLY.",
+	}
+	var got []string
+	reasons := status.Judge(f).Reasons
+	for _, r := range reasons {
+		got = append(got, r.ID+": "+r.Detail)
+	}
+	if !slices.Equal(got, want) || !reasons[1].Since.Equal(ago(time.Minute)) || !reasons[2].Since.Equal(ago(time.Hour)) {
+		t.Errorf("got %+v, want %q", reasons, want)
+	}
+}
+
+// As many runs are looked at as is bounded.
+func TestJudge_SaysAtLeastHowManySlotsAreHeld(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Nodes[0].Capacity, f.Queues[0].Held, f.Queues[0].HeldMore = 1000, 300, true
+	got := status.Judge(f).Reasons
+	const want = "at least 300 of 1000 slots"
+	if len(got) != 1 || got[0].Code != status.SlotsTaken || !strings.Contains(got[0].Detail, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Tasks may have waited before the last node that served them died, and may have come long after.
+func TestJudge_TellsSinceWhenNobodyServes(t *testing.T) {
+	t.Parallel()
+	dead := func(d time.Duration) status.Node {
+		return status.Node{ID: "gone", Worker: true, Queues: []string{"mails"}, Capacity: 1, LastBeat: ago(d)}
+	}
+	shell := []status.Lane{{Type: "shell", Waiting: 1, Oldest: ago(20 * time.Second)}}
+	for _, c := range []struct {
+		name   string
+		lanes  []status.Lane
+		nodes  []status.Node
+		before status.Status
+		want   time.Time
+	}{
+		{"nobody has served it", nil, nil, status.Status{}, now},
+		{"an earlier status has seen that", nil, nil, seen("queue_unserved  mails", time.Hour), ago(time.Hour)},
+		{"nodes have died", nil, []status.Node{dead(50 * time.Minute), dead(30 * time.Minute)}, status.Status{},
+			ago(30 * time.Minute)},
+		{"a node has died and is forgotten", nil, nil, seen("queue_unserved  mails", 2*time.Hour), ago(2 * time.Hour)},
+		{"nobody has run the type", shell, well().Nodes, status.Status{}, now},
+		{"a node that ran the type has died", shell, append(well().Nodes, dead(30*time.Minute)), status.Status{},
+			ago(30 * time.Minute)},
+		{"an earlier status has seen the type", shell, well().Nodes, seen("type_unserved  mails shell", time.Hour),
+			ago(time.Hour)},
+	} {
+		f := well()
+		f.Nodes, f.Before, f.Queues[0].Lanes = c.nodes, c.before, c.lanes
+		reasons := slices.DeleteFunc(status.Judge(f).Reasons, func(r status.Reason) bool { return r.Code == status.NodeDied })
+		if len(reasons) != 1 || !reasons[0].Since.Equal(c.want) {
+			t.Errorf("%s: got %+v, want since %s", c.name, reasons, c.want)
+		}
 	}
 }
 

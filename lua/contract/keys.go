@@ -76,7 +76,7 @@ var Keys = []Kind{
 	{"minute", Hash, "dts:{p}:minute:<minute>", "in partition 0: what each node has counted in the minute that began then, in ms, by the node; under `*`, what waited and ran at its end. In a binary form, compressed; see `internal/rollup`. A leader deletes it about a minute after its end; else it expires"},
 	{"minutes", Hash, "dts:{p}:minutes", "in partition 0: what all nodes counted, by the begin of the minute in ms, for the last 65 minutes; in the same form"},
 	{"hours", Hash, "dts:{p}:hours", "the same by the hour, for the last 25 hours"},
-	{"status", String, "dts:{p}:status", "of partition 0 only: whether the installation needs somebody, as JSON; written by the node that leads it"},
+	{"status", String, "dts:{p}:status", "of partition 0 only: whether the installation needs somebody, as JSON; written by the node that leads it, or by one that is asked while none leads it"},
 	{"examined", Hash, "dts:{p}:examined", "of partition 0 only: what the newest run of doctor found, by check: `<ms> <severity> <found and not repaired>`"},
 	{"nodes", Hash, "dts:nodes", "the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`"},
 	{"taken", String, "dts:taken:<worker>", "what a worker by HTTP took in its newest call that can be repeated: the `request` of the call, and for each attempt `<ref>:<attempt> <run> <queue>`, separated by blanks; expires when the leases are over"},

@@ -29,7 +29,9 @@ func TestGet_ShowsWhatANodeHasLost(t *testing.T) {
 	s.Pipe().Run(t, "node", "get", "n1").Expect(t, 0,
 		"a\tdefault\t1\t2026-01-02T15:04:05.000Z\trunning\tn2\nb\tother\t3\t2026-01-02T15:04:05.000Z\t\t\n", "")
 	got := s.Terminal().Run(t, "node", "get", "n1").Out
-	for _, want := range []string{"n1\n", "dead", "0.0.0.0:7080", "4711", "2 attempts of it ended as lost:", "a     default    1"} {
+	for _, want := range []string{
+		"n1\n", "dead", "0.0.0.0:7080", "4711", "2 attempts of it ended as lost:", "a     default    1",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

@@ -1,6 +1,7 @@
 package whyview_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -52,4 +53,21 @@ func TestWhy_SaysThatNothingIsWaitedFor(t *testing.T) {
 	s.Terminal().Run(t, "queue", "why", "low").Expect(t, 0, "low: Nothing waits in it.\n\nIt waits for nothing.\n", "")
 	s.Pipe().Run(t, "queue", "why", "low").Expect(t, 0, "", "")
 	s.Pipe().Run(t, "schedule", "why", "a").Expect(t, 1, "", "dtsctl: no schedule a (schedule_not_found)\n")
+}
+
+// The three commands say the same of themselves, each of its own noun.
+func TestWhy_HelpsInWholeSentences(t *testing.T) {
+	s := clitest.Start(t)
+	for noun, want := range map[string][]string{
+		"task":     {"why says what a task waits for, and what to do", "none if the task waits for nothing."},
+		"schedule": {"why says what the next tick of a schedule waits for,", "To ask why the task of a tick waits,"},
+		"queue":    {"why says what the tasks of a queue wait for,", "none if nothing holds the queue up."},
+	} {
+		help := s.Terminal().Run(t, noun, "why", "--help").Out
+		for _, text := range append(want, "dtsctl "+noun+" why ", "code, since, ahead") {
+			if !strings.Contains(help, text) {
+				t.Errorf("the help of %s why lacks %q: %s", noun, text, help)
+			}
+		}
+	}
 }

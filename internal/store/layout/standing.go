@@ -58,23 +58,36 @@ func (l *Layout) RefusesWrites(ctx context.Context, partition int) string {
 // LongestRunning returns running tasks of all partitions: of each partition, those that began first, as many as
 // ofEach. It takes one round trip. Error: CodeUnavailable.
 func (l *Layout) LongestRunning(ctx context.Context, ofEach int) ([]task.Ref, error) {
+	refs, _, err := l.running(ctx, "+inf", ofEach)
+	return refs, err
+}
+
+// RunningSince is LongestRunning for tasks that began before a time. more: a partition has further ones.
+func (l *Layout) RunningSince(ctx context.Context, at time.Time, ofEach int) (refs []task.Ref, more bool, _ error) {
+	return l.running(ctx, before(at), ofEach)
+}
+
+// running returns tasks whose start is up to the end of a range.
+func (l *Layout) running(ctx context.Context, end string, ofEach int) (refs []task.Ref, more bool, _ error) {
 	pipe := l.DB.Pipeline()
 	first := make([]*redis.StringSliceCmd, l.Partitions())
 	for p := range first {
-		first[p] = pipe.ZRange(ctx, string(l.Keys.Partition(p).Running()), 0, int64(ofEach-1))
+		first[p] = pipe.ZRangeByScore(ctx, string(l.Keys.Partition(p).Running()), &redis.ZRangeBy{
+			Min: "-inf", Max: end, Count: int64(ofEach),
+		})
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return nil, Unavailable(err)
+		return nil, false, Unavailable(err)
 	}
-	var refs []task.Ref
 	for _, names := range first {
+		more = more || len(names.Val()) == ofEach
 		for _, name := range names.Val() {
 			if ref, err := task.ParseRef(name); err == nil {
 				refs = append(refs, ref)
 			}
 		}
 	}
-	return refs, nil
+	return refs, more, nil
 }
 
 // CountReadyBefore counts the tasks of all partitions that wait in the sets of ready tasks of some names, and were due

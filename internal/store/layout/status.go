@@ -2,10 +2,13 @@ package layout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // common is the partition that has what is kept once for the installation.
@@ -26,6 +29,26 @@ func (l *Layout) ReadStatus(ctx context.Context) (string, error) {
 // WriteStatus writes the status of the installation, which older nodes do not know. Error: CodeUnavailable.
 func (l *Layout) WriteStatus(ctx context.Context, text string) error {
 	return unavailableIf(l.DB.Set(ctx, string(l.Keys.Partition(common).Status()), text, 0).Err())
+}
+
+// ReplaceStatus is WriteStatus unless somebody else has written one: it does nothing if the status is not before any
+// more. Error: CodeUnavailable.
+func (l *Layout) ReplaceStatus(ctx context.Context, before, text string) error {
+	key := string(l.Keys.Partition(common).Status())
+	err := l.DB.Watch(ctx, func(tx *redis.Tx) error {
+		now, err := tx.Get(ctx, key).Result()
+		if err != nil && !errors.Is(err, redis.Nil) || now != before {
+			return err
+		}
+		_, err = tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+			return pipe.Set(ctx, key, text, 0).Err()
+		})
+		return err
+	}, key)
+	if errors.Is(err, redis.TxFailedErr) {
+		return nil
+	}
+	return unavailableIf(err)
 }
 
 // AskForStatus tells the leader of partition 0 that somebody reads the status. Error: CodeUnavailable.

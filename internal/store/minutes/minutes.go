@@ -104,6 +104,9 @@ func (m *Minutes) Read(ctx context.Context, from, now time.Time) ([]rollup.Minut
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
+	if err := closed.Err(); redisx.IsPassedOver(err) { // all minutes are on that server
+		return nil, layout.Unavailable(err)
+	}
 	found := make(map[time.Time]rollup.Minute, len(all))
 	for i, value := range closed.Val() {
 		if text, ok := value.(string); ok {

@@ -283,7 +283,7 @@ func (s *Schedules) each(ctx context.Context, namespace string, fields []string,
 		for {
 			page := &redis.ZRangeBy{Min: low, Max: high, Count: eachChunk}
 			members, err := s.l.DB.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), page).Result()
-			if redisx.LeaveOutKey(ctx, string(s.l.Keys.Partition(p).Schedules()), err) {
+			if redisx.LeaveOutKey(ctx, string(s.l.Keys.Partition(p).Schedules()), err) || redisx.IsPassedOver(err) {
 				break
 			}
 			if err != nil {

@@ -87,9 +87,6 @@ func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
 		e := ends[i]
 		if errs[i] = f.err; f.err != nil {
-			if redisx.Unanswered(f.err) {
-				s.recent.doubt(e.Run)
-			}
 			continue
 		}
 		if f.recorded || s.isUnheard(e.Run) {
@@ -102,11 +99,9 @@ func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 }
 
 // isUnheard reports whether the end of a run, which an earlier call has recorded, is to be logged and counted now, as the
-// answer to that call was lost: Redis sent it to this node, and did not show the end when this node read the task or
-// began the attempt. Otherwise another node has recorded it, and has logged and counted it.
-func (s *Tasks) isUnheard(r *Run) bool {
-	return !s.recent.has(r) && (!r.HadEnded() || s.recent.doubts(r))
-}
+// answer to that call was lost: the end is not among those that this node has recorded, and had not come when this node
+// read the task or began the attempt. Otherwise another node has logged and counted it.
+func (s *Tasks) isUnheard(r *Run) bool { return !s.recent.has(r) && !r.HadEnded() }
 
 // finished is the result of reporting one end.
 type finished struct {

@@ -109,6 +109,7 @@ func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief 
 		return call
 	}, func(i, k int, r redisx.Result[lua.ReadTasksReply]) {
 		switch {
+		case redisx.IsPassedOver(r.Err): // as if they did not exist
 		case redisx.IsDamage(r.Err) && redisx.LeavesOut(ctx):
 			damaged = append(damaged, i)
 		case r.Err != nil:

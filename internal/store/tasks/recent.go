@@ -18,8 +18,6 @@ const (
 	recentFor   = task.ReportedFor // at least, and until Redis has taken a write after that
 	recentLimit = task.ReportedLimit
 	recentBytes = 16 << 20 // of payloads, results and errors
-	// unansweredLimit is of runs of whose ends this node does not know whether Redis has recorded them.
-	unansweredLimit = 1000
 
 	forgetInterval = recentFor / 6
 )
@@ -31,18 +29,7 @@ type recent struct {
 	mu    sync.Mutex
 	ends  []*recentEnd // those that were reported first at the beginning
 	bytes int
-	// unanswered are runs whose ends this node has reported without an answer, in the order of the first report.
-	unanswered []runKey
 }
-
-// runKey names a run of an attempt.
-type runKey struct {
-	ref     task.Ref
-	attempt int
-	token   string
-}
-
-func keyOf(r *Run) runKey { return runKey{r.Task.Ref, r.Task.Attempt, r.Task.Run} }
 
 type recentEnd struct {
 	End
@@ -75,24 +62,9 @@ func (r *recent) add(e End, partition int, at time.Time) {
 func (r *recent) has(run *Run) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.ends, func(e *recentEnd) bool { return keyOf(e.Run) == keyOf(run) })
-}
-
-// doubt keeps that Redis has not answered whether it has recorded the end of a run.
-func (r *recent) doubt(run *Run) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !slices.Contains(r.unanswered, keyOf(run)) {
-		r.unanswered = append(r.unanswered, keyOf(run))
-		r.unanswered = r.unanswered[max(len(r.unanswered)-unansweredLimit, 0):]
-	}
-}
-
-// doubts reports whether doubt keeps that of a run.
-func (r *recent) doubts(run *Run) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Contains(r.unanswered, keyOf(run))
+	return slices.ContainsFunc(r.ends, func(e *recentEnd) bool {
+		return e.Run.Task.Run == run.Task.Run && e.Run.Task.Ref == run.Task.Ref && e.Run.Task.Attempt == run.Task.Attempt
+	})
 }
 
 // await blocks until there are ends. It returns an error only if ctx ends.

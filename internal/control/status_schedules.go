@@ -1,0 +1,115 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/fresh"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/status"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	troubledPause  = 5 * time.Second // between two looks at all schedules, at least
+	troubledTimes  = 50              // how many times as long as a look the pause after it is
+	troubledLimit  = time.Minute     // of one look
+	troubledOld    = 2 * time.Minute // the age from which on the status tells that of a look
+	troubledLength = 1000            // schedules that are kept of a look
+)
+
+// troubled is what a look at all schedules has found.
+type troubled struct {
+	schedules []status.Schedule // those that may need somebody; if there are many, the worst
+	more      int               // further ones
+	left      []string          // what could not be read
+	at        time.Time         // the end of the look, by the clock of this process
+	took      time.Duration
+}
+
+// keepTroubled looks at all schedules at intervals, until ctx ends, so that no status has to wait for that.
+func (c *Control) keepTroubled(ctx context.Context) {
+	for ctx.Err() == nil {
+		began := clock.Now()
+		limited, cancel := context.WithTimeout(ctx, troubledLimit)
+		c.statuses.troubled.Read(limited, c.findTroubled)
+		cancel()
+		_ = clock.Sleep(ctx, max(troubledPause, troubledTimes*clock.Since(began)))
+		for ctx.Err() == nil && !c.statuses.read.Load() && clock.Since(began) < seldomAfter {
+			_ = clock.Sleep(ctx, troubledPause)
+		}
+	}
+}
+
+// readSchedules reads what the last look at all schedules has found. A node that computes the status as no leader does
+// looks by itself. Error: CodeUnavailable; there may be an older finding.
+func (c *Control) readSchedules(ctx context.Context, how look, f *status.Facts, u *unread) error {
+	last, _ := c.statuses.troubled.Last()
+	rules := fresh.Rules{Lifetime: fresh.Always, Limit: troubledLimit, Tolerate: fresh.Always}
+	if how.closely {
+		rules.Lifetime = max(troubledPause, troubledTimes*last.took)
+	}
+	t, err := c.statuses.troubled.Get(ctx, rules, c.findTroubled)
+	f.Schedules = t.schedules
+	u.add(t.left...)
+	if age := clock.Since(t.at); !t.at.IsZero() && age > troubledOld {
+		f.Notes = append(f.Notes, fmt.Sprintf("the schedules were looked at %d minutes ago", int(age.Minutes())))
+	}
+	if t.more > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("%d further schedules may need somebody, and none of them more: "+
+			"dtsctl schedule list --failing and --missed list them", t.more))
+	}
+	return err
+}
+
+// add adds a schedule. Now and then it leaves out what is too much.
+func (t *troubled) add(s status.Schedule) {
+	if t.schedules = append(t.schedules, s); len(t.schedules) >= 2*troubledLength {
+		t.cut()
+	}
+}
+
+// cut leaves out what is too much.
+func (t *troubled) cut() {
+	worst := status.WorstSchedules(t.schedules, troubledLength)
+	t.schedules, t.more = worst, t.more+len(t.schedules)-len(worst)
+}
+
+// findTroubled looks at all schedules. Error: CodeUnavailable.
+func (c *Control) findTroubled(ctx context.Context) (t troubled, _ error) {
+	ctx, left := redisx.LeavingOut(ctx)
+	began, now := clock.Now(), c.now(ctx, task.Ref{})
+	err := c.store.Schedules.EachTracked(ctx, EveryNamespace, func(s schedule.Schedule) {
+		if one := troubleOf(s, now); one != (status.Schedule{}) {
+			one.Namespace, one.ID = s.Namespace, s.ID
+			t.add(one)
+		}
+	})
+	t.cut()
+	t.left, t.at, t.took = left.Texts(), clock.Now(), clock.Since(began)
+	return t, err
+}
+
+// troubleOf returns what may be wrong with a schedule; the zero value for nothing.
+func troubleOf(s schedule.Schedule, now time.Time) (t status.Schedule) {
+	if s.Has(schedule.Missing, now, 0) {
+		t.MissedAt = s.Track.MissedAt
+	}
+	if s.PausedItself() {
+		t.PausedItself, t.Note = s.PausedAt, s.PauseNote
+		return t
+	}
+	if !s.PausedAt.IsZero() || !s.EndedAt.IsZero() { // somebody has stopped it
+		return t
+	}
+	if t.Failures = s.Failures; t.Failures > 0 {
+		t.FailingSince = s.FailingSince()
+	}
+	if next, ok := s.NextTick(); ok && now.Sub(next) >= status.NotDecided {
+		t.DueTick = next
+	}
+	return t
+}
