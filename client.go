@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"sync"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker/executor/payloads"
 )
 
@@ -53,6 +56,7 @@ type openOptions struct {
 	prefix     string
 	durability string
 	logger     *slog.Logger
+	traces     trace.TracerProvider
 }
 
 // WithPrefix has [Open] use an installation whose keys in Redis begin with a prefix other than "dts".
@@ -67,6 +71,12 @@ func WithDurability(durability string) OpenOption {
 // WithLogger has [Open] log what went wrong with Redis. Without it nothing is logged.
 func WithLogger(log *slog.Logger) OpenOption { return func(o *openOptions) { o.logger = log } }
 
+// WithTracerProvider has [Open] make a span of each submission, below the span in the context of the call if there is one.
+// Workers and nodes that make spans go on from there. Without it no spans are made.
+func WithTracerProvider(p trace.TracerProvider) OpenOption {
+	return func(o *openOptions) { o.traces = p }
+}
+
 // collect returns what options say.
 func collect[O any, F ~func(*O)](options []F) (o O) {
 	for _, option := range options {
@@ -75,8 +85,9 @@ func collect[O any, F ~func(*O)](options []F) (o O) {
 	return o
 }
 
-// Dial returns a client of the REST API at an address such as http://127.0.0.1:8080. It sends nothing yet. Error: CodeInvalid
-// for the address.
+// Dial returns a client of the REST API at an address such as http://127.0.0.1:8080. It sends nothing yet. If the context of
+// a call has a span of OpenTelemetry, the request has its traceparent, below which a server that makes spans has those of
+// submissions. Error: CodeInvalid for the address.
 func Dial(address string, options ...DialOption) (*Client, error) {
 	o := collect(options)
 	if o.transport == nil {
@@ -104,7 +115,7 @@ func Open(redis string, options ...OpenOption) (*Client, error) {
 		return nil, &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
 	}
 	direct, err := app.OpenDirect(context.Background(), app.DirectOptions{
-		Config: settings, Types: payloads.Types(), Log: slog.New(warnings{o.logger.Handler()}),
+		Config: settings, Types: payloads.Types(), Log: slog.New(warnings{o.logger.Handler()}), Traces: o.traces,
 	})
 	if err != nil {
 		return nil, &Error{Code: CodeUnavailable, Message: err.Error(), Err: err}
@@ -147,6 +158,10 @@ type openTransport struct {
 func (t openTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.life.ctx.Err() != nil {
 		return nil, ErrClosed
+	}
+	if parent := tracing.FromContext(r.Context()); parent != "" && r.Header.Get(tracing.Header) == "" {
+		r = r.Clone(r.Context()) // a round tripper changes no request
+		r.Header.Set(tracing.Header, parent)
 	}
 	response, err := t.next.RoundTrip(r)
 	if err != nil && err == context.Cause(r.Context()) { //nolint:errorlint // one that wraps it says more

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/task"
@@ -45,6 +47,9 @@ type WorkerOptions struct {
 	// Lead has the worker lead partitions as well, so that a fleet of such workers needs no dtsd.
 	Lead   bool
 	Logger *slog.Logger // nil means slog.Default()
+	// TracerProvider takes the spans of attempts and, of a worker that leads, of hand-overs. The context of a handler has the
+	// span of its attempt. Tasks have spans if their submission was traced. nil means none.
+	TracerProvider trace.TracerProvider
 }
 
 // Worker runs the tasks of some types, as a node of the fleet. Add handlers, then call Run.
@@ -130,6 +135,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	node, err := app.NewHeadless(ctx, app.Options{
 		Config: settings, Executors: w.executors(), Version: w.options.Version, Log: cmp.Or(w.options.Logger, slog.Default()),
+		Traces: func(string, *slog.Logger) (trace.TracerProvider, func() error, error) {
+			return w.options.TracerProvider, nil, nil
+		},
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:

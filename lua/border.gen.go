@@ -762,6 +762,7 @@ type Create struct {
 	Events EventsChannel
 	Wake   WakeChannel
 	Dry    bool
+	Traced bool         // the heads of some tasks have a trace
 	Tasks  []CreateTask // def: the head, a line break, and the payload; run_at: none to be due after delay, from now
 }
 
@@ -787,7 +788,7 @@ func (c Create) Keys() []string { return []string{string(c.Defs)} }
 
 // Args are its ARGV.
 func (c Create) Args() []any {
-	args := []any{string(c.Events), string(c.Wake), flag(c.Dry)}
+	args := []any{string(c.Events), string(c.Wake), flag(c.Dry), flag(c.Traced)}
 	for _, e := range c.Tasks {
 		args = append(args, e.Member.String(), e.Def, moment(e.RunAt), e.Delay.Milliseconds())
 	}
@@ -3081,7 +3082,7 @@ var KeyTypes = map[string]string{
 	"asynq:workers":            "zset",
 }
 
-// DefsKey names a HASH: the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1.
+// DefsKey names a HASH: the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1. The head of a task with a trace ends with a field whose name is `trace` and the traceparent, and whose value is 0.
 type DefsKey string
 
 // Defs makes the key dts:{p}:defs.
@@ -3097,7 +3098,7 @@ func (p Partition) Payloads() PayloadsKey {
 	return PayloadsKey(p.prefix + "payloads")
 }
 
-// OriginalsKey names a HASH: of changed tasks, the SHA-1 of the definition that was submitted, in the canonical form.
+// OriginalsKey names a HASH: of changed tasks, and of those with a trace, the SHA-1 of the definition that was submitted, in the canonical form.
 type OriginalsKey string
 
 // Originals makes the key dts:{p}:originals.

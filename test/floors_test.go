@@ -35,7 +35,7 @@ var floors = []floor{
 	{0, []string{"internal/fresh", "internal/schedule"}},
 	{0, []string{"internal/rollup", "internal/status", "internal/why"}},
 	{0, []string{"lua"}},
-	{1, []string{"internal/redisx", "internal/telemetry"}},
+	{1, []string{"internal/redisx", "internal/telemetry", "internal/tracing"}},
 	{2, []string{"internal/cluster", "internal/lease", "internal/queue"}},
 	{2, []string{"internal/store"}},
 	{3, []string{"internal/events", "internal/remote"}},

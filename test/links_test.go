@@ -8,15 +8,17 @@ import (
 // notLinked are what a program that imports package dts must not link, with all packages below them, and why. What dtsd needs of them is
 // in packages that only dtsd imports (internal/app.Options).
 var notLinked = map[string]string{
-	"github.com/alicebob/miniredis": "the embedded Redis is for dtsd dev and for tests",
-	"github.com/hibiken/asynqmon":   "only dtsd serves the monitor",
-	"github.com/spf13/cobra":        "commands are for dtsd and dtsctl",
-	"google.golang.org/grpc":        "only dtsd runs tasks of type grpc; package grpccall checks their payloads",
-	"golang.org/x/net/trace":        "it serves what it traces on http.DefaultServeMux, and has templates",
-	"net/http/pprof":                "it serves profiles on http.DefaultServeMux",
-	"testing":                       "it adds flags",
-	module + "/cmd":                 "a program has commands of its own",
-	module + "/internal/cli":        "commands are for dtsctl",
+	"github.com/alicebob/miniredis":      "the embedded Redis is for dtsd dev and for tests",
+	"github.com/hibiken/asynqmon":        "only dtsd serves the monitor",
+	"github.com/spf13/cobra":             "commands are for dtsd and dtsctl",
+	"google.golang.org/grpc":             "only dtsd runs tasks of type grpc; package grpccall checks their payloads",
+	"go.opentelemetry.io/otel/sdk":       "a program brings the provider of its spans; only dtsd has one of its own",
+	"golang.org/x/net/trace":             "it serves what it traces on http.DefaultServeMux, and has templates",
+	"go.opentelemetry.io/otel/exporters": "only dtsd sends spans by itself",
+	"net/http/pprof":                     "it serves profiles on http.DefaultServeMux",
+	"testing":                            "it adds flags",
+	module + "/cmd":                      "a program has commands of its own",
+	module + "/internal/cli":             "commands are for dtsctl",
 }
 
 // templates call methods by names that only the data tells. A program that runs one keeps every exported method of every type: with

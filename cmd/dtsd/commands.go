@@ -11,8 +11,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dts-sched/dts/internal/app"
+	"github.com/dts-sched/dts/internal/app/otlp"
 	"github.com/dts-sched/dts/internal/app/profiles"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/config"
@@ -60,10 +62,10 @@ A flag overrides the environment, and the environment overrides the file.`,
   DTS_REDIS=redis+sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster dtsd serve`,
 		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	executors := builtin.Table()
-	settings := config.Bind(cmd.Flags(), config.Default(), executors)
+	executors, traces := builtin.Table(), &otlp.Settings{}
+	settings := config.Bind(cmd.Flags(), config.Default(), executors, traces)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return run(cmd, settings, node{executors: executors}, func(context.Context, *app.App, config.Config) error { return nil })
+		return run(cmd, settings, node{executors: executors, traces: traces}, func(context.Context, *app.App, config.Config) error { return nil })
 	}
 	return cmd
 }
@@ -79,11 +81,11 @@ is a loopback address, shell tasks are enabled, and tasks may call the API of th
   dtsd dev --redis-listen 127.0.0.1:6380`,
 		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	executors := builtin.Table()
+	executors, traces := builtin.Table(), &otlp.Settings{}
 	executors.EnableAll()
 	defaults := config.Default()
 	defaults.HTTPAllowAPI = true
-	settings := config.Bind(cmd.Flags(), defaults, executors)
+	settings := config.Bind(cmd.Flags(), defaults, executors, traces)
 	if err := cmd.Flags().MarkHidden("redis"); err != nil {
 		panic(err) // the flag is declared by Bind
 	}
@@ -96,7 +98,10 @@ is a loopback address, shell tasks are enabled, and tasks may call the API of th
 		if err := config.CheckLoopback("redis-listen", *redisListen); *redisListen != "" && err != nil {
 			return err
 		}
-		n := node{executors: executors, embedded: true, redisListen: *redisListen, quiet: !cmd.Flags().Changed("log-level")}
+		n := node{
+			executors: executors, traces: traces, embedded: true, redisListen: *redisListen,
+			quiet: !cmd.Flags().Changed("log-level"),
+		}
 		return run(cmd, settings, n, func(ctx context.Context, a *app.App, cfg config.Config) error {
 			greet(cmd.OutOrStdout(), a.Addr(), *redisListen)
 			if !*withDemo {
@@ -118,6 +123,7 @@ func newVersionCommand() *cobra.Command {
 // node says what kind of node a command runs.
 type node struct {
 	executors   executor.Table
+	traces      *otlp.Settings
 	embedded    bool   // on a Redis inside the process
 	redisListen string // where that Redis listens; "" is a free port
 	quiet       bool   // log warnings only
@@ -193,12 +199,18 @@ func (n node) demo(addr string, cfg config.Config) demo {
 
 // options are those of the node's app.
 func (n node) options(cfg config.Config, log *slog.Logger) app.Options {
-	return app.Options{
+	o := app.Options{
 		Config: cfg, Executors: n.executors, Version: versionString(), Log: log,
 		Embedded: n.embedded,
 		Monitor:  monitor.New,
 		Profiles: profiles.Handler(),
 	}
+	if n.traces.On() {
+		o.Traces = func(id string, log *slog.Logger) (trace.TracerProvider, func() error, error) {
+			return n.traces.Start(versionString(), id, log)
+		}
+	}
+	return o
 }
 
 func versionString() string {

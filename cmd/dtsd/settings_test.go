@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"github.com/dts-sched/dts/internal/app/otlp"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
@@ -19,7 +20,7 @@ const exampleFile = "../../deploy/dtsd.yaml"
 func load(t *testing.T, file string) (config.Config, *pflag.FlagSet) {
 	t.Helper()
 	flags := pflag.NewFlagSet("dtsd", pflag.ContinueOnError)
-	settings := config.Bind(flags, config.Default(), builtin.Table())
+	settings := config.Bind(flags, config.Default(), builtin.Table(), &otlp.Settings{})
 	if err := flags.Parse([]string{"--config", file}); err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +64,10 @@ func TestExampleFile_NamesEverySettingWithItsDefault(t *testing.T) {
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("the example shows other defaults (-want +got):\n%s", diff)
 	}
-	executors := pflag.NewFlagSet("executors", pflag.ContinueOnError)
-	builtin.Table().Declare(executors)
-	executors.VisitAll(func(f *pflag.Flag) {
+	sections := pflag.NewFlagSet("sections", pflag.ContinueOnError)
+	builtin.Table().Declare(sections)
+	new(otlp.Settings).Declare(sections)
+	sections.VisitAll(func(f *pflag.Flag) {
 		if f.Name == "shell-users" { // the example shows some: an empty value is an error
 			return
 		}

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
@@ -29,6 +31,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -47,6 +50,9 @@ type Options struct {
 	// Config.DebugListen.
 	Monitor  func(db *redisx.DB, path string, writable bool) http.Handler
 	Profiles http.Handler
+	// Traces makes what takes the spans of the node with that id, and stop, which has it send the last ones. The provider
+	// may be nil: no spans are made then.
+	Traces func(node string, log *slog.Logger) (provider trace.TracerProvider, stop func() error, err error)
 }
 
 // App is one node.
@@ -65,7 +71,7 @@ type Options struct {
 //  8. The reported ends, the record of losses and the watch of the data stop: nobody tells them anything any more.
 //  9. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
 //
-// Last, the executors, the listeners and the connections to Redis are closed.
+// Last, the executors, the listeners and the connections to Redis are closed, and the last spans are sent.
 type App struct {
 	o        Options
 	types    task.Types
@@ -76,6 +82,7 @@ type App struct {
 	losses     lossLog
 	shortages  shortages
 	metrics    *telemetry.Metrics
+	tracer     *tracing.Tracer // nil: no spans are made
 	link       *redisx.Link
 	store      *store.Store
 	tally      *rollup.Tally // nil: nothing is counted
@@ -144,7 +151,10 @@ func newApp(ctx context.Context, o Options, p port) (*App, error) {
 	a.link = redisx.NewLink(a.o.Log)
 	a.metrics.ShowRedis(a.link.Up)
 	a.metrics.ShowBuild(o.Version)
-	err := p.open(a, ctx)
+	err := a.buildTracer()
+	if err == nil {
+		err = p.open(a, ctx)
+	}
 	if err == nil {
 		err = a.build(ctx)
 	}
@@ -235,6 +245,22 @@ func (a *App) build(ctx context.Context) error {
 	return a.buildWorker(ctx)
 }
 
+// buildTracer makes the tracer first, so that it is closed last: until then, there may be spans.
+func (a *App) buildTracer() error {
+	if a.o.Traces == nil {
+		return nil
+	}
+	provider, stop, err := a.o.Traces(a.node, a.o.Log)
+	if err != nil {
+		return fmt.Errorf("traces: %w", err)
+	}
+	if stop != nil {
+		a.cleanup(stop)
+	}
+	a.tracer = tracing.New(provider)
+	return nil
+}
+
 // open connects to the Redis of the node, whatever the options say of it, and closes the connection when the app closes.
 func (a *App) open(ctx context.Context, o redisx.Options) (db *redisx.DB, err error) {
 	o = a.toRedis(o)
@@ -317,7 +343,7 @@ func (a *App) buildScheduler(db *redisx.DB) {
 	a.scheduler = scheduler.New(scheduler.Options{
 		DB: db, Store: a.store, Queues: a.queues, Members: a.registry, Node: a.node,
 		LeaseTTL: a.o.Config.LeaseTTL, HandOver: a.o.Config.HandOver, Unhurried: a.unhurried(), Metrics: a.metrics, Log: a.o.Log,
-		Chores: chores,
+		Tracer: a.tracer, Chores: chores,
 		Keep: partition.Keep{
 			Tasks: a.o.Config.RetentionMaxTasks, Remember: a.o.Config.Remember, Names: a.o.Config.RememberMaxIDs,
 		},
@@ -360,6 +386,7 @@ func (a *App) buildWorker(ctx context.Context) error {
 		Store: a.store, Prefix: a.o.Config.Prefix, Node: a.node,
 		Capacity: a.o.Config.Concurrency, Pools: pools, Executors: executors, Types: a.types,
 		Unhurried: a.unhurried(), DrainTimeout: a.o.Config.DrainTimeout, OutageTolerance: a.o.Config.OutageTolerance, Grace: executors.Grace(), Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
+		Tracer: a.tracer,
 	})
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
@@ -18,6 +20,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/tracing"
 )
 
 // DirectOptions says which Redis holds the data. Config, Types and Log are required; of Config, only what concerns the data
@@ -25,6 +28,8 @@ import (
 type DirectOptions struct {
 	Config config.Config
 	Types  task.Types // payloads of other types are not checked
+	// Traces takes the spans of submissions; nil: none are made.
+	Traces trace.TracerProvider
 	Log    *slog.Logger
 }
 
@@ -84,7 +89,7 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	d.cleanups = append(d.cleanups, func() error { d.nodes.Close(); return nil })
 	useCases := control.New(control.Options{
 		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: o.Types, Log: o.Log,
-		Nodes: d.nodes, Events: hub, Embedded: o.Config.Redis.Embedded(),
+		Tracer: tracing.New(o.Traces), Nodes: d.nodes, Events: hub, Embedded: o.Config.Redis.Embedded(),
 	})
 	d.submissions = api.Submissions{Control: useCases, Types: o.Types}
 	d.server, err = newServer(edge.Options{Log: o.Log}, api.Options{Control: useCases, Types: o.Types})

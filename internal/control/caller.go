@@ -17,6 +17,8 @@ type Caller struct {
 	Verified bool
 	// Request is the id of the request, as logs have it; "" for none.
 	Request string
+	// Traceparent is that of the request, for the span of a submission; "" for none.
+	Traceparent string
 
 	arrived bool // Arrive let in a request of this caller
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/tracing"
 )
 
 // NodeLister knows the nodes.
@@ -35,7 +36,8 @@ type Options struct {
 	Types  task.Types  // checks the payload of every new or changed task and schedule; nil knows no type
 	// Workers take attempts for workers that reach DTS by HTTP; nil: for callers that have none.
 	Workers *remote.Workers
-	Log     *slog.Logger // nil: nothing is logged
+	Tracer  *tracing.Tracer // nil: submissions, and the attempts of such workers, have no spans
+	Log     *slog.Logger    // nil: nothing is logged
 	// MaxSubmissions is how many tasks, and other things that make work, may be in requests that have not been answered;
 	// 0: any number.
 	MaxSubmissions int
@@ -53,6 +55,7 @@ type Control struct {
 	events       *events.Hub
 	types        task.Types
 	workers      *remote.Workers
+	tracer       *tracing.Tracer
 	embedded     bool // Options.Embedded
 	log          *slog.Logger
 	namespaces   namespaceNotes
@@ -71,7 +74,7 @@ type Control struct {
 // New makes the use cases. There is nothing to close.
 func New(o Options) *Control {
 	c := &Control{
-		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, events: o.Events, types: o.Types, workers: o.Workers, log: o.Log,
+		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, events: o.Events, types: o.Types, workers: o.Workers, tracer: o.Tracer, log: o.Log,
 		admission: admission{limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit),
 		forecasts: make(turns, 1), estimates: make(turns, 1), embedded: o.Embedded,
 	}

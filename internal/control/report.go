@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -129,11 +130,21 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	if err != nil {
 		return reportError(run, err)
 	}
-	if c.workers != nil && !run.HadEnded() {
-		c.workers.CountEnd(run.Task.Type, e.Outcome, now.Sub(run.Task.StartedAt))
+	if !run.HadEnded() {
+		c.noteEnd(run, e.Outcome, end, now)
 	}
 	c.settle(ctx, run, end)
 	return nil
+}
+
+// noteEnd counts an end that this call has recorded, and makes the span of the attempt.
+func (c *Control) noteEnd(run *tasks.Run, reported task.Outcome, end tasks.End, now time.Time) {
+	if c.workers != nil {
+		c.workers.CountEnd(run.Task.Type, reported, now.Sub(run.Task.StartedAt))
+	}
+	if !run.Limit.IsZero() { // else a worker of a node makes the span
+		c.tracer.Return(run.Task, end.Outcome, end.Reason, now)
+	}
 }
 
 // finishedBefore returns nil if an attempt that does not run has ended with that outcome because of an earlier report on the same run: the

@@ -61,6 +61,19 @@ func (c *Control) submitEach(
 	ctx context.Context, who Caller, operation string, defs []task.Definition, dry bool,
 ) ([]Submitted, error) {
 	named, refs := c.named(who, defs)
+	if c.tracer != nil && !dry {
+		spans := c.beginSpans(ctx, who, named)
+		answers, err := c.submitNamed(ctx, who, operation, defs, named, refs, dry)
+		endSpans(spans, answers, err)
+		return answers, err
+	}
+	return c.submitNamed(ctx, who, operation, defs, named, refs, dry)
+}
+
+// submitNamed is submitEach without spans. named are the definitions that defs ask for, with the names refs.
+func (c *Control) submitNamed(
+	ctx context.Context, who Caller, operation string, defs, named []task.Definition, refs []task.Ref, dry bool,
+) ([]Submitted, error) {
 	p, err := c.begin(ctx, who, operation, refs...)
 	if err != nil {
 		return nil, err

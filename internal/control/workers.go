@@ -41,6 +41,8 @@ type Taken struct {
 	Token      string
 	Timeout    time.Duration
 	LeaseUntil time.Time // by the clock of Redis
+	// Traceparent is that of the attempt's span; "" for none.
+	Traceparent string
 }
 
 // TakeAttempts takes attempts for a worker and begins them; it waits for the first one, and returns none if there is none. The attempts
@@ -64,7 +66,10 @@ func (c *Control) TakeAttempts(ctx context.Context, who Caller, worker string, o
 	taken := make([]Taken, len(runs))
 	for i, r := range runs {
 		timeout := r.Limit.Sub(r.Task.StartedAt) - remote.Grace
-		taken[i] = Taken{Task: r.Task, Token: r.Token(), Timeout: timeout, LeaseUntil: r.Task.StartedAt.Add(offer.Lease)}
+		taken[i] = Taken{
+			Task: r.Task, Token: r.Token(), Timeout: timeout, LeaseUntil: r.Task.StartedAt.Add(offer.Lease),
+			Traceparent: c.tracer.Lend(r.Task),
+		}
 	}
 	return taken, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/tracing"
 )
 
 // callerHeader is how a client says who it is. Nobody checks it.
@@ -36,7 +37,7 @@ func CallerOf(c echo.Context, namespace string) control.Caller {
 	who, _ := c.Get(arrivedKey).(control.Caller)
 	who.Namespace = namespace
 	who.Name, who.Address = c.Request().Header.Get(callerHeader), addressOf(c.Request())
-	who.Request = requestIDOf(c)
+	who.Request, who.Traceparent = requestIDOf(c), c.Request().Header.Get(tracing.Header)
 	return who
 }
 

@@ -100,6 +100,7 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 				due := got.Add(served[i].DueAt.Sub(claimed.Now)) // by the clock of this node
 				late := min(handed.At[i].Sub(due), handed.At[i].Sub(room[i]))
 				t.s.o.Metrics.DispatchLateness.Observe(late.Seconds())
+				t.s.o.Tracer.HandOver(served[i], due, handed.At[i])
 			}
 		}
 	}

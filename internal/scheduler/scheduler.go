@@ -39,6 +39,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/tracing"
 )
 
 // Members is what the scheduler knows of the other nodes: package cluster's Registry.
@@ -51,7 +52,7 @@ type Members interface {
 	Nodes(ctx context.Context) ([]cluster.Node, error)
 }
 
-// Options says what to schedule with. All of it is needed but Chores.
+// Options says what to schedule with. All of it is needed but Chores and Tracer.
 type Options struct {
 	DB       *redisx.DB
 	Store    *store.Store
@@ -67,6 +68,7 @@ type Options struct {
 	// moment, two nodes may do it. asked is signalled when somebody reads the status. nil: there is nothing to do.
 	Chores  func(ctx context.Context, asked <-chan struct{})
 	Metrics *telemetry.Metrics
+	Tracer  *tracing.Tracer // nil: hand-overs have no spans
 	Log     *slog.Logger
 }
 

@@ -30,6 +30,10 @@ type Definition struct {
 	Retention time.Duration     // how long the task is kept after its end, in whole ms
 	Owner     string            // who is responsible for the task; free text
 	Labels    map[string]string // free text, for people and tools
+
+	// Trace is the traceparent (W3C) of the span that submitted the task, of which its attempts are children; "" for none.
+	// It is no part of the content: the same submission within another trace is the same task.
+	Trace string
 }
 
 // Task is a definition with its state. Times are in whole ms, and by the clock of Redis. A zero time means that the event has

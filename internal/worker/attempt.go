@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
@@ -33,6 +34,7 @@ type attempt struct {
 	confirmed atomic.Bool
 	// redisNow is the time of Redis: the start of the attempt, which Redis recorded, and what this node measured since.
 	redisNow func() time.Time // nil until Redis has answered begin
+	span     tracing.Span     // until the end is recorded; none before the work starts
 }
 
 // end releases the context, the lease and the slot.
@@ -148,7 +150,10 @@ func (a *attempt) perform() error {
 	run := a.run.Load()
 	start := clock.Now()
 	a.redisNow = func() time.Time { return run.Task.StartedAt.Add(clock.Since(start)) }
-	e := a.execute(run)
+	ctx, span := a.w.o.Tracer.Attempt(a.ctx, run.Task)
+	defer span.End()
+	a.span = span
+	e := a.execute(ctx, run)
 	if a.endedByOther() {
 		return a.settleShared(run)
 	}
@@ -157,22 +162,22 @@ func (a *attempt) perform() error {
 	return a.report(run, e)
 }
 
-// execute runs the executor under the task's timeout.
-func (a *attempt) execute(run *tasks.Run) tasks.Ending {
+// execute runs the executor under the task's timeout. ctx is that of the work, with the span.
+func (a *attempt) execute(ctx context.Context, run *tasks.Run) tasks.Ending {
 	t := run.Task
 	exec := a.w.o.Executors[t.Type] // which there is, as other attempts do not begin here
 	timeout := a.w.o.Types.Timeout(t.Definition)
-	if cause := context.Cause(a.ctx); cause != nil { // cancelled or without a lease before it has done anything
-		return judge(a.ctx, timeout, "", cause)
+	if cause := context.Cause(ctx); cause != nil { // cancelled or without a lease before it has done anything
+		return judge(ctx, timeout, "", cause)
 	}
-	ctx, cancel := context.WithTimeoutCause(a.ctx, timeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	lines := newLines(a.work, run, a.saveLate, a.w.o.Log)
 	defer lines.close()
 	result, err := guarded(func() (string, error) {
 		work := described(t)
 		work.Log, work.Progress, work.Save, work.Token = lines.add, lines.progress, a.save, a.share
-		work.SaveSoon = lines.saveSoon
+		work.SaveSoon, work.Traceparent = lines.saveSoon, a.span.Traceparent()
 		return exec.Execute(ctx, work)
 	})
 	return judge(ctx, timeout, result, err)
@@ -186,6 +191,7 @@ func described(t task.Task) executor.Attempt {
 // recorded counts an attempt whose end is recorded. If it has succeeded, it tells an executor that waits for that.
 func (a *attempt) recorded(end tasks.End) {
 	t := end.Run.Task
+	a.span.Outcome(end.Outcome, end.Reason)
 	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(t.Type), string(end.Outcome)).Inc()
 	a.w.o.Log.Debug("attempt ended", "delivery", a.name, "outcome", end.Outcome, "error", end.Reason)
 	if keeper, ok := a.w.o.Executors[t.Type].(executor.Keeper); ok && end.Outcome == task.OutcomeSucceeded {
@@ -247,6 +253,7 @@ func (a *attempt) report(run *tasks.Run, e tasks.Ending) error {
 			return a.settleShared(run)
 		case errors.Is(err, tasks.ErrStale):
 			a.w.o.Metrics.Refused.Inc()
+			a.span.Outcome(task.OutcomeLost, "the worker no longer held the attempt at its end")
 			a.w.o.Log.Warn("this worker no longer holds the attempt; its report was refused", "delivery", a.name, "outcome", e.Outcome)
 			return nil
 		}

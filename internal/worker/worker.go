@@ -25,6 +25,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
@@ -53,7 +54,7 @@ type Pool struct {
 	DB          *redisx.DB     // for this pool alone, open until Run has returned
 }
 
-// Options says what to work on and with. All but Types are needed.
+// Options says what to work on and with. All but Types and Tracer are needed.
 type Options struct {
 	Store        *store.Store
 	Prefix       string // of the keys of this installation
@@ -70,6 +71,7 @@ type Options struct {
 	Random          func() float64
 	Unhurried       bool // see queue.ConsumerOptions
 	Metrics         *telemetry.Metrics
+	Tracer          *tracing.Tracer // nil: attempts have no spans
 	Log             *slog.Logger
 }
 

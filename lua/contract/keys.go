@@ -35,9 +35,9 @@ const (
 
 // Keys is every kind of key and channel of DTS, and of asynq as far as DTS uses them directly.
 var Keys = []Kind{
-	{"defs", Hash, "dts:{p}:defs", "the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1"},
+	{"defs", Hash, "dts:{p}:defs", "the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1. The head of a task with a trace ends with a field whose name is `trace` and the traceparent, and whose value is 0"},
 	{"payloads", Hash, "dts:{p}:payloads", "the long payloads"},
-	{"originals", Hash, "dts:{p}:originals", "of changed tasks, the SHA-1 of the definition that was submitted, in the canonical form"},
+	{"originals", Hash, "dts:{p}:originals", "of changed tasks, and of those with a trace, the SHA-1 of the definition that was submitted, in the canonical form"},
 	{"states", Hash, "dts:{p}:states", "the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`"},
 	{"results", Hash, "dts:{p}:results", "the results of tasks that have one"},
 	{"errors", Hash, "dts:{p}:errors", "why the newest attempt did not succeed, of tasks for which that is known"},

@@ -12,6 +12,14 @@ local function split_payload(def)
   return string.sub(def, 1, line) .. '@' .. redis.sha1hex(payload), payload
 end
 
+-- without_trace returns a definition, without the time of its creation, without the trace that its head may end with. What
+-- is left is the canonical form.
+local function without_trace(def)
+  local line = string.find(def, '\n', 1, true)
+  local head = string.match(string.sub(def, 1, line - 1), '^(.*),"trace [%x-]+":0}$')
+  return head and head .. '}' .. string.sub(def, line) or def
+end
+
 -- is_apart returns whether the payload of a task with that record is stored apart.
 local function is_apart(record)
   return string.find(record, '\n@', 14, true)

@@ -2720,6 +2720,9 @@ type TakenAttempt struct {
 	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
 	Token AttemptToken `json:"token"`
 
+	// Traceparent Names the span of the attempt (W3C Trace Context); left out if the task is not traced.
+	Traceparent *string `json:"traceparent,omitempty"`
+
 	// Type Which executor runs the task, such as `http` or `shell`.
 	//
 	// Example: http

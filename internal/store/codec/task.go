@@ -42,7 +42,7 @@ type backoff struct {
 }
 
 // EncodeDefinition writes a definition as Redis holds it: the head as one line of JSON, a line break, the payload. The
-// name is not part of it. Equal definitions are equal byte for byte (JSON objects are written with sorted keys). Error: d
+// name is not part of it, and neither is the trace: see WithTrace. Equal definitions are equal byte for byte (JSON objects are written with sorted keys). Error: d
 // holds something that JSON cannot.
 //
 // This is also the canonical form of a definition, of which the SHA-1 is kept of tasks that were changed or deleted, and which nodes of
@@ -99,6 +99,7 @@ func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 		Ref: ref, Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
 		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels,
 		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
+		Trace: traceOf(line),
 	}
 	if d.Queue == "" {
 		d.Queue = task.DefaultQueue

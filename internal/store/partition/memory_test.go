@@ -70,6 +70,23 @@ func TestSweep_RemembersTheNamesOfTasksThatItDeletes(t *testing.T) {
 	}
 }
 
+// Leaders of all releases keep the SHA-1 that the submission left, as that of what is stored has the trace in it.
+func TestSweep_RemembersATaskWithoutItsTrace(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	trace := func(n int) string { return fmt.Sprintf("00-%032d-%016d-01", n, n) }
+	d := task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http", Trace: trace(1)}
+	finish(w, t, d)
+	if swept := sweepAll(w, t, forgetful); swept.Deleted != 1 {
+		t.Fatalf("deleted %d", swept.Deleted)
+	}
+	for _, d.Trace = range []string{trace(1), trace(2), ""} {
+		if again := w.Tasks.Create(w.Ctx, []task.Definition{d})[0]; again.Err != nil || !again.Deleted {
+			t.Errorf("in the trace %q: %+v", d.Trace, again)
+		}
+	}
+}
+
 // The state of a task that told its progress in words, or has a checkpoint, has a longer form.
 func TestSweep_RemembersTasksWithNotesAndCheckpoints(t *testing.T) {
 	t.Parallel()

@@ -191,5 +191,6 @@ func difference(a, b int64) int64 {
 func (p *Partition) delivery(d task.Definition, attempt int, due, claimed time.Time) task.Delivery {
 	return task.Delivery{
 		Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: p.o.Types.Timeout(d), DueAt: due, ClaimedAt: claimed,
+		Trace: d.Trace,
 	}
 }

@@ -29,8 +29,8 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	if err != nil {
 		return task.Task{}, err
 	}
-	old, oldPayload := codec.SplitPayload(read)
-	def, payload := codec.SplitPayload(wanted)
+	old, oldPayload := codec.SplitPayload(codec.WithTrace(read, before.Trace))
+	def, payload := codec.SplitPayload(codec.WithTrace(wanted, after.Trace))
 	if payload == oldPayload {
 		payload = "" // Redis has it
 	}
@@ -67,7 +67,7 @@ func asStored(call *lua.Change, stored, read, wanted string, before task.Definit
 		return false
 	}
 	call.Before, call.Original = stored, codec.Digest(read)
-	call.Def, _ = codec.SplitPayload(wanted)
+	call.Def, _ = codec.SplitPayload(codec.WithTrace(wanted, before.Trace))
 	return true
 }
 

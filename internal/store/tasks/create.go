@@ -132,9 +132,12 @@ func (b *createCalls) add(place int, d task.Definition, def string) {
 		n = len(b.calls)
 		b.open[p] = n
 		b.calls = append(b.calls, lua.Create{
-			Defs: b.l.Keys.Partition(p).Defs(), Events: b.l.Keys.Events(), Wake: b.l.Keys.Wake(p), Dry: b.dry, Tasks: nil,
+			Defs: b.l.Keys.Partition(p).Defs(), Events: b.l.Keys.Events(), Wake: b.l.Keys.Wake(p), Dry: b.dry, Traced: false, Tasks: nil,
 		})
 		b.places, b.bytes = append(b.places, nil), append(b.bytes, 0)
+	}
+	if d.Trace != "" && !b.dry {
+		def, b.calls[n].Traced = codec.WithTrace(def, d.Trace), true
 	}
 	b.calls[n].Tasks = append(b.calls[n].Tasks, lua.CreateTask{Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay})
 	b.places[n] = append(b.places[n], place)

@@ -33,6 +33,9 @@ type Attempt struct {
 	// Checkpoint is the newest one that an earlier attempt of the task saved, as compact JSON; nil if none did.
 	Checkpoint json.RawMessage
 
+	// Traceparent names the span of the attempt to whom it calls; "" for none. The context of Execute has the span.
+	Traceparent string
+
 	// Log takes a line of output, of stream "stdout" or "stderr". Lines come without their line end, as valid UTF-8 of
 	// at most task.LogLineLimit bytes. It may be called by several goroutines at once. It may block, and then whoever
 	// writes the output waits. Progress takes 0 to 100, and what the attempt is at, for people: "" for nothing, cut at

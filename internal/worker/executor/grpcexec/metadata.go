@@ -5,13 +5,14 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
 const idempotencyKey = "idempotency-key"
 
-// metadataOf is what goes with the call of an attempt. The payload's own idempotency key wins.
+// metadataOf is what goes with the call of an attempt. The payload's own idempotency key and traceparent win.
 func metadataOf(c *grpccall.Call, a executor.Attempt) metadata.MD {
 	md := metadata.MD(c.Metadata).Copy()
 	md.Set("dts-task-id", a.ID)
@@ -19,6 +20,9 @@ func metadataOf(c *grpccall.Call, a executor.Attempt) metadata.MD {
 	md.Set("dts-namespace", a.Namespace)
 	if tick := a.Tick(); tick != "" {
 		md.Set("dts-tick", tick)
+	}
+	if a.Traceparent != "" && md[tracing.Header] == nil {
+		md.Set(tracing.Header, a.Traceparent)
 	}
 	if md[idempotencyKey] == nil {
 		md.Set(idempotencyKey, a.IdempotencyKey())

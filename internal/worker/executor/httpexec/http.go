@@ -18,6 +18,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/address"
 )
@@ -164,6 +165,9 @@ func (e *Executor) introduce(header http.Header, c *call, a executor.Attempt) {
 	header.Set("Dts-Namespace", a.Namespace)
 	if tick := a.Tick(); tick != "" {
 		header.Set("Dts-Tick", tick)
+	}
+	if a.Traceparent != "" && header.Get(tracing.Header) == "" { // the payload's own wins
+		header.Set(tracing.Header, a.Traceparent)
 	}
 	header[idempotencyKey] = []string{cmp.Or(c.key, a.IdempotencyKey())}
 	if header.Get("User-Agent") == "" {

@@ -81,7 +81,7 @@ func sameOrigin(a, b *url.URL) bool {
 // keptElsewhere are the headers that follow a redirect to another origin: none in which a payload has a secret, and
 // none with which one could report on the attempt.
 var keptElsewhere = map[string]bool{
-	"Accept": true, "Accept-Language": true, "User-Agent": true, idempotencyKey: true,
+	"Accept": true, "Accept-Language": true, "User-Agent": true, idempotencyKey: true, "Traceparent": true,
 	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true,
 }
 

@@ -82,6 +82,9 @@ var identity = map[string]func(executor.Attempt) string{
 // markVariable is the variable by which the processes of a command are known. Its value is another one for each run.
 const markVariable = "DTS_RUN"
 
+// traceVariable has the traceparent of the attempt, unless the payload sets another one.
+const traceVariable = "TRACEPARENT"
+
 // isSet reports whether DTS sets a variable.
 func isSet(name string) bool { return identity[name] != nil || name == markVariable }
 
@@ -109,8 +112,11 @@ func (c *command) environ(a executor.Attempt, passed []string, as *account) []st
 		}
 	}
 	env = append(env, as.environ()...)
+	if a.Traceparent != "" {
+		env = append(env, traceVariable+"="+a.Traceparent) // of two entries of a name, the later one counts
+	}
 	for name, value := range c.env {
-		env = append(env, name+"="+value) // of two entries of a name, the later one counts
+		env = append(env, name+"="+value)
 	}
 	for name, value := range identity {
 		if v := value(a); v != "" {
