@@ -56,7 +56,7 @@ func show(p *printer.Printer, r wire.MemoryReport) error {
 		p.Notef("Nothing is known: %s", *r.Unknown)
 		return nil
 	}
-	if err := printer.PrintTable(p, columns, rowsOf(r)); err != nil || !p.OutIsTerminal {
+	if err := printer.PrintTable(p, columns, rowsOf(p, r)); err != nil || !p.OutIsTerminal {
 		return err
 	}
 	limit := "no maxmemory"
@@ -84,18 +84,19 @@ var columns = []printer.Column[row]{
 	{Name: "detail", Value: func(r row) any { return r.detail }},
 }
 
-func rowsOf(r wire.MemoryReport) []row {
+func rowsOf(p *printer.Printer, r wire.MemoryReport) []row {
+	size := func(bytes int64) string { return p.Text(printer.Bytes(bytes)) }
 	var rows []row
 	for _, k := range r.Kinds {
 		rows = append(rows, row{of: "kind", name: string(k.Kind), bytes: k.Bytes})
 	}
 	for _, n := range r.Namespaces {
-		detail := fmt.Sprintf("%d tasks %d, %d schedules %d", n.Tasks, n.TaskBytes, n.Schedules, n.ScheduleBytes)
+		detail := fmt.Sprintf("tasks %d: %s, schedules %d: %s", n.Tasks, size(n.TaskBytes), n.Schedules, size(n.ScheduleBytes))
 		rows = append(rows, row{"namespace", n.Name, "", n.TaskBytes + n.ScheduleBytes, detail})
 	}
 	for _, s := range r.Schedules {
-		const parts = "own %d, history %d, ledger %d, tasks %d"
-		detail := fmt.Sprintf(parts, s.OwnBytes, s.HistoryBytes, s.LedgerBytes, s.TaskBytes)
+		detail := fmt.Sprintf("own %s, history %s, ledger %s, tasks %s", size(s.OwnBytes), size(s.HistoryBytes),
+			size(s.LedgerBytes), size(s.TaskBytes))
 		rows = append(rows, row{"schedule", s.Namespace, s.ID, s.Bytes, detail})
 	}
 	return rows

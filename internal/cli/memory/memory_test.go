@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/api/wire"
@@ -21,8 +22,11 @@ func TestMemory_PrintsALineForEachThing(t *testing.T) {
 		}},
 	})
 	s.Pipe().Run(t, "memory").Expect(t, 0, "kind\t\twaiting\t3000\t\n"+
-		"namespace\tacme\t\t2500\t4 tasks 2000, 1 schedules 500\n"+
+		"namespace\tacme\t\t2500\ttasks 4: 2000, schedules 1: 500\n"+
 		"schedule\tacme\tnightly\t900\town 300, history 150, ledger 50, tasks 400\n", "")
+	if got := s.Terminal().Run(t, "memory").Out; !strings.Contains(got, "2.4 KiB  tasks 4: 2 KiB, schedules 1: 500 B") {
+		t.Errorf("got\n%s", got)
+	}
 }
 
 func TestMemory_SaysWhyNothingIsKnown(t *testing.T) {

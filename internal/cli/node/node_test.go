@@ -55,7 +55,7 @@ func TestList_PrintsNodes(t *testing.T) {
 	s.Pipe().Run(t, "node", "list").Expect(t, 0,
 		"n1\talive\th\t10.0.0.1\tv1\tapi,worker\t3\t10\t0,1,2,7\tdefault=3,low=1\t0.125\t20971520\t"+
 			"2025-12-31T13:04:05.000Z\t2026-01-02T15:04:04.000Z\tn0\n", "")
-	const row = "0-2, 7      default=3, low=1  12 %  20.0 MiB  2 days ago  1 second ago  n0\n"
+	const row = "0-2, 7      default=3, low=1  12 %  20 MiB  2 days ago  1 second ago  n0\n"
 	if got := s.Terminal().Run(t, "node", "list").Out; !strings.Contains(got, row) {
 		t.Errorf("got\n%s", got)
 	}

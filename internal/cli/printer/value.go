@@ -2,6 +2,7 @@ package printer
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ type (
 	Remark    string    // free text, shortened on a terminal
 	Share     float64   // 0 to 1
 	Bytes     uint64    // an amount of memory
+	Rate      float64   // how many in a unit of time
 	List      []string  // separated by commas
 	Rules     []string  // of a schedule; separated by semicolons, since they contain commas
 	Numbers   []int     // in ascending order
@@ -68,8 +70,10 @@ func (p *Printer) textForPeople(v any) string {
 		return clip(string(v), remarkWidth)
 	case Share:
 		return fmt.Sprintf("%.0f %%", float64(v)*100)
+	case Rate:
+		return v.text()
 	case Bytes:
-		return fmt.Sprintf("%.1f MiB", float64(v)/(1<<20))
+		return v.text()
 	case List:
 		return strings.Join(v, ", ")
 	case Numbers:
@@ -105,6 +109,8 @@ func textForPrograms(v any) string {
 		return strconv.Itoa(*v)
 	case Share:
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
+	case Rate:
+		return strconv.FormatFloat(float64(v), 'g', 4, 64)
 	case Strip:
 		return v.letters()
 	case List:
@@ -172,4 +178,30 @@ func Scrub(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// text is the amount in the largest unit of which there is at least one.
+func (b Bytes) text() string {
+	amount := float64(b)
+	for _, unit := range []string{"B", "KiB", "MiB"} {
+		if amount < 1024 {
+			return fmt.Sprintf("%s %s", strings.TrimSuffix(fmt.Sprintf("%.1f", amount), ".0"), unit)
+		}
+		amount /= 1024
+	}
+	return fmt.Sprintf("%.1f GiB", amount)
+}
+
+// text has two digits, and more only before the point: a task an hour is no zero.
+func (r Rate) text() string {
+	switch {
+	case r == 0:
+		return "0"
+	case r >= 10:
+		return fmt.Sprintf("%.0f", float64(r))
+	case r < 0.0001:
+		return "<0.0001"
+	}
+	digits := max(0, 1-int(math.Floor(math.Log10(float64(r)))))
+	return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(float64(r), 'f', digits, 64), "0"), ".")
 }

@@ -89,3 +89,15 @@ func TestClip_CutsBetweenCharacters(t *testing.T) {
 		t.Error("clip does not cut between characters")
 	}
 }
+
+func TestText_OfAmountsAndRatesHasFewDigits(t *testing.T) {
+	p := New(Options{OutIsTerminal: true})
+	for want, value := range map[string]any{
+		"0 B": Bytes(0), "1023 B": Bytes(1023), "1 KiB": Bytes(1024), "1.5 MiB": Bytes(3 << 19), "1.0 GiB": Bytes(1 << 30),
+		"0": Rate(0), "<0.0001": Rate(0.00001), "0.0025": Rate(0.00249), "0.3": Rate(0.3), "2": Rate(2), "1.2": Rate(1.23), "123": Rate(123.4),
+	} {
+		if got := p.Text(value); got != want {
+			t.Errorf("%v is %q, want %q", value, got, want)
+		}
+	}
+}

@@ -68,7 +68,7 @@ var listColumns = slices.Concat(
 		{Name: "latency", Value: func(q wire.Queue) any { return q.Latency }},
 	},
 	[]column{limitColumn, pausedByColumn, oldestColumn},
-	paceColumns,
+	paceColumns(""),
 	[]column{
 		{Name: "paused_at", Value: func(q wire.Queue) any { return q.PausedAt }},
 		{Name: "note", Value: func(q wire.Queue) any { return q.PauseNote }},
@@ -78,7 +78,7 @@ var listColumns = slices.Concat(
 // terminalColumns are those that fit a terminal.
 var terminalColumns = slices.Concat(
 	[]column{nameColumn, stateColumn, waitingColumn, pendingColumn, activeColumn, oldestColumn},
-	paceColumns,
+	paceColumns("/min"),
 	[]column{limitColumn},
 	[]column{
 		{Name: "paused", Value: func(q wire.Queue) any { return q.PausedAt }}, // a terminal shows how long ago
@@ -110,9 +110,15 @@ var (
 	oldestColumn   = column{Name: "oldest", Value: func(q wire.Queue) any { return wire.Value(q.Oldest) }}
 )
 
-var paceColumns = []column{
-	{Name: "begun", Value: func(q wire.Queue) any { return wire.Value(q.Pace).Begun }},
-	{Name: "ended", Value: func(q wire.Queue) any { return wire.Value(q.Pace).Ended }},
-	{Name: "bad", Value: func(q wire.Queue) any { return wire.Value(q.Pace).Bad }},
-	{Name: "late_p99", Value: func(q wire.Queue) any { return wire.Value(q.Pace).LateP99 }},
+// paceColumns are what a queue did lately; unit is that of its rates, behind their names.
+func paceColumns(unit string) []column {
+	rate := func(name string, of func(wire.Pace) float64) column {
+		return column{Name: name + unit, Value: func(q wire.Queue) any { return printer.Rate(of(wire.Value(q.Pace))) }}
+	}
+	return []column{
+		rate("begun", func(p wire.Pace) float64 { return p.Begun }),
+		rate("ended", func(p wire.Pace) float64 { return p.Ended }),
+		rate("bad", func(p wire.Pace) float64 { return p.Bad }),
+		{Name: "late_p99", Value: func(q wire.Queue) any { return wire.Value(q.Pace).LateP99 }},
+	}
 }

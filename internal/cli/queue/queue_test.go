@@ -51,9 +51,9 @@ func TestList_PrintsQueues(t *testing.T) {
 			"low\tpaused\t0\t0\t0\t0\t1\t0\t0\t0s\t\tann@vm-a (not verified)\t\t0\t0\t0\t\t"+
 			"2026-01-02T15:02:05.000Z\tit moves\n", "")
 	s.Terminal().Run(t, "queue", "list").Expect(t, 0,
-		"NAME     STATE   WAITING  PENDING  ACTIVE  OLDEST  BEGUN  ENDED  BAD  LATE_P99  LIMIT  PAUSED         "+
-			"PAUSED_BY                NOTE\n"+
-			"default  open    7        2        1       2m      60     59.5   2    80ms      100\n"+
-			"low      "+printer.Yellow+"paused"+printer.Reset+"  0        0        0               0      0      0                     "+
+		"NAME     STATE   WAITING  PENDING  ACTIVE  OLDEST  BEGUN/MIN  ENDED/MIN  BAD/MIN  LATE_P99  LIMIT  "+
+			"PAUSED         PAUSED_BY                NOTE\n"+
+			"default  open    7        2        1       2m      60         60         2        80ms      100\n"+
+			"low      "+printer.Yellow+"paused"+printer.Reset+"  0        0        0               0          0          0                         "+
 			"2 minutes ago  ann@vm-a (not verified)  it moves\n", "")
 }

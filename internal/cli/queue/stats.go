@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,7 +92,7 @@ func statsColumns[T any](
 	rate := func(name string, number func(wire.Counts) int) printer.Column[T] {
 		return printer.Column[T]{Name: name, Value: func(row T) any {
 			counts, within := of(row)
-			return strconv.FormatFloat(float64(number(counts))/max(within.Seconds(), 1), 'f', 1, 64)
+			return printer.Rate(float64(number(counts)) / max(within.Seconds(), 1))
 		}}
 	}
 	columns := []printer.Column[T]{

@@ -24,12 +24,12 @@ func TestStats_PrintsQueuesOrPeriods(t *testing.T) {
 		Periods: []wire.Period{{At: wire.At(from), Counts: counts}},
 	})
 	const figures = "\t80ms\t1.2s\t91128\t1m30s\t"
-	s.Pipe().Run(t, "queue", "stats").Expect(t, 0, "mail\t7201\t7200\t6\t1\t2.0\t10ms"+figures+"2.0\t0.0\n", "")
+	s.Pipe().Run(t, "queue", "stats").Expect(t, 0, "mail\t7201\t7200\t6\t1\t2\t10ms"+figures+"2\t0.001667\n", "")
 	s.Pipe().Run(t, "queue", "stats", "mail", "--since", "30m").Expect(t, 0,
-		"2026-01-02T14:04:05.000Z\t7201\t7200\t6\t1\t120.0\t10ms"+figures+"120.0\t0.1\n", "")
+		"2026-01-02T14:04:05.000Z\t7201\t7200\t6\t1\t120\t10ms"+figures+"120\t0.1\n", "")
 	s.Terminal().Run(t, "queue", "stats").Expect(t, 0,
 		"QUEUE  BEGUN  ENDED  FAILED  DEAD  BEGUN/S  ENDED/S  FAILED/S  LATE_P50  LATE_P99  LATE_MAX  WAITING  OLDEST\n"+
-			"mail   7201   7200   6       1     2.0      2.0      0.0       10ms      80ms      1.2s      91128    1m30s\n", "")
+			"mail   7201   7200   6       1     2        2        0.0017    10ms      80ms      1.2s      91128    1m30s\n", "")
 	s.Pipe().Run(t, "queue", "stats", "mail", "--since", "30m")
 	if got := s.Last().Line; got != "GET /v1/stats?since=30m&queue=mail" {
 		t.Errorf("asked for %s", got)

@@ -34,7 +34,7 @@ func show(p *printer.Printer, s wire.Status) error {
 		}
 	}
 	lines = append(lines, "")
-	lines = append(lines, figures(s.Figures)...)
+	lines = append(lines, figures(p, s.Figures)...)
 	return p.Printf("%s\n", strings.Join(lines, "\n"))
 }
 
@@ -54,7 +54,9 @@ func heading(p *printer.Printer, r wire.StatusReason) string {
 }
 
 // figures are the numbers of a status, as lines.
-func figures(f wire.StatusFigures) []string {
+func figures(p *printer.Printer, f wire.StatusFigures) []string {
+	rate := func(perSecond *float32) string { return p.Text(printer.Rate(wire.Value(perSecond))) }
+	memory := func(n int64) string { return p.Text(printer.Bytes(n)) }
 	lines := []string{fmt.Sprintf("Now: %s, %d of %s taken, %s waiting", printer.Counted(f.Nodes, "node"), f.Running,
 		printer.Counted(f.Capacity, "slot"), printer.Counted(f.Waiting, "task"))}
 	if f.OverMs != nil {
@@ -68,9 +70,9 @@ func figures(f wire.StatusFigures) []string {
 	if f.RedisMemory == nil {
 		return lines
 	}
-	text := fmt.Sprintf("Redis: %s", megabytes(*f.RedisMemory))
+	text := "Redis: " + memory(*f.RedisMemory)
 	if f.RedisMaxMemory != nil {
-		text += " of " + megabytes(*f.RedisMaxMemory)
+		text += " of " + memory(*f.RedisMaxMemory)
 	}
 	if f.RedisRoundTripMs != nil {
 		text += fmt.Sprintf(", answers in %.1f ms", *f.RedisRoundTripMs)
@@ -78,9 +80,5 @@ func figures(f wire.StatusFigures) []string {
 	return append(lines, text)
 }
 
-func rate(perSecond *float32) string { return fmt.Sprintf("%.1f", wire.Value(perSecond)) }
-
 // duration is a time in ms, as Go writes it.
 func duration(ms *int64) string { return (time.Duration(wire.Value(ms)) * time.Millisecond).String() }
-
-func megabytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -52,9 +52,9 @@ func TestStatus_PrintsSentencesAndLines(t *testing.T) {
   Look.
 
 Now: 2 nodes, 3 of 20 slots taken, 1 task waiting
-Last 5 minutes: 2.5 begun, 2.2 ended, 0.0 failed a second
+Last 5 minutes: 2.5 begun, 2.2 ended, 0 failed a second
 Lateness: median 2ms, 99 % below 14ms, at most 1.5s
-Redis: 3.0 MiB of 1024.0 MiB, answers in 0.2 ms
+Redis: 3 MiB of 1.0 GiB, answers in 0.2 ms
 `, "")
 	s.Pipe().Run(t, "status").Expect(t, 1,
 		"queue_unserved\tbad\t2026-01-02T15:01:05.000Z\tqueue\t\tmails\tNobody takes any.\tStart a worker.\t7\n"+
