@@ -91,7 +91,8 @@ func rowsOf(p *printer.Printer, r wire.MemoryReport) []row {
 		rows = append(rows, row{of: "kind", name: string(k.Kind), bytes: k.Bytes})
 	}
 	for _, n := range r.Namespaces {
-		detail := fmt.Sprintf("tasks %d: %s, schedules %d: %s", n.Tasks, size(n.TaskBytes), n.Schedules, size(n.ScheduleBytes))
+		detail := fmt.Sprintf("tasks %d: %s, schedules %d: %s", n.Tasks, size(n.TaskBytes), n.Schedules,
+			size(n.ScheduleBytes))
 		rows = append(rows, row{"namespace", n.Name, "", n.TaskBytes + n.ScheduleBytes, detail})
 	}
 	for _, s := range r.Schedules {
