@@ -82,7 +82,7 @@ func (b *bench) creators(ctx context.Context) ([]func(context.Context) error, er
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // as any call to Redis has a limit
 		defer cancel()
 		result := redisx.RunEach[lua.CreateReply](ctx, db, []lua.Create{{
-			Defs: data.KeysOf(d.Ref).Defs(), Events: data.Keys.Events(), Wake: data.WakeOf(d.Ref), Dry: false,
+			Defs: data.KeysOf(d.Ref).Defs(), Events: data.Keys.Events(), Wake: data.WakeOf(d.Ref), Dry: false, Traced: false,
 			Tasks: []lua.CreateTask{{Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay}},
 		}})[0]
 		if result.Err == nil && !slices.Equal(result.Reply.Answers, []string{"new"}) {
