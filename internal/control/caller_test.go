@@ -141,3 +141,18 @@ func TestCancelTask_KeepsWhoCancelledIt(t *testing.T) {
 		t.Errorf("cancelled once more, its error is %q, %v", again.Error, err)
 	}
 }
+
+func TestNotes_AreOneLineOfText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.submit([]task.Definition{{Type: "http", Queue: "low", Delay: time.Hour}})[0].Task.ID
+	testkit.Must(t, w.queues.Add(w.ctx, "low"))
+	for _, note := range []string{"x\ncancelled by root", "\x1b[2J", "\xff"} {
+		if err := w.PauseQueue(w.ctx, ann, "low", note); task.CodeOf(err) != task.CodeInvalid {
+			t.Errorf("a queue was paused with %q: %v", note, err)
+		}
+		if _, err := w.CancelTask(w.ctx, ann, id, note); task.CodeOf(err) != task.CodeInvalid {
+			t.Errorf("a task was cancelled with %q: %v", note, err)
+		}
+	}
+}

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"strings"
+	"unicode"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/schedules"
@@ -46,10 +48,10 @@ func (c *Control) PauseSchedule(ctx context.Context, who Caller, id, note string
 
 // checkNote checks what somebody says of a pause or of a cancellation. Error: CodeInvalid.
 func checkNote(note string) error {
-	if len(note) > schedule.NoteLimit {
-		return task.Invalid("note", "is %d bytes long, at most %d are allowed", len(note), schedule.NoteLimit)
+	if strings.ContainsFunc(note, unicode.IsControl) {
+		return task.Invalid("note", "has a control character: write one line of text")
 	}
-	return nil
+	return task.ValidateText("note", note, schedule.NoteLimit)
 }
 
 // ResumeSchedule lets a paused schedule create tasks again; the misfire policy decides about the ticks of the pause.

@@ -46,7 +46,7 @@ func (c *Control) queuesOf(w waits) []status.Queue {
 	}
 	for _, s := range w.standings {
 		q := of(s.Name)
-		q.Paused, q.PausedAt, q.PausedBy, q.Waiting = s.Paused, s.PausedAt, s.PausedBy, s.Pending
+		q.Paused, q.PausedAt, q.PausedBy, q.Note, q.Waiting = s.Paused, s.PausedAt, s.PausedBy, s.Note, s.Pending
 	}
 	for _, set := range w.sets {
 		q := of(set.Queue)

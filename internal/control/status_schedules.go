@@ -37,7 +37,11 @@ func (c *Control) keepTroubled(ctx context.Context) {
 		limited, cancel := context.WithTimeout(ctx, troubledLimit)
 		c.statuses.troubled.Read(limited, c.findTroubled)
 		cancel()
-		_ = clock.Sleep(ctx, max(troubledPause, troubledTimes*clock.Since(began)))
+		pause := troubledPause
+		if last, err := c.statuses.troubled.Last(); err == nil { // a look that failed says nothing about the data
+			pause = max(pause, troubledTimes*last.took)
+		}
+		_ = clock.Sleep(ctx, pause)
 		for ctx.Err() == nil && !c.statuses.read.Load() && clock.Since(began) < seldomAfter {
 			_ = clock.Sleep(ctx, troubledPause)
 		}
@@ -80,7 +84,7 @@ func (t *troubled) cut() {
 
 // findTroubled looks at all schedules. Error: CodeUnavailable.
 func (c *Control) findTroubled(ctx context.Context) (t troubled, _ error) {
-	ctx, left := redisx.LeavingOut(ctx)
+	ctx, left := redisx.LeavingOut(redisx.PassingOver(ctx))
 	began, now := clock.Now(), c.now(ctx, task.Ref{})
 	err := c.store.Schedules.EachTracked(ctx, EveryNamespace, func(s schedule.Schedule) {
 		if one := troubleOf(s, now); one != (status.Schedule{}) {

@@ -59,6 +59,7 @@ type Queue struct {
 	Paused   bool
 	PausedAt time.Time
 	PausedBy string
+	Note     string    // why it is paused
 	Foreign  bool      // one of asynq's own servers serves it
 	Waiting  int       // tasks that are due and have not begun, in DTS and for a worker
 	Oldest   time.Time // when the first of them was due; zero if that is not known

@@ -42,7 +42,7 @@ func (j *judge) failures() {
 		const text = " %d of them failed with this error: %s. One of these tasks is %s."
 		r.Detail += fmt.Sprintf(text, c.Count, c.Text, c.Example)
 	}
-	r.Do = "See all errors: dtsctl task failures."
+	r.Do = "See all errors: dtsctl task failures -A."
 	j.add(r)
 }
 

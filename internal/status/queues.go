@@ -58,13 +58,16 @@ func (j *judge) unserved(q Queue) {
 	j.add(r)
 }
 
-// lastServed returns the newest heartbeat of those dead nodes that match; zero if there is none. Whether a living node
-// has matched is not known.
+// lastServed returns the newest heartbeat of those dead nodes that match; zero if there is none. An earlier status may
+// have seen that others served since: then it returns zero, too.
 func (j *judge) lastServed(matches func(Node) bool) (last time.Time) {
 	for _, n := range j.Nodes {
 		if !n.Alive && matches(n) && n.LastBeat.After(last) {
 			last = n.LastBeat
 		}
+	}
+	if !j.Before.At.IsZero() && last.Before(j.Before.At.Add(-carryFor)) {
+		return time.Time{}
 	}
 	return last
 }
@@ -74,6 +77,9 @@ func (j *judge) paused(q Queue) {
 	by := ""
 	if q.PausedBy != "" {
 		by = " by " + q.PausedBy
+	}
+	if q.Note != "" {
+		by += ": " + q.Note
 	}
 	j.add(Reason{
 		Code: QueuePaused, Severity: Warn, Since: q.PausedAt, Kind: "queue", ID: q.Name,

@@ -420,3 +420,17 @@ func TestCodes_AreDocumentedInOrder(t *testing.T) {
 		t.Errorf("docs/status.md does not have these rows:\n%s", rows)
 	}
 }
+
+func TestStatus_UnservedIsNotOlderThanTheLastServer(t *testing.T) {
+	now := time.Date(2026, 1, 2, 10, 40, 0, 0, time.UTC)
+	a := status.Node{ID: "a", Worker: true, Capacity: 1, Queues: []string{"mails"}, LastBeat: now.Add(-40 * time.Minute)}
+	b := status.Node{ID: "b", Alive: true, Worker: true, Capacity: 1, Queues: []string{"mails"}, LastBeat: now}
+	q := status.Queue{Name: "mails", Waiting: 1, Oldest: now.Add(-time.Minute)}
+	before := status.Judge(status.Facts{Now: now.Add(-2 * time.Minute), Nodes: []status.Node{a, b}, Queues: []status.Queue{q}})
+	b.Queues = nil
+	s := status.Judge(status.Facts{Now: now, Before: before, Nodes: []status.Node{a, b}, Queues: []status.Queue{q}})
+	i := slices.IndexFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.QueueUnserved })
+	if i < 0 || s.Reasons[i].Since.Before(now.Add(-3*time.Minute)) {
+		t.Errorf("node b served it two minutes ago: %+v", s.Reasons)
+	}
+}

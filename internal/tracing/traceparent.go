@@ -10,15 +10,19 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Header is the name of the header, and of the metadata, that carry a traceparent.
-const Header = "traceparent"
+// Header is the name of the HTTP header that carries a traceparent, as net/http keeps it: so a look allocates nothing. Key
+// is that of the metadata of gRPC.
+const (
+	Header = "Traceparent"
+	Key    = "traceparent"
+)
 
 // carrier is a traceparent for OpenTelemetry's propagator. It has no tracestate.
 type carrier string
 
 // Get is for the propagator.
 func (c *carrier) Get(key string) string {
-	if key == Header {
+	if key == Key {
 		return string(*c)
 	}
 	return ""
@@ -26,13 +30,13 @@ func (c *carrier) Get(key string) string {
 
 // Set is for the propagator.
 func (c *carrier) Set(key, value string) {
-	if key == Header {
+	if key == Key {
 		*c = carrier(value)
 	}
 }
 
 // Keys is for the propagator.
-func (c *carrier) Keys() []string { return []string{Header} }
+func (c *carrier) Keys() []string { return []string{Key} }
 
 // below returns a context whose span is that of a traceparent; ctx if it is none.
 func below(ctx context.Context, traceparent string) context.Context {

@@ -124,8 +124,8 @@ func (p Path) crowded() []Reason {
 		slots += w.Capacity
 	}
 	r := Reason{Code: SlotsTaken, Ahead: p.Ahead, Detail: p.allTaken(slots, able, held)}
-	r.Do = fmt.Sprintf("Wait for one to end, or add slots: a further worker, or a higher --concurrency of dtsd. "+
-		"See what runs: dtsctl task list --state running --queue %s.", p.Queue)
+	r.Do = fmt.Sprintf("Wait for one to end, or add slots: a further worker, or a higher --concurrency of dtsd. " +
+		"See what runs: dtsctl task list -A --state running.")
 	if len(held) > 0 {
 		r.Do += fmt.Sprintf(" Stop one that hangs: dtsctl -n %s task cancel %s.", held[0].Ref.Namespace, held[0].Ref.ID)
 	}

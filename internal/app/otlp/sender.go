@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -31,6 +32,7 @@ func (s *Settings) Start(version, node string, log *slog.Logger) (_ trace.Tracer
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		log.Warn("OpenTelemetry", "error", config.MaskURLs(err.Error()))
 	}))
+	otel.SetLogger(logr.New(&troubles{log}))
 	ctx, end := context.WithCancel(context.Background())
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(target))
 	if err != nil {

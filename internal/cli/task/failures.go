@@ -1,7 +1,9 @@
 package task
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,7 +67,11 @@ func failuresRun(ctx context.Context, opts *failuresOptions) error {
 	p.Warn(answer.Value.Warnings)
 	return p.Show(answer.Raw, func() error {
 		if p.OutIsTerminal && len(answer.Value.Failures) == 0 {
-			err = p.Printf("Nothing failed in the last %s.\n", opts.Since)
+			where := "in all namespaces"
+			if !opts.AllNamespaces {
+				where = fmt.Sprintf("in the namespace %q", cmp.Or(printer.Deref(c.Namespace), "default"))
+			}
+			err = p.Printf("Nothing failed in the last %s %s%s.\n", opts.Since, where, opts.part())
 		} else {
 			err = printer.PrintTable(p, failureColumns, answer.Value.Failures)
 		}
@@ -75,6 +81,17 @@ func failuresRun(ctx context.Context, opts *failuresOptions) error {
 		}
 		return err
 	})
+}
+
+// part names the part of the namespaces that was asked for, behind a sentence; "" for all of it.
+func (o *failuresOptions) part() (text string) {
+	if o.Queue != "" {
+		text += fmt.Sprintf(", queue %q", o.Queue)
+	}
+	if o.Schedule != "" {
+		text += fmt.Sprintf(", schedule %q", o.Schedule)
+	}
+	return text
 }
 
 var failureColumns = []printer.Column[wire.Failure]{

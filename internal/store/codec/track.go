@@ -62,6 +62,7 @@ func DecodeTrack(h map[string]string) (t schedule.Track, damage []string) {
 			}
 		}
 	}
+	slices.SortStableFunc(t.Days, func(a, b schedule.Day) int { return a.Date.Compare(b.Date) }) // after a jump of the clock
 	return t, damage
 }
 

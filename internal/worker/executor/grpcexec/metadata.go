@@ -21,8 +21,8 @@ func metadataOf(c *grpccall.Call, a executor.Attempt) metadata.MD {
 	if tick := a.Tick(); tick != "" {
 		md.Set("dts-tick", tick)
 	}
-	if a.Traceparent != "" && md[tracing.Header] == nil {
-		md.Set(tracing.Header, a.Traceparent)
+	if a.Traceparent != "" && md[tracing.Key] == nil {
+		md.Set(tracing.Key, a.Traceparent)
 	}
 	if md[idempotencyKey] == nil {
 		md.Set(idempotencyKey, a.IdempotencyKey())
