@@ -87,7 +87,7 @@ func TestWhyTask_NamesEachCause(t *testing.T) {
 	if r := leader.awaitTask("later", "not_due queue_unserved"); r.NextAttemptAt == nil {
 		t.Errorf("%+v has no time", r)
 	}
-	told(t, leader.awaitTask("a", "queue_unserved"), "dtsd serve --queues default=1")
+	told(t, leader.awaitTask("a", "queue_unserved"), "dtsd serve --roles worker --queues default=1")
 
 	worker := startNode(t, redis.URL(), "--roles", "worker,api", "--concurrency", "1", "--queues", "default=1")
 	leader.awaitTask("a", "") // it ends

@@ -83,7 +83,7 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 		t.Errorf("%+v, want who paused it, and when", r)
 	}
 	testkit.Must(t, w.ResumeQueue(w.ctx, me, "mails"))
-	if s := w.judged(); s.Level != status.AllWell || s.Figures.Waiting != 1 {
+	if s := w.judged(); s.Level != status.AllWell || s.Figures.Waiting == nil || *s.Figures.Waiting != 1 {
 		t.Errorf("it waits for a worker: %+v", s)
 	}
 	lane := w.store.KeysOf(task.Ref{Namespace: "default", ID: "a"}).Ready("mails shell")

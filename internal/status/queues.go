@@ -54,7 +54,7 @@ func (j *judge) unserved(q Queue) {
 		return
 	}
 	r.Detail = fmt.Sprintf("%s in the queue %q, and no living node takes any.", tasksWait(q.Waiting), q.Name)
-	r.Do = fmt.Sprintf("Start a worker for it: dtsd serve --queues %s=1.", q.Name)
+	r.Do = fmt.Sprintf("Start a worker for it: dtsd serve --roles worker --queues %s=1.", q.Name)
 	j.add(r)
 }
 
@@ -106,7 +106,7 @@ func (j *judge) lanes(q Queue, servers []Node) (stuck int) {
 			tasksWait(lane.Waiting), lane.Type, q.Name)
 		r.Do = "Start a worker that runs the type and serves the queue."
 		if lane.Setting != "" {
-			r.Do = fmt.Sprintf("Start a worker that runs it: dtsd serve --queues %s=1 --%s.", q.Name, lane.Setting)
+			r.Do = fmt.Sprintf("Start a worker that runs it: dtsd serve --roles worker --queues %s=1 --%s.", q.Name, lane.Setting)
 		}
 		j.add(r)
 	}

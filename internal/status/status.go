@@ -61,8 +61,8 @@ type Figures struct {
 	Nodes     int           `json:"nodes"` // that live
 	Running   int           `json:"running"`
 	Capacity  int           `json:"capacity"`
-	Waiting   int           `json:"waiting"` // tasks that are due and have not begun
-	Begun     float64       `json:"begun"`   // attempts a second, in the last minutes
+	Waiting   *int          `json:"waiting,omitempty"` // tasks that are due and have not begun; nil while Redis is silent
+	Begun     float64       `json:"begun"`             // attempts a second, in the last minutes
 	Ended     float64       `json:"ended"`
 	Failed    float64       `json:"failed"`
 	LateP50   time.Duration `json:"late_p50"`
@@ -151,8 +151,11 @@ func figuresOf(f Facts) Figures {
 			n.Capacity += node.Capacity
 		}
 	}
-	for _, q := range f.Queues {
-		n.Waiting += q.Waiting
+	if f.Redis.Silent == "" {
+		n.Waiting = new(int)
+		for _, q := range f.Queues {
+			*n.Waiting += q.Waiting
+		}
 	}
 	if seconds := f.Last.Span.Seconds(); seconds > 0 {
 		n.Begun = float64(f.Last.Begun) / seconds
@@ -218,8 +221,11 @@ func summary(reasons, bad int, n Figures) (Level, string) {
 
 // sentence says what goes on.
 func (n Figures) sentence() string {
-	return fmt.Sprintf("%s, %s, %s", counted(n.Nodes, "node lives", "nodes live"),
-		counted(n.Running, "task runs", "tasks run"), counted(n.Waiting, "task waits", "tasks wait"))
+	text := counted(n.Nodes, "node lives", "nodes live") + ", " + counted(n.Running, "task runs", "tasks run")
+	if n.Waiting != nil {
+		text += ", " + counted(*n.Waiting, "task waits", "tasks wait")
+	}
+	return text
 }
 
 // counted is a number with what it counts; 0 is "no".

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Header is the name of the HTTP header that carries a traceparent, as net/http keeps it: so a look allocates nothing. Key
-// is that of the metadata of gRPC.
+// Header is the name of the HTTP header that carries a traceparent, as net/http keeps it: so a look allocates nothing.
+// Key is that of the metadata of gRPC.
 const (
 	Header = "Traceparent"
 	Key    = "traceparent"

@@ -50,7 +50,7 @@ func (p Path) queueUnserved() Reason {
 	r := Reason{
 		Code:   QueueUnserved,
 		Detail: fmt.Sprintf("No living node takes tasks from the queue %q.", p.Queue),
-		Do:     fmt.Sprintf("Start a worker for it: dtsd serve --queues %s=1.", p.Queue),
+		Do:     fmt.Sprintf("Start a worker for it: dtsd serve --roles worker --queues %s=1.", p.Queue),
 	}
 	for _, w := range p.Workers {
 		switch {
@@ -83,7 +83,8 @@ func (p Path) lastDead(beat time.Time) string {
 func (p Path) typeUnserved(taskType, setting string) Reason {
 	r := Reason{Code: TypeUnserved, Do: fmt.Sprintf("Start a worker of the queue %q that runs the type.", p.Queue)}
 	if setting != "" {
-		r.Do = fmt.Sprintf("Start a worker that runs the type: dtsd serve --queues %s=1 --%s.", p.Queue, setting)
+		r.Do = fmt.Sprintf("Start a worker that runs the type: dtsd serve --roles worker --queues %s=1 --%s.",
+			p.Queue, setting)
 	}
 	r.Detail = fmt.Sprintf("No living node that serves the queue %q runs tasks of type %q.", p.Queue, taskType)
 	return r

@@ -71,7 +71,7 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 			[]why.Code{why.NotDue, why.QueuePaused}, nil},
 		{"no worker any more", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Alive = false }), Task: due},
 			[]why.Code{why.QueueUnserved},
-			[]string{"node-2", "2026-01-02T03:04:05Z", "dtsd serve --queues mails=1"}},
+			[]string{"node-2", "2026-01-02T03:04:05Z", "dtsd serve --roles worker --queues mails=1"}},
 		{"worker drains", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Draining = true }), Task: due},
 			[]why.Code{why.QueueUnserved}, []string{"node-2 serves it, and is shutting down"}},
 		{"type", why.TaskFacts{Path: path(func(p *why.Path) { p.Type, p.Setting = "shell", "enable-shell" }), Task: due},

@@ -2550,8 +2550,8 @@ type StatusFigures struct {
 	// Running Tasks that run.
 	Running int `json:"running"`
 
-	// Waiting Tasks that are due and have not begun.
-	Waiting int `json:"waiting"`
+	// Waiting Tasks that are due and have not begun. Left out while Redis is silent.
+	Waiting *int `json:"waiting,omitempty"`
 }
 
 // StatusReason defines model for StatusReason.

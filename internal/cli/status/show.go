@@ -57,8 +57,11 @@ func heading(p *printer.Printer, r wire.StatusReason) string {
 func figures(p *printer.Printer, f wire.StatusFigures) []string {
 	rate := func(perSecond *float32) string { return p.Text(printer.Rate(wire.Value(perSecond))) }
 	memory := func(n int64) string { return p.Text(printer.Bytes(n)) }
-	lines := []string{fmt.Sprintf("Now: %s, %d of %s taken, %s waiting", printer.Counted(f.Nodes, "node"), f.Running,
-		printer.Counted(f.Capacity, "slot"), printer.Counted(f.Waiting, "task"))}
+	lines := []string{fmt.Sprintf("Now: %s, %d of %s taken", printer.Counted(f.Nodes, "node"), f.Running,
+		printer.Counted(f.Capacity, "slot"))}
+	if f.Waiting != nil {
+		lines[0] += ", " + printer.Counted(*f.Waiting, "task") + " waiting"
+	}
 	if f.OverMs != nil {
 		span := printer.Span(time.Duration(*f.OverMs) * time.Millisecond)
 		lines = append(lines,

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 
 var well = wire.Status{
 	At: new(wire.At(clitest.Now)), Level: wire.StatusOK, Sentence: "All well.", Reasons: []wire.StatusReason{},
-	Figures: wire.StatusFigures{Nodes: 1, Capacity: 10},
+	Figures: wire.StatusFigures{Nodes: 1, Capacity: 10, Waiting: new(0)},
 }
 
 // trouble has a reason of each severity.
@@ -31,7 +31,7 @@ var trouble = wire.Status{
 		{Code: wire.StatusRedisDisk, Severity: wire.SeverityWarn, About: wire.AboutRedis, Detail: "No disk.", ToDo: "Look."},
 	},
 	Figures: wire.StatusFigures{
-		Nodes: 2, Running: 3, Capacity: 20, Waiting: 1, OverMs: new(int64(300_000)), BegunPerSecond: new(float32(2.5)),
+		Nodes: 2, Running: 3, Capacity: 20, Waiting: new(1), OverMs: new(int64(300_000)), BegunPerSecond: new(float32(2.5)),
 		EndedPerSecond: new(float32(2.25)), LateP50Ms: new(int64(2)), LateP99Ms: new(int64(14)), LateMaxMs: new(int64(1500)),
 		RedisMemory: new(int64(3 << 20)), RedisMaxMemory: new(int64(1 << 30)), RedisRoundTripMs: new(float32(0.25)),
 	},

@@ -62,7 +62,8 @@ func DecodeTrack(h map[string]string) (t schedule.Track, damage []string) {
 			}
 		}
 	}
-	slices.SortStableFunc(t.Days, func(a, b schedule.Day) int { return a.Date.Compare(b.Date) }) // after a jump of the clock
+	// After a jump of the clock, days ahead are among the others.
+	slices.SortStableFunc(t.Days, func(a, b schedule.Day) int { return a.Date.Compare(b.Date) })
 	return t, damage
 }
 
