@@ -91,7 +91,7 @@ var shapes = []struct{ pattern, name string }{
 	{`(,|  ) ?for \d+ (second|minute|hour|day)s?`, ""}, // left out of what holds for less than a second
 	{`\b(in )?\d+ (second|minute|hour|day|month|year)s?( ago)?\b`, "AGE"},
 	{`(  |^)now(  |$)`, "  AGE  "},
-	{`\b\d+(\.\d+)? (KiB|MiB|GiB|kB|MB|GB)`, "BYTES"},
+	{`\b\d+(\.\d+)? (B|KiB|MiB|GiB|kB|MB|GB)`, "BYTES"},
 	{`\b\d+(\.\d+)? (ms|%)`, "NUMBER"},
 	{`\b(\d+(\.\d+)?(h|ms|µs|m|s))+\b`, "SPAN"},
 	{`\b\d+(-\d+)?(, \d+(-\d+)?)+\b|\b\d+-\d+\b`, "NUMBERS"},

@@ -106,7 +106,8 @@ func (j *judge) lanes(q Queue, servers []Node) (stuck int) {
 			tasksWait(lane.Waiting), lane.Type, q.Name)
 		r.Do = "Start a worker that runs the type and serves the queue."
 		if lane.Setting != "" {
-			r.Do = fmt.Sprintf("Start a worker that runs it: dtsd serve --roles worker --queues %s=1 --%s.", q.Name, lane.Setting)
+			r.Do = fmt.Sprintf("Start a worker that runs it: dtsd serve --roles worker --queues %s=1 --%s.",
+				q.Name, lane.Setting)
 		}
 		j.add(r)
 	}

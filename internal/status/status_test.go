@@ -426,7 +426,9 @@ func TestStatus_UnservedIsNotOlderThanTheLastServer(t *testing.T) {
 	a := status.Node{ID: "a", Worker: true, Capacity: 1, Queues: []string{"mails"}, LastBeat: now.Add(-40 * time.Minute)}
 	b := status.Node{ID: "b", Alive: true, Worker: true, Capacity: 1, Queues: []string{"mails"}, LastBeat: now}
 	q := status.Queue{Name: "mails", Waiting: 1, Oldest: now.Add(-time.Minute)}
-	before := status.Judge(status.Facts{Now: now.Add(-2 * time.Minute), Nodes: []status.Node{a, b}, Queues: []status.Queue{q}})
+	before := status.Judge(status.Facts{
+		Now: now.Add(-2 * time.Minute), Nodes: []status.Node{a, b}, Queues: []status.Queue{q},
+	})
 	b.Queues = nil
 	s := status.Judge(status.Facts{Now: now, Before: before, Nodes: []status.Node{a, b}, Queues: []status.Queue{q}})
 	i := slices.IndexFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.QueueUnserved })

@@ -34,5 +34,6 @@ func TestFailures_SaysThatNothingFailed(t *testing.T) {
 	s.On("GET /v1/failures", 200, wire.FailureList{From: wire.At(clitest.Now), Until: wire.At(clitest.Now),
 		Failures: []wire.Failure{}})
 	s.Pipe().Run(t, "task", "failures").Expect(t, 0, "", "")
-	s.Terminal().Run(t, "task", "failures").Expect(t, 0, "Nothing failed in the last 1h in the namespace \"default\".\n", "")
+	s.Terminal().Run(t, "task", "failures").Expect(t, 0,
+		"Nothing failed in the last 1h in the namespace \"default\".\n", "")
 }
