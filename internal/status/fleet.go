@@ -18,7 +18,7 @@ func (j *judge) fleet() {
 			Code: NodeDied, Severity: Warn, Since: n.LastBeat, Kind: "node", ID: n.ID,
 			Detail: fmt.Sprintf("The node %s has died. If it ran tasks, their attempts count as lost, and the tasks are "+
 				"tried again.", n.ID),
-			Do:     fmt.Sprintf("See what it ran, and where that runs now: dtsctl node get %s.", n.ID),
+			Do: fmt.Sprintf("See what it ran, and where that runs now: dtsctl node get %s.", n.ID),
 		})
 	}
 }
