@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"strings"
-	"unicode"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/schedules"
@@ -48,10 +46,7 @@ func (c *Control) PauseSchedule(ctx context.Context, who Caller, id, note string
 
 // checkNote checks what somebody says of a pause or of a cancellation. Error: CodeInvalid.
 func checkNote(note string) error {
-	if strings.ContainsFunc(note, unicode.IsControl) {
-		return task.Invalid("note", "has a control character: write one line of text")
-	}
-	return task.ValidateText("note", note, schedule.NoteLimit)
+	return task.ValidateLine("note", note, schedule.NoteLimit, "write one line of text")
 }
 
 // ResumeSchedule lets a paused schedule create tasks again; the misfire policy decides about the ticks of the pause.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
@@ -68,5 +69,26 @@ func TestStatus_TellsWhichServerRefusesWrites(t *testing.T) {
 	_, address, err := w.DB.ServerOf(w.Ctx, string(w.KeysOf(ref).States()))
 	if err != nil || i < 0 || s.Reasons[i].ID != address || s.Reasons[i].Since.IsZero() {
 		t.Errorf("%+v, want the server %s", s.Reasons, address)
+	}
+}
+
+func TestKeepTroubled_SeesSchedulesOfServersThatAnswer(t *testing.T) {
+	t.Parallel()
+	w := storetest.InCluster(t)
+	common := w.Cluster.Primary(string(w.Keys.Partition(0).States())) // it has the status
+	silent := w.ServerOf(w.Elsewhere(common, 1)[0])
+	other := w.Elsewhere(silent, 1)[0]
+	c := New(Options{Store: w.Store, Nodes: leading(0, nil, "default"), Queues: queue.New(queue.Options{DB: w.DB})})
+	w.Put(daily(func(d *schedule.Definition) { d.Ref = other }))
+	c.statuses.troubled.Read(w.Ctx, c.findTroubled)
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	c.judge(w.Ctx, status.Status{}, look{lately: true}) // it notices the outage
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(w.KeysOf(other).Schedule(other)), "failures", 2).Err())
+	c.statuses.troubled.Read(w.Ctx, c.findTroubled)
+	s := c.judge(w.Ctx, status.Status{}, look{lately: true})
+	if !slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.Failing }) {
+		_, err := c.statuses.troubled.Last()
+		t.Errorf("the error is %v; reasons %+v, warnings %q", err, s.Reasons, s.Warnings)
 	}
 }

@@ -55,7 +55,7 @@ func (d *redisReader) read(ctx context.Context, server redis.Cmdable, partitions
 	fields, err := redisx.Info(ctx, server, "everything")
 	took := clock.Since(began)
 	var refused redis.Error
-	if err != nil && !errors.As(err, &refused) { // one that may not be asked is well
+	if err != nil && !errors.As(err, &refused) { // a server that refuses INFO may be well
 		d.unread.note("a server of Redis", layout.Unavailable(err))
 		return
 	}

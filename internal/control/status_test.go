@@ -16,11 +16,9 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/fresh"
-	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/store/partition"
-	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/why"
@@ -515,26 +513,5 @@ func TestStatus_TellsWhyAQueueIsPaused(t *testing.T) {
 	testkit.Must(t, w.PauseQueue(w.ctx, ann, "mails", "the mail server moves"))
 	if r := w.expectStatus(status.QueuePaused); !strings.Contains(r.Detail, "the mail server moves") {
 		t.Errorf("%s", r.Detail)
-	}
-}
-
-func TestKeepTroubled_SeesSchedulesOfServersThatAnswer(t *testing.T) {
-	t.Parallel()
-	w := storetest.InCluster(t)
-	common := w.Cluster.Primary(string(w.Keys.Partition(0).States())) // it has the status
-	silent := w.ServerOf(w.Elsewhere(common, 1)[0])
-	other := w.Elsewhere(silent, 1)[0]
-	c := New(Options{Store: w.Store, Nodes: leading(0, nil, "default"), Queues: queue.New(queue.Options{DB: w.DB})})
-	w.Put(daily(func(d *schedule.Definition) { d.Ref = other }))
-	c.statuses.troubled.Read(w.Ctx, c.findTroubled)
-	silent.Pause()
-	t.Cleanup(silent.Continue)
-	c.judge(w.Ctx, status.Status{}, look{lately: true}) // it notices the outage
-	testkit.Must(t, w.DB.HSet(w.Ctx, string(w.KeysOf(other).Schedule(other)), "failures", 2).Err())
-	c.statuses.troubled.Read(w.Ctx, c.findTroubled)
-	s := c.judge(w.Ctx, status.Status{}, look{lately: true})
-	if !slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.Failing }) {
-		_, err := c.statuses.troubled.Last()
-		t.Errorf("the error is %v; reasons %+v, warnings %q", err, s.Reasons, s.Warnings)
 	}
 }

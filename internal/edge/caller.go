@@ -1,9 +1,6 @@
 package edge
 
 import (
-	"strings"
-	"unicode"
-
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/control"
@@ -21,11 +18,9 @@ const arrivedKey = "arrived"
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if name := c.Request().Header.Get(callerHeader); name != "" {
-			if err := task.ValidateText(callerHeader, name, control.CallerLimit); err != nil {
+			err := task.ValidateLine(callerHeader, name, control.CallerLimit, "give a name, as in ann@vm-a")
+			if err != nil {
 				return err
-			}
-			if strings.ContainsFunc(name, unicode.IsControl) {
-				return task.Invalid(callerHeader, "has a control character: give a name, as in ann@vm-a")
 			}
 		}
 		return next(c)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -223,6 +224,18 @@ func ValidateText(field, s string, limit int) error {
 		return Invalid(field, "is %d bytes long, at most %d are allowed", len(s), limit)
 	case !utf8.ValidString(s):
 		return Invalid(field, "is not valid UTF-8")
+	}
+	return nil
+}
+
+// ValidateLine is ValidateText for a text without control characters, as it is shown to people. instead says what would
+// be right. Error: CodeInvalid.
+func ValidateLine(field, s string, limit int, instead string) error {
+	if err := ValidateText(field, s, limit); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return Invalid(field, "has a control character: %s", instead)
 	}
 	return nil
 }

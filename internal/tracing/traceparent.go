@@ -79,7 +79,7 @@ func (IDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 		sum := sha256.Sum256([]byte(run))
 		copy(id[:], sum[len(trace.SpanID{}):])
 	} else {
-		binary.NativeEndian.PutUint64(id[:8], rand.Uint64()|1) //nolint:gosec // nobody must not guess it; 0 is no id
+		binary.NativeEndian.PutUint64(id[:8], rand.Uint64()|1) //nolint:gosec // an id is no secret; 0 is none
 		binary.NativeEndian.PutUint64(id[8:], rand.Uint64())   //nolint:gosec // as above; samplers look at this half
 	}
 	return id, IDs{}.NewSpanID(ctx, id)

@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -195,5 +196,12 @@ func TestIDs_AreSampledAsOftenAsAsked(t *testing.T) {
 	}
 	if want := int(n * share); sampled < want/2 || sampled > 2*want {
 		t.Errorf("%d of %d are sampled, want about %d", sampled, n, want)
+	}
+}
+
+func TestHeader_IsFoundWithoutAllocation(t *testing.T) {
+	h := http.Header{"Dts-Caller": {"ann"}}
+	if n := testing.AllocsPerRun(100, func() { _ = h.Get(Header) }); n != 0 {
+		t.Errorf("%v allocations a request, while traces are off", n)
 	}
 }

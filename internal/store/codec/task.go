@@ -42,8 +42,8 @@ type backoff struct {
 }
 
 // EncodeDefinition writes a definition as Redis holds it: the head as one line of JSON, a line break, the payload. The
-// name is not part of it, and neither is the trace: see WithTrace. Equal definitions are equal byte for byte (JSON objects are written with sorted keys). Error: d
-// holds something that JSON cannot.
+// name is not part of it, and neither is the trace: see WithTrace. Equal definitions are equal byte for byte (JSON
+// objects are written with sorted keys). Error: d holds something that JSON cannot.
 //
 // This is also the canonical form of a definition, of which the SHA-1 is kept of tasks that were changed or deleted, and which nodes of
 // all releases compare: it never changes. A new field comes last, and is left out where it has its default. See SameContent.

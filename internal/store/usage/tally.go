@@ -32,7 +32,7 @@ func newTally() tally {
 func (t tally) of(name string) *owner {
 	namespace, _, _ := strings.Cut(name, ":")
 	if task.ValidateName("namespace", namespace) != nil {
-		namespace = "" // nobody can read to whom it belongs
+		namespace = "" // its namespace cannot be read
 	}
 	if t.owners[namespace] == nil {
 		t.owners[namespace] = &owner{}

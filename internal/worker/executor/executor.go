@@ -33,7 +33,8 @@ type Attempt struct {
 	// Checkpoint is the newest one that an earlier attempt of the task saved, as compact JSON; nil if none did.
 	Checkpoint json.RawMessage
 
-	// Traceparent names the span of the attempt to whom it calls; "" for none. The context of Execute has the span.
+	// Traceparent names the span of the attempt, for the services that it calls; "" for none. The context of Execute has
+	// the span.
 	Traceparent string
 
 	// Log takes a line of output, of stream "stdout" or "stderr". Lines come without their line end, as valid UTF-8 of
