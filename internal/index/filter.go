@@ -1,0 +1,125 @@
+package index
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Filter says which rows a list wants. Zero fields match every row.
+type Filter struct {
+	Namespace string
+	States    []task.State
+	Queue     string
+	Type      string
+	Owner     string
+	Node      string
+	Schedule  string
+	Cause     string   // a part of the shape of the error, in whatever case
+	Labels    []string // "name=value": the task has all of them
+	Created   Range
+	Due       Range
+	Ended     Range // a task that waits is in none but the zero one
+}
+
+// Range is from a time until before another one, in ms since 1970. Until 0 means that it has no end.
+type Range struct{ From, Until int64 }
+
+func (r Range) isZero() bool { return r == Range{} }
+
+func (r Range) has(ms int64) bool { return r.meets(Range{ms, ms + 1}) }
+
+// meets reports whether both have a time in common.
+func (r Range) meets(other Range) bool {
+	end := func(r Range) int64 {
+		if r.Until == 0 {
+			return math.MaxInt64
+		}
+		return r.Until
+	}
+	return r.From < end(other) && other.From < end(r)
+}
+
+// Matches reports whether a list wants the row.
+func (f Filter) Matches(r Row) bool {
+	return f.ofNamespace(r.Ref.Namespace) && f.ofKind(r.Kind) && f.ofTimes(r) &&
+		(f.Schedule == "" || r.schedule() == f.Schedule) && f.ofLabels(func(label string) bool {
+		_, found := slices.BinarySearch(r.Labels, label)
+		return found
+	})
+}
+
+func (f Filter) ofNamespace(name string) bool { return f.Namespace == "" || f.Namespace == name }
+
+func (f Filter) ofKind(k Kind) bool {
+	matches := func(want, value string) bool { return want == "" || want == value }
+	return (len(f.States) == 0 || slices.Contains(f.States, k.State)) && matches(f.Queue, k.Queue) &&
+		matches(f.Type, k.Type) && matches(f.Owner, k.Owner) && matches(f.Node, k.Node) &&
+		(f.Cause == "" || strings.Contains(strings.ToLower(k.Cause), strings.ToLower(f.Cause)))
+}
+
+func (f Filter) ofTimes(r Row) bool {
+	return (f.Created.isZero() || f.Created.has(r.Created)) && (f.Due.isZero() || f.Due.has(r.Due)) &&
+		(f.Ended.isZero() || r.Ended != 0 && f.Ended.has(r.Ended))
+}
+
+func (f Filter) ofLabels(has func(label string) bool) bool {
+	return !slices.ContainsFunc(f.Labels, func(label string) bool { return !has(label) })
+}
+
+// Order is by what a list is sorted.
+type Order struct {
+	By  By
+	Asc bool // the smallest first
+}
+
+// By is a value by which lists are sorted.
+type By byte
+
+// What lists are sorted by.
+const (
+	StateTime By = iota // the end, or when the task is due
+	Created
+	Due
+	Took
+)
+
+// key is the value of a row in the order: rows with the greatest one come first.
+func (o Order) key(r Row) int64 {
+	var key int64
+	switch o.By {
+	case StateTime:
+		key = r.stateTime()
+	case Created:
+		key = r.Created
+	case Due:
+		key = r.Due
+	case Took:
+		key = r.Took
+	}
+	if o.Asc {
+		return -key
+	}
+	return key
+}
+
+// Compare orders rows as the list has them. Rows of the same value are ordered by their names, and those of one task by
+// the rest. It returns 0 for rows that are equal.
+func (o Order) Compare(a, b Row) int {
+	if c := cmp.Compare(o.key(b), o.key(a)); c != 0 {
+		return c
+	}
+	if c := cmp.Or(strings.Compare(a.Ref.Namespace, b.Ref.Namespace), strings.Compare(a.Ref.ID, b.Ref.ID)); c != 0 {
+		return c
+	}
+	for i, text := range (&Group{Kind: a.Kind}).fields() {
+		if c := strings.Compare(*text, *(&Group{Kind: b.Kind}).fields()[i]); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(b.Ended, a.Ended), cmp.Compare(b.Due, a.Due), cmp.Compare(b.Created, a.Created),
+		cmp.Compare(b.Took, a.Took), slices.Compare(a.Labels, b.Labels))
+}

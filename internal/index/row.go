@@ -1,0 +1,75 @@
+package index
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Row is what lists know of a task. Times are in ms since 1970.
+type Row struct {
+	Ref task.Ref
+	Kind
+	Labels  []string // as "name=value", in order
+	Created int64
+	Due     int64 // of the newest attempt, or of the one that comes
+	Ended   int64 // 0 while the task waits
+	Took    int64 // the newest attempt of a task that has ended, in ms
+}
+
+// Kind is what many tasks have in common.
+type Kind struct {
+	State task.State // scheduled, or a final state
+	Queue string
+	Type  string
+	Owner string
+	Node  string // that ran the newest attempt
+	Cause string // the shape of the error of a task that failed
+}
+
+// NewRow returns the row of a task that waits or has ended. cause is the shape of its error.
+func NewRow(t task.Task, cause string) Row {
+	r := Row{
+		Ref:  t.Ref,
+		Kind: Kind{State: t.State, Queue: t.Queue, Type: t.Type, Owner: t.Owner, Node: t.Node, Cause: cause},
+
+		Labels: Labels(t.Labels), Created: t.CreatedAt.UnixMilli(), Due: t.DueAt.UnixMilli(),
+	}
+	if t.State.Final() {
+		r.Ended = t.FinishedAt.UnixMilli()
+		if !t.StartedAt.IsZero() {
+			r.Took = max(t.FinishedAt.Sub(t.StartedAt).Milliseconds(), 0)
+		}
+	}
+	return r
+}
+
+// Labels returns labels as a row has them.
+func Labels(labels map[string]string) []string {
+	if len(labels) == 0 {
+		return nil
+	}
+	all := make([]string, 0, len(labels))
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, name+"="+labels[name])
+	}
+	return all
+}
+
+// schedule is the schedule that created the task, and "" if none did.
+func (r Row) schedule() string {
+	if id, _, isTick := strings.Cut(r.Ref.ID, "@"); isTick {
+		return id
+	}
+	return ""
+}
+
+// stateTime is when the task came into its state: its end, or when it is due.
+func (r Row) stateTime() int64 {
+	if r.Ended != 0 {
+		return r.Ended
+	}
+	return r.Due
+}
