@@ -65,8 +65,8 @@ func Search(
 			if found, err = collectRows(found, text, f, o, after, n); err != nil {
 				return nil, err
 			}
+			found = o.best(found, n)
 		}
-		found = o.best(found, n)
 	}
 	return found, nil
 }
