@@ -14,9 +14,9 @@ import (
 const (
 	CodeBusy      Code = "BUSY"       // trigger_schedule
 	CodeCancelled Code = "CANCELLED"  // finish, reap
-	CodeChanged   Code = "CHANGED"    // change, fire, put_schedule
+	CodeChanged   Code = "CHANGED"    // change, fire, pack_rows, put_schedule
 	CodeEarly     Code = "EARLY"      // put_schedule
-	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, look_after, postpone_schedule, reap, sweep, take_back
+	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
 	CodeFull      Code = "FULL"       // acquire_lock
 	CodeHeld      Code = "HELD"       // acquire_lease, acquire_lock, reap
 	CodeLost      Code = "LOST"       // renew_lease, renew_lock
@@ -523,6 +523,7 @@ type Claim struct {
 	Known   bool          // quotas has all names that are served and of which tasks wait; else the script looks at all names
 	Unnamed string        // where to look at tasks that wait without a name: "0 " from the first one; "" not at all
 	Events  EventsChannel
+	Wake    WakeChannel
 	Quotas  []ClaimQuota // of other queues, and of lanes; 0 for one with a backlog that is not in the list. upto: take no waiting task, but for the first one, that was due later; none for no such bound
 }
 
@@ -566,7 +567,7 @@ func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel
 
 // Args are its ARGV.
 func (c Claim) Args() []any {
-	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Unnamed, string(c.Events)}
+	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Unnamed, string(c.Events), string(c.Wake)}
 	for _, e := range c.Quotas {
 		args = append(args, e.Queue, e.Number, moment(e.Upto))
 	}
@@ -2010,6 +2011,59 @@ func (c NoteTaken) Args() []any {
 // Decode returns its reply, which is empty.
 func (NoteTaken) Decode(*Reply) NoteTakenReply { return NoteTakenReply{} }
 
+// PackRows runs pack_rows.lua: a leader writes segments of the index of lists, and removes others and the noted tasks that are packed in
+// them. Or it begins the index anew: without segments, and with no task noted.
+//
+// Refusals:
+//   - CodeFenced: another leader holds the lease of the partition, or none does
+//   - CodeChanged: the index has another revision, or there is none
+//
+// Repeated: refused with CHANGED, because the first run wrote another revision; a new beginning begins once more
+type PackRows struct {
+	Lease    LeaseKey          // STRING the script makes further keys of the same partition
+	Listed   ListedKey         // HASH
+	Fence    Fence             // that this leader got with the lease
+	Revision int               // of the index that the caller read; 0 to begin it anew
+	Built    string            // how far the index is built from now on; "" as before
+	Taken    int               // noted tasks that are packed, from the oldest one
+	Gone     string            // the numbers of the segments to remove, separated by blanks
+	Segments []PackRowsSegment // that are new; labels: "" for none
+}
+
+// PackRowsReply is the reply to PackRows.
+type PackRowsReply struct {
+	Revision int // of the index from now on
+}
+
+// PackRowsSegment is an element of segments of pack_rows.lua.
+type PackRowsSegment struct {
+	Number  string
+	Summary string
+	Rows    string
+	Labels  string
+}
+
+// Script is pack_rows.lua.
+func (PackRows) Script() *Script { return scriptOf("pack_rows") }
+
+// Keys are its KEYS.
+func (c PackRows) Keys() []string { return []string{string(c.Lease), string(c.Listed)} }
+
+// Args are its ARGV.
+func (c PackRows) Args() []any {
+	args := []any{string(c.Fence), c.Revision, c.Built, c.Taken, c.Gone}
+	for _, e := range c.Segments {
+		args = append(args, e.Number, e.Summary, e.Rows, e.Labels)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (PackRows) Decode(r *Reply) (v PackRowsReply) {
+	v.Revision = r.Number("revision")
+	return v
+}
+
 // PauseQueue runs pause_queue.lua: keeps workers from taking deliveries from a queue. asynq writes the time of the pause alone, and reads it nowhere.
 //
 // Repeated: harmless: the queue stays paused since the first run
@@ -2874,6 +2928,7 @@ type TakeBack struct {
 	States     StatesKey // HASH
 	Fence      Fence     // that this leader got with the lease
 	Events     EventsChannel
+	Wake       WakeChannel
 	Deliveries []TakeBackDelivery // lane: their queue is served, and only not their type
 }
 
@@ -2897,7 +2952,7 @@ func (c TakeBack) Keys() []string { return []string{string(c.Lease), string(c.St
 
 // Args are its ARGV.
 func (c TakeBack) Args() []any {
-	args := []any{string(c.Fence), string(c.Events)}
+	args := []any{string(c.Fence), string(c.Events), string(c.Wake)}
 	for _, e := range c.Deliveries {
 		args = append(args, e.Member.String(), e.Attempt, flag(e.Lane))
 	}
@@ -3027,6 +3082,10 @@ var KeyTypes = map[string]string{
 	"dts:{p}:attempts:":        "list",
 	"dts:{p}:log:":             "stream",
 	"dts:{p}:state:":           "zset",
+	"dts:{p}:listed:new":       "list",
+	"dts:{p}:listed":           "hash",
+	"dts:{p}:listed:rows":      "hash",
+	"dts:{p}:listed:labels":    "hash",
 	"dts:{p}:schedules":        "zset",
 	"dts:{p}:ticks":            "zset",
 	"dts:{p}:schedule:":        "hash",
@@ -3248,6 +3307,38 @@ type IndexKey string
 // Index makes the key dts:{p}:state:<namespace>:<state>.
 func (p Partition) Index(namespace string, state task.State) IndexKey {
 	return IndexKey(p.prefix + "state:" + namespace + ":" + string(state))
+}
+
+// ListedNewKey names a LIST: tasks of which lists need a new row, oldest first, behind the revision of the index. It exists while there is an index of lists.
+type ListedNewKey string
+
+// ListedNew makes the key dts:{p}:listed:new.
+func (p Partition) ListedNew() ListedNewKey {
+	return ListedNewKey(p.prefix + "listed:new")
+}
+
+// ListedKey names a HASH: the segments of the index of lists by their numbers: how many rows, of what, from when to when; under `*`, how far the index is built. In a binary form, see `internal/index`.
+type ListedKey string
+
+// Listed makes the key dts:{p}:listed.
+func (p Partition) Listed() ListedKey {
+	return ListedKey(p.prefix + "listed")
+}
+
+// ListedRowsKey names a HASH: the rows of the segments, by the numbers of these: of each task that waits or has ended, what lists ask for; in a binary form.
+type ListedRowsKey string
+
+// ListedRows makes the key dts:{p}:listed:rows.
+func (p Partition) ListedRows() ListedRowsKey {
+	return ListedRowsKey(p.prefix + "listed:rows")
+}
+
+// ListedLabelsKey names a HASH: which labels are among the rows of a segment, by its number; in a binary form.
+type ListedLabelsKey string
+
+// ListedLabels makes the key dts:{p}:listed:labels.
+func (p Partition) ListedLabels() ListedLabelsKey {
+	return ListedLabelsKey(p.prefix + "listed:labels")
 }
 
 // SchedulesKey names a ZSET: the names of all schedules, all with score 0.

@@ -1,5 +1,5 @@
 -- retry: puts a task that has ended back on the wheel, due now, with its full number of attempts again.
--- includes: clock, number, refuse, state, attempts, events, wheel, task, scheduled_tick, damage, track
+-- includes: clock, number, refuse, state, attempts, events, wheel, noted, task, scheduled_tick, damage, track
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 --   expiry  ZSET
@@ -51,4 +51,5 @@ if tick then
 end
 announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(now))
 put_on_wheel(member, now)
+note_row(member)
 return read_task(member, now)

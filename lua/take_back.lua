@@ -1,12 +1,13 @@
 -- take_back: a leader takes queued tasks back whose deliveries no worker can take, as it has not enqueued them or has recalled them.
 -- They wait apart, in their queue or their lane, for the same attempt.
--- includes: clock, number, refuse, fence, state, changes, definition, apart, events
+-- includes: clock, number, refuse, fence, state, changes, definition, apart, noted, events
 -- keys:
 --   lease   STRING  the script makes further keys of the same partition
 --   states  HASH
 -- args:
 --   fence       fence  that this leader got with the lease
 --   events      channel
+--   wake        channel
 --   deliveries  (member member, attempt attempt, lane flag)*  lane: their queue is served, and only not their type
 -- reply:
 --   taken  number  tasks that were taken back
@@ -27,7 +28,8 @@ for member, attempt, lane in deliveries() do
     fields.state, fields.attempt, fields.queued = 'scheduled', int(attempt - 1), nil
     set_later(states, member, format_state(fields))
     remove_later(queued_key(), member)
-    leave_apart(lane and lane_of(record) or queue_of(record), member, fields.due)
+    leave_apart(lane and lane_of(record) or queue_of(record), member, fields.due, record)
+    note_row(member)
     announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. fields.due)
     taken = taken + 1
   end

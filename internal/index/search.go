@@ -39,7 +39,7 @@ const readsAtOnce = 16
 // Errors: ErrUnreadable, and those of read.
 func Search(
 	ctx context.Context, segments []Summary, f Filter, o Order, after *Position, n int,
-	read func(ctx context.Context, names []string) ([][]byte, error),
+	read func(ctx context.Context, segments []Summary) ([][]byte, error),
 ) ([]Row, error) {
 	segments = promising(segments, f, o, after)
 	var found []Row
@@ -53,11 +53,7 @@ func Search(
 		}
 		some := segments[:min(count, len(segments))]
 		segments = segments[len(some):]
-		names := make([]string, len(some))
-		for i, s := range some {
-			names[i] = s.Name
-		}
-		texts, err := read(ctx, names)
+		texts, err := read(ctx, some)
 		if err != nil {
 			return nil, err
 		}

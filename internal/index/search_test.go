@@ -10,32 +10,28 @@ import (
 	"testing"
 )
 
-// shelf keeps segments by their names, as Redis does.
+// shelf keeps segments, as Redis does.
 type shelf struct {
-	segments  map[string][]byte
+	segments  [][]byte // by their number less 1
 	summaries []Summary
 	reads     int
 }
 
 func (s *shelf) add(t testing.TB, rows []Row) {
 	t.Helper()
-	name := fmt.Sprint(len(s.segments))
-	if s.segments == nil {
-		s.segments = map[string][]byte{}
-	}
-	s.segments[name] = Encode(rows)
-	summary, err := DecodeSummary(name, Summarize(rows).Encode())
+	s.segments = append(s.segments, Encode(rows))
+	summary, err := DecodeSummary(len(s.segments), Summarize(rows).Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.summaries = append(s.summaries, summary)
 }
 
-func (s *shelf) read(_ context.Context, names []string) (texts [][]byte, _ error) {
-	for _, name := range names {
-		texts = append(texts, s.segments[name])
+func (s *shelf) read(_ context.Context, segments []Summary) (texts [][]byte, _ error) {
+	for _, summary := range segments {
+		texts = append(texts, s.segments[summary.Number-1])
 	}
-	s.reads += len(names)
+	s.reads += len(segments)
 	return texts, nil
 }
 
@@ -112,11 +108,11 @@ func TestSearch_TellsErrors(t *testing.T) {
 	kept.add(t, waitingRows(10))
 	broken := errors.New("no connection")
 	_, err := Search(t.Context(), kept.summaries, Filter{}, Order{}, nil, 5,
-		func(context.Context, []string) ([][]byte, error) { return nil, broken })
+		func(context.Context, []Summary) ([][]byte, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	kept.segments["0"] = kept.segments["0"][:40]
+	kept.segments[0] = kept.segments[0][:40]
 	if _, err = Search(t.Context(), kept.summaries, Filter{}, Order{}, nil, 5, kept.read); !errors.Is(err, ErrUnreadable) {
 		t.Errorf("got %v", err)
 	}
@@ -126,7 +122,7 @@ func TestDecodeSummary_RefusesDamage(t *testing.T) {
 	t.Parallel()
 	b := Summarize(randomRows(rand.New(rand.NewPCG(11, 12)), 20, false)).Encode()
 	for n := range b {
-		if _, err := DecodeSummary("", b[:n]); !errors.Is(err, ErrUnreadable) {
+		if _, err := DecodeSummary(1, b[:n]); !errors.Is(err, ErrUnreadable) {
 			t.Fatalf("the first %d bytes of %d: got %v", n, len(b), err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // Summary is what is known of a segment without reading it.
 type Summary struct {
-	Name    string // under which the segment is kept; "" until it has one
+	Number  int // of the segment; a later one has a greater number; 0 until it has one
 	Rows    int
 	Waits   bool // the tasks wait; else they have ended
 	Created Range
@@ -78,7 +78,7 @@ func (o Order) bounds(s Summary) (first, last int64) {
 	return of.Until - 1, of.From
 }
 
-// Encode returns the summary without its name.
+// Encode returns the summary without its number.
 func (s Summary) Encode() []byte {
 	b := []byte{version, 0}
 	if s.Waits {
@@ -93,12 +93,12 @@ func (s Summary) Encode() []byte {
 }
 
 // DecodeSummary reads what Encode has written. Error: ErrUnreadable.
-func DecodeSummary(name string, b []byte) (Summary, error) {
+func DecodeSummary(number int, b []byte) (Summary, error) {
 	if len(b) < 2 || b[0] != version {
 		return Summary{}, fmt.Errorf("%w: the summary is not of version %d", ErrUnreadable, version)
 	}
 	r := reader{rest: b[2:]}
-	s := Summary{Name: name, Waits: b[1] == 1}
+	s := Summary{Number: number, Waits: b[1] == 1}
 	s.Rows = int(min(r.number(), math.MaxInt32))
 	for _, of := range []*Range{&s.Created, &s.Due, &s.Ended, &s.Took} {
 		of.From = r.signed()

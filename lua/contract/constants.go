@@ -51,7 +51,10 @@ var Constants = map[string]any{
 	"LOSSES_LIMIT":          schedule.LossesLimit,
 	"NAMESPACES_LIMIT":      NamespacesLimit,
 	"NAMES_LIMIT":           WaitingNamesLimit,
-	"NAMES_SAID":            256, // names of queues and lanes that nobody serves in one reply
+	"NOTED_AFTER":           task.NotedAfter.Milliseconds(),
+	"NOTED_LIMIT":           20_000, // tasks of a partition that lists need a row of, about 1 MB
+	"NOTED_WAKE":            256,    // of them, for which the leader is woken
+	"NAMES_SAID":            256,    // names of queues and lanes that nobody serves in one reply
 	"UNNAMED":               Unnamed,
 	"HOLD_PAUSE":            schedule.HoldPause.Milliseconds(),
 	"LIVE_LIMIT":            schedule.LiveLimit,

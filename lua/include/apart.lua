@@ -1,6 +1,7 @@
 -- apart: lets due tasks wait that nobody can run, and no claim looks at them until somebody can: under their name or,
 -- if there are too many names, in one set without a name.
--- includes: changes, damage, ready
+-- needs: arg wake
+-- includes: changes, damage, ready, noted
 
 local apart = {} -- names that nobody serves and under which tasks wait
 local listed = nil -- the number of names under which tasks wait, if they were counted
@@ -46,7 +47,7 @@ local function place_apart(name, member)
 end
 
 -- wait_apart lets a due task wait under a name, or without one.
-local function wait_apart(place, member, due)
+local function wait_apart(place, member, due, record)
   if is_broken(place) then
     return stay_on_wheel(member)
   end
@@ -55,11 +56,12 @@ local function wait_apart(place, member, due)
     add_later(backlog_key(), place)
   end
   put_later(ready_key(place), due, member)
+  note_later(member, due, record)
 end
 
 -- leave_apart lets a due task wait that nobody can run.
-local function leave_apart(name, member, due)
-  wait_apart(place_apart(name, member), member, due)
+local function leave_apart(name, member, due, record)
+  wait_apart(place_apart(name, member), member, due, record)
 end
 
 -- add_apart adds the names under which this claim has let tasks wait to a list, as far as it may have more.

@@ -1,6 +1,6 @@
 -- choice: chooses due tasks of queues and lanes, by their names.
 -- needs: arg limit, arg quota
--- includes: changes, definition, lanes, ready, apart
+-- includes: changes, definition, lanes, ready, noted, apart
 
 local members, dues, records = {}, {}, {} -- of the chosen tasks
 local moved = 0 -- tasks that waited, and go on waiting elsewhere
@@ -14,11 +14,12 @@ local function choose(name, member, due, record)
 end
 
 -- leave lets a due task wait in the set of ready tasks.
-local function leave(name, member, due)
+local function leave(name, member, due, record)
   if is_broken(name) then
     return stay_on_wheel(member)
   end
   put_later(ready_key(name), due, member)
+  note_later(member, due, record)
   if not waits[name] then
     waits[name], oldest[name] = true, tonumber(due)
     add_later(backlog_key(), name)
@@ -34,7 +35,7 @@ local function choose_or_leave(name, member, due, record, most)
   if left[name] > 0 and is_first and #members < most then
     return choose(name, member, due, record)
   end
-  leave(name, member, due)
+  leave(name, member, due, record)
 end
 
 -- choose_ready takes up to n tasks that wait under a name, n > 0: the first one, and those that were due by then; but none that was due after
@@ -64,7 +65,7 @@ local function choose_ready(name, n, upto, earliest)
     end
     moved = moved + (place == name and 0 or 1)
     if unserved then
-      leave_apart(place, member, first[2 * i])
+      leave_apart(place, member, first[2 * i], found[i])
     elseif place == name then
       choose(name, member, first[2 * i], found[i])
     else

@@ -1,6 +1,6 @@
 -- ending: ends attempts.
 -- needs: arg events, arg wake
--- includes: clock, number, state, changes, wheel, events, attempts, ended, asker
+-- includes: clock, number, state, changes, wheel, noted, events, attempts, ended, asker
 
 local ended_at = int(now)
 
@@ -18,6 +18,7 @@ local function keep_ended(member, record, state, attempt, run, reason, retention
   end
   put_later(index_key(string.match(member, '^[^:]+'), state), ended_at, member, true)
   put_later(expiry_key(), int(now + retention), member)
+  note_row(member)
   if followed then
     announce(state, member, state, attempt, node_of(run), record, error_of(reason))
   end
@@ -75,6 +76,7 @@ local function end_attempt(member, record, fields, to, outcome, reason, delay, r
     announce(to, member, to, fields.attempt, node_of(fields.run), record, ',"due":' .. fields.due .. error_of(reason))
   end
   put_on_wheel(member, fields.due)
+  note_row(member)
   return false
 end
 

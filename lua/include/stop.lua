@@ -1,6 +1,6 @@
 -- stop: cancels tasks.
 -- needs: arg events, arg control, arg wake
--- includes: clock, number, state, place, events, ended, damage, asker
+-- includes: clock, number, state, place, noted, events, ended, damage, asker
 
 -- retention_of returns how long a cancelled task is kept, in ms.
 local function retention_of(record)
@@ -34,6 +34,7 @@ local function end_waiting(member, record, fields, by)
   unschedule(member, record)
   redis.call('ZREM', queued_key(), member)
   try(list_cancelled, member)
+  note_row(member)
   redis.call('ZADD', expiry_key(), int(now + retention_of(record)), member)
   announce('cancelled', member, 'cancelled', fields.attempt, node_of(fields.run), record, '')
   task_ended(member, 'cancelled', 'scheduled ' .. attempts)

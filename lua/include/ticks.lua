@@ -1,6 +1,6 @@
 -- ticks: creates the tasks of ticks. member is the schedule's "namespace:id".
--- needs: arg member, arg events
--- includes: clock, number, definition, events
+-- needs: arg member, arg events, arg wake
+-- includes: clock, number, definition, events, noted
 
 -- has_task reports whether a tick has a task, or had one that was restored, and that has been deleted since.
 local function has_task(tick_member)
@@ -19,6 +19,9 @@ local function create_task(name, def, due)
     redis.call('HSET', payloads_key(), tick_member, payload)
   end
   redis.call('ZADD', wheel_key(), int(due), tick_member)
+  if due > now + NOTED_AFTER then
+    note_row(tick_member)
+  end
   announce('scheduled', tick_member, 'scheduled', '0', '', int(now) .. def, ',"due":' .. int(due))
   return true
 end

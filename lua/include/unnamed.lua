@@ -65,7 +65,7 @@ local function look_at_unnamed()
     if record and not unserved then
       choose_or_leave(name, member, due, record, limit)
     elseif record and not stay then
-      wait_apart(name, member, due)
+      wait_apart(name, member, due, record)
     end
   end
   if #names < limit and from == 0 and not stays then
