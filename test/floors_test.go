@@ -33,7 +33,7 @@ const (
 var floors = []floor{
 	{0, []string{"internal/batch", "internal/clock", "internal/config", "internal/task"}},
 	{0, []string{"internal/fresh", "internal/schedule"}},
-	{0, []string{"internal/rollup", "internal/status", "internal/why"}},
+	{0, []string{"internal/index", "internal/rollup", "internal/status", "internal/why"}},
 	{0, []string{"lua"}},
 	{1, []string{"internal/redisx", "internal/telemetry", "internal/tracing"}},
 	{2, []string{"internal/cluster", "internal/lease", "internal/queue"}},

@@ -42,7 +42,7 @@ func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit
 // listTasks is ListTasks for a use case that has begun.
 func (c *Control) listTasks(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {
 	f.Namespace = who.Namespace
-	return c.store.Tasks.List(ctx, f, limit, cursor)
+	return c.store.Listing.List(ctx, f, limit, cursor)
 }
 
 // Attempts returns the attempts of a task, oldest first, including the one that runs now. Error: CodeTaskNotFound.

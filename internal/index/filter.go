@@ -56,6 +56,9 @@ func (f Filter) ofNamespace(name string) bool { return f.Namespace == "" || f.Na
 
 func (f Filter) ofKind(k Kind) bool {
 	matches := func(want, value string) bool { return want == "" || want == value }
+	if k.Type == "" { // its definition cannot be read: no list leaves it out in silence
+		k.Queue, k.Type, k.Owner = f.Queue, f.Type, f.Owner
+	}
 	return (len(f.States) == 0 || slices.Contains(f.States, k.State)) && matches(f.Queue, k.Queue) &&
 		matches(f.Type, k.Type) && matches(f.Owner, k.Owner) && matches(f.Node, k.Node) &&
 		(f.Cause == "" || strings.Contains(strings.ToLower(k.Cause), strings.ToLower(f.Cause)))
@@ -112,7 +115,7 @@ func (o Order) Compare(a, b Row) int {
 	if c := cmp.Compare(o.key(b), o.key(a)); c != 0 {
 		return c
 	}
-	if c := cmp.Or(strings.Compare(a.Ref.Namespace, b.Ref.Namespace), strings.Compare(a.Ref.ID, b.Ref.ID)); c != 0 {
+	if c := o.compareNames(a.Ref, b.Ref); c != 0 {
 		return c
 	}
 	for i, text := range (&Group{Kind: a.Kind}).fields() {
@@ -122,4 +125,13 @@ func (o Order) Compare(a, b Row) int {
 	}
 	return cmp.Or(cmp.Compare(b.Ended, a.Ended), cmp.Compare(b.Due, a.Due), cmp.Compare(b.Created, a.Created),
 		cmp.Compare(b.Took, a.Took), slices.Compare(a.Labels, b.Labels))
+}
+
+// compareNames orders the names of tasks with the same value: ids that DTS drew later are greater.
+func (o Order) compareNames(a, b task.Ref) int {
+	c := cmp.Or(strings.Compare(b.Namespace, a.Namespace), strings.Compare(b.ID, a.ID))
+	if o.Asc {
+		return -c
+	}
+	return c
 }

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type Row struct {
 	Due     int64 // of the newest attempt, or of the one that comes
 	Ended   int64 // 0 while the task waits
 	Took    int64 // the newest attempt of a task that has ended, in ms
+	At      int64 // when a task that is queued or runs came into that state; 0 for others
 }
 
 // Kind is what many tasks have in common.
@@ -29,7 +31,7 @@ type Kind struct {
 	Cause string // the shape of the error of a task that failed
 }
 
-// NewRow returns the row of a task that waits or has ended. cause is the shape of its error.
+// NewRow returns the row of a task. cause is the shape of its error. Segments have rows of tasks that wait or have ended.
 func NewRow(t task.Task, cause string) Row {
 	r := Row{
 		Ref:  t.Ref,
@@ -37,7 +39,12 @@ func NewRow(t task.Task, cause string) Row {
 
 		Labels: Labels(t.Labels), Created: t.CreatedAt.UnixMilli(), Due: t.DueAt.UnixMilli(),
 	}
-	if t.State.Final() {
+	switch {
+	case t.State == task.Queued:
+		r.At = t.QueuedAt.UnixMilli()
+	case t.State == task.Running:
+		r.At = t.StartedAt.UnixMilli()
+	case t.State.Final():
 		r.Ended = t.FinishedAt.UnixMilli()
 		if !t.StartedAt.IsZero() {
 			r.Took = max(t.FinishedAt.Sub(t.StartedAt).Milliseconds(), 0)
@@ -68,8 +75,5 @@ func (r Row) schedule() string {
 
 // stateTime is when the task came into its state: its end, or when it is due.
 func (r Row) stateTime() int64 {
-	if r.Ended != 0 {
-		return r.Ended
-	}
-	return r.Due
+	return cmp.Or(r.At, r.Ended, r.Due)
 }

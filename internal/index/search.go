@@ -17,18 +17,15 @@ type Position struct {
 // PositionOf returns the position of a row.
 func (o Order) PositionOf(r Row) Position { return Position{o.key(r), r.Ref} }
 
-// isAfter reports whether a row comes after a position. A list from the beginning has none.
-func (o Order) isAfter(r Row, p *Position) bool {
+// IsAfter reports whether a row comes after a position. A list from the beginning has none.
+func (o Order) IsAfter(r Row, p *Position) bool {
 	if p == nil {
 		return true
 	}
 	if key := o.key(r); key != p.Key {
 		return key < p.Key
 	}
-	if r.Ref.Namespace != p.Ref.Namespace {
-		return r.Ref.Namespace > p.Ref.Namespace
-	}
-	return r.Ref.ID > p.Ref.ID
+	return o.compareNames(r.Ref, p.Ref) > 0
 }
 
 // readsAtOnce is how many segments a search reads first, and it doubles from then on.
@@ -61,7 +58,7 @@ func Search(
 			if found, err = collectRows(found, text, f, o, after, n); err != nil {
 				return nil, err
 			}
-			found = o.best(found, n)
+			found = o.Best(found, n)
 		}
 	}
 	return found, nil
@@ -106,11 +103,11 @@ func collectRows(found []Row, segment []byte, f Filter, o Order, after *Position
 			}
 			continue
 		}
-		if o.isAfter(r, after) {
+		if o.IsAfter(r, after) {
 			found = append(found, r)
 		}
 		if n > 0 && len(found)-begin >= 4*n { // so that a segment of which every row matches takes no more
-			found = found[:begin+len(o.best(found[begin:], n))]
+			found = found[:begin+len(o.Best(found[begin:], n))]
 			if len(found)-begin >= n {
 				worst = max(worst, o.key(found[len(found)-1]))
 			}
@@ -119,8 +116,8 @@ func collectRows(found []Row, segment []byte, f Filter, o Order, after *Position
 	return found, nil
 }
 
-// best sorts rows, and returns the first n of them, each once. It returns more if the n-th task has several rows.
-func (o Order) best(rows []Row, n int) []Row {
+// Best sorts rows, and returns the first n of them, each once. It returns more if the n-th task has several rows.
+func (o Order) Best(rows []Row, n int) []Row {
 	slices.SortFunc(rows, o.Compare)
 	rows = slices.CompactFunc(rows, func(a, b Row) bool { return o.Compare(a, b) == 0 })
 	if n == 0 || len(rows) <= n {

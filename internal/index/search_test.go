@@ -61,14 +61,14 @@ func TestSearch_ReturnsWhatAllRowsSorted(t *testing.T) {
 				want = append(want, r)
 			}
 		}
-		want = o.best(want, 0)
+		want = o.Best(want, 0)
 		var after *Position
 		if random.IntN(2) == 0 && len(want) > 0 {
 			at := random.IntN(len(want))
 			p := o.PositionOf(want[at])
 			after, want = &p, slices.DeleteFunc(want[at+1:], func(r Row) bool { return o.PositionOf(r) == p })
 		}
-		want = o.best(slices.Clone(want), n)
+		want = o.Best(slices.Clone(want), n)
 		got, err := Search(t.Context(), kept.summaries, f, o, after, n, kept.read)
 		if err != nil || len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v %+v after %+v, %d of them: got %d, want %d (%v)", f, o, after, n, len(got), len(want), err)

@@ -26,18 +26,19 @@ type pace struct {
 	lookAgain   time.Duration // until it looks after the same delivery again
 	tend        time.Duration // between two rounds in which asynq's queues are tended
 	ask         time.Duration // until a leader asks again whether a full queue has room
+	pack        time.Duration // between two looks for tasks of which the index of lists needs a row
 	peek        time.Duration // between two looks for missed wake-ups
 }
 
 var defaultPace = pace{
 	maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 2 * time.Second, tend: 5 * time.Second, ask: time.Second,
-	peek: 3 * time.Second,
+	pack: 5 * time.Minute, peek: 3 * time.Second,
 }
 
 // unhurriedPace is that of Options.Unhurried.
 var unhurriedPace = pace{
 	maintenance: 24 * time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: 24 * time.Hour, ask: defaultPace.ask,
-	peek: 24 * time.Hour,
+	pack: 24 * time.Hour, peek: 24 * time.Hour,
 }
 
 // maintain deletes finished tasks whose retention is over, until ctx ends or the lease is over: at once, and at intervals.

@@ -11,6 +11,7 @@
 //   - watch (watch.go) ends lost attempts, and delivers lost deliveries again. deaths.go tells which tasks kill their workers, and
 //     losses.go what the log says of them.
 //   - maintain (maintenance.go) deletes finished tasks whose retention is over.
+//   - pack (pack.go) keeps the index by which lists find tasks.
 //   - tend, in the term of partition 0 alone, does what asynq's servers would do for their queues.
 //   - chores, in the term of partition 0 alone, does what one node does for all (Options.Chores).
 //
@@ -81,6 +82,7 @@ type Scheduler struct {
 	roomWakes  []chan struct{} // by partition: waiting tasks may be claimed
 	tickWakes  []chan struct{} // by partition: read due schedules again
 	evictWakes []chan struct{} // by partition: Redis is almost full
+	rowWakes   []chan struct{} // by partition: pack rows of the index of lists
 	lookWakes  []chan struct{} // by partition: look after runs and deliveries
 	asked      chan struct{}   // somebody reads the status of the installation
 	freed      chan struct{}   // some node released a lease
@@ -93,6 +95,7 @@ type Scheduler struct {
 	contact *contact
 	losses  *losses
 	turns   turns
+	packing chan struct{} // full while a term packs: the others wait, so that Redis serves tasks meanwhile
 
 	mu  sync.Mutex
 	led map[int]*partition.Leader
@@ -102,7 +105,8 @@ type Scheduler struct {
 func New(o Options) *Scheduler {
 	s := &Scheduler{
 		o: o, pace: defaultPace, freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
-		losses: newLosses(),
+		losses:  newLosses(),
+		packing: make(chan struct{}, 1),
 	}
 	if o.Unhurried {
 		s.pace = unhurriedPace
@@ -112,7 +116,7 @@ func New(o Options) *Scheduler {
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
-		Status: func() { signal(s.asked) },
+		Rows: func(p int) { signal(s.rowWakes[p]) }, Status: func() { signal(s.asked) },
 	})
 	for p := range o.Store.Partitions.Count() {
 		s.leases = append(s.leases, lease.New(lease.Options{
@@ -123,6 +127,7 @@ func New(o Options) *Scheduler {
 		s.roomWakes = append(s.roomWakes, make(chan struct{}, 1))
 		s.tickWakes = append(s.tickWakes, make(chan struct{}, 1))
 		s.evictWakes = append(s.evictWakes, make(chan struct{}, 1))
+		s.rowWakes = append(s.rowWakes, make(chan struct{}, 1))
 		s.lookWakes = append(s.lookWakes, make(chan struct{}, 1))
 	}
 	return s

@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/listing"
 	"github.com/dts-sched/dts/internal/store/locks"
 	"github.com/dts-sched/dts/internal/store/minutes"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -29,6 +30,7 @@ type Store struct {
 	Schedules  *schedules.Schedules
 	Locks      *locks.Locks
 	Minutes    *minutes.Minutes
+	Listing    *listing.Listing
 	Partitions *partition.Partitions
 }
 
@@ -63,6 +65,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	for _, c := range o.Counters {
 		s.Tasks.CountWith(c)
 	}
+	s.Listing = listing.New(l, s.Tasks)
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

@@ -78,7 +78,7 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 	call := lua.Claim{
 		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: quotas.Default, Look: look,
 		Served: quotas.Served, Known: quotas.Known, Unnamed: quotas.Unnamed,
-		Events: l.o.Layout.Keys.Events(), Quotas: nil,
+		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number), Quotas: nil,
 	}
 	for queue, q := range quotas.Queues {
 		call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: queue, Number: q.Number, Upto: q.UpTo})
@@ -103,7 +103,8 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 // claimed, in their queues or, if lane is set, in their lanes. Errors: ErrFenced, or an error of Redis.
 func (l *Leader) TakeBack(ctx context.Context, deliveries []task.Delivery, lane bool) error {
 	call := lua.TakeBack{
-		Lease: l.keys.Lease(), States: l.keys.States(), Fence: l.fence, Events: l.o.Layout.Keys.Events(), Deliveries: nil,
+		Lease: l.keys.Lease(), States: l.keys.States(), Fence: l.fence, Events: l.o.Layout.Keys.Events(),
+		Wake: l.o.Layout.Keys.Wake(l.number), Deliveries: nil,
 	}
 	for _, d := range deliveries {
 		call.Deliveries = append(call.Deliveries, lua.TakeBackDelivery{Member: d.Ref, Attempt: d.Attempt, Lane: lane})

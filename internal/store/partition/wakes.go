@@ -21,6 +21,7 @@ const LeaseFreed = "free"
 const (
 	taskWake     = "task"     // to a partition's leader: a task became the first on the wheel
 	scheduleWake = "schedule" // to a partition's leader: a schedule became the first that is due
+	rowsWake     = "rows"     // to a partition's leader: some tasks are noted of which lists need a row
 	roomWake     = "room "    // to all leaders, with the name of a queue behind it: it has room for more deliveries
 )
 
@@ -31,6 +32,7 @@ type Callbacks struct {
 	Freed     func()              // a lease was released
 	Wheel     func(partition int) // a task became the first on the wheel
 	Schedules func(partition int) // a schedule became the first that is due
+	Rows      func(partition int) // some tasks are noted of which lists need a row
 	Room      func(queue string)  // a queue of which leaders have a backlog has room again
 	Status    func()              // somebody reads the status of the installation, which this node computes
 }
@@ -115,6 +117,8 @@ func (l *Listener) message(channel, payload string) {
 		l.callbacks.Wheel(p)
 	case known && payload == scheduleWake:
 		l.callbacks.Schedules(p)
+	case known && payload == rowsWake:
+		l.callbacks.Rows(p)
 	case known && payload == layout.StatusWake:
 		l.callbacks.Status()
 	case !known && payload == LeaseFreed:

@@ -3,6 +3,7 @@ package tasks
 import (
 	"time"
 
+	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -24,13 +25,24 @@ type Filter struct {
 	Type      string
 	Owner     string
 	Node      string
-	Schedule  string // tasks that are ticks of this schedule
+	Schedule  string            // tasks that are ticks of this schedule
+	Labels    map[string]string // the task has all of these; it may have others
+	Error     string            // a part of the cause of the failure, in whatever case: see rollup.Shape
+	Created   Span
+	Due       Span
+	Ended     Span
+	Sort      index.Order
 }
 
-// Page is a part of a list. NextCursor is "" on the last page.
+// Span is from Since until before Until. A zero time is no bound.
+type Span struct{ Since, Until time.Time }
+
+// Page is a part of a list. NextCursor is "" on the last page. Missing says which tasks the list may lack; "" if it lacks
+// none.
 type Page struct {
 	Tasks      []task.Task
 	NextCursor string
+	Missing    string
 }
 
 // NewDue is a new due time for a scheduled task. At most one field is set; if both are nil, the due time stays.

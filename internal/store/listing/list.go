@@ -1,0 +1,346 @@
+package listing
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/index"
+	"github.com/dts-sched/dts/internal/rollup"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// everyNamespace as the namespace of a filter means all of them.
+const everyNamespace = "*"
+
+// List reads tasks, in the order of the filter, newest first by default. A page may have fewer tasks than limit, even
+// none, and not be the last. A task that changes between two pages may be on both or on neither. Errors: CodeInvalid
+// for the cursor and for the namespace, CodeUnavailable, CodeUnreadable for the index.
+func (x *Listing) List(ctx context.Context, f tasks.Filter, limit int, cursor string) (tasks.Page, error) {
+	if isPlain(f) {
+		return x.tasks.List(ctx, f, limit, cursor)
+	}
+	after, err := parseCursor(f.Sort, cursor)
+	if err != nil {
+		return tasks.Page{}, err
+	}
+	for {
+		page, err := x.search(ctx, f, limit, after)
+		if !errors.Is(err, errReplaced) {
+			return page, err
+		}
+		if err := ctx.Err(); err != nil {
+			return tasks.Page{}, err
+		}
+		x.forget()
+	}
+}
+
+// isPlain reports whether the filter asks for nothing but what the sorted sets of the states tell.
+func isPlain(f tasks.Filter) bool {
+	return f.Queue == "" && f.Type == "" && f.Owner == "" && f.Node == "" && f.Schedule == "" && len(f.Labels) == 0 &&
+		f.Error == "" && f.Created == tasks.Span{} && f.Due == tasks.Span{} && f.Ended == tasks.Span{} &&
+		f.Sort == index.Order{}
+}
+
+// forget has the index be read again.
+func (x *Listing) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.known)
+}
+
+// search reads a page of a list with a filter. Errors: errReplaced, CodeUnavailable, CodeUnreadable.
+func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *index.Position) (tasks.Page, error) {
+	s := search{Listing: x, filter: filterOf(f), order: f.Sort}
+	parts, err := x.readParts(ctx, x.partitionsOf(f), s.wants(task.Scheduled), s.wants(task.Queued) || s.wants(task.Running))
+	if err != nil {
+		return tasks.Page{}, err
+	}
+	page := tasks.Page{Missing: missing(parts)}
+	if err := s.begin(ctx, parts); err != nil {
+		return page, err
+	}
+	var portions layout.Portions
+	for {
+		rows, more, err := s.next(ctx, after, limit-len(page.Tasks))
+		if err != nil {
+			return page, err
+		}
+		for len(rows) > 0 {
+			some := rows[:min(len(rows), portions.Next(layout.ReadChunk))]
+			rows = rows[len(some):]
+			found, err := s.confirm(ctx, some)
+			if err != nil {
+				return page, err
+			}
+			for _, t := range found {
+				portions.Read(len(t.Payload)+layout.TextBytes(t.Result)+layout.TextBytes(t.Error), true)
+			}
+			page.Tasks = append(page.Tasks, found...)
+			position := s.order.PositionOf(some[len(some)-1])
+			after = &position
+			if len(page.Tasks) >= limit || portions.Full() {
+				more = more || len(rows) > 0
+				break
+			}
+		}
+		if !more {
+			return page, nil
+		}
+		if len(page.Tasks) >= limit || portions.Full() {
+			page.NextCursor = cursorOf(s.order, *after)
+			return page, nil
+		}
+	}
+}
+
+// search is one list with a filter.
+type search struct {
+	*Listing
+	filter   index.Filter
+	order    index.Order
+	loose    []index.Row // that match, of tasks that the index may not have, sorted
+	segments []index.Summary
+	homes    map[int]int // partitions, by the place of a segment in segments, which is its number here
+}
+
+func (s *search) wants(state task.State) bool {
+	return len(s.filter.States) == 0 || slices.Contains(s.filter.States, state)
+}
+
+// begin reads the tasks that the index may not have, and which segments have labels of the filter.
+func (s *search) begin(ctx context.Context, parts []part) error {
+	var members []string
+	for _, p := range parts {
+		members = append(members, p.refs...)
+	}
+	for refs := range slices.Chunk(slices.DeleteFunc(parseRefs(members), s.isElsewhere), looseChunk) {
+		rows, err := rowsOf(ctx, s.l, s.tasks, refs)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if s.filter.Matches(r) {
+				s.loose = append(s.loose, r)
+			}
+		}
+	}
+	s.loose = s.order.Best(s.loose, 0)
+	s.homes = make(map[int]int)
+	for _, p := range parts {
+		segments, err := s.labelled(ctx, p)
+		if err != nil {
+			return err
+		}
+		for _, summary := range segments {
+			s.homes[len(s.segments)] = p.number
+			s.segments = append(s.segments, summary)
+		}
+	}
+	return nil
+}
+
+// looseChunk is how many tasks that the index may not have are read in one round trip.
+const looseChunk = 500
+
+// isElsewhere reports whether a task is in another namespace or of another schedule.
+func (s *search) isElsewhere(ref task.Ref) bool {
+	return s.filter.Namespace != "" && ref.Namespace != s.filter.Namespace ||
+		s.filter.Schedule != "" && !strings.HasPrefix(ref.ID, s.filter.Schedule+"@")
+}
+
+// labelled returns the segments of a partition that may have rows that match.
+func (s *search) labelled(ctx context.Context, p part) ([]index.Summary, error) {
+	var kept []index.Summary
+	for _, summary := range p.segments {
+		if summary.MayMatch(s.filter) {
+			kept = append(kept, summary)
+		}
+	}
+	if len(s.filter.Labels) == 0 || len(kept) == 0 {
+		return kept, nil
+	}
+	sets, err := readFields(ctx, s.l, string(s.l.Keys.Partition(p.number).ListedLabels()), kept, false)
+	if err != nil {
+		return nil, err
+	}
+	var labelled []index.Summary
+	for i, summary := range kept {
+		if index.HasLabels(sets[i], s.filter.Labels) {
+			labelled = append(labelled, summary)
+		}
+	}
+	return labelled, nil
+}
+
+// next returns the next rows that match, about n, and whether there may be more.
+func (s *search) next(ctx context.Context, after *index.Position, n int) (rows []index.Row, more bool, _ error) {
+	places := make([]index.Summary, len(s.segments))
+	for i, summary := range s.segments {
+		places[i] = summary
+		places[i].Number = i
+	}
+	n += n/8 + 8 // some may be out of date
+	rows, err := index.Search(ctx, places, s.filter, s.order, after, n, s.read)
+	if err != nil {
+		return nil, false, publicError(err)
+	}
+	more = len(rows) >= n
+	for _, r := range s.loose {
+		if s.order.IsAfter(r, after) {
+			rows = append(rows, r)
+		}
+	}
+	rows = s.order.Best(rows, 0)
+	if first := s.order.Best(slices.Clone(rows), n); len(first) < len(rows) {
+		return first, true, nil
+	}
+	return rows, more, nil
+}
+
+func publicError(err error) error {
+	if errors.Is(err, index.ErrUnreadable) {
+		return &task.Error{Code: task.CodeUnreadable, Message: err.Error(), Err: err}
+	}
+	return err
+}
+
+// read reads segments by their places.
+func (s *search) read(ctx context.Context, places []index.Summary) ([][]byte, error) {
+	byHome := make(map[int][]int) // places in places
+	for i, p := range places {
+		home := s.homes[p.Number]
+		byHome[home] = append(byHome[home], i)
+	}
+	texts := make([][]byte, len(places))
+	for home, at := range byHome {
+		wanted := make([]index.Summary, len(at))
+		for k, i := range at {
+			wanted[k] = s.segments[places[i].Number]
+		}
+		found, err := readRows(ctx, s.l, home, wanted)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range at {
+			texts[i] = found[k]
+		}
+	}
+	return texts, nil
+}
+
+// confirm reads the tasks of rows, and returns those that are as their rows say, in order. Error: CodeUnavailable.
+func (s *search) confirm(ctx context.Context, rows []index.Row) ([]task.Task, error) {
+	members := make([]string, len(rows))
+	for i, r := range rows {
+		members[i] = r.Ref.String()
+	}
+	found, err := s.tasks.GetEach(ctx, parseRefs(members))
+	if err != nil {
+		return nil, err
+	}
+	present := make(map[index.Position]task.Task, len(found))
+	for _, t := range found {
+		cause := ""
+		if t.State == task.Failed {
+			cause = rollup.Shape(t.Error)
+		}
+		if r := index.NewRow(t, cause); s.filter.Matches(r) {
+			present[s.order.PositionOf(r)] = t
+		}
+	}
+	var confirmed []task.Task
+	for _, r := range rows {
+		position := s.order.PositionOf(r)
+		if t, there := present[position]; there {
+			confirmed = append(confirmed, t)
+			delete(present, position) // a task can have several rows of one value
+		}
+	}
+	return confirmed, nil
+}
+
+// partitionsOf are the partitions that can have tasks of the filter.
+func (x *Listing) partitionsOf(f tasks.Filter) []int {
+	if f.Schedule != "" && f.Namespace != everyNamespace {
+		return []int{x.l.PartitionOf(task.Ref{Namespace: f.Namespace, ID: f.Schedule})}
+	}
+	all := make([]int, x.l.Partitions())
+	for p := range all {
+		all[p] = p
+	}
+	return all
+}
+
+func filterOf(f tasks.Filter) index.Filter {
+	if f.Namespace == everyNamespace {
+		f.Namespace = ""
+	}
+	return index.Filter{
+		Namespace: f.Namespace, States: f.States, Queue: f.Queue, Type: f.Type, Owner: f.Owner, Node: f.Node,
+		Schedule: f.Schedule, Cause: f.Error, Labels: index.Labels(f.Labels),
+		Created: rangeOf(f.Created), Due: rangeOf(f.Due), Ended: rangeOf(f.Ended),
+	}
+}
+
+func rangeOf(s tasks.Span) index.Range {
+	ms := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.UnixMilli()
+	}
+	return index.Range{From: ms(s.Since), Until: ms(s.Until)}
+}
+
+// missing says which tasks a list may lack; "" if none.
+func missing(parts []part) string {
+	done, of, more := 0, 0, ""
+	for _, p := range parts {
+		if p.more != "" {
+			more = p.more
+		}
+		if d, n := p.missing(); n > 0 {
+			done, of = done+d, of+n
+		}
+	}
+	if of > 0 {
+		return fmt.Sprintf("tasks from before the index of lists, which is being built: %d %% of it is there", 100*done/of)
+	}
+	return more
+}
+
+// The cursor of a list with a filter says how the list is sorted, so that another one refuses it.
+const cursorMark = "="
+
+func cursorOf(o index.Order, p index.Position) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s%d %t %d %s", cursorMark, o.By, o.Asc, p.Key, p.Ref))
+}
+
+// parseCursor reads what cursorOf returned; "" is nil, the start. Error: CodeInvalid.
+func parseCursor(o index.Order, cursor string) (*index.Position, error) {
+	if cursor == "" {
+		return nil, nil //nolint:nilnil // nil is the start
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	rest, marked := strings.CutPrefix(string(raw), fmt.Sprintf("%s%d %t ", cursorMark, o.By, o.Asc))
+	if err != nil || !marked {
+		return nil, layout.InvalidCursor()
+	}
+	var p index.Position
+	var member string
+	if _, err := fmt.Sscanf(rest, "%d %s", &p.Key, &member); err != nil {
+		return nil, layout.InvalidCursor()
+	}
+	if p.Ref, err = task.ParseRef(member); err != nil {
+		return nil, layout.InvalidCursor()
+	}
+	return &p, nil
+}

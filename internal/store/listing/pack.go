@@ -1,0 +1,331 @@
+package listing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/index"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// How much a round of packing reads.
+const (
+	notedPacked = 2048 // tasks that are noted
+	builtAtOnce = 1024 // tasks of which the index is built
+	readAtOnce  = 256  // tasks in one round trip: less than a ms of Redis
+)
+
+// Packer keeps the index of a partition that this node leads.
+type Packer struct {
+	l      *layout.Layout
+	tasks  *tasks.Tasks
+	number int
+	keys   lua.Partition
+	fence  lua.Fence
+
+	partIndex
+	cursor uint64 // where the build goes on
+	done   int    // tasks that the build has come by
+	builds bool   // this packer began the build that is not over
+}
+
+// Packer returns the packer of a partition, under the fence of its lease.
+func (x *Listing) Packer(number int, fence lua.Fence) *Packer {
+	return &Packer{l: x.l, tasks: x.tasks, number: number, keys: x.l.Keys.Partition(number), fence: fence}
+}
+
+// Pack makes the index of the partition a little better: it packs rows of the tasks that are noted, goes on with the
+// build, and writes some segments anew. more: there is more to do at once. Errors: partition.ErrFenced, or one of
+// Redis.
+func (p *Packer) Pack(ctx context.Context) (more bool, _ error) {
+	more, err := p.pack(ctx)
+	if errors.Is(err, errReplaced) {
+		return true, nil
+	}
+	return more, err
+}
+
+func (p *Packer) pack(ctx context.Context) (more bool, _ error) {
+	noted, err := p.l.DB.LRange(ctx, string(p.keys.ListedNew()), 0, notedPacked).Result()
+	if err != nil {
+		return false, layout.Unavailable(err)
+	}
+	if err := p.reload(ctx, noted); err != nil {
+		return false, err
+	}
+	if p.revision == 0 || p.built != builtAll && !p.builds {
+		return true, p.beginAnew(ctx)
+	}
+	refs := parseRefs(noted[1:])
+	built := ""
+	if p.builds {
+		scanned, err := p.scan(ctx)
+		if err != nil {
+			p.builds = false // another server may answer next, whose cursors are others
+			return false, err
+		}
+		refs, built = append(refs, scanned...), p.progress(ctx)
+	}
+	if len(noted) > 1 || p.builds {
+		rows, err := p.rows(ctx, refs)
+		if err != nil {
+			return false, err
+		}
+		if err := p.write(ctx, rows, nil, len(noted)-1, built); err != nil {
+			return false, err
+		}
+		p.builds = p.builds && built != builtAll
+	}
+	tidied, err := p.tidy(ctx)
+	return tidied || p.builds || len(noted) > notedPacked, err
+}
+
+// reload reads the index if it is not as this packer left it. noted begins with its revision.
+func (p *Packer) reload(ctx context.Context, noted []string) error {
+	revision := 0
+	if len(noted) > 0 {
+		revision, _ = strconv.Atoi(noted[0])
+	}
+	if revision == p.revision {
+		return nil
+	}
+	if revision == 0 {
+		p.revision = 0
+		return nil
+	}
+	fields, err := p.l.DB.HGetAll(ctx, string(p.keys.Listed())).Result()
+	if err != nil {
+		return layout.Unavailable(err)
+	}
+	p.builds = false
+	p.partIndex, err = decodeIndex(fields)
+	if err != nil {
+		revision = 0 // nobody can read it: it begins anew
+	}
+	p.revision = revision
+	return nil
+}
+
+// beginAnew begins to build the index from all tasks.
+func (p *Packer) beginAnew(ctx context.Context) error {
+	p.partIndex, p.cursor, p.done = partIndex{}, 0, 0
+	if err := p.run(ctx, lua.PackRows{Revision: 0, Built: "0 0"}); err != nil {
+		return err
+	}
+	p.built, p.builds = "0 0", true
+	return nil
+}
+
+// scan returns the names of some tasks of which the build has not come by.
+func (p *Packer) scan(ctx context.Context) (refs []task.Ref, _ error) {
+	for len(refs) < builtAtOnce {
+		fields, cursor, err := p.l.DB.HScan(ctx, string(p.keys.Defs()), p.cursor, "", readAtOnce).Result()
+		if err != nil {
+			return nil, layout.Unavailable(err)
+		}
+		for i := 0; i < len(fields); i += 2 {
+			if ref, err := task.ParseRef(fields[i]); err == nil {
+				refs = append(refs, ref)
+			}
+		}
+		if p.cursor = cursor; cursor == 0 {
+			return refs, nil
+		}
+	}
+	return refs, nil
+}
+
+// progress is how far the index is built when the tasks are packed that were scanned.
+func (p *Packer) progress(ctx context.Context) string {
+	if p.cursor == 0 {
+		return builtAll
+	}
+	p.done += builtAtOnce
+	all, err := p.l.DB.HLen(ctx, string(p.keys.Defs())).Result()
+	if err != nil {
+		all = 0
+	}
+	return fmt.Sprintf("%d %d", p.done, max(int(all), p.done))
+}
+
+// rows returns the rows of those tasks that wait or have ended.
+func (p *Packer) rows(ctx context.Context, refs []task.Ref) (rows []index.Row, _ error) {
+	for some := range slices.Chunk(refs, readAtOnce) {
+		found, err := rowsOf(ctx, p.l, p.tasks, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			if r.State == task.Scheduled || r.State.Final() {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows, nil
+}
+
+// write writes rows in new segments, in place of others and of so many tasks that are noted.
+func (p *Packer) write(ctx context.Context, rows []index.Row, gone []index.Summary, taken int, built string) error {
+	next := 1
+	for _, s := range p.segments {
+		next = max(next, s.Number+1)
+	}
+	var fresh []index.Summary
+	call := lua.PackRows{Revision: p.revision, Built: built, Taken: taken}
+	for _, waits := range []bool{true, false} {
+		for some := range slices.Chunk(selectRows(rows, waits), index.SegmentRows) {
+			summary := index.Summarize(some)
+			summary.Number = next
+			fresh = append(fresh, summary)
+			call.Segments = append(call.Segments, lua.PackRowsSegment{
+				Number: strconv.Itoa(next), Summary: string(summary.Encode()),
+				Rows: string(index.Encode(some)), Labels: string(index.EncodeLabels(some)),
+			})
+			next++
+		}
+	}
+	removed := make(map[int]bool, len(gone))
+	var numbers []string
+	for _, s := range gone {
+		removed[s.Number] = true
+		numbers = append(numbers, strconv.Itoa(s.Number))
+	}
+	call.Gone = strings.Join(numbers, " ")
+	if err := p.run(ctx, call); err != nil {
+		return err
+	}
+	p.segments = append(slices.DeleteFunc(p.segments, func(s index.Summary) bool { return removed[s.Number] }), fresh...)
+	p.built = cmp.Or(built, p.built)
+	return nil
+}
+
+// selectRows returns the rows of tasks that wait, or of those that have ended, sorted as segments are.
+func selectRows(rows []index.Row, waits bool) []index.Row {
+	var selected []index.Row
+	for _, r := range rows {
+		if (r.Ended == 0) == waits {
+			selected = append(selected, r)
+		}
+	}
+	return index.Order{}.Best(selected, 0)
+}
+
+// run runs the script for this partition.
+func (p *Packer) run(ctx context.Context, call lua.PackRows) error {
+	call.Lease, call.Listed, call.Fence = p.keys.Lease(), p.keys.Listed(), p.fence
+	reply, err := redisx.Run(ctx, p.l.DB, call)
+	switch {
+	case redisx.RefusedWith(err, lua.CodeFenced):
+		return fmt.Errorf("%w: %w", partition.ErrFenced, err)
+	case redisx.RefusedWith(err, lua.CodeChanged): // by a call whose reply was lost
+		p.revision = -1 // which none is
+		return errReplaced
+	case err != nil:
+		return err
+	}
+	p.revision = reply.Revision
+	return nil
+}
+
+// tidy writes some segments anew if the plan says so, and reports whether it did.
+func (p *Packer) tidy(ctx context.Context) (bool, error) {
+	live, err := p.live(ctx)
+	if err != nil {
+		return false, err
+	}
+	plan, checks := index.Plan(p.segments, live)
+	if len(plan) == 0 {
+		return false, nil
+	}
+	texts, err := readRows(ctx, p.l, p.number, plan)
+	if err != nil {
+		return false, err
+	}
+	var rows []index.Row
+	for _, text := range texts {
+		for r, err := range index.Rows(text, index.Filter{}) {
+			if err != nil {
+				return true, p.beginAnew(ctx) // nobody can read it
+			}
+			rows = append(rows, r)
+		}
+	}
+	if checks {
+		if rows, err = p.living(ctx, rows); err != nil {
+			return false, err
+		}
+	}
+	return true, p.write(ctx, rows, plan, 0, "")
+}
+
+// live counts the tasks that wait, and those that have ended, if there are enough rows that it matters.
+func (p *Packer) live(ctx context.Context) (index.Live, error) {
+	rows := 0
+	for _, s := range p.segments {
+		rows += s.Rows
+	}
+	if rows <= index.SegmentRows {
+		return index.Live{Waiting: rows, Ended: rows}, nil
+	}
+	pipe := p.l.DB.Pipeline()
+	wheel, ended := pipe.ZCard(ctx, string(p.keys.Wheel())), pipe.ZCard(ctx, string(p.keys.Expiry()))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return index.Live{}, layout.Unavailable(err)
+	}
+	ready, err := p.l.BacklogOf(ctx, []int{p.number})
+	if err != nil {
+		return index.Live{}, err
+	}
+	return index.Live{Waiting: int(wheel.Val()) + ready[p.number], Ended: int(ended.Val())}, nil
+}
+
+// living returns the rows that agree with their tasks.
+func (p *Packer) living(ctx context.Context, rows []index.Row) (kept []index.Row, _ error) {
+	for some := range slices.Chunk(rows, readAtOnce) {
+		pipe := p.l.DB.Pipeline()
+		scores := make([]*redis.FloatCmd, len(some))
+		for i, r := range some {
+			set := string(p.keys.Wheel())
+			if r.Ended != 0 {
+				set = string(p.keys.Index(r.Ref.Namespace, r.State))
+			}
+			scores[i] = pipe.ZScore(ctx, set, r.Ref.String())
+		}
+		if err := redisx.ExecReads(ctx, pipe); err != nil {
+			return nil, layout.Unavailable(err)
+		}
+		var doubtful []task.Ref
+		due := make(map[task.Ref]int64)
+		for i, r := range some {
+			score, err := scores[i].Result()
+			switch {
+			case err == nil && int64(score) == cmp.Or(r.Ended, r.Due):
+				kept = append(kept, r)
+			case err != nil && r.Ended == 0: // it may be ready, or is gone
+				doubtful, due[r.Ref] = append(doubtful, r.Ref), r.Due
+			}
+		}
+		found, err := p.rows(ctx, doubtful)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			if r.State == task.Scheduled && r.Due == due[r.Ref] {
+				kept = append(kept, r)
+			}
+		}
+	}
+	return kept, nil
+}
