@@ -22,17 +22,17 @@ local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)
 end
+local first = revision > 0 and redis.call('LINDEX', listed_new_key(), 0)
+if revision > 0 and tonumber(first or '') ~= revision then
+  return refuse('CHANGED', first or '')
+end
+
 if revision == 0 then
   redis.call('DEL', listed, listed_rows_key(), listed_labels_key(), listed_new_key())
   redis.call('RPUSH', listed_new_key(), '1')
   redis.call('HSET', listed, '*', built)
   return { 1 }
 end
-local first = redis.call('LINDEX', listed_new_key(), 0)
-if not first or tonumber(first) ~= revision then
-  return refuse('CHANGED', first or '')
-end
-
 redis.call('LTRIM', listed_new_key(), taken, -1)
 redis.call('LSET', listed_new_key(), 0, int(revision + 1))
 for number in string.gmatch(gone, '%S+') do

@@ -321,6 +321,27 @@ type ListTasksParams struct {
 	// Schedule Only tasks that this schedule created.
 	Schedule ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty"`
 
+	// Label Only tasks with this label, as `name=value`. Given several times, they must have all of them.
+	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
+
+	// Error Only tasks that failed with an error of which the cause contains this text, in upper or lower case. The cause is the error as `GET /v1/failures` groups it, with `#` for numbers and ids. The text may have these itself.
+	Error string `form:"error,omitempty" json:"error,omitempty"`
+
+	// Since Only tasks whose `time` is this one or later.
+	Since string `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Only tasks whose `time` is before this one.
+	Until string `form:"until,omitempty" json:"until,omitempty"`
+
+	// Time Which time of a task `since` and `until` mean. By default, it is `ended` if `state` names only states in which tasks have ended, else `created`.
+	Time TaskTime `form:"time,omitempty" json:"time,omitempty"`
+
+	// Sort By what the list is sorted: by when the tasks came into their state, or are due if they wait (`state`), were created, are or were due, or have ended, or by how long the newest attempt took.
+	Sort TaskSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order Whether the greatest value comes first, or the smallest.
+	Order ListOrder `form:"order,omitempty" json:"order,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1699,6 +1720,55 @@ func (w *ServerInterfaceWrapper) ListTasks(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "schedule", ctx.QueryParams(), &params.Schedule, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter schedule: %s", err))
+	}
+
+	// ------------- Optional query parameter "label" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "label", ctx.QueryParams(), &params.Label, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter label: %s", err))
+	}
+
+	// ------------- Optional query parameter "error" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "error", ctx.QueryParams(), &params.Error, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter error: %s", err))
+	}
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", ctx.QueryParams(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter since: %s", err))
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", ctx.QueryParams(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter until: %s", err))
+	}
+
+	// ------------- Optional query parameter "time" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "time", ctx.QueryParams(), &params.Time, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter time: %s", err))
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", ctx.QueryParams(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter sort: %s", err))
+	}
+
+	// ------------- Optional query parameter "order" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "order", ctx.QueryParams(), &params.Order, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter order: %s", err))
 	}
 
 	// ------------- Optional query parameter "limit" -------------

@@ -74,8 +74,9 @@ func location(all string, ref task.Ref) string {
 
 // ListTasks answers GET /v1/tasks.
 func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
-	filter := control.TaskFilter{
-		States: statesOf(params.State), Queue: params.Queue, Type: params.Type, Owner: params.Owner, Node: params.Node, Schedule: params.Schedule,
+	filter, err := taskFilterOf(params)
+	if err != nil {
+		return err
 	}
 	ctx, left := leavingOut(c)
 	limit := cmp.Or(params.Limit, defaultListLimit)
@@ -86,8 +87,43 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 	shown := func(t task.Task) wire.Task { return e.explained(c, t) }
 	return e.ok(c, wire.TaskList{
 		Tasks: each(page.Tasks, shown), NextCursor: wire.Given(page.NextCursor), Incomplete: wire.Given(page.NextCursor != "" && len(page.Tasks) < limit),
-		Warnings: left.Texts(),
+		Warnings: warningsOf(left.Texts(), page.Missing),
 	})
+}
+
+// warningsOf adds to warnings which tasks a list may lack.
+func warningsOf(texts []string, missing string) []string {
+	if missing == "" {
+		return texts
+	}
+	return append(texts, "the list may lack "+missing)
+}
+
+// taskFilterOf is the filter of a list of tasks. Errors: CodeInvalid for a parameter.
+func taskFilterOf(params ListTasksParams) (control.TaskFilter, error) {
+	labels, err := labelsOf(params.Label)
+	if err != nil {
+		return control.TaskFilter{}, err
+	}
+	f := control.TaskFilter{
+		States: statesOf(params.State), Queue: params.Queue, Type: params.Type, Owner: params.Owner, Node: params.Node,
+		Schedule: params.Schedule, Labels: labels, Error: params.Error,
+	}
+	var r reader
+	span := control.TaskSpan{Since: r.time("since", params.Since), Until: r.time("until", params.Until)}
+	if r.err != nil {
+		return f, r.err
+	}
+	switch cmp.Or(string(params.Time), f.UsualTime()) {
+	case "created":
+		f.Created = span
+	case "due":
+		f.Due = span
+	case "ended":
+		f.Ended = span
+	}
+	f.Sort, err = control.TaskOrder(string(params.Sort), params.Order == "asc")
+	return f, err
 }
 
 // GetTask answers GET /v1/tasks/{id}.

@@ -61,9 +61,11 @@ func (c *Control) DeleteSchedule(ctx context.Context, who Caller, id string, tas
 // endTasks cancels those tasks of a schedule that a deletion does not keep.
 func (c *Control) endTasks(ctx context.Context, who Caller, id string, tasks DeleteTasks) (Deleted, error) {
 	var d Deleted
-	unfinished := TaskFilter{Schedule: id, States: []task.State{task.Scheduled, task.Queued, task.Running}}
+	unfinished := TaskFilter{
+		Namespace: who.Namespace, Schedule: id, States: []task.State{task.Scheduled, task.Queued, task.Running},
+	}
 	for cursor := ""; ; {
-		page, err := c.listTasks(ctx, who, unfinished, deleteChunk, cursor)
+		page, err := c.store.Tasks.List(ctx, unfinished, deleteChunk, cursor)
 		if err != nil {
 			return d, err
 		}

@@ -1,14 +1,34 @@
 package control
 
 import (
+	"cmp"
 	"context"
 
+	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // TaskFilter narrows a list of tasks; its namespace is the caller's, which may be EveryNamespace.
 type TaskFilter = tasks.Filter
+
+// TaskSpan is a part of time.
+type TaskSpan = tasks.Span
+
+// taskOrders are by what lists of tasks are sorted.
+var taskOrders = map[string]index.By{
+	"state": index.StateTime, "created": index.Created, "due": index.Due, "ended": index.Ended, "duration": index.Took,
+}
+
+// TaskOrder is the order of a list of tasks that is sorted by that: state, created, due, ended or duration. Error:
+// CodeInvalid for sort.
+func TaskOrder(sort string, ascending bool) (index.Order, error) {
+	by, known := taskOrders[cmp.Or(sort, "state")]
+	if !known {
+		return index.Order{}, task.Invalid("sort", "must be state, created, due, ended or duration")
+	}
+	return index.Order{By: by, Asc: ascending}, nil
+}
 
 // TaskPage is a part of a list of tasks.
 type TaskPage = tasks.Page
@@ -36,11 +56,6 @@ func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit
 	if _, err := c.begin(ctx, who, "listTasks"); err != nil {
 		return TaskPage{}, err
 	}
-	return c.listTasks(ctx, who, f, limit, cursor)
-}
-
-// listTasks is ListTasks for a use case that has begun.
-func (c *Control) listTasks(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {
 	f.Namespace = who.Namespace
 	return c.store.Listing.List(ctx, f, limit, cursor)
 }

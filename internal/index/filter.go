@@ -87,6 +87,7 @@ const (
 	StateTime By = iota // the end, or when the task is due
 	Created
 	Due
+	Ended // 0 of tasks that have not ended
 	Took
 )
 
@@ -100,6 +101,8 @@ func (o Order) key(r Row) int64 {
 		key = r.Created
 	case Due:
 		key = r.Due
+	case Ended:
+		key = r.Ended
 	case Took:
 		key = r.Took
 	}

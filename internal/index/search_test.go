@@ -54,7 +54,7 @@ func TestSearch_ReturnsWhatAllRowsSorted(t *testing.T) {
 		all = append(all, rows...)
 	}
 	for range 2000 {
-		f, o, n := randomFilter(random), Order{By: By(random.IntN(4)), Asc: random.IntN(2) == 0}, random.IntN(30)
+		f, o, n := randomFilter(random), Order{By: By(random.IntN(5)), Asc: random.IntN(2) == 0}, random.IntN(30)
 		var want []Row
 		for _, r := range all {
 			if f.Matches(r) {

@@ -67,6 +67,7 @@ func (o Order) bounds(s Summary) (first, last int64) {
 	switch {
 	case o.By == Created:
 		of = s.Created
+	case o.By == Ended:
 	case o.By == Took:
 		of = s.Took
 	case o.By == Due || s.Waits:

@@ -77,7 +77,7 @@ func (l Library) Compose(c Contract) (string, error) {
 }
 
 // NeedMemory are the commands of the scripts that Redis refuses while it is full.
-var NeedMemory = []string{"HINCRBY", "HSET", "HSETNX", "INCR", "INCRBY", "LPUSH", "RPUSH", "SADD", "SET", "XADD", "ZADD"}
+var NeedMemory = []string{"HINCRBY", "HSET", "HSETNX", "INCR", "INCRBY", "LPUSH", "LSET", "RPUSH", "RPUSHX", "SADD", "SET", "XADD", "ZADD"}
 
 // freeFirstWrite returns the write that a script begins with which works while Redis is full, unless none of its own writes needs memory.
 // The script's first key never expires.

@@ -327,6 +327,27 @@ type ListTasksParams struct {
 	// Schedule Only tasks that this schedule created.
 	Schedule *ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty"`
 
+	// Label Only tasks with this label, as `name=value`. Given several times, they must have all of them.
+	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
+
+	// Error Only tasks that failed with an error of which the cause contains this text, in upper or lower case. The cause is the error as `GET /v1/failures` groups it, with `#` for numbers and ids. The text may have these itself.
+	Error *string `form:"error,omitempty" json:"error,omitempty"`
+
+	// Since Only tasks whose `time` is this one or later.
+	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Only tasks whose `time` is before this one.
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// Time Which time of a task `since` and `until` mean. By default, it is `ended` if `state` names only states in which tasks have ended, else `created`.
+	Time *TaskTime `form:"time,omitempty" json:"time,omitempty"`
+
+	// Sort By what the list is sorted: by when the tasks came into their state, or are due if they wait (`state`), were created, are or were due, or have ended, or by how long the newest attempt took.
+	Sort *TaskSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order Whether the greatest value comes first, or the smallest.
+	Order *ListOrder `form:"order,omitempty" json:"order,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -1016,6 +1037,9 @@ type ClientInterface interface {
 	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
 	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
+	//
+	// A list with a filter, or that is sorted, uses an index that the leaders keep. While it is built, as after the
+	// first start of this release, `warnings` says how much of it is there.
 	// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
 	//
 	// Corresponds with GET /v1/tasks (the `ListTasks` operationId).
@@ -2209,6 +2233,9 @@ func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (
 // even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
 // after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 // says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
+//
+// A list with a filter, or that is sorted, uses an index that the leaders keep. While it is built, as after the
+// first start of this release, `warnings` says how much of it is there.
 // With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
 //
 // Corresponds with GET /v1/tasks (the `ListTasks` operationId).
@@ -5316,6 +5343,90 @@ func NewListTasksRequest(server string, params *ListTasksParams) (*http.Request,
 
 		}
 
+		if params.Label != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "label", params.Label, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Error != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "error", *params.Error, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Until != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Time != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "time", *params.Time, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sort != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sort", *params.Sort, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Order != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "order", *params.Order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -6956,6 +7067,9 @@ type ClientWithResponsesInterface interface {
 	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
 	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
+	//
+	// A list with a filter, or that is sorted, uses an index that the leaders keep. While it is built, as after the
+	// first start of this release, `warnings` says how much of it is there.
 	// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -11022,6 +11136,9 @@ func (c *ClientWithResponses) GetStatusWithResponse(ctx context.Context, reqEdit
 // even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
 // after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 // says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
+//
+// A list with a filter, or that is sorted, uses an index that the leaders keep. While it is built, as after the
+// first start of this release, `warnings` says how much of it is there.
 // With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
 //
 // Returns a wrapper object for the known response body format(s).

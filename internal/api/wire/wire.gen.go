@@ -163,6 +163,24 @@ func (e LastRunOutcome) Valid() bool {
 	}
 }
 
+// Defines values for ListOrder.
+const (
+	Asc  ListOrder = "asc"
+	Desc ListOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListOrder enum.
+func (e ListOrder) Valid() bool {
+	switch e {
+	case Asc:
+		return true
+	case Desc:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MemoryOfKindKind.
 const (
 	MemoryOfKindKindAdministration MemoryOfKindKind = "administration"
@@ -691,6 +709,54 @@ func (e StatusReasonSeverity) Valid() bool {
 	case SeverityBad:
 		return true
 	case SeverityWarn:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TaskSort.
+const (
+	TaskSortCreated  TaskSort = "created"
+	TaskSortDue      TaskSort = "due"
+	TaskSortDuration TaskSort = "duration"
+	TaskSortEnded    TaskSort = "ended"
+	TaskSortState    TaskSort = "state"
+)
+
+// Valid indicates whether the value is a known member of the TaskSort enum.
+func (e TaskSort) Valid() bool {
+	switch e {
+	case TaskSortCreated:
+		return true
+	case TaskSortDue:
+		return true
+	case TaskSortDuration:
+		return true
+	case TaskSortEnded:
+		return true
+	case TaskSortState:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TaskTime.
+const (
+	TaskTimeCreated TaskTime = "created"
+	TaskTimeDue     TaskTime = "due"
+	TaskTimeEnded   TaskTime = "ended"
+)
+
+// Valid indicates whether the value is a known member of the TaskTime enum.
+func (e TaskTime) Valid() bool {
+	switch e {
+	case TaskTimeCreated:
+		return true
+	case TaskTimeDue:
+		return true
+	case TaskTimeEnded:
 		return true
 	default:
 		return false
@@ -1437,6 +1503,9 @@ type LedgerPage struct {
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
+
+// ListOrder defines model for ListOrder.
+type ListOrder string
 
 // ListWarnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 type ListWarnings = []string
@@ -2873,6 +2942,9 @@ type TaskList struct {
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
+// TaskSort defines model for TaskSort.
+type TaskSort string
+
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
 type TaskTemplate struct {
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
@@ -2907,6 +2979,9 @@ type TaskTemplate struct {
 	// Example: http
 	Type TypeName `json:"type"`
 }
+
+// TaskTime defines model for TaskTime.
+type TaskTime string
 
 // TickDay How many ticks and runs by hand of a day came to what. A run counts when it ends. One that was retried counts as what it came to
 // in the end, and a tick that was backfilled as what became of its task.

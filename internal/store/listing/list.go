@@ -26,6 +26,9 @@ func (x *Listing) List(ctx context.Context, f tasks.Filter, limit int, cursor st
 	if isPlain(f) {
 		return x.tasks.List(ctx, f, limit, cursor)
 	}
+	if cursor != "" && !isOwn(cursor) && readsWithout(f) {
+		return x.tasks.List(ctx, f, limit, cursor)
+	}
 	after, err := parseCursor(f.Sort, cursor)
 	if err != nil {
 		return tasks.Page{}, err
@@ -44,9 +47,13 @@ func (x *Listing) List(ctx context.Context, f tasks.Filter, limit int, cursor st
 
 // isPlain reports whether the filter asks for nothing but what the sorted sets of the states tell.
 func isPlain(f tasks.Filter) bool {
-	return f.Queue == "" && f.Type == "" && f.Owner == "" && f.Node == "" && f.Schedule == "" && len(f.Labels) == 0 &&
-		f.Error == "" && f.Created == tasks.Span{} && f.Due == tasks.Span{} && f.Ended == tasks.Span{} &&
-		f.Sort == index.Order{}
+	return f.Queue == "" && f.Type == "" && f.Owner == "" && f.Node == "" && f.Schedule == "" && readsWithout(f)
+}
+
+// readsWithout reports whether the list can do without the index, though it takes longer.
+func readsWithout(f tasks.Filter) bool {
+	return len(f.Labels) == 0 && f.Error == "" && f.Created == tasks.Span{} && f.Due == tasks.Span{} &&
+		f.Ended == tasks.Span{} && f.Sort == index.Order{}
 }
 
 // forget has the index be read again.
@@ -64,6 +71,9 @@ func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *
 		return tasks.Page{}, err
 	}
 	page := tasks.Page{Missing: missing(parts)}
+	if page.Missing != "" && after == nil && readsWithout(f) {
+		return x.tasks.List(ctx, f, limit, "")
+	}
 	if err := s.begin(ctx, parts); err != nil {
 		return page, err
 	}
@@ -322,6 +332,12 @@ const cursorMark = "="
 
 func cursorOf(o index.Order, p index.Position) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s%d %t %d %s", cursorMark, o.By, o.Asc, p.Key, p.Ref))
+}
+
+// isOwn reports whether a cursor is of a list that used the index.
+func isOwn(cursor string) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	return err == nil && strings.HasPrefix(string(raw), cursorMark)
 }
 
 // parseCursor reads what cursorOf returned; "" is nil, the start. Error: CodeInvalid.

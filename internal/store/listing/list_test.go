@@ -178,7 +178,7 @@ func (f *fleet) filter() tasks.Filter {
 	filter := tasks.Filter{
 		Namespace: f.pick("*", "default"), Queue: f.pick("", "", "low", "moved"), Type: f.pick("", "http"),
 		Owner: f.pick("", "", "ops"), Node: f.pick("", "", "", "n1"), Error: f.pick("", "", "", "http", "ORDER #"),
-		Sort: index.Order{By: index.By(f.random.IntN(4)), Asc: f.random.IntN(2) == 0},
+		Sort: index.Order{By: index.By(f.random.IntN(5)), Asc: f.random.IntN(2) == 0},
 	}
 	if f.random.IntN(3) == 0 {
 		filter.Labels = map[string]string{"app": "x"}

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/index"
@@ -36,6 +37,15 @@ type Filter struct {
 
 // Span is from Since until before Until. A zero time is no bound.
 type Span struct{ Since, Until time.Time }
+
+// UsualTime is which time of the tasks somebody means who does not say it: "ended" if all of the states are final, else
+// "created".
+func (f Filter) UsualTime() string {
+	if len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s task.State) bool { return !s.Final() }) {
+		return "ended"
+	}
+	return "created"
+}
 
 // Page is a part of a list. NextCursor is "" on the last page. Missing says which tasks the list may lack; "" if it lacks
 // none.
