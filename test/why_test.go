@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -144,6 +145,50 @@ func TestWhyTask_TellsWhatHoldsUpAll(t *testing.T) {
 	told(t, worker.awaitTask("a", "no_leader"), "dtsd serve --roles scheduler")
 	redis.Kill()
 	told(t, worker.awaitTask("a", "redis_silent"), "Redis")
+}
+
+// definitions is the key that has the definition of a task.
+func definitions(id string) string {
+	return fmt.Sprintf("dts:{%d}:defs", layout.HashName("default", id)%layout.DefaultPartitions)
+}
+
+func TestWhyTask_TellsWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	ctx, redis := t.Context(), redistest.Start(t)
+	n, db := startNode(t, redis.URL()), redis.Admin()
+	later := noop("later", "{}")
+	later.Delay = ptr("1h")
+	n.submit(later)
+	n.awaitTask("later", "not_due")
+
+	testkit.Must(t, db.Set(ctx, "asynq:{default}:pending", "no list", 0).Err())
+	n.awaitTask("later", "not_due unreadable")
+	n.awaitQueue("default", "unreadable")
+	testkit.Must(t, db.Del(ctx, "asynq:{default}:pending").Err())
+
+	defs := definitions("later")
+	good := db.HGet(ctx, defs, "default:later").Val()
+	testkit.Must(t, db.HSet(ctx, defs, "default:later", good[:14]+"no definition").Err())
+	told(t, n.awaitTask("later", "unreadable"), "its definition", "dtsctl doctor")
+	testkit.Must(t, db.HSet(ctx, defs, "default:later", good).Err())
+	n.awaitTask("later", "not_due")
+}
+
+func TestWhyTask_TellsThatItsSlotMoves(t *testing.T) {
+	t.Parallel()
+	redis := redistest.StartCluster(t) // this takes three seconds
+	n := startNode(t, redis.URL())
+	later := noop("later", "{}")
+	later.Delay = ptr("1h")
+	n.submit(later)
+	key := definitions("later")
+	move := redis.BeginMove(key, redis.Other(key))
+	told(t, n.awaitTask("later", "slot_moving"), "redis-cli cluster nodes")
+	for move.MoveKeys(100) > 0 {
+		continue
+	}
+	move.End()
+	n.awaitTask("later", "not_due")
 }
 
 // putSecondly creates a schedule that ticks each second.
