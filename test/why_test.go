@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,13 +54,24 @@ func (n *node) awaitSchedule(id, codes string) wire.WaitingFor {
 	return *last.WaitingFor
 }
 
-func (n *node) awaitQueue(name, codes string) {
+// awaitQueue waits until the reasons of a queue are those, and returns how many tasks wait for each, -1 for none.
+func (n *node) awaitQueue(name, codes string) (tasks []int) {
 	n.t.Helper()
+	var last *wire.Why
 	await(n.t, 30*time.Second, fmt.Sprintf("queue %s waits for %s", name, codes), func() bool {
 		answer, err := n.WhyQueueWithResponse(n.t.Context(), name)
 		testkit.Must(n.t, err)
-		return answer.JSON200 != nil && strings.TrimSpace(reasons(answer.JSON200)) == codes
+		last = answer.JSON200
+		return last != nil && strings.TrimSpace(reasons(last)) == codes
 	})
+	for _, r := range append([]wire.WaitingFor{*last.WaitingFor}, last.Also...) {
+		if r.Tasks == nil {
+			tasks = append(tasks, -1)
+			continue
+		}
+		tasks = append(tasks, *r.Tasks)
+	}
+	return tasks
 }
 
 // told demands that a reason has words in its sentences.
@@ -108,7 +120,10 @@ func TestWhyTask_NamesEachCause(t *testing.T) {
 	told(t, leader.awaitTask("b", "slots_taken"), "default:long since", worker.id)
 	testkit.Must(t, leader.pauseQueue("default"))
 	told(t, leader.awaitTask("b", "queue_paused slots_taken"), "dtsctl queue resume default")
-	leader.awaitQueue("default", "type_unserved queue_paused slots_taken")
+	tasks := leader.awaitQueue("default", "type_unserved queue_paused slots_taken")
+	if want := []int{1, 2, 1}; !slices.Equal(tasks, want) {
+		t.Errorf("%v tasks wait for that, want %v: shell for a node, b for a slot", tasks, want)
+	}
 
 	worker.signal(syscall.SIGSTOP)
 	_, err := leader.CancelTaskWithResponse(t.Context(), "long", nil)

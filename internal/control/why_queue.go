@@ -56,7 +56,7 @@ func (c *Control) queueFacts(
 		func() { leaders, leaderless = c.store.Leaders(ctx, partitions) },
 		func() {
 			standing, err := c.readStanding(ctx, &f.Path, "", u)
-			f.Pending, known = standing.Pending, standing.Known || err != nil
+			f.Pending, f.PendingUnknown, known = standing.Pending, err != nil, standing.Known || err != nil
 		},
 		func() {
 			var err error
@@ -96,8 +96,11 @@ func (c *Control) addSets(f *why.QueueFacts, sets []layout.ReadySet, leaders map
 	for _, set := range sets {
 		f.Waiting += set.Number
 		f.Oldest = earlier(f.Oldest, set.Oldest)
-		if leadersKnown && leaders[set.Partition] == "" && !slices.Contains(f.Unled, set.Partition) {
-			f.Unled = append(f.Unled, set.Partition)
+		if leadersKnown && leaders[set.Partition] == "" {
+			f.UnledWaiting += set.Number
+			if !slices.Contains(f.Unled, set.Partition) {
+				f.Unled = append(f.Unled, set.Partition)
+			}
 		}
 		if set.Type == "" {
 			continue

@@ -31,7 +31,7 @@ func TestWhyQueue_TellsWhatItsTasksWaitFor(t *testing.T) {
 	w.nodes = fleet{worker("node", 0, []string{"shell"}, "reports")}
 	w.apart(a)
 	if r := w.expectQueue(why.TypeUnserved); !strings.Contains(r.Detail,
-		"1 task is waiting") || *r.Ahead != 1 {
+		"1 task waits for one.") || *r.Tasks != 1 || *r.Ahead != 1 {
 		t.Errorf("%+v, want the type and its task", r)
 	}
 	w.nodes = fleet{}
