@@ -84,10 +84,11 @@ func TestFire_GivesItsPlaceInTheQueueBack(t *testing.T) {
 	w := newWorld(t)
 	queues := queue.New(queue.Options{DB: w.db})
 	testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), task.DefaultQueue, 1))
-	w.start("n", never)
+	n := w.start("n", never)
 	for _, id := range []string{"first", "second"} {
 		s := w.put(id, each(time.Hour), schedule.OverlapAllow)
 		w.age(s)
+		n.wakeTick(w.store.PartitionOf(s.Ref)) // it may have looked before
 		testkit.Eventually(t, "its ticks are decided", func() bool { return len(w.ledger(s)) > 1 })
 		testkit.Eventually(t, "a worker has its task", func() bool { return len(w.take(1)) == 1 })
 	}
@@ -238,33 +239,50 @@ func TestFire_LetsTicksThatWaitGoOnWhileTheirQueueIsFull(t *testing.T) {
 	}
 }
 
-// A schedule that is held back may be paused, resumed or replaced: then nothing that was held back is left to decide.
-func TestHolds_AreNoReasonForLaterTicks(t *testing.T) {
+// Whoever leads when there is room finds in Redis why ticks were held back.
+func TestFire_TellsTheNextLeaderWhyTicksWereHeldBack(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	w := newWorld(t)
+	queues := queue.New(queue.Options{DB: w.db})
+	waits := w.fill(queues, "small")
+	s := w.putIn(task.Ref{Namespace: "default", ID: "held"}, "small")
+	a := w.start("a", never)
+	w.heldBack(s)
+	a.end()
+	_, err := queues.Recall(t.Context(), waits)
+	testkit.Must(t, err)
+	w.start("b", never)
+	w.oneFiredForAll(s, "held back while the queue small was full")
+}
+
+func TestHolds_GiveTheLatestReason(t *testing.T) {
 	t.Parallel()
 	const full, crowded = "held back while the queue small was full", "held back while Redis was almost full"
 	start := time.Now()
-	a := partition.Agenda{Ref: task.Ref{Namespace: "default", ID: "held"}, Queue: "small"}
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
-	holdBack := func(h *holds, second int) { a.Now = at(second); h.holdBack(a) }
 	for name, c := range map[string]struct {
-		before func(h *holds)
+		full   int // when its queue was full, in s; 0 for never
+		all    func(h *holds)
 		reason string
 		until  time.Time
 	}{
-		"not held":                 {func(*holds) {}, "", time.Time{}},
-		"held":                     {func(h *holds) { holdBack(h, 1); holdBack(h, 2) }, full, at(2)},
-		"looked at since":          {func(h *holds) { holdBack(h, 1); h.decidedAll() }, full, at(1)},
-		"in part decided":          {func(h *holds) { holdBack(h, 2); h.decided(a.Ref, at(1)) }, full, at(2)},
-		"decided":                  {func(h *holds) { holdBack(h, 2); h.decided(a.Ref, at(2)) }, "", time.Time{}},
-		"another one decided":      {func(h *holds) { holdBack(h, 1); h.decided(task.Ref{ID: "b"}, at(2)) }, full, at(1)},
-		"held, then all were":      {func(h *holds) { holdBack(h, 1); h.holdAll(); h.release(at(2)) }, crowded, at(2)},
-		"all were held, then this": {func(h *holds) { h.holdAll(); h.release(at(1)); holdBack(h, 2) }, full, at(2)},
+		"not held":                 {0, func(*holds) {}, "", time.Time{}},
+		"held":                     {2, func(*holds) {}, full, at(2)},
+		"all were held":            {0, func(h *holds) { h.holdAll(); h.release(at(1)) }, crowded, at(1)},
+		"all are decided":          {0, func(h *holds) { h.holdAll(); h.release(at(1)); h.decidedAll() }, "", time.Time{}},
+		"held, then all were":      {1, func(h *holds) { h.holdAll(); h.release(at(2)) }, crowded, at(2)},
+		"all were held, then this": {2, func(h *holds) { h.holdAll(); h.release(at(1)) }, full, at(2)},
 	} {
-		h := holds{queues: make(map[task.Ref]hold)}
-		c.before(&h)
-		a.Now = at(3600)
-		if reason, until := h.reason(a); reason != c.reason || !until.Equal(c.until) {
-			t.Errorf("%s: %q until %s, want %q until %s", name, reason, until.Sub(start), c.reason, c.until.Sub(start))
+		var a partition.Agenda
+		if c.full > 0 {
+			a.Held, a.HeldUntil = full, at(c.full)
+		}
+		var h holds
+		c.all(&h)
+		h.explain(&a)
+		if a.Held != c.reason || !a.HeldUntil.Equal(c.until) {
+			t.Errorf("%s: %q until %s, want %q until %s", name, a.Held, a.HeldUntil, c.reason, c.until)
 		}
 	}
 }
