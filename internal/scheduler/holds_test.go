@@ -28,9 +28,11 @@ func (w *world) age(s schedule.Schedule) {
 	const by = 20*time.Hour + 30*time.Minute
 	k := w.store.KeysOf(s.Ref)
 	const script = "#!lua flags=allow-oom\n" +
-		"redis.call('HSET', KEYS[1], 'created', ARGV[1], 'from', ARGV[2], 'cursor', ARGV[3]) redis.call('ZADD', KEYS[2], 0, ARGV[4])"
+		"redis.call('HSET', KEYS[1], 'created', ARGV[1], 'from', ARGV[2], 'cursor', ARGV[3]) " +
+		"redis.call('ZADD', KEYS[2], 0, ARGV[4])"
 	err := w.db.Eval(w.t.Context(), script, []string{string(k.Schedule(s.Ref)), string(k.Ticks())},
-		s.CreatedAt.Add(-by).UnixMilli(), s.UpdatedAt.Add(-by).UnixMilli(), s.Cursor.Add(-by).UnixMilli(), s.Ref.String()).Err()
+		s.CreatedAt.Add(-by).UnixMilli(), s.UpdatedAt.Add(-by).UnixMilli(), s.Cursor.Add(-by).UnixMilli(),
+		s.Ref.String()).Err()
 	if !errors.Is(err, redis.Nil) { // the script returns nothing
 		w.t.Fatal(err)
 	}
@@ -40,7 +42,8 @@ func (w *world) age(s schedule.Schedule) {
 func (w *world) fill(queues *queue.Queues, name string) []task.Delivery {
 	w.t.Helper()
 	testkit.Must(w.t, limits.New(w.store.Layout, queues).Set(w.t.Context(), name, 1))
-	waits := []task.Delivery{{Ref: task.Ref{Namespace: "default", ID: "waits"}, Attempt: 1, Type: "echo", Queue: name, Timeout: time.Minute}}
+	ref := task.Ref{Namespace: "default", ID: "waits"}
+	waits := []task.Delivery{{Ref: ref, Attempt: 1, Type: "echo", Queue: name, Timeout: time.Minute}}
 	testkit.Must(w.t, queues.HandOver(w.t.Context(), waits, nil).Failure())
 	return waits
 }
@@ -56,7 +59,8 @@ func (w *world) notLookedAt(s schedule.Schedule) []lua.ExamineSchedulesFound {
 	return r.Found
 }
 
-// Nobody takes the delivery that waits in the queue. When there is room, the misfire policy decides: by default, one tick runs for all that were missed.
+// Nobody takes the delivery that waits in the queue. When there is room, the misfire policy decides: by default, one
+// tick runs for all that were missed.
 func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
@@ -94,12 +98,14 @@ func TestFire_GivesItsPlaceInTheQueueBack(t *testing.T) {
 	}
 }
 
-// putIn gives a schedule of every hour, whose last 20 ticks nobody has decided, a task in a queue; "" for a task that names none.
+// putIn gives a schedule of every hour, whose last 20 ticks nobody has decided, a task in a queue; "" for a task that
+// names none.
 func (w *world) putIn(ref task.Ref, queueName string) schedule.Schedule {
 	w.t.Helper()
 	long := json.RawMessage(`"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`)
 	put, err := useCases(w.store).PutSchedule(w.t.Context(), control.Caller{Namespace: ref.Namespace}, schedule.Definition{
-		Ref: ref, Spec: each(time.Hour), Overlap: schedule.OverlapAllow, Task: task.Definition{Type: "echo", Queue: queueName, Payload: long},
+		Ref: ref, Spec: each(time.Hour), Overlap: schedule.OverlapAllow,
+		Task: task.Definition{Type: "echo", Queue: queueName, Payload: long},
 	}, control.PutOptions{})
 	testkit.Must(w.t, err)
 	w.age(put.Schedule)
@@ -185,7 +191,8 @@ func TestFire_FollowsAScheduleToItsNewQueue(t *testing.T) {
 	w.oneFiredForAll(s, "held back while the queue low was full")
 }
 
-// oneFiredForAll waits until the ticks of a schedule of every hour are decided, of which 20 were held back: one runs for all that were missed.
+// oneFiredForAll waits until the ticks of a schedule of every hour are decided, of which 20 were held back: one runs
+// for all that were missed.
 func (w *world) oneFiredForAll(s schedule.Schedule, reason string) {
 	w.t.Helper()
 	testkit.Eventually(w.t, "its ticks are decided", func() bool { return len(w.ledger(s)) > 1 })
