@@ -123,7 +123,7 @@ func (j *judge) late(q Queue) {
 	if r.Since = j.since(r); j.Now.Sub(r.Since) < LateFor {
 		return
 	}
-	r.Detail = fmt.Sprintf("%s in the queue %q, the first of them for %s. They come faster than the workers run them.",
+	r.Detail = fmt.Sprintf("%s in the queue %q, the first of them for %s, and no rule of this list says why.",
 		tasksWait(q.Waiting), q.Name, span(j.waits(q.Oldest)))
 	r.Do = fmt.Sprintf("See what the slots do: dtsctl queue why %s. Add workers if it goes on.", q.Name)
 	j.add(r)

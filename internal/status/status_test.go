@@ -174,6 +174,11 @@ var cases = []struct {
 		},
 		func(f *status.Facts) { f.Doctor = status.Examination{At: ago(time.Hour)} },
 	},
+	{
+		status.RedisSilent, status.Bad,
+		func(f *status.Facts) { f.Redis.Denied = "it refuses a right" },
+		func(f *status.Facts) { f.Redis.Refuses = true },
+	},
 }
 
 func TestJudge_GivesEachReason(t *testing.T) {
