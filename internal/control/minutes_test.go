@@ -331,7 +331,7 @@ func TestListQueues_TellsThePaceAndTheOldestTask(t *testing.T) {
 	queues, err := w.ListQueues(w.ctx, me)
 	testkit.Must(t, err)
 	q := queues[0]
-	if len(queues) != 1 || q.Pace.Begun != 60 || q.Pace.Bad != 2 || q.Pace.LateP99 != 30*time.Millisecond {
+	if len(queues) != 1 || q.Pace.Begun != 60 || q.Pace.Bad != 2 || q.Pace.Late.Quantile(.99) != 30*time.Millisecond {
 		t.Errorf("the queue is %+v", q)
 	}
 }
