@@ -241,7 +241,7 @@ const lateMinutes, rateMinutes = 5, 2
 
 // Pace is what a queue did lately.
 type Pace struct {
-	Begun, Ended, Bad float64       // attempts a minute, in the last one to two minutes; Bad: failed, timed out or lost
+	Begun, Ended, Bad float64          // attempts a minute, in the last one to two minutes; Bad: failed, timed out or lost
 	Late              rollup.Histogram // from due to begun, in the last five minutes
 }
 
