@@ -242,7 +242,7 @@ func queueOf(q control.QueueInfo) wire.Queue {
 		PauseNote: wire.Given(q.PauseNote), Limit: wire.Given(q.Limit), Waiting: q.Waiting,
 		Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived, Processed: q.Processed, Failed: q.Failed,
 		Latency: formatDuration(q.Latency.Round(time.Millisecond)), Oldest: wire.Given(inMilliseconds(q.Oldest)),
-		Pace: wire.Given(paceOf(q.Pace)),
+		Pace: new(paceOf(q.Pace)),
 	}
 }
 

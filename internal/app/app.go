@@ -98,7 +98,7 @@ type App struct {
 	runs       []string // the types of tasks that the worker runs
 	queues     *queue.Queues
 	listener   net.Listener
-	waits      func(reason error) error                  // tells at the listener why New waits for Redis; nil if the node is headless
+	waits      func(reason error) error                  // tells at the listener why the node waits for Redis; nil if it is headless
 	reception  *reception                                // does so; nil if the node is headless
 	serve      func(context.Context, net.Listener) error // runs the API; nil if the node is headless
 	debug      net.Listener                              // of the profiles; nil without them
@@ -115,7 +115,7 @@ type App struct {
 }
 
 // New binds the API's port, connects to Redis and builds the node, whose parts Run starts. It waits for a Redis that does not answer, until
-// ctx ends; meanwhile, /healthz answers, and /readyz says why the node is not ready. If it fails, it closes what it opened. Errors: Redis
+// ctx ends; meanwhile, and until Run serves, /healthz answers, and /readyz says why the node is not ready. If it fails, it closes what it opened. Errors: Redis
 // cannot be used (redisx.ErrUnusable) or holds other data, the port is taken, an executor cannot be built, or ctx has ended.
 func New(ctx context.Context, o Options) (*App, error) {
 	return newApp(ctx, o, port{open: (*App).listen, build: (*App).buildServer})

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -331,7 +332,7 @@ func TestListQueues_TellsThePaceAndTheOldestTask(t *testing.T) {
 	queues, err := w.ListQueues(w.ctx, me)
 	testkit.Must(t, err)
 	q := queues[0]
-	if len(queues) != 1 || q.Pace.Begun != 60 || q.Pace.Bad != 2 || q.Pace.LateP99 != 30*time.Millisecond {
+	if len(queues) != 1 || q.Pace.Begun != 60 || q.Pace.Bad != 2 || q.Pace.Late.Quantile(.99) != 30*time.Millisecond {
 		t.Errorf("the queue is %+v", q)
 	}
 }
@@ -363,5 +364,30 @@ func TestWaiting_LeavesOutWhatHasNoName(t *testing.T) {
 	queues := w.statusFacts(w.ctx, look{}).Queues
 	if len(stats.Queues) != 1 || stats.Queues[0].Name != "mail" || len(queues) != 1 || queues[0].Name != "mail" {
 		t.Errorf("stats %+v, status %+v, want queue mail", stats.Queues, queues)
+	}
+}
+
+// The minute that lasts has what waits now, and nobody has looked at it yet.
+func TestReadStats_TellsWhatWaitsNow(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	for _, name := range []string{"mail", "reports"} {
+		testkit.Must(t, w.db.SAdd(w.ctx, "dts:{0}:backlog", name).Err())
+		testkit.Must(t, w.db.ZAdd(w.ctx, "dts:{0}:ready:"+name, redis.Z{Score: 1, Member: "default:x-" + name}).Err())
+	}
+	for name, want := range map[string]int{"": 2, "mail": 1} {
+		stats, err := w.ReadStats(w.ctx, me, StatsFilter{Queue: name})
+		testkit.Must(t, err)
+		last := stats.Periods[len(stats.Periods)-1].Counts
+		if last.Waiting != want || last.Oldest == 0 || stats.Periods[0].Counts.Waiting != 0 {
+			t.Errorf("of %q, %d tasks wait for %s, want %d", name, last.Waiting, last.Oldest, want)
+		}
+	}
+	if _, err := w.ReadStats(w.ctx, me, StatsFilter{Queue: "nosuch"}); task.CodeOf(err) != queue.CodeNotFound {
+		t.Errorf("a queue that nobody knows: %v", err)
+	}
+	testkit.Must(t, w.queues.Add(w.ctx, "nosuch"))
+	if _, err := w.ReadStats(w.ctx, me, StatsFilter{Queue: "nosuch"}); err != nil {
+		t.Errorf("asynq lists it: %v", err)
 	}
 }

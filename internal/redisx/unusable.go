@@ -44,6 +44,16 @@ func isDenied(err error) bool {
 	return redis.HasErrorPrefix(err, noRight) || isAnswer(err) && strings.Contains(err.Error(), "The user executing the script")
 }
 
+// deniedText is what Redis says of a missing right, without the name of the script that it adds.
+func deniedText(err error) string {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return noRight
+	}
+	said, _, _ := strings.Cut(reply.Error(), " script: ")
+	return said
+}
+
 // To a client without a password, Redis says the second one if the command has more than ten words.
 const (
 	noPassword      = "NOAUTH"
@@ -131,6 +141,9 @@ func WhyNot(err error) string {
 	}
 	if said := RefusedWrites(err); said != "" {
 		return "Redis refuses writes: " + said
+	}
+	if isDenied(err) {
+		return "Redis refuses this node a right that it needs: " + deniedText(err) + doubt
 	}
 	if IsDamage(err) {
 		return "a key that this needs has the wrong type in Redis, or a value that is none (dtsctl doctor finds it)" + doubt

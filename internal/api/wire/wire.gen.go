@@ -1035,15 +1035,15 @@ type Counts struct {
 	Ended  int `json:"ended"`
 	Failed int `json:"failed"`
 
-	// LateMax All did.
-	LateMax Duration `json:"late_max"`
+	// LateMax All did. Left out if none began.
+	LateMax *Duration `json:"late_max,omitempty"`
 
-	// LateP50 Half of the attempts began within this time after they were due; up to a quarter too long.
-	LateP50 Duration `json:"late_p50"`
+	// LateP50 Half of the attempts began within this time after they were due; up to a quarter too long. Left out if none began.
+	LateP50 *Duration `json:"late_p50,omitempty"`
 
-	// LateP99 99 of 100 attempts did.
-	LateP99 Duration `json:"late_p99"`
-	Lost    int      `json:"lost"`
+	// LateP99 99 of 100 attempts did. Left out if none began.
+	LateP99 *Duration `json:"late_p99,omitempty"`
+	Lost    int       `json:"lost"`
 
 	// Oldest For how long the first of these had been due.
 	Oldest    Duration `json:"oldest"`
@@ -1051,7 +1051,7 @@ type Counts struct {
 	Succeeded int      `json:"succeeded"`
 	Timeout   int      `json:"timeout"`
 
-	// Waiting Due tasks that waited, here or in asynq, at the end of the period; of an hour, the most of its minutes.
+	// Waiting Due tasks that waited, here or in asynq, at the end of the period, or now if it still lasts; of an hour, the most of its minutes.
 	Waiting int `json:"waiting"`
 }
 
@@ -1858,8 +1858,8 @@ type Pace struct {
 	// Ended Attempts that ended, in the same way.
 	Ended float64 `json:"ended"`
 
-	// LateP99 99 of 100 attempts of the last five minutes began within this time after they were due; up to a quarter too long.
-	LateP99 Duration `json:"late_p99"`
+	// LateP99 99 of 100 attempts of the last five minutes began within this time after they were due; up to a quarter too long. Left out if none began.
+	LateP99 *Duration `json:"late_p99,omitempty"`
 }
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
@@ -2526,7 +2526,7 @@ type StatusFigures struct {
 	// LateMaxMs The same: the longest.
 	LateMaxMs *int64 `json:"late_max_ms,omitempty"`
 
-	// LateP50Ms From due to begun: the median.
+	// LateP50Ms From due to begun: the median. Left out if none began.
 	LateP50Ms *int64 `json:"late_p50_ms,omitempty"`
 
 	// LateP99Ms The same: the 99th percentile.

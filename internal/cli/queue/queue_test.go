@@ -40,7 +40,7 @@ func TestList_PrintsQueues(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/queues", 200, wire.QueueList{Queues: []wire.Queue{
 		{Name: "default", Limit: new(100), Waiting: 7, Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s", Oldest: new("2m"),
-			Pace: &wire.Pace{Begun: 60, Ended: 59.5, Bad: 2, LateP99: "80ms"}},
+			Pace: &wire.Pace{Begun: 60, Ended: 59.5, Bad: 2, LateP99: new("80ms")}},
 		{
 			Name: "low", Paused: true, PausedBy: new("ann@vm-a (not verified)"), Archived: 1, Latency: "0s",
 			PausedAt: new(wire.At(clitest.Now.Add(-2 * time.Minute))), PauseNote: new("it moves"),
