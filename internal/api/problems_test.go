@@ -103,7 +103,7 @@ func TestProblem_SaysWhatWouldBeValid(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for body, want := range map[string]string{
-		`{"type":"http","delay":"soon"}`:             "delay: \"soon\" is not a duration such as 1m30s",
+		`{"type":"http","delay":"soon"}`:             "delay: \"soon\" is not a duration such as 1m30s or 48h",
 		`{"type":"http","delay":"-1m"}`:              "delay: -1m0s is negative",
 		`{"type":"a b"}`:                             "type: \"a b\" must contain only characters of A-Z a-z 0-9 . _ -",
 		`{"type":"http","id":"a@b"}`:                 "id: \"a@b\" must not contain @, which is reserved for the ticks of schedules; use A-Z a-z 0-9 . _ -",

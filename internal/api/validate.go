@@ -288,7 +288,7 @@ var words = map[string]func(value string) error{
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {
 			return task.Invalid("", "%s is negative", d)
 		}
-		return task.Invalid("", "%q is not a duration such as 1m30s", value)
+		return task.Invalid("", "%q is not a duration such as 1m30s or 48h", value)
 	},
 }
 
