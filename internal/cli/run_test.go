@@ -275,7 +275,7 @@ func TestRun_AcceptsAServerBehindAPath(t *testing.T) {
 		w.WriteHeader(204)
 	})
 	sh.Server += "/dts"
-	sh.Run(t, "queue", "pause", "q").Expect(t, 0, "", "")
+	sh.Run(t, "queue", "pause", "q").Expect(t, 0, "q\tpaused\n", "")
 	if asked != "/dts/v1/queues/q/pause" {
 		t.Errorf("asked %q", asked)
 	}
