@@ -15,7 +15,8 @@ func (e *endpoints) GetMemory(c echo.Context) error {
 		return err
 	}
 	out := wire.MemoryReport{
-		Warnings: append(left.Texts(), r.Warnings...), Unknown: wire.Given(r.Unknown), Max: wire.Given(r.Limit), Kinds: each(r.Kinds, memoryOfKind),
+		Warnings: append(left.Texts(), r.Warnings...),
+		Unknown:  wire.Given(r.Unknown), Max: wire.Given(r.Limit), Kinds: each(r.Kinds, memoryOfKind),
 		Namespaces: each(r.Namespaces, memoryOfNamespace), Schedules: each(r.Schedules, memoryOfSchedule),
 	}
 	if r.Unknown == "" {

@@ -61,8 +61,8 @@ func (s *Settings) Validate() error {
 // On reports whether spans are made and sent; not without settings.
 func (s *Settings) On() bool { return s != nil && s.endpoint != "" }
 
-// target is the URL to which spans go. Its path is tracesPath if the setting has none. Error: it is no such URL; the error
-// does not have it, as it may have a token.
+// target is the URL to which spans go. Its path is tracesPath if the setting has none. Error: it is no such URL; the
+// error does not have it, as it may have a token.
 func (s *Settings) target() (*url.URL, error) {
 	u, err := url.Parse(s.endpoint)
 	switch {

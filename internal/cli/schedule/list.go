@@ -31,7 +31,8 @@ type listOptions struct {
 	Stale           *time.Duration // nil: whether or not they are stale
 }
 
-const listLong = `list lists the schedules of a namespace, or of all of them, by their names. Filters are joined by "and".
+const listLong = `list lists the schedules of a namespace, or of all of them, by their names. Filters are joined by
+"and".
 
 The columns in a pipe are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note, last,
 ended, took, recent, conditions, namespace, missed, why. The state is active, paused or ended; next is the next tick;

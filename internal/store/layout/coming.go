@@ -50,7 +50,8 @@ func (l *Layout) Coming(
 	return perMinute, named, nil
 }
 
-// firstDue returns the first tasks of each partition that are due from a time on, before another one, with their due times.
+// firstDue returns the first tasks of each partition that are due from a time on, before another one, with their due
+// times.
 func (l *Layout) firstDue(ctx context.Context, from, until time.Time) ([][]redis.Z, error) {
 	due := redis.ZRangeArgs{
 		ByScore: true, Start: from.UnixMilli(), Stop: before(until), Count: comingLimit,
@@ -71,8 +72,8 @@ func (l *Layout) firstDue(ctx context.Context, from, until time.Time) ([][]redis
 	return all, nil
 }
 
-// seenUntil returns the minute, until at the latest, before which all has every task that is due. Beyond the last one that
-// was read of a partition, some may be missing.
+// seenUntil returns the minute, until at the latest, before which all has every task that is due. Beyond the last one
+// that was read of a partition, some may be missing.
 func seenUntil(all [][]redis.Z, until time.Time) time.Time {
 	for _, first := range all {
 		if n := len(first); n == comingLimit {

@@ -36,7 +36,7 @@ const (
 	Deliveries     Kind = "deliveries"     // the queues of asynq
 	Administration Kind = "administration" // nodes, locks, leases, settings, counts; what doctor put aside
 	Foreign        Kind = "foreign"        // keys that do not belong to this installation
-	Server         Kind = "server"         // the rest: Redis itself (connections, buffers), other databases, unmeasured keys
+	Server         Kind = "server"         // Redis itself: connections, buffers, other databases; what was not measured
 )
 
 // Kinds are all kinds, in the order in which they are shown.

@@ -248,7 +248,10 @@ func TestRead_WarnsOfWhatRedisRefusesToMeasure(t *testing.T) {
 			[]string{"~dts:*", "~asynq:*"}, `measure 2 of its \d+ keys, such as those of other programs: .* part of server`,
 			len(usage.Kinds),
 		},
-		"INFO": {[]string{"~*", "-info"}, "does not say how much memory it uses, so server is missing: NOPERM", len(usage.Kinds) - 1},
+		"INFO": {
+			[]string{"~*", "-info"}, "does not say how much memory it uses, so server is missing: NOPERM",
+			len(usage.Kinds) - 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
