@@ -239,8 +239,7 @@ func (w *world) holdBack(d schedule.Definition) {
 	due, err := leader.Due(w.ctx, 10, true)
 	testkit.Must(w.t, err)
 	for _, a := range due.Agendas {
-		plan := schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}
-		testkit.Must(w.t, leader.Fire(w.ctx, []partition.Planned{{Agenda: a, Plan: plan}})[0].Err)
+		testkit.Must(w.t, leader.Fire(w.ctx, []partition.Planned{partition.HoldBack(a)})[0].Err)
 	}
 }
 

@@ -3006,6 +3006,9 @@ type WaitingFor struct {
 	// Since Since when it holds. Left out if nobody knows.
 	Since *Time `json:"since,omitempty"`
 
+	// Tasks Of a queue: how many of its tasks wait for this. A task can wait for several things. Left out if no task that is there waits for it.
+	Tasks *int `json:"tasks,omitempty"`
+
 	// ToDo What to do next, in sentences.
 	ToDo string `json:"to_do"`
 }
