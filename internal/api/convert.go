@@ -44,7 +44,7 @@ func parseDuration(field, s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, task.Invalid(field, "%q is not a duration such as 1m30s", s)
+		return 0, task.Invalid(field, "%q is not a duration such as 1m30s or 48h", s)
 	}
 	return d, nil
 }

@@ -212,24 +212,7 @@ func (a *App) build(ctx context.Context) error {
 	if err := a.buildDebug(ctx); err != nil {
 		return err
 	}
-	mayHaveLost, awaitsReports := lossWindows(a.succession)
-	counters := []tasks.Counter{a.metrics}
-	if !a.unhurried() && !a.o.Uncounted {
-		a.tally = rollup.NewTally(func() time.Time { return a.registry.Now() }) // the registry is there before anything runs
-		counters = append(counters, a.tally)
-	}
-	err = a.await(ctx, func() error {
-		a.store, err = store.Open(ctx, store.Options{
-			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
-			Durability: a.o.Config.Durability, Lost: a.noticeLoss, MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
-			Counters: counters,
-		})
-		if err != nil && !waitingHelps(err, a.link.Up()) {
-			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)
-		}
-		return err
-	})
-	if err != nil {
+	if err := a.openStore(ctx, db, vital); err != nil {
 		return err
 	}
 	a.metrics.ShowPartitions(a.store.Layout.Partitions())
@@ -243,6 +226,27 @@ func (a *App) build(ctx context.Context) error {
 	a.noteReplicas(ctx)
 	a.lookAtMemory(ctx)
 	return a.buildWorker(ctx)
+}
+
+// openStore opens what is in Redis, and has what this node records be counted.
+func (a *App) openStore(ctx context.Context, db, vital *redisx.DB) error {
+	mayHaveLost, awaitsReports := lossWindows(a.succession)
+	counters := []tasks.Counter{a.metrics}
+	if !a.unhurried() && !a.o.Uncounted {
+		a.tally = rollup.NewTally(func() time.Time { return a.registry.Now() }) // there is a registry before anything runs
+		counters = append(counters, a.tally)
+	}
+	return a.await(ctx, func() (err error) {
+		a.store, err = store.Open(ctx, store.Options{
+			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(),
+			Types: a.types, Log: a.o.Log, Durability: a.o.Config.Durability, Lost: a.noticeLoss, MayHaveLost: mayHaveLost,
+			AwaitsReports: awaitsReports, Counters: counters,
+		})
+		if err != nil && !waitingHelps(err, a.link.Up()) {
+			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)
+		}
+		return err
+	})
 }
 
 // buildTracer makes the tracer first, so that it is closed last: until then, there may be spans.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -123,6 +124,37 @@ func (w *countingWorld) finishAt(node *Control, run *tasks.Run) {
 	testkit.Must(w.t, node.FinishAttempt(w.ctx, me, run.Task.ID, run.Task.Attempt, run.Token(), boom))
 }
 
+// before is a hook of a client that calls do before it sends the first command with a text.
+type before struct {
+	text string
+	do   func()
+}
+
+func (b *before) look(cmds ...redis.Cmder) {
+	for _, cmd := range cmds {
+		if do := b.do; do != nil && strings.Contains(fmt.Sprint(cmd.Args()), b.text) {
+			b.do = nil
+			do()
+		}
+	}
+}
+
+func (b *before) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b *before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		b.look(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (b *before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		b.look(cmds...)
+		return next(ctx, cmds)
+	}
+}
+
 // failures is how many failures all nodes have counted.
 func (w *countingWorld) failures() (n int) {
 	for _, r := range w.tally.Rows() {
@@ -138,6 +170,16 @@ func TestFinishAttempt_CountsAnEndOnce(t *testing.T) {
 			w.finishAt(first, run)
 			w.finishAt(second, run)
 			w.finishAt(first, run)
+		},
+		"a repeat at the same moment": func(w *countingWorld, first, second *Control, run *tasks.Run) {
+			db := w.server.DB(w.t)
+			slow := w.counting(w.open(db))
+			other := &before{run.Task.Run, func() { w.finishAt(first, run) }}
+			db.AddHook(other)
+			w.finishAt(slow, run)
+			if other.do != nil {
+				w.t.Error("only one node has reported")
+			}
 		},
 		"a repeat in the node after a lost answer": func(w *countingWorld, first, second *Control, run *tasks.Run) {
 			proxy := redistest.NewProxy(w.t, w.server.Addr())

@@ -86,7 +86,8 @@ func TestWhySchedule_TellsWhyADueTickIsHeldBack(t *testing.T) {
 		d.Rules, d.Task.Queue = []schedule.Rule{{Every: time.Hour}}, "small"
 	})
 	w.holdBack(d)
-	if r := w.expectSchedule(why.QueueFull); !strings.Contains(r.Detail, "limit of 5") || r.Since.IsZero() {
+	r := w.expectSchedule(why.QueueFull)
+	if !strings.Contains(r.Detail, "limit of waiting tasks (5)") || r.Since.IsZero() {
 		t.Errorf("%+v, want the limit, and the tick", r)
 	}
 	k := w.store.KeysOf(nightly)

@@ -196,7 +196,7 @@ func TestOfSchedule_SaysWhatTheNextTickWaitsFor(t *testing.T) {
 			[]why.Code{why.RedisFull}, []string{"maxmemory"}},
 		{"limit, and paused", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Limit, p.Paused = 9, true }),
 			Schedule: plain, Next: tick, Full: true},
-			[]why.Code{why.QueueFull, why.QueuePaused}, []string{"limit of 9", "from 2026-01-02T03:03:05Z"}},
+			[]why.Code{why.QueueFull, why.QueuePaused}, []string{"limit of waiting tasks (9)", "from 2026-01-02T03:03:05Z"}},
 	} {
 		expect(t, c.name, why.OfSchedule(c.facts), c.codes, c.words...)
 	}

@@ -1622,13 +1622,15 @@ type MemoryOfKind struct {
 
 	// Kind `waiting` and `ended` are definitions and payloads of tasks that have not ended, and that have, with their places in
 	// sorted sets. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
-	// `foreign` are keys that do not belong to this installation, and `server` is all that is no key. More may come.
+	// `foreign` are keys that do not belong to this installation, and `server` is all that is no key, and keys that the user
+	// of Redis may not measure. More may come.
 	Kind MemoryOfKindKind `json:"kind"`
 }
 
 // MemoryOfKindKind `waiting` and `ended` are definitions and payloads of tasks that have not ended, and that have, with their places in
 // sorted sets. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
-// `foreign` are keys that do not belong to this installation, and `server` is all that is no key. More may come.
+// `foreign` are keys that do not belong to this installation, and `server` is all that is no key, and keys that the user
+// of Redis may not measure. More may come.
 type MemoryOfKindKind string
 
 // MemoryOfNamespace defines model for MemoryOfNamespace.
@@ -1684,7 +1686,7 @@ type MemoryReport struct {
 	// Keys How many keys Redis has.
 	Keys *int64 `json:"keys,omitempty"`
 
-	// Kinds All kinds of data.
+	// Kinds All kinds of data; without `server` if `used` is left out.
 	Kinds []MemoryOfKind `json:"kinds"`
 
 	// Max The `maxmemory` of all servers in bytes; left out if one of them has none.
@@ -1707,11 +1709,12 @@ type MemoryReport struct {
 	// that refuses `MEMORY USAGE`. Left out otherwise.
 	Unknown *string `json:"unknown,omitempty"`
 
-	// Used How many bytes Redis uses, on all servers.
+	// Used How many bytes Redis uses, on all servers; left out if one of them does not say it.
 	Used *int64 `json:"used,omitempty"`
 
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+	// Warnings What the report leaves out, as it cannot be read in Redis, or the user of Redis has no right to measure it. Left out if
+	// there is nothing.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do

@@ -16,7 +16,7 @@ func TestQueue_PausesAndResumes(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/queues/{queue}/pause", 204, nil)
 	s.On("POST /v1/queues/{queue}/resume", 404, clitest.Problem(404, wire.QueueNotFound, "", "no queue low"))
-	s.Pipe().Run(t, "queue", "pause", "low", "--note", "it moves").Expect(t, 0, "", "")
+	s.Pipe().Run(t, "queue", "pause", "low", "--note", "it moves").Expect(t, 0, "low\tpaused\n", "")
 	if got := s.Last().Body; got != `{"note":"it moves"}` {
 		t.Errorf("it sends %s", got)
 	}
@@ -28,7 +28,7 @@ func TestQueue_PausesAndResumes(t *testing.T) {
 func TestLimit_LimitsAQueueAndLiftsTheLimit(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("PUT /v1/queues/{queue}/limit", 204, nil)
-	s.Pipe().Run(t, "queue", "limit", "low", "100").Expect(t, 0, "", "")
+	s.Pipe().Run(t, "queue", "limit", "low", "100").Expect(t, 0, "low\tlimited to 100\n", "")
 	s.Terminal().Run(t, "queue", "limit", "low", "100").Expect(t, 0, "low limited to 100\n", "")
 	s.Terminal().Run(t, "queue", "limit", "low", "none").Expect(t, 0, "low not limited\n", "")
 	for _, n := range []string{"0", "-1", "many"} {

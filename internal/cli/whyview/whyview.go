@@ -51,20 +51,25 @@ func reasonsOf(w wire.Why) []wire.WaitingFor {
 	return append([]wire.WaitingFor{*w.WaitingFor}, w.Also...)
 }
 
-// text is what people read: what it does now, and each reason with what to do.
+// text is what people read: what it does now, if that is known, and each reason with what to do.
 func text(p *printer.Printer, name string, w wire.Why) string {
-	lines := []string{printer.Flat(strings.TrimSpace(name + ": " + printer.Deref(w.Now)))}
+	var lines []string
+	subject := printer.Flat(name)
+	if w.Now != nil {
+		lines = append(lines, subject+": "+printer.Flat(*w.Now), "")
+		subject = "It"
+	}
 	for i, r := range reasonsOf(w) {
 		switch i {
 		case 0:
-			lines = append(lines, "", "It waits for this:")
+			lines = append(lines, subject+" waits for this:")
 		case 1:
 			lines = append(lines, "", "Then this must change, too:")
 		}
 		lines = append(lines, "  "+heading(p, r), "    "+printer.Flat(r.Detail), "    "+printer.Flat(r.ToDo))
 	}
 	if w.WaitingFor == nil {
-		lines = append(lines, "", "It waits for nothing.")
+		lines = append(lines, subject+" waits for nothing.")
 	}
 	return strings.Join(lines, "\n") + "\n"
 }

@@ -80,6 +80,17 @@ func TestWhy_SaysThatNothingIsWaitedFor(t *testing.T) {
 	s.Pipe().Run(t, "schedule", "why", "a").Expect(t, 1, "", "dtsctl: no schedule a (schedule_not_found)\n")
 }
 
+func TestWhy_SaysOnlyWhatIsKnownWithoutRedis(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/tasks/{id}/why", 200, wire.Why{
+		WaitingFor: &wire.WaitingFor{Code: wire.WaitsForRedisSilent, Detail: "Redis is away.", ToDo: "Bring Redis back."},
+		Also:       []wire.WaitingFor{}, Warnings: []string{"what else it waits for is not known"},
+	})
+	s.Terminal().Run(t, "task", "why", "a").Expect(t, 0,
+		"a waits for this:\n  redis_silent\n    Redis is away.\n    Bring Redis back.\n",
+		"warning: what else it waits for is not known\n")
+}
+
 // The three commands say the same of themselves, each of its own noun.
 func TestWhy_HelpsInWholeSentences(t *testing.T) {
 	s := clitest.Start(t)
