@@ -84,7 +84,8 @@ func TestNode_SaysThatItMayRunNoScripts(t *testing.T) {
 	testkit.Must(t, err)
 	saysSo := func() bool {
 		answer, err := n.ReadyzWithResponse(t.Context())
-		return err == nil && answer.StatusCode() == http.StatusServiceUnavailable && strings.Contains(string(answer.Body), "'evalsha'")
+		return err == nil && answer.StatusCode() == http.StatusServiceUnavailable &&
+			strings.Contains(string(answer.Body), "'evalsha'")
 	}
 
 	await(t, 30*time.Second, "/readyz names the right", saysSo)
@@ -93,7 +94,8 @@ func TestNode_SaysThatItMayRunNoScripts(t *testing.T) {
 		t.Errorf("/healthz: %v, %+v", err, alive)
 	}
 	list, err := n.ListTasksWithResponse(t.Context(), nil)
-	if err != nil || list.StatusCode() != http.StatusServiceUnavailable || !strings.Contains(string(list.Body), "it waits for Redis") {
+	if err != nil || list.StatusCode() != http.StatusServiceUnavailable ||
+		!strings.Contains(string(list.Body), "it waits for Redis") {
 		t.Errorf("a request: %v, %s", err, list.Body)
 	}
 
@@ -106,7 +108,8 @@ func TestNode_SaysThatItMayRunNoScripts(t *testing.T) {
 	found, err := n.GetStatusWithResponse(t.Context())
 	testkit.Must(t, err)
 	r := found.JSON200.Reasons[0]
-	if r.Code != wire.StatusRedisSilent || !strings.Contains(r.Detail, "'evalsha'") || !strings.Contains(r.ToDo, "that Redis names") {
+	if r.Code != wire.StatusRedisSilent || !strings.Contains(r.Detail, "'evalsha'") ||
+		!strings.Contains(r.ToDo, "that Redis names") {
 		t.Errorf("the status tells %+v", r)
 	}
 }
