@@ -27,7 +27,8 @@ func TestReadStats_AnswersWithoutGaps(t *testing.T) {
 			t.Errorf("%q: %d periods of %s, want %d of %s", query, len(got.Periods), got.Length, want.periods, want.length)
 		}
 	}
-	if got := r.call("GET", "/v1/stats?queue=nosuch", ""); got.status != 404 || !strings.Contains(string(got.body), "nosuch") {
+	got := r.call("GET", "/v1/stats?queue=nosuch", "")
+	if got.status != 404 || !strings.Contains(string(got.body), "nosuch") {
 		t.Errorf("a queue that nobody knows: status %d, %s", got.status, got.body)
 	}
 	for _, path := range []string{"/v1/stats?since=25h", "/v1/stats?since=1s", "/v1/failures?since=25h",
@@ -41,7 +42,8 @@ func TestReadStats_AnswersWithoutGaps(t *testing.T) {
 func TestLateness_IsLeftOutIfNothingBegan(t *testing.T) {
 	t.Parallel()
 	var h rollup.Histogram
-	if got := countsOf(rollup.Queue{}); got.LateP50 != nil || got.LateP99 != nil || got.LateMax != nil || paceOf(control.Pace{}).LateP99 != nil {
+	got := countsOf(rollup.Queue{})
+	if got.LateP50 != nil || got.LateP99 != nil || got.LateMax != nil || paceOf(control.Pace{}).LateP99 != nil {
 		t.Errorf("nothing began: %+v", got)
 	}
 	h.Observe(0)

@@ -52,7 +52,7 @@ func (c *Control) GetStatus(ctx context.Context, who Caller) (status.Status, err
 }
 
 // findStatus reads the status, waits for a newer one if it is old, and computes one if no leader does, or can keep it.
-// If Redis does nothing for this node, or refuses it a right, this node computes one for its own viewers: other nodes may
+// If Redis does nothing for this node, or refuses it a right, this node computes one for its own viewers: others may
 // fare better, and no leader be left to tell.
 func (c *Control) findStatus(ctx context.Context) status.Status {
 	reading, cancel := context.WithTimeout(ctx, statusTimeout)

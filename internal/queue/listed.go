@@ -28,8 +28,8 @@ func (q *Queues) listed(ctx context.Context) ([]string, error) {
 
 // otherInstallations returns which prefixes in asynq's names of queues are those of other installations. With another
 // prefix than the default, the names tell, and the result is nil. With the default, a queue may have a dot in its name:
-// what is before it is a prefix if Redis has the data of an installation with that prefix. What cannot be read counts as
-// none.
+// what is before it is a prefix if Redis has the data of an installation with that prefix. If Redis refuses to tell, it
+// counts as no prefix.
 func (q *Queues) otherInstallations(ctx context.Context, asynqNames []string) map[string]bool {
 	if !q.names.areAsynqs() {
 		return nil

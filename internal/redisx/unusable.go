@@ -26,7 +26,10 @@ var refusals = []struct{ answer, reason string }{
 	{"NOPERM", "the user may not use the commands that DTS needs"},
 	{"ERR DB index", "it has no database of that number"},
 	{"ERR invalid DB index", "it has no database of that number"},
-	{"ERR SELECT is not allowed in cluster mode", "it is a cluster, which has no databases: write redis+cluster://host:port"},
+	{
+		"ERR SELECT is not allowed in cluster mode",
+		"it is a cluster, which has no databases: write redis+cluster://host:port",
+	},
 }
 
 // passing are how answers begin that Redis gives for a while only: it is full, starts, cannot save, has lost its
@@ -44,7 +47,8 @@ const noRight = "NOPERM"
 
 // isDenied reports whether err is an answer for a missing right, to a script or to a command in it.
 func isDenied(err error) bool {
-	return redis.HasErrorPrefix(err, noRight) || isAnswer(err) && strings.Contains(err.Error(), "The user executing the script")
+	return redis.HasErrorPrefix(err, noRight) ||
+		isAnswer(err) && strings.Contains(err.Error(), "The user executing the script")
 }
 
 // deniedText is what Redis says of a missing right, without the name of the script that it adds.
