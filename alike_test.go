@@ -123,7 +123,10 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		},
 	},
 	"queue": {
-		"PauseQueue":  func(ctx context.Context, c *dts.Client, name string) error { return c.PauseQueue(ctx, name) },
+		"PauseQueue": func(ctx context.Context, c *dts.Client, name string) error { return c.PauseQueue(ctx, name) },
+		"PauseQueueWithNote": func(ctx context.Context, c *dts.Client, name string) error {
+			return c.PauseQueueWithNote(ctx, name, "drained by bob")
+		},
 		"LimitQueue":  func(ctx context.Context, c *dts.Client, name string) error { return c.LimitQueue(ctx, name, 1) },
 		"ResumeQueue": func(ctx context.Context, c *dts.Client, name string) error { return c.ResumeQueue(ctx, name) },
 	},

@@ -354,7 +354,17 @@ func TestClient_KnowsTheFleet(t *testing.T) {
 		if len(queues) != 3 {
 			t.Errorf("queues: %+v", queues)
 		}
-		testkit.Must(t, c.PauseQueue(t.Context(), "low"))
+		testkit.Must(t, c.PauseQueueWithNote(t.Context(), "low", "the mail server moves"))
+		queues, err = c.Queues(t.Context())
+		testkit.Must(t, err)
+		low := queues[slices.IndexFunc(queues, func(q dts.Queue) bool { return q.Name == "low" })]
+		if !low.Paused || low.PausedAt.IsZero() || low.PauseNote != "the mail server moves" {
+			t.Errorf("the paused queue: %+v", low)
+		}
+		err = c.PauseQueueWithNote(t.Context(), "low", strings.Repeat("x", 1000))
+		if dts.CodeOf(err) != dts.CodeInvalid {
+			t.Errorf("a long note: %v", err)
+		}
 		testkit.Must(t, c.ResumeQueue(t.Context(), "low"))
 		task, err := c.Submit(t.Context(), dts.Submission{Type: "nobody", Delay: time.Hour})
 		testkit.Must(t, err)

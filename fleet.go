@@ -32,6 +32,8 @@ type Node struct {
 type Queue struct {
 	Name      string
 	Paused    bool
+	PausedAt  time.Time     // to the second; zero if it is not paused
+	PauseNote string        // what was said at the pause
 	Limit     int           // how many tasks may wait, in Waiting and Pending together; 0: any number
 	Waiting   int           // due tasks that wait until the queue has room
 	Pending   int           // deliveries that wait for a worker
@@ -60,7 +62,8 @@ func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	list, err := call[wire.QueueList](c.api.ListQueuesWithResponse(ctx))
 	return each(list.Queues, func(q wire.Queue) Queue {
 		return Queue{
-			Name: q.Name, Paused: q.Paused, Limit: wire.Value(q.Limit), Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
+			Name: q.Name, Paused: q.Paused, PausedAt: wire.Value(q.PausedAt).Time, PauseNote: wire.Value(q.PauseNote),
+			Limit: wire.Value(q.Limit), Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
 			Processed: q.Processed, Failed: q.Failed, Latency: span(q.Latency),
 		}
 	}), cmp.Or(err, leftOut(list.Warnings))
@@ -82,11 +85,15 @@ func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
 }
 
 // PauseQueue has workers take nothing from a queue any more; what runs goes on. Error: CodeQueueNotFound.
-func (c *Client) PauseQueue(ctx context.Context, name string) error {
+func (c *Client) PauseQueue(ctx context.Context, name string) error { return c.PauseQueueWithNote(ctx, name, "") }
+
+// PauseQueueWithNote is PauseQueue with a note, which says who and why, for people who look at the queue. The note of a
+// queue that is paused already stays as it is. Errors: those of PauseQueue, and CodeInvalid.
+func (c *Client) PauseQueueWithNote(ctx context.Context, name, note string) error {
 	if err := task.ValidateQueue(name); err != nil {
 		return errorOfUseCase(err)
 	}
-	return done(c.api.PauseQueueWithResponse(ctx, name, wire.QueuePause{}))
+	return done(c.api.PauseQueueWithResponse(ctx, name, wire.QueuePause{Note: wire.Given(note)}))
 }
 
 // LimitQueue limits how many due tasks may wait for a worker in a queue; 0 lifts the limit. While as many wait, submissions of tasks that are due at

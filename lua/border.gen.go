@@ -921,6 +921,7 @@ type DueSchedulesDue struct {
 	Rest     string
 	Runs     string
 	Def      string
+	Held     string
 	Queue    string
 }
 
@@ -939,8 +940,8 @@ func (c DueSchedules) Args() []any {
 func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 	v.Now = r.Time("now")
 	v.Next = r.Time("next")
-	for e := range r.List("due", 11) {
-		v.Due = append(v.Due, DueSchedulesDue{Member: e.Text("member"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Paused: e.Text("paused"), Rest: e.Text("rest"), Runs: e.Text("runs"), Def: e.Text("def"), Queue: e.Text("queue")})
+	for e := range r.List("due", 12) {
+		v.Due = append(v.Due, DueSchedulesDue{Member: e.Text("member"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Paused: e.Text("paused"), Rest: e.Text("rest"), Runs: e.Text("runs"), Def: e.Text("def"), Held: e.Text("held"), Queue: e.Text("queue")})
 	}
 	return v
 }
@@ -1555,6 +1556,7 @@ type Fire struct {
 	Upto      time.Time // the new cursor
 	Upcoming  time.Time // the next tick; none if there is no further one
 	Forgotten time.Time // ticks up to this time get no record, because the ledger cannot hold them; none if all get one
+	Full      string    // the queue at its limit, for which no tick is decided; "" for none
 	Events    EventsChannel
 	Control   ControlChannel
 	Wake      WakeChannel
@@ -1591,7 +1593,7 @@ func (c Fire) Keys() []string { return []string{string(c.Lease), string(c.Schedu
 
 // Args are its ARGV.
 func (c Fire) Args() []any {
-	args := []any{string(c.Fence), c.Member.String(), c.Revision, moment(c.Cursor), moment(c.Upto), moment(c.Upcoming), moment(c.Forgotten), string(c.Events), string(c.Control), string(c.Wake)}
+	args := []any{string(c.Fence), c.Member.String(), c.Revision, moment(c.Cursor), moment(c.Upto), moment(c.Upcoming), moment(c.Forgotten), c.Full, string(c.Events), string(c.Control), string(c.Wake)}
 	for _, e := range c.Decisions {
 		args = append(args, moment(e.Tick), e.Name, string(e.Action), moment(e.Due), e.Delay.Milliseconds(), e.Reason)
 	}
@@ -3357,7 +3359,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, queue, by, revision, nonce, created, from, cursor, and later runs, failures, paused, paused_by, note, rest, ended, known, records, oldest, replacing, tracked, succeeded, missed, day, days, ends, ends0 to ends3. `queue`: `<revision> <queue of its tasks>`, which holds while that revision is the present one (nodes of earlier releases leave it as it is); `by` in the same way who put the revision, and `paused_by`, `<ms> <who>`, who paused it at the time `paused`; `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped; `tracked`: since when ends of runs are kept; `succeeded`: when the newest success ended; `missed`: the newest tick that was missed; `day`, `days`: counts of what became of the ticks of the newest day that has begun, and of up to 89 others, as `20260102s23f1` (s succeeded, f failed, c cancelled, m missed, o skipped_overlap, x excluded, r replaced); `ends`: how many ends were kept so far, and the newest 1 to 25 of them, as `20260102T150405Z/s1/5230/1204`: the name of the tick, the outcome (s, f, c, or a for a run that somebody retried) with the attempts, the ms from the tick to the end, and the ms that the last attempt took; `ends0` to `ends3`: the 25 ends before in each, in turn.
+// ScheduleKey names a HASH: one schedule: def, task, queue, by, revision, nonce, created, from, cursor, and later runs, failures, paused, paused_by, note, rest, ended, known, records, oldest, replacing, held, tracked, succeeded, missed, day, days, ends, ends0 to ends3. `queue`: `<revision> <queue of its tasks>`, which holds while that revision is the present one (nodes of earlier releases leave it as it is); `by` in the same way who put the revision, and `paused_by`, `<ms> <who>`, who paused it at the time `paused`; `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped; `held`: `<ms> <queue>`, when ticks after the cursor were held back last, and for which queue; of ticks up to the cursor it says nothing; `tracked`: since when ends of runs are kept; `succeeded`: when the newest success ended; `missed`: the newest tick that was missed; `day`, `days`: counts of what became of the ticks of the newest day that has begun, and of up to 89 others, as `20260102s23f1` (s succeeded, f failed, c cancelled, m missed, o skipped_overlap, x excluded, r replaced); `ends`: how many ends were kept so far, and the newest 1 to 25 of them, as `20260102T150405Z/s1/5230/1204`: the name of the tick, the outcome (s, f, c, or a for a run that somebody retried) with the attempts, the ms from the tick to the end, and the ms that the last attempt took; `ends0` to `ends3`: the 25 ends before in each, in turn.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.

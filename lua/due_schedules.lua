@@ -11,7 +11,7 @@
 --   now   time
 --   next  time  when the next schedule is due; none if no other one is
 --   due   (member text, revision text, cursor text, from text, created text, ended text, paused text, rest text, runs text, def text,
---     queue text)*  as they are in the hash; queue: of its tasks, "" if it was not asked for
+--     held text, queue text)*  as they are in the hash; queue: of its tasks, "" if it was not asked for
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: it only reads
@@ -23,7 +23,8 @@ end
 
 -- read returns the fields of a schedule.
 local function read(member)
-  return redis.call('HMGET', schedule_key(member), 'revision', 'cursor', 'from', 'created', 'ended', 'paused', 'rest', 'runs', 'def')
+  return redis.call('HMGET', schedule_key(member),
+    'revision', 'cursor', 'from', 'created', 'ended', 'paused', 'rest', 'runs', 'def', 'held')
 end
 
 local members = redis.call('ZRANGE', ticks, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, limit)
@@ -31,7 +32,7 @@ local due = {}
 for _, member in ipairs(members) do
   local fields = try(read, member) or {}
   due[#due + 1] = member
-  for i = 1, 9 do
+  for i = 1, 10 do
     due[#due + 1] = fields[i] or false
   end
   due[#due + 1] = queues and fields[9] and queue_of_ticks(member, fields[1]) or ''

@@ -13,6 +13,7 @@
 --   upto       time      the new cursor
 --   upcoming   time      the next tick; none if there is no further one
 --   forgotten  time      ticks up to this time get no record, because the ledger cannot hold them; none if all get one
+--   full       text      the queue at its limit, for which no tick is decided; "" for none
 --   events     channel
 --   control    channel
 --   wake       channel
@@ -79,6 +80,9 @@ if runs >= policy.max_runs and upto >= from and not fields.ended then
 end
 
 redis.call('HSET', schedule, 'cursor', int(upto), 'runs', int(runs), 'tracked', fields.tracked or int(now))
+if full ~= '' then
+  redis.call('HSET', schedule, 'held', int(now) .. ' ' .. full)
+end
 if not upcoming and not fields.ended then
   redis.call('HSET', schedule, 'ended', int(upto))
 end

@@ -118,6 +118,7 @@ func (w *work) administer() {
 	w.t.Helper()
 	for _, path := range []string{
 		"/readyz", "/metrics", "/v1/nodes", "/v1/namespaces", "/v1/queues", "/v1/tasks?state=running", "/v1/schedules", "/v1/schedules/secondly/ledger", "/v1/doctor",
+		"/v1/memory", "/v1/status", "/v1/stats", "/v1/failures", "/v1/tasks/waiting-99/why", "/v1/schedules/secondly/why", "/v1/queues/default/why",
 		"/monitor/api/queues", "/monitor/api/servers", "/monitor/api/redis_info", "/monitor/api/queues/default/pending_tasks",
 	} {
 		if status, body := w.get(path); status != http.StatusOK {

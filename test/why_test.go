@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -52,13 +54,24 @@ func (n *node) awaitSchedule(id, codes string) wire.WaitingFor {
 	return *last.WaitingFor
 }
 
-func (n *node) awaitQueue(name, codes string) {
+// awaitQueue waits until the reasons of a queue are those, and returns how many tasks wait for each, -1 for none.
+func (n *node) awaitQueue(name, codes string) (tasks []int) {
 	n.t.Helper()
+	var last *wire.Why
 	await(n.t, 30*time.Second, fmt.Sprintf("queue %s waits for %s", name, codes), func() bool {
 		answer, err := n.WhyQueueWithResponse(n.t.Context(), name)
 		testkit.Must(n.t, err)
-		return answer.JSON200 != nil && strings.TrimSpace(reasons(answer.JSON200)) == codes
+		last = answer.JSON200
+		return last != nil && strings.TrimSpace(reasons(last)) == codes
 	})
+	for _, r := range append([]wire.WaitingFor{*last.WaitingFor}, last.Also...) {
+		if r.Tasks == nil {
+			tasks = append(tasks, -1)
+			continue
+		}
+		tasks = append(tasks, *r.Tasks)
+	}
+	return tasks
 }
 
 // told demands that a reason has words in its sentences.
@@ -107,7 +120,10 @@ func TestWhyTask_NamesEachCause(t *testing.T) {
 	told(t, leader.awaitTask("b", "slots_taken"), "default:long since", worker.id)
 	testkit.Must(t, leader.pauseQueue("default"))
 	told(t, leader.awaitTask("b", "queue_paused slots_taken"), "dtsctl queue resume default")
-	leader.awaitQueue("default", "type_unserved queue_paused slots_taken")
+	tasks := leader.awaitQueue("default", "type_unserved queue_paused slots_taken")
+	if want := []int{1, 2, 1}; !slices.Equal(tasks, want) {
+		t.Errorf("%v tasks wait for that, want %v: shell for a node, b for a slot", tasks, want)
+	}
 
 	worker.signal(syscall.SIGSTOP)
 	_, err := leader.CancelTaskWithResponse(t.Context(), "long", nil)
@@ -144,6 +160,50 @@ func TestWhyTask_TellsWhatHoldsUpAll(t *testing.T) {
 	told(t, worker.awaitTask("a", "no_leader"), "dtsd serve --roles scheduler")
 	redis.Kill()
 	told(t, worker.awaitTask("a", "redis_silent"), "Redis")
+}
+
+// definitions is the key that has the definition of a task.
+func definitions(id string) string {
+	return fmt.Sprintf("dts:{%d}:defs", layout.HashName("default", id)%layout.DefaultPartitions)
+}
+
+func TestWhyTask_TellsWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	ctx, redis := t.Context(), redistest.Start(t)
+	n, db := startNode(t, redis.URL()), redis.Admin()
+	later := noop("later", "{}")
+	later.Delay = ptr("1h")
+	n.submit(later)
+	n.awaitTask("later", "not_due")
+
+	testkit.Must(t, db.Set(ctx, "asynq:{default}:pending", "no list", 0).Err())
+	n.awaitTask("later", "not_due unreadable")
+	n.awaitQueue("default", "unreadable")
+	testkit.Must(t, db.Del(ctx, "asynq:{default}:pending").Err())
+
+	defs := definitions("later")
+	good := db.HGet(ctx, defs, "default:later").Val()
+	testkit.Must(t, db.HSet(ctx, defs, "default:later", good[:14]+"no definition").Err())
+	told(t, n.awaitTask("later", "unreadable"), "its definition", "dtsctl doctor")
+	testkit.Must(t, db.HSet(ctx, defs, "default:later", good).Err())
+	n.awaitTask("later", "not_due")
+}
+
+func TestWhyTask_TellsThatItsSlotMoves(t *testing.T) {
+	t.Parallel()
+	redis := redistest.StartCluster(t) // this takes three seconds
+	n := startNode(t, redis.URL())
+	later := noop("later", "{}")
+	later.Delay = ptr("1h")
+	n.submit(later)
+	key := definitions("later")
+	move := redis.BeginMove(key, redis.Other(key))
+	told(t, n.awaitTask("later", "slot_moving"), "redis-cli cluster nodes")
+	for move.MoveKeys(100) > 0 {
+		continue
+	}
+	move.End()
+	n.awaitTask("later", "not_due")
 }
 
 // putSecondly creates a schedule that ticks each second.
@@ -187,7 +247,7 @@ func TestWhySchedule_NamesEachCause(t *testing.T) {
 	told(t, n.awaitSchedule("short", "ended"), "max_runs is 1")
 	told(t, n.awaitSchedule("failing", "paused_by_failures"), "--state failed")
 	told(t, n.awaitSchedule("slow", "overlap"), "task why slow@")
-	told(t, n.awaitSchedule("held", "queue_full queue_unserved"), "limit of 1")
+	told(t, n.awaitSchedule("held", "queue_full queue_unserved"), "limit of waiting tasks (1)")
 	n.awaitQueue("small", "queue_unserved queue_full")
 	n.limit("small", 0)
 	n.awaitQueue("small", "queue_unserved")

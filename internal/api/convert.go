@@ -44,7 +44,7 @@ func parseDuration(field, s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, task.Invalid(field, "%q is not a duration such as 1m30s", s)
+		return 0, task.Invalid(field, "%q is not a duration such as 1m30s or 48h", s)
 	}
 	return d, nil
 }
@@ -242,7 +242,7 @@ func queueOf(q control.QueueInfo) wire.Queue {
 		PauseNote: wire.Given(q.PauseNote), Limit: wire.Given(q.Limit), Waiting: q.Waiting,
 		Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived, Processed: q.Processed, Failed: q.Failed,
 		Latency: formatDuration(q.Latency.Round(time.Millisecond)), Oldest: wire.Given(inMilliseconds(q.Oldest)),
-		Pace: wire.Given(paceOf(q.Pace)),
+		Pace: new(paceOf(q.Pace)),
 	}
 }
 

@@ -15,11 +15,13 @@ func (e *endpoints) GetMemory(c echo.Context) error {
 		return err
 	}
 	out := wire.MemoryReport{
-		Warnings: left.Texts(), Unknown: wire.Given(r.Unknown), Max: wire.Given(r.Limit), Kinds: each(r.Kinds, memoryOfKind),
+		Warnings: append(left.Texts(), r.Warnings...),
+		Unknown:  wire.Given(r.Unknown), Max: wire.Given(r.Limit), Kinds: each(r.Kinds, memoryOfKind),
 		Namespaces: each(r.Namespaces, memoryOfNamespace), Schedules: each(r.Schedules, memoryOfSchedule),
 	}
 	if r.Unknown == "" {
-		out.Used, out.Keys, out.SchedulesMeasured, out.SchedulesInAll = &r.Used, &r.Keys, &r.Measured, &r.Existing
+		out.Used, out.Keys = wire.Given(r.Used), &r.Keys
+		out.SchedulesMeasured, out.SchedulesInAll = &r.Measured, &r.Existing
 	}
 	return e.ok(c, out)
 }

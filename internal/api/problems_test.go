@@ -102,8 +102,16 @@ func TestProblem_NamesTheInvalidField(t *testing.T) {
 func TestProblem_SaysWhatWouldBeValid(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
+	for path, want := range map[string]string{
+		"/v1/queues/low/why?stat=a": "stat: is not a parameter of this call, which has none",
+		"/v1/forecast?hour=1":       "hour: is not a parameter of this call, which has namespace, hours, within",
+	} {
+		if p := r.call("GET", path, "").problem(t); p.Detail != want {
+			t.Errorf("%s: %q, want %q", path, p.Detail, want)
+		}
+	}
 	for body, want := range map[string]string{
-		`{"type":"http","delay":"soon"}`:             "delay: \"soon\" is not a duration such as 1m30s",
+		`{"type":"http","delay":"soon"}`:             "delay: \"soon\" is not a duration such as 1m30s or 48h",
 		`{"type":"http","delay":"-1m"}`:              "delay: -1m0s is negative",
 		`{"type":"a b"}`:                             "type: \"a b\" must contain only characters of A-Z a-z 0-9 . _ -",
 		`{"type":"http","id":"a@b"}`:                 "id: \"a@b\" must not contain @, which is reserved for the ticks of schedules; use A-Z a-z 0-9 . _ -",

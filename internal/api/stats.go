@@ -63,10 +63,17 @@ func countsOf(q rollup.Queue) wire.Counts {
 	return wire.Counts{
 		Begun: q.Begun, Ended: q.Ended(), Succeeded: q.Succeeded, Failed: q.Failed, Timeout: q.Timeout,
 		Cancelled: q.Cancelled,
-		Lost:      q.Lost, Snoozed: q.Snoozed, Dead: q.Dead, LateP50: inMilliseconds(q.Late.Quantile(.5)),
-		LateP99: inMilliseconds(q.Late.Quantile(.99)), LateMax: inMilliseconds(q.Late.Max), Waiting: q.Waiting,
-		Oldest: inMilliseconds(q.Oldest),
+		Lost:      q.Lost, Snoozed: q.Snoozed, Dead: q.Dead, LateP50: lateness(q.Late, .5), LateP99: lateness(q.Late, .99),
+		LateMax: lateness(q.Late, 1), Waiting: q.Waiting, Oldest: inMilliseconds(q.Oldest),
 	}
+}
+
+// lateness is how late that share of the attempts began at most; nil if none began.
+func lateness(h rollup.Histogram, share float64) *string {
+	if h.Total() == 0 {
+		return nil
+	}
+	return new(inMilliseconds(h.Quantile(share)))
 }
 
 // inMilliseconds writes a duration in whole milliseconds.
@@ -85,5 +92,5 @@ func failureOf(f control.Failure) wire.Failure {
 func paceOf(p control.Pace) wire.Pace {
 	rounded := func(n float64) float64 { return math.Round(n*10) / 10 }
 	return wire.Pace{Begun: rounded(p.Begun), Ended: rounded(p.Ended), Bad: rounded(p.Bad),
-		LateP99: inMilliseconds(p.LateP99)}
+		LateP99: lateness(p.Late, .99)}
 }

@@ -39,6 +39,8 @@ func statusFiguresOf(f status.Figures) wire.StatusFigures {
 		out.OverMs = new(f.Over.Milliseconds())
 		out.BegunPerSecond, out.EndedPerSecond = new(float32(f.Begun)), new(float32(f.Ended))
 		out.FailedPerSecond = new(float32(f.Failed))
+	}
+	if f.Over > 0 && f.Begun > 0 {
 		out.LateP50Ms, out.LateP99Ms, out.LateMaxMs = millis(f.LateP50), millis(f.LateP99), millis(f.LateMost)
 	}
 	return out

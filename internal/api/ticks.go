@@ -119,7 +119,14 @@ func (e *endpoints) Forecast(c echo.Context, params ForecastParams) error {
 	if err != nil {
 		return err
 	}
-	forecast, err := e.Control.Forecast(ctx, callerOf(c), cmp.Or(params.Hours, defaultForecastHours), named)
+	hours := cmp.Or(params.Hours, defaultForecastHours)
+	if named > 0 {
+		if params.Hours != 0 {
+			return task.Invalid("within", "cannot be given together with hours")
+		}
+		hours = int(namedLimit / time.Hour)
+	}
+	forecast, err := e.Control.Forecast(ctx, callerOf(c), hours, named)
 	if err != nil {
 		return err
 	}

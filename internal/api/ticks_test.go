@@ -225,7 +225,10 @@ func TestForecast_NamesWhatComes(t *testing.T) {
 		t.Errorf("within ten minutes: %+v", got.Coming)
 	}
 	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/forecast", "").body, &got))
-	for _, within := range []string{"0s", "61m", "soon"} {
+	if minutes := len(got.PerMinute); minutes != 24*60 {
+		t.Errorf("without hours, the forecast has %d minutes", minutes)
+	}
+	for _, within := range []string{"0s", "61m", "soon", "15m&hours=3"} {
 		p := r.call("GET", "/v1/forecast?within="+within, "").problem(t)
 		if p.Code != wire.Invalid || wire.Value(p.Field) != "within" {
 			t.Errorf("within %s: %+v", within, p)

@@ -89,7 +89,7 @@ func (v validator) checkParameters(c echo.Context) error {
 	for name, values := range query {
 		p := v.parameters.GetByInAndName(openapi3.ParameterInQuery, name)
 		if p == nil {
-			return task.Invalid(name, "is not a parameter of this call")
+			return task.Invalid(name, "is not a parameter of this call%s", v.known())
 		}
 		if len(values) > 1 && (p.Explode == nil || !*p.Explode) {
 			return task.Invalid(name, "is given %d times", len(values))
@@ -105,6 +105,20 @@ func (v validator) checkParameters(c echo.Context) error {
 		}
 	}
 	return nil
+}
+
+// known says which parameters a query may have.
+func (v validator) known() string {
+	var names []string
+	for _, p := range v.parameters {
+		if p.Value.In == openapi3.ParameterInQuery {
+			names = append(names, p.Value.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ", which has none"
+	}
+	return ", which has " + strings.Join(names, ", ")
 }
 
 // pathParameters are the unescaped ones. Echo escapes nothing itself: it routes by the raw path where the
@@ -288,7 +302,7 @@ var words = map[string]func(value string) error{
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {
 			return task.Invalid("", "%s is negative", d)
 		}
-		return task.Invalid("", "%q is not a duration such as 1m30s", value)
+		return task.Invalid("", "%q is not a duration such as 1m30s or 48h", value)
 	},
 }
 

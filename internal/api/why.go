@@ -54,6 +54,6 @@ func whyOf(w control.Why) wire.Why {
 func waitingForOf(r why.Reason) wire.WaitingFor {
 	return wire.WaitingFor{
 		Code: wire.WaitingForCode(r.Code), Since: wire.AtIfAny(r.Since), Detail: r.Detail, ToDo: r.Do, Ahead: r.Ahead,
-		NextAttemptAt: wire.AtIfAny(r.NextAttemptAt), LastError: wire.Given(r.LastError),
+		NextAttemptAt: wire.AtIfAny(r.NextAttemptAt), LastError: wire.Given(r.LastError), Tasks: r.Tasks,
 	}
 }

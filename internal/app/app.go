@@ -98,7 +98,7 @@ type App struct {
 	runs       []string // the types of tasks that the worker runs
 	queues     *queue.Queues
 	listener   net.Listener
-	waits      func(reason error) error                  // tells at the listener why New waits for Redis; nil if the node is headless
+	waits      func(reason error) error                  // tells at the listener why the node waits for Redis; nil if it is headless
 	reception  *reception                                // does so; nil if the node is headless
 	serve      func(context.Context, net.Listener) error // runs the API; nil if the node is headless
 	debug      net.Listener                              // of the profiles; nil without them
@@ -115,7 +115,7 @@ type App struct {
 }
 
 // New binds the API's port, connects to Redis and builds the node, whose parts Run starts. It waits for a Redis that does not answer, until
-// ctx ends; meanwhile, /healthz answers, and /readyz says why the node is not ready. If it fails, it closes what it opened. Errors: Redis
+// ctx ends; meanwhile, and until Run serves, /healthz answers, and /readyz says why the node is not ready. If it fails, it closes what it opened. Errors: Redis
 // cannot be used (redisx.ErrUnusable) or holds other data, the port is taken, an executor cannot be built, or ctx has ended.
 func New(ctx context.Context, o Options) (*App, error) {
 	return newApp(ctx, o, port{open: (*App).listen, build: (*App).buildServer})
@@ -212,24 +212,7 @@ func (a *App) build(ctx context.Context) error {
 	if err := a.buildDebug(ctx); err != nil {
 		return err
 	}
-	mayHaveLost, awaitsReports := lossWindows(a.succession)
-	counters := []tasks.Counter{a.metrics}
-	if !a.unhurried() && !a.o.Uncounted {
-		a.tally = rollup.NewTally(func() time.Time { return a.registry.Now() }) // the registry is there before anything runs
-		counters = append(counters, a.tally)
-	}
-	err = a.await(ctx, func() error {
-		a.store, err = store.Open(ctx, store.Options{
-			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
-			Durability: a.o.Config.Durability, Lost: a.noticeLoss, MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
-			Counters: counters,
-		})
-		if err != nil && !waitingHelps(err, a.link.Up()) {
-			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)
-		}
-		return err
-	})
-	if err != nil {
+	if err := a.openStore(ctx, db, vital); err != nil {
 		return err
 	}
 	a.metrics.ShowPartitions(a.store.Layout.Partitions())
@@ -243,6 +226,27 @@ func (a *App) build(ctx context.Context) error {
 	a.noteReplicas(ctx)
 	a.lookAtMemory(ctx)
 	return a.buildWorker(ctx)
+}
+
+// openStore opens what is in Redis, and has what this node records be counted.
+func (a *App) openStore(ctx context.Context, db, vital *redisx.DB) error {
+	mayHaveLost, awaitsReports := lossWindows(a.succession)
+	counters := []tasks.Counter{a.metrics}
+	if !a.unhurried() && !a.o.Uncounted {
+		a.tally = rollup.NewTally(func() time.Time { return a.registry.Now() }) // there is a registry before anything runs
+		counters = append(counters, a.tally)
+	}
+	return a.await(ctx, func() (err error) {
+		a.store, err = store.Open(ctx, store.Options{
+			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(),
+			Types: a.types, Log: a.o.Log, Durability: a.o.Config.Durability, Lost: a.noticeLoss, MayHaveLost: mayHaveLost,
+			AwaitsReports: awaitsReports, Counters: counters,
+		})
+		if err != nil && !waitingHelps(err, a.link.Up()) {
+			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)
+		}
+		return err
+	})
 }
 
 // buildTracer makes the tracer first, so that it is closed last: until then, there may be spans.

@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -38,6 +42,43 @@ func TestMetrics_LackOnlyWhatCannotBeCounted(t *testing.T) {
 	n := log.Count(`level=WARN msg="metrics lack tasks or schedules that cannot be counted"`)
 	if n != 1 || !log.Has(`error="counting tasks: partition 3: a key of its due tasks is damaged`) {
 		t.Errorf("the log says %d times what they lack", n)
+	}
+}
+
+// metricName matches the name of a metric of DTS in the documentation, or in the description of a collector.
+var metricName = regexp.MustCompile(`[` + "`" + `"]((?:dts|asynq)_[a-z0-9_]+)`)
+
+func TestMetrics_AreTheOnesThatTheDocsList(t *testing.T) {
+	t.Parallel()
+	a, err := New(t.Context(), Options{Config: settings(redistest.Start(t).URL()), Log: slog.New(slog.DiscardHandler)})
+	testkit.Must(t, err)
+	descriptions := make(chan *prometheus.Desc)
+	go func() { a.metrics.Registry.Describe(descriptions); close(descriptions) }()
+	there := map[string]bool{}
+	for d := range descriptions {
+		if m := metricName.FindStringSubmatch(d.String()); m != nil {
+			there[m[1]] = true
+		}
+	}
+	testkit.Must(t, a.close())
+	text, err := os.ReadFile("../../docs/operations.md")
+	testkit.Must(t, err)
+	listed := map[string]bool{}
+	for _, m := range metricName.FindAllStringSubmatch(string(text), -1) {
+		listed[m[1]] = true
+	}
+	for name := range there {
+		if !listed[name] {
+			t.Errorf("docs/operations.md lacks %s", name)
+		}
+	}
+	for name := range listed {
+		if !there[name] {
+			t.Errorf("docs/operations.md lists %s, which does not exist", name)
+		}
+	}
+	if len(there) < 40 {
+		t.Errorf("only %d metrics are described", len(there))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -15,6 +16,8 @@ type part struct {
 	name  string
 	run   func(context.Context) error
 	ready <-chan struct{} // closed when the part is ready; nil: it is ready at once
+
+	late func(context.Context) error // called each second until the part is ready; nil for no call
 }
 
 // Run starts the parts of the node, waits until ctx ends or a part fails, and stops the parts. It must be called once. It
@@ -68,7 +71,7 @@ func (a *App) parts() []part {
 		{name: "watch of the data", run: a.watchData},
 		{name: "record of losses", run: a.store.RetryRecordingLosses},
 		{name: "reported ends", run: a.store.Tasks.ForgetEnds},
-		{name: "registry", run: a.registry.Run, ready: a.checked},
+		{name: "registry", run: a.registry.Run, ready: a.checked, late: a.sayWhyNotJoined},
 	}...)
 	if a.tally != nil {
 		parts = append(parts, part{name: "counts", run: func(ctx context.Context) error {
@@ -81,7 +84,7 @@ func (a *App) parts() []part {
 		parts = append(parts, part{name: "remote workers", run: a.remote.Run})
 	}
 	if a.serve != nil {
-		parts = append(parts, part{name: "api", run: func(ctx context.Context) error { return a.serve(ctx, a.listener) }})
+		parts = append(parts, part{name: "api", run: a.runAPI})
 	}
 	if a.worker != nil {
 		if !a.o.Embedded { // that has no other servers
@@ -114,12 +117,25 @@ func start(ctx context.Context, p part, fail context.CancelCauseFunc) (stop func
 	if p.ready == nil {
 		return stop
 	}
-	select {
-	case <-p.ready:
-	case <-ended: // stop returns its error
-	case <-ctx.Done():
+	pause := time.NewTicker(connectPause)
+	defer pause.Stop()
+	for {
+		select {
+		case <-p.ready:
+			return stop
+		case <-ended: // stop returns its error
+			return stop
+		case <-ctx.Done():
+			return stop
+		case <-pause.C:
+		}
+		if p.late == nil {
+			continue
+		}
+		if err := p.late(ctx); err != nil {
+			fail(err)
+		}
 	}
-	return stop
 }
 
 // stop marks the node as draining and calls stops, the last one first.

@@ -63,7 +63,7 @@ func (a *App) buildServer() error {
 		return err
 	}
 	a.serve = s.Run
-	return a.reception.close()
+	return nil
 }
 
 // beginCounters makes the counters of the API, with 0: of refusals, and of each operation's success and failures.

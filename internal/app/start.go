@@ -66,7 +66,7 @@ func (a *App) listen(ctx context.Context) error {
 	a.reception = &reception{
 		listener: l.(*net.TCPListener),
 		server: edge.Options{
-			Refusal: task.Errorf(task.CodeUnavailable, "the node is starting: it waits for Redis"),
+			Refusal: task.Errorf(task.CodeUnavailable, "the node is starting: it waits for Redis (GET /readyz says for what)"),
 			Guard:   a.guard(l, a.o.Config.Listen), Log: a.o.Log, MaxConnections: a.o.Config.MaxConnectionsPerAddress,
 			Answered: a.metrics.Answered,
 		},
@@ -75,6 +75,28 @@ func (a *App) listen(ctx context.Context) error {
 	a.waits = a.reception.say
 	a.cleanup(a.reception.close)
 	return nil
+}
+
+// sayWhyNotJoined has /readyz say why the node has not joined the list of nodes. Error: nothing can be served.
+func (a *App) sayWhyNotJoined(ctx context.Context) error {
+	if a.waits == nil { // the node is headless
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectPause)
+	defer cancel()
+	reason := a.checkRedis(ctx)
+	if reason == nil {
+		reason = errors.New("this node has not joined the list of nodes yet")
+	}
+	return a.waits(reason)
+}
+
+// runAPI serves the API, and nothing else from then on.
+func (a *App) runAPI(ctx context.Context) error {
+	if err := a.reception.close(); err != nil {
+		return err
+	}
+	return a.serve(ctx, a.listener)
 }
 
 // reception answers at the port of a node that waits for Redis: health checks, and metrics that need no Redis. It runs from the first call of

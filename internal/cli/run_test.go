@@ -110,7 +110,8 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 		"node list x":                         `"x" is one argument too many`,
 		"task get a --nonsense":               "unknown flag: --nonsense",
 		"task get a -o xml":                   `--output: "xml" must be table, json or yaml`,
-		"task get a --request-timeout x":      `--request-timeout: "x" must be a duration with its unit, as in 30s or 1h30m`,
+		"task get a --request-timeout x":      `--request-timeout: "x" must be a duration with its unit, as in 30s, 1h30m or 48h`,
+		"schedule list --stale 48h":           `"48h" is one argument too many; as a value of --stale, write --stale=48h`,
 		"task get a --server ftp://x":         `--server: "ftp://x" is not the address of a server, such as http://127.0.0.1:8080`,
 		"task get a --server http://u:p%ss@h": `--server: "http://xxxxx@h" is not the address of a server, such as http://127.0.0.1:8080`,
 		"task get a --server u:p/ss@h:x":      `--server: "xxxxx@h:x" is not the address of a server, such as http://127.0.0.1:8080`,
@@ -274,7 +275,7 @@ func TestRun_AcceptsAServerBehindAPath(t *testing.T) {
 		w.WriteHeader(204)
 	})
 	sh.Server += "/dts"
-	sh.Run(t, "queue", "pause", "q").Expect(t, 0, "", "")
+	sh.Run(t, "queue", "pause", "q").Expect(t, 0, "q\tpaused\n", "")
 	if asked != "/dts/v1/queues/q/pause" {
 		t.Errorf("asked %q", asked)
 	}

@@ -138,7 +138,8 @@ func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
 func (r *Registry) read(ctx context.Context) (time.Time, []Node, error) {
 	reply, err := redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key})
 	if err != nil {
-		return time.Time{}, nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot read the list of nodes", Err: err}
+		message := "cannot read the list of nodes: " + redisx.WithoutDoubt(redisx.WhyNot(err))
+		return time.Time{}, nil, &task.Error{Code: task.CodeUnavailable, Message: message, Err: err}
 	}
 	return reply.Now, nodesOf(r.members(ctx, reply.Now, reply.Nodes)), nil
 }

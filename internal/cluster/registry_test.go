@@ -19,6 +19,7 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -345,6 +346,19 @@ func TestRegistry_ForgetsDeadNodesAfterAWhile(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "dead"}, ids, cmpopts.SortSlices(func(a, b string) bool { return a < b })); err != nil || diff != "" {
 		t.Errorf("on the list (-want +got), %v:\n%s", err, diff)
 	}
+}
+
+func TestRegistry_SaysWhyItCannotReadTheList(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Start(t).Addr())
+	n := run(t, cluster.Options{DB: redistest.Open(t, proxy.URL()), ID: "a", Beat: brief}).awaitReady()
+	proxy.Cut()
+	_, err := n.Nodes(t.Context())
+	const want = "cannot read the list of nodes: Redis did not answer in time, or refused"
+	if task.CodeOf(err) != task.CodeUnavailable || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	proxy.Mend()
 }
 
 // Whoever beats reads the living nodes. Of the dead ones, the newest stay on the list, and those that may only be cut off.

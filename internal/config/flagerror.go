@@ -40,7 +40,7 @@ func wrongValue(place string, f *pflag.Flag, text string, err error) error {
 func rightValue(kind string, err error) string {
 	switch {
 	case strings.HasPrefix(kind, "duration"):
-		return "must be a duration with its unit, as in 30s or 1h30m"
+		return "must be a duration with its unit, as in 30s, 1h30m or 48h"
 	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
 		return "must be a whole number"
 	case kind == "bool":

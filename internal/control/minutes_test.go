@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -122,6 +124,37 @@ func (w *countingWorld) finishAt(node *Control, run *tasks.Run) {
 	testkit.Must(w.t, node.FinishAttempt(w.ctx, me, run.Task.ID, run.Task.Attempt, run.Token(), boom))
 }
 
+// before is a hook of a client that calls do before it sends the first command with a text.
+type before struct {
+	text string
+	do   func()
+}
+
+func (b *before) look(cmds ...redis.Cmder) {
+	for _, cmd := range cmds {
+		if do := b.do; do != nil && strings.Contains(fmt.Sprint(cmd.Args()), b.text) {
+			b.do = nil
+			do()
+		}
+	}
+}
+
+func (b *before) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b *before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		b.look(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (b *before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		b.look(cmds...)
+		return next(ctx, cmds)
+	}
+}
+
 // failures is how many failures all nodes have counted.
 func (w *countingWorld) failures() (n int) {
 	for _, r := range w.tally.Rows() {
@@ -137,6 +170,16 @@ func TestFinishAttempt_CountsAnEndOnce(t *testing.T) {
 			w.finishAt(first, run)
 			w.finishAt(second, run)
 			w.finishAt(first, run)
+		},
+		"a repeat at the same moment": func(w *countingWorld, first, second *Control, run *tasks.Run) {
+			db := w.server.DB(w.t)
+			slow := w.counting(w.open(db))
+			other := &before{run.Task.Run, func() { w.finishAt(first, run) }}
+			db.AddHook(other)
+			w.finishAt(slow, run)
+			if other.do != nil {
+				w.t.Error("only one node has reported")
+			}
 		},
 		"a repeat in the node after a lost answer": func(w *countingWorld, first, second *Control, run *tasks.Run) {
 			proxy := redistest.NewProxy(w.t, w.server.Addr())
@@ -331,7 +374,7 @@ func TestListQueues_TellsThePaceAndTheOldestTask(t *testing.T) {
 	queues, err := w.ListQueues(w.ctx, me)
 	testkit.Must(t, err)
 	q := queues[0]
-	if len(queues) != 1 || q.Pace.Begun != 60 || q.Pace.Bad != 2 || q.Pace.LateP99 != 30*time.Millisecond {
+	if len(queues) != 1 || q.Pace.Begun != 60 || q.Pace.Bad != 2 || q.Pace.Late.Quantile(.99) != 30*time.Millisecond {
 		t.Errorf("the queue is %+v", q)
 	}
 }
@@ -363,5 +406,30 @@ func TestWaiting_LeavesOutWhatHasNoName(t *testing.T) {
 	queues := w.statusFacts(w.ctx, look{}).Queues
 	if len(stats.Queues) != 1 || stats.Queues[0].Name != "mail" || len(queues) != 1 || queues[0].Name != "mail" {
 		t.Errorf("stats %+v, status %+v, want queue mail", stats.Queues, queues)
+	}
+}
+
+// The minute that lasts has what waits now, and nobody has looked at it yet.
+func TestReadStats_TellsWhatWaitsNow(t *testing.T) {
+	t.Parallel()
+	w := newCountingWorld(t)
+	for _, name := range []string{"mail", "reports"} {
+		testkit.Must(t, w.db.SAdd(w.ctx, "dts:{0}:backlog", name).Err())
+		testkit.Must(t, w.db.ZAdd(w.ctx, "dts:{0}:ready:"+name, redis.Z{Score: 1, Member: "default:x-" + name}).Err())
+	}
+	for name, want := range map[string]int{"": 2, "mail": 1} {
+		stats, err := w.ReadStats(w.ctx, me, StatsFilter{Queue: name})
+		testkit.Must(t, err)
+		last := stats.Periods[len(stats.Periods)-1].Counts
+		if last.Waiting != want || last.Oldest == 0 || stats.Periods[0].Counts.Waiting != 0 {
+			t.Errorf("of %q, %d tasks wait for %s, want %d", name, last.Waiting, last.Oldest, want)
+		}
+	}
+	if _, err := w.ReadStats(w.ctx, me, StatsFilter{Queue: "nosuch"}); task.CodeOf(err) != queue.CodeNotFound {
+		t.Errorf("a queue that nobody knows: %v", err)
+	}
+	testkit.Must(t, w.queues.Add(w.ctx, "nosuch"))
+	if _, err := w.ReadStats(w.ctx, me, StatsFilter{Queue: "nosuch"}); err != nil {
+		t.Errorf("asynq lists it: %v", err)
 	}
 }

@@ -101,6 +101,35 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	if err != nil {
 		return err
 	}
+	if err := c.completeRun(ctx, run); err != nil {
+		return err
+	}
+	now, err := c.store.Now(ctx, c.store.PartitionOf(run.Task.Ref))
+	if err != nil {
+		return err
+	}
+	e.Result, e.Reason = task.Cut(e.Result, task.ResultLimit), task.Cut(e.Reason, task.ErrorLimit)
+	e.Timeout = c.types.Timeout(run.Task.Definition)
+	end := run.End(e, now, rand.Float64())
+	recorded, err := c.store.Tasks.FinishShared(ctx, end)
+	for other, ok := e.After(err); ok; other, ok = e.After(err) {
+		e, end = other, run.End(other, now, 0)
+		recorded, err = c.store.Tasks.FinishShared(ctx, end)
+	}
+	switch {
+	case errors.Is(err, tasks.ErrStale):
+		return c.finishedBefore(ctx, run, e.Outcome)
+	case err != nil:
+		return reportError(run, err)
+	case recorded:
+		c.noteEnd(run, e.Outcome, end, now)
+	}
+	c.settle(ctx, run, end)
+	return nil
+}
+
+// completeRun gives a run, of which only the token is known, its task. Errors: CodeTaskNotFound, CodeUnavailable.
+func (c *Control) completeRun(ctx context.Context, run *tasks.Run) error {
 	stored, err := c.store.Tasks.Find(ctx, run.Task.Ref)
 	missing := task.CodeOf(err) == task.CodeTaskNotFound
 	switch {
@@ -112,28 +141,6 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 		return err
 	}
 	run.Task = asRun(stored, run.Task)
-	now, err := c.store.Now(ctx, c.store.PartitionOf(run.Task.Ref))
-	if err != nil {
-		return err
-	}
-	e.Result, e.Reason = task.Cut(e.Result, task.ResultLimit), task.Cut(e.Reason, task.ErrorLimit)
-	e.Timeout = c.types.Timeout(run.Task.Definition)
-	end := run.End(e, now, rand.Float64())
-	err = c.store.Tasks.FinishEach(ctx, []tasks.End{end})[0]
-	for other, ok := e.After(err); ok; other, ok = e.After(err) {
-		e, end = other, run.End(other, now, 0)
-		err = c.store.Tasks.FinishEach(ctx, []tasks.End{end})[0]
-	}
-	if errors.Is(err, tasks.ErrStale) {
-		return c.finishedBefore(ctx, run, e.Outcome)
-	}
-	if err != nil {
-		return reportError(run, err)
-	}
-	if !run.HadEnded() {
-		c.noteEnd(run, e.Outcome, end, now)
-	}
-	c.settle(ctx, run, end)
 	return nil
 }
 

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/rollup"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -48,7 +50,7 @@ type QueueStats struct {
 }
 
 // ReadStats returns what began and ended, and how late. It takes a few round trips. Errors: CodeInvalid,
-// CodeUnavailable.
+// queue.CodeNotFound, CodeUnavailable.
 func (c *Control) ReadStats(ctx context.Context, who Caller, f StatsFilter) (Stats, error) {
 	if _, err := c.begin(ctx, who, "readStats"); err != nil {
 		return Stats{}, err
@@ -65,8 +67,40 @@ func (c *Control) ReadStats(ctx context.Context, who Caller, f StatsFilter) (Sta
 	for at := kept.from; !at.After(kept.now); at = at.Add(kept.length) {
 		s.Periods = append(s.Periods, periodOf(at, kept.periods[at], f.Queue))
 	}
+	s.Periods[len(s.Periods)-1].addWaiting(waiting, f.Queue, kept.now)
 	s.Queues = queueStats(kept, waiting, f.Queue)
+	if f.Queue != "" && len(s.Queues) == 0 {
+		return s, c.mustKnow(ctx, f.Queue)
+	}
 	return s, nil
+}
+
+// mustKnow returns an error if nobody knows a queue: asynq does not, no node serves it, and it has no limit. Errors:
+// CodeInvalid, queue.CodeNotFound, CodeUnavailable.
+func (c *Control) mustKnow(ctx context.Context, name string) error {
+	if err := task.ValidateQueue(name); err != nil {
+		return err
+	}
+	known, err := c.queues.IsKnown(ctx, name)
+	if err != nil {
+		return layout.Unavailable(err)
+	}
+	limited, err := c.limits.All(ctx)
+	if err != nil || known || limited[name] > 0 || c.nodes != nil && c.servesQueue(name) {
+		return err
+	}
+	return task.Errorf(queue.CodeNotFound, "no queue %q", name)
+}
+
+// addWaiting adds what waits now to the period that lasts, of a queue or of all. Of an hour, the most counts.
+func (p *Period) addWaiting(waiting map[string]waitingTasks, only string, now time.Time) {
+	var sum waitingTasks
+	for name, w := range waiting {
+		if only == "" || only == name {
+			sum = sum.plus(w)
+		}
+	}
+	p.Counts.Waiting, p.Counts.Oldest = max(p.Counts.Waiting, sum.number), max(p.Counts.Oldest, sum.age(now))
 }
 
 // periodOf is what a minute or an hour has of a queue, "" for all.
@@ -207,8 +241,8 @@ const lateMinutes, rateMinutes = 5, 2
 
 // Pace is what a queue did lately.
 type Pace struct {
-	Begun, Ended, Bad float64       // attempts a minute, in the last one to two minutes; Bad: failed, timed out or lost
-	LateP99           time.Duration // from due to begun, in the last five minutes
+	Begun, Ended, Bad float64          // attempts a minute, in the last one to two minutes; Bad: failed, timed out or lost
+	Late              rollup.Histogram // from due to begun, in the last five minutes
 }
 
 // paces returns what the queues did lately. Error: CodeUnavailable.
@@ -226,7 +260,7 @@ func (c *Control) paces(ctx context.Context) (map[string]Pace, error) {
 		last := lately.Queues[name]
 		paces[name] = Pace{
 			Begun: float64(last.Begun) / minutes, Ended: float64(last.Ended()) / minutes,
-			Bad: float64(last.Bad()) / minutes, LateP99: q.Late.Quantile(.99),
+			Bad: float64(last.Bad()) / minutes, Late: q.Late,
 		}
 	}
 	return paces, nil

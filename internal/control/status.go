@@ -52,6 +52,8 @@ func (c *Control) GetStatus(ctx context.Context, who Caller) (status.Status, err
 }
 
 // findStatus reads the status, waits for a newer one if it is old, and computes one if no leader does, or can keep it.
+// If Redis does nothing for this node, or refuses it a right, this node computes one for its own viewers: others may
+// fare better, and no leader be left to tell.
 func (c *Control) findStatus(ctx context.Context) status.Status {
 	reading, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -60,7 +62,8 @@ func (c *Control) findStatus(ctx context.Context) status.Status {
 	if stored.StandIn { // no leader would hear who asks for another one
 		limit = statusFresh
 	}
-	kept := err == nil && c.ageOf(reading, stored) < limit
+	refused := c.store.DB.Link().Outage() != nil
+	kept := err == nil && !refused && c.ageOf(reading, stored) < limit
 	if kept && c.ageOf(reading, stored) > statusFresh {
 		stored, kept = c.newerStatus(reading, stored)
 	}
@@ -71,7 +74,7 @@ func (c *Control) findStatus(ctx context.Context) status.Status {
 	if own, _ := c.statuses.shown.Last(); own.At.After(before.At) {
 		before = own
 	}
-	return c.standIn(ctx, before, text, err == nil)
+	return c.standIn(ctx, before, text, err == nil && !refused)
 }
 
 // standIn computes the status as no leader does, and keeps it for the viewers of all nodes. It takes the place of the

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/dts-sched/dts/internal/cluster"
@@ -31,11 +32,17 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 	}
 	f.Unread = slices.Concat(u.texts, left.Texts())
 	slices.Sort(f.Unread)
+	outage := c.store.DB.Link().Outage()
+	f.Redis.Refuses = errors.Is(outage, redisx.ErrTurnedAway) || errors.Is(outage, redisx.ErrDenied)
 	if c.store.DB.Link().Answers() {
 		f.Redis.Away = c.awayServers(ctx)
+		if outage != nil {
+			f.Redis.Denied = outage.Error()
+		}
 	}
 	if blocked := c.blockedBy(u.silent); blocked != nil && len(f.Redis.Away) == 0 {
 		f.Redis.Silent, f.Redis.Since = blocked.Detail, blocked.Since
+		f.Redis.Denied = "" // the same
 		f.Unread, f.Notes = []string{"what else needs somebody is not known, as Redis does not answer"}, nil
 	}
 	return f

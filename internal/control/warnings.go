@@ -74,7 +74,7 @@ func (c *Control) WhyHeldBack(ctx context.Context, s schedule.Schedule) []string
 	if err != nil || len(held) == 0 {
 		return nil
 	}
-	reasons := []string{fmt.Sprintf("the queue %q is at its limit of %d tasks that wait: ticks from %s on are held back until it has room (dtsctl queue limit %s N)",
+	reasons := []string{fmt.Sprintf("the queue %q is at its limit of waiting tasks (%d): ticks from %s on are held back until it has room (dtsctl queue limit %s N)",
 		queue, limit, held[0].Since.UTC().Format(time.RFC3339), queue)}
 	return append(reasons, c.unattended(ctx, s.Task.Type, queue)...)
 }

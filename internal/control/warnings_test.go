@@ -239,8 +239,7 @@ func (w *world) holdBack(d schedule.Definition) {
 	due, err := leader.Due(w.ctx, 10, true)
 	testkit.Must(w.t, err)
 	for _, a := range due.Agendas {
-		plan := schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}
-		testkit.Must(w.t, leader.Fire(w.ctx, []partition.Planned{{Agenda: a, Plan: plan}})[0].Err)
+		testkit.Must(w.t, leader.Fire(w.ctx, []partition.Planned{partition.HoldBack(a)})[0].Err)
 	}
 }
 
@@ -282,6 +281,6 @@ func TestWhyHeldBack_NamesTheLimitAndWhatTakesNothing(t *testing.T) {
 
 // atLimit is what is said of a schedule whose queue is full; FIRST is its first tick that is not decided.
 func atLimit(queueName string, limit int) string {
-	return fmt.Sprintf("the queue %q is at its limit of %d tasks that wait: ticks from FIRST on are held back until it has room (dtsctl queue limit %s N)",
+	return fmt.Sprintf("the queue %q is at its limit of waiting tasks (%d): ticks from FIRST on are held back until it has room (dtsctl queue limit %s N)",
 		queueName, limit, queueName)
 }

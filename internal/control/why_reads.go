@@ -4,22 +4,16 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue"
-	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
-	"github.com/dts-sched/dts/lua"
 )
 
 // runningOfEach is how many of the running tasks of each partition are looked at, to find those that hold slots.
 const runningOfEach = 16
-
-// laneOf is the name under which a task waits if its type waits apart.
-func laneOf(t task.Task) string { return lua.LaneName(t.Queue, t.Type) }
 
 // goVia says through which queue a path goes, and of which type its tasks are.
 func (c *Control) goVia(p *why.Path, queueName, taskType string) {
@@ -131,52 +125,4 @@ func holdersAmong(read []task.Task) []why.Running {
 	}
 	slices.SortFunc(all, func(a, b why.Running) int { return a.StartedAt.Compare(b.StartedAt) })
 	return all
-}
-
-// addSets adds what waits of a queue in all partitions.
-func (c *Control) addSets(f *why.QueueFacts, sets []layout.ReadySet, leaders map[int]string, leadersKnown bool) {
-	lanes := make(map[string]*why.Lane)
-	for _, set := range sets {
-		f.Waiting += set.Number
-		f.Oldest = earlier(f.Oldest, set.Oldest)
-		if leadersKnown && leaders[set.Partition] == "" && !slices.Contains(f.Unled, set.Partition) {
-			f.Unled = append(f.Unled, set.Partition)
-		}
-		if set.Type == "" {
-			continue
-		}
-		lane := lanes[set.Type]
-		if lane == nil {
-			lane = &why.Lane{Type: set.Type, Setting: c.types[set.Type].Setting}
-			lanes[set.Type] = lane
-		}
-		lane.Waiting += set.Number
-		lane.Oldest = earlier(lane.Oldest, set.Oldest)
-	}
-	for _, lane := range lanes {
-		f.Lanes = append(f.Lanes, *lane)
-	}
-	slices.SortFunc(f.Lanes, func(a, b why.Lane) int { return a.Oldest.Compare(b.Oldest) })
-}
-
-// earlier returns the earlier one of two times; a zero one does not count.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// sum adds a number to one that may not be known; below 0, the number is not known.
-func sum(known *int, n int) *int {
-	if known == nil || n < 0 {
-		return nil
-	}
-	n += *known
-	return &n
-}
-
-// taskNotFound is the error for a task that is gone.
-func taskNotFound(ref task.Ref) error {
-	return task.Errorf(task.CodeTaskNotFound, "no task %q in namespace %q", ref.ID, ref.Namespace)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
-	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -286,24 +285,4 @@ func TestWhyTask_TellsThatAKeyIsDamaged(t *testing.T) {
 	w.due("a", "")
 	testkit.Must(t, w.db.Set(w.ctx, "asynq:{default}:pending", "no list", 0).Err())
 	w.expectTask("a", why.Unreadable)
-}
-
-func TestWhyTask_TellsThatItsSlotMoves(t *testing.T) {
-	t.Parallel()
-	servers := redistest.StartCluster(t)
-	w := &world{t: t, ctx: t.Context(), db: redistest.Open(t, servers.URL())}
-	w.Control = w.open(w.db)
-	w.nodes = fleet{worker("node", 0, nil, "default")}
-	a := w.due("a", "")
-	key := string(w.store.KeysOf(a).Defs())
-	move := servers.BeginMove(key, servers.Other(key))
-	w.expectTask("a", why.SlotMoving)
-	for move.MoveKeys(100) > 0 {
-		continue
-	}
-	move.End()
-	testkit.Eventually(t, "the move is over", func() bool {
-		got, _ := w.whyOf("a")
-		return len(got) > 0 && got[0] != why.SlotMoving
-	})
 }

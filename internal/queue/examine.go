@@ -45,17 +45,11 @@ func (q *Queues) Examine(ctx context.Context, name string, ids []string, x Exami
 
 // Known returns the queues of the installation that asynq knows. Error: one of Redis.
 func (q *Queues) Known(ctx context.Context) ([]string, error) {
-	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
-	if err != nil && !redisx.LeaveOutKey(ctx, string(lua.AsynqQueues), err) {
-		return nil, fmt.Errorf("reading asynq's list of queues: %w", err)
+	known, err := q.listed(ctx)
+	for i, asynqName := range known {
+		known[i], _ = q.names.queue(asynqName)
 	}
-	var known []string
-	for _, asynqName := range all {
-		if name, ours := q.names.queue(asynqName); ours {
-			known = append(known, name)
-		}
-	}
-	return known, nil
+	return known, err
 }
 
 // IsKnown reports whether asynq knows a queue. Error: one of Redis.

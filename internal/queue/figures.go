@@ -22,16 +22,15 @@ const outlineLimit = 1000
 // uncounted is what redisx.LeavingOut notes of a queue.
 const uncounted = "the deliveries of queue %s are not counted, as one of its keys has the wrong type"
 
-// List reads all queues of this installation, sorted by name: the figures that asynq's inspector has. It takes three round trips, and
+// List reads all queues of this installation, sorted by name: the figures that asynq's inspector has. It takes three or four round trips, and
 // more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. Under
 // redisx.LeavingOut, the deliveries of a queue that has a key of the wrong type are not counted. Error:
 // *task.Error with CodeUnavailable; then the result has the queues that could be read: those on the servers that answer, if the list could be.
 func (q *Queues) List(ctx context.Context) ([]Info, error) {
-	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
-	if err != nil && !redisx.LeaveOutKey(ctx, string(lua.AsynqQueues), err) {
+	all, err := q.listed(ctx)
+	if err != nil {
 		return nil, unavailable(err)
 	}
-	all = slices.DeleteFunc(all, func(asynqName string) bool { _, ours := q.names.queue(asynqName); return !ours })
 	keys := make([]string, len(all))
 	for i, asynqName := range all {
 		keys[i] = string(lua.AsynqQueue(asynqName).Pending())

@@ -10,17 +10,20 @@ const defaultPrefix = "dts"
 // "<prefix>.<queue>" in asynq. Otherwise two installations on one Redis would take each other's deliveries.
 type names string
 
+// areAsynqs reports whether queues have the same name in asynq as in DTS.
+func (n names) areAsynqs() bool { return n == "" || n == defaultPrefix }
+
 // asynq returns asynq's name of a queue.
 func (n names) asynq(queue string) string {
-	if n == "" || n == defaultPrefix {
+	if n.areAsynqs() {
 		return queue
 	}
 	return string(n) + "." + queue
 }
 
-// queue returns DTS's name of an asynq queue, and whether the queue belongs to this installation.
+// queue returns DTS's name of an asynq queue, and whether the queue belongs to this installation, as far as the name tells.
 func (n names) queue(asynqName string) (string, bool) {
-	if n == "" || n == defaultPrefix {
+	if n.areAsynqs() {
 		return asynqName, true
 	}
 	return strings.CutPrefix(asynqName, string(n)+".")

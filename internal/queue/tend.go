@@ -58,21 +58,16 @@ func (q *Queues) Tend(ctx context.Context, position int) (Tended, error) {
 // toTend returns up to tendLimit queues of the installation from position on, by asynq's names, and the position after them: 0 after the
 // last.
 func (q *Queues) toTend(ctx context.Context, position int) (found []string, next int, _ error) {
-	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
+	all, err := q.listed(ctx)
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading asynq's list of queues: %w", err)
+		return nil, 0, err
 	}
 	slices.Sort(all)
-	for _, name := range all[min(position, len(all)):] {
-		position++
-		if _, ours := q.names.queue(name); !ours {
-			continue
-		}
-		if found = append(found, name); len(found) == tendLimit {
-			return found, position, nil
-		}
+	found = all[min(position, len(all)):]
+	if len(found) < tendLimit {
+		return found, 0, nil
 	}
-	return found, 0, nil
+	return found[:tendLimit], position + tendLimit, nil
 }
 
 // occupied returns those of the queues, by asynq's names, that hold something to be tended.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,12 +98,18 @@ func (l *Link) Answers() bool {
 	return answers
 }
 
-// Outage returns an error that says why Answers does not hold, or that Redis has just refused a script for a missing right;
-// else nil.
+// Errors of Link.Outage. Redis answers, so waiting may not help: somebody must do something about what it says.
+var (
+	ErrTurnedAway = errors.New("it turns this node away")
+	ErrDenied     = errors.New("it refuses this node a right that it needs")
+)
+
+// Outage returns an error that says why Answers does not hold, or that Redis has just refused a script for a missing right
+// (ErrDenied); else nil.
 func (l *Link) Outage() error {
 	if l.Answers() {
 		if d := l.denied.Load(); d != nil && clock.Since(d.at) < deniedFor {
-			return fmt.Errorf("it refuses this node a right that it needs: %s", d.said)
+			return fmt.Errorf("%w: %s", ErrDenied, d.said)
 		}
 		return nil
 	}
@@ -112,7 +117,7 @@ func (l *Link) Outage() error {
 	defer l.mu.Unlock()
 	for _, o := range l.outages {
 		if o.lasts() && o.said != "" {
-			return fmt.Errorf("it turns this node away: %s", o.said)
+			return fmt.Errorf("%w: %s", ErrTurnedAway, o.said)
 		}
 	}
 	return errors.New("it does not answer this node")
@@ -261,8 +266,7 @@ func (l *Link) noteDenied(cmds []redis.Cmder, err error) {
 			failure = err
 		}
 		if failure != nil && isScript(cmd) && isDenied(failure) {
-			said, _, _ := strings.Cut(failure.Error(), " script: ")
-			l.denied.Store(&denial{clock.Now(), said})
+			l.denied.Store(&denial{clock.Now(), deniedText(failure)})
 		}
 	}
 }
@@ -295,6 +299,7 @@ func (l *Link) end(address, message string) {
 	o.back = clock.Now()
 	l.log.Info(message, attributes(address, slog.Duration("after", o.back.Sub(o.since).Round(time.Millisecond)))...)
 	o.since, o.said = time.Time{}, ""
+	l.denied.Store(nil) // a right may have come back; if one is still missing, the next script tells
 	l.away.Add(-1)
 }
 

@@ -15,7 +15,8 @@ import (
 // ErrUnusable is the error of Open if waiting does not help: somebody must change the URL, or Redis.
 var ErrUnusable = errors.New("redis cannot be used")
 
-// refusals are the answers of Redis to a new client that stay the same until somebody changes something, by how they begin.
+// refusals are the answers of Redis to a new client that stay the same until somebody changes something, by how they
+// begin.
 var refusals = []struct{ answer, reason string }{
 	{"NOAUTH", "it asks for a password: write it into the URL, as in redis://user:password@host:6379/0"},
 	{"WRONGPASS", "the user or the password is wrong"},
@@ -25,10 +26,14 @@ var refusals = []struct{ answer, reason string }{
 	{"NOPERM", "the user may not use the commands that DTS needs"},
 	{"ERR DB index", "it has no database of that number"},
 	{"ERR invalid DB index", "it has no database of that number"},
-	{"ERR SELECT is not allowed in cluster mode", "it is a cluster, which has no databases: write redis+cluster://host:port"},
+	{
+		"ERR SELECT is not allowed in cluster mode",
+		"it is a cluster, which has no databases: write redis+cluster://host:port",
+	},
 }
 
-// passing are how answers begin that Redis gives for a while only: it is full, starts, cannot save, has lost its replicas or fails over.
+// passing are how answers begin that Redis gives for a while only: it is full, starts, cannot save, has lost its
+// replicas or fails over.
 var passing = []string{
 	"OOM", "LOADING", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", tooManyClients,
 }
@@ -36,12 +41,24 @@ var passing = []string{
 // tooManyClients is how Redis begins its answer to a new connection when it has as many as it may.
 const tooManyClients = "max number of clients"
 
-// noRight is how Redis begins its answer to a user who lacks a right. It is about one command, so others may still work.
+// noRight is how Redis begins its answer to a user who lacks a right. It is about one command, so others may still
+// work.
 const noRight = "NOPERM"
 
 // isDenied reports whether err is an answer for a missing right, to a script or to a command in it.
 func isDenied(err error) bool {
-	return redis.HasErrorPrefix(err, noRight) || isAnswer(err) && strings.Contains(err.Error(), "The user executing the script")
+	return redis.HasErrorPrefix(err, noRight) ||
+		isAnswer(err) && strings.Contains(err.Error(), "The user executing the script")
+}
+
+// deniedText is what Redis says of a missing right, without the name of the script that it adds.
+func deniedText(err error) string {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return noRight
+	}
+	said, _, _ := strings.Cut(reply.Error(), " script: ")
+	return said
 }
 
 // To a client without a password, Redis says the second one if the command has more than ten words.
@@ -52,8 +69,8 @@ const (
 
 // turningAway are how answers begin by which Redis does nothing for a client.
 var turningAway = []string{
-	"LOADING", noPassword, unauthenticated, "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", tooManyClients,
-	string(errReplica),
+	"LOADING", noPassword, unauthenticated, "WRONGPASS", noRight, "DENIED", "MASTERDOWN", "CLUSTERDOWN", "BUSY ",
+	tooManyClients, string(errReplica),
 }
 
 // Passes reports whether err is an answer of Redis that it gives for a while only.
@@ -64,8 +81,8 @@ func Passes(err error) bool {
 // IsFull reports whether err is the answer of a Redis that has no memory left for a write.
 func IsFull(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
 
-// RefusesChange reports whether err is an answer of a Redis that still reads, and that refuses a write or a transaction,
-// as it does while it is full, cannot save, or lacks replicas.
+// RefusesChange reports whether err is an answer of a Redis that still reads, and that refuses a write or a
+// transaction, as it does while it is full, cannot save, or lacks replicas.
 func RefusesChange(err error) bool {
 	return IsFull(err) || RefusedWrites(err) != "" || redis.IsExecAbortError(err)
 }
@@ -77,7 +94,9 @@ var damages = []string{"WRONGTYPE", "not an integer", "attempt to "}
 // Somebody has written to Redis by hand then, and asking again does not help.
 func IsDamage(err error) bool {
 	var reply redis.Error
-	return errors.As(err, &reply) && slices.ContainsFunc(damages, func(part string) bool { return strings.Contains(reply.Error(), part) })
+	return errors.As(err, &reply) && slices.ContainsFunc(damages, func(part string) bool {
+		return strings.Contains(reply.Error(), part)
+	})
 }
 
 // ExecPastDamage sends a pipeline of commands that read one key each, for whoever judges the error of each command, as
@@ -96,20 +115,24 @@ func ExecPastDamage(ctx context.Context, pipe redis.Pipeliner) error {
 	return nil
 }
 
-// refusing are those answers by which Redis refuses all writes, and still reads: it cannot save, its replicas are away, or it is one itself.
+// refusing are those answers by which Redis refuses all writes, and still reads: it cannot save, its replicas are away,
+// or it is one itself.
 var refusing = []string{"MISCONF", "NOREPLICAS", "READONLY"}
 
-// RefusedWrites returns what Redis says while it refuses all writes, without the name of the script that it adds; "" if err is no such answer.
+// RefusedWrites returns what Redis says while it refuses all writes, without the name of the script that it adds; "" if
+// err is no such answer.
 func RefusedWrites(err error) string {
 	var reply redis.Error
-	if !errors.As(err, &reply) || !slices.ContainsFunc(refusing, func(prefix string) bool { return redis.HasErrorPrefix(reply, prefix) }) {
+	says := func(prefix string) bool { return redis.HasErrorPrefix(reply, prefix) }
+	if !errors.As(err, &reply) || !slices.ContainsFunc(refusing, says) {
 		return ""
 	}
 	said, _, _ := strings.Cut(reply.Error(), " script: ")
 	return said
 }
 
-// Advise adds to an error for damage what helps, unless it says so: Redis does not name the key. Any other error stays as it is.
+// Advise adds to an error for damage what helps, unless it says so: Redis does not name the key. Any other error stays
+// as it is.
 func Advise(err error) error {
 	const doctor = "dtsctl doctor"
 	if !IsDamage(err) || strings.Contains(err.Error(), doctor) {
@@ -131,6 +154,9 @@ func WhyNot(err error) string {
 	}
 	if said := RefusedWrites(err); said != "" {
 		return "Redis refuses writes: " + said
+	}
+	if isDenied(err) {
+		return "Redis refuses this node a right that it needs: " + deniedText(err) + doubt
 	}
 	if IsDamage(err) {
 		return "a key that this needs has the wrong type in Redis, or a value that is none (dtsctl doctor finds it)" + doubt

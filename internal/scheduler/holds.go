@@ -2,30 +2,18 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/store/partition"
-	"github.com/dts-sched/dts/internal/task"
 )
 
-// holdsLimit is the number of schedules that are remembered as held back.
-const holdsLimit = 10_000
-
-// holds is why ticks were held back, for the ledger.
+// holds is why the ticks of all schedules were held back, for the ledger. Why those of one schedule were is in its hash.
 type holds struct {
-	crowded bool              // Redis is almost full: the ticks of all schedules are held back
-	until   time.Time         // when that ended last, by the clock of Redis; zero: all that was held back is decided
-	queues  map[task.Ref]hold // of single schedules, as their queue was full
-}
-
-// hold is why ticks of a schedule were held back, and when last, by the clock of Redis.
-type hold struct {
-	reason string
-	until  time.Time
+	crowded bool      // Redis is almost full
+	until   time.Time // when that ended last, by the clock of Redis; zero: all that was held back is decided
 }
 
 // holdAll notes that the ticks of all schedules are held back.
@@ -41,32 +29,11 @@ func (h *holds) release(now time.Time) {
 // decidedAll notes that all that was held back is decided.
 func (h *holds) decidedAll() { h.crowded, h.until = false, time.Time{} }
 
-// reason returns why ticks of a schedule were held back, and up to which; "" if none were.
-func (h *holds) reason(a partition.Agenda) (reason string, until time.Time) {
-	if full := h.queues[a.Ref]; full.until.After(h.until) {
-		return full.reason, full.until
+// explain says in the agenda why ticks were held back, if that was later than for want of room in their queue.
+func (h holds) explain(a *partition.Agenda) {
+	if h.until.After(a.HeldUntil) {
+		a.Held, a.HeldUntil = "held back while Redis was almost full", h.until
 	}
-	if h.until.IsZero() {
-		return "", time.Time{}
-	}
-	return "held back while Redis was almost full", h.until
-}
-
-// decided notes that the ticks of a schedule are decided up to a time.
-func (h *holds) decided(ref task.Ref, upto time.Time) {
-	if full, ok := h.queues[ref]; ok && !upto.Before(full.until) {
-		delete(h.queues, ref)
-	}
-}
-
-// holdBack returns the plan for a schedule whose queue is full: it decides no tick until later, so only those go on that wait for the task
-// before them. When there is room, the misfire policy decides about the others.
-func (h *holds) holdBack(a partition.Agenda) schedule.Plan {
-	if len(h.queues) >= holdsLimit {
-		clear(h.queues)
-	}
-	h.queues[a.Ref] = hold{fmt.Sprintf("held back while the queue %s was full", a.Queue), a.Now}
-	return schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}
 }
 
 // enter reserves a place in the queue of a schedule if the plan fires ticks. They count as one: those that were missed are due one after the

@@ -28,9 +28,11 @@ func (w *world) age(s schedule.Schedule) {
 	const by = 20*time.Hour + 30*time.Minute
 	k := w.store.KeysOf(s.Ref)
 	const script = "#!lua flags=allow-oom\n" +
-		"redis.call('HSET', KEYS[1], 'created', ARGV[1], 'from', ARGV[2], 'cursor', ARGV[3]) redis.call('ZADD', KEYS[2], 0, ARGV[4])"
+		"redis.call('HSET', KEYS[1], 'created', ARGV[1], 'from', ARGV[2], 'cursor', ARGV[3]) " +
+		"redis.call('ZADD', KEYS[2], 0, ARGV[4])"
 	err := w.db.Eval(w.t.Context(), script, []string{string(k.Schedule(s.Ref)), string(k.Ticks())},
-		s.CreatedAt.Add(-by).UnixMilli(), s.UpdatedAt.Add(-by).UnixMilli(), s.Cursor.Add(-by).UnixMilli(), s.Ref.String()).Err()
+		s.CreatedAt.Add(-by).UnixMilli(), s.UpdatedAt.Add(-by).UnixMilli(), s.Cursor.Add(-by).UnixMilli(),
+		s.Ref.String()).Err()
 	if !errors.Is(err, redis.Nil) { // the script returns nothing
 		w.t.Fatal(err)
 	}
@@ -40,7 +42,8 @@ func (w *world) age(s schedule.Schedule) {
 func (w *world) fill(queues *queue.Queues, name string) []task.Delivery {
 	w.t.Helper()
 	testkit.Must(w.t, limits.New(w.store.Layout, queues).Set(w.t.Context(), name, 1))
-	waits := []task.Delivery{{Ref: task.Ref{Namespace: "default", ID: "waits"}, Attempt: 1, Type: "echo", Queue: name, Timeout: time.Minute}}
+	ref := task.Ref{Namespace: "default", ID: "waits"}
+	waits := []task.Delivery{{Ref: ref, Attempt: 1, Type: "echo", Queue: name, Timeout: time.Minute}}
 	testkit.Must(w.t, queues.HandOver(w.t.Context(), waits, nil).Failure())
 	return waits
 }
@@ -56,7 +59,8 @@ func (w *world) notLookedAt(s schedule.Schedule) []lua.ExamineSchedulesFound {
 	return r.Found
 }
 
-// Nobody takes the delivery that waits in the queue. When there is room, the misfire policy decides: by default, one tick runs for all that were missed.
+// Nobody takes the delivery that waits in the queue. When there is room, the misfire policy decides: by default, one
+// tick runs for all that were missed.
 func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
@@ -84,21 +88,24 @@ func TestFire_GivesItsPlaceInTheQueueBack(t *testing.T) {
 	w := newWorld(t)
 	queues := queue.New(queue.Options{DB: w.db})
 	testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), task.DefaultQueue, 1))
-	w.start("n", never)
+	n := w.start("n", never)
 	for _, id := range []string{"first", "second"} {
 		s := w.put(id, each(time.Hour), schedule.OverlapAllow)
 		w.age(s)
+		n.wakeTick(w.store.PartitionOf(s.Ref)) // it may have looked before
 		testkit.Eventually(t, "its ticks are decided", func() bool { return len(w.ledger(s)) > 1 })
 		testkit.Eventually(t, "a worker has its task", func() bool { return len(w.take(1)) == 1 })
 	}
 }
 
-// putIn gives a schedule of every hour, whose last 20 ticks nobody has decided, a task in a queue; "" for a task that names none.
+// putIn gives a schedule of every hour, whose last 20 ticks nobody has decided, a task in a queue; "" for a task that
+// names none.
 func (w *world) putIn(ref task.Ref, queueName string) schedule.Schedule {
 	w.t.Helper()
 	long := json.RawMessage(`"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`)
 	put, err := useCases(w.store).PutSchedule(w.t.Context(), control.Caller{Namespace: ref.Namespace}, schedule.Definition{
-		Ref: ref, Spec: each(time.Hour), Overlap: schedule.OverlapAllow, Task: task.Definition{Type: "echo", Queue: queueName, Payload: long},
+		Ref: ref, Spec: each(time.Hour), Overlap: schedule.OverlapAllow,
+		Task: task.Definition{Type: "echo", Queue: queueName, Payload: long},
 	}, control.PutOptions{})
 	testkit.Must(w.t, err)
 	w.age(put.Schedule)
@@ -184,7 +191,8 @@ func TestFire_FollowsAScheduleToItsNewQueue(t *testing.T) {
 	w.oneFiredForAll(s, "held back while the queue low was full")
 }
 
-// oneFiredForAll waits until the ticks of a schedule of every hour are decided, of which 20 were held back: one runs for all that were missed.
+// oneFiredForAll waits until the ticks of a schedule of every hour are decided, of which 20 were held back: one runs
+// for all that were missed.
 func (w *world) oneFiredForAll(s schedule.Schedule, reason string) {
 	w.t.Helper()
 	testkit.Eventually(w.t, "its ticks are decided", func() bool { return len(w.ledger(s)) > 1 })
@@ -238,33 +246,50 @@ func TestFire_LetsTicksThatWaitGoOnWhileTheirQueueIsFull(t *testing.T) {
 	}
 }
 
-// A schedule that is held back may be paused, resumed or replaced: then nothing that was held back is left to decide.
-func TestHolds_AreNoReasonForLaterTicks(t *testing.T) {
+// Whoever leads when there is room finds in Redis why ticks were held back.
+func TestFire_TellsTheNextLeaderWhyTicksWereHeldBack(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	w := newWorld(t)
+	queues := queue.New(queue.Options{DB: w.db})
+	waits := w.fill(queues, "small")
+	s := w.putIn(task.Ref{Namespace: "default", ID: "held"}, "small")
+	a := w.start("a", never)
+	w.heldBack(s)
+	a.end()
+	_, err := queues.Recall(t.Context(), waits)
+	testkit.Must(t, err)
+	w.start("b", never)
+	w.oneFiredForAll(s, "held back while the queue small was full")
+}
+
+func TestHolds_GiveTheLatestReason(t *testing.T) {
 	t.Parallel()
 	const full, crowded = "held back while the queue small was full", "held back while Redis was almost full"
 	start := time.Now()
-	a := partition.Agenda{Ref: task.Ref{Namespace: "default", ID: "held"}, Queue: "small"}
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
-	holdBack := func(h *holds, second int) { a.Now = at(second); h.holdBack(a) }
 	for name, c := range map[string]struct {
-		before func(h *holds)
+		full   int // when its queue was full, in s; 0 for never
+		all    func(h *holds)
 		reason string
 		until  time.Time
 	}{
-		"not held":                 {func(*holds) {}, "", time.Time{}},
-		"held":                     {func(h *holds) { holdBack(h, 1); holdBack(h, 2) }, full, at(2)},
-		"looked at since":          {func(h *holds) { holdBack(h, 1); h.decidedAll() }, full, at(1)},
-		"in part decided":          {func(h *holds) { holdBack(h, 2); h.decided(a.Ref, at(1)) }, full, at(2)},
-		"decided":                  {func(h *holds) { holdBack(h, 2); h.decided(a.Ref, at(2)) }, "", time.Time{}},
-		"another one decided":      {func(h *holds) { holdBack(h, 1); h.decided(task.Ref{ID: "b"}, at(2)) }, full, at(1)},
-		"held, then all were":      {func(h *holds) { holdBack(h, 1); h.holdAll(); h.release(at(2)) }, crowded, at(2)},
-		"all were held, then this": {func(h *holds) { h.holdAll(); h.release(at(1)); holdBack(h, 2) }, full, at(2)},
+		"not held":                 {0, func(*holds) {}, "", time.Time{}},
+		"held":                     {2, func(*holds) {}, full, at(2)},
+		"all were held":            {0, func(h *holds) { h.holdAll(); h.release(at(1)) }, crowded, at(1)},
+		"all are decided":          {0, func(h *holds) { h.holdAll(); h.release(at(1)); h.decidedAll() }, "", time.Time{}},
+		"held, then all were":      {1, func(h *holds) { h.holdAll(); h.release(at(2)) }, crowded, at(2)},
+		"all were held, then this": {2, func(h *holds) { h.holdAll(); h.release(at(1)) }, full, at(2)},
 	} {
-		h := holds{queues: make(map[task.Ref]hold)}
-		c.before(&h)
-		a.Now = at(3600)
-		if reason, until := h.reason(a); reason != c.reason || !until.Equal(c.until) {
-			t.Errorf("%s: %q until %s, want %q until %s", name, reason, until.Sub(start), c.reason, c.until.Sub(start))
+		var a partition.Agenda
+		if c.full > 0 {
+			a.Held, a.HeldUntil = full, at(c.full)
+		}
+		var h holds
+		c.all(&h)
+		h.explain(&a)
+		if a.Held != c.reason || !a.HeldUntil.Equal(c.until) {
+			t.Errorf("%s: %q until %s, want %q until %s", name, a.Held, a.HeldUntil, c.reason, c.until)
 		}
 	}
 }

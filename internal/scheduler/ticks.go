@@ -29,7 +29,7 @@ const (
 // moves the schedule's cursor, so a repeat after a lost reply or a crash applies them once.
 func (t *term) tick(ctx context.Context) error {
 	unsure := false // a reply was lost: there may be new tasks on the wheel
-	held := holds{queues: make(map[task.Ref]hold)}
+	var held holds
 	var decided cursors
 	for ctx.Err() == nil {
 		limited := t.s.limits.Any(ctx)
@@ -49,7 +49,7 @@ func (t *term) tick(ctx context.Context) error {
 				t.s.wake(t.partition)
 			}
 			held.release(due.Now)
-			err = t.fire(ctx, due.Agendas, &held, &decided)
+			err = t.fire(ctx, due.Agendas, held, &decided)
 			unsure = err != nil
 		}
 		switch {
@@ -66,8 +66,8 @@ func (t *term) tick(ctx context.Context) error {
 }
 
 // fire plans the due ticks, applies the plans, and wakes dispatch for the new tasks. It finishes even if ctx ends meanwhile, within
-// fireBudget. held says why ticks were held back, and is told of those that are held back now.
-func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds, decided *cursors) error {
+// fireBudget. held says why the ticks of all schedules were held back.
+func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held holds, decided *cursors) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fireBudget)
 	defer cancel()
 	planned, places := t.plan(ctx, agendas, held)
@@ -75,9 +75,6 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 	lost := false
 	for i, f := range t.leader.Fire(ctx, planned) {
 		places[i].Leave(len(f.Ticked) > 0)
-		if f.Err == nil {
-			held.decided(planned[i].Agenda.Ref, planned[i].Plan.Upto)
-		}
 		switch {
 		case errors.Is(f.Err, schedules.ErrMoved):
 			// The tick loop plans it again. If this call was sent twice, there may be new tasks: wake dispatch.
@@ -101,23 +98,23 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 // plan decides about due ticks, and enters their tasks at their queues. It returns a plan and a place for each
 // schedule.
 func (t *term) plan(
-	ctx context.Context, agendas []partition.Agenda, held *holds,
+	ctx context.Context, agendas []partition.Agenda, held holds,
 ) (planned []partition.Planned, places []*limits.Place) {
 	_, skipped := t.s.contact.jumps(t.partition)
 	for _, a := range agendas {
 		a.Skipped = skipped
-		a.Held, a.HeldUntil = held.reason(a)
-		plan := schedule.MakePlan(a.Agenda)
-		place, err := t.enter(ctx, a, plan)
+		held.explain(&a)
+		plan := partition.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
+		place, err := t.enter(ctx, a, plan.Plan)
 		if err != nil {
-			plan = held.holdBack(a)
+			plan = partition.HoldBack(a)
 			t.s.o.Metrics.HeldBack.Inc()
 		}
-		if until := plan.Forgotten; !until.IsZero() {
+		if until := plan.Plan.Forgotten; !until.IsZero() {
 			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record",
 				"schedule", a.Ref.String(), "until", until)
 		}
-		planned, places = append(planned, partition.Planned{Agenda: a, Plan: plan}), append(places, place)
+		planned, places = append(planned, plan), append(places, place)
 	}
 	return planned, places
 }

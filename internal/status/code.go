@@ -39,7 +39,7 @@ var Codes = []Meaning{
 	{NoLeader, "Nobody has led some partitions for 15 seconds, so their tasks and ticks wait."},
 	{QueueUnserved, "Tasks wait in a queue from which no living node takes any."},
 	{TypeUnserved, "Tasks wait whose type no living node of their queue runs."},
-	{SlotsTaken, "The same tasks have held all slots of a queue for two minutes, and others wait."},
+	{SlotsTaken, "Tasks have held all slots of a queue for two minutes, or most while none is free, and others wait."},
 	{PausedItself, "A schedule has paused itself, since too many of its tasks failed in a row."},
 	{TicksHeldBack, "A tick of a schedule is more than 15 seconds late, and has not been decided."},
 	{FailuresJumped, "Far more attempts fail than in the hour before."},

@@ -23,6 +23,8 @@ type Facts struct {
 type Redis struct {
 	Silent    string    // why it does nothing for DTS, as a sentence; "" if it does, or some servers of a cluster do
 	Since     time.Time // since when it is silent; zero if nobody knows
+	Refuses   bool      // it answers all the same, and refuses this node what it needs
+	Denied    string    // a right that it refuses this node, while others work, as a clause; "" for none
 	Away      []Server  // servers of a cluster that do nothing for DTS, while others do
 	Refusing  []Server  // servers that refuse writes
 	Memory    float64   // bytes in use, of the server that is fullest

@@ -28,22 +28,35 @@ func (j *judge) queue(q Queue) {
 		return
 	}
 	stuck := j.lanes(q, servers)
-	switch capacity := slots(servers); {
+	switch {
 	case stuck == q.Waiting || q.Foreign: // what else waits, waits for another reason
-	case capacity > 0 && (q.Held >= capacity || q.HeldMore):
-		held := fmt.Sprintf("all %d", capacity)
-		if q.Held < capacity {
-			held = fmt.Sprintf("at least %d of %d", q.Held, capacity)
-		}
-		j.add(Reason{
-			Code: SlotsTaken, Severity: Bad, Since: q.HeldFrom, Kind: "queue", ID: q.Name,
-			Detail: fmt.Sprintf("Tasks have held %s slots of the queue %q for more than %s, and no slot is free. "+
-				"The first of these tasks is %s. %s.", held, q.Name, span(HeldAfter), q.Holder, tasksWait(q.Waiting)),
-			Do: fmt.Sprintf("See what holds them: dtsctl queue why %s. Cancel what hangs, or add slots.", q.Name),
-		})
-	default:
-		j.late(q)
+	case !j.slotsTaken(q, servers):
+		j.late(q, servers)
 	}
+}
+
+// slotsTaken adds that tasks have held the slots of a queue for long: all of them, or most, and no slot is free. It
+// returns false if that is not so.
+func (j *judge) slotsTaken(q Queue, servers []Node) bool {
+	capacity := slots(servers)
+	r := Reason{Code: SlotsTaken, Severity: Bad, Since: q.HeldFrom, Kind: "queue", ID: q.Name}
+	held := fmt.Sprintf("all %d", capacity)
+	switch {
+	case capacity == 0:
+		return false
+	case q.Held >= capacity:
+	case q.HeldMore:
+		held = fmt.Sprintf("at least %d of %d", q.Held, capacity)
+	case 2*q.Held > capacity && used(servers) >= capacity && (q.Oldest.IsZero() || j.waits(q.Oldest) >= LateAfter):
+		r.Severity, held = Warn, fmt.Sprintf("%d of %d", q.Held, capacity) // the other slots still work
+	default:
+		return false
+	}
+	r.Detail = fmt.Sprintf("Tasks have held %s slots of the queue %q for more than %s, and no slot is free. "+
+		"The first of these tasks is %s. %s.", held, q.Name, span(HeldAfter), q.Holder, tasksWait(q.Waiting))
+	r.Do = fmt.Sprintf("See what holds them: dtsctl queue why %s. Cancel what hangs, or add slots.", q.Name)
+	j.add(r)
+	return true
 }
 
 // unserved adds that nobody takes what waits in a queue.
@@ -115,7 +128,7 @@ func (j *judge) lanes(q Queue, servers []Node) (stuck int) {
 }
 
 // late adds that tasks wait long, though nothing else is wrong.
-func (j *judge) late(q Queue) {
+func (j *judge) late(q Queue, servers []Node) {
 	if j.waits(q.Oldest) < LateAfter {
 		return
 	}
@@ -123,9 +136,9 @@ func (j *judge) late(q Queue) {
 	if r.Since = j.since(r); j.Now.Sub(r.Since) < LateFor {
 		return
 	}
-	r.Detail = fmt.Sprintf("%s in the queue %q, the first of them for %s. They come faster than the workers run them.",
-		tasksWait(q.Waiting), q.Name, span(j.waits(q.Oldest)))
-	r.Do = fmt.Sprintf("See what the slots do: dtsctl queue why %s. Add workers if it goes on.", q.Name)
+	r.Detail = fmt.Sprintf("%s in the queue %q, the first of them for %s. Of the %d slots of the queue, in use: %d.",
+		tasksWait(q.Waiting), q.Name, span(j.waits(q.Oldest)), slots(servers), used(servers))
+	r.Do = fmt.Sprintf("See why: dtsctl queue why %s.", q.Name)
 	j.add(r)
 }
 
@@ -155,6 +168,14 @@ func (n Node) serves(queue string) bool {
 
 func (n Node) runs(taskType string) bool {
 	return len(n.Types) == 0 || slices.Contains(n.Types, taskType)
+}
+
+// used is how many slots of some nodes are in use.
+func used(nodes []Node) (n int) {
+	for _, node := range nodes {
+		n += min(node.Running, node.Capacity)
+	}
+	return n
 }
 
 func slots(nodes []Node) (n int) {

@@ -6,10 +6,21 @@ import "fmt"
 func (j *judge) redis() {
 	r := j.Redis
 	if r.Silent != "" {
-		j.add(Reason{
+		reason := Reason{
 			Code: RedisSilent, Severity: Bad, Since: r.Since, Kind: "redis", Detail: r.Silent,
 			Do: "Bring Redis back. Tasks that run go on meanwhile, for --outage-tolerance.",
-		})
+		}
+		if r.Refuses {
+			reason.Do = "Remove the cause that Redis names. Tasks that run go on meanwhile, for --outage-tolerance."
+		}
+		j.add(reason)
+	}
+	if r.Denied != "" {
+		reason := Reason{Code: RedisSilent, Severity: Bad, Kind: "redis"}
+		reason.Since = j.since(reason)
+		reason.Detail = fmt.Sprintf("Some of what nodes do fails at Redis: %s.", r.Denied)
+		reason.Do = "Give the user of Redis that right. The commands that DTS needs are in docs/operations.md."
+		j.add(reason)
 	}
 	for _, s := range r.Away {
 		said := "does not answer"

@@ -174,6 +174,23 @@ var cases = []struct {
 		},
 		func(f *status.Facts) { f.Doctor = status.Examination{At: ago(time.Hour)} },
 	},
+	{
+		status.RedisSilent, status.Bad,
+		func(f *status.Facts) { f.Redis.Denied = "it refuses a right" },
+		func(f *status.Facts) { f.Redis.Refuses = true },
+	},
+	{
+		status.SlotsTaken, status.Warn, // others still work
+		func(f *status.Facts) { f.Queues[0].Held, f.Queues[0].Oldest = 3, ago(61*time.Second) },
+		func(f *status.Facts) {
+			f.Queues[0].Held, f.Queues[0].Oldest, f.Nodes[0].Running = 3, ago(61*time.Second), 3
+		},
+	},
+	{
+		status.SlotsTaken, status.Warn, // all that waits are deliveries, of which it is not known since when they wait
+		func(f *status.Facts) { f.Queues[0].Held, f.Queues[0].Oldest = 3, time.Time{} },
+		func(f *status.Facts) { f.Queues[0].Held, f.Queues[0].Oldest = 2, time.Time{} },
+	},
 }
 
 func TestJudge_GivesEachReason(t *testing.T) {
@@ -298,6 +315,19 @@ func TestJudge_NamesTheServers(t *testing.T) {
 	}
 	if !slices.Equal(got, want) || !reasons[1].Since.Equal(ago(time.Minute)) || !reasons[2].Since.Equal(ago(time.Hour)) {
 		t.Errorf("got %+v, want %q", reasons, want)
+	}
+}
+
+// The status does not know why tasks wait, and does not claim to.
+func TestJudge_SaysOfLatenessWhatItKnows(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Queues[0].Oldest, f.Before = ago(61*time.Second), seen("late  mails", time.Minute)
+	f.Nodes[0].Running = 1
+	got := status.Judge(f).Reasons
+	const want = `3 tasks wait in the queue "mails", the first of them for 61 s. Of the 4 slots of the queue, in use: 1.`
+	if len(got) != 1 || got[0].Detail != want {
+		t.Errorf("got %+v, want %s", got, want)
 	}
 }
 

@@ -15,6 +15,7 @@ type Reason struct {
 	Detail        string    // what holds it up, in sentences
 	Do            string    // what to do next, in a sentence
 	Ahead         *int      // how many tasks go first; nil if that is not known, or says nothing
+	Tasks         *int      // how many tasks of a queue wait for it; nil for none, or for anything else than a queue
 	NextAttemptAt time.Time // when it is due; zero if that is not what it waits for
 	LastError     string    // why the last attempt did not succeed, or the schedule paused itself
 }
@@ -133,6 +134,9 @@ type QueueFacts struct {
 	Pending int       // deliveries that wait for a worker
 	Lanes   []Lane    // of the waiting tasks, those that wait by their type
 	Unled   []int     // partitions with waiting tasks that nobody leads
+
+	UnledWaiting   int  // the tasks that wait in them
+	PendingUnknown bool // nobody knows how many deliveries wait, so the numbers of tasks are left out
 }
 
 // Lane is the tasks of one type that wait apart.

@@ -28,12 +28,20 @@ func TaskNow(t task.Task) string {
 	return fmt.Sprintf("It waits for attempt %d of %d.", t.Attempt+1, t.MaxAttempts)
 }
 
-// QueueNow says in a sentence how much waits in a queue.
+// QueueNow says how much waits in a queue, and how much of that nothing holds up; "" if that is not known.
 func QueueNow(f QueueFacts) string {
-	if waiting := f.Waiting + f.Pending; waiting > 0 {
-		return fmt.Sprintf("%s waiting in it.", tasksAre(waiting))
+	total := f.total()
+	switch {
+	case f.PendingUnknown:
+		return ""
+	case total == 0:
+		return "Nothing waits in it."
 	}
-	return "Nothing waits in it."
+	text := fmt.Sprintf("%s waiting in it.", tasksAre(total))
+	if free := f.free(); free > 0 && free < total {
+		text += fmt.Sprintf(" Nothing holds %d of them up.", free)
+	}
+	return text
 }
 
 // ScheduleNow says in a sentence what a schedule has done.

@@ -129,7 +129,7 @@ func (f ScheduleFacts) full(tick time.Time) Reason {
 func (p Path) atLimit() Reason {
 	return Reason{
 		Code: QueueFull, Ahead: p.Ahead,
-		Detail: fmt.Sprintf("The queue %q is at its limit of %d tasks that wait.", p.Queue, p.Limit),
+		Detail: fmt.Sprintf("The queue %q is at its limit of waiting tasks (%d).", p.Queue, p.Limit),
 		Do: fmt.Sprintf("See why they wait: dtsctl queue why %s. Or raise the limit: dtsctl queue limit %s N.",
 			p.Queue, p.Queue),
 	}

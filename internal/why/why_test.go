@@ -1,6 +1,7 @@
 package why_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -195,7 +196,7 @@ func TestOfSchedule_SaysWhatTheNextTickWaitsFor(t *testing.T) {
 			[]why.Code{why.RedisFull}, []string{"maxmemory"}},
 		{"limit, and paused", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Limit, p.Paused = 9, true }),
 			Schedule: plain, Next: tick, Full: true},
-			[]why.Code{why.QueueFull, why.QueuePaused}, []string{"limit of 9", "from 2026-01-02T03:03:05Z"}},
+			[]why.Code{why.QueueFull, why.QueuePaused}, []string{"limit of waiting tasks (9)", "from 2026-01-02T03:03:05Z"}},
 	} {
 		expect(t, c.name, why.OfSchedule(c.facts), c.codes, c.words...)
 	}
@@ -229,7 +230,7 @@ func TestOfQueue_SaysWhatItsTasksWaitFor(t *testing.T) {
 		{"no worker", why.QueueFacts{Path: any(func(p *why.Path) { p.Workers = nil }), Lanes: lanes},
 			[]why.Code{why.QueueUnserved}, nil},
 		{"types", why.QueueFacts{Path: any(nil), Waiting: 7, Lanes: lanes}, []why.Code{why.TypeUnserved,
-			why.TypeUnserved}, []string{`"mail"`, "1 task is waiting"}},
+			why.TypeUnserved}, []string{`"mail"`, "1 of 7 tasks waits for one."}},
 		{"limit", why.QueueFacts{Path: any(func(p *why.Path) { p.Limit, p.Paused = 3, true }), Waiting: 1, Pending: 2},
 			[]why.Code{why.QueuePaused, why.QueueFull}, nil},
 		{"below its limit", why.QueueFacts{Path: any(func(p *why.Path) { p.Limit = 4 }), Pending: 3},
@@ -244,4 +245,60 @@ func TestOfQueue_SaysWhatItsTasksWaitFor(t *testing.T) {
 	} {
 		expect(t, c.name, why.OfQueue(c.facts), c.codes, c.words...)
 	}
+}
+
+// Of 8 tasks, 5 are of a type that node-2 does not run, and 2 of one that only node-3 runs.
+func TestOfQueue_CountsTheTasksOfEachReason(t *testing.T) {
+	t.Parallel()
+	plain := why.QueueFacts{Path: path(func(p *why.Path) {
+		busy := why.Worker{ID: "node-3", Alive: true, Queues: []string{"mails"}, Types: []string{"sms"}, Capacity: 1}
+		p.Type, p.Workers = "", append(p.Workers, busy)
+	}), Waiting: 7, Pending: 1, Lanes: []why.Lane{{"shell", "", 5, now}, {"sms", "", 2, now.Add(-time.Hour)}}}
+	for name, c := range map[string]struct {
+		change func(*why.QueueFacts)
+		now    string
+		want   string
+	}{
+		"type": {func(*why.QueueFacts) {}, "8 tasks are waiting in it. Nothing holds 3 of them up.", "type_unserved 5"},
+		"slots of one type": {func(f *why.QueueFacts) { f.Workers[1].Running = 1 },
+			"8 tasks are waiting in it. Nothing holds 1 of them up.", "type_unserved 5, slots_taken 2"},
+		"all slots": {func(f *why.QueueFacts) { f.Workers[0].Running, f.Workers[1].Running = 1, 1 },
+			"8 tasks are waiting in it.", "type_unserved 5, slots_taken 3"},
+		"paused": {func(f *why.QueueFacts) { f.Paused = true },
+			"8 tasks are waiting in it.", "type_unserved 5, queue_paused 8"},
+		"unled": {func(f *why.QueueFacts) { f.Unled, f.UnledWaiting = []int{3}, 4 },
+			"8 tasks are waiting in it.", "no_leader 4, type_unserved 5"},
+		"unserved": {func(f *why.QueueFacts) { f.Workers = nil }, "8 tasks are waiting in it.", "queue_unserved 8"},
+		"full": {func(f *why.QueueFacts) { f.Lanes, f.Limit, f.Paused = nil, 8, true },
+			"8 tasks are waiting in it.", "queue_paused 8, queue_full -"},
+		"free":  {func(f *why.QueueFacts) { f.Lanes = nil }, "8 tasks are waiting in it.", "delivery 8"},
+		"empty": {func(f *why.QueueFacts) { f.Lanes, f.Waiting, f.Pending = nil, 0, 0 }, "Nothing waits in it.", ""},
+		"empty, paused": {func(f *why.QueueFacts) { f.Lanes, f.Waiting, f.Pending, f.Paused = nil, 0, 0, true },
+			"Nothing waits in it.", "queue_paused -"},
+		"unknown": {func(f *why.QueueFacts) { f.PendingUnknown, f.Workers[0].Running, f.Workers[1].Running = true, 1, 1 },
+			"", "type_unserved -, slots_taken -"},
+	} {
+		f := plain
+		f.Workers = slices.Clone(plain.Workers)
+		c.change(&f)
+		var got []string
+		for _, r := range why.OfQueue(f) {
+			tasks := "-"
+			if r.Tasks != nil {
+				tasks = fmt.Sprint(*r.Tasks)
+			}
+			got = append(got, fmt.Sprintf("%s %s", r.Code, tasks))
+		}
+		if strings.Join(got, ", ") != c.want || why.QueueNow(f) != c.now {
+			t.Errorf("%s: %q, %q; want %q, %q", name, got, why.QueueNow(f), c.want, c.now)
+		}
+	}
+}
+
+func TestOfQueue_SaysHowManyTasksWait(t *testing.T) {
+	t.Parallel()
+	f := why.QueueFacts{Path: path(func(p *why.Path) { p.Type, p.Workers[0].Running = "", 1 }), Waiting: 8,
+		Lanes: []why.Lane{{"shell", "", 5, now}}}
+	expect(t, "both", why.OfQueue(f), []why.Code{why.TypeUnserved, why.SlotsTaken}, "5 of 8 tasks wait for one.")
+	expect(t, "slots", why.OfQueue(f)[1:], []why.Code{why.SlotsTaken}, "3 of 8 tasks wait for a slot.")
 }

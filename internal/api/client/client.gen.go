@@ -89,11 +89,11 @@ type ForecastParams struct {
 	// Namespace The namespace to count in, or `*` for all of them.
 	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
-	// Hours How far to look ahead.
+	// Hours How far to look ahead. It is 1 with `within`, and cannot be given together with that.
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 
 	// Within Also name what comes within this time, at most 1h, in `coming`. It is rounded up to whole minutes, of which the
-	// present one is the first.
+	// present one is the first: `30s` and `1m` are what is left of the present minute.
 	Within *Duration `form:"within,omitempty" json:"within,omitempty"`
 }
 

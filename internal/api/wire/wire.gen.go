@@ -1101,15 +1101,15 @@ type Counts struct {
 	Ended  int `json:"ended"`
 	Failed int `json:"failed"`
 
-	// LateMax All did.
-	LateMax Duration `json:"late_max"`
+	// LateMax All did. Left out if none began.
+	LateMax *Duration `json:"late_max,omitempty"`
 
-	// LateP50 Half of the attempts began within this time after they were due; up to a quarter too long.
-	LateP50 Duration `json:"late_p50"`
+	// LateP50 Half of the attempts began within this time after they were due; up to a quarter too long. Left out if none began.
+	LateP50 *Duration `json:"late_p50,omitempty"`
 
-	// LateP99 99 of 100 attempts did.
-	LateP99 Duration `json:"late_p99"`
-	Lost    int      `json:"lost"`
+	// LateP99 99 of 100 attempts did. Left out if none began.
+	LateP99 *Duration `json:"late_p99,omitempty"`
+	Lost    int       `json:"lost"`
 
 	// Oldest For how long the first of these had been due.
 	Oldest    Duration `json:"oldest"`
@@ -1117,7 +1117,7 @@ type Counts struct {
 	Succeeded int      `json:"succeeded"`
 	Timeout   int      `json:"timeout"`
 
-	// Waiting Due tasks that waited, here or in asynq, at the end of the period; of an hour, the most of its minutes.
+	// Waiting Due tasks that waited, here or in asynq, at the end of the period, or now if it still lasts; of an hour, the most of its minutes.
 	Waiting int `json:"waiting"`
 }
 
@@ -1691,13 +1691,15 @@ type MemoryOfKind struct {
 
 	// Kind `waiting` and `ended` are definitions and payloads of tasks that have not ended, and that have, with their places in
 	// sorted sets. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
-	// `foreign` are keys that do not belong to this installation, and `server` is all that is no key. More may come.
+	// `foreign` are keys that do not belong to this installation, and `server` is all that is no key, and keys that the user
+	// of Redis may not measure. More may come.
 	Kind MemoryOfKindKind `json:"kind"`
 }
 
 // MemoryOfKindKind `waiting` and `ended` are definitions and payloads of tasks that have not ended, and that have, with their places in
 // sorted sets. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
-// `foreign` are keys that do not belong to this installation, and `server` is all that is no key. More may come.
+// `foreign` are keys that do not belong to this installation, and `server` is all that is no key, and keys that the user
+// of Redis may not measure. More may come.
 type MemoryOfKindKind string
 
 // MemoryOfNamespace defines model for MemoryOfNamespace.
@@ -1753,7 +1755,7 @@ type MemoryReport struct {
 	// Keys How many keys Redis has.
 	Keys *int64 `json:"keys,omitempty"`
 
-	// Kinds All kinds of data.
+	// Kinds All kinds of data; without `server` if `used` is left out.
 	Kinds []MemoryOfKind `json:"kinds"`
 
 	// Max The `maxmemory` of all servers in bytes; left out if one of them has none.
@@ -1776,11 +1778,12 @@ type MemoryReport struct {
 	// that refuses `MEMORY USAGE`. Left out otherwise.
 	Unknown *string `json:"unknown,omitempty"`
 
-	// Used How many bytes Redis uses, on all servers.
+	// Used How many bytes Redis uses, on all servers; left out if one of them does not say it.
 	Used *int64 `json:"used,omitempty"`
 
-	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
-	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+	// Warnings What the report leaves out, as it cannot be read in Redis, or the user of Redis has no right to measure it. Left out if
+	// there is nothing.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
@@ -1927,8 +1930,8 @@ type Pace struct {
 	// Ended Attempts that ended, in the same way.
 	Ended float64 `json:"ended"`
 
-	// LateP99 99 of 100 attempts of the last five minutes began within this time after they were due; up to a quarter too long.
-	LateP99 Duration `json:"late_p99"`
+	// LateP99 99 of 100 attempts of the last five minutes began within this time after they were due; up to a quarter too long. Left out if none began.
+	LateP99 *Duration `json:"late_p99,omitempty"`
 }
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
@@ -2595,7 +2598,7 @@ type StatusFigures struct {
 	// LateMaxMs The same: the longest.
 	LateMaxMs *int64 `json:"late_max_ms,omitempty"`
 
-	// LateP50Ms From due to begun: the median.
+	// LateP50Ms From due to begun: the median. Left out if none began.
 	LateP50Ms *int64 `json:"late_p50_ms,omitempty"`
 
 	// LateP99Ms The same: the 99th percentile.
@@ -3077,6 +3080,9 @@ type WaitingFor struct {
 
 	// Since Since when it holds. Left out if nobody knows.
 	Since *Time `json:"since,omitempty"`
+
+	// Tasks Of a queue: how many of its tasks wait for this. A task can wait for several things. Left out if no task that is there waits for it.
+	Tasks *int `json:"tasks,omitempty"`
 
 	// ToDo What to do next, in sentences.
 	ToDo string `json:"to_do"`

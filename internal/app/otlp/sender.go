@@ -14,7 +14,6 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/tracing"
 )
 
@@ -29,12 +28,13 @@ func (s *Settings) Start(version, node string, log *slog.Logger) (_ trace.Tracer
 	if err != nil {
 		return nil, nil, err
 	}
+	hidden := secretsOf(target)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		log.Warn("OpenTelemetry", "error", config.MaskURLs(err.Error()))
+		log.Warn("OpenTelemetry", "error", hidden.hide(err))
 	}))
-	otel.SetLogger(logr.New(&troubles{log}))
+	otel.SetLogger(logr.New(&troubles{hidden, log}))
 	ctx, end := context.WithCancel(context.Background())
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(target))
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(target.String()))
 	if err != nil {
 		end()
 		return nil, nil, err
@@ -48,9 +48,9 @@ func (s *Settings) Start(version, node string, log *slog.Logger) (_ trace.Tracer
 		return nil, nil, err
 	}
 	provider := sdk.NewTracerProvider(
-		sdk.WithBatcher(&sender{SpanExporter: exporter, ended: ctx, target: target, log: log}),
+		sdk.WithBatcher(&sender{SpanExporter: exporter, secrets: hidden, ended: ctx, collector: origin(target), log: log}),
 		sdk.WithResource(about), sdk.WithIDGenerator(tracing.IDs{}),
-		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(s.sample))),
+		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(float64(s.sample)))),
 	)
 	return provider, func() error {
 		defer end()
@@ -65,10 +65,11 @@ func (s *Settings) Start(version, node string, log *slog.Logger) (_ trace.Tracer
 // sender sends spans. It tells the log when that begins to fail, and when it succeeds again. One caller at a time.
 type sender struct {
 	sdk.SpanExporter
-	ended   context.Context // when it has, nothing is sent any more
-	target  string
-	log     *slog.Logger
-	failing bool
+	secrets
+	ended     context.Context // when it has, nothing is sent any more
+	collector string
+	log       *slog.Logger
+	failing   bool
 }
 
 // ExportSpans sends spans. It returns no error: nobody could do anything about it.
@@ -80,9 +81,9 @@ func (s *sender) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) erro
 	switch {
 	case err != nil && !s.failing:
 		s.log.Warn("cannot send traces; they are dropped until the collector takes them",
-			"collector", s.target, "error", config.MaskURLs(err.Error()))
+			"collector", s.collector, "error", s.hide(err))
 	case err == nil && s.failing:
-		s.log.Info("the collector takes traces again", "collector", s.target)
+		s.log.Info("the collector takes traces again", "collector", s.collector)
 	}
 	s.failing = err != nil
 	return nil

@@ -67,6 +67,21 @@ func TestSender_TellsOnceThatTheCollectorFails(t *testing.T) {
 	}
 }
 
+// Some services want a token in the path. The collector's answer and the errors of the exporter can have it, too.
+func TestSender_LogsNoPathOfTheCollector(t *testing.T) {
+	t.Parallel()
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "cannot POST "+r.URL.Path, http.StatusNotFound)
+	}))
+	defer collector.Close()
+	s := begin(t, collector.URL+"/otlp/s3cr3t%20token", time.Minute)
+	s.send(t)
+	testkit.Must(t, s.stop())
+	if !s.log.Has("collector="+collector.URL+" ") || !s.log.Has(collector.URL+"/***: 404") || s.log.Has("s3cr3t") {
+		t.Error("the log does not name the collector, or has its path")
+	}
+}
+
 // Nobody listens, or somebody takes the connection and says nothing. The goroutines that were to send end, too.
 func TestStart_EndsInTimeWithoutACollector(t *testing.T) {
 	t.Parallel()

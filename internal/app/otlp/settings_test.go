@@ -1,9 +1,10 @@
 package otlp
 
 import (
-	"math"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -19,9 +20,10 @@ func TestSettings_FindWhereTracesGo(t *testing.T) {
 		"http://[::1]:4318":                 "http://[::1]:4318/v1/traces",
 	} {
 		s := Settings{endpoint: endpoint, sample: 1}
-		got, err := s.target()
-		if err != nil || s.Validate() != nil || got != want {
-			t.Errorf("%s: %q, error %v, want %q", endpoint, got, err, want)
+		u, err := s.target()
+		testkit.Must(t, err)
+		if got := u.String(); s.Validate() != nil || got != want {
+			t.Errorf("%s: %q, want %q", endpoint, got, want)
 		}
 	}
 }
@@ -29,20 +31,28 @@ func TestSettings_FindWhereTracesGo(t *testing.T) {
 func TestSettings_RefuseBadValues(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		s    Settings
-		want string
+		flag, want string
 	}{
-		"no scheme":      {Settings{endpoint: "h:4318", sample: 1}, `otlp-endpoint: "h:4318" must be a URL as`},
-		"another scheme": {Settings{endpoint: "grpc://h:4317", sample: 1}, `otlp-endpoint: "grpc://h:4317" must be a URL`},
-		"no host":        {Settings{endpoint: "http://", sample: 1}, "otlp-endpoint:"},
-		"a query":        {Settings{endpoint: "http://h/?token=secret", sample: 1}, "otlp-endpoint:"},
-		"a user":         {Settings{endpoint: "http://ann:secret@h:4318", sample: 1}, "otlp-endpoint: must have no user"},
-		"a broken user":  {Settings{endpoint: "http://ann:se%cret@h:4318", sample: 1}, "otlp-endpoint:"},
-		"less than 0":    {Settings{endpoint: "", sample: -0.1}, "trace-sample: -0.1 must be 0 to 1"},
-		"more than 1":    {Settings{endpoint: "http://h", sample: 100}, "trace-sample: 100 must be 0 to 1"},
-		"no number":      {Settings{endpoint: "http://h", sample: math.NaN()}, "trace-sample: NaN must be 0 to 1"},
+		"no scheme":      {"--otlp-endpoint=h:4318/secret", "otlp-endpoint: must be a URL as http://127.0.0.1:4318"},
+		"another scheme": {"--otlp-endpoint=grpc://h:4317/secret", "otlp-endpoint: must be a URL as"},
+		"no host":        {"--otlp-endpoint=http:///secret", "otlp-endpoint: must be a URL as"},
+		"a query":        {"--otlp-endpoint=http://h/?token=secret", "otlp-endpoint: must be a URL as"},
+		"a user":         {"--otlp-endpoint=http://ann:secret@h:4318", "otlp-endpoint: must have no user"},
+		"a broken user":  {"--otlp-endpoint=http://ann:se%cret@h:4318", "otlp-endpoint: must be a URL as"},
+		"no such port":   {"--otlp-endpoint=http://h:99999/secret", "otlp-endpoint: must have a port from 1 to 65535"},
+		"port 0":         {"--otlp-endpoint=http://h:0", "otlp-endpoint: must have a port from 1 to 65535"},
+		"less than 0":    {"--trace-sample=-0.1", "--trace-sample\" flag: must be a number from 0 to 1"},
+		"more than 1":    {"--trace-sample=100", "must be a number from 0 to 1"},
+		"not a number":   {"--trace-sample=NaN", "must be a number from 0 to 1"},
+		"a word":         {"--trace-sample=abc", "must be a number from 0 to 1"},
 	} {
-		err := row.s.Validate()
+		var s Settings
+		flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+		s.Declare(flags)
+		err := flags.Parse([]string{row.flag})
+		if err == nil {
+			err = s.Validate()
+		}
 		if err == nil || !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %s", name, err, row.want)
 		}

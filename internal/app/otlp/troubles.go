@@ -4,13 +4,14 @@ import (
 	"log/slog"
 
 	"github.com/go-logr/logr"
-
-	"github.com/dts-sched/dts/internal/config"
 )
 
 // troubles passes the errors of OpenTelemetry to the log of the node, without the values with them: one may be a login
 // of the environment.
-type troubles struct{ log *slog.Logger }
+type troubles struct {
+	secrets
+	log *slog.Logger
+}
 
 // Init is for logr.
 func (*troubles) Init(logr.RuntimeInfo) {}
@@ -25,7 +26,7 @@ func (*troubles) Info(int, string, ...any) {}
 func (t *troubles) Error(err error, message string, _ ...any) {
 	text := ""
 	if err != nil {
-		text = config.MaskURLs(err.Error())
+		text = t.hide(err)
 	}
 	t.log.Warn("OpenTelemetry", "problem", message, "error", text)
 }

@@ -5,16 +5,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // ExactArgs makes a command take exactly the named arguments.
 func ExactArgs(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
 			return Usagef("%s is missing", names[len(args)])
 		case len(args) > len(names):
-			return Usagef("%q is one argument too many", args[len(names)])
+			return Usagef("%q is one argument too many%s", args[len(names)], asValue(cmd, args[len(names)]))
 		}
 		for i, arg := range args {
 			if err := CheckName(names[i], arg); err != nil {
@@ -23,6 +24,16 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// asValue says how to write an argument as the value of a flag that was given without one, if there is such a flag.
+func asValue(cmd *cobra.Command, arg string) (hint string) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() != "bool" && f.NoOptDefVal != "" && f.Value.String() == f.NoOptDefVal {
+			hint = fmt.Sprintf("; as a value of --%[1]s, write --%[1]s=%[2]s", f.Name, arg)
+		}
+	})
+	return hint
 }
 
 // IDs makes a command take one or more ids.

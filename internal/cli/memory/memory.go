@@ -59,14 +59,16 @@ func show(p *printer.Printer, r wire.MemoryReport) error {
 	if err := printer.PrintTable(p, columns, rowsOf(p, r)); err != nil || !p.OutIsTerminal {
 		return err
 	}
+	keys := printer.Counted(int(wire.Value(r.Keys)), "key")
+	if r.Used == nil {
+		return p.Printf("\nAn estimate. Redis has %s.\n", keys)
+	}
 	limit := "no maxmemory"
 	if r.Max != nil {
 		limit = p.Text(printer.Bytes(*r.Max)) + " maxmemory"
 	}
-	return p.Printf(
-		"\nAn estimate. Redis uses %s, with %s, and has %s.\n",
-		p.Text(printer.Bytes(wire.Value(r.Used))), limit, printer.Counted(int(wire.Value(r.Keys)), "key"),
-	)
+	used := p.Text(printer.Bytes(*r.Used))
+	return p.Printf("\nAn estimate. Redis uses %s, with %s, and has %s.\n", used, limit, keys)
 }
 
 // row is a line of the table.

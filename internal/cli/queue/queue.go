@@ -19,10 +19,13 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	return command.Group(cmd)
 }
 
-// printDone tells people what was done to a queue. Programs get nothing: the exit code says it.
+// printDone tells what was done to a queue. In the formats json and yaml there is nothing: nor has the answer.
 func printDone(p *printer.Printer, queue, done string) error {
-	if !p.ForPeople() {
+	switch {
+	case !p.IsTable():
 		return nil
+	case p.OutIsTerminal:
+		return p.Printf("%s %s\n", queue, done)
 	}
-	return p.Printf("%s %s\n", queue, done)
+	return p.PrintTabbed([][]any{{queue, done}})
 }

@@ -16,7 +16,7 @@ func TestQueue_PausesAndResumes(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/queues/{queue}/pause", 204, nil)
 	s.On("POST /v1/queues/{queue}/resume", 404, clitest.Problem(404, wire.QueueNotFound, "", "no queue low"))
-	s.Pipe().Run(t, "queue", "pause", "low", "--note", "it moves").Expect(t, 0, "", "")
+	s.Pipe().Run(t, "queue", "pause", "low", "--note", "it moves").Expect(t, 0, "low\tpaused\n", "")
 	if got := s.Last().Body; got != `{"note":"it moves"}` {
 		t.Errorf("it sends %s", got)
 	}
@@ -28,7 +28,7 @@ func TestQueue_PausesAndResumes(t *testing.T) {
 func TestLimit_LimitsAQueueAndLiftsTheLimit(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("PUT /v1/queues/{queue}/limit", 204, nil)
-	s.Pipe().Run(t, "queue", "limit", "low", "100").Expect(t, 0, "", "")
+	s.Pipe().Run(t, "queue", "limit", "low", "100").Expect(t, 0, "low\tlimited to 100\n", "")
 	s.Terminal().Run(t, "queue", "limit", "low", "100").Expect(t, 0, "low limited to 100\n", "")
 	s.Terminal().Run(t, "queue", "limit", "low", "none").Expect(t, 0, "low not limited\n", "")
 	for _, n := range []string{"0", "-1", "many"} {
@@ -40,7 +40,7 @@ func TestList_PrintsQueues(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/queues", 200, wire.QueueList{Queues: []wire.Queue{
 		{Name: "default", Limit: new(100), Waiting: 7, Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s", Oldest: new("2m"),
-			Pace: &wire.Pace{Begun: 60, Ended: 59.5, Bad: 2, LateP99: "80ms"}},
+			Pace: &wire.Pace{Begun: 60, Ended: 59.5, Bad: 2, LateP99: new("80ms")}},
 		{
 			Name: "low", Paused: true, PausedBy: new("ann@vm-a (not verified)"), Archived: 1, Latency: "0s",
 			PausedAt: new(wire.At(clitest.Now.Add(-2 * time.Minute))), PauseNote: new("it moves"),

@@ -10,8 +10,8 @@ import (
 
 // counts are 7,200 attempts, of which 6 did not succeed.
 var counts = wire.Counts{
-	Begun: 7201, Ended: 7200, Succeeded: 7194, Failed: 3, Timeout: 2, Lost: 1, Dead: 1, LateP50: "10ms",
-	LateP99: "80ms", LateMax: "1.2s",
+	Begun: 7201, Ended: 7200, Succeeded: 7194, Failed: 3, Timeout: 2, Lost: 1, Dead: 1, LateP50: new("10ms"),
+	LateP99: new("80ms"), LateMax: new("1.2s"),
 	Waiting: 91128, Oldest: "1m30s",
 }
 

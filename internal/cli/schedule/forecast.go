@@ -64,9 +64,6 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 		return err
 	}
 	params := &client.ForecastParams{Namespace: c.Namespace, Hours: opts.Hours, Within: flags.DurationText(opts.Within)}
-	if opts.Within != nil {
-		params.Hours = new(1)
-	}
 	if opts.AllNamespaces {
 		params.Namespace = new("*")
 	}

@@ -114,7 +114,7 @@ func TestForecast_ListsWhatComes(t *testing.T) {
 	args := []string{"schedule", "forecast", "-A", "--within", "15m"}
 	s.Pipe().Run(t, args...).Expect(t, 0,
 		"2026-01-02T15:05:05.000Z\tschedule\tshop\ta\t3\n2026-01-02T15:06:05.000Z\ttask\tdefault\tt\t\n", "7 more come\n")
-	if got := s.Last().Line; got != "GET /v1/forecast?namespace=%2A&hours=1&within=15m0s" {
+	if got := s.Last().Line; got != "GET /v1/forecast?namespace=%2A&within=15m0s" {
 		t.Error(got)
 	}
 	s.Terminal().Run(t, args...).Expect(t, 0,

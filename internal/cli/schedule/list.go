@@ -31,12 +31,8 @@ type listOptions struct {
 	Stale           *time.Duration // nil: whether or not they are stale
 }
 
-func newListCommand(f *command.Factory) *cobra.Command {
-	opts := &listOptions{Client: f.Client, Printer: f.Printer}
-	cmd := &cobra.Command{
-		Use: "list", Short: "List schedules", Args: command.ExactArgs(),
-		Annotations: command.Asks("listSchedules"),
-		Long: `list lists the schedules of a namespace, or of all of them, by their names. Filters are joined by "and".
+const listLong = `list lists the schedules of a namespace, or of all of them, by their names. Filters are joined by
+"and".
 
 The columns in a pipe are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note, last,
 ended, took, recent, conditions, namespace, missed, why. The state is active, paused or ended; next is the next tick;
@@ -52,25 +48,21 @@ newest 30 ticks and runs by hand, the newest at the right:
   w  waiting                ?  not known, as its end was not recorded
 
 Conditions are what is wrong with it: failing, missed, stale (for 24h). Missed is the newest tick that was missed, if
-that was in the last 24h, and why is the reason that the ledger has. A terminal gets what fits it.`,
+that was in the last 24h, and why is the reason that the ledger has. A terminal gets what fits it.`
+
+func newListCommand(f *command.Factory) *cobra.Command {
+	opts := &listOptions{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "list", Short: "List schedules", Args: command.ExactArgs(),
+		Annotations: command.Asks("listSchedules"),
+		Long:        listLong,
 		Example: `  dtsctl schedule list
   dtsctl schedule list --paused --label team=billing
   dtsctl schedule list --paused=false --all -o json
   dtsctl schedule list --failing
   dtsctl schedule list --missed --all-namespaces
   dtsctl schedule list --stale=48h`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := opts.Window.Check(); err != nil {
-				return err
-			}
-			if _, err := flags.Labels("--label", opts.Labels); err != nil {
-				return err
-			}
-			if err := opts.checkCondition(); err != nil {
-				return err
-			}
-			return listRun(cmd.Context(), opts)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
 	}
 	opts.Window.Bind(cmd.Flags())
 	set := cmd.Flags()
@@ -87,6 +79,9 @@ that was in the last 24h, and why is the reason that the ledger has. A terminal 
 }
 
 func listRun(ctx context.Context, opts *listOptions) error {
+	if err := opts.check(); err != nil {
+		return err
+	}
 	c, err := opts.Client()
 	if err != nil {
 		return err
@@ -125,8 +120,14 @@ func (o *listOptions) columns(all bool) []printer.Column[wire.Schedule] {
 	return columns
 }
 
-// checkCondition returns an error if more than one condition is asked for, or one that cannot be.
-func (o *listOptions) checkCondition() error {
+// check returns an error if a flag is wrong, or more than one condition is asked for.
+func (o *listOptions) check() error {
+	if err := o.Window.Check(); err != nil {
+		return err
+	}
+	if _, err := flags.Labels("--label", o.Labels); err != nil {
+		return err
+	}
 	switch {
 	case o.Failing && o.Missed, o.Stale != nil && (o.Failing || o.Missed):
 		return command.Usagef("give one of --failing, --missed and --stale")

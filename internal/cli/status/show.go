@@ -66,7 +66,10 @@ func figures(p *printer.Printer, f wire.StatusFigures) []string {
 		span := printer.Span(time.Duration(*f.OverMs) * time.Millisecond)
 		lines = append(lines,
 			fmt.Sprintf("Last %s: %s begun, %s ended, %s failed a second", span, rate(f.BegunPerSecond),
-				rate(f.EndedPerSecond), rate(f.FailedPerSecond)),
+				rate(f.EndedPerSecond), rate(f.FailedPerSecond)))
+	}
+	if f.LateMaxMs != nil {
+		lines = append(lines,
 			fmt.Sprintf("Lateness: median %s, 99 %% below %s, at most %s", duration(f.LateP50Ms), duration(f.LateP99Ms),
 				duration(f.LateMaxMs)))
 	}

@@ -2,6 +2,7 @@
 package whyview
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/rest"
@@ -10,7 +11,7 @@ import (
 )
 
 // Columns are what a pipe gets of each reason, for the help of commands.
-const Columns = "code, since, ahead, next_attempt_at, last_error, detail, to_do"
+const Columns = "code, since, ahead, next_attempt_at, last_error, detail, to_do, tasks"
 
 // Show prints the answer: sentences on a terminal, and a line for each reason in a pipe.
 func Show(p *printer.Printer, name string, answer rest.Answer[wire.Why]) error {
@@ -26,16 +27,20 @@ func Show(p *printer.Printer, name string, answer rest.Answer[wire.Why]) error {
 var columns = []printer.Column[wire.WaitingFor]{
 	{Name: "code", Value: func(r wire.WaitingFor) any { return r.Code }},
 	{Name: "since", Value: func(r wire.WaitingFor) any { return r.Since }},
-	{Name: "ahead", Value: func(r wire.WaitingFor) any {
-		if r.Ahead == nil {
-			return ""
-		}
-		return *r.Ahead
-	}},
+	{Name: "ahead", Value: func(r wire.WaitingFor) any { return number(r.Ahead) }},
 	{Name: "next_attempt_at", Value: func(r wire.WaitingFor) any { return r.NextAttemptAt }},
 	{Name: "last_error", Value: func(r wire.WaitingFor) any { return r.LastError }},
 	{Name: "detail", Value: func(r wire.WaitingFor) any { return r.Detail }},
 	{Name: "to_do", Value: func(r wire.WaitingFor) any { return r.ToDo }},
+	{Name: "tasks", Value: func(r wire.WaitingFor) any { return number(r.Tasks) }},
+}
+
+// number is a number for a pipe; "" if it is not known.
+func number(n *int) any {
+	if n == nil {
+		return ""
+	}
+	return *n
 }
 
 // reasonsOf returns all reasons, what must change first at the beginning.
@@ -46,25 +51,30 @@ func reasonsOf(w wire.Why) []wire.WaitingFor {
 	return append([]wire.WaitingFor{*w.WaitingFor}, w.Also...)
 }
 
-// text is what people read: what it does now, and each reason with what to do.
+// text is what people read: what it does now, if that is known, and each reason with what to do.
 func text(p *printer.Printer, name string, w wire.Why) string {
-	lines := []string{printer.Flat(strings.TrimSpace(name + ": " + printer.Deref(w.Now)))}
+	var lines []string
+	subject := printer.Flat(name)
+	if w.Now != nil {
+		lines = append(lines, subject+": "+printer.Flat(*w.Now), "")
+		subject = "It"
+	}
 	for i, r := range reasonsOf(w) {
 		switch i {
 		case 0:
-			lines = append(lines, "", "It waits for this:")
+			lines = append(lines, subject+" waits for this:")
 		case 1:
 			lines = append(lines, "", "Then this must change, too:")
 		}
 		lines = append(lines, "  "+heading(p, r), "    "+printer.Flat(r.Detail), "    "+printer.Flat(r.ToDo))
 	}
 	if w.WaitingFor == nil {
-		lines = append(lines, "", "It waits for nothing.")
+		lines = append(lines, subject+" waits for nothing.")
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// heading is the code of a reason, since when it holds, and how many tasks go first.
+// heading is the code of a reason, since when it holds, and how many tasks go first or, of a queue, wait for it.
 func heading(p *printer.Printer, r wire.WaitingFor) string {
 	words := []string{string(r.Code)}
 	if r.Since != nil && r.Since.Before(p.Now()) {
@@ -75,7 +85,10 @@ func heading(p *printer.Printer, r wire.WaitingFor) string {
 	if r.NextAttemptAt != nil {
 		words = append(words, "due "+p.Text(r.NextAttemptAt))
 	}
-	if r.Ahead != nil {
+	switch {
+	case r.Tasks != nil && r.Ahead != nil:
+		words = append(words, fmt.Sprintf("%d of %s", *r.Tasks, printer.Counted(*r.Ahead, "task")))
+	case r.Ahead != nil:
 		words = append(words, printer.Counted(*r.Ahead, "task")+" ahead")
 	}
 	return strings.Join(words, ", ")

@@ -41,8 +41,33 @@ Then this must change, too:
     Resume it.
 `, "")
 	s.Pipe().Run(t, "task", "why", "a").Expect(t, 0,
-		"not_due\t2026-01-02T15:02:05.000Z\t\t2026-01-02T16:04:05.000Z\t\tIt is due at 16:04.\tWait.\n"+
-			"queue_paused\t\t1\t\t\tIt is paused.\tResume it.\n", "")
+		"not_due\t2026-01-02T15:02:05.000Z\t\t2026-01-02T16:04:05.000Z\t\tIt is due at 16:04.\tWait.\t\n"+
+			"queue_paused\t\t1\t\t\tIt is paused.\tResume it.\t\n", "")
+}
+
+func TestWhy_ShowsHowManyTasksWaitForEach(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/queues/{queue}/why", 200, wire.Why{
+		At: new(wire.At(clitest.Now)), Now: new("8 tasks are waiting in it."),
+		WaitingFor: &wire.WaitingFor{
+			Code: wire.WaitsForTypeUnserved, Ahead: new(8), Tasks: new(5), Detail: "Nobody runs it.", ToDo: "Run it.",
+		},
+		Also: []wire.WaitingFor{{Code: wire.WaitsForQueueFull, Ahead: new(8), Detail: "It is full.", ToDo: "Wait."}},
+	})
+	s.Terminal().Run(t, "queue", "why", "low").Expect(t, 0, `low: 8 tasks are waiting in it.
+
+It waits for this:
+  type_unserved, 5 of 8 tasks
+    Nobody runs it.
+    Run it.
+
+Then this must change, too:
+  queue_full, 8 tasks ahead
+    It is full.
+    Wait.
+`, "")
+	s.Pipe().Run(t, "queue", "why", "low").Expect(t, 0,
+		"type_unserved\t\t8\t\t\tNobody runs it.\tRun it.\t5\nqueue_full\t\t8\t\t\tIt is full.\tWait.\t\n", "")
 }
 
 func TestWhy_SaysThatNothingIsWaitedFor(t *testing.T) {
@@ -53,6 +78,17 @@ func TestWhy_SaysThatNothingIsWaitedFor(t *testing.T) {
 	s.Terminal().Run(t, "queue", "why", "low").Expect(t, 0, "low: Nothing waits in it.\n\nIt waits for nothing.\n", "")
 	s.Pipe().Run(t, "queue", "why", "low").Expect(t, 0, "", "")
 	s.Pipe().Run(t, "schedule", "why", "a").Expect(t, 1, "", "dtsctl: no schedule a (schedule_not_found)\n")
+}
+
+func TestWhy_SaysOnlyWhatIsKnownWithoutRedis(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/tasks/{id}/why", 200, wire.Why{
+		WaitingFor: &wire.WaitingFor{Code: wire.WaitsForRedisSilent, Detail: "Redis is away.", ToDo: "Bring Redis back."},
+		Also:       []wire.WaitingFor{}, Warnings: []string{"what else it waits for is not known"},
+	})
+	s.Terminal().Run(t, "task", "why", "a").Expect(t, 0,
+		"a waits for this:\n  redis_silent\n    Redis is away.\n    Bring Redis back.\n",
+		"warning: what else it waits for is not known\n")
 }
 
 // The three commands say the same of themselves, each of its own noun.

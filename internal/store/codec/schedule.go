@@ -150,6 +150,12 @@ func DecodeSpan(s string) schedule.Span {
 	return schedule.Span{From: FromMS(Number(from)), Until: FromMS(Number(until))}
 }
 
+// DecodeHeld reads "<ms> <queue>": when ticks were held back last, and for which queue that was full; "" for none.
+func DecodeHeld(s string) (until time.Time, queue string) {
+	ms, queue, _ := strings.Cut(s, " ")
+	return FromMS(Number(ms)), queue
+}
+
 // revisionRecord is an entry of a schedule's history, as put_schedule.lua writes it. From and Until are ms since 1970, in
 // decimal.
 type revisionRecord struct {

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,31 @@ func (l *Layout) Coming(
 	ctx context.Context, namespace string, from time.Time, minutes, names int,
 ) (perMinute []int, named []Delayed, _ error) {
 	until := from.Add(time.Duration(minutes) * time.Minute)
+	all, err := l.firstDue(ctx, from, until)
+	if err != nil {
+		return nil, nil, err
+	}
+	perMinute = make([]int, max(0, int(seenUntil(all, until).Sub(from)/time.Minute)))
+	for _, z := range slices.Concat(all...) {
+		name, _ := z.Member.(string)
+		if namespace != "*" && !strings.HasPrefix(name, namespace+":") {
+			continue
+		}
+		at := time.UnixMilli(int64(z.Score)).UTC()
+		minute := int(at.Sub(from) / time.Minute)
+		if minute < len(perMinute) {
+			perMinute[minute]++
+		}
+		if ref, err := task.ParseRef(name); err == nil && minute < names { // doctor names those that are none
+			named = append(named, Delayed{ref, at})
+		}
+	}
+	return perMinute, named, nil
+}
+
+// firstDue returns the first tasks of each partition that are due from a time on, before another one, with their due
+// times.
+func (l *Layout) firstDue(ctx context.Context, from, until time.Time) ([][]redis.Z, error) {
 	due := redis.ZRangeArgs{
 		ByScore: true, Start: from.UnixMilli(), Stop: before(until), Count: comingLimit,
 	}
@@ -37,32 +63,25 @@ func (l *Layout) Coming(
 		found[p] = pipe.ZRangeArgsWithScores(ctx, due)
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return nil, nil, Unavailable(err)
+		return nil, Unavailable(err)
 	}
-	for _, first := range found { // beyond the last one that was read, some may be missing
-		if n := len(first.Val()); n == comingLimit {
-			last := time.UnixMilli(int64(first.Val()[n-1].Score)).UTC().Truncate(time.Minute)
+	all := make([][]redis.Z, len(found))
+	for p, cmd := range found {
+		all[p] = cmd.Val()
+	}
+	return all, nil
+}
+
+// seenUntil returns the minute, until at the latest, before which all has every task that is due. Beyond the last one
+// that was read of a partition, some may be missing.
+func seenUntil(all [][]redis.Z, until time.Time) time.Time {
+	for _, first := range all {
+		if n := len(first); n == comingLimit {
+			last := time.UnixMilli(int64(first[n-1].Score)).UTC().Truncate(time.Minute)
 			if last.Before(until) {
 				until = last
 			}
 		}
 	}
-	perMinute = make([]int, max(0, int(until.Sub(from)/time.Minute)))
-	for _, first := range found {
-		for _, z := range first.Val() {
-			name, _ := z.Member.(string)
-			at := time.UnixMilli(int64(z.Score)).UTC()
-			minute := int(at.Sub(from) / time.Minute)
-			if namespace != "*" && !strings.HasPrefix(name, namespace+":") {
-				continue
-			}
-			if minute < len(perMinute) {
-				perMinute[minute]++
-			}
-			if ref, err := task.ParseRef(name); err == nil && minute < names { // doctor names those that are none
-				named = append(named, Delayed{ref, at})
-			}
-		}
-	}
-	return perMinute, named, nil
+	return until
 }

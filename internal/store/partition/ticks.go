@@ -100,6 +100,9 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 		Timeline: line, Present: line[len(line)-1].Table, Misfire: present.Misfire, Cursor: present.Cursor, Now: now,
 		LastPause: present.LastPause, Done: !present.EndedAt.IsZero(),
 	}
+	if until, full := codec.DecodeHeld(due.Held); full != "" {
+		a.Held, a.HeldUntil = fmt.Sprintf("held back while the queue %s was full", full), until
+	}
 	return a, nil
 }
 
@@ -107,6 +110,15 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 type Planned struct {
 	Agenda Agenda
 	Plan   schedule.Plan
+	Full   string // the queue at its limit, for which no tick is decided; "" for none
+}
+
+// HoldBack is the plan for a schedule whose queue is full: it decides no tick until later, so only those go on that wait
+// for the task before them. When there is room, the misfire policy decides about the others, and the ledger says why
+// they were held back, whoever leads then.
+func HoldBack(a Agenda) Planned {
+	plan := schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}
+	return Planned{Agenda: a, Plan: plan, Full: a.Queue}
 }
 
 // Fired is the result of applying a plan. Err is ErrFenced, schedules.ErrMoved, ErrDamaged, or an error of Redis.
@@ -127,7 +139,7 @@ type Ticked struct {
 func (l *Leader) Fire(ctx context.Context, planned []Planned) []Fired {
 	calls := make([]lua.Fire, len(planned))
 	for i, p := range planned {
-		calls[i] = l.fireCall(p.Agenda, p.Plan)
+		calls[i] = l.fireCall(p)
 	}
 	fired := make([]Fired, len(planned))
 	for i, result := range redisx.RunEach[lua.FireReply](ctx, l.o.Layout.DB, calls) {
@@ -139,7 +151,8 @@ func (l *Leader) Fire(ctx context.Context, planned []Planned) []Fired {
 	return fired
 }
 
-func (l *Leader) fireCall(a Agenda, plan schedule.Plan) lua.Fire {
+func (l *Leader) fireCall(p Planned) lua.Fire {
+	a, plan := p.Agenda, p.Plan
 	decisions := make([]lua.FireDecision, len(plan.Decisions))
 	for i, d := range plan.Decisions {
 		decisions[i] = lua.FireDecision{
@@ -148,7 +161,7 @@ func (l *Leader) fireCall(a Agenda, plan schedule.Plan) lua.Fire {
 	}
 	return lua.Fire{
 		Lease: l.keys.Lease(), Schedule: l.keys.Schedule(a.Ref), Fence: l.fence, Member: a.Ref, Revision: a.revision,
-		Cursor: a.Cursor, Upto: plan.Upto, Upcoming: plan.Next, Forgotten: plan.Forgotten,
+		Cursor: a.Cursor, Upto: plan.Upto, Upcoming: plan.Next, Forgotten: plan.Forgotten, Full: p.Full,
 		Events: l.o.Layout.Keys.Events(), Control: l.o.Layout.Keys.Control(), Wake: l.o.Layout.Keys.Wake(l.number), Decisions: decisions,
 	}
 }

@@ -20,9 +20,7 @@ import (
 // holdBack does what a leader does about a schedule whose queue is full.
 func holdBack(t *testing.T, w *storetest.World) {
 	t.Helper()
-	a := w.Agenda(nightly)
-	plan := schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}
-	fired := w.Leader(nightly).Fire(w.Ctx, []partition.Planned{{Agenda: a, Plan: plan}})
+	fired := w.Leader(nightly).Fire(w.Ctx, []partition.Planned{partition.HoldBack(w.Agenda(nightly))})
 	testkit.Must(t, fired[0].Err)
 }
 

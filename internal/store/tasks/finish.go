@@ -85,23 +85,32 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	errs := make([]error, len(ends))
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
-		e := ends[i]
-		if errs[i] = f.err; f.err != nil {
-			continue
-		}
-		if f.recorded || s.isUnheard(e.Run) {
-			s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
-			s.CountEnd(e.Run.Task, e.State, e.Outcome, e.Reason)
-		}
-		s.recent.add(e, s.serverOf(e.Run), f.at)
+		unheard := !s.recent.has(ends[i].Run) // recorded by an earlier call, whose answer was lost
+		s.noteEnd(ctx, ends[i], f, f.recorded || unheard)
+		errs[i] = f.err
 	}
 	return errs
 }
 
-// isUnheard reports whether the end of a run, which an earlier call has recorded, is to be logged and counted now, as the
-// answer to that call was lost: the end is not among those that this node has recorded, and had not come when this node
-// read the task or began the attempt. Otherwise another node has logged and counted it.
-func (s *Tasks) isUnheard(r *Run) bool { return !s.recent.has(r) && !r.HadEnded() }
+// FinishShared reports the end of an attempt as FinishEach does. Other nodes may report it, too, so it is logged and
+// counted only if Redis says that this call has recorded it. After a lost answer, nobody knows that.
+func (s *Tasks) FinishShared(ctx context.Context, e End) (recorded bool, err error) {
+	f := s.finishKnown(ctx, s.l.DB, []End{e})[0]
+	s.noteEnd(ctx, e, f, f.recorded)
+	return f.recorded, f.err
+}
+
+// noteEnd keeps an end that Redis has recorded, and logs and counts it if it is new.
+func (s *Tasks) noteEnd(ctx context.Context, e End, f finished, isNew bool) {
+	if f.err != nil {
+		return
+	}
+	if isNew {
+		s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
+		s.CountEnd(e.Run.Task, e.State, e.Outcome, e.Reason)
+	}
+	s.recent.add(e, s.serverOf(e.Run), f.at)
+}
 
 // finished is the result of reporting one end.
 type finished struct {

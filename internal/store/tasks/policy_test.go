@@ -65,8 +65,7 @@ func TestFinish_EndsATicksTaskInTimeForTheNext(t *testing.T) {
 		"a tick that is held back": { // it runs in place of another attempt
 			before: func(w *storetest.World) {
 				w.MakeDue(storetest.Nightly)
-				a := w.Agenda(storetest.Nightly)
-				held := partition.Planned{Agenda: a, Plan: schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(schedule.HoldPause)}}
+				held := partition.HoldBack(w.Agenda(storetest.Nightly))
 				testkit.Must(t, w.Leader(storetest.Nightly).Fire(w.Ctx, []partition.Planned{held})[0].Err)
 			},
 			end: failed, want: task.Failed,

@@ -70,9 +70,6 @@ func refsOf(runs []*Run) []task.Ref {
 // Node is the node, or the worker, that made the run token.
 func (r *Run) Node() string { return codec.NodeOf(r.Task.Run) }
 
-// HadEnded reports whether the attempt had ended when its task was read. A report of its end is a repeat then.
-func (r *Run) HadEnded() bool { return r.Task.State == task.Scheduled || r.Task.State.Final() }
-
 // report sends a report. If Redis has lost that the run began, as in a failover, the run begins again, as extending its lease does, and
 // reports then. Errors: ErrStale, ErrBehind, ErrOver, or an error of Redis.
 func (r *Run) report(ctx context.Context, send func() error) error {

@@ -34,11 +34,13 @@ type reader struct {
 	tally
 	named map[string]bool // keys that were measured by name
 
-	mu        sync.Mutex // for the servers, which are asked together
-	used      float64
-	limit     float64
-	unlimited bool
-	keys      int64
+	mu         sync.Mutex // for the servers, which are asked together
+	used       float64
+	limit      float64
+	unlimited  bool
+	keys       int64
+	unmeasured float64 // keys that the user of Redis may not measure
+	unsaid     error   // why a server does not say what it uses; nil if all do
 
 	schedules []ScheduleUsage
 	measured  int // of a random part of the schedules
@@ -81,12 +83,14 @@ func notMeasured(err error) string {
 	if !errors.As(err, &said) {
 		return ""
 	}
-	text := said.Error()
-	if strings.HasPrefix(text, "NOPERM") || strings.Contains(strings.ToLower(text), "unknown") {
+	if text := said.Error(); isRefusal(err) || strings.Contains(strings.ToLower(text), "unknown") {
 		return "Redis does not measure its keys: " + text
 	}
 	return ""
 }
+
+// isRefusal reports whether the user of Redis has no right to do or read something.
+func isRefusal(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOPERM") }
 
 // ask sends a command for each key to the server that holds it, in short pipelines. A key that the user of Redis may
 // not read counts as none, and so does, under redisx.LeavingOut, one of another type. Errors: those of Redis.
@@ -129,7 +133,7 @@ func askServer(
 // isNothing reports whether an answer says that there is nothing that can be measured at a key. It notes a key of
 // another type as left out.
 func isNothing(ctx context.Context, key string, err error) bool {
-	return errors.Is(err, redis.Nil) || strings.HasPrefix(err.Error(), "NOPERM") || redisx.LeaveOutKey(ctx, key, err)
+	return errors.Is(err, redis.Nil) || isRefusal(err) || redisx.LeaveOutKey(ctx, key, err)
 }
 
 // keyOf is the key that a command reads which can fail for its type.
@@ -140,7 +144,8 @@ func keyOf(cmd redis.Cmder) string {
 	return fmt.Sprint(cmd.Args()[1])
 }
 
-// measure returns the bytes of keys. Large ones are extrapolated by Redis.
+// measure returns the bytes of keys, 0 of those that the user of Redis may not measure. Large ones are extrapolated by
+// Redis.
 func (r *reader) measure(keys []string) ([]float64, error) {
 	asked, err := ask(r, keys, func(pipe redis.Pipeliner, i int) *redis.IntCmd {
 		return pipe.MemoryUsage(r.ctx, keys[i], usageSamples)
@@ -151,7 +156,7 @@ func (r *reader) measure(keys []string) ([]float64, error) {
 	bytes := make([]float64, len(keys))
 	for i, cmd := range asked {
 		bytes[i] = float64(cmd.Val())
-		r.named[keys[i]] = true
+		r.named[keys[i]] = !isRefusal(cmd.Err())
 	}
 	return bytes, nil
 }
@@ -260,9 +265,9 @@ func (r *reader) readServers() error {
 }
 
 func (r *reader) readServer(server redis.Cmdable) error {
-	memory, err := redisx.ReadMemory(r.ctx, server)
-	if err != nil {
-		return err
+	memory, unsaid := redisx.ReadMemory(r.ctx, server)
+	if unsaid != nil && !isRefusal(unsaid) {
+		return unsaid
 	}
 	total, err := server.DBSize(r.ctx).Result()
 	if err != nil {
@@ -284,8 +289,14 @@ func (r *reader) readServer(server redis.Cmdable) error {
 	defer r.mu.Unlock()
 	r.used, r.limit, r.keys = r.used+memory.Used, r.limit+memory.Limit, r.keys+total
 	r.unlimited = r.unlimited || memory.Limit == 0
+	r.unsaid = errors.Join(r.unsaid, unsaid)
 	for i, name := range names {
-		r.addDrawn(name, float64(bytes[i].Val())*float64(total)/float64(len(names)))
+		each := float64(total) / float64(len(names)) // keys for which the sampled one stands
+		if isRefusal(bytes[i].Err()) {
+			r.unmeasured += each
+			continue
+		}
+		r.addDrawn(name, float64(bytes[i].Val())*each)
 	}
 	return nil
 }

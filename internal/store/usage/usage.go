@@ -8,6 +8,7 @@ package usage
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -35,7 +36,7 @@ const (
 	Deliveries     Kind = "deliveries"     // the queues of asynq
 	Administration Kind = "administration" // nodes, locks, leases, settings, counts; what doctor put aside
 	Foreign        Kind = "foreign"        // keys that do not belong to this installation
-	Server         Kind = "server"         // Redis itself: connections, buffers, its table of keys, other databases
+	Server         Kind = "server"         // Redis itself: connections, buffers, other databases; what was not measured
 )
 
 // Kinds are all kinds, in the order in which they are shown.
@@ -53,10 +54,11 @@ const (
 // Report is what the data takes, as an estimate. All sizes are in bytes.
 type Report struct {
 	Unknown    string          // why nothing is known; "" if the rest is
-	Used       int64           // by all servers of Redis
+	Warnings   []string        // what the user of Redis may not measure
+	Used       int64           // by all servers of Redis; 0 if one of them does not say it
 	Limit      int64           // their maxmemory in sum; 0 if one of them has none
 	Keys       int64           // how many keys there are
-	Kinds      []KindUsage     // in the order of Kinds
+	Kinds      []KindUsage     // in the order of Kinds; without Server if Used is not known
 	Namespaces []Namespace     // those that take most first, at most NamespaceLimit
 	Schedules  []ScheduleUsage // those that take most first, at most ScheduleLimit, among those that were measured
 	Measured   int             // how many schedules were measured
@@ -106,11 +108,13 @@ func Read(ctx context.Context, l *layout.Layout) (Report, error) {
 
 // report is what came of the reading.
 func (r *reader) report() Report {
-	out := Report{
-		Used: int64(r.used), Limit: int64(r.limit), Keys: r.keys, Measured: r.measured, Existing: r.existing,
+	out := Report{Warnings: r.warnings(), Keys: r.keys, Measured: r.measured, Existing: r.existing}
+	kinds := Kinds[:len(Kinds)-1]
+	if r.unsaid == nil {
+		out.Used, out.Limit, kinds = int64(r.used), int64(r.limit), Kinds
+		r.kinds[Server] = max(0, r.used-sum(maps.Values(r.kinds)))
 	}
-	r.kinds[Server] = max(0, r.used-sum(maps.Values(r.kinds)))
-	for _, k := range Kinds {
+	for _, k := range kinds {
 		out.Kinds = append(out.Kinds, KindUsage{k, int64(r.kinds[k])})
 	}
 	for name, o := range r.owners {
@@ -132,4 +136,21 @@ func (r *reader) report() Report {
 	})
 	out.Schedules = r.schedules[:min(len(r.schedules), ScheduleLimit)]
 	return out
+}
+
+// warnings says what the user of Redis has no right to know, in sentences without a full stop.
+func (r *reader) warnings() []string {
+	var all []string
+	if n := int64(r.unmeasured + 0.5); n > 0 {
+		const text = "Redis does not let this node measure %d of its %d keys, such as those of other programs: %s"
+		where := "their bytes are part of server"
+		if r.unsaid != nil {
+			where = "their bytes are missing"
+		}
+		all = append(all, fmt.Sprintf(text, n, r.keys, where))
+	}
+	if r.unsaid != nil {
+		all = append(all, "Redis does not say how much memory it uses, so server is missing: "+r.unsaid.Error())
+	}
+	return all
 }

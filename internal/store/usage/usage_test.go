@@ -2,6 +2,7 @@ package usage_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -232,5 +233,39 @@ func TestRead_SaysWhyRedisDoesNotMeasure(t *testing.T) {
 	testkit.Must(t, err)
 	if !strings.Contains(report.Unknown, "NOPERM") || report.Used != 0 {
 		t.Errorf("%+v", report)
+	}
+}
+
+// What the user has no right to know is part of server, or missing, and a warning says so.
+func TestRead_WarnsOfWhatRedisRefusesToMeasure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rules []string
+		want  string
+		kinds int
+	}{
+		"keys of others": {
+			[]string{"~dts:*", "~asynq:*"}, `measure 2 of its \d+ keys, such as those of other programs: .* part of server`,
+			len(usage.Kinds),
+		},
+		"INFO": {
+			[]string{"~*", "-info"}, "does not say how much memory it uses, so server is missing: NOPERM",
+			len(usage.Kinds) - 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.User("dts", append([]string{"&*", "+@all"}, c.rules...)...))
+			w := storetest.On(t, server.DB(t))
+			testkit.Must(t, server.Admin().MSet(w.Ctx, "elsewhere", strings.Repeat("x", 20000), "nowhere", "y").Err())
+			report, err := usage.Read(w.Ctx, w.Layout)
+			testkit.Must(t, err)
+			if len(report.Warnings) != 1 || !regexp.MustCompile(c.want).MatchString(report.Warnings[0]) {
+				t.Errorf("warnings: %q", report.Warnings)
+			}
+			if len(report.Kinds) != c.kinds || (report.Used > 0) != (c.kinds == len(usage.Kinds)) {
+				t.Errorf("%+v", report)
+			}
+		})
 	}
 }

@@ -24,19 +24,6 @@ func (w *world) expectSchedule(want ...why.Code) why.Reason {
 	return first
 }
 
-// expectQueue checks what the queue "reports" waits for, and returns the first reason.
-func (w *world) expectQueue(want ...why.Code) why.Reason {
-	w.t.Helper()
-	const name = "reports"
-	answer, err := w.WhyQueue(w.ctx, me, name)
-	testkit.Must(w.t, err)
-	got, first := codes(answer)
-	if !slices.Equal(got, want) {
-		w.t.Errorf("%s waits for %v, want %v: %+v", name, got, want, first)
-	}
-	return first
-}
-
 func TestWhySchedule_TellsOfPauses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,7 +86,8 @@ func TestWhySchedule_TellsWhyADueTickIsHeldBack(t *testing.T) {
 		d.Rules, d.Task.Queue = []schedule.Rule{{Every: time.Hour}}, "small"
 	})
 	w.holdBack(d)
-	if r := w.expectSchedule(why.QueueFull); !strings.Contains(r.Detail, "limit of 5") || r.Since.IsZero() {
+	r := w.expectSchedule(why.QueueFull)
+	if !strings.Contains(r.Detail, "limit of waiting tasks (5)") || r.Since.IsZero() {
 		t.Errorf("%+v, want the limit, and the tick", r)
 	}
 	k := w.store.KeysOf(nightly)
@@ -120,41 +108,4 @@ func TestWhySchedule_TellsThatRedisIsAlmostFull(t *testing.T) {
 	w.Control = w.open(w.db) // which has read the memory of Redis at no time
 	w.nodes = fleet{worker("node", 0, nil, "default")}
 	w.expectSchedule(why.RedisFull)
-}
-
-func TestWhyQueue_TellsWhatItsTasksWaitFor(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.types = task.Types{"http": {}, "shell": {Setting: "enable-shell"}}
-	a := w.due("a", "reports")
-	w.nodes = fleet{worker("node", 0, []string{"shell"}, "reports")}
-	w.apart(a)
-	if r := w.expectQueue(why.TypeUnserved); !strings.Contains(r.Detail,
-		"1 task is waiting") || *r.Ahead != 1 {
-		t.Errorf("%+v, want the type and its task", r)
-	}
-	w.nodes = fleet{}
-	w.expectQueue(why.QueueUnserved)
-	w.nodes = fleet{worker("node", 1, []string{"http"}, "reports")}
-	testkit.Must(t, w.PauseQueue(w.ctx, me, "reports", ""))
-	testkit.Must(t, w.LimitQueue(w.ctx, me, "reports", 1))
-	w.expectQueue(why.QueuePaused, why.SlotsTaken, why.QueueFull)
-	testkit.Must(t, w.ResumeQueue(w.ctx, me, "reports"))
-	testkit.Must(t, w.LimitQueue(w.ctx, me, "reports", 0))
-	w.nodes = fleet{worker("node", 0, []string{"http"}, "reports")}
-	w.expectQueue(why.Delivery)
-	testkit.Must(t, w.db.Del(w.ctx, string(w.store.KeysOf(a).Term(fence))).Err())
-	w.expectQueue(why.NoLeader)
-	w.expectQueue(why.NoLeader)
-	_, err := w.CancelTask(w.ctx, me, "a", "")
-	testkit.Must(t, err)
-	w.expectQueue()
-}
-
-// apart lets a due task wait in the lane of its type, as a leader does if nobody runs that.
-func (w *world) apart(ref task.Ref) {
-	w.t.Helper()
-	testkit.Must(w.t, w.db.ZRem(w.ctx, w.partitionKey(ref, "wheel"), ref.String()).Err())
-	testkit.Must(w.t, w.db.SAdd(w.ctx, w.partitionKey(ref, "backlog"), "reports http").Err())
-	testkit.Must(w.t, w.db.ZAdd(w.ctx, w.partitionKey(ref, "ready:reports http"), z(1000, ref.String())).Err())
 }

@@ -1,0 +1,128 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
+)
+
+// WhyQueue says what the tasks of a queue wait for. If Redis does not answer, that is the reason.
+// Errors: CodeQueueNotFound, CodeInvalid for the name.
+func (c *Control) WhyQueue(ctx context.Context, who Caller, name string) (Why, error) {
+	if _, err := c.begin(ctx, who, "whyQueue"); err != nil {
+		return Why{}, err
+	}
+	if err := task.ValidateQueue(name); err != nil {
+		return Why{}, err
+	}
+	var u unread
+	f, known, err := c.queueFacts(ctx, name, &u)
+	if blocked := c.blockedBy(err); blocked != nil {
+		return blockedWhy(*blocked), nil
+	}
+	if err == nil && !known {
+		err = task.Errorf(CodeQueueNotFound, "no queue %q", name)
+	}
+	if err != nil {
+		return Why{}, err
+	}
+	return Why{At: f.Now, Now: why.QueueNow(f), Reasons: why.OfQueue(f), Warnings: u.texts}, nil
+}
+
+// queueFacts reads what decides what the tasks of a queue wait for, in three round trips. known is false if there is no
+// such queue. Error: CodeUnavailable.
+func (c *Control) queueFacts(
+	ctx context.Context, name string, u *unread,
+) (f why.QueueFacts, known bool, _ error) {
+	partitions := make([]int, c.store.Layout.Partitions())
+	for p := range partitions {
+		partitions[p] = p
+	}
+	c.goVia(&f.Path, name, "")
+	var failure, silent, leaderless error
+	var sets []layout.ReadySet
+	var leaders map[int]string
+	var running []task.Ref
+	refuses := ""
+	together(
+		func() { f.Now, silent = c.store.Now(ctx, 0) },
+		func() { refuses = c.store.RefusesWrites(ctx, 0) },
+		func() { c.readFleet(ctx, &f.Path, u) },
+		func() { sets, failure = c.store.ReadyOf(ctx, name) },
+		func() { leaders, leaderless = c.store.Leaders(ctx, partitions) },
+		func() {
+			standing, err := c.readStanding(ctx, &f.Path, "", u)
+			f.Pending, f.PendingUnknown, known = standing.Pending, err != nil, standing.Known || err != nil
+		},
+		func() {
+			var err error
+			running, err = c.store.LongestRunning(ctx, runningOfEach)
+			u.note("which tasks run", err)
+		},
+		func() {
+			if c.limits != nil {
+				f.Limit = c.readLimit(ctx, name, u)
+			}
+		},
+	)
+	if failure == nil {
+		failure = silent
+	}
+	if failure != nil {
+		return f, false, failure
+	}
+	if f.Blocked == nil {
+		f.Blocked = blockedByRefusal(refuses)
+	}
+	c.addSets(&f, sets, leaders, !u.note("who leads", leaderless))
+	together(
+		func() { c.readForeign(ctx, &f.Path, f.RunsAll(), u) },
+		func() {
+			read, err := c.store.Tasks.Briefs(ctx, running)
+			u.note("which tasks hold the slots", err)
+			f.Holders = holdersAmong(read)
+		},
+	)
+	return f, known || len(sets) > 0 || f.Limit > 0 || f.WasServed(), nil
+}
+
+// addSets adds what waits of a queue in all partitions.
+func (c *Control) addSets(f *why.QueueFacts, sets []layout.ReadySet, leaders map[int]string, leadersKnown bool) {
+	lanes := make(map[string]*why.Lane)
+	for _, set := range sets {
+		f.Waiting += set.Number
+		f.Oldest = earlier(f.Oldest, set.Oldest)
+		if leadersKnown && leaders[set.Partition] == "" {
+			f.UnledWaiting += set.Number
+			if !slices.Contains(f.Unled, set.Partition) {
+				f.Unled = append(f.Unled, set.Partition)
+			}
+		}
+		if set.Type == "" {
+			continue
+		}
+		lane := lanes[set.Type]
+		if lane == nil {
+			lane = &why.Lane{Type: set.Type, Setting: c.types[set.Type].Setting}
+			lanes[set.Type] = lane
+		}
+		lane.Waiting += set.Number
+		lane.Oldest = earlier(lane.Oldest, set.Oldest)
+	}
+	for _, lane := range lanes {
+		f.Lanes = append(f.Lanes, *lane)
+	}
+	slices.SortFunc(f.Lanes, func(a, b why.Lane) int { return a.Oldest.Compare(b.Oldest) })
+}
+
+// earlier returns the earlier one of two times; a zero one does not count.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,148 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
+	"github.com/dts-sched/dts/lua"
+)
+
+// WhyTask says what a task waits for. If Redis does not answer, that is the reason.
+// Errors: CodeTaskNotFound, CodeInvalid for the id.
+func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, error) {
+	ref := who.Ref(id)
+	if _, err := c.begin(ctx, who, "whyTask", ref); err != nil {
+		return Why{}, err
+	}
+	var u unread
+	f, err := c.taskFacts(ctx, ref, &u)
+	if blocked := c.blockedBy(err); blocked != nil {
+		return blockedWhy(*blocked), nil
+	}
+	if task.CodeOf(err) == task.CodeTaskNotFound && ref.Root() != ref.ID {
+		const text = "no task %q in namespace %q: a tick has none while it waits (dtsctl schedule why %s)"
+		err = task.Errorf(task.CodeTaskNotFound, text, ref.ID, ref.Namespace, ref.Root())
+	}
+	if err != nil {
+		return Why{}, err
+	}
+	return Why{
+		At: f.Now, State: f.Task.State, Now: why.TaskNow(f.Task), Reasons: why.OfTask(f), Warnings: u.texts,
+	}, nil
+}
+
+// taskFacts reads what decides what a task waits for, in three round trips, each of which has several calls at once.
+// Errors: CodeTaskNotFound, CodeInvalid for the id, CodeUnavailable.
+func (c *Control) taskFacts(ctx context.Context, ref task.Ref, u *unread) (f why.TaskFacts, failure error) {
+	f.Partition, f.Lease = c.store.PartitionOf(ref), c.store.Tasks.RunLease()
+	together(
+		func() { c.readLeader(ctx, &f.Path, u) }, // it takes two of the three
+		func() { failure = c.readTask(ctx, ref, &f, u) },
+	)
+	return f, failure
+}
+
+// readTask reads a task, and all that decides what it waits for, but who leads its partition. Errors: as of taskFacts.
+func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts, u *unread) error {
+	var failure, silent error
+	refuses := ""
+	together(
+		func() { f.Task, failure = c.store.Tasks.Find(ctx, ref) },
+		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
+		func() { c.readFleet(ctx, &f.Path, u) },
+		func() { refuses = c.store.RefusesWrites(ctx, f.Partition) },
+	)
+	if failure == nil {
+		failure = silent
+	}
+	if failure != nil || f.Task.State.Final() {
+		return failure
+	}
+	f.Blocked = blockedByRefusal(refuses)
+	c.goVia(&f.Path, f.Task.Queue, f.Task.Type)
+	running := c.readTaskPlaces(ctx, f, u)
+	return c.readHolders(ctx, f, running, u)
+}
+
+// readTaskPlaces reads where a task is and what is around it. It returns the tasks that may hold the slots.
+func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unread) (running []task.Ref) {
+	t := f.Task
+	isDue := t.State == task.Queued || t.State == task.Scheduled && !t.DueAt.After(f.Now)
+	before := -1 // tasks that wait in DTS and were due before
+	delivery := ""
+	if t.State == task.Queued {
+		delivery = task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue}.String()
+	}
+	calls := []func(){
+		func() {
+			standing, err := c.store.Tasks.Standing(ctx, t.Ref)
+			if !u.note("what the leader does about the task", err) {
+				f.LookAt, f.LeaseUntil, f.EndedAt = standing.LookAt, standing.LeaseUntil, standing.EndedAt
+			}
+		},
+	}
+	if t.State != task.Running {
+		calls = append(calls, func() { f.Place = c.readQueue(ctx, &f.Path, delivery, u) },
+			func() { c.readForeign(ctx, &f.Path, f.CanRun(t.Type), u) })
+	}
+	if isDue {
+		calls = append(calls, func() {
+			var err error
+			running, err = c.store.LongestRunning(ctx, runningOfEach)
+			u.note("which tasks run", err)
+		})
+	}
+	if isDue && t.State == task.Scheduled {
+		calls = append(calls, func() {
+			names := []string{t.Queue, laneOf(t)}
+			if n, err := c.store.CountReadyBefore(ctx, names, t.DueAt); !u.note("how many tasks go first", err) {
+				before = n
+			}
+		})
+	}
+	together(calls...)
+	if t.State == task.Scheduled {
+		f.Ahead = sum(f.Ahead, before)
+	}
+	return running
+}
+
+// readHolders reads the tasks that may hold slots, and the task itself again: it may have begun, or ended, meanwhile.
+// Error: CodeTaskNotFound.
+func (c *Control) readHolders(ctx context.Context, f *why.TaskFacts, running []task.Ref, u *unread) error {
+	if f.Task.State == task.Running {
+		return nil
+	}
+	read, err := c.store.Tasks.Briefs(ctx, append([]task.Ref{f.Task.Ref}, running...))
+	if u.note("which tasks hold the slots", err) {
+		return nil // what was read before stands
+	}
+	if len(read) == 0 || read[0].Ref != f.Task.Ref {
+		return taskNotFound(f.Task.Ref)
+	}
+	self := read[0]
+	if self.State.Final() || self.State == task.Running {
+		f.Task, f.LeaseUntil = self, time.Time{}
+	}
+	f.Holders = holdersAmong(read[1:])
+	return nil
+}
+
+// laneOf is the name under which a task waits if its type waits apart.
+func laneOf(t task.Task) string { return lua.LaneName(t.Queue, t.Type) }
+
+// sum adds a number to one that may not be known; below 0, the number is not known.
+func sum(known *int, n int) *int {
+	if known == nil || n < 0 {
+		return nil
+	}
+	n += *known
+	return &n
+}
+
+// taskNotFound is the error for a task that is gone.
+func taskNotFound(ref task.Ref) error {
+	return task.Errorf(task.CodeTaskNotFound, "no task %q in namespace %q", ref.ID, ref.Namespace)
+}

@@ -1,0 +1,117 @@
+package codec
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// head is the first line of a stored definition. Fields that are left out have their default; times and durations are
+// in ms.
+type head struct {
+	Type      string            `json:"type"`
+	Queue     string            `json:"queue,omitempty"`
+	RunAt     int64             `json:"at,omitempty"`
+	Delay     int64             `json:"delay,omitempty"`
+	Timeout   int64             `json:"timeout,omitempty"`
+	Attempts  int               `json:"attempts,omitempty"`
+	Elapsed   int64             `json:"elapsed,omitempty"` // retry.max_elapsed
+	Backoff   *backoff          `json:"backoff,omitempty"`
+	Delays    []int64           `json:"delays,omitempty"`
+	Retention int64             `json:"retention,omitempty"`
+	Owner     string            `json:"owner,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+type backoff struct {
+	Initial int64    `json:"initial,omitempty"`
+	Factor  float64  `json:"factor,omitempty"`
+	Max     int64    `json:"max,omitempty"`
+	Jitter  *float64 `json:"jitter,omitempty"`
+}
+
+// EncodeDefinition writes a definition as Redis holds it: the head as one line of JSON, a line break, the payload. The
+// name is not part of it, and neither is the trace: see WithTrace. Equal definitions are equal byte for byte (JSON
+// objects are written with sorted keys). Error: d holds something that JSON cannot.
+//
+// This is also the canonical form of a definition, of which the SHA-1 is kept of tasks that were changed or deleted,
+// and which nodes of all releases compare: it never changes. A new field comes last, and is left out where it has its
+// default. See SameContent.
+func EncodeDefinition(d task.Definition) (string, error) {
+	h := head{
+		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
+		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(),
+		Owner: d.Owner, Labels: d.Labels,
+	}
+	if d.Queue != task.DefaultQueue {
+		h.Queue = d.Queue
+	}
+	if !d.RunAt.IsZero() {
+		h.RunAt = d.RunAt.UnixMilli()
+	}
+	if b := d.Retry.Backoff; b != (task.Backoff{}) {
+		h.Backoff = &backoff{b.Initial.Milliseconds(), b.Factor, b.Max.Milliseconds(), b.Jitter}
+	}
+	for _, delay := range d.Retry.Delays {
+		h.Delays = append(h.Delays, delay.Milliseconds())
+	}
+	line, err := json.Marshal(h)
+	if err != nil {
+		return "", fmt.Errorf("encoding task %s: %w", d.Ref, err)
+	}
+	return string(line) + "\n" + string(d.Payload), nil
+}
+
+// SplitPayload separates a definition that EncodeDefinition wrote into what is stored in its place and its payload if
+// that is stored apart, as split_payload in lua/include/definition.lua does; else the payload is "".
+func SplitPayload(def string) (stored, payload string) {
+	head, payload, _ := strings.Cut(def, "\n")
+	if len(payload) <= task.InlinePayloadLimit {
+		return def, ""
+	}
+	return head + "\n@" + Digest(payload), payload
+}
+
+// Digest is the SHA-1 of a text as Redis writes it.
+func Digest(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// DecodeHead reads the first line of a stored definition: everything but the payload. Error: the line is not JSON of
+// the stored form.
+func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
+	var h head
+	if err := json.Unmarshal(line, &h); err != nil {
+		return task.Definition{Ref: ref}, fmt.Errorf("its definition cannot be read: %w", err)
+	}
+	d := task.Definition{
+		Ref: ref, Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
+		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels,
+		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
+		Trace: traceOf(line),
+	}
+	if d.Queue == "" {
+		d.Queue = task.DefaultQueue
+	}
+	if b := h.Backoff; b != nil {
+		d.Retry.Backoff = task.Backoff{Initial: ms(b.Initial), Factor: b.Factor, Max: ms(b.Max), Jitter: b.Jitter}
+	}
+	for _, delay := range h.Delays {
+		d.Retry.Delays = append(d.Retry.Delays, ms(delay))
+	}
+	return d, nil
+}
+
+// DecodeDefinition reads what EncodeDefinition wrote; ref is the task's name. Error: the first line is not JSON of the
+// stored form.
+func DecodeDefinition(ref task.Ref, def string) (task.Definition, error) {
+	line, payload, _ := strings.Cut(def, "\n")
+	d, err := DecodeHead(ref, []byte(line))
+	d.Payload = json.RawMessage(payload)
+	return d, err
+}
