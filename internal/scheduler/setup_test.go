@@ -114,7 +114,8 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: ttl, Keep: partition.Keep{Tasks: 10_000}, HandOver: 4,
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
-	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never, peek: never}
+	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never,
+		pack: never, peek: never}
 	n.contact = unbroken()
 	for _, c := range change {
 		c(n)

@@ -164,7 +164,8 @@ func (v *voyage) start() *traveller {
 		Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler),
 	})
 	n.contact = unbroken()
-	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: time.Minute, peek: time.Hour}
+	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: time.Minute,
+		pack: time.Hour, peek: time.Hour}
 	var member, ctx context.Context
 	member, n.leave = context.WithCancel(context.Background())
 	ctx, n.cancel = context.WithCancel(context.Background())
