@@ -1609,6 +1609,52 @@ func (Fire) Decode(r *Reply) (v FireReply) {
 	return v
 }
 
+// Forget runs forget.lua: deletes tasks that have ended, before their retention is over. What ended less than remember ago leaves its
+// name, so that it is not run again when it is submitted again.
+//
+// Repeated: harmless: what does not exist is not deleted again
+type Forget struct {
+	States        StatesKey     // HASH the script makes further keys of the same partition
+	Remember      time.Duration // how long after its end the name of a task is taken at least
+	RememberLimit int           // maximum number of names of deleted tasks in the partition
+	Limit         int           // maximum number of names to forget
+	Tasks         []ForgetTask  // ended: when the task has ended: one that has another end stays
+}
+
+// ForgetReply is the reply to Forget.
+type ForgetReply struct {
+	Deleted []bool // for each task whether it was deleted
+}
+
+// ForgetTask is an element of tasks of forget.lua.
+type ForgetTask struct {
+	Member task.Ref
+	Ended  time.Time
+}
+
+// Script is forget.lua.
+func (Forget) Script() *Script { return scriptOf("forget") }
+
+// Keys are its KEYS.
+func (c Forget) Keys() []string { return []string{string(c.States)} }
+
+// Args are its ARGV.
+func (c Forget) Args() []any {
+	args := []any{c.Remember.Milliseconds(), c.RememberLimit, c.Limit}
+	for _, e := range c.Tasks {
+		args = append(args, e.Member.String(), moment(e.Ended))
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Forget) Decode(r *Reply) (v ForgetReply) {
+	for e := range r.List("deleted", 1) {
+		v.Deleted = append(v.Deleted, e.Flag("deleted"))
+	}
+	return v
+}
+
 // GiveBack runs give_back.lua: puts deliveries that a worker took and did not handle where the next one is taken.
 //
 // Repeated: harmless: what is not active stays where it is
@@ -2755,7 +2801,7 @@ func (ResumeSchedule) Decode(r *Reply) (v ResumeScheduleReply) {
 	return v
 }
 
-// Retry runs retry.lua: puts a task that has ended back on the wheel, due now, with its full number of attempts again.
+// Retry runs retry.lua: puts a task that has ended back on the wheel, with its full number of attempts again.
 //
 // Refusals:
 //   - CodeNotFound: no such task
@@ -2766,8 +2812,9 @@ type Retry struct {
 	States   StatesKey // HASH the script makes further keys of the same partition
 	Expiry   ExpiryKey // ZSET
 	Member   task.Ref
-	Attempts int       // how many further attempts the task may make
-	Tick     time.Time // of the tick whose task this is, which its schedule then counts as live again; none for other tasks
+	Attempts int           // how many further attempts the task may make
+	Delay    time.Duration // until the next attempt is due; 0: at once
+	Tick     time.Time     // of the tick whose task this is, which its schedule then counts as live again; none for other tasks
 	Events   EventsChannel
 	Wake     WakeChannel
 }
@@ -2790,7 +2837,7 @@ func (c Retry) Keys() []string { return []string{string(c.States), string(c.Expi
 
 // Args are its ARGV.
 func (c Retry) Args() []any {
-	return []any{c.Member.String(), c.Attempts, moment(c.Tick), string(c.Events), string(c.Wake)}
+	return []any{c.Member.String(), c.Attempts, c.Delay.Milliseconds(), moment(c.Tick), string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply.

@@ -1,4 +1,4 @@
--- retry: puts a task that has ended back on the wheel, due now, with its full number of attempts again.
+-- retry: puts a task that has ended back on the wheel, with its full number of attempts again.
 -- includes: clock, number, refuse, state, attempts, events, wheel, noted, task, scheduled_tick, damage, track
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
@@ -6,6 +6,7 @@
 -- args:
 --   member    member
 --   attempts  number   how many further attempts the task may make
+--   delay     ms       until the next attempt is due; 0: at once
 --   tick      time     of the tick whose task this is, which its schedule then counts as live again; none for other tasks
 --   events    channel
 --   wake      channel
@@ -35,11 +36,12 @@ local function unlist(state)
   redis.call('ZREM', index_key(string.match(member, '^[^:]+'), state), member)
 end
 
+local due = now + delay
 if fields.outcome then -- a task can end without an attempt
   record_attempt(member, fields, redis.call('HGET', errors_key(), member) or '')
 end
 redis.call('HSET', states, member, format_state({
-  state = 'scheduled', attempt = fields.attempt, max_attempts = int(fields.attempt + attempts), due = int(now),
+  state = 'scheduled', attempt = fields.attempt, max_attempts = int(fields.attempt + attempts), due = int(due),
 }))
 redis.call('HDEL', results_key(), member)
 redis.call('HDEL', errors_key(), member)
@@ -49,7 +51,7 @@ if tick then
   live_again(member, tick)
   try(record_again, member, fields.state, fields.finished, fields.attempt)
 end
-announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(now))
-put_on_wheel(member, now)
+announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(due))
+put_on_wheel(member, due)
 note_row(member)
-return read_task(member, now)
+return read_task(member, due)

@@ -2,7 +2,7 @@
 -- than remember ago leaves its name, so that it is not run again when it is submitted again; but for tasks of schedules, which nobody can
 -- submit. What ended within the last two minutes is noted apart, so that it is not restored. Names are forgotten after that time and, if there
 -- are too many, before. Those of restored ticks are forgotten after 10 minutes.
--- includes: clock, number, refuse, fence, changes, definition, memory
+-- includes: clock, number, refuse, fence, changes, definition, memory, deletion
 -- keys:
 --   lease   STRING
 --   expiry  ZSET
@@ -36,20 +36,6 @@ local over = redis.call('ZCOUNT', expiry, '-inf', int(now))
 local count = math.min(limit, math.max(surplus, over))
 local members = count > 0 and redis.call('ZRANGE', expiry, 0, count - 1) or {}
 local states = #members > 0 and redis.call('HMGET', states_key(), unpack(members)) or {}
-note_deleted(members, states)
-if #members > 0 then
-  remember_tasks(members, states)
-  for i, member in ipairs(members) do
-    local state = string.match(states[i] or '', '^%a+')
-    if state then
-      remove_later(index_key(string.match(member, '^[^:]+'), state), member)
-    end
-    for _, hash in ipairs({ defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key(), checkpoints_key() }) do
-      delete_later(hash, member)
-    end
-    redis.call('UNLINK', attempts_key(member), log_key(member)) -- a log may have megabytes
-    remove_later(expiry, member)
-  end
-end
+delete_ended(members, states)
 local forgotten, early, shortest = forget_names()
 return { #members, forgotten, early, int(shortest), due_tasks, due_schedules }

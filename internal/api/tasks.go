@@ -114,14 +114,7 @@ func taskFilterOf(params ListTasksParams) (control.TaskFilter, error) {
 	if r.err != nil {
 		return f, r.err
 	}
-	switch cmp.Or(string(params.Time), f.UsualTime()) {
-	case "created":
-		f.Created = span
-	case "due":
-		f.Due = span
-	case "ended":
-		f.Ended = span
-	}
+	f.Limit(string(params.Time), span)
 	f.Sort, err = control.TaskOrder(string(params.Sort), params.Order == "asc")
 	return f, err
 }

@@ -317,7 +317,7 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 	usage, _ := meter.Read() // figures that cannot be read are 0
 	n := cluster.Node{
 		Host: a.host(), IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles,
-		Layouts: a.store.Serves(), StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, PID: os.Getpid(), Queues: map[string]int{}, Partitions: []int{},
+		Layouts: a.store.Serves(), NotesRows: true, StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, PID: os.Getpid(), Queues: map[string]int{}, Partitions: []int{},
 	}
 	if a.listener != nil {
 		n.Listens = a.listens()
@@ -340,9 +340,10 @@ func (a *App) buildScheduler(db *redisx.DB) {
 	if !a.o.Config.Roles.Has(config.RoleScheduler) {
 		return
 	}
-	chores := func(ctx context.Context, asked <-chan struct{}) { a.control.Chores(ctx, asked) }
+	chores := func(ctx context.Context, told scheduler.Told) { a.control.Chores(ctx, told.Status, told.Bulk) }
 	if a.unhurried() {
-		chores = nil // nobody watches a Redis inside the process
+		// Nobody watches a Redis inside the process.
+		chores = func(ctx context.Context, told scheduler.Told) { a.control.KeepBulks(ctx, told.Bulk) }
 	}
 	a.scheduler = scheduler.New(scheduler.Options{
 		DB: db, Store: a.store, Queues: a.queues, Members: a.registry, Node: a.node,

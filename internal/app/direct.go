@@ -90,6 +90,7 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	useCases := control.New(control.Options{
 		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: o.Types, Log: o.Log,
 		Tracer: tracing.New(o.Traces), Nodes: d.nodes, Events: hub, Embedded: o.Config.Redis.Embedded(),
+		Forgetting: forgettingOf(o.Config),
 	})
 	d.submissions = api.Submissions{Control: useCases, Types: o.Types}
 	d.server, err = newServer(edge.Options{Log: o.Log}, api.Options{Control: useCases, Types: o.Types})

@@ -115,7 +115,13 @@ func (a *App) buildControl() *control.Control {
 	return control.New(control.Options{
 		Store: a.store, Queues: a.queues, Nodes: a.registry, Now: a.registry.Now, Types: a.types, Workers: a.remote, Log: a.o.Log,
 		MaxSubmissions: a.o.Config.MaxSubmissions, Events: a.events, Embedded: a.o.Embedded, Tracer: a.tracer,
+		Forgetting: forgettingOf(a.o.Config),
 	})
+}
+
+// forgettingOf says how long the names of tasks stay taken that somebody has deleted.
+func forgettingOf(c config.Config) control.Forgetting {
+	return control.Forgetting{Remember: c.Remember, Names: c.RememberMaxIDs}
 }
 
 // buildRemote builds the sessions of workers by HTTP, which share a connection.

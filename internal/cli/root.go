@@ -7,6 +7,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/apply"
 	"github.com/dts-sched/dts/internal/cli/bench"
+	"github.com/dts-sched/dts/internal/cli/bulk"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/doctor"
 	"github.com/dts-sched/dts/internal/cli/events"
@@ -52,7 +53,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 	root.AddCommand(
 		task.NewCommand(f), schedule.NewCommand(f), apply.NewCommand(f), node.NewCommand(f), queue.NewCommand(f),
 		lock.NewCommand(f), namespace.NewCommand(f), importer.NewCommand(f), events.NewCommand(f), status.NewCommand(f), doctor.NewCommand(f),
-		memory.NewCommand(f), bench.NewCommand(f),
+		memory.NewCommand(f), bench.NewCommand(f), bulk.NewCommand(f),
 		newVersionCommand(f),
 	)
 	root.AddCommand(newTopics()...)

@@ -27,14 +27,15 @@ type Node struct {
 	State      string         `json:"state"`
 	Capacity   int            `json:"capacity"` // most tasks it runs at once
 	Running    int            `json:"running"`
-	Partitions []int          `json:"partitions"`        // numbers of the partitions it leads
-	Queues     map[string]int `json:"queues"`            // name -> weight
-	Types      []string       `json:"types,omitempty"`   // of the tasks it runs; none if it does not say, as older versions do not
-	Layouts    []string       `json:"layouts,omitempty"` // of the data that it reads and writes, the oldest first; none if it does not say, as older versions do not
-	Via        string         `json:"via,omitempty"`     // of a worker by HTTP: the node that it talks to; "" for a dtsd
-	CPU        float64        `json:"cpu"`               // share of the machine's processors it uses, 0 to 1
-	Memory     uint64         `json:"memory"`            // resident bytes
-	PID        int            `json:"pid,omitempty"`     // of its process; 0 if it does not say, as older versions do not
+	Partitions []int          `json:"partitions"`           // numbers of the partitions it leads
+	Queues     map[string]int `json:"queues"`               // name -> weight
+	Types      []string       `json:"types,omitempty"`      // of the tasks it runs; none if it does not say, as older versions do not
+	Layouts    []string       `json:"layouts,omitempty"`    // of the data that it reads and writes, the oldest first; none if it does not say, as older versions do not
+	NotesRows  bool           `json:"notes_rows,omitempty"` // its scripts note tasks of which the index of lists needs a row; older versions do not
+	Via        string         `json:"via,omitempty"`        // of a worker by HTTP: the node that it talks to; "" for a dtsd
+	CPU        float64        `json:"cpu"`                  // share of the machine's processors it uses, 0 to 1
+	Memory     uint64         `json:"memory"`               // resident bytes
+	PID        int            `json:"pid,omitempty"`        // of its process; 0 if it does not say, as older versions do not
 	StartedAt  time.Time      `json:"started_at"`
 	Listens    *Listens       `json:"listens,omitempty"`  // nil if it listens nowhere, or does not say, as older versions do not
 	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -36,6 +37,11 @@ func (c *Control) cancel(ctx context.Context, by string, ref task.Ref) (task.Tas
 // on. Errors: CodeTaskNotFound, CodeNotFinished; CodeQueueFull; CodeUnavailable while Redis is nearly full;
 // CodeOverloaded.
 func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Task, error) {
+	return c.retry(ctx, who, id, 0)
+}
+
+// retry is RetryTask for a task that is due after a delay.
+func (c *Control) retry(ctx context.Context, who Caller, id string, delay time.Duration) (task.Task, error) {
 	p, err := c.begin(ctx, who, "retryTask", who.Ref(id))
 	if err != nil {
 		return task.Task{}, err
@@ -44,7 +50,7 @@ func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Ta
 	if err := c.enterAgain(ctx, p.room, who.Ref(id)); err != nil {
 		return task.Task{}, err
 	}
-	t, err := c.store.Tasks.Retry(ctx, who.Ref(id))
+	t, err := c.store.Tasks.RetryIn(ctx, who.Ref(id), delay)
 	if err == nil {
 		p.room.takeAll()
 		c.forgetDelivery(ctx, t)

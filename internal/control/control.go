@@ -41,6 +41,8 @@ type Options struct {
 	// MaxSubmissions is how many tasks, and other things that make work, may be in requests that have not been answered;
 	// 0: any number.
 	MaxSubmissions int
+	// Forgetting is for tasks that somebody has deleted.
+	Forgetting Forgetting
 	// Embedded says that Redis is one inside a process, which has no settings to examine.
 	Embedded bool
 }
@@ -69,6 +71,7 @@ type Control struct {
 	estimates    turns // of memory
 	statuses     statuses
 	limits       *limits.Limits // nil without queues
+	forgetting   Forgetting
 }
 
 // New makes the use cases. There is nothing to close.
@@ -76,7 +79,7 @@ func New(o Options) *Control {
 	c := &Control{
 		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, events: o.Events, types: o.Types, workers: o.Workers, tracer: o.Tracer, log: o.Log,
 		admission: admission{limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit),
-		forecasts: make(turns, 1), estimates: make(turns, 1), embedded: o.Embedded,
+		forecasts: make(turns, 1), estimates: make(turns, 1), embedded: o.Embedded, forgetting: o.Forgetting,
 	}
 	if o.Queues != nil {
 		c.limits = limits.New(o.Store.Layout, o.Queues)

@@ -47,6 +47,7 @@ var catalogue = map[task.Code]entry{
 		status: http.StatusTooManyRequests, title: "Too many queues and types wait for workers", retry: 60,
 	},
 	control.CodeNodeNotFound:      {status: http.StatusNotFound, title: "No such node"},
+	control.CodeBulkNotFound:      {status: http.StatusNotFound, title: "No such bulk action"},
 	control.CodeQueueNotFound:     {status: http.StatusNotFound, title: "No such queue"},
 	schedule.CodeNotFound:         {status: http.StatusNotFound, title: "No such schedule"},
 	schedule.CodeChanged:          {status: http.StatusPreconditionFailed, title: "Another revision is in force"},

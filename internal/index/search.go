@@ -64,6 +64,28 @@ func Search(
 	return found, nil
 }
 
+// CountRows counts the rows that match. Errors: ErrUnreadable, and those of read.
+func CountRows(
+	ctx context.Context, segments []Summary, f Filter,
+	read func(ctx context.Context, segments []Summary) ([][]byte, error),
+) (n int, _ error) {
+	for some := range slices.Chunk(promising(segments, f, Order{}, nil), readsAtOnce) {
+		texts, err := read(ctx, some)
+		if err != nil {
+			return 0, err
+		}
+		for _, text := range texts {
+			for _, err := range Rows(text, f) {
+				if err != nil {
+					return 0, err
+				}
+				n++
+			}
+		}
+	}
+	return n, nil
+}
+
 // promising returns the segments that can have rows that match after a position: those first whose rows can come first.
 func promising(segments []Summary, f Filter, o Order, after *Position) []Summary {
 	var kept []Summary

@@ -3,9 +3,11 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/store/listing"
 	"github.com/dts-sched/dts/internal/store/partition"
 )
@@ -38,7 +40,7 @@ func (t *term) packSome(ctx context.Context, packer *listing.Packer) (more bool,
 		return false, nil
 	}
 	defer func() { <-t.s.packing }()
-	more, err := packer.Pack(ctx)
+	more, err := packer.Pack(ctx, t.s.hasOlder())
 	if more {
 		_ = clock.Sleep(ctx, packPause)
 	}
@@ -53,4 +55,11 @@ func (t *term) awaitRows(ctx context.Context) {
 	case <-timer.C:
 	case <-t.s.rowWakes[t.partition]:
 	}
+}
+
+// hasOlder reports whether nodes live of a release that notes no tasks for the index of lists.
+func (s *Scheduler) hasOlder() bool {
+	return slices.ContainsFunc(s.o.Members.View().Nodes, func(n cluster.Node) bool {
+		return n.Via == "" && n.State != cluster.StateDead && !n.NotesRows
+	})
 }

@@ -66,11 +66,17 @@ type Options struct {
 	// Unhurried means that Redis loses no message: what is only a net under lost ones happens once a day.
 	Unhurried bool
 	// Chores does what one node does for all, until ctx ends. It is called while this node leads partition 0. For a
-	// moment, two nodes may do it. asked is signalled when somebody reads the status. nil: there is nothing to do.
-	Chores  func(ctx context.Context, asked <-chan struct{})
+	// moment, two nodes may do it. nil: there is nothing to do.
+	Chores  func(ctx context.Context, told Told)
 	Metrics *telemetry.Metrics
 	Tracer  *tracing.Tracer // nil: hand-overs have no spans
 	Log     *slog.Logger
+}
+
+// Told tells who does the chores what to do at once.
+type Told struct {
+	Status <-chan struct{} // somebody reads the status
+	Bulk   <-chan struct{} // there is a new bulk action
 }
 
 // Scheduler leads its share of the partitions.
@@ -85,6 +91,7 @@ type Scheduler struct {
 	rowWakes   []chan struct{} // by partition: pack rows of the index of lists
 	lookWakes  []chan struct{} // by partition: look after runs and deliveries
 	asked      chan struct{}   // somebody reads the status of the installation
+	bulk       chan struct{}   // there is a new bulk action
 	freed      chan struct{}   // some node released a lease
 	listener   *partition.Listener
 	ready      chan struct{}
@@ -104,7 +111,7 @@ type Scheduler struct {
 // New prepares a scheduler.
 func New(o Options) *Scheduler {
 	s := &Scheduler{
-		o: o, pace: defaultPace, freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
+		o: o, pace: defaultPace, freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), bulk: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
 		losses:  newLosses(),
 		packing: make(chan struct{}, 1),
 	}
@@ -116,7 +123,7 @@ func New(o Options) *Scheduler {
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
-		Rows: func(p int) { signal(s.rowWakes[p]) }, Status: func() { signal(s.asked) },
+		Rows: func(p int) { signal(s.rowWakes[p]) }, Bulk: func() { signal(s.bulk) }, Status: func() { signal(s.asked) },
 	})
 	for p := range o.Store.Partitions.Count() {
 		s.leases = append(s.leases, lease.New(lease.Options{
@@ -190,6 +197,9 @@ func (s *Scheduler) watchMembers(ctx context.Context) error {
 			return nil
 		case <-changed:
 			s.quotas.toldAll()
+			for _, wake := range s.rowWakes {
+				signal(wake)
+			}
 		}
 	}
 }

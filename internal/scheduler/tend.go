@@ -33,7 +33,7 @@ func (t *term) tend(ctx context.Context) error {
 // chores runs Options.Chores until ctx ends, if this is the leader of commonPartition.
 func (t *term) chores(ctx context.Context) error {
 	if t.partition == commonPartition && t.s.o.Chores != nil {
-		t.s.o.Chores(ctx, t.s.asked)
+		t.s.o.Chores(ctx, Told{Status: t.s.asked, Bulk: t.s.bulk})
 	}
 	<-ctx.Done()
 	return nil

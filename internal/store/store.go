@@ -13,6 +13,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/bulks"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/listing"
 	"github.com/dts-sched/dts/internal/store/locks"
@@ -31,6 +32,7 @@ type Store struct {
 	Locks      *locks.Locks
 	Minutes    *minutes.Minutes
 	Listing    *listing.Listing
+	Bulks      *bulks.Bulks
 	Partitions *partition.Partitions
 }
 
@@ -65,7 +67,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	for _, c := range o.Counters {
 		s.Tasks.CountWith(c)
 	}
-	s.Listing = listing.New(l, s.Tasks)
+	s.Listing, s.Bulks = listing.New(l, s.Tasks), bulks.New(l)
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

@@ -86,6 +86,7 @@ var Keys = []Kind{
 	{"taken", String, "dts:taken:<worker>", "what a worker by HTTP took in its newest call that can be repeated: the `request` of the call, and for each attempt `<ref>:<attempt> <run> <queue>`, separated by blanks; expires when the leases are over"},
 	{"namespaces", ZSet, "dts:namespaces", "the namespaces, by the time of the last submission to them"},
 	{"limits", Hash, "dts:limits", "the limits of queues: how many due tasks may wait in each that has one"},
+	{"bulks", Hash, "dts:bulks", "the newest bulk actions by their ids, as JSON: what is done with which tasks, and how far it is"},
 	{"meta", Hash, "dts:meta", "the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since. `retries`: since when the present defaults of retries hold, in ms; 0 for always. `data`: drawn at the first start, and by the node that writes the hash again after Redis has lost all data"},
 	{"conversion", String, "dts:conversion", "the node that converts data of an older layout; expires"},
 	{"old_task", Hash, "dts:{p}:task:<ref>", "layouts 1 and 2 only: one task. The conversion leaves those that it cannot read"},

@@ -8,6 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/bulkview"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -19,26 +20,38 @@ type cancelOptions struct {
 	Printer *printer.Printer
 
 	IDs  []string
+	Many *bulkview.Options
 	Note *string
 }
 
 func newCancelCommand(f *command.Factory) *cobra.Command {
-	opts := &cancelOptions{Client: f.Client, Printer: f.Printer}
+	opts := &cancelOptions{Client: f.Client, Printer: f.Printer, Many: bulkview.New(f)}
 	cmd := &cobra.Command{
-		Use: "cancel ID...", Short: "Cancel tasks", Args: command.IDs,
-		Annotations: command.Asks("cancelTask"),
+		Use: "cancel ID... | --FILTER...", Short: "Cancel tasks",
+		Annotations: command.Asks(append(bulkview.Operations, "cancelTask")...),
 		Long: `cancel cancels tasks. One that waits, for its first attempt or another one, is cancelled at once. A running
 one is asked to stop: its state becomes "cancelled" when it has stopped; "dtsctl task wait" waits for that. Cancelling a
 cancelled task changes nothing. The error of the task then says who cancelled it, and the note.
 
-All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.`,
+All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.
+
+` + manyHelp + ` By default, it cancels those that are scheduled or queued; --state running
+stops others.`,
 		Example: `  dtsctl task cancel nightly --note 'the customer withdrew it'
-  dtsctl task list --state scheduled --queue reports --all | cut -f 1 | xargs dtsctl task cancel`,
+  dtsctl task cancel --queue reports --dry-run
+  dtsctl task cancel --label customer=4711 --note 'the customer left' --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.Many.CheckArgs(args); err != nil {
+				return err
+			}
+			if opts.Many.ByFilter() {
+				return opts.Many.Run(cmd.Context(), wire.BulkRequest{Action: wire.BulkActionCancel, Note: opts.Note})
+			}
 			opts.IDs = args
 			return cancelRun(cmd.Context(), opts)
 		},
 	}
+	opts.Many.Bind(cmd)
 	flags.String(cmd.Flags(), &opts.Note, "note", "why they are cancelled")
 	return cmd
 }

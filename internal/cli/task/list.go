@@ -21,23 +21,32 @@ type listOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
+	Times flags.Times
+
 	Filter        flags.Filter
+	Selection     flags.Selection
 	Window        flags.Window
 	AllNamespaces bool
+	Sort          string // "" means by the state's time
+	Reverse       bool
 }
 
 func newListCommand(f *command.Factory) *cobra.Command {
-	opts := &listOptions{Client: f.Client, Printer: f.Printer}
+	opts := &listOptions{Client: f.Client, Printer: f.Printer, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
 		Use: "list", Short: "List tasks", Args: command.ExactArgs(),
 		Annotations: command.Asks("listTasks"),
-		Long: `list lists the tasks of a namespace, or of all of them, the newest first. Filters are joined by "and".
+		Long: `list lists the tasks of a namespace, or of all of them, the newest first: those first that came last into their
+states or, of those that wait, that are due last. Filters are joined by "and".
 
 The columns are: id, state, type, queue, attempt, due, finished, node, error, started, namespace. Of a task that cannot be
 read in Redis, the error says so; what is left out of the list for that reason is told on stderr.`,
 		Example: `  dtsctl task list --state failed
   dtsctl task list --state running --all-namespaces
   dtsctl task list --schedule nightly --limit 3
+  dtsctl task list -A --label order=4711
+  dtsctl task list --state failed --since 2h --error "order # not found"
+  dtsctl task list --state succeeded --since 2026-01-02 --sort duration
   dtsctl task list --state scheduled,queued --queue reports --all
   dtsctl task list --state failed --all | cut -f 1 | xargs dtsctl task retry`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,6 +57,11 @@ read in Redis, the error says so; what is left out of the list for that reason i
 		},
 	}
 	opts.Filter.Bind(cmd)
+	opts.Selection.Bind(cmd)
+	cmd.Flags().StringVar(&opts.Sort, "sort", "",
+		"by what to sort: state (when it came into its state, or is due), created, due, ended or duration (default state)")
+	cmd.Flags().BoolVar(&opts.Reverse, "reverse", false, "list the smallest value first, as the oldest or the shortest")
+	command.Complete(cmd, "sort", "state", "created", "due", "ended", "duration")
 	opts.Window.Bind(cmd.Flags())
 	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "list the tasks of all namespaces, as -n '*'")
 	return cmd
@@ -58,13 +72,9 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
-	filter := &opts.Filter
-	params := client.ListTasksParams{
-		Namespace: c.Namespace, State: filter.States(), Queue: flags.NilIfZero(filter.Queue), Type: flags.NilIfZero(filter.Type),
-		Owner: flags.NilIfZero(filter.Owner), Node: flags.NilIfZero(filter.Node), Schedule: flags.NilIfZero(filter.Schedule),
-	}
-	if opts.AllNamespaces {
-		params.Namespace = new("*")
+	params, err := opts.params(c.Namespace)
+	if err != nil {
+		return err
 	}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
@@ -83,6 +93,29 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		}
 	}
 	return command.ShowPages(opts.Printer, pages, columns)
+}
+
+// params are those of the request, without the window.
+func (o *listOptions) params(namespace *string) (client.ListTasksParams, error) {
+	filter, selection := &o.Filter, &o.Selection
+	since, until, err := selection.Span(o.Times)
+	if err != nil {
+		return client.ListTasksParams{}, err
+	}
+	if o.AllNamespaces {
+		namespace = new("*")
+	}
+	params := client.ListTasksParams{
+		Namespace: namespace, State: filter.States(), Queue: flags.NilIfZero(filter.Queue),
+		Type: flags.NilIfZero(filter.Type), Owner: flags.NilIfZero(filter.Owner), Node: flags.NilIfZero(filter.Node),
+		Schedule: flags.NilIfZero(filter.Schedule), Label: selection.Labels, Error: flags.NilIfZero(selection.Error),
+		Since: since, Until: until, Time: flags.NilIfZero(wire.TaskTime(selection.Time)),
+		Sort: flags.NilIfZero(wire.TaskSort(o.Sort)),
+	}
+	if o.Reverse {
+		params.Order = new(wire.ListOrder("asc"))
+	}
+	return params, nil
 }
 
 var leadingColumns = []printer.Column[wire.Task]{

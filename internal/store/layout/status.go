@@ -17,6 +17,9 @@ const common = 0
 // StatusWake is the message to the leader of partition 0 that somebody reads the status.
 const StatusWake = "status"
 
+// BulkWake is the message to the leader of partition 0 that there is a new bulk action.
+const BulkWake = "bulk"
+
 // ReadStatus reads what WriteStatus wrote; "" if there is nothing. Error: CodeUnavailable.
 func (l *Layout) ReadStatus(ctx context.Context) (string, error) {
 	texts, err := l.DB.GetEach(ctx, []string{string(l.Keys.Partition(common).Status())})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/index"
-	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -63,19 +62,27 @@ func (x *Listing) forget() {
 	clear(x.known)
 }
 
+// prepare reads what a list with a filter needs before it searches the index. Errors: CodeUnavailable, CodeUnreadable.
+func (x *Listing) prepare(ctx context.Context, f tasks.Filter) (*search, error) {
+	s := &search{Listing: x, filter: filterOf(f), order: f.Sort}
+	busy := s.wants(task.Queued) || s.wants(task.Running)
+	parts, err := x.readParts(ctx, x.partitionsOf(f), s.wants(task.Scheduled), busy)
+	if err != nil {
+		return nil, err
+	}
+	s.missing, s.unbuilt = missing(parts)
+	return s, s.begin(ctx, parts)
+}
+
 // search reads a page of a list with a filter. Errors: errReplaced, CodeUnavailable, CodeUnreadable.
 func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *index.Position) (tasks.Page, error) {
-	s := search{Listing: x, filter: filterOf(f), order: f.Sort}
-	parts, err := x.readParts(ctx, x.partitionsOf(f), s.wants(task.Scheduled), s.wants(task.Queued) || s.wants(task.Running))
+	s, err := x.prepare(ctx, f)
 	if err != nil {
 		return tasks.Page{}, err
 	}
-	page := tasks.Page{Missing: missing(parts)}
-	if page.Missing != "" && after == nil && readsWithout(f) {
+	page := tasks.Page{Missing: s.missing}
+	if s.missing != "" && after == nil && readsWithout(f) {
 		return x.tasks.List(ctx, f, limit, "")
-	}
-	if err := s.begin(ctx, parts); err != nil {
-		return page, err
 	}
 	var portions layout.Portions
 	for {
@@ -84,9 +91,9 @@ func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *
 			return page, err
 		}
 		for len(rows) > 0 {
-			some := rows[:min(len(rows), portions.Next(layout.ReadChunk))]
+			some := s.first(rows, min(portions.Next(layout.ReadChunk), limit-len(page.Tasks)))
 			rows = rows[len(some):]
-			found, err := s.confirm(ctx, some)
+			found, err := s.confirm(ctx, some, x.tasks.GetEach)
 			if err != nil {
 				return page, err
 			}
@@ -115,6 +122,8 @@ func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *
 type search struct {
 	*Listing
 	filter   index.Filter
+	missing  string // which tasks the list may lack; "" for none
+	unbuilt  bool   // there is no whole index
 	order    index.Order
 	loose    []index.Row // that match, of tasks that the index may not have, sorted
 	segments []index.Summary
@@ -192,13 +201,8 @@ func (s *search) labelled(ctx context.Context, p part) ([]index.Summary, error) 
 
 // next returns the next rows that match, about n, and whether there may be more.
 func (s *search) next(ctx context.Context, after *index.Position, n int) (rows []index.Row, more bool, _ error) {
-	places := make([]index.Summary, len(s.segments))
-	for i, summary := range s.segments {
-		places[i] = summary
-		places[i].Number = i
-	}
 	n += n/8 + 8 // some may be out of date
-	rows, err := index.Search(ctx, places, s.filter, s.order, after, n, s.read)
+	rows, err := index.Search(ctx, s.places(), s.filter, s.order, after, n, s.read)
 	if err != nil {
 		return nil, false, publicError(err)
 	}
@@ -213,6 +217,25 @@ func (s *search) next(ctx context.Context, after *index.Position, n int) (rows [
 		return first, true, nil
 	}
 	return rows, more, nil
+}
+
+// first returns the first n of rows that are sorted, and all rows of the last task.
+func (s *search) first(rows []index.Row, n int) []index.Row {
+	n = min(n, len(rows))
+	for n < len(rows) && s.order.PositionOf(rows[n]) == s.order.PositionOf(rows[n-1]) {
+		n++
+	}
+	return rows[:n]
+}
+
+// places are the segments with their places as numbers.
+func (s *search) places() []index.Summary {
+	places := make([]index.Summary, len(s.segments))
+	for i, summary := range s.segments {
+		places[i] = summary
+		places[i].Number = i
+	}
+	return places
 }
 
 func publicError(err error) error {
@@ -247,31 +270,29 @@ func (s *search) read(ctx context.Context, places []index.Summary) ([][]byte, er
 }
 
 // confirm reads the tasks of rows, and returns those that are as their rows say, in order. Error: CodeUnavailable.
-func (s *search) confirm(ctx context.Context, rows []index.Row) ([]task.Task, error) {
+func (s *search) confirm(
+	ctx context.Context, rows []index.Row, read func(context.Context, []task.Ref) ([]task.Task, error),
+) ([]task.Task, error) {
 	members := make([]string, len(rows))
 	for i, r := range rows {
 		members[i] = r.Ref.String()
 	}
-	found, err := s.tasks.GetEach(ctx, parseRefs(members))
+	found, err := read(ctx, parseRefs(members))
 	if err != nil {
 		return nil, err
 	}
-	present := make(map[index.Position]task.Task, len(found))
+	present := make(map[task.Ref]task.Task, len(found))
 	for _, t := range found {
-		cause := ""
-		if t.State == task.Failed {
-			cause = rollup.Shape(t.Error)
-		}
-		if r := index.NewRow(t, cause); s.filter.Matches(r) {
-			present[s.order.PositionOf(r)] = t
-		}
+		present[t.Ref] = t
 	}
 	var confirmed []task.Task
 	for _, r := range rows {
-		position := s.order.PositionOf(r)
-		if t, there := present[position]; there {
+		t, there := present[r.Ref]
+		// The cause belongs to the end that the row has.
+		now := index.NewRow(t, r.Cause)
+		if there && now.State == r.State && s.order.PositionOf(now) == s.order.PositionOf(r) && s.filter.Matches(now) {
 			confirmed = append(confirmed, t)
-			delete(present, position) // a task can have several rows of one value
+			delete(present, r.Ref) // a task can have several rows
 		}
 	}
 	return confirmed, nil
@@ -310,21 +331,25 @@ func rangeOf(s tasks.Span) index.Range {
 	return index.Range{From: ms(s.Since), Until: ms(s.Until)}
 }
 
-// missing says which tasks a list may lack; "" if none.
-func missing(parts []part) string {
+// missing says which tasks a list may lack; "" if none. unbuilt: there is no whole index.
+func missing(parts []part) (which string, unbuilt bool) {
 	done, of, more := 0, 0, ""
 	for _, p := range parts {
 		if p.more != "" {
 			more = p.more
 		}
-		if d, n := p.missing(); n > 0 {
+		if p.built == builtLater {
+			return "tasks, as there is no index of lists while nodes of an earlier release live", true
+		}
+		if d, n := p.unbuilt(); n > 0 {
 			done, of = done+d, of+n
 		}
 	}
 	if of > 0 {
-		return fmt.Sprintf("tasks from before the index of lists, which is being built: %d %% of it is there", 100*done/of)
+		const text = "tasks from before the index of lists, which is being built: %d %% of it is there"
+		return fmt.Sprintf(text, 100*done/of), true
 	}
-	return more
+	return more, false
 }
 
 // The cursor of a list with a filter says how the list is sorted, so that another one refuses it.

@@ -35,7 +35,7 @@ func packAll(t *testing.T, w *storetest.World, packers []*listing.Packer) {
 	for _, p := range packers {
 		for more := true; more; {
 			var err error
-			more, err = p.Pack(w.Ctx)
+			more, err = p.Pack(w.Ctx, false)
 			testkit.Must(t, err)
 		}
 	}
@@ -49,6 +49,9 @@ func listAll(t *testing.T, w *storetest.World, f tasks.Filter, limit int) (names
 		testkit.Must(t, err)
 		if page.Missing != "" {
 			t.Errorf("%+v: missing are %s", f, page.Missing)
+		}
+		if len(page.Tasks) > limit {
+			t.Errorf("%+v: a page of %d has %d tasks", f, limit, len(page.Tasks))
 		}
 		for _, listed := range page.Tasks {
 			names = append(names, listed.Ref.String())
@@ -245,7 +248,7 @@ func TestList_SaysHowFarTheIndexIsBuilt(t *testing.T) {
 	all := packers(w)
 	for range 3 {
 		for _, p := range all {
-			_, err := p.Pack(w.Ctx)
+			_, err := p.Pack(w.Ctx, false)
 			testkit.Must(t, err)
 		}
 	}

@@ -40,18 +40,24 @@ func New(l *layout.Layout, t *tasks.Tasks) *Listing {
 
 // partIndex is the index of a partition, without its rows.
 type partIndex struct {
-	revision int    // 0: there is none
-	built    string // as "done of"; builtAll if all tasks have rows
+	revision int // 0: there is none
+	built    string
 	segments []index.Summary
 }
 
 const (
 	allSegments = "*" // the field that says how far the index is built
-	builtAll    = "-"
 )
 
-// missing says which tasks may lack in the index; "" if none.
-func (p partIndex) missing() (done, of int) {
+// How far an index is built, if not as "<done> <of>", which are numbers of tasks.
+const (
+	builtAll     = "-"
+	builtNothing = "0 0"
+	builtLater   = "later" // while nodes of an earlier release live
+)
+
+// unbuilt returns how many of how many tasks the index has that is being built; 0 of 0 if it has all.
+func (p partIndex) unbuilt() (done, of int) {
 	if p.built == builtAll {
 		return 0, 0
 	}

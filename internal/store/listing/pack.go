@@ -47,17 +47,17 @@ func (x *Listing) Packer(number int, fence lua.Fence) *Packer {
 }
 
 // Pack makes the index of the partition a little better: it packs rows of the tasks that are noted, goes on with the
-// build, and writes some segments anew. more: there is more to do at once. Errors: partition.ErrFenced, or one of
-// Redis.
-func (p *Packer) Pack(ctx context.Context) (more bool, _ error) {
-	more, err := p.pack(ctx)
+// build, and writes some segments anew. older: nodes of a release live that notes no tasks, so there can be no index;
+// it is built when they are gone. more: there is more to do at once. Errors: partition.ErrFenced, or one of Redis.
+func (p *Packer) Pack(ctx context.Context, older bool) (more bool, _ error) {
+	more, err := p.pack(ctx, older)
 	if errors.Is(err, errReplaced) {
 		return true, nil
 	}
 	return more, err
 }
 
-func (p *Packer) pack(ctx context.Context) (more bool, _ error) {
+func (p *Packer) pack(ctx context.Context, older bool) (more bool, _ error) {
 	noted, err := p.l.DB.LRange(ctx, string(p.keys.ListedNew()), 0, notedPacked).Result()
 	if err != nil {
 		return false, layout.Unavailable(err)
@@ -65,8 +65,13 @@ func (p *Packer) pack(ctx context.Context) (more bool, _ error) {
 	if err := p.reload(ctx, noted); err != nil {
 		return false, err
 	}
-	if p.revision == 0 || p.built != builtAll && !p.builds {
-		return true, p.beginAnew(ctx)
+	switch {
+	case older && (p.revision == 0 || p.built != builtLater):
+		return false, p.beginAnew(ctx, builtLater)
+	case older:
+		return false, nil
+	case p.revision == 0 || p.built != builtAll && !p.builds:
+		return true, p.beginAnew(ctx, builtNothing)
 	}
 	refs := parseRefs(noted[1:])
 	built := ""
@@ -118,13 +123,13 @@ func (p *Packer) reload(ctx context.Context, noted []string) error {
 	return nil
 }
 
-// beginAnew begins to build the index from all tasks.
-func (p *Packer) beginAnew(ctx context.Context) error {
+// beginAnew begins to build the index from all tasks, or says that it is built later.
+func (p *Packer) beginAnew(ctx context.Context, built string) error {
 	p.partIndex, p.cursor, p.done = partIndex{}, 0, 0
-	if err := p.run(ctx, lua.PackRows{Revision: 0, Built: "0 0"}); err != nil {
+	if err := p.run(ctx, lua.PackRows{Revision: 0, Built: built}); err != nil {
 		return err
 	}
-	p.built, p.builds = "0 0", true
+	p.built, p.builds = built, built != builtLater
 	return nil
 }
 
@@ -257,7 +262,7 @@ func (p *Packer) tidy(ctx context.Context) (bool, error) {
 	for _, text := range texts {
 		for r, err := range index.Rows(text, index.Filter{}) {
 			if err != nil {
-				return true, p.beginAnew(ctx) // nobody can read it
+				return true, p.beginAnew(ctx, builtNothing) // nobody can read it
 			}
 			rows = append(rows, r)
 		}

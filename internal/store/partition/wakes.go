@@ -34,6 +34,7 @@ type Callbacks struct {
 	Schedules func(partition int) // a schedule became the first that is due
 	Rows      func(partition int) // some tasks are noted of which lists need a row
 	Room      func(queue string)  // a queue of which leaders have a backlog has room again
+	Bulk      func()              // there is a new bulk action, which this node runs
 	Status    func()              // somebody reads the status of the installation, which this node computes
 }
 
@@ -119,6 +120,8 @@ func (l *Listener) message(channel, payload string) {
 		l.callbacks.Schedules(p)
 	case known && payload == rowsWake:
 		l.callbacks.Rows(p)
+	case known && payload == layout.BulkWake:
+		l.callbacks.Bulk()
 	case known && payload == layout.StatusWake:
 		l.callbacks.Status()
 	case !known && payload == LeaseFreed:

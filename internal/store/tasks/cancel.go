@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -34,10 +35,15 @@ func (s *Tasks) Cancel(ctx context.Context, ref task.Ref, by string) (task.Task,
 
 var retryCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
 
-// Retry puts a task that has ended back on the wheel, due now, with its full number of attempts again. The numbers of the
+// Retry is RetryIn without a delay.
+func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
+	return s.RetryIn(ctx, ref, 0)
+}
+
+// RetryIn puts a task that has ended back on the wheel, due after delay, with its full number of attempts again. The numbers of the
 // attempts continue, so that every delivery has a unique name.
 // Errors: CodeTaskNotFound, CodeNotFinished, CodeInvalid for the name, CodeUnreadable for the definition or the state, CodeUnavailable.
-func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
+func (s *Tasks) RetryIn(ctx context.Context, ref task.Ref, delay time.Duration) (task.Task, error) {
 	t, err := s.get(ctx, ref, true)
 	switch {
 	case err != nil:
@@ -48,7 +54,7 @@ func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
 		States: k.States(), Expiry: k.Expiry(),
-		Member: ref, Attempts: t.Policy().MaxAttempts, Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
+		Member: ref, Attempts: t.Policy().MaxAttempts, Delay: delay, Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)
@@ -73,3 +79,25 @@ func tickOf(ref task.Ref) time.Time {
 	}
 	return tick
 }
+
+// Forgetting says how long the names of deleted tasks stay taken.
+type Forgetting struct {
+	Remember time.Duration // after the end of a task, at least
+	Names    int           // of all partitions, at most
+}
+
+// Forget deletes a task that ended at that time, before its retention is over. It reports whether it did: a task that
+// has another end, or none, stays. Error: CodeUnavailable.
+func (s *Tasks) Forget(ctx context.Context, ref task.Ref, ended time.Time, how Forgetting) (bool, error) {
+	reply, err := redisx.Run(ctx, s.l.DB, lua.Forget{
+		States: s.l.KeysOf(ref).States(), Remember: how.Remember, RememberLimit: how.Names / s.l.Partitions(),
+		Limit: forgetNames, Tasks: []lua.ForgetTask{{Member: ref, Ended: ended}},
+	})
+	if err != nil {
+		return false, layout.Unavailable(err)
+	}
+	return reply.Deleted[0], nil
+}
+
+// forgetNames is how many names of deleted tasks are looked at with each task that is deleted, as there can be too many.
+const forgetNames = 2

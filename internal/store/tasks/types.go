@@ -40,11 +40,26 @@ type Span struct{ Since, Until time.Time }
 
 // UsualTime is which time of the tasks somebody means who does not say it: "ended" if all of the states are final, else
 // "created".
-func (f Filter) UsualTime() string {
+func (f *Filter) UsualTime() string {
 	if len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s task.State) bool { return !s.Final() }) {
 		return "ended"
 	}
 	return "created"
+}
+
+// Limit narrows the filter to tasks of which a time is in the span: created, due or ended; "" is the usual one.
+func (f *Filter) Limit(by string, s Span) {
+	if by == "" {
+		by = f.UsualTime()
+	}
+	switch by {
+	case "created":
+		f.Created = s
+	case "due":
+		f.Due = s
+	case "ended":
+		f.Ended = s
+	}
 }
 
 // Page is a part of a list. NextCursor is "" on the last page. Missing says which tasks the list may lack; "" if it lacks

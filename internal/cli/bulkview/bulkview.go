@@ -1,0 +1,270 @@
+// Package bulkview is what the commands share that do something with all tasks that match a filter: they show what
+// would be done, ask, start a bulk action, and show its progress.
+package bulkview
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+// Options are the flags of such a command.
+type Options struct {
+	Client  func() (*rest.Client, error)
+	Printer *printer.Printer
+	In      io.Reader
+	Times   flags.Times
+
+	Filter              flags.Filter
+	Selection           flags.Selection
+	AllNamespaces       bool
+	DryRun, Yes, Detach bool
+}
+
+// New returns the options of a command of that factory.
+func New(f *command.Factory) *Options {
+	return &Options{Client: f.Client, Printer: f.Printer, In: f.In, Times: flags.TimesOf(f)}
+}
+
+// Operations are those that such a command asks for.
+var Operations = []string{"previewBulk", "startBulk", "getBulk"}
+
+// Bind adds the flags.
+func (o *Options) Bind(cmd *cobra.Command) {
+	o.Filter.Bind(cmd)
+	o.Selection.Bind(cmd)
+	set := cmd.Flags()
+	set.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "tasks of all namespaces, as -n '*'")
+	set.BoolVar(&o.DryRun, "dry-run", false, "say how many tasks match, show ten of them, and do nothing")
+	set.BoolVarP(&o.Yes, "yes", "y", false, "do not ask")
+	set.BoolVar(&o.Detach, "detach", false, "do not wait until it is done")
+}
+
+// CheckArgs refuses ids together with a filter, and neither of both.
+func (o *Options) CheckArgs(ids []string) error {
+	if o.given() && len(ids) > 0 {
+		return command.Usagef("name tasks, or choose them by flags, and not both")
+	}
+	if !o.given() {
+		return command.IDs(nil, ids)
+	}
+	return nil
+}
+
+// ByFilter reports whether tasks are chosen by flags.
+func (o *Options) ByFilter() bool { return o.given() }
+
+func (o *Options) given() bool {
+	f, s := o.Filter, o.Selection
+	return len(f.StateNames) > 0 || f.Queue != "" || f.Type != "" || f.Owner != "" || f.Node != "" || f.Schedule != "" ||
+		len(s.Labels) > 0 || s.Error != "" || s.SinceText != nil || s.UntilText != nil
+}
+
+// Run previews what the request would do, asks, starts it, and waits for its end.
+func (o *Options) Run(ctx context.Context, request wire.BulkRequest) error {
+	c, err := o.Client()
+	if err != nil {
+		return err
+	}
+	namespace := c.Namespace
+	if o.AllNamespaces {
+		namespace = new("*")
+	}
+	if request.Filter, err = o.selection(); err != nil {
+		return err
+	}
+	preview, err := rest.Read[wire.BulkPreview](c.PreviewBulkWithResponse(ctx, &client.PreviewBulkParams{Namespace: namespace}, request))
+	if err != nil {
+		return err
+	}
+	o.Printer.Warn(preview.Value.Warnings)
+	if o.DryRun {
+		return o.Printer.Show(preview.Raw, func() error { return o.show(preview.Value, request.Action) })
+	}
+	if preview.Value.Total == 0 {
+		o.Printer.Notef("No task matches.")
+		return nil
+	}
+	if !o.Yes {
+		if err := o.ask(preview.Value, request.Action); err != nil {
+			return err
+		}
+	}
+	request.AsOf = &preview.Value.AsOf
+	started, err := rest.Read[wire.Bulk](c.StartBulkWithResponse(ctx, &client.StartBulkParams{Namespace: namespace}, request))
+	if err != nil {
+		return err
+	}
+	if o.Detach {
+		return Show(o.Printer, started)
+	}
+	return o.follow(ctx, c, started.Value.ID)
+}
+
+// selection is the filter that the flags name.
+func (o *Options) selection() (*wire.TaskSelection, error) {
+	since, until, err := o.Selection.Span(o.Times)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := flags.Labels("--label", o.Selection.Labels)
+	if err != nil {
+		return nil, err
+	}
+	f, s := o.Filter, o.Selection
+	selection := &wire.TaskSelection{
+		Queue: flags.NilIfZero(f.Queue), Type: flags.NilIfZero(f.Type), Owner: flags.NilIfZero(f.Owner),
+		Node: flags.NilIfZero(f.Node), Schedule: flags.NilIfZero(f.Schedule), Labels: labels,
+		Error: flags.NilIfZero(s.Error), Time: flags.NilIfZero(wire.TaskTime(s.Time)),
+	}
+	if states := f.States(); len(states) > 0 {
+		selection.State = &states
+	}
+	if since != nil {
+		selection.Since = &wire.Time{Time: *since}
+	}
+	if until != nil {
+		selection.Until = &wire.Time{Time: *until}
+	}
+	return selection, nil
+}
+
+// sentence says how many tasks match.
+func sentence(p wire.BulkPreview, action wire.BulkAction) string {
+	about := ""
+	if wire.Value(p.About) {
+		about = "about "
+	}
+	return fmt.Sprintf("%s would %s %s%s", "This", action, about, printer.Counted(p.Total, "task"))
+}
+
+// show prints a preview.
+func (o *Options) show(p wire.BulkPreview, action wire.BulkAction) error {
+	if o.Printer.OutIsTerminal {
+		if err := o.Printer.Printf("%s as of %s.\n", sentence(p, action), p.AsOf.Format(time.RFC3339)); err != nil {
+			return err
+		}
+	} else {
+		o.Printer.Notef("%s.", sentence(p, action))
+	}
+	if len(p.Examples) == 0 {
+		return nil
+	}
+	return printer.PrintTable(o.Printer, exampleColumns, p.Examples)
+}
+
+var exampleColumns = []printer.Column[wire.Task]{
+	{Name: "id", Value: func(t wire.Task) any { return t.ID }},
+	{Name: "namespace", Value: func(t wire.Task) any { return t.Namespace }},
+	{Name: "state", Value: func(t wire.Task) any { return printer.Status(t.State) }},
+	{Name: "type", Value: func(t wire.Task) any { return t.Type }},
+	{Name: "queue", Value: func(t wire.Task) any { return t.Queue }},
+	{Name: "due", Value: func(t wire.Task) any { return t.RunAt }},
+	{Name: "finished", Value: func(t wire.Task) any { return t.FinishedAt }},
+	{Name: "error", Value: func(t wire.Task) any { return printer.Remark(printer.Deref(t.Error)) }},
+}
+
+// ask has somebody on a terminal agree. Errors: command.Usagef if nobody can, ErrSilent if nobody does.
+func (o *Options) ask(p wire.BulkPreview, action wire.BulkAction) error {
+	in, isFile := o.In.(*os.File)
+	if !o.Printer.ErrIsTerminal || !isFile || !isatty.IsTerminal(in.Fd()) {
+		return command.Usagef("this would %s %s: say --yes if that is meant, or --dry-run to see which",
+			action, printer.Counted(p.Total, "task"))
+	}
+	if err := o.show(p, action); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(o.Printer.Err, "Go on? [y/N] ")
+	answer, _ := bufio.NewReader(o.In).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		o.Printer.Notef("Nothing was done.")
+		return command.ErrReported
+	}
+	return nil
+}
+
+// followPause is between two looks at a bulk action.
+const followPause = 300 * time.Millisecond
+
+// follow shows the progress of a bulk action until it has ended. If ctx ends, it says how to go on.
+func (o *Options) follow(ctx context.Context, c *rest.Client, id string) error {
+	for {
+		b, err := rest.Read[wire.Bulk](c.GetBulkWithResponse(ctx, id))
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err == nil && HasEnded(b.Value.State) {
+			o.clearProgress()
+			if err := Show(o.Printer, b); err != nil {
+				return err
+			}
+			if b.Value.State != wire.BulkStateDone || b.Value.Failed > 0 {
+				return command.ErrReported
+			}
+			return nil
+		}
+		if err == nil && o.Printer.ErrIsTerminal {
+			_, _ = fmt.Fprintf(o.Printer.Err, "\r\x1b[K%s", Progress(b.Value))
+		}
+		timer := time.NewTimer(followPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			o.clearProgress()
+			o.Printer.Notef("It goes on. See how far it is: dtsctl bulk get %s. Stop it: dtsctl bulk stop %s.", id, id)
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+func (o *Options) clearProgress() {
+	if o.Printer.ErrIsTerminal {
+		_, _ = fmt.Fprint(o.Printer.Err, "\r\x1b[K")
+	}
+}
+
+// HasEnded reports whether a bulk action does nothing any more.
+func HasEnded(state wire.BulkState) bool {
+	return state == wire.BulkStateDone || state == wire.BulkStateStopped || state == wire.BulkStateFailed
+}
+
+// Progress says how far a bulk action is.
+func Progress(b wire.Bulk) string {
+	came := b.Changed + b.Skipped + b.Failed
+	return fmt.Sprintf("%d of %d, %d %%", came, max(b.Total, came), 100*came/max(b.Total, came, 1))
+}
+
+// Columns are those of a list of bulk actions.
+var Columns = []printer.Column[wire.Bulk]{
+	{Name: "id", Value: func(b wire.Bulk) any { return b.ID }},
+	{Name: "action", Value: func(b wire.Bulk) any { return string(b.Action) }},
+	{Name: "state", Value: func(b wire.Bulk) any { return string(b.State) }},
+	{Name: "total", Value: func(b wire.Bulk) any { return b.Total }},
+	{Name: "changed", Value: func(b wire.Bulk) any { return b.Changed }},
+	{Name: "skipped", Value: func(b wire.Bulk) any { return b.Skipped }},
+	{Name: "failed", Value: func(b wire.Bulk) any { return b.Failed }},
+	{Name: "started", Value: func(b wire.Bulk) any { return b.StartedAt }},
+	{Name: "ended", Value: func(b wire.Bulk) any { return b.EndedAt }},
+	{Name: "by", Value: func(b wire.Bulk) any { return b.By }},
+	{Name: "error", Value: func(b wire.Bulk) any { return printer.Remark(printer.Deref(b.Error)) }},
+}
+
+// Show prints a bulk action.
+func Show(p *printer.Printer, b rest.Answer[wire.Bulk]) error {
+	return p.Show(b.Raw, func() error { return printer.PrintTable(p, Columns, []wire.Bulk{b.Value}) })
+}

@@ -1,0 +1,107 @@
+package listing
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/dts-sched/dts/internal/index"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Steps is a part of a walk over all tasks that match a filter. The tasks have no payloads, results and errors.
+type Steps struct {
+	Tasks   []task.Task
+	Next    *index.Position // where the walk goes on; nil at the end
+	Missing string          // as that of a page
+}
+
+// Walk returns about n tasks that match after a position, in the order of the filter; nil is the start. Errors:
+// CodeUnavailable, CodeUnreadable for the index.
+func (x *Listing) Walk(ctx context.Context, f tasks.Filter, after *index.Position, n int) (Steps, error) {
+	for {
+		steps, err := x.walk(ctx, f, after, n)
+		if !errors.Is(err, errReplaced) || ctx.Err() != nil {
+			return steps, err
+		}
+		x.forget()
+	}
+}
+
+func (x *Listing) walk(ctx context.Context, f tasks.Filter, after *index.Position, n int) (steps Steps, _ error) {
+	s, err := x.prepare(ctx, f)
+	if err != nil {
+		return steps, err
+	}
+	steps.Missing = s.missing
+	rows, more, err := s.next(ctx, after, n)
+	if err != nil {
+		return steps, err
+	}
+	for len(rows) > 0 {
+		some := s.first(rows, readAtOnce)
+		found, err := s.confirm(ctx, some, x.tasks.Briefs)
+		if err != nil {
+			return steps, err
+		}
+		steps.Tasks, rows = append(steps.Tasks, found...), rows[len(some):]
+		if position := s.order.PositionOf(some[len(some)-1]); more || len(rows) > 0 {
+			steps.Next = &position
+		} else {
+			steps.Next = nil
+		}
+	}
+	return steps, nil
+}
+
+// countedWalk is how many tasks of a filter are counted one by one.
+const countedWalk = 10_000
+
+// Count is how many tasks match a filter. About says that it is an estimate.
+type Count struct {
+	Tasks   int
+	About   bool
+	Missing string // as that of a page
+	Unbuilt bool   // there is no whole index of lists, and so many tasks may be missing
+}
+
+// Count counts the tasks that match a filter: up to 10,000 exactly. Beyond that it counts rows, of which some are out
+// of date, as many as among the first ones. Errors: CodeUnavailable, CodeUnreadable for the index.
+func (x *Listing) Count(ctx context.Context, f tasks.Filter) (Count, error) {
+	for {
+		c, err := x.count(ctx, f)
+		if !errors.Is(err, errReplaced) || ctx.Err() != nil {
+			return c, err
+		}
+		x.forget()
+	}
+}
+
+func (x *Listing) count(ctx context.Context, f tasks.Filter) (c Count, _ error) {
+	s, err := x.prepare(ctx, f)
+	if err != nil {
+		return c, err
+	}
+	c.Missing, c.Unbuilt = s.missing, s.unbuilt
+	rows, more, err := s.next(ctx, nil, countedWalk)
+	if err != nil {
+		return c, err
+	}
+	for some := range slices.Chunk(rows, readAtOnce) {
+		found, err := s.confirm(ctx, some, x.tasks.Briefs)
+		if err != nil {
+			return c, err
+		}
+		c.Tasks += len(found)
+	}
+	if !more {
+		return c, nil
+	}
+	all, err := index.CountRows(ctx, s.places(), s.filter, s.read)
+	if err != nil {
+		return c, publicError(err)
+	}
+	c.Tasks, c.About = max(all*c.Tasks/max(len(rows), 1), c.Tasks), true
+	return c, nil
+}

@@ -1,0 +1,32 @@
+-- forget: deletes tasks that have ended, before their retention is over. What ended less than remember ago leaves its
+-- name, so that it is not run again when it is submitted again.
+-- includes: clock, number, changes, definition, memory, deletion
+-- keys:
+--   states  HASH  the script makes further keys of the same partition
+-- args:
+--   remember        ms      how long after its end the name of a task is taken at least
+--   remember_limit  number  maximum number of names of deleted tasks in the partition
+--   limit           number  maximum number of names to forget
+--   tasks           (member member, ended time)*  ended: when the task has ended: one that has another end stays
+-- reply:
+--   deleted  flag*  for each task whether it was deleted
+-- refuses: nothing
+-- repeat: harmless: what does not exist is not deleted again
+-- full: works
+local members, ends = {}, {}
+for member, ended in tasks() do
+  members[#members + 1], ends[#members + 1] = member, ended
+end
+local texts = redis.call('HMGET', states, unpack(members))
+local gone, states_of_gone, deleted = {}, {}, {}
+for i, member in ipairs(members) do
+  local state, finished = end_of(texts[i] or '')
+  local same = state and tonumber(finished) == ends[i]
+  deleted[i] = same and 1 or 0
+  if same then
+    gone[#gone + 1], states_of_gone[#gone + 1] = member, texts[i]
+  end
+end
+delete_ended(gone, states_of_gone)
+forget_names()
+return { deleted }
