@@ -85,7 +85,9 @@ func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
 }
 
 // PauseQueue has workers take nothing from a queue any more; what runs goes on. Error: CodeQueueNotFound.
-func (c *Client) PauseQueue(ctx context.Context, name string) error { return c.PauseQueueWithNote(ctx, name, "") }
+func (c *Client) PauseQueue(ctx context.Context, name string) error {
+	return c.PauseQueueWithNote(ctx, name, "")
+}
 
 // PauseQueueWithNote is PauseQueue with a note, which says who and why, for people who look at the queue. The note of a
 // queue that is paused already stays as it is. Errors: those of PauseQueue, and CodeInvalid.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -412,7 +413,7 @@ func TestStatus_CostsLittleWhileNobodyReadsIt(t *testing.T) {
 	var reads counter
 	w.db.AddHook(&reads)
 	if s := w.judge(w.ctx, before, look{}); s.Level != status.AllWell || reads.Load() > 2 {
-		t.Errorf("%d calls for %+v", reads.Load(), s)
+		t.Errorf("%d calls, alone %q, for %+v", reads.Load(), reads.alone(), s)
 	}
 }
 
@@ -465,12 +466,25 @@ func TestGetStatus_IsReadOnceForManyViewers(t *testing.T) {
 }
 
 // counter counts the calls of a client.
-type counter struct{ atomic.Int64 }
+type counter struct {
+	atomic.Int64
+	names sync.Map // of the commands that came alone
+}
 
 func (*counter) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error { c.Add(1); return next(ctx, cmd) }
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.Add(1)
+		c.names.Store(cmd.Name(), cmd.Args())
+		return next(ctx, cmd)
+	}
+}
+
+// alone says which commands came alone.
+func (c *counter) alone() (commands []string) {
+	c.names.Range(func(_, args any) bool { commands = append(commands, fmt.Sprint(args)); return true })
+	return commands
 }
 
 func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {

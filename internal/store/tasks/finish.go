@@ -85,8 +85,8 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	errs := make([]error, len(ends))
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
-		unheard := !s.recent.has(ends[i].Run) // recorded by an earlier call, whose answer was lost
-		s.noteEnd(ctx, ends[i], f, f.recorded || unheard)
+		// What this call has not recorded, an earlier one has whose answer was lost. The search for that takes long.
+		s.noteEnd(ctx, ends[i], f, f.recorded || !s.recent.has(ends[i].Run))
 		errs[i] = f.err
 	}
 	return errs
