@@ -43,14 +43,15 @@ func payload() string { return `"` + text(payloadSize-2) + `"` }
 
 // submission is what POST /v1/tasks takes, as far as rows use it.
 type submission struct {
-	ID        string          `json:"id,omitempty"`
-	Namespace string          `json:"namespace,omitempty"`
-	Type      string          `json:"type"`
-	Queue     string          `json:"queue,omitempty"`
-	Owner     string          `json:"owner,omitempty"`
-	Payload   json.RawMessage `json:"payload,omitempty"`
-	RunAt     *time.Time      `json:"run_at,omitempty"`
-	Delay     string          `json:"delay,omitempty"`
+	ID        string            `json:"id,omitempty"`
+	Namespace string            `json:"namespace,omitempty"`
+	Type      string            `json:"type"`
+	Queue     string            `json:"queue,omitempty"`
+	Owner     string            `json:"owner,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Payload   json.RawMessage   `json:"payload,omitempty"`
+	RunAt     *time.Time        `json:"run_at,omitempty"`
+	Delay     string            `json:"delay,omitempty"`
 }
 
 // plain is a task of the bench's type with a payload of its own.

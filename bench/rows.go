@@ -26,6 +26,7 @@ func rows() []row {
 		orderRow(),
 		latenessRow(),
 		waitingRow(),
+		listsRow(),
 		pingRow(),
 		groupRow(),
 		submitRow(),

@@ -14,7 +14,7 @@ import (
 const (
 	CodeBusy      Code = "BUSY"       // trigger_schedule
 	CodeCancelled Code = "CANCELLED"  // finish, reap
-	CodeChanged   Code = "CHANGED"    // change, fire, pack_rows, put_schedule
+	CodeChanged   Code = "CHANGED"    // change, fire, pack_rows, put_schedule, write_bulk
 	CodeEarly     Code = "EARLY"      // put_schedule
 	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
 	CodeFull      Code = "FULL"       // acquire_lock
@@ -3108,6 +3108,42 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 	return v
 }
 
+// WriteBulk runs write_bulk.lua: writes a bulk action, unless somebody has changed it since the caller read it.
+//
+// Refusals:
+//   - CodeChanged: it is not as the caller read it
+//
+// Repeated: refused with CHANGED, unless nothing has changed
+type WriteBulk struct {
+	Bulks  BulksKey // HASH
+	ID     string
+	Before string // as the caller read it; "" if it is new
+	After  string
+	Gone   []string // ids of others to remove, which have ended
+}
+
+// WriteBulkReply is the reply to WriteBulk.
+type WriteBulkReply struct {
+}
+
+// Script is write_bulk.lua.
+func (WriteBulk) Script() *Script { return scriptOf("write_bulk") }
+
+// Keys are its KEYS.
+func (c WriteBulk) Keys() []string { return []string{string(c.Bulks)} }
+
+// Args are its ARGV.
+func (c WriteBulk) Args() []any {
+	args := []any{c.ID, c.Before, c.After}
+	for _, e := range c.Gone {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode returns its reply, which is empty.
+func (WriteBulk) Decode(*Reply) WriteBulkReply { return WriteBulkReply{} }
+
 // KeyTypes are the types of keys as Redis's TYPE says them, by the pattern of their names without its parameters.
 var KeyTypes = map[string]string{
 	"dts:{p}:defs":             "hash",
@@ -3161,6 +3197,7 @@ var KeyTypes = map[string]string{
 	"dts:taken:":               "string",
 	"dts:namespaces":           "zset",
 	"dts:limits":               "hash",
+	"dts:bulks":                "hash",
 	"dts:meta":                 "hash",
 	"dts:conversion":           "string",
 	"dts:{p}:task:":            "hash",
@@ -3596,6 +3633,14 @@ type LimitsKey string
 // Limits makes the key dts:limits.
 func (k Keyspace) Limits() LimitsKey {
 	return LimitsKey(k.prefix + "limits")
+}
+
+// BulksKey names a HASH: the newest bulk actions by their ids, as JSON: what is done with which tasks, and how far it is.
+type BulksKey string
+
+// Bulks makes the key dts:bulks.
+func (k Keyspace) Bulks() BulksKey {
+	return BulksKey(k.prefix + "bulks")
 }
 
 // MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since. `retries`: since when the present defaults of retries hold, in ms; 0 for always. `data`: drawn at the first start, and by the node that writes the hash again after Redis has lost all data.

@@ -12,6 +12,24 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// ListBulksParams defines parameters for ListBulks.
+type ListBulksParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// StartBulkParams defines parameters for StartBulk.
+type StartBulkParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// PreviewBulkParams defines parameters for PreviewBulk.
+type PreviewBulkParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ExamineParams defines parameters for Examine.
 type ExamineParams struct {
 	// Check Only these checks, separated by commas.
@@ -410,6 +428,12 @@ type ReportAttemptParams struct {
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// ForgetTaskParams defines parameters for ForgetTask.
+type ForgetTaskParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ReadLogsParams defines parameters for ReadLogs.
 type ReadLogsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -457,6 +481,21 @@ type ServerInterface interface {
 	// Readyz Can it do its work?
 	// (GET /readyz)
 	Readyz(ctx echo.Context) error
+	// ListBulks List the newest bulk actions
+	// (GET /v1/bulk)
+	ListBulks(ctx echo.Context, params ListBulksParams) error
+	// StartBulk Start a bulk action
+	// (POST /v1/bulk)
+	StartBulk(ctx echo.Context, params StartBulkParams) error
+	// PreviewBulk What a bulk action would do
+	// (POST /v1/bulk/preview)
+	PreviewBulk(ctx echo.Context, params PreviewBulkParams) error
+	// GetBulk How far a bulk action is
+	// (GET /v1/bulk/{bulk})
+	GetBulk(ctx echo.Context, bulk BulkID) error
+	// StopBulk Stop a bulk action
+	// (POST /v1/bulk/{bulk}/stop)
+	StopBulk(ctx echo.Context, bulk BulkID) error
 	// Examine Examine the installation
 	// (GET /v1/doctor)
 	Examine(ctx echo.Context, params ExamineParams) error
@@ -589,6 +628,9 @@ type ServerInterface interface {
 	// ReportAttempt Report on a running attempt
 	// (POST /v1/tasks/{id}/attempts/{number}/report)
 	ReportAttempt(ctx echo.Context, id TaskID, number AttemptNumber, params ReportAttemptParams) error
+	// ForgetTask Delete a task that has ended
+	// (POST /v1/tasks/{id}/forget)
+	ForgetTask(ctx echo.Context, id TaskID, params ForgetTaskParams) error
 	// ReadLogs Lines a task wrote
 	// (GET /v1/tasks/{id}/logs)
 	ReadLogs(ctx echo.Context, id TaskID, params ReadLogsParams) error
@@ -641,6 +683,92 @@ func (w *ServerInterfaceWrapper) Readyz(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.Readyz(ctx)
+	return err
+}
+
+// ListBulks converts echo context to params.
+func (w *ServerInterfaceWrapper) ListBulks(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListBulksParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListBulks(ctx, params)
+	return err
+}
+
+// StartBulk converts echo context to params.
+func (w *ServerInterfaceWrapper) StartBulk(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StartBulkParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.StartBulk(ctx, params)
+	return err
+}
+
+// PreviewBulk converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewBulk(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PreviewBulkParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewBulk(ctx, params)
+	return err
+}
+
+// GetBulk converts echo context to params.
+func (w *ServerInterfaceWrapper) GetBulk(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "bulk" -------------
+	var bulk BulkID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "bulk", ctx.Param("bulk"), &bulk, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter bulk: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetBulk(ctx, bulk)
+	return err
+}
+
+// StopBulk converts echo context to params.
+func (w *ServerInterfaceWrapper) StopBulk(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "bulk" -------------
+	var bulk BulkID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "bulk", ctx.Param("bulk"), &bulk, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter bulk: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.StopBulk(ctx, bulk)
 	return err
 }
 
@@ -2030,6 +2158,31 @@ func (w *ServerInterfaceWrapper) ReportAttempt(ctx echo.Context) error {
 	return err
 }
 
+// ForgetTask converts echo context to params.
+func (w *ServerInterfaceWrapper) ForgetTask(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id TaskID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ForgetTaskParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ForgetTask(ctx, id, params)
+	return err
+}
+
 // ReadLogs converts echo context to params.
 func (w *ServerInterfaceWrapper) ReadLogs(ctx echo.Context) error {
 	var err error
@@ -2271,6 +2424,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.PATCH(options.BaseURL+"/v1/tasks/:id", wrapper.ChangeTask, options.OperationMiddlewares["changeTask"]...)
 	router.GET(options.BaseURL+"/v1/tasks/:id/why", wrapper.WhyTask, options.OperationMiddlewares["whyTask"]...)
 	router.POST(options.BaseURL+"/v1/tasks/:id/retry", wrapper.RetryTask, options.OperationMiddlewares["retryTask"]...)
+	router.POST(options.BaseURL+"/v1/tasks/:id/forget", wrapper.ForgetTask, options.OperationMiddlewares["forgetTask"]...)
+	router.POST(options.BaseURL+"/v1/bulk/preview", wrapper.PreviewBulk, options.OperationMiddlewares["previewBulk"]...)
+	router.GET(options.BaseURL+"/v1/bulk", wrapper.ListBulks, options.OperationMiddlewares["listBulks"]...)
+	router.POST(options.BaseURL+"/v1/bulk", wrapper.StartBulk, options.OperationMiddlewares["startBulk"]...)
+	router.GET(options.BaseURL+"/v1/bulk/:bulk", wrapper.GetBulk, options.OperationMiddlewares["getBulk"]...)
+	router.POST(options.BaseURL+"/v1/bulk/:bulk/stop", wrapper.StopBulk, options.OperationMiddlewares["stopBulk"]...)
 	router.GET(options.BaseURL+"/v1/tasks/:id/attempts", wrapper.ListAttempts, options.OperationMiddlewares["listAttempts"]...)
 	router.GET(options.BaseURL+"/v1/tasks/:id/logs", wrapper.ReadLogs, options.OperationMiddlewares["readLogs"]...)
 	router.POST(options.BaseURL+"/v1/tasks/:id/progress", wrapper.ReportProgress, options.OperationMiddlewares["reportProgress"]...)

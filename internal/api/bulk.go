@@ -84,25 +84,22 @@ func bulkRequestOf(c echo.Context) (control.BulkRequest, error) {
 	var r reader
 	request := control.BulkRequest{
 		Action: control.BulkAction(in.Action), ToQueue: wire.Value(in.ToQueue), Note: wire.Value(in.Note),
-		Spread: r.duration("spread", wire.Value(in.Spread)), AsOf: r.time("as_of", wire.Value(in.AsOf)),
+		Spread: r.duration("spread", wire.Value(in.Spread)), AsOf: wire.Value(in.AsOf).Time,
 	}
 	if in.Filter != nil {
-		request.Filter = selectionOf(&r, *in.Filter)
+		request.Filter = selectionOf(*in.Filter)
 	}
 	return request, r.err
 }
 
-// selectionOf is the filter that a selection asks for. r notes what is wrong with it.
-func selectionOf(r *reader, in wire.TaskSelection) control.TaskFilter {
+// selectionOf is the filter that a selection asks for.
+func selectionOf(in wire.TaskSelection) control.TaskFilter {
 	f := control.TaskFilter{
-		States: statesOf(wire.Value(in.State)), Queue: wire.Value(in.Queue), Type: wire.Value(in.Type),
+		States: statesOf(in.State), Queue: wire.Value(in.Queue), Type: wire.Value(in.Type),
 		Owner: wire.Value(in.Owner), Node: wire.Value(in.Node), Schedule: wire.Value(in.Schedule),
 		Labels: wire.Value(in.Labels), Error: wire.Value(in.Error),
 	}
-	span := control.TaskSpan{
-		Since: r.time("filter.since", wire.Value(in.Since)), Until: r.time("filter.until", wire.Value(in.Until)),
-	}
-	f.Limit(string(wire.Value(in.Time)), span)
+	f.Limit(string(wire.Value(in.Time)), control.TaskSpan{Since: wire.Value(in.Since).Time, Until: wire.Value(in.Until).Time})
 	return f
 }
 
@@ -131,8 +128,6 @@ func shownSelection(f control.TaskFilter) wire.TaskSelection {
 	for _, state := range f.States {
 		s.State = append(s.State, wire.State(state))
 	}
-	if len(f.Labels) > 0 {
-		s.Labels = labelsGiven(f.Labels)
-	}
+	s.Labels = wire.LabelsOf(f.Labels)
 	return s
 }

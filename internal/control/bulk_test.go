@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -170,7 +171,8 @@ func TestBulk_RefusesWhatMakesNoSense(t *testing.T) {
 		"spread":       {Action: BulkCancel, Spread: time.Minute},
 	} {
 		_, err := w.PreviewBulk(w.ctx, me, r)
-		if task.CodeOf(err) != task.CodeInvalid || task.FieldOf(err) != field {
+		var refused *task.Error
+		if !errors.As(err, &refused) || refused.Code != task.CodeInvalid || refused.Field != field {
 			t.Errorf("%+v: %v, want one for the field %s", r, err, field)
 		}
 	}

@@ -18,6 +18,24 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// ListBulksParams defines parameters for ListBulks.
+type ListBulksParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace *AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// StartBulkParams defines parameters for StartBulk.
+type StartBulkParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace *AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// PreviewBulkParams defines parameters for PreviewBulk.
+type PreviewBulkParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace *AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ExamineParams defines parameters for Examine.
 type ExamineParams struct {
 	// Check Only these checks, separated by commas.
@@ -416,6 +434,12 @@ type ReportAttemptParams struct {
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// ForgetTaskParams defines parameters for ForgetTask.
+type ForgetTaskParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ReadLogsParams defines parameters for ReadLogs.
 type ReadLogsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -451,6 +475,12 @@ type WhyTaskParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
+
+// StartBulkJSONRequestBody defines body for StartBulk for application/json ContentType.
+type StartBulkJSONRequestBody = BulkRequest
+
+// PreviewBulkJSONRequestBody defines body for PreviewBulk for application/json ContentType.
+type PreviewBulkJSONRequestBody = BulkRequest
 
 // AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
 type AcquireLockJSONRequestBody = LockRequest
@@ -595,6 +625,65 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListBulks List the newest bulk actions
+	//
+	// The one that was started last comes first.
+	//
+	// Corresponds with GET /v1/bulk (the `ListBulks` operationId).
+	ListBulks(ctx context.Context, params *ListBulksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StartBulkWithBody Start a bulk action
+	//
+	// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
+	// 100 actions are remembered.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/bulk (the `StartBulk` operationId).
+	StartBulkWithBody(ctx context.Context, params *StartBulkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StartBulk Start a bulk action
+	//
+	// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
+	// 100 actions are remembered.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/bulk (the `StartBulk` operationId).
+	StartBulk(ctx context.Context, params *StartBulkParams, body StartBulkJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewBulkWithBody What a bulk action would do
+	//
+	// Counts the tasks that match now, and shows ten of them. Send `as_of` with the action itself, so that it concerns
+	// those tasks only.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/bulk/preview (the `PreviewBulk` operationId).
+	PreviewBulkWithBody(ctx context.Context, params *PreviewBulkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewBulk What a bulk action would do
+	//
+	// Counts the tasks that match now, and shows ten of them. Send `as_of` with the action itself, so that it concerns
+	// those tasks only.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/bulk/preview (the `PreviewBulk` operationId).
+	PreviewBulk(ctx context.Context, params *PreviewBulkParams, body PreviewBulkJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetBulk How far a bulk action is
+	//
+	// Corresponds with GET /v1/bulk/{bulk} (the `GetBulk` operationId).
+	GetBulk(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StopBulk Stop a bulk action
+	//
+	// It ends with the tasks that are under way, some hundred at most. Harmless if it has ended.
+	//
+	// Corresponds with POST /v1/bulk/{bulk}/stop (the `StopBulk` operationId).
+	StopBulk(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Examine Examine the installation
 	//
@@ -1200,6 +1289,14 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
 	ReportAttempt(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, body ReportAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ForgetTask Delete a task that has ended
+	//
+	// Deletes a task that has ended, with its attempts and its log, before its retention is over. Its id stays taken
+	// for a while, as that of every task that was deleted. One that has not ended is `task_not_finished`.
+	//
+	// Corresponds with POST /v1/tasks/{id}/forget (the `ForgetTask` operationId).
+	ForgetTask(ctx context.Context, id TaskID, params *ForgetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ReadLogs Lines a task wrote
 	//
 	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
@@ -1342,6 +1439,135 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadyzRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListBulks List the newest bulk actions
+//
+// The one that was started last comes first.
+//
+// Corresponds with GET /v1/bulk (the `ListBulks` operationId).
+func (c *Client) ListBulks(ctx context.Context, params *ListBulksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListBulksRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StartBulkWithBody Start a bulk action
+//
+// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
+// 100 actions are remembered.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/bulk (the `StartBulk` operationId).
+func (c *Client) StartBulkWithBody(ctx context.Context, params *StartBulkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStartBulkRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StartBulk Start a bulk action
+//
+// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
+// 100 actions are remembered.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/bulk (the `StartBulk` operationId).
+func (c *Client) StartBulk(ctx context.Context, params *StartBulkParams, body StartBulkJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStartBulkRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewBulkWithBody What a bulk action would do
+//
+// Counts the tasks that match now, and shows ten of them. Send `as_of` with the action itself, so that it concerns
+// those tasks only.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/bulk/preview (the `PreviewBulk` operationId).
+func (c *Client) PreviewBulkWithBody(ctx context.Context, params *PreviewBulkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewBulkRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewBulk What a bulk action would do
+//
+// Counts the tasks that match now, and shows ten of them. Send `as_of` with the action itself, so that it concerns
+// those tasks only.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/bulk/preview (the `PreviewBulk` operationId).
+func (c *Client) PreviewBulk(ctx context.Context, params *PreviewBulkParams, body PreviewBulkJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewBulkRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetBulk How far a bulk action is
+//
+// Corresponds with GET /v1/bulk/{bulk} (the `GetBulk` operationId).
+func (c *Client) GetBulk(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetBulkRequest(c.Server, bulk)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StopBulk Stop a bulk action
+//
+// It ends with the tasks that are under way, some hundred at most. Harmless if it has ended.
+//
+// Corresponds with POST /v1/bulk/{bulk}/stop (the `StopBulk` operationId).
+func (c *Client) StopBulk(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopBulkRequest(c.Server, bulk)
 	if err != nil {
 		return nil, err
 	}
@@ -2536,6 +2762,24 @@ func (c *Client) ReportAttempt(ctx context.Context, id TaskID, number AttemptNum
 	return c.Client.Do(req)
 }
 
+// ForgetTask Delete a task that has ended
+//
+// Deletes a task that has ended, with its attempts and its log, before its retention is over. Its id stays taken
+// for a while, as that of every task that was deleted. One that has not ended is `task_not_finished`.
+//
+// Corresponds with POST /v1/tasks/{id}/forget (the `ForgetTask` operationId).
+func (c *Client) ForgetTask(ctx context.Context, id TaskID, params *ForgetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewForgetTaskRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ReadLogs Lines a task wrote
 //
 // Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
@@ -2812,6 +3056,262 @@ func NewReadyzRequest(server string) (*http.Request, error) {
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListBulksRequest constructs an http.Request for the ListBulks method
+func NewListBulksRequest(server string, params *ListBulksParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/bulk")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewStartBulkRequest calls the generic StartBulk builder with application/json body
+func NewStartBulkRequest(server string, params *StartBulkParams, body StartBulkJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewStartBulkRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewStartBulkRequestWithBody constructs an http.Request for the StartBulk method, with any body, and a specified content type
+func NewStartBulkRequestWithBody(server string, params *StartBulkParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/bulk")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewPreviewBulkRequest calls the generic PreviewBulk builder with application/json body
+func NewPreviewBulkRequest(server string, params *PreviewBulkParams, body PreviewBulkJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewBulkRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewPreviewBulkRequestWithBody constructs an http.Request for the PreviewBulk method, with any body, and a specified content type
+func NewPreviewBulkRequestWithBody(server string, params *PreviewBulkParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/bulk/preview")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewGetBulkRequest constructs an http.Request for the GetBulk method
+func NewGetBulkRequest(server string, bulk BulkID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "bulk", bulk, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/bulk/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewStopBulkRequest constructs an http.Request for the StopBulk method
+func NewStopBulkRequest(server string, bulk BulkID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "bulk", bulk, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/bulk/%s/stop", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -6069,6 +6569,67 @@ func NewReportAttemptRequestWithBody(server string, id TaskID, number AttemptNum
 	return req, nil
 }
 
+// NewForgetTaskRequest constructs an http.Request for the ForgetTask method
+func NewForgetTaskRequest(server string, id TaskID, params *ForgetTaskParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tasks/%s/forget", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewReadLogsRequest constructs an http.Request for the ReadLogs method
 func NewReadLogsRequest(server string, id TaskID, params *ReadLogsParams) (*http.Request, error) {
 	var err error
@@ -6573,6 +7134,71 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	ReadyzWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ReadyzResponse, error)
+
+	// ListBulksWithResponse List the newest bulk actions
+	//
+	// The one that was started last comes first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/bulk (the `ListBulks` operationId).
+	ListBulksWithResponse(ctx context.Context, params *ListBulksParams, reqEditors ...RequestEditorFn) (*ListBulksResponse, error)
+
+	// StartBulkWithBodyWithResponse Start a bulk action
+	//
+	// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
+	// 100 actions are remembered.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/bulk (the `StartBulk` operationId).
+	StartBulkWithBodyWithResponse(ctx context.Context, params *StartBulkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StartBulkResponse, error)
+
+	// StartBulkWithResponse Start a bulk action
+	//
+	// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
+	// 100 actions are remembered.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/bulk (the `StartBulk` operationId).
+	StartBulkWithResponse(ctx context.Context, params *StartBulkParams, body StartBulkJSONRequestBody, reqEditors ...RequestEditorFn) (*StartBulkResponse, error)
+
+	// PreviewBulkWithBodyWithResponse What a bulk action would do
+	//
+	// Counts the tasks that match now, and shows ten of them. Send `as_of` with the action itself, so that it concerns
+	// those tasks only.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/bulk/preview (the `PreviewBulk` operationId).
+	PreviewBulkWithBodyWithResponse(ctx context.Context, params *PreviewBulkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewBulkResponse, error)
+
+	// PreviewBulkWithResponse What a bulk action would do
+	//
+	// Counts the tasks that match now, and shows ten of them. Send `as_of` with the action itself, so that it concerns
+	// those tasks only.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/bulk/preview (the `PreviewBulk` operationId).
+	PreviewBulkWithResponse(ctx context.Context, params *PreviewBulkParams, body PreviewBulkJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewBulkResponse, error)
+
+	// GetBulkWithResponse How far a bulk action is
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/bulk/{bulk} (the `GetBulk` operationId).
+	GetBulkWithResponse(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*GetBulkResponse, error)
+
+	// StopBulkWithResponse Stop a bulk action
+	//
+	// It ends with the tasks that are under way, some hundred at most. Harmless if it has ended.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/bulk/{bulk}/stop (the `StopBulk` operationId).
+	StopBulkWithResponse(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*StopBulkResponse, error)
 
 	// ExamineWithResponse Examine the installation
 	//
@@ -7238,6 +7864,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
 	ReportAttemptWithResponse(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, body ReportAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportAttemptResponse, error)
 
+	// ForgetTaskWithResponse Delete a task that has ended
+	//
+	// Deletes a task that has ended, with its attempts and its log, before its retention is over. Its id stays taken
+	// for a while, as that of every task that was deleted. One that has not ended is `task_not_finished`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tasks/{id}/forget (the `ForgetTask` operationId).
+	ForgetTaskWithResponse(ctx context.Context, id TaskID, params *ForgetTaskParams, reqEditors ...RequestEditorFn) (*ForgetTaskResponse, error)
+
 	// ReadLogsWithResponse Lines a task wrote
 	//
 	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
@@ -7508,6 +8144,281 @@ func (r ReadyzResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReadyzResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListBulksResponseDefaultHeaders the declared response headers of an HTTP default response for ListBulks
+type ListBulksResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ListBulksResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BulkList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListBulksResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListBulksResponse) GetJSON200() *BulkList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListBulksResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListBulksResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListBulksResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListBulksResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListBulksResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// StartBulkResponseDefaultHeaders the declared response headers of an HTTP default response for StartBulk
+type StartBulkResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type StartBulkResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Bulk
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *StartBulkResponseDefaultHeaders
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r StartBulkResponse) GetJSON201() *Bulk {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r StartBulkResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r StartBulkResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r StartBulkResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StartBulkResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r StartBulkResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PreviewBulkResponseDefaultHeaders the declared response headers of an HTTP default response for PreviewBulk
+type PreviewBulkResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type PreviewBulkResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BulkPreview
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *PreviewBulkResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PreviewBulkResponse) GetJSON200() *BulkPreview {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PreviewBulkResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PreviewBulkResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewBulkResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewBulkResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PreviewBulkResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetBulkResponseDefaultHeaders the declared response headers of an HTTP default response for GetBulk
+type GetBulkResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type GetBulkResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Bulk
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetBulkResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetBulkResponse) GetJSON200() *Bulk {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetBulkResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetBulkResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetBulkResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetBulkResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetBulkResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// StopBulkResponseDefaultHeaders the declared response headers of an HTTP default response for StopBulk
+type StopBulkResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type StopBulkResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Bulk
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *StopBulkResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r StopBulkResponse) GetJSON200() *Bulk {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r StopBulkResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r StopBulkResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r StopBulkResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StopBulkResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r StopBulkResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -9965,6 +10876,54 @@ func (r ReportAttemptResponse) ContentType() string {
 	return ""
 }
 
+// ForgetTaskResponseDefaultHeaders the declared response headers of an HTTP default response for ForgetTask
+type ForgetTaskResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ForgetTaskResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ForgetTaskResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ForgetTaskResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ForgetTaskResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ForgetTaskResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ForgetTaskResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ForgetTaskResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ReadLogsResponseDefaultHeaders the declared response headers of an HTTP default response for ReadLogs
 type ReadLogsResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -10377,6 +11336,113 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 		return nil, err
 	}
 	return ParseReadyzResponse(rsp)
+}
+
+// ListBulksWithResponse List the newest bulk actions
+//
+// The one that was started last comes first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/bulk (the `ListBulks` operationId).
+func (c *ClientWithResponses) ListBulksWithResponse(ctx context.Context, params *ListBulksParams, reqEditors ...RequestEditorFn) (*ListBulksResponse, error) {
+	rsp, err := c.ListBulks(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListBulksResponse(rsp)
+}
+
+// StartBulkWithBodyWithResponse Start a bulk action
+//
+// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
+// 100 actions are remembered.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/bulk (the `StartBulk` operationId).
+func (c *ClientWithResponses) StartBulkWithBodyWithResponse(ctx context.Context, params *StartBulkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StartBulkResponse, error) {
+	rsp, err := c.StartBulkWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStartBulkResponse(rsp)
+}
+
+// StartBulkWithResponse Start a bulk action
+//
+// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
+// 100 actions are remembered.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/bulk (the `StartBulk` operationId).
+func (c *ClientWithResponses) StartBulkWithResponse(ctx context.Context, params *StartBulkParams, body StartBulkJSONRequestBody, reqEditors ...RequestEditorFn) (*StartBulkResponse, error) {
+	rsp, err := c.StartBulk(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStartBulkResponse(rsp)
+}
+
+// PreviewBulkWithBodyWithResponse What a bulk action would do
+//
+// Counts the tasks that match now, and shows ten of them. Send `as_of` with the action itself, so that it concerns
+// those tasks only.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/bulk/preview (the `PreviewBulk` operationId).
+func (c *ClientWithResponses) PreviewBulkWithBodyWithResponse(ctx context.Context, params *PreviewBulkParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewBulkResponse, error) {
+	rsp, err := c.PreviewBulkWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewBulkResponse(rsp)
+}
+
+// PreviewBulkWithResponse What a bulk action would do
+//
+// Counts the tasks that match now, and shows ten of them. Send `as_of` with the action itself, so that it concerns
+// those tasks only.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/bulk/preview (the `PreviewBulk` operationId).
+func (c *ClientWithResponses) PreviewBulkWithResponse(ctx context.Context, params *PreviewBulkParams, body PreviewBulkJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewBulkResponse, error) {
+	rsp, err := c.PreviewBulk(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewBulkResponse(rsp)
+}
+
+// GetBulkWithResponse How far a bulk action is
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/bulk/{bulk} (the `GetBulk` operationId).
+func (c *ClientWithResponses) GetBulkWithResponse(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*GetBulkResponse, error) {
+	rsp, err := c.GetBulk(ctx, bulk, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetBulkResponse(rsp)
+}
+
+// StopBulkWithResponse Stop a bulk action
+//
+// It ends with the tasks that are under way, some hundred at most. Harmless if it has ended.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/bulk/{bulk}/stop (the `StopBulk` operationId).
+func (c *ClientWithResponses) StopBulkWithResponse(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*StopBulkResponse, error) {
+	rsp, err := c.StopBulk(ctx, bulk, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStopBulkResponse(rsp)
 }
 
 // ExamineWithResponse Examine the installation
@@ -11391,6 +12457,22 @@ func (c *ClientWithResponses) ReportAttemptWithResponse(ctx context.Context, id 
 	return ParseReportAttemptResponse(rsp)
 }
 
+// ForgetTaskWithResponse Delete a task that has ended
+//
+// Deletes a task that has ended, with its attempts and its log, before its retention is over. Its id stays taken
+// for a while, as that of every task that was deleted. One that has not ended is `task_not_finished`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tasks/{id}/forget (the `ForgetTask` operationId).
+func (c *ClientWithResponses) ForgetTaskWithResponse(ctx context.Context, id TaskID, params *ForgetTaskParams, reqEditors ...RequestEditorFn) (*ForgetTaskResponse, error) {
+	rsp, err := c.ForgetTask(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseForgetTaskResponse(rsp)
+}
+
 // ReadLogsWithResponse Lines a task wrote
 //
 // Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
@@ -11686,6 +12768,236 @@ func ParseReadyzResponse(rsp *http.Response) (*ReadyzResponse, error) {
 	switch {
 	case true:
 		var headers ReadyzResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListBulksResponse parses an HTTP response from a ListBulksWithResponse call
+func ParseListBulksResponse(rsp *http.Response) (*ListBulksResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListBulksResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BulkList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListBulksResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseStartBulkResponse parses an HTTP response from a StartBulkWithResponse call
+func ParseStartBulkResponse(rsp *http.Response) (*StartBulkResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StartBulkResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Bulk
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers StartBulkResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePreviewBulkResponse parses an HTTP response from a PreviewBulkWithResponse call
+func ParsePreviewBulkResponse(rsp *http.Response) (*PreviewBulkResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewBulkResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BulkPreview
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers PreviewBulkResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetBulkResponse parses an HTTP response from a GetBulkWithResponse call
+func ParseGetBulkResponse(rsp *http.Response) (*GetBulkResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetBulkResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Bulk
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers GetBulkResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseStopBulkResponse parses an HTTP response from a StopBulkWithResponse call
+func ParseStopBulkResponse(rsp *http.Response) (*StopBulkResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StopBulkResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Bulk
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers StopBulkResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -13798,6 +15110,48 @@ func ParseReportAttemptResponse(rsp *http.Response) (*ReportAttemptResponse, err
 	switch {
 	case true:
 		var headers ReportAttemptResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseForgetTaskResponse parses an HTTP response from a ForgetTaskWithResponse call
+func ParseForgetTaskResponse(rsp *http.Response) (*ForgetTaskResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ForgetTaskResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ForgetTaskResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -31,6 +31,57 @@ func (e AttemptEndOutcome) Valid() bool {
 	}
 }
 
+// Defines values for BulkAction.
+const (
+	BulkActionCancel  BulkAction = "cancel"
+	BulkActionForget  BulkAction = "forget"
+	BulkActionRequeue BulkAction = "requeue"
+	BulkActionRetry   BulkAction = "retry"
+)
+
+// Valid indicates whether the value is a known member of the BulkAction enum.
+func (e BulkAction) Valid() bool {
+	switch e {
+	case BulkActionCancel:
+		return true
+	case BulkActionForget:
+		return true
+	case BulkActionRequeue:
+		return true
+	case BulkActionRetry:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BulkState.
+const (
+	BulkStateDone     BulkState = "done"
+	BulkStateFailed   BulkState = "failed"
+	BulkStateRunning  BulkState = "running"
+	BulkStateStopped  BulkState = "stopped"
+	BulkStateStopping BulkState = "stopping"
+)
+
+// Valid indicates whether the value is a known member of the BulkState enum.
+func (e BulkState) Valid() bool {
+	switch e {
+	case BulkStateDone:
+		return true
+	case BulkStateFailed:
+		return true
+	case BulkStateRunning:
+		return true
+	case BulkStateStopped:
+		return true
+	case BulkStateStopping:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeleteTasks.
 const (
 	DeleteTasksAll     DeleteTasks = "all"
@@ -341,6 +392,7 @@ func (e Overlap) Valid() bool {
 const (
 	BodyTooLarge         ProblemCode = "body_too_large"
 	BodyTooSlow          ProblemCode = "body_too_slow"
+	BulkNotFound         ProblemCode = "bulk_not_found"
 	CrossOrigin          ProblemCode = "cross_origin"
 	DataUnreadable       ProblemCode = "data_unreadable"
 	HostNotAllowed       ProblemCode = "host_not_allowed"
@@ -381,6 +433,8 @@ func (e ProblemCode) Valid() bool {
 	case BodyTooLarge:
 		return true
 	case BodyTooSlow:
+		return true
+	case BulkNotFound:
 		return true
 	case CrossOrigin:
 		return true
@@ -1047,6 +1101,98 @@ type BatchResult struct {
 	// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
 	Task *Task `json:"task,omitempty"`
 }
+
+// Bulk defines model for Bulk.
+type Bulk struct {
+	// About The total is an estimate.
+	About *bool `json:"about,omitempty"`
+
+	// Action `retry` runs tasks again that have ended, `cancel` ends tasks that wait and asks the workers of others to stop
+	// them, `forget` deletes tasks that have ended, and `requeue` moves tasks that wait to another queue.
+	Action BulkAction `json:"action"`
+	AsOf   Time       `json:"as_of"`
+
+	// By Who started it.
+	By *string `json:"by,omitempty"`
+
+	// Changed Tasks with which it was done.
+	Changed int   `json:"changed"`
+	EndedAt *Time `json:"ended_at,omitempty"`
+
+	// Error Why, of the first one of them; or why the whole action failed.
+	Error *string `json:"error,omitempty"`
+
+	// Failed Tasks with which it could not be done.
+	Failed int `json:"failed"`
+
+	// Filter Which tasks. The members are joined by "and", and mean what the parameters of `GET /v1/tasks` mean.
+	Filter TaskSelection `json:"filter"`
+	ID     string        `json:"id"`
+
+	// Namespace That of the tasks, or `*`.
+	Namespace string  `json:"namespace"`
+	Note      *string `json:"note,omitempty"`
+
+	// Skipped Tasks that were not as the filter says any more when it was their turn.
+	Skipped   int       `json:"skipped"`
+	Spread    *string   `json:"spread,omitempty"`
+	StartedAt Time      `json:"started_at"`
+	State     BulkState `json:"state"`
+	ToQueue   *string   `json:"to_queue,omitempty"`
+
+	// Total Tasks that matched at the start.
+	Total int `json:"total"`
+}
+
+// BulkAction `retry` runs tasks again that have ended, `cancel` ends tasks that wait and asks the workers of others to stop
+// them, `forget` deletes tasks that have ended, and `requeue` moves tasks that wait to another queue.
+type BulkAction string
+
+// BulkList defines model for BulkList.
+type BulkList struct {
+	Bulks []Bulk `json:"bulks"`
+}
+
+// BulkPreview defines model for BulkPreview.
+type BulkPreview struct {
+	// About The total is an estimate, as more than 10,000 tasks match.
+	About    *bool  `json:"about,omitempty"`
+	AsOf     Time   `json:"as_of"`
+	Examples []Task `json:"examples"`
+
+	// Total Tasks that match.
+	Total int `json:"total"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
+// BulkRequest defines model for BulkRequest.
+type BulkRequest struct {
+	// Action `retry` runs tasks again that have ended, `cancel` ends tasks that wait and asks the workers of others to stop
+	// them, `forget` deletes tasks that have ended, and `requeue` moves tasks that wait to another queue.
+	Action BulkAction `json:"action"`
+
+	// AsOf Only tasks that matched at this time, by the clock of Redis, as a preview answers it. Now by default.
+	AsOf *Time `json:"as_of,omitempty"`
+
+	// Filter Which tasks. The members are joined by "and", and mean what the parameters of `GET /v1/tasks` mean.
+	Filter *TaskSelection `json:"filter,omitempty"`
+
+	// Note Why; a `cancel` leaves it in the errors of the tasks.
+	Note *string `json:"note,omitempty"`
+
+	// Spread Over which time the tasks of a `retry` become due, one after the other; at most 24h.
+	//
+	// Example: 10m
+	Spread *string `json:"spread,omitempty"`
+
+	// ToQueue The queue to which `requeue` moves tasks.
+	ToQueue *Name `json:"to_queue,omitempty"`
+}
+
+// BulkState defines model for BulkState.
+type BulkState string
 
 // ClockChange The next change of the zone's clock within a year, and the ticks around it.
 type ClockChange struct {
@@ -1970,6 +2116,7 @@ type Problem struct {
 	// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
 	// | `node_not_found` | 404 | no node of that id is on the list of nodes, and none has lost attempts lately |
+	// | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
 	// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -2032,6 +2179,7 @@ type Problem struct {
 // | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 // | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
 // | `node_not_found` | 404 | no node of that id is on the list of nodes, and none has lost attempts lately |
+// | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
 // | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -2945,6 +3093,41 @@ type TaskList struct {
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
+// TaskSelection Which tasks. The members are joined by "and", and mean what the parameters of `GET /v1/tasks` mean.
+type TaskSelection struct {
+	Error *string `json:"error,omitempty"`
+
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels *Labels `json:"labels,omitempty"`
+
+	// Node 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Node  *Name   `json:"node,omitempty"`
+	Owner *string `json:"owner,omitempty"`
+
+	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Queue *Name `json:"queue,omitempty"`
+
+	// Schedule 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Schedule *Name `json:"schedule,omitempty"`
+	Since    *Time `json:"since,omitempty"`
+
+	// State By default, `failed` ones for `retry`, and those that are `scheduled` or `queued` for `cancel` and `requeue`.
+	State []State   `json:"state,omitempty,omitzero"`
+	Time  *TaskTime `json:"time,omitempty"`
+
+	// Type 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Type  *Name `json:"type,omitempty"`
+	Until *Time `json:"until,omitempty"`
+}
+
 // TaskSort defines model for TaskSort.
 type TaskSort string
 
@@ -3112,6 +3295,9 @@ type Why struct {
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
+// AnyNamespace defines model for AnyNamespace.
+type AnyNamespace = string
+
 // AttemptNumber defines model for AttemptNumber.
 type AttemptNumber = int
 
@@ -3119,6 +3305,11 @@ type AttemptNumber = int
 //
 // Example: default
 type BodyNamespace = Name
+
+// BulkID 1-200 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: default
+type BulkID = Name
 
 // CheckFilter defines model for CheckFilter.
 type CheckFilter = []string

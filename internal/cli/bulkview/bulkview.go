@@ -131,9 +131,7 @@ func (o *Options) selection() (*wire.TaskSelection, error) {
 		Node: flags.NilIfZero(f.Node), Schedule: flags.NilIfZero(f.Schedule), Labels: labels,
 		Error: flags.NilIfZero(s.Error), Time: flags.NilIfZero(wire.TaskTime(s.Time)),
 	}
-	if states := f.States(); len(states) > 0 {
-		selection.State = &states
-	}
+	selection.State = f.States()
 	if since != nil {
 		selection.Since = &wire.Time{Time: *since}
 	}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// listedPage is how many tasks the pages of listsRow have.
+const listedPage = 50
+
+// listsRow measures pages of lists with filters beside other work.
+func listsRow() row {
+	m := &punctuality{}
+	var index float64
+	return row{
+		name: "lists", title: "Pages of 50 beside 1,000,000 waiting tasks and 1,000 tasks/s (in the short form fewer)",
+		method: "Tasks that are due in a day were stored over HTTP, of eight queues and five types; of each 1,000, one has " +
+			"a label of its own. One client asks for pages over HTTP, one after the other, while 1,000 tasks/s run. Index: " +
+			"what MEMORY USAGE says of its keys, for each task.",
+		goals: []goal{
+			atMost("page by queue and type, p99", 20), atMost("page by label, p99", 20),
+			atMost("page by queue, sorted by creation, p99", 200), atMost("index, bytes a task", 24),
+			atMost("p99 at 1,000/s", 25),
+		},
+		prepare: func(ctx context.Context, b *bench) error {
+			if err := m.start(ctx, b); err != nil {
+				return err
+			}
+			fmt.Fprintf(b.progress, "  storing %s tasks\n", thousands(int64(b.size.waiting)))
+			err := stow(ctx, m.node.url(), b.size.waiting, func(i int) submission {
+				s := plain()
+				s.Namespace, s.Delay = "waiting", fmt.Sprintf("%ds", 24*3600+rand.IntN(24*3600))
+				s.Queue, s.Type = fmt.Sprint("queue-", i%8), fmt.Sprint("type-", i%5)
+				if i%1000 == 0 {
+					s.Labels = map[string]string{"order": fmt.Sprint(i)}
+				}
+				return s
+			})
+			if err != nil {
+				return err
+			}
+			index, err = b.awaitIndex(ctx, b.size.waiting)
+			return err
+		},
+		run: func(ctx context.Context, b *bench) (figures, error) {
+			var f figures
+			pages := make(map[string][]float64)
+			asked, stop := context.WithCancel(ctx)
+			done := make(chan error, 1)
+			go func() { done <- m.ask(asked, b.size.waiting, pages) }()
+			err := m.at(ctx, b, 1000, &f)
+			stop()
+			if errPages := <-done; err == nil {
+				err = errPages
+			}
+			for _, kind := range listKinds(0) {
+				f.add(kind.name+", p50", percentile(pages[kind.name], 50), "ms")
+				f.add(kind.name+", p99", percentile(pages[kind.name], 99), "ms")
+				f.add(kind.name+", pages", float64(len(pages[kind.name])), "")
+			}
+			f.add("index, bytes a task", index, "B")
+			f.add("waiting", float64(b.size.waiting), "tasks")
+			return f, err
+		},
+	}
+}
+
+// listKind is a kind of list that is measured.
+type listKind struct {
+	name   string
+	params client.ListTasksParams
+	least  int // tasks on a page
+}
+
+// listKinds are the kinds, with a label that one of n tasks has.
+func listKinds(n int) []listKind {
+	namespace, queue, taskType := new("waiting"), new("queue-3"), new("type-2")
+	sort, limit := new(wire.TaskSortCreated), new(listedPage)
+	order := fmt.Sprintf("order=%d", 1000*rand.IntN(max(n/1000, 1)))
+	return []listKind{
+		{"page by queue and type", client.ListTasksParams{Namespace: namespace, Queue: queue, Type: taskType, Limit: limit}, listedPage},
+		{"page by label", client.ListTasksParams{Namespace: new("*"), Label: []string{order}, Limit: limit}, 1},
+		{"page by queue, sorted by creation", client.ListTasksParams{Namespace: namespace, Queue: queue, Sort: sort, Limit: limit}, listedPage},
+	}
+}
+
+// ask asks for pages until ctx ends, and notes how long each took, in ms.
+func (m *punctuality) ask(ctx context.Context, n int, pages map[string][]float64) error {
+	for ctx.Err() == nil {
+		for _, kind := range listKinds(n) {
+			began := clock.Now()
+			answer, err := m.node.client.ListTasksWithResponse(ctx, &kind.params)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			case answer.StatusCode() != http.StatusOK:
+				return fmt.Errorf("%s: %s: %.300s", kind.name, answer.Status(), answer.Body)
+			case len(answer.JSON200.Tasks) < kind.least || len(answer.JSON200.Warnings) > 0:
+				return fmt.Errorf("%s: %d tasks, %q", kind.name, len(answer.JSON200.Tasks), answer.JSON200.Warnings)
+			}
+			pages[kind.name] = append(pages[kind.name], milliseconds(clock.Since(began)))
+		}
+		_ = clock.Sleep(ctx, 20*time.Millisecond)
+	}
+	return nil
+}
+
+// awaitIndex waits until the index of lists has all of n tasks but some hundred of each partition, and returns its
+// bytes a task.
+func (b *bench) awaitIndex(ctx context.Context, n int) (float64, error) {
+	const noted = 300 // of a partition: fewer are not packed at once
+	err := poll(ctx, 500*time.Millisecond, 5*time.Minute, "the index of lists", func(ctx context.Context) (bool, error) {
+		for p := range partitions {
+			length, err := b.redis.db.LLen(ctx, fmt.Sprintf("dts:{%d}:listed:new", p)).Result()
+			if err != nil || length == 0 || length > noted {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	bytes := int64(0)
+	for p := range partitions {
+		for _, part := range []string{"", ":rows", ":labels", ":new"} {
+			used, errUsage := b.redis.db.MemoryUsage(ctx, fmt.Sprintf("dts:{%d}:listed%s", p, part), 0).Result()
+			if errUsage == nil {
+				bytes += used
+			}
+		}
+	}
+	return float64(bytes) / float64(n), err
+}
+
+// partitions is how many a new installation has.
+const partitions = 16
