@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // everyNamespace as the namespace of a filter means all of them.
@@ -32,16 +33,23 @@ func (x *Listing) List(ctx context.Context, f tasks.Filter, limit int, cursor st
 	if err != nil {
 		return tasks.Page{}, err
 	}
-	for {
-		page, err := x.search(ctx, f, limit, after)
+	return again(x, func() (tasks.Page, error) { return x.search(ctx, f, limit, after) })
+}
+
+// searchTries is how often a list begins again because segments that it had found were replaced.
+const searchTries = 5
+
+// again does what uses the index until no segment is replaced meanwhile. Error: CodeUnavailable after some tries.
+func again[T any](x *Listing, try func() (T, error)) (T, error) {
+	for range searchTries {
+		result, err := try()
 		if !errors.Is(err, errReplaced) {
-			return page, err
-		}
-		if err := ctx.Err(); err != nil {
-			return tasks.Page{}, err
+			return result, err
 		}
 		x.forget()
 	}
+	var none T
+	return none, task.Errorf(task.CodeUnavailable, "the index of lists changes all the time: try again")
 }
 
 // isPlain reports whether the filter asks for nothing but what the sorted sets of the states tell.
@@ -127,7 +135,7 @@ type search struct {
 	order    index.Order
 	loose    []index.Row // that match, of tasks that the index may not have, sorted
 	segments []index.Summary
-	homes    map[int]int // partitions, by the place of a segment in segments, which is its number here
+	homes    []int // the partitions of the segments, by their places
 }
 
 func (s *search) wants(state task.State) bool {
@@ -152,18 +160,17 @@ func (s *search) begin(ctx context.Context, parts []part) error {
 		}
 	}
 	s.loose = s.order.Best(s.loose, 0)
-	s.homes = make(map[int]int)
 	for _, p := range parts {
-		segments, err := s.labelled(ctx, p)
-		if err != nil {
-			return err
-		}
-		for _, summary := range segments {
-			s.homes[len(s.segments)] = p.number
-			s.segments = append(s.segments, summary)
+		for _, summary := range p.segments {
+			if summary.MayMatch(s.filter) {
+				s.segments, s.homes = append(s.segments, summary), append(s.homes, p.number)
+			}
 		}
 	}
-	return nil
+	if len(s.filter.Labels) == 0 {
+		return nil
+	}
+	return s.keepLabelled(ctx)
 }
 
 // looseChunk is how many tasks that the index may not have are read in one round trip.
@@ -175,28 +182,25 @@ func (s *search) isElsewhere(ref task.Ref) bool {
 		s.filter.Schedule != "" && !strings.HasPrefix(ref.ID, s.filter.Schedule+"@")
 }
 
-// labelled returns the segments of a partition that may have rows that match.
-func (s *search) labelled(ctx context.Context, p part) ([]index.Summary, error) {
-	var kept []index.Summary
-	for _, summary := range p.segments {
-		if summary.MayMatch(s.filter) {
-			kept = append(kept, summary)
-		}
+// keepLabelled keeps the segments that may have rows with the labels of the filter. Error: CodeUnavailable.
+func (s *search) keepLabelled(ctx context.Context) error {
+	wanted := make([]field, len(s.segments))
+	for i, summary := range s.segments {
+		wanted[i] = field{s.homes[i], summary.Number}
 	}
-	if len(s.filter.Labels) == 0 || len(kept) == 0 {
-		return kept, nil
-	}
-	sets, err := readFields(ctx, s.l, string(s.l.Keys.Partition(p.number).ListedLabels()), kept, false)
+	sets, err := readFields(ctx, s.l, wanted, func(k lua.Partition) string { return string(k.ListedLabels()) })
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var labelled []index.Summary
-	for i, summary := range kept {
-		if index.HasLabels(sets[i], s.filter.Labels) {
-			labelled = append(labelled, summary)
+	var segments []index.Summary
+	var homes []int
+	for i, set := range sets {
+		if index.HasLabels(set, s.filter.Labels) {
+			segments, homes = append(segments, s.segments[i]), append(homes, s.homes[i])
 		}
 	}
-	return labelled, nil
+	s.segments, s.homes = segments, homes
+	return nil
 }
 
 // next returns the next rows that match, about n, and whether there may be more.
@@ -245,28 +249,19 @@ func publicError(err error) error {
 	return err
 }
 
-// read reads segments by their places.
+// read reads segments by their places, in one round trip. Errors: errReplaced, CodeUnavailable.
 func (s *search) read(ctx context.Context, places []index.Summary) ([][]byte, error) {
-	byHome := make(map[int][]int) // places in places
+	wanted := make([]field, len(places))
 	for i, p := range places {
-		home := s.homes[p.Number]
-		byHome[home] = append(byHome[home], i)
+		wanted[i] = field{s.homes[p.Number], s.segments[p.Number].Number}
 	}
-	texts := make([][]byte, len(places))
-	for home, at := range byHome {
-		wanted := make([]index.Summary, len(at))
-		for k, i := range at {
-			wanted[k] = s.segments[places[i].Number]
-		}
-		found, err := readRows(ctx, s.l, home, wanted)
-		if err != nil {
-			return nil, err
-		}
-		for k, i := range at {
-			texts[i] = found[k]
+	texts, err := readFields(ctx, s.l, wanted, func(k lua.Partition) string { return string(k.ListedRows()) })
+	for _, text := range texts {
+		if text == nil {
+			return nil, errReplaced
 		}
 	}
-	return texts, nil
+	return texts, err
 }
 
 // confirm reads the tasks of rows, and returns those that are as their rows say, in order. Error: CodeUnavailable.

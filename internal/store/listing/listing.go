@@ -22,6 +22,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // Listing reads lists of one installation.
@@ -197,27 +198,31 @@ func decodeIndex(fields map[string]string) (partIndex, error) {
 // errReplaced says that a segment was replaced while a list was read.
 var errReplaced = errors.New("the index has changed")
 
-// readRows reads the rows of segments of a partition. Errors: errReplaced, CodeUnavailable.
-func readRows(ctx context.Context, l *layout.Layout, number int, segments []index.Summary) ([][]byte, error) {
-	return readFields(ctx, l, string(l.Keys.Partition(number).ListedRows()), segments, true)
-}
+// field is that of a segment, in the hashes of its partition.
+type field struct{ partition, segment int }
 
-func readFields(ctx context.Context, l *layout.Layout, key string, segments []index.Summary, all bool) ([][]byte, error) {
-	names := make([]string, len(segments))
-	for i, s := range segments {
-		names[i] = strconv.Itoa(s.Number)
+// readFields reads fields of the hashes of that key, in one round trip. One that does not exist is nil. Error:
+// CodeUnavailable.
+func readFields(ctx context.Context, l *layout.Layout, fields []field, key func(lua.Partition) string) ([][]byte, error) {
+	names, places := make(map[int][]string), make(map[int][]int) // by partition
+	for i, f := range fields {
+		names[f.partition] = append(names[f.partition], strconv.Itoa(f.segment))
+		places[f.partition] = append(places[f.partition], i)
 	}
-	values, err := l.DB.HMGet(ctx, key, names...).Result()
-	if err != nil {
+	pipe, asked := l.DB.Pipeline(), make(map[int]*redis.SliceCmd)
+	for partition, some := range names {
+		asked[partition] = pipe.HMGet(ctx, key(l.Keys.Partition(partition)), some...)
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
-	texts := make([][]byte, len(values))
-	for i, v := range values {
-		text, there := v.(string)
-		if !there && all {
-			return nil, errReplaced
+	texts := make([][]byte, len(fields))
+	for partition, cmd := range asked {
+		for k, value := range cmd.Val() {
+			if text, there := value.(string); there {
+				texts[places[partition][k]] = []byte(text)
+			}
 		}
-		texts[i] = []byte(text)
 	}
 	return texts, nil
 }

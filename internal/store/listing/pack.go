@@ -254,7 +254,11 @@ func (p *Packer) tidy(ctx context.Context) (bool, error) {
 	if len(plan) == 0 {
 		return false, nil
 	}
-	texts, err := readRows(ctx, p.l, p.number, plan)
+	wanted := make([]field, len(plan))
+	for i, s := range plan {
+		wanted[i] = field{p.number, s.Number}
+	}
+	texts, err := readFields(ctx, p.l, wanted, func(k lua.Partition) string { return string(k.ListedRows()) })
 	if err != nil {
 		return false, err
 	}

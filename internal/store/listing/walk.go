@@ -2,7 +2,6 @@ package listing
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/dts-sched/dts/internal/index"
@@ -20,13 +19,7 @@ type Steps struct {
 // Walk returns about n tasks that match after a position, in the order of the filter; nil is the start. Errors:
 // CodeUnavailable, CodeUnreadable for the index.
 func (x *Listing) Walk(ctx context.Context, f tasks.Filter, after *index.Position, n int) (Steps, error) {
-	for {
-		steps, err := x.walk(ctx, f, after, n)
-		if !errors.Is(err, errReplaced) || ctx.Err() != nil {
-			return steps, err
-		}
-		x.forget()
-	}
+	return again(x, func() (Steps, error) { return x.walk(ctx, f, after, n) })
 }
 
 func (x *Listing) walk(ctx context.Context, f tasks.Filter, after *index.Position, n int) (steps Steps, _ error) {
@@ -69,13 +62,7 @@ type Count struct {
 // Count counts the tasks that match a filter: up to 10,000 exactly. Beyond that it counts rows, of which some are out
 // of date, as many as among the first ones. Errors: CodeUnavailable, CodeUnreadable for the index.
 func (x *Listing) Count(ctx context.Context, f tasks.Filter) (Count, error) {
-	for {
-		c, err := x.count(ctx, f)
-		if !errors.Is(err, errReplaced) || ctx.Err() != nil {
-			return c, err
-		}
-		x.forget()
-	}
+	return again(x, func() (Count, error) { return x.count(ctx, f) })
 }
 
 func (x *Listing) count(ctx context.Context, f tasks.Filter) (c Count, _ error) {
