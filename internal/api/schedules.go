@@ -96,7 +96,7 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 	}
 	var r reader
 	filter := control.ScheduleFilter{
-		Paused: params.Paused, Owner: params.Owner, Labels: labels,
+		Prefix: params.Prefix, Paused: params.Paused, Owner: params.Owner, Labels: labels,
 		Condition: schedule.Condition(params.Condition), StaleAfter: r.span("stale_after", params.StaleAfter),
 	}
 	if r.err != nil {

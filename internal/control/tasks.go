@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/dts-sched/dts/internal/index"
+	"github.com/dts-sched/dts/internal/store/listing"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -58,6 +59,19 @@ func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit
 	}
 	f.Namespace = who.Namespace
 	return c.store.Listing.List(ctx, f, limit, cursor)
+}
+
+// TaskCount is how many tasks are in a state; About says that there are more.
+type TaskCount = listing.Count
+
+// CountTasks counts the tasks that match a filter by state, up to 1,000 of each; all of those that have ended, if the
+// filter names nothing but states. The caller's namespace may be EveryNamespace.
+func (c *Control) CountTasks(ctx context.Context, who Caller, f TaskFilter) (map[task.State]TaskCount, error) {
+	if _, err := c.begin(ctx, who, "countTasks"); err != nil {
+		return nil, err
+	}
+	f.Namespace = who.Namespace
+	return c.store.Listing.CountStates(ctx, f)
 }
 
 // Attempts returns the attempts of a task, oldest first, including the one that runs now. Error: CodeTaskNotFound.

@@ -3,15 +3,11 @@
 package bulkview
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -100,7 +96,9 @@ func (o *Options) Run(ctx context.Context, request wire.BulkRequest) error {
 		return nil
 	}
 	if !o.Yes {
-		if err := o.ask(preview.Value, request.Action); err != nil {
+		what := fmt.Sprintf("%s %s", request.Action, total(preview.Value))
+		show := func() error { return o.show(preview.Value, request.Action) }
+		if err := command.Agree(o.Printer, o.In, what, show); err != nil {
 			return err
 		}
 	}
@@ -141,24 +139,18 @@ func (o *Options) selection() (*wire.TaskSelection, error) {
 	return selection, nil
 }
 
-// sentence says how many tasks match.
-func sentence(p wire.BulkPreview, action wire.BulkAction) string {
-	about := ""
+// total says how many tasks match.
+func total(p wire.BulkPreview) string {
+	text := printer.Counted(p.Total, "task")
 	if wire.Value(p.About) {
-		about = "about "
+		return "about " + text
 	}
-	return fmt.Sprintf("%s would %s %s%s", "This", action, about, printer.Counted(p.Total, "task"))
+	return text
 }
 
 // show prints a preview.
 func (o *Options) show(p wire.BulkPreview, action wire.BulkAction) error {
-	if o.Printer.OutIsTerminal {
-		if err := o.Printer.Printf("%s as of %s.\n", sentence(p, action), p.AsOf.Format(time.RFC3339)); err != nil {
-			return err
-		}
-	} else {
-		o.Printer.Notef("%s.", sentence(p, action))
-	}
+	o.Printer.Notef("This would %s %s, as of %s.", action, total(p), p.AsOf.Format(time.RFC3339))
 	if len(p.Examples) == 0 {
 		return nil
 	}
@@ -174,25 +166,6 @@ var exampleColumns = []printer.Column[wire.Task]{
 	{Name: "due", Value: func(t wire.Task) any { return t.RunAt }},
 	{Name: "finished", Value: func(t wire.Task) any { return t.FinishedAt }},
 	{Name: "error", Value: func(t wire.Task) any { return printer.Remark(printer.Deref(t.Error)) }},
-}
-
-// ask has somebody on a terminal agree. Errors: command.Usagef if nobody can, ErrSilent if nobody does.
-func (o *Options) ask(p wire.BulkPreview, action wire.BulkAction) error {
-	in, isFile := o.In.(*os.File)
-	if !o.Printer.ErrIsTerminal || !isFile || !isatty.IsTerminal(in.Fd()) {
-		return command.Usagef("this would %s %s: say --yes if that is meant, or --dry-run to see which",
-			action, printer.Counted(p.Total, "task"))
-	}
-	if err := o.show(p, action); err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(o.Printer.Err, "Go on? [y/N] ")
-	answer, _ := bufio.NewReader(o.In).ReadString('\n')
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		o.Printer.Notef("Nothing was done.")
-		return command.ErrReported
-	}
-	return nil
 }
 
 // followPause is between two looks at a bulk action.

@@ -18,30 +18,38 @@ import (
 type deleteOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
+	Many    many
 
 	IDs   []string
 	Tasks string // "" means the server's default
 }
 
 func newDeleteCommand(f *command.Factory) *cobra.Command {
-	opts := &deleteOptions{Client: f.Client, Printer: f.Printer}
+	opts := &deleteOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In}}
 	cmd := &cobra.Command{
-		Use: "delete ID...", Short: "Delete schedules", Args: command.IDs,
-		Annotations: command.Asks("deleteSchedule"),
+		Use: "delete ID... | --label NAME=VALUE", Short: "Delete schedules",
+		Annotations: command.Asks("listSchedules", "deleteSchedule"),
 		Long: `delete deletes schedules with their ledgers and histories. --tasks says which of their tasks are cancelled: "waiting" cancels
 those that are not running, "all" also asks the running ones to stop, and with "none" all of them go on.
 
 All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id, and how many of
-its tasks were cancelled, were asked to stop, and go on.`,
+its tasks were cancelled, were asked to stop, and go on.
+
+` + manyHelp,
 		Example: `  dtsctl schedule delete nightly
-  dtsctl schedule delete nightly hourly --tasks all`,
+  dtsctl schedule delete nightly hourly --tasks all
+  dtsctl schedule delete --label app=old --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.Many.checkArgs(args); err != nil {
+				return err
+			}
 			opts.IDs = args
 			return deleteRun(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Tasks, "tasks", "", "which of its tasks are cancelled: waiting, all or none (default waiting)")
 	command.Complete(cmd, "tasks", "waiting", "all", "none")
+	opts.Many.bind(cmd)
 	return cmd
 }
 
@@ -50,9 +58,13 @@ func deleteRun(ctx context.Context, opts *deleteOptions) error {
 	if err != nil {
 		return err
 	}
+	ids, err := opts.Many.choose(ctx, c, opts.Printer, "delete", opts.IDs)
+	if err != nil {
+		return err
+	}
 	params := &client.DeleteScheduleParams{Namespace: c.Namespace, Tasks: flags.NilIfZero(wire.DeleteTasks(opts.Tasks))}
 	p := opts.Printer
-	return command.ForEach(p, opts.IDs, func(id string) error {
+	return command.ForEach(p, ids, func(id string) error {
 		answer, err := rest.Read[wire.ScheduleDeletion](c.DeleteScheduleWithResponse(ctx, id, params))
 		if err != nil {
 			return err

@@ -23,6 +23,7 @@ type listOptions struct {
 
 	Paused *bool
 	Owner  string // "" means any
+	Prefix string
 	Labels []string
 	Window flags.Window
 
@@ -67,8 +68,9 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	opts.Window.Bind(cmd.Flags())
 	set := cmd.Flags()
 	flags.Bool(set, &opts.Paused, "paused", "only those that are paused; with --paused=false, only the others")
+	set.StringVar(&opts.Prefix, "prefix", "", "only those whose ids begin with this")
 	set.StringVar(&opts.Owner, "owner", "", "only of this owner")
-	set.StringArrayVar(&opts.Labels, "label", nil, "only with this label, as NAME=VALUE; may be repeated")
+	set.StringArrayVarP(&opts.Labels, "label", "l", nil, "only with this label, as NAME=VALUE; may be repeated")
 	set.BoolVar(&opts.Failing, "failing", false,
 		"only those whose newest run, of those that succeeded or failed, has failed")
 	set.BoolVar(&opts.Missed, "missed", false, "only those of which a tick of the last 24h was missed")
@@ -87,7 +89,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		return err
 	}
 	params := client.ListSchedulesParams{
-		Namespace: c.Namespace, Paused: opts.Paused, Owner: flags.NilIfZero(opts.Owner), Label: opts.Labels,
+		Namespace: c.Namespace, Paused: opts.Paused, Owner: flags.NilIfZero(opts.Owner), Prefix: flags.NilIfZero(opts.Prefix), Label: opts.Labels,
 		Condition: opts.condition(), StaleAfter: flags.DurationText(opts.Stale),
 	}
 	if opts.AllNamespaces {

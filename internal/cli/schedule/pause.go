@@ -17,28 +17,35 @@ import (
 type pauseOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
+	Many    many
 
 	IDs  []string
 	Note *string
 }
 
 func newPauseCommand(f *command.Factory) *cobra.Command {
-	opts := &pauseOptions{Client: f.Client, Printer: f.Printer}
+	opts := &pauseOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In}}
 	cmd := &cobra.Command{
-		Use: "pause ID...", Short: "Let schedules create no tasks for a while", Args: command.IDs,
-		Annotations: command.Asks("pauseSchedule"),
+		Use: "pause ID... | --label NAME=VALUE", Short: "Let schedules create no tasks for a while",
+		Annotations: command.Asks("listSchedules", "pauseSchedule"),
 		Long: `pause keeps schedules from running until they are resumed. Tasks that they created before go on. Pausing a paused
 schedule changes only its note, if one is given.
 
-All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.`,
+All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.
+
+` + manyHelp,
 		Example: `  dtsctl schedule pause nightly --note 'until the new disk is there'
-  dtsctl schedule list --label team=billing --all | cut -f 1 | xargs dtsctl schedule pause`,
+  dtsctl schedule pause --label team=billing --note 'the mail server moves' --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.Many.checkArgs(args); err != nil {
+				return err
+			}
 			opts.IDs = args
 			return pauseRun(cmd.Context(), opts)
 		},
 	}
 	flags.String(cmd.Flags(), &opts.Note, "note", "who pauses it, and why")
+	opts.Many.bind(cmd)
 	return cmd
 }
 
@@ -47,7 +54,11 @@ func pauseRun(ctx context.Context, opts *pauseOptions) error {
 	if err != nil {
 		return err
 	}
-	return command.ForEach(opts.Printer, opts.IDs, func(id string) error { return pause(ctx, c, opts, id) })
+	ids, err := opts.Many.choose(ctx, c, opts.Printer, "pause", opts.IDs)
+	if err != nil {
+		return err
+	}
+	return command.ForEach(opts.Printer, ids, func(id string) error { return pause(ctx, c, opts, id) })
 }
 
 func pause(ctx context.Context, c *rest.Client, opts *pauseOptions, id string) error {

@@ -17,27 +17,35 @@ import (
 type resumeOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
+	Many    many
 
 	IDs []string
 }
 
 func newResumeCommand(f *command.Factory) *cobra.Command {
-	opts := &resumeOptions{Client: f.Client, Printer: f.Printer}
-	return &cobra.Command{
-		Use: "resume ID...", Short: "Let paused schedules run again", Args: command.IDs,
-		Annotations: command.Asks("resumeSchedule", "getSchedule"),
+	opts := &resumeOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In}}
+	cmd := &cobra.Command{
+		Use: "resume ID... | --label NAME=VALUE", Short: "Let paused schedules run again",
+		Annotations: command.Asks("listSchedules", "resumeSchedule", "getSchedule"),
 		Long: `resume ends the pause of schedules. The misfire policy decides which ticks of the pause still run: none of them (skip),
 the newest one for all of them (once), or those within the window, one per second (all). A terminal is told which. The
 ledger has a record of each. Resuming a schedule that is not paused changes nothing.
 
-All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.`,
+All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.
+
+` + manyHelp,
 		Example: `  dtsctl schedule resume nightly
-  dtsctl schedule list --paused --all | cut -f 1 | xargs dtsctl schedule resume`,
+  dtsctl schedule resume --label team=billing --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.Many.checkArgs(args); err != nil {
+				return err
+			}
 			opts.IDs = args
 			return resumeRun(cmd.Context(), opts)
 		},
 	}
+	opts.Many.bind(cmd)
+	return cmd
 }
 
 func resumeRun(ctx context.Context, opts *resumeOptions) error {
@@ -45,7 +53,11 @@ func resumeRun(ctx context.Context, opts *resumeOptions) error {
 	if err != nil {
 		return err
 	}
-	return command.ForEach(opts.Printer, opts.IDs, func(id string) error { return resume(ctx, c, opts.Printer, id) })
+	ids, err := opts.Many.choose(ctx, c, opts.Printer, "resume", opts.IDs)
+	if err != nil {
+		return err
+	}
+	return command.ForEach(opts.Printer, ids, func(id string) error { return resume(ctx, c, opts.Printer, id) })
 }
 
 func resume(ctx context.Context, c *rest.Client, p *printer.Printer, id string) error {

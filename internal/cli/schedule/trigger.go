@@ -24,37 +24,57 @@ type triggerOptions struct {
 	Printer *printer.Printer
 
 	ID   string
+	Many many
 	Wait bool
 }
 
 func newTriggerCommand(f *command.Factory) *cobra.Command {
-	opts := &triggerOptions{Client: f.Client, Printer: f.Printer}
+	opts := &triggerOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In}}
 	cmd := &cobra.Command{
-		Use: "trigger ID", Short: "Run a schedule now", Args: command.ExactArgs("ID"),
-		Annotations: command.Asks("triggerSchedule", "readLedger", "getTask", "followEvents"),
+		Use: "trigger ID... | --label NAME=VALUE", Short: "Run schedules now",
+		Annotations: command.Asks("listSchedules", "triggerSchedule", "readLedger", "getTask", "followEvents"),
 		Long: `trigger runs a schedule now, paused or not. Its ticks stay as they are. The overlap policy applies: while a task of the
 schedule has not ended, the run is refused (skip) or waits for its turn (queue, replace). A run that would wait is refused
 while the schedule is paused or 100 ticks wait. Each call is a separate run.
 
 A pipe gets a line: the id of the task, empty while the run waits for its turn, and what became of the run, triggered or
-queued. With --wait, the exit code and the output are those of "dtsctl task wait".`,
+queued. With --wait, which is for one schedule, the exit code and the output are those of "dtsctl task wait".
+
+` + manyHelp,
 		Example: `  dtsctl schedule trigger nightly
   dtsctl schedule trigger nightly --wait && echo done
   dtsctl task logs -f "$(dtsctl schedule trigger nightly | cut -f 1)"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.ID = args[0]
-			return triggerRun(cmd.Context(), opts)
+			if err := opts.Many.checkArgs(args); err != nil {
+				return err
+			}
+			if opts.Wait && len(args) != 1 {
+				return command.Usagef("--wait is for one ID")
+			}
+			return triggerRun(cmd.Context(), opts, args)
 		},
 	}
+	opts.Many.bind(cmd)
 	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait for the end of the task, as \"dtsctl task wait\" does")
 	return cmd
 }
 
-func triggerRun(ctx context.Context, opts *triggerOptions) error {
+func triggerRun(ctx context.Context, opts *triggerOptions, args []string) error {
 	c, err := opts.Client()
 	if err != nil {
 		return err
 	}
+	ids, err := opts.Many.choose(ctx, c, opts.Printer, "trigger", args)
+	if err != nil {
+		return err
+	}
+	return command.ForEach(opts.Printer, ids, func(id string) error {
+		opts.ID = id
+		return triggerOne(ctx, c, opts)
+	})
+}
+
+func triggerOne(ctx context.Context, c *rest.Client, opts *triggerOptions) error {
 	params := &client.TriggerScheduleParams{Namespace: c.Namespace}
 	answer, err := rest.Read[wire.LedgerEntry](c.TriggerScheduleWithResponse(ctx, opts.ID, params))
 	if err != nil {

@@ -4,7 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/index"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -90,5 +94,79 @@ func (x *Listing) count(ctx context.Context, f tasks.Filter) (c Count, _ error) 
 		return c, publicError(err)
 	}
 	c.Tasks, c.About = max(all*c.Tasks/max(len(rows), 1), c.Tasks), true
+	return c, nil
+}
+
+// countedByState is up to which number the tasks of a state are counted one by one.
+const countedByState = 1000
+
+// CountStates counts the tasks that match a filter by state: those that have ended exactly, if the filter names nothing
+// else, and others up to 1,000; About says that there are more. Errors: CodeUnavailable, CodeUnreadable for the index.
+func (x *Listing) CountStates(ctx context.Context, f tasks.Filter) (map[task.State]Count, error) {
+	states := f.States
+	if len(states) == 0 {
+		states = task.States
+	}
+	plain := isPlain(f) && f.Namespace != everyNamespace
+	counts := make(map[task.State]Count, len(states))
+	for _, state := range states {
+		var err error
+		if f.States = []task.State{state}; plain && state.Final() {
+			counts[state], err = x.countEnded(ctx, f.Namespace, state)
+		} else {
+			counts[state], err = again(x, func() (Count, error) { return x.countUpTo(ctx, f, countedByState) })
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
+// countEnded counts the tasks of a namespace that ended in a state. Error: CodeUnavailable.
+func (x *Listing) countEnded(ctx context.Context, namespace string, state task.State) (c Count, _ error) {
+	pipe := x.l.DB.Pipeline()
+	sizes := make([]*redis.IntCmd, x.l.Partitions())
+	for p := range sizes {
+		sizes[p] = pipe.ZCard(ctx, string(x.l.Keys.Partition(p).Index(namespace, state)))
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return c, layout.Unavailable(err)
+	}
+	for _, size := range sizes {
+		c.Tasks += int(size.Val())
+	}
+	return c, nil
+}
+
+// countUpTo counts tasks one by one, and says if there are more than most.
+func (x *Listing) countUpTo(ctx context.Context, f tasks.Filter, most int) (c Count, _ error) {
+	s, err := x.prepare(ctx, f)
+	if err != nil {
+		return c, err
+	}
+	c.Missing, c.Unbuilt = s.missing, s.unbuilt
+	var after *index.Position
+	for more := true; more && c.Tasks <= most; {
+		var rows []index.Row
+		if rows, more, err = s.next(ctx, after, most+1-c.Tasks); err != nil {
+			return c, err
+		}
+		for len(rows) > 0 && c.Tasks <= most {
+			some := s.first(rows, readAtOnce)
+			rows = rows[len(some):]
+			found, err := s.confirm(ctx, some, x.tasks.Briefs)
+			if err != nil {
+				return c, err
+			}
+			c.Tasks += len(found)
+			position := s.order.PositionOf(some[len(some)-1])
+			after = &position
+		}
+		more = more || len(rows) > 0
+	}
+	if c.Tasks > most {
+		c.Tasks, c.About = most, true
+	}
 	return c, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,7 +35,7 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 	var portions layout.Portions
 	for scan := s.l.NewScan(limit, 0, true); ; {
 		names := min(scan.Next(), layout.ScanChunk) // of each partition, as nobody knows where the first ones are
-		refs, more, err := s.readRefs(ctx, f.Namespace, after, names)
+		refs, more, err := s.readRefs(ctx, f, after, names)
 		if err != nil {
 			return Page{}, err
 		}
@@ -107,7 +108,7 @@ func (f Filter) matches(sched schedule.Schedule, now time.Time) bool {
 			return false
 		}
 	}
-	return (f.Owner == "" || f.Owner == sched.Owner) && (f.Paused == nil || *f.Paused != sched.PausedAt.IsZero()) &&
+	return strings.HasPrefix(sched.ID, f.Prefix) && (f.Owner == "" || f.Owner == sched.Owner) && (f.Paused == nil || *f.Paused != sched.PausedAt.IsZero()) &&
 		(f.Condition == "" || sched.Has(f.Condition, now, cmp.Or(f.StaleAfter, schedule.StaleAfter)))
 }
 
@@ -122,11 +123,15 @@ func (f Filter) position(ref task.Ref) string {
 // everyNamespace as the namespace of a list means all of them.
 const everyNamespace = "*"
 
-// namesAfter is the range of the names of a namespace that come after a position.
-func namesAfter(namespace, after string) (low, high string) {
+// namesAfter is the range of the names that come after a position: those of a namespace have the prefix of the filter.
+func (f Filter) namesAfter(after string) (low, high string) {
 	switch {
-	case namespace != everyNamespace:
-		return "(" + namespace + ":" + after, "(" + namespace + ";"
+	case f.Namespace != everyNamespace && f.Prefix == "":
+		return "(" + f.Namespace + ":" + after, "(" + f.Namespace + ";"
+	case f.Namespace != everyNamespace && after < f.Prefix:
+		return "[" + f.Namespace + ":" + f.Prefix, "(" + f.Namespace + ":" + f.Prefix + "\xff"
+	case f.Namespace != everyNamespace:
+		return "(" + f.Namespace + ":" + after, "(" + f.Namespace + ":" + f.Prefix + "\xff"
 	case after == "":
 		return "-", "+"
 	}
@@ -136,12 +141,12 @@ func namesAfter(namespace, after string) (low, high string) {
 // readRefs reads the names of up to limit schedules of a namespace that come after a position, over all partitions,
 // sorted by name. more is false if no names follow.
 func (s *Schedules) readRefs(
-	ctx context.Context, namespace, after string, limit int,
+	ctx context.Context, f Filter, after string, limit int,
 ) (_ []task.Ref, more bool, _ error) {
 	pipe := s.l.DB.Pipeline()
 	found := make([]interface{ Val() []string }, s.l.Partitions())
 	misplaced := make([]func(), s.l.Partitions())
-	low, high := namesAfter(namespace, after)
+	low, high := f.namesAfter(after)
 	for p := range found {
 		by := &redis.ZRangeBy{Min: low, Max: high, Count: int64(limit)}
 		found[p] = pipe.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), by)
@@ -299,7 +304,7 @@ func (s *Schedules) each(ctx context.Context, namespace string, fields []string,
 	}
 	for p := range s.l.Partitions() {
 		misplaced[p]()
-		low, high := namesAfter(namespace, "")
+		low, high := Filter{Namespace: namespace}.namesAfter("")
 		for {
 			page := &redis.ZRangeBy{Min: low, Max: high, Count: eachChunk}
 			members, err := s.l.DB.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), page).Result()

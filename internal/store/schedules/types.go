@@ -9,6 +9,7 @@ import (
 // Filter narrows a list. Namespace is required; other fields match every schedule if they are empty.
 type Filter struct {
 	Namespace string
+	Prefix    string // of the id
 	Paused    *bool
 	Owner     string
 	Labels    map[string]string // the schedule has all of these; it may have others
