@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -84,11 +85,32 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 	if err != nil {
 		return err
 	}
+	var counts []wire.StateCount
+	if params.Counts {
+		if counts, err = e.countStates(ctx, callerOf(c), filter); err != nil {
+			return err
+		}
+	}
 	shown := func(t task.Task) wire.Task { return e.explained(c, t) }
 	return e.ok(c, wire.TaskList{
-		Tasks: each(page.Tasks, shown), NextCursor: wire.Given(page.NextCursor), Incomplete: wire.Given(page.NextCursor != "" && len(page.Tasks) < limit),
+		Counts: counts, Tasks: each(page.Tasks, shown), NextCursor: wire.Given(page.NextCursor), Incomplete: wire.Given(page.NextCursor != "" && len(page.Tasks) < limit),
 		Warnings: warningsOf(left.Texts(), page.Missing),
 	})
+}
+
+// countStates are the counts of a list of tasks by state, in the order in which a task passes through the states.
+func (e *endpoints) countStates(ctx context.Context, who control.Caller, f control.TaskFilter) ([]wire.StateCount, error) {
+	found, err := e.Control.CountTasks(ctx, who, f)
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]wire.StateCount, 0, len(found))
+	for _, state := range task.States {
+		if n, asked := found[state]; asked {
+			counts = append(counts, wire.StateCount{State: wire.State(state), Count: n.Tasks, More: wire.Given(n.About)})
+		}
+	}
+	return counts, nil
 }
 
 // warningsOf adds to warnings which tasks a list may lack.

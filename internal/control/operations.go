@@ -48,7 +48,6 @@ var operations = map[string]Operation{
 	"submitTask":       {Role: Operator, About: AboutTask, Changes: true, MakesWork: true, each: true},
 	"submitTasks":      {Role: Operator, About: AboutTask, Changes: true, MakesWork: true, each: true},
 	"listTasks":        {Role: Viewer, About: AboutTask},
-	"countTasks":       {Role: Viewer, About: AboutTask},
 	"getTask":          {Role: Viewer, About: AboutTask},
 	"changeTask":       {Role: Operator, About: AboutTask, Changes: true},
 	"cancelTask":       {Role: Operator, About: AboutTask, Changes: true},

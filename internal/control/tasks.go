@@ -3,6 +3,8 @@ package control
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/store/listing"
@@ -34,13 +36,57 @@ func TaskOrder(sort string, ascending bool) (index.Order, error) {
 // TaskPage is a part of a list of tasks.
 type TaskPage = tasks.Page
 
-// GetTask returns one task. Error: CodeTaskNotFound.
+// GetTask returns one task. The caller's namespace may be EveryNamespace, if only one task has that id. Errors:
+// CodeTaskNotFound; CodeInvalid for the namespace if several have it.
 func (c *Control) GetTask(ctx context.Context, who Caller, id string) (task.Task, error) {
 	if _, err := c.begin(ctx, who, "getTask", who.Ref(id)); err != nil {
 		return task.Task{}, err
 	}
+	if who.Namespace == EveryNamespace {
+		return c.findTask(ctx, id)
+	}
 	return c.store.Tasks.Get(ctx, who.Ref(id))
 }
+
+// findTask returns the task with that id in whatever namespace. Errors: those of GetTask.
+func (c *Control) findTask(ctx context.Context, id string) (task.Task, error) {
+	if err := task.ValidateRef(task.Ref{Namespace: task.DefaultNamespace, ID: id}); err != nil {
+		return task.Task{}, err
+	}
+	namespaces, err := c.store.Namespaces(ctx)
+	if err != nil {
+		return task.Task{}, err
+	}
+	var found []task.Ref
+	for some := range slices.Chunk(namespaces, namespacesAtOnce) {
+		refs := make([]task.Ref, len(some))
+		for i, n := range some {
+			refs[i] = task.Ref{Namespace: n.Name, ID: id}
+		}
+		tasks, err := c.store.Tasks.Briefs(ctx, refs)
+		if err != nil {
+			return task.Task{}, err
+		}
+		for _, t := range tasks {
+			found = append(found, t.Ref)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return task.Task{}, task.Errorf(task.CodeTaskNotFound, "no task %q in any namespace", id)
+	case 1:
+		return c.store.Tasks.Get(ctx, found[0])
+	}
+	names := make([]string, len(found))
+	for i, ref := range found {
+		names[i] = ref.Namespace
+	}
+	return task.Task{}, task.Invalid("namespace", "tasks of %d namespaces have this id: name one of them: %s",
+		len(names), strings.Join(names[:min(len(names), 10)], ", "))
+}
+
+// namespacesAtOnce is in how many namespaces a task is looked for in one round trip.
+const namespacesAtOnce = 500
 
 // TaskState returns the state of one task. Error: CodeTaskNotFound.
 func (c *Control) TaskState(ctx context.Context, who Caller, id string) (task.State, error) {
@@ -67,7 +113,7 @@ type TaskCount = listing.Count
 // CountTasks counts the tasks that match a filter by state, up to 1,000 of each; all of those that have ended, if the
 // filter names nothing but states. The caller's namespace may be EveryNamespace.
 func (c *Control) CountTasks(ctx context.Context, who Caller, f TaskFilter) (map[task.State]TaskCount, error) {
-	if _, err := c.begin(ctx, who, "countTasks"); err != nil {
+	if _, err := c.begin(ctx, who, "listTasks"); err != nil {
 		return nil, err
 	}
 	f.Namespace = who.Namespace

@@ -18,23 +18,28 @@ type getOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
-	ID string
+	ID            string
+	AllNamespaces bool
 }
 
 func newGetCommand(f *command.Factory) *cobra.Command {
 	opts := &getOptions{Client: f.Client, Printer: f.Printer}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "get ID", Short: "Show everything about a task", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("getTask"),
 		Long: `get shows a task as it is now. A pipe gets a line for each field that has a value: its name in the API, a tab,
 the value.`,
 		Example: `  dtsctl task get nightly
+  dtsctl task get 01JDPKF0QRB1V7DZCC9YB3HQ4D -A
   dtsctl task get nightly -o json | jq -r .result`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.ID = args[0]
 			return getRun(cmd.Context(), opts)
 		},
 	}
+	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false,
+		"look in all namespaces, as -n '*'; only one task may have that id")
+	return cmd
 }
 
 func getRun(ctx context.Context, opts *getOptions) error {
@@ -43,6 +48,9 @@ func getRun(ctx context.Context, opts *getOptions) error {
 		return err
 	}
 	params := &client.GetTaskParams{Namespace: c.Namespace}
+	if opts.AllNamespaces {
+		params.Namespace = new("*")
+	}
 	answer, err := rest.Read[wire.Task](c.GetTaskWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err

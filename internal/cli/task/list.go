@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,7 @@ type listOptions struct {
 	AllNamespaces bool
 	Sort          string // "" means by the state's time
 	Reverse       bool
+	Count         bool
 }
 
 func newListCommand(f *command.Factory) *cobra.Command {
@@ -46,6 +48,7 @@ read in Redis, the error says so; what is left out of the list for that reason i
   dtsctl task list --schedule nightly --limit 3
   dtsctl task list -A --label order=4711
   dtsctl task list --state failed --since 2h --error "order # not found"
+  dtsctl task list --queue reports --count
   dtsctl task list --state succeeded --since 2026-01-02 --sort duration
   dtsctl task list --state scheduled,queued --queue reports --all
   dtsctl task list --state failed --all | cut -f 1 | xargs dtsctl task retry`,
@@ -61,6 +64,7 @@ read in Redis, the error says so; what is left out of the list for that reason i
 	cmd.Flags().StringVar(&opts.Sort, "sort", "",
 		"by what to sort: state (when it came into its state, or is due), created, due, ended or duration (default state)")
 	cmd.Flags().BoolVar(&opts.Reverse, "reverse", false, "list the smallest value first, as the oldest or the shortest")
+	cmd.Flags().BoolVar(&opts.Count, "count", false, "show only how many tasks match, by state; + stands for more than that")
 	command.Complete(cmd, "sort", "state", "created", "due", "ended", "duration")
 	opts.Window.Bind(cmd.Flags())
 	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "list the tasks of all namespaces, as -n '*'")
@@ -75,6 +79,9 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	params, err := opts.params(c.Namespace)
 	if err != nil {
 		return err
+	}
+	if opts.Count {
+		return showCounts(ctx, c, opts.Printer, params)
 	}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
@@ -93,6 +100,31 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		}
 	}
 	return command.ShowPages(opts.Printer, pages, columns)
+}
+
+// showCounts shows how many tasks match, by state.
+func showCounts(ctx context.Context, c *rest.Client, p *printer.Printer, params client.ListTasksParams) error {
+	params.Counts, params.Limit = new(true), new(1)
+	answer, err := rest.Read[wire.TaskList](c.ListTasksWithResponse(ctx, &params))
+	if err != nil {
+		return err
+	}
+	p.Warn(answer.Value.Warnings)
+	raw, err := json.Marshal(answer.Value.Counts)
+	if err != nil {
+		return err
+	}
+	return p.Show(raw, func() error { return printer.PrintTable(p, countColumns, answer.Value.Counts) })
+}
+
+var countColumns = []printer.Column[wire.StateCount]{
+	{Name: "state", Value: func(c wire.StateCount) any { return printer.Status(c.State) }},
+	{Name: "count", Value: func(c wire.StateCount) any {
+		if wire.Value(c.More) {
+			return fmt.Sprint(c.Count, "+")
+		}
+		return c.Count
+	}},
 }
 
 // params are those of the request, without the window.
