@@ -156,6 +156,9 @@ type ListSchedulesParams struct {
 	// Owner Only schedules of this owner.
 	Owner string `form:"owner,omitempty" json:"owner,omitempty"`
 
+	// Prefix Only schedules whose ids begin with this.
+	Prefix string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
 	// Label Only schedules with this label, as `name=value`. Given several times, they must have all of them.
 	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
 
@@ -360,6 +363,9 @@ type ListTasksParams struct {
 	// Order Whether the greatest value comes first, or the smallest.
 	Order ListOrder `form:"order,omitempty" json:"order,omitempty"`
 
+	// Counts Also answer how many tasks match, by state: up to 1,000 of each state, and all of those that have ended if there is no filter but `state`.
+	Counts bool `form:"counts,omitempty" json:"counts,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -466,8 +472,8 @@ type RetryTaskParams struct {
 
 // WhyTaskParams defines parameters for WhyTask.
 type WhyTaskParams struct {
-	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+	// Namespace The namespace of the task, or `*` if only one task has that id.
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ServerInterface represents all server handlers.
@@ -1249,6 +1255,13 @@ func (w *ServerInterfaceWrapper) ListSchedules(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter owner: %s", err))
 	}
 
+	// ------------- Optional query parameter "prefix" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "prefix", ctx.QueryParams(), &params.Prefix, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
 	// ------------- Optional query parameter "label" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "label", ctx.QueryParams(), &params.Label, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
@@ -1897,6 +1910,13 @@ func (w *ServerInterfaceWrapper) ListTasks(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "order", ctx.QueryParams(), &params.Order, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter order: %s", err))
+	}
+
+	// ------------- Optional query parameter "counts" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "counts", ctx.QueryParams(), &params.Counts, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter counts: %s", err))
 	}
 
 	// ------------- Optional query parameter "limit" -------------

@@ -162,6 +162,9 @@ type ListSchedulesParams struct {
 	// Owner Only schedules of this owner.
 	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
 
+	// Prefix Only schedules whose ids begin with this.
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
 	// Label Only schedules with this label, as `name=value`. Given several times, they must have all of them.
 	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
 
@@ -366,6 +369,9 @@ type ListTasksParams struct {
 	// Order Whether the greatest value comes first, or the smallest.
 	Order *ListOrder `form:"order,omitempty" json:"order,omitempty"`
 
+	// Counts Also answer how many tasks match, by state: up to 1,000 of each state, and all of those that have ended if there is no filter but `state`.
+	Counts *bool `form:"counts,omitempty" json:"counts,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -472,8 +478,8 @@ type RetryTaskParams struct {
 
 // WhyTaskParams defines parameters for WhyTask.
 type WhyTaskParams struct {
-	// Namespace The namespace of the task, schedule or lock.
-	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+	// Namespace The namespace of the task, or `*` if only one task has that id.
+	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // StartBulkJSONRequestBody defines body for StartBulk for application/json ContentType.
@@ -4510,6 +4516,18 @@ func NewListSchedulesRequest(server string, params *ListSchedulesParams) (*http.
 
 		}
 
+		if params.Prefix != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "prefix", *params.Prefix, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Label != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "label", params.Label, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
@@ -5918,6 +5936,18 @@ func NewListTasksRequest(server string, params *ListTasksParams) (*http.Request,
 		if params.Order != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "order", *params.Order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Counts != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "counts", *params.Counts, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -2686,6 +2686,19 @@ type ScheduleRule struct {
 // `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 type State string
 
+// StateCount defines model for StateCount.
+type StateCount struct {
+	Count int `json:"count"`
+
+	// More There are more than that.
+	More *bool `json:"more,omitempty"`
+
+	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
+	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
+	State State `json:"state"`
+}
+
 // Stats defines model for Stats.
 type Stats struct {
 	// From The begin of the first period, by the clock of Redis.
@@ -3081,6 +3094,9 @@ type TaskID = string
 
 // TaskList defines model for TaskList.
 type TaskList struct {
+	// Counts How many tasks match, by state, if that was asked for.
+	Counts []StateCount `json:"counts,omitempty,omitzero"`
+
 	// Incomplete The page ended early, with fewer entries than `limit`, even none, and more may match: go on with `next_cursor`. Left
 	// out otherwise.
 	Incomplete *bool `json:"incomplete,omitempty"`

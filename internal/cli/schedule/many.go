@@ -85,7 +85,7 @@ func (m *many) find(ctx context.Context, c *rest.Client) ([]wire.Schedule, error
 
 var chosenColumns = []printer.Column[wire.Schedule]{
 	{Name: "id", Value: func(s wire.Schedule) any { return s.ID }},
-	{Name: "state", Value: func(s wire.Schedule) any { return printer.Status(s.State) }},
+	{Name: "state", Value: func(s wire.Schedule) any { return stateOf(s) }},
 	{Name: "next", Value: func(s wire.Schedule) any { return s.NextAt }},
 	{Name: "live", Value: func(s wire.Schedule) any { return s.Live }},
 }
