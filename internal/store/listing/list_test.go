@@ -3,7 +3,9 @@ package listing_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -197,6 +199,9 @@ func (f *fleet) filter() tasks.Filter {
 			s.Until = time.Now().Add(time.Duration(f.random.IntN(5000)-2000) * time.Second)
 		}
 	}
+	if reflect.DeepEqual(filter, tasks.Filter{Namespace: filter.Namespace, States: filter.States}) {
+		filter.Type = "http" // a list without a filter sorts queued tasks by when the leader looks after them
+	}
 	return filter
 }
 
@@ -232,14 +237,16 @@ func TestList_SaysHowFarTheIndexIsBuilt(t *testing.T) {
 	w := storetest.On(t, redistest.Start(t).DB(t))
 	var defs []task.Definition
 	for i := range 6000 {
-		defs = append(defs, task.Definition{Ref: task.Ref{ID: fmt.Sprint("t", i)}, Type: "http", Queue: "q", Delay: time.Hour})
+		defs = append(defs, task.Definition{
+			Ref: task.Ref{ID: fmt.Sprint("t", i)}, Type: "http", Delay: time.Hour, Labels: map[string]string{"app": "x"},
+		})
 	}
 	for some := range slices.Chunk(defs, 500) {
 		for _, c := range w.Tasks.Create(w.Ctx, some) {
 			testkit.Must(t, c.Err)
 		}
 	}
-	filter := tasks.Filter{Namespace: "default", Queue: "q", Type: "http"}
+	filter := tasks.Filter{Namespace: "default", Labels: map[string]string{"app": "x"}}
 	page, err := w.Listing.List(w.Ctx, filter, 10, "")
 	testkit.Must(t, err)
 	if page.Missing == "" {
@@ -258,5 +265,16 @@ func TestList_SaysHowFarTheIndexIsBuilt(t *testing.T) {
 	packAll(t, w, all)
 	if got := listAll(t, w, filter, 500); len(got) != len(defs) {
 		t.Errorf("%d of %d tasks are listed", len(got), len(defs))
+	}
+	for _, p := range all { // a node of an earlier release comes
+		_, err := p.Pack(w.Ctx, true)
+		testkit.Must(t, err)
+	}
+	if page, err = w.Listing.List(w.Ctx, filter, 10, ""); err != nil || !strings.Contains(page.Missing, "earlier release") {
+		t.Errorf("beside a node of an earlier release: missing %q, %v", page.Missing, err)
+	}
+	packAll(t, w, all)
+	if got := listAll(t, w, filter, 500); len(got) != len(defs) {
+		t.Errorf("%d of %d tasks are listed when it has gone", len(got), len(defs))
 	}
 }
