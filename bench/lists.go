@@ -85,9 +85,15 @@ func listKinds(n int) []listKind {
 	sort, limit := new(wire.TaskSortCreated), new(listedPage)
 	order := fmt.Sprintf("order=%d", 1000*rand.IntN(max(n/1000, 1)))
 	return []listKind{
-		{"page by queue and type", client.ListTasksParams{Namespace: namespace, Queue: queue, Type: taskType, Limit: limit}, listedPage},
+		{
+			"page by queue and type",
+			client.ListTasksParams{Namespace: namespace, Queue: queue, Type: taskType, Limit: limit}, listedPage,
+		},
 		{"page by label", client.ListTasksParams{Namespace: new("*"), Label: []string{order}, Limit: limit}, 1},
-		{"page by queue, sorted by creation", client.ListTasksParams{Namespace: namespace, Queue: queue, Sort: sort, Limit: limit}, listedPage},
+		{
+			"page by queue, sorted by creation",
+			client.ListTasksParams{Namespace: namespace, Queue: queue, Sort: sort, Limit: limit}, listedPage,
+		},
 	}
 }
 

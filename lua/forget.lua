@@ -1,6 +1,6 @@
 -- forget: deletes tasks that have ended, before their retention is over. What ended less than remember ago leaves its
 -- name, so that it is not run again when it is submitted again.
--- includes: clock, number, changes, definition, memory, deletion
+-- includes: clock, changes, definition, memory, deletion
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 -- args:

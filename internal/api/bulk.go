@@ -99,7 +99,8 @@ func selectionOf(in wire.TaskSelection) control.TaskFilter {
 		Owner: wire.Value(in.Owner), Node: wire.Value(in.Node), Schedule: wire.Value(in.Schedule),
 		Labels: wire.Value(in.Labels), Error: wire.Value(in.Error),
 	}
-	f.Limit(string(wire.Value(in.Time)), control.TaskSpan{Since: wire.Value(in.Since).Time, Until: wire.Value(in.Until).Time})
+	span := control.TaskSpan{Since: wire.Value(in.Since).Time, Until: wire.Value(in.Until).Time}
+	f.Limit(string(wire.Value(in.Time)), span)
 	return f
 }
 

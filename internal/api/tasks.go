@@ -93,13 +93,16 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 	}
 	shown := func(t task.Task) wire.Task { return e.explained(c, t) }
 	return e.ok(c, wire.TaskList{
-		Counts: counts, Tasks: each(page.Tasks, shown), NextCursor: wire.Given(page.NextCursor), Incomplete: wire.Given(page.NextCursor != "" && len(page.Tasks) < limit),
-		Warnings: warningsOf(left.Texts(), page.Missing),
+		Counts: counts, Tasks: each(page.Tasks, shown), NextCursor: wire.Given(page.NextCursor),
+		Incomplete: wire.Given(page.NextCursor != "" && len(page.Tasks) < limit),
+		Warnings:   warningsOf(left.Texts(), page.Missing),
 	})
 }
 
 // countStates are the counts of a list of tasks by state, in the order in which a task passes through the states.
-func (e *endpoints) countStates(ctx context.Context, who control.Caller, f control.TaskFilter) ([]wire.StateCount, error) {
+func (e *endpoints) countStates(
+	ctx context.Context, who control.Caller, f control.TaskFilter,
+) ([]wire.StateCount, error) {
 	found, err := e.Control.CountTasks(ctx, who, f)
 	if err != nil {
 		return nil, err
@@ -231,7 +234,8 @@ func (e *endpoints) ReportProgress(c echo.Context, id wire.TaskID, _ ReportProgr
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	if err := e.Control.ReportProgress(c.Request().Context(), callerOf(c), id, in.Attempt, in.Progress, wire.Value(in.Note)); err != nil {
+	ctx, note := c.Request().Context(), wire.Value(in.Note)
+	if err := e.Control.ReportProgress(ctx, callerOf(c), id, in.Attempt, in.Progress, note); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -50,7 +50,8 @@ type BulkRequest struct {
 	ToQueue string        // of a requeue
 	Spread  time.Duration // of a retry: over which time the tasks become due; 0: at once
 	Note    string        // why, for those who ask later
-	// AsOf has it concern tasks only that matched at that time, by the clock of Redis, as a preview has it; zero: now.
+	// AsOf has it concern tasks only that matched at that time, by the clock of Redis, as a preview has it; zero:
+	// now.
 	AsOf time.Time
 }
 
@@ -108,7 +109,8 @@ func (c *Control) StartBulk(ctx context.Context, who Caller, r BulkRequest) (Bul
 		return Bulk{}, err
 	}
 	return c.store.Bulks.Create(ctx, Bulk{
-		ID: c.store.Tasks.NewID(task.DefaultNamespace), Action: string(r.Action), Filter: r.Filter, ToQueue: r.ToQueue, Spread: r.Spread, Note: r.Note,
+		ID: c.store.Tasks.NewID(task.DefaultNamespace), Action: string(r.Action), Filter: r.Filter,
+		ToQueue: r.ToQueue, Spread: r.Spread, Note: r.Note,
 		Name: who.Name, Verified: who.Verified, Address: who.Address, State: bulks.Running,
 		Total: counted.Tasks, About: counted.About, AsOf: r.AsOf, StartedAt: now,
 	})

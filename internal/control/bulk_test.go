@@ -89,7 +89,8 @@ func TestBulk_ConcernsTasksAsTheyWereAtThePreview(t *testing.T) {
 	if err != nil || preview.Total != 2 || preview.About || len(preview.Examples) != 2 || preview.Missing != "" {
 		t.Fatalf("%+v, %v", preview, err)
 	}
-	testkit.Eventually(t, "Redis's clock goes on", func() bool { return w.now().After(preview.AsOf.Add(time.Millisecond)) })
+	next := preview.AsOf.Add(time.Millisecond)
+	testkit.Eventually(t, "Redis's clock goes on", func() bool { return w.now().After(next) })
 	w.fail("later")
 	request.AsOf = preview.AsOf
 	b := w.awaitBulk(w.startBulk(request).ID)
@@ -177,7 +178,8 @@ func TestBulk_RefusesWhatMakesNoSense(t *testing.T) {
 		}
 	}
 	without := newWorld(t)
-	if _, err := without.StartBulk(without.ctx, me, BulkRequest{Action: BulkCancel}); task.CodeOf(err) != task.CodeUnavailable {
+	_, err := without.StartBulk(without.ctx, me, BulkRequest{Action: BulkCancel})
+	if task.CodeOf(err) != task.CodeUnavailable {
 		t.Errorf("without an index: %v", err)
 	}
 }

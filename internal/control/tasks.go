@@ -96,9 +96,9 @@ func (c *Control) TaskState(ctx context.Context, who Caller, id string) (task.St
 	return c.store.Tasks.State(ctx, who.Ref(id))
 }
 
-// ListTasks returns up to limit tasks, newest first, from a cursor on ("": from the start). A page can be shorter than
-// limit and not be the last one. The caller's namespace may be EveryNamespace. Errors: CodeInvalid for the cursor, and
-// for the namespace if there are too many.
+// ListTasks returns up to limit tasks, newest first, from a cursor on ("": from the start). A page can be shorter
+// than limit and not be the last one. The caller's namespace may be EveryNamespace. Errors: CodeInvalid for the
+// cursor, and for the namespace if there are too many.
 func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {
 	if _, err := c.begin(ctx, who, "listTasks"); err != nil {
 		return TaskPage{}, err
@@ -131,8 +131,8 @@ func (c *Control) Attempts(ctx context.Context, who Caller, id string) ([]task.A
 // LogPage is a part of a task's log.
 type LogPage = tasks.LogPage
 
-// Logs returns up to limit lines of a task's log after the line with that cursor ("": from the start), fewer if they are
-// long. Errors: CodeTaskNotFound, CodeInvalid for the cursor.
+// Logs returns up to limit lines of a task's log after the line with that cursor ("": from the start), fewer if they
+// are long. Errors: CodeTaskNotFound, CodeInvalid for the cursor.
 func (c *Control) Logs(ctx context.Context, who Caller, id, after string, limit int) (LogPage, error) {
 	if _, err := c.begin(ctx, who, "readLogs", who.Ref(id)); err != nil {
 		return LogPage{}, err
@@ -140,8 +140,8 @@ func (c *Control) Logs(ctx context.Context, who Caller, id, after string, limit 
 	return c.store.Tasks.Logs(ctx, who.Ref(id), after, limit)
 }
 
-// ReportProgress records how far an attempt is, in percent, and what it is at ("" for nothing), for a program that runs it far from its worker.
-// Errors: CodeInvalid, CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt.
+// ReportProgress records how far an attempt is, in percent, and what it is at ("" for nothing), for a program that
+// runs it far from its worker. Errors: CodeInvalid, CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt.
 func (c *Control) ReportProgress(ctx context.Context, who Caller, id string, attempt, percent int, note string) error {
 	if _, err := c.begin(ctx, who, "reportProgress", who.Ref(id)); err != nil {
 		return err

@@ -31,7 +31,8 @@ type Kind struct {
 	Cause string // the shape of the error of a task that failed
 }
 
-// NewRow returns the row of a task. cause is the shape of its error. Segments have rows of tasks that wait or have ended.
+// NewRow returns the row of a task. cause is the shape of its error. Segments have rows of tasks that wait or have
+// ended.
 func NewRow(t task.Task, cause string) Row {
 	r := Row{
 		Ref:  t.Ref,

@@ -86,7 +86,8 @@ func CountRows(
 	return n, nil
 }
 
-// promising returns the segments that can have rows that match after a position: those first whose rows can come first.
+// promising returns the segments that can have rows that match after a position: those first whose rows can come
+// first.
 func promising(segments []Summary, f Filter, o Order, after *Position) []Summary {
 	var kept []Summary
 	for _, s := range segments {
@@ -108,7 +109,8 @@ func promising(segments []Summary, f Filter, o Order, after *Position) []Summary
 	return kept
 }
 
-// collectRows adds the rows of a segment that match. If n is not 0, it leaves out most of those that are not among the first n.
+// collectRows adds the rows of a segment that match. If n is not 0, it leaves out most of those that are not among
+// the first n.
 func collectRows(found []Row, segment []byte, f Filter, o Order, after *Position, n int) ([]Row, error) {
 	worst := int64(math.MinInt64)
 	if n > 0 && len(found) >= n {

@@ -14,7 +14,9 @@ local function delete_ended(members, states)
     if state then
       remove_later(index_key(string.match(member, '^[^:]+'), state), member)
     end
-    for _, hash in ipairs({ defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key(), checkpoints_key() }) do
+    for _, hash in ipairs({
+      defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key(), checkpoints_key(),
+    }) do
       delete_later(hash, member)
     end
     redis.call('UNLINK', attempts_key(member), log_key(member)) -- a log may have megabytes

@@ -19,8 +19,8 @@ local function note_later(member, due, record)
   end
 end
 
--- write_noted wakes the leader when there are some more to pack. So many that nobody packs them are given up: the leader
--- builds the index anew.
+-- write_noted wakes the leader when there are some more to pack. So many that nobody packs them are given up: the
+-- leader builds the index anew.
 local function write_noted()
   if #noted == 0 then
     return

@@ -83,8 +83,8 @@ func newStopCommand(opts *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "stop ID", Short: "Stop a bulk action", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("stopBulk"),
-		Long: `stop has a bulk action end with the tasks that are under way. What was done stays done. One that has ended stays
-as it is.`,
+		Long: `stop has a bulk action end with the tasks that are under way. What was done stays done. One that has ended
+stays as it is.`,
 		Example: "  dtsctl bulk stop 01JDPKF0QRB1V7DZCC9YB3HQ4D",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return opts.show(cmd.Context(), func(ctx context.Context, c *rest.Client) (rest.Answer[wire.Bulk], error) {
@@ -94,7 +94,9 @@ as it is.`,
 	}
 }
 
-func (o *options) show(ctx context.Context, ask func(context.Context, *rest.Client) (rest.Answer[wire.Bulk], error)) error {
+func (o *options) show(
+	ctx context.Context, ask func(context.Context, *rest.Client) (rest.Answer[wire.Bulk], error),
+) error {
 	c, err := o.Client()
 	if err != nil {
 		return err

@@ -83,7 +83,8 @@ func (o *Options) Run(ctx context.Context, request wire.BulkRequest) error {
 	if request.Filter, err = o.selection(); err != nil {
 		return err
 	}
-	preview, err := rest.Read[wire.BulkPreview](c.PreviewBulkWithResponse(ctx, &client.PreviewBulkParams{Namespace: namespace}, request))
+	looks := &client.PreviewBulkParams{Namespace: namespace}
+	preview, err := rest.Read[wire.BulkPreview](c.PreviewBulkWithResponse(ctx, looks, request))
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,8 @@ func (o *Options) Run(ctx context.Context, request wire.BulkRequest) error {
 		}
 	}
 	request.AsOf = &preview.Value.AsOf
-	started, err := rest.Read[wire.Bulk](c.StartBulkWithResponse(ctx, &client.StartBulkParams{Namespace: namespace}, request))
+	starts := &client.StartBulkParams{Namespace: namespace}
+	started, err := rest.Read[wire.Bulk](c.StartBulkWithResponse(ctx, starts, request))
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ func (s *Selection) Bind(cmd *cobra.Command) {
 	String(flags, &s.SinceText, "since", "only if its time is this or later: a time, or how long ago it was, as 2h")
 	String(flags, &s.UntilText, "until", "only if its time is before this: a time, or how long ago it was")
 	flags.StringVar(&s.Time, "time", "",
-		"the time that --since and --until mean: created, due or ended (default: ended if --state has only states in which tasks have ended, else created)")
+		"the time that --since and --until mean: created, due or ended "+
+			"(default: ended if --state has only states in which tasks have ended, else created)")
 	command.Complete(cmd, "time", "created", "due", "ended")
 }
 

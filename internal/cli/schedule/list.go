@@ -89,7 +89,8 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		return err
 	}
 	params := client.ListSchedulesParams{
-		Namespace: c.Namespace, Paused: opts.Paused, Owner: flags.NilIfZero(opts.Owner), Prefix: flags.NilIfZero(opts.Prefix), Label: opts.Labels,
+		Namespace: c.Namespace, Paused: opts.Paused, Owner: flags.NilIfZero(opts.Owner),
+		Prefix: flags.NilIfZero(opts.Prefix), Label: opts.Labels,
 		Condition: opts.condition(), StaleAfter: flags.DurationText(opts.Stale),
 	}
 	if opts.AllNamespaces {

@@ -24,7 +24,8 @@ type many struct {
 
 func (m *many) bind(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.StringArrayVarP(&m.Labels, "label", "l", nil, "all with this label, as NAME=VALUE, in place of ids; may be repeated")
+	set.StringArrayVarP(&m.Labels, "label", "l", nil,
+		"all with this label, as NAME=VALUE, in place of ids; may be repeated")
 	set.BoolVar(&m.DryRun, "dry-run", false, "with --label: show which these are, and do nothing")
 	set.BoolVarP(&m.Yes, "yes", "y", false, "with --label: do not ask")
 }
@@ -42,7 +43,9 @@ func (m *many) checkArgs(ids []string) error {
 
 // choose returns the ids, or those of the schedules with the labels, after it has asked whether to do that with them.
 // There are none if nothing is to be done.
-func (m *many) choose(ctx context.Context, c *rest.Client, p *printer.Printer, verb string, ids []string) ([]string, error) {
+func (m *many) choose(
+	ctx context.Context, c *rest.Client, p *printer.Printer, verb string, ids []string,
+) ([]string, error) {
 	if len(m.Labels) == 0 {
 		return ids, nil
 	}
@@ -91,5 +94,5 @@ var chosenColumns = []printer.Column[wire.Schedule]{
 }
 
 // manyHelp is the help on commands that get --label in place of ids.
-const manyHelp = `With --label, it concerns all schedules of the namespace that have the label. It shows which these are, and asks;
---yes answers, and --dry-run does nothing.`
+const manyHelp = `With --label, it concerns all schedules of the namespace that have the label. It shows which
+these are, and asks; --yes answers, and --dry-run does nothing.`

@@ -26,8 +26,8 @@ func newForgetCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "forget ID... | --FILTER...", Short: "Delete tasks that have ended",
 		Annotations: command.Asks(append(bulkview.Operations, "forgetTask")...),
-		Long: `forget deletes tasks that have ended, with their attempts and logs, before their retention is over. The ids stay
-taken for a while, as those of all tasks that were deleted. A task that has not ended is refused: cancel it first.
+		Long: `forget deletes tasks that have ended, with their attempts and logs, before their retention is over. The ids
+stay taken for a while, as those of all tasks that were deleted. A task that has not ended is refused: cancel it first.
 
 All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id.
 

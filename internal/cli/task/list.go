@@ -41,8 +41,8 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Long: `list lists the tasks of a namespace, or of all of them, the newest first: those first that came last into their
 states or, of those that wait, that are due last. Filters are joined by "and".
 
-The columns are: id, state, type, queue, attempt, due, finished, node, error, started, namespace. Of a task that cannot be
-read in Redis, the error says so; what is left out of the list for that reason is told on stderr.`,
+The columns are: id, state, type, queue, attempt, due, finished, node, error, started, namespace. Of a task that cannot
+be read in Redis, the error says so; what is left out of the list for that reason is told on stderr.`,
 		Example: `  dtsctl task list --state failed
   dtsctl task list --state running --all-namespaces
   dtsctl task list --schedule nightly --limit 3
@@ -64,7 +64,8 @@ read in Redis, the error says so; what is left out of the list for that reason i
 	cmd.Flags().StringVar(&opts.Sort, "sort", "",
 		"by what to sort: state (when it came into its state, or is due), created, due, ended or duration (default state)")
 	cmd.Flags().BoolVar(&opts.Reverse, "reverse", false, "list the smallest value first, as the oldest or the shortest")
-	cmd.Flags().BoolVar(&opts.Count, "count", false, "show only how many tasks match, by state; + stands for more than that")
+	cmd.Flags().BoolVar(&opts.Count, "count", false,
+		"show only how many tasks match, by state; + stands for more than that")
 	command.Complete(cmd, "sort", "state", "created", "due", "ended", "duration")
 	opts.Window.Bind(cmd.Flags())
 	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "list the tasks of all namespaces, as -n '*'")

@@ -270,7 +270,8 @@ func TestList_SaysHowFarTheIndexIsBuilt(t *testing.T) {
 		_, err := p.Pack(w.Ctx, true)
 		testkit.Must(t, err)
 	}
-	if page, err = w.Listing.List(w.Ctx, filter, 10, ""); err != nil || !strings.Contains(page.Missing, "earlier release") {
+	page, err = w.Listing.List(w.Ctx, filter, 10, "")
+	if err != nil || !strings.Contains(page.Missing, "earlier release") {
 		t.Errorf("beside a node of an earlier release: missing %q, %v", page.Missing, err)
 	}
 	packAll(t, w, all)

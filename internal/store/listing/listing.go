@@ -1,4 +1,5 @@
-// Package listing finds tasks: it keeps the index of lists in Redis (see package index), and reads lists with its help.
+// Package listing finds tasks: it keeps the index of lists in Redis (see package index), and reads lists with its
+// help.
 //
 // A leader packs rows of the tasks that scripts have noted (Packer). A list with a filter searches the segments, and
 // looks itself at what the index does not have: tasks that are noted, that are queued or run, and that are due and no
@@ -203,7 +204,9 @@ type field struct{ partition, segment int }
 
 // readFields reads fields of the hashes of that key, in one round trip. One that does not exist is nil. Error:
 // CodeUnavailable.
-func readFields(ctx context.Context, l *layout.Layout, fields []field, key func(lua.Partition) string) ([][]byte, error) {
+func readFields(
+	ctx context.Context, l *layout.Layout, fields []field, key func(lua.Partition) string,
+) ([][]byte, error) {
 	names, places := make(map[int][]string), make(map[int][]int) // by partition
 	for i, f := range fields {
 		names[f.partition] = append(names[f.partition], strconv.Itoa(f.segment))

@@ -19,9 +19,9 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// List reads the schedules of a namespace, sorted by name; "*" is all namespaces. A page may have fewer schedules than
-// limit, even none, and not be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for
-// the cursor, CodeUnavailable.
+// List reads the schedules of a namespace, sorted by name; "*" is all namespaces. A page may have fewer schedules
+// than limit, even none, and not be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid
+// for the cursor, CodeUnavailable.
 func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	after, err := layout.ParseNameCursor(layout.ScheduleNames, cursor)
 	if err != nil {
@@ -90,7 +90,8 @@ func (s *Schedules) match(
 	return matched, last, nil
 }
 
-// conditionFields are the fields of a schedule's hash that say in which conditions it is, beside those of the schedule.
+// conditionFields are the fields of a schedule's hash that say in which conditions it is, beside those of the
+// schedule.
 var conditionFields = []string{"tracked", "succeeded", "missed", "ends"}
 
 // fields are the fields of a schedule's hash that the filter needs.
@@ -108,11 +109,13 @@ func (f Filter) matches(sched schedule.Schedule, now time.Time) bool {
 			return false
 		}
 	}
-	return strings.HasPrefix(sched.ID, f.Prefix) && (f.Owner == "" || f.Owner == sched.Owner) && (f.Paused == nil || *f.Paused != sched.PausedAt.IsZero()) &&
+	return strings.HasPrefix(sched.ID, f.Prefix) && (f.Owner == "" || f.Owner == sched.Owner) &&
+		(f.Paused == nil || *f.Paused != sched.PausedAt.IsZero()) &&
 		(f.Condition == "" || sched.Has(f.Condition, now, cmp.Or(f.StaleAfter, schedule.StaleAfter)))
 }
 
-// position is what a cursor has of the last schedule of a page: its id, or its whole name in a list of all namespaces.
+// position is what a cursor has of the last schedule of a page: its id, or its whole name in a list of all
+// namespaces.
 func (f Filter) position(ref task.Ref) string {
 	if f.Namespace == everyNamespace {
 		return ref.String()
@@ -123,7 +126,8 @@ func (f Filter) position(ref task.Ref) string {
 // everyNamespace as the namespace of a list means all of them.
 const everyNamespace = "*"
 
-// namesAfter is the range of the names that come after a position: those of a namespace have the prefix of the filter.
+// namesAfter is the range of the names that come after a position: those of a namespace have the prefix of the
+// filter.
 func (f Filter) namesAfter(after string) (low, high string) {
 	switch {
 	case f.Namespace != everyNamespace && f.Prefix == "":
@@ -239,8 +243,8 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref, fields []strin
 	return all, s.noteLost(ctx, absent)
 }
 
-// noteLost notes, under redisx.LeavingOut, those of some listed schedules that have lost their definitions. Those that
-// were deleted meanwhile are listed no more. Error: CodeUnavailable.
+// noteLost notes, under redisx.LeavingOut, those of some listed schedules that have lost their definitions. Those
+// that were deleted meanwhile are listed no more. Error: CodeUnavailable.
 func (s *Schedules) noteLost(ctx context.Context, refs []task.Ref) error {
 	if !redisx.LeavesOut(ctx) {
 		return nil
@@ -280,8 +284,8 @@ func (s *Schedules) noteLostIn(ctx context.Context, k lua.Partition, refs []task
 // eachChunk is how many names of schedules Each reads in one round trip.
 const eachChunk = 500
 
-// Each calls do with every schedule of a namespace, without its counts, partition by partition, sorted by name in each.
-// The namespace "*" is all namespaces. Error: CodeUnavailable; context.Canceled or CodeUnavailable if ctx ends.
+// Each calls do with every schedule of a namespace, without its counts, partition by partition, sorted by name in
+// each. The namespace "*" is all namespaces. Error: CodeUnavailable; context.Canceled or CodeUnavailable if ctx ends.
 func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
 	return s.each(ctx, namespace, codec.ScheduleFields, do)
 }

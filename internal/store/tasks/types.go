@@ -8,9 +8,9 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Created is the result of one submission. If Err is nil, Task is the task as it is now, and Existed is true if a task with
-// the same name and content existed before. Deleted says that it has ended and was deleted since, and only its name is remembered: of Task
-// there are the definition, the state, and the times of its creation and its end.
+// Created is the result of one submission. If Err is nil, Task is the task as it is now, and Existed is true if a
+// task with the same name and content existed before. Deleted says that it has ended and was deleted since, and only
+// its name is remembered: of Task there are the definition, the state, and the times of its creation and its end.
 type Created struct {
 	Task    task.Task
 	Existed bool
@@ -38,8 +38,8 @@ type Filter struct {
 // Span is from Since until before Until. A zero time is no bound.
 type Span struct{ Since, Until time.Time }
 
-// UsualTime is which time of the tasks somebody means who does not say it: "ended" if all of the states are final, else
-// "created".
+// UsualTime is which time of the tasks somebody means who does not say it: "ended" if all of the states are final,
+// else "created".
 func (f *Filter) UsualTime() string {
 	if len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s task.State) bool { return !s.Final() }) {
 		return "ended"
@@ -62,8 +62,8 @@ func (f *Filter) Limit(by string, s Span) {
 	}
 }
 
-// Page is a part of a list. NextCursor is "" on the last page. Missing says which tasks the list may lack; "" if it lacks
-// none.
+// Page is a part of a list. NextCursor is "" on the last page. Missing says which tasks the list may lack; "" if it
+// lacks none.
 type Page struct {
 	Tasks      []task.Task
 	NextCursor string
