@@ -1,7 +1,7 @@
 -- memory: the names of deleted tasks that are still taken, of those that a node might report the end of again, and of restored tasks of ticks that
 -- may be decided again.
 -- needs: arg remember, arg remember_limit, arg limit
--- includes: clock, number, state, changes, definition
+-- includes: clock, state, changes, definition
 -- finally: write_names()
 
 local RESTORED_KEPT = 600000 -- ms for which the name of a restored tick is kept, whatever the limits are: its leader decides it within seconds
