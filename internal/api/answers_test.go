@@ -93,6 +93,7 @@ func (r *rig) owe(answers int) (pay func()) {
 var goesOn = []string{
 	"cancelTask", "reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker", "deleteSchedule",
 	"triggerSchedule", "acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue", "limitQueue",
+	"forgetTask", "startBulk", "stopBulk",
 }
 
 // Who does not read large answers to changes gets them nevertheless, but no further ones.

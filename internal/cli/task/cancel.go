@@ -35,8 +35,8 @@ cancelled task changes nothing. The error of the task then says who cancelled it
 
 All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.
 
-` + manyHelp + ` By default, it cancels those that are scheduled or queued; --state running
-stops others.`,
+` + manyHelp + `
+By default, it cancels those that are scheduled or queued; --state running stops others.`,
 		Example: `  dtsctl task cancel nightly --note 'the customer withdrew it'
   dtsctl task cancel --queue reports --dry-run
   dtsctl task cancel --label customer=4711 --note 'the customer left' --yes`,

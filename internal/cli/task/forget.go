@@ -31,7 +31,8 @@ stay taken for a while, as those of all tasks that were deleted. A task that has
 
 All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id.
 
-` + manyHelp + ` --state is required.`,
+` + manyHelp + `
+--state is required.`,
 		Example: `  dtsctl task forget import-1
   dtsctl task forget --state cancelled --since 2h --dry-run
   dtsctl task forget --state failed --type importer --yes`,

@@ -35,7 +35,8 @@ go on, and it gets as many more attempts as it had at first.
 
 All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.
 
-` + manyHelp + ` By default, it retries failed tasks.`,
+` + manyHelp + `
+By default, it retries failed tasks.`,
 		Example: `  dtsctl task retry nightly
   dtsctl task retry --state failed --since 2h --error "order # not found" --dry-run
   dtsctl task retry --state failed --since "2026-01-02 02:00" --until "2026-01-02 03:00" --spread 10m --yes`,
