@@ -191,8 +191,8 @@ func TestFire_FollowsAScheduleToItsNewQueue(t *testing.T) {
 	w.oneFiredForAll(s, "held back while the queue low was full")
 }
 
-// oneFiredForAll waits until the ticks of a schedule of every hour are decided, of which 20 were held back: one runs
-// for all that were missed.
+// oneFiredForAll waits until the ticks of an hourly schedule are decided. 20 of them were held back, and one runs for
+// all that were missed.
 func (w *world) oneFiredForAll(s schedule.Schedule, reason string) {
 	w.t.Helper()
 	testkit.Eventually(w.t, "its ticks are decided", func() bool { return len(w.ledger(s)) > 1 })

@@ -89,7 +89,7 @@ var cases = []struct {
 		func(f *status.Facts) { f.Nodes[0].Draining, f.Queues[0].Oldest = true, ago(9*time.Second) },
 	},
 	{
-		status.QueueUnserved, status.Bad, // all of its tasks are deliveries, of which it is not known since when they wait
+		status.QueueUnserved, status.Bad, // all of its tasks are deliveries, and since when those wait is not known
 		func(f *status.Facts) {
 			f.Nodes[0].Alive, f.Queues[0].Oldest = false, time.Time{}
 			f.Nodes[0].LastBeat = ago(time.Hour)
@@ -187,7 +187,7 @@ var cases = []struct {
 		},
 	},
 	{
-		status.SlotsTaken, status.Warn, // all that waits are deliveries, of which it is not known since when they wait
+		status.SlotsTaken, status.Warn, // all that waits are deliveries, and since when those wait is not known
 		func(f *status.Facts) { f.Queues[0].Held, f.Queues[0].Oldest = 3, time.Time{} },
 		func(f *status.Facts) { f.Queues[0].Held, f.Queues[0].Oldest = 2, time.Time{} },
 	},

@@ -106,7 +106,7 @@ func (f QueueFacts) unrun() []Reason {
 	return all
 }
 
-// stuck returns the types of which tasks wait that no worker of the queue runs; none if there is no worker at all.
+// stuck returns the types that no worker of the queue runs and whose tasks wait; none if there is no worker at all.
 func (f QueueFacts) stuck() []Lane {
 	if f.FleetUnknown || f.Foreign != 0 || !f.CanRun("") {
 		return nil
@@ -150,7 +150,7 @@ func (f QueueFacts) free() int {
 	return n
 }
 
-// byAge returns the types of which tasks wait, those that have waited longest first.
+// byAge returns the types whose tasks wait, those that have waited longest first.
 func (f QueueFacts) byAge() []Lane {
 	lanes := slices.DeleteFunc(slices.Clone(f.Lanes), func(l Lane) bool { return l.Waiting == 0 })
 	slices.SortStableFunc(lanes, func(a, b Lane) int { return a.Oldest.Compare(b.Oldest) })

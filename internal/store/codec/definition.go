@@ -38,9 +38,9 @@ type backoff struct {
 // name is not part of it, and neither is the trace: see WithTrace. Equal definitions are equal byte for byte (JSON
 // objects are written with sorted keys). Error: d holds something that JSON cannot.
 //
-// This is also the canonical form of a definition, of which the SHA-1 is kept of tasks that were changed or deleted,
-// and which nodes of all releases compare: it never changes. A new field comes last, and is left out where it has its
-// default. See SameContent.
+// This is also the canonical form of a definition: its SHA-1 is kept of tasks that were changed or deleted. Nodes of
+// all releases compare it, so it never changes. A new field comes last, and is left out where it has its default. See
+// SameContent.
 func EncodeDefinition(d task.Definition) (string, error) {
 	h := head{
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),

@@ -85,9 +85,11 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	errs := make([]error, len(ends))
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
+		if errs[i] = f.err; f.err != nil {
+			continue
+		}
 		// What this call has not recorded, an earlier one has whose answer was lost. The search for that takes long.
 		s.noteEnd(ctx, ends[i], f, f.recorded || !s.recent.has(ends[i].Run))
-		errs[i] = f.err
 	}
 	return errs
 }
@@ -96,15 +98,14 @@ func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 // counted only if Redis says that this call has recorded it. After a lost answer, nobody knows that.
 func (s *Tasks) FinishShared(ctx context.Context, e End) (recorded bool, err error) {
 	f := s.finishKnown(ctx, s.l.DB, []End{e})[0]
-	s.noteEnd(ctx, e, f, f.recorded)
+	if f.err == nil {
+		s.noteEnd(ctx, e, f, f.recorded)
+	}
 	return f.recorded, f.err
 }
 
 // noteEnd keeps an end that Redis has recorded, and logs and counts it if it is new.
 func (s *Tasks) noteEnd(ctx context.Context, e End, f finished, isNew bool) {
-	if f.err != nil {
-		return
-	}
 	if isNew {
 		s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
 		s.CountEnd(e.Run.Task, e.State, e.Outcome, e.Reason)
