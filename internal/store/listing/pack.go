@@ -73,28 +73,35 @@ func (p *Packer) pack(ctx context.Context, older bool) (more bool, _ error) {
 	case p.revision == 0 || p.built != builtAll && !p.builds:
 		return true, p.beginAnew(ctx, builtNothing)
 	}
-	refs := parseRefs(noted[1:])
+	if len(noted) > 1 || p.builds {
+		if err := p.add(ctx, parseRefs(noted[1:]), len(noted)-1); err != nil {
+			return false, err
+		}
+	}
+	tidied, err := p.tidy(ctx)
+	return tidied || p.builds || len(noted) > notedPacked, err
+}
+
+// add packs the rows of noted tasks, of which it takes so many off the list, and of some that the build has come by.
+func (p *Packer) add(ctx context.Context, refs []task.Ref, taken int) error {
 	built := ""
 	if p.builds {
 		scanned, err := p.scan(ctx)
 		if err != nil {
 			p.builds = false // another server may answer next, whose cursors are others
-			return false, err
+			return err
 		}
 		refs, built = append(refs, scanned...), p.progress(ctx)
 	}
-	if len(noted) > 1 || p.builds {
-		rows, err := p.rows(ctx, refs)
-		if err != nil {
-			return false, err
-		}
-		if err := p.write(ctx, rows, nil, len(noted)-1, built); err != nil {
-			return false, err
-		}
-		p.builds = p.builds && built != builtAll
+	rows, err := p.rows(ctx, refs)
+	if err != nil {
+		return err
 	}
-	tidied, err := p.tidy(ctx)
-	return tidied || p.builds || len(noted) > notedPacked, err
+	if err := p.write(ctx, rows, nil, taken, built); err != nil {
+		return err
+	}
+	p.builds = p.builds && built != builtAll
+	return nil
 }
 
 // reload reads the index if it is not as this packer left it. noted begins with its revision.
@@ -126,7 +133,9 @@ func (p *Packer) reload(ctx context.Context, noted []string) error {
 // beginAnew begins to build the index from all tasks, or says that it is built later.
 func (p *Packer) beginAnew(ctx context.Context, built string) error {
 	p.partIndex, p.cursor, p.done = partIndex{}, 0, 0
-	if err := p.run(ctx, lua.PackRows{Revision: 0, Built: built}); err != nil {
+	call := p.call(built)
+	call.Revision = 0
+	if err := p.run(ctx, call); err != nil {
 		return err
 	}
 	p.built, p.builds = built, built != builtLater
@@ -188,7 +197,8 @@ func (p *Packer) write(ctx context.Context, rows []index.Row, gone []index.Summa
 		next = max(next, s.Number+1)
 	}
 	var fresh []index.Summary
-	call := lua.PackRows{Revision: p.revision, Built: built, Taken: taken}
+	call := p.call(built)
+	call.Taken = taken
 	for _, waits := range []bool{true, false} {
 		for some := range slices.Chunk(selectRows(rows, waits), index.SegmentRows) {
 			summary := index.Summarize(some)
@@ -227,9 +237,15 @@ func selectRows(rows []index.Row, waits bool) []index.Row {
 	return index.Order{}.Best(selected, 0)
 }
 
-// run runs the script for this partition.
+// call is a call of the script that changes nothing but how far the index is built.
+func (p *Packer) call(built string) lua.PackRows {
+	return lua.PackRows{
+		Lease: p.keys.Lease(), Listed: p.keys.Listed(), Fence: p.fence, Revision: p.revision, Built: built,
+		Taken: 0, Gone: "", Segments: nil,
+	}
+}
+
 func (p *Packer) run(ctx context.Context, call lua.PackRows) error {
-	call.Lease, call.Listed, call.Fence = p.keys.Lease(), p.keys.Listed(), p.fence
 	reply, err := redisx.Run(ctx, p.l.DB, call)
 	switch {
 	case redisx.RefusedWith(err, lua.CodeFenced):
