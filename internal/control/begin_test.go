@@ -24,7 +24,8 @@ var besideUseCases = map[string]string{
 var operationsOf = map[string]string{
 	"Attempts": "listAttempts", "CountTasks": "listTasks", "Follow": "followEvents", "FollowLogs": "readLogs",
 	"Ledger": "readLedger", "Logs": "readLogs", "Next": "previewSchedule", "Preview": "submitTask",
-	"PreviewEach": "submitTasks", "Revisions": "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks", "TaskState": "getTask",
+	"PreviewEach": "submitTasks", "Revisions": "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks",
+	"TaskState": "getTask",
 }
 
 // Each use case is called for nobody: what does not begin with begin answers otherwise, or panics.
