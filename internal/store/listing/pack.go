@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -319,30 +318,28 @@ func (p *Packer) live(ctx context.Context) (index.Live, error) {
 // living returns the rows that agree with their tasks.
 func (p *Packer) living(ctx context.Context, rows []index.Row) (kept []index.Row, _ error) {
 	for some := range slices.Chunk(rows, readAtOnce) {
-		pipe := p.l.DB.Pipeline()
-		scores := make([]*redis.FloatCmd, len(some))
+		members := make([]string, len(some))
 		for i, r := range some {
-			set := string(p.keys.Wheel())
-			if r.Ended != 0 {
-				set = string(p.keys.Index(r.Ref.Namespace, r.State))
-			}
-			scores[i] = pipe.ZScore(ctx, set, r.Ref.String())
+			members[i] = r.Ref.String()
 		}
-		if err := redisx.ExecReads(ctx, pipe); err != nil {
+		states, err := p.l.DB.HMGet(ctx, string(p.keys.States()), members...).Result()
+		if err != nil {
 			return nil, layout.Unavailable(err)
 		}
-		var doubtful []task.Ref
+		var waiting []task.Ref
 		due := make(map[task.Ref]int64)
 		for i, r := range some {
-			score, err := scores[i].Result()
+			t := task.Task{State: task.Scheduled}
+			err := codec.DecodeState(&t, codec.Text(states[i]))
 			switch {
-			case err == nil && int64(score) == cmp.Or(r.Ended, r.Due):
+			case err != nil || t.State != r.State: // it is gone, or has another row
+			case r.Ended == 0:
+				waiting, due[r.Ref] = append(waiting, r.Ref), r.Due
+			case t.FinishedAt.UnixMilli() == r.Ended:
 				kept = append(kept, r)
-			case err != nil && r.Ended == 0: // it may be ready, or is gone
-				doubtful, due[r.Ref] = append(doubtful, r.Ref), r.Due
 			}
 		}
-		found, err := p.rows(ctx, doubtful)
+		found, err := p.rows(ctx, waiting)
 		if err != nil {
 			return nil, err
 		}
