@@ -92,6 +92,10 @@ func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *
 	if s.missing != "" && after == nil && readsWithout(f) {
 		return x.tasks.List(ctx, f, limit, "")
 	}
+	read := x.tasks.GetEach
+	if f.Brief {
+		read = x.tasks.Briefs
+	}
 	var portions layout.Portions
 	full := func() bool { return len(page.Tasks) >= limit || portions.Full() }
 	for {
@@ -102,7 +106,7 @@ func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *
 		for len(rows) > 0 && !full() {
 			some := s.first(rows, min(portions.Next(layout.ReadChunk), limit-len(page.Tasks)))
 			rows = rows[len(some):]
-			found, err := s.confirm(ctx, some, x.tasks.GetEach)
+			found, err := s.confirm(ctx, some, read)
 			if err != nil {
 				return page, err
 			}
