@@ -409,8 +409,8 @@ type CancelTaskParams struct {
 
 // GetTaskParams defines parameters for GetTask.
 type GetTaskParams struct {
-	// Namespace The namespace of the task, schedule or lock.
-	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.

@@ -415,8 +415,8 @@ type CancelTaskParams struct {
 
 // GetTaskParams defines parameters for GetTask.
 type GetTaskParams struct {
-	// Namespace The namespace of the task, schedule or lock.
-	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace *AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
@@ -1227,6 +1227,8 @@ type ClientInterface interface {
 	CancelTask(ctx context.Context, id TaskID, params *CancelTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTask Look at a task
+	//
+	// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 	//
 	// Corresponds with GET /v1/tasks/{id} (the `GetTask` operationId).
 	GetTask(ctx context.Context, id TaskID, params *GetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2620,6 +2622,8 @@ func (c *Client) CancelTask(ctx context.Context, id TaskID, params *CancelTaskPa
 }
 
 // GetTask Look at a task
+//
+// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 //
 // Corresponds with GET /v1/tasks/{id} (the `GetTask` operationId).
 func (c *Client) GetTask(ctx context.Context, id TaskID, params *GetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7835,6 +7839,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetTaskWithResponse Look at a task
 	//
+	// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/tasks/{id} (the `GetTask` operationId).
@@ -12379,6 +12385,8 @@ func (c *ClientWithResponses) CancelTaskWithResponse(ctx context.Context, id Tas
 }
 
 // GetTaskWithResponse Look at a task
+//
+// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
