@@ -127,17 +127,17 @@ func TestRegister_MountsMonitorAndMetrics(t *testing.T) {
 	t.Parallel()
 	echoPath := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Method+" "+r.URL.Path) })
 	s, e := newStub(t)
-	for _, path := range []string{"/metrics", "/monitor", "/monitor/api/queues"} {
+	for _, path := range []string{"/metrics", "/monitor", "/monitor/api/queues", "/docs"} {
 		if rec := serve(s, "GET", path); rec.Code != http.StatusNotFound {
 			t.Errorf("%s without a handler: status %d", path, rec.Code)
 		}
 	}
 	o := e.Options
-	o.Monitor, o.Metrics = echoPath, echoPath
+	o.Monitor, o.Metrics, o.Docs = echoPath, echoPath, echoPath
 	s, err := edge.New(s.Options())
 	testkit.Must(t, err)
 	testkit.Must(t, Register(s, o))
-	for _, path := range []string{"/metrics", "/monitor", "/monitor/", "/monitor/api/queues"} {
+	for _, path := range []string{"/metrics", "/monitor", "/monitor/", "/monitor/api/queues", "/docs"} {
 		if rec := serve(s, "POST", path); rec.Body.String() != "POST "+path {
 			t.Errorf("%s: status %d, %s", path, rec.Code, rec.Body)
 		}

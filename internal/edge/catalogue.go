@@ -176,13 +176,13 @@ var catalogue = map[task.Code]entry{
 	CodeNotFound: {
 		status: http.StatusNotFound, title: "Not found",
 		meaning: "nothing is at that path",
-		help: "Check the path: `/openapi.json` lists all of them. A node without the role `api` answers so, " +
+		help: "Check the path: `/docs` lists all of them. A node without the role `api` answers so, " +
 			"too.",
 	},
 	CodeMethodNotAllowed: {
 		status: http.StatusMethodNotAllowed, title: "Method not allowed",
 		meaning: "the path exists, the method does not",
-		help:    "Check the method in `/openapi.json`.",
+		help:    "`/docs` lists the methods of each path.",
 	},
 	CodeBodyTooLarge: {
 		status: http.StatusRequestEntityTooLarge, title: "The body is too large",

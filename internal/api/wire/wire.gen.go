@@ -3134,8 +3134,10 @@ type TaskSelection struct {
 	Since    *Time `json:"since,omitempty"`
 
 	// State By default, `failed` ones for `retry`, and those that are `scheduled` or `queued` for `cancel` and `requeue`.
-	State []State   `json:"state,omitempty,omitzero"`
-	Time  *TaskTime `json:"time,omitempty"`
+	State []State `json:"state,omitempty,omitzero"`
+
+	// Time Example: ended
+	Time *TaskTime `json:"time,omitempty"`
 
 	// Type 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
@@ -3182,7 +3184,7 @@ type TaskTemplate struct {
 	Type TypeName `json:"type"`
 }
 
-// TaskTime defines model for TaskTime.
+// TaskTime Example: ended
 type TaskTime string
 
 // TickDay How many ticks and runs by hand of a day came to what. A run counts when it ends. One that was retried counts as what it came to
