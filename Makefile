@@ -77,10 +77,11 @@ generate: ## Write the generated files: API types, server and client, the Go sid
 		(cd $(OUT) && $(CURDIR)/.bin/oapi-codegen -config $(CURDIR)/$$config $(CURDIR)/internal/api/openapi.yaml); \
 	done
 	go run ./internal/task/machinedoc > $(OUT)/docs/state-machine.md
-	go run ./internal/edge/errordoc > $(OUT)/docs/errors.md
 	go run ./lua/generate keys > $(OUT)/docs/keys.md
 	go run ./lua/generate go > $(OUT)/lua/border.gen.go.new
 	mv $(OUT)/lua/border.gen.go.new $(OUT)/lua/border.gen.go
+	go run ./internal/edge/errordoc > $(OUT)/docs/errors.md.new
+	mv $(OUT)/docs/errors.md.new $(OUT)/docs/errors.md
 	go run ./test/apitext . dtstest > $(OUT)/api.txt.new
 	mv $(OUT)/api.txt.new $(OUT)/api.txt
 

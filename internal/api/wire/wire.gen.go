@@ -3381,6 +3381,9 @@ type QueueFilter = Name
 // Example: default
 type QueueName = Name
 
+// RunKey Example: release-42
+type RunKey = string
+
 // ScheduleFilter 1-160 of `A-Z a-z 0-9 . _ -`.
 //
 // Example: nightly-report
