@@ -1272,7 +1272,7 @@ type Counts struct {
 // (1970-2099) comes last as well.
 //
 // A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+// (`JAN`, `MON`), Sunday is 0 or 7, a range of weekdays may go on in the next week (`FRI-MON`), and `?` is `*`. Where both the day of the month and of the week are restricted, a
 // day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
 // `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
 // of the week `5L` (the last Friday) or `5#2` (the second one).
@@ -2394,7 +2394,7 @@ type Schedule struct {
 	// (1970-2099) comes last as well.
 	//
 	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// (`JAN`, `MON`), Sunday is 0 or 7, a range of weekdays may go on in the next week (`FRI-MON`), and `?` is `*`. Where both the day of the month and of the week are restricted, a
 	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
 	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
 	// of the week `5L` (the last Friday) or `5#2` (the second one).
@@ -2533,7 +2533,7 @@ type ScheduleDefinition struct {
 	// (1970-2099) comes last as well.
 	//
 	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// (`JAN`, `MON`), Sunday is 0 or 7, a range of weekdays may go on in the next week (`FRI-MON`), and `?` is `*`. Where both the day of the month and of the week are restricted, a
 	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
 	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
 	// of the week `5L` (the last Friday) or `5#2` (the second one).
@@ -2661,7 +2661,7 @@ type ScheduleRule struct {
 	// (1970-2099) comes last as well.
 	//
 	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// (`JAN`, `MON`), Sunday is 0 or 7, a range of weekdays may go on in the next week (`FRI-MON`), and `?` is `*`. Where both the day of the month and of the week are restricted, a
 	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
 	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
 	// of the week `5L` (the last Friday) or `5#2` (the second one).
