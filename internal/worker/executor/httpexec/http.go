@@ -140,25 +140,27 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 	}
 	defer func() { _ = resp.Body.Close() }()
 	keepCheckpoint(ctx, resp.Header, a)
-	body, err := io.ReadAll(io.LimitReader(resp.Body, c.expect.limit()))
+	limit := bytesOf(resp.Header, c.expect.limit())
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
+	text := textOf(resp.Header, body)
 	if c.accepted(resp.StatusCode) {
 		_ = resp.Body.Close() // the connection is for others meanwhile
 		tellProgress(a, body)
 		return e.await(ctx, c, a, resp)
 	}
 	if !c.codes.contain(resp.StatusCode) {
-		return "", c.refused(resp, string(body))
+		return "", c.refused(resp, text)
 	}
 	if err != nil {
 		return "", fmt.Errorf("the answer broke off: %w", err)
 	}
-	if int64(len(body)) == c.expect.limit() {
+	if int64(len(body)) == limit {
 		drain(resp.Body, cancel)
 	}
-	if err := c.expect.checkAnswer(ctx, resp.Header, string(body)); err != nil {
+	if err := c.expect.checkAnswer(ctx, resp.Header, text); err != nil {
 		return "", fmt.Errorf("HTTP %d, but %w", resp.StatusCode, err)
 	}
-	return task.Cut(string(body), task.ResultLimit), nil
+	return task.Cut(text, task.ResultLimit), nil
 }
 
 func (e *Executor) request(ctx context.Context, c *call, a executor.Attempt) *http.Request {
