@@ -47,8 +47,8 @@ type Options struct {
 	BatchBodyLimit int64 // bytes of POST /v1/tasks/batch; default 8 MiB
 }
 
-// Register makes a server serve the API, the health checks, the monitor, the metrics and the reference. It fails if an option is
-// missing.
+// Register makes a server serve the API, the health checks, the monitor, the metrics and the reference. It fails if an
+// option is missing.
 func Register(s *edge.Server, o Options) error {
 	_, err := register(s, o)
 	return err

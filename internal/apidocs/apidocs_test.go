@@ -171,7 +171,8 @@ func TestRender_UnderstandsTheMarkdownOfDescriptions(t *testing.T) {
 		"**Names.** an *old* `a<b` word": "<p><strong>Names.</strong> an <em>old</em> <code>a&lt;b</code> word</p>\n",
 		"see `x_y`":                      "<p>see <a href=\"#code-x_y\"><code>x_y</code></a></p>\n",
 		"`*` and 2 * 3 * 4 ` end":        "<p><code>*</code> and 2 * 3 * 4 ` end</p>\n",
-		"| a | b |\n|---|---|\n| `1` | 2 |": "<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">a</th><th scope=\"col\">b</th></tr></thead>\n" +
+		"| a | b |\n|---|---|\n| `1` | 2 |": "<div class=\"wide\"><table>\n" +
+			"<thead><tr><th scope=\"col\">a</th><th scope=\"col\">b</th></tr></thead>\n" +
 			"<tbody>\n<tr><td><code>1</code></td><td>2</td></tr>\n</tbody></table></div>\n",
 	} {
 		if got := renderBlocks(markdown, links); got != want {
@@ -196,7 +197,8 @@ func TestCurl_SendsWhatIsRequired(t *testing.T) {
 		"getTask":      `curl "$DTS/v1/tasks/nightly-report"`,
 		"retryTask":    `curl -X POST "$DTS/v1/tasks/nightly-report/retry"`,
 		"followEvents": `curl -N "$DTS/v1/events"`,
-		"changeTask": `curl -X PATCH "$DTS/v1/tasks/nightly-report" \` + "\n" + `  -H 'Content-Type: application/json' \` + "\n" +
+		"changeTask": `curl -X PATCH "$DTS/v1/tasks/nightly-report" \` + "\n" +
+			`  -H 'Content-Type: application/json' \` + "\n" +
 			`  -d '{"queue":"low"}'`,
 		"submitTask": `curl "$DTS/v1/tasks" \` + "\n" + `  -H 'Content-Type: application/json' \` + "\n" +
 			`  -d '{"payload":{"url":"http://127.0.0.1:9000/"},"type":"http"}'`,

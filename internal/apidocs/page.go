@@ -83,7 +83,8 @@ func newPage(doc *openapi3.T, errors []edge.Explanation) (page, error) {
 			b.links[method+" "+path] = "#" + op.OperationID
 		}
 	}
-	p := page{Style: template.CSS(style), Title: doc.Info.Title, About: b.text(doc.Info.Description)} //nolint:gosec // ours
+	p := page{Title: doc.Info.Title, About: b.text(doc.Info.Description)}
+	p.Style = template.CSS(style) //nolint:gosec // it is that of this package
 	for _, t := range doc.Tags {
 		operations, err := b.operations(doc, t.Name)
 		if err != nil {
@@ -123,7 +124,9 @@ func (b builder) operations(doc *openapi3.T, tag string) ([]operation, error) {
 	return all, nil
 }
 
-func (b builder) operation(method, path string, op *openapi3.Operation, parameters openapi3.Parameters) (operation, error) {
+func (b builder) operation(
+	method, path string, op *openapi3.Operation, parameters openapi3.Parameters,
+) (operation, error) {
 	o := operation{
 		ID: op.OperationID, Summary: op.Summary, Method: method, Path: path, About: b.text(op.Description),
 		Answers: b.answers(op.Responses),

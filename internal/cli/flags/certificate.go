@@ -20,7 +20,8 @@ var certificateNames = []string{"tls-ca", "tls-server-name"}
 
 // bind adds the flags.
 func (c *Certificate) bind(f *pflag.FlagSet) {
-	f.StringVar(&c.CA, "tls-ca", "", "the authority that must have signed the server's certificate, as PEM: @FILE, or @- for standard input; implies TLS")
+	f.StringVar(&c.CA, "tls-ca", "", "the authority that must have signed the server's certificate, as PEM: @FILE, "+
+		"or @- for standard input; implies TLS")
 	f.StringVar(&c.ServerName, "tls-server-name", "", "the name that the server's certificate must have; implies TLS")
 }
 

@@ -17,7 +17,8 @@ import (
 func NewCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "namespace", Short: "Show the namespaces",
-		Long: `A namespace is a tenant: ids of tasks and schedules are unique within one. It exists once something is submitted to it.`,
+		Long: `A namespace is a tenant: ids of tasks and schedules are unique within one. It exists once something is
+submitted to it.`,
 		Example: `  dtsctl namespace list
   dtsctl namespace list --memory`,
 	}
@@ -39,14 +40,15 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Annotations: command.Asks("listNamespaces", "getMemory"),
 		Long: `list lists the namespaces to which a task or schedule was submitted, by name.
 
-The columns are: name, submitted, and with --memory: tasks, schedules, bytes. Submitted is the time of the last submission,
-to the minute; ticks of schedules do not count. With --memory, the others are estimates, as of "dtsctl memory", which also
-says what each schedule takes. They are blank beyond the 100 namespaces that take most.`,
+The columns are: name, submitted, and with --memory: tasks, schedules, bytes. Submitted is the time of the last
+submission, to the minute; ticks of schedules do not count. With --memory, the others are estimates, as of "dtsctl
+memory", which also says what each schedule takes. They are blank beyond the 100 namespaces that take most.`,
 		Example: `  dtsctl namespace list
   dtsctl namespace list --memory | sort -rnk 5`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
 	}
-	cmd.Flags().BoolVar(&opts.Memory, "memory", false, "estimate what each namespace takes in Redis, which costs that some 100 ms")
+	cmd.Flags().BoolVar(&opts.Memory, "memory", false,
+		"estimate what each namespace takes in Redis, which costs that some 100 ms")
 	return cmd
 }
 

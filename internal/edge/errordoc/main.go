@@ -18,12 +18,13 @@ func main() {
 	}
 }
 
-const introduction = `<!-- Generated from the catalogue in internal/edge/catalogue.go by "make generate". Do not edit. -->
+// introduction is what stands above the table; ' stands for the mark of code.
+const introduction = `<!-- Made from the catalogue in internal/edge/catalogue.go by "make generate". Do not edit. -->
 # Errors of the API
 
-Every error is a problem document (RFC 9457, ` + "`application/problem+json`" + `), such as this one:
+Every error is a problem document (RFC 9457, 'application/problem+json'), such as this one:
 
-` + "```json" + `
+'''json
 {
   "code": "queue_full",
   "detail": "the queue \"mails\" is full: 1000 tasks wait in it, the limit is 1000",
@@ -33,13 +34,13 @@ Every error is a problem document (RFC 9457, ` + "`application/problem+json`" + 
   "title": "The queue is full",
   "type": "urn:dts:problem:queue_full"
 }
-` + "```" + `
+'''
 
-Programs go by ` + "`code`" + `, which is stable. ` + "`field`" + ` names the part of the request at fault, if there is one. ` + "`detail`" + ` is for people,
-and its wording may change. ` + "`request_id`" + ` is also in the header ` + "`X-Request-Id`" + ` and in the log of the node.
+Programs go by 'code', which is stable. 'field' names the part of the request at fault, if there is one. 'detail' is
+for people, and its wording may change. 'request_id' is also in the header 'X-Request-Id' and in the log of the node.
 
-Every 503 and 429 has the header ` + "`Retry-After`" + `, in seconds, and the same in ` + "`retry_after`" + `. A task that was submitted with an id,
-or with an ` + "`Idempotency-Key`" + `, can be submitted again after each of these errors: it runs once.
+Every 503 and 429 has the header 'Retry-After', in seconds, and the same in 'retry_after'. A task that was submitted
+with an id, or with an 'Idempotency-Key', can be submitted again after each of these errors: it runs once.
 
 | code | status | meaning | what to do |
 |---|---|---|---|
@@ -48,7 +49,7 @@ or with an ` + "`Idempotency-Key`" + `, can be submitted again after each of the
 // write prints the document to w.
 func write(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString(introduction)
+	b.WriteString(strings.ReplaceAll(introduction, "'", "`"))
 	for _, e := range edge.Explain() {
 		fmt.Fprintf(&b, "| `%s` | %d | %s | %s |\n", e.Code, e.Status, sentence(e.Meaning), e.Help)
 	}

@@ -90,8 +90,9 @@ func TestBackfill_ReturnsWhatTheSameKeyHasStarted(t *testing.T) {
 	w := storetest.New(t)
 	w.Put(storetest.Daily(nil))
 	var ticks []schedule.Tick
+	past := w.Schedule(nightly).CreatedAt.Truncate(time.Hour).Add(-30 * time.Hour)
 	for i := range 3 {
-		ticks = append(ticks, schedule.Tick{At: w.Schedule(nightly).CreatedAt.Truncate(time.Hour).Add(time.Duration(i-30) * time.Hour)})
+		ticks = append(ticks, schedule.Tick{At: past.Add(time.Duration(i) * time.Hour)})
 	}
 	backfill := func(ticks []schedule.Tick, key string) schedules.Backfilled {
 		done, err := w.Schedules.Backfill(w.Ctx, nightly, ticks, time.Minute, schedules.Asker{By: "ann", Key: key})

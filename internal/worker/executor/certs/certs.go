@@ -20,10 +20,10 @@ type Files struct {
 
 // Declare declares the settings.
 func (f *Files) Declare(flags *pflag.FlagSet) {
-	flags.StringVar(&f.CA, f.Type+"-ca", f.CA, "PEM file of the authorities that must have signed the certificates of servers that "+
-		f.Type+" tasks call (default: those that the system trusts)")
-	flags.StringVar(&f.Cert, f.Type+"-cert", f.Cert, "PEM file of the certificate that this node shows servers that ask "+f.Type+
-		" tasks for one; with --"+f.Type+"-key (default: none)")
+	flags.StringVar(&f.CA, f.Type+"-ca", f.CA, "PEM file of the authorities that must have signed the certificates of "+
+		"servers that "+f.Type+" tasks call (default: those that the system trusts)")
+	flags.StringVar(&f.Cert, f.Type+"-cert", f.Cert, "PEM file of the certificate that this node shows servers that "+
+		"ask "+f.Type+" tasks for one; with --"+f.Type+"-key (default: none)")
 	flags.StringVar(&f.Key, f.Type+"-key", f.Key, "PEM file of the key of that certificate")
 }
 

@@ -8,8 +8,8 @@ import (
 	"unicode/utf16"
 )
 
-// textOf is the body of an answer in UTF-8, as its Content-Type names the charset. A body of a charset that is not known
-// stays as it is. Names and meanings are those of browsers (WHATWG, Encoding): iso-8859-1 is windows-1252.
+// textOf is the body of an answer in UTF-8, as its Content-Type names the charset. A body of a charset that is not
+// known stays as it is. Names and meanings are those of browsers (WHATWG, Encoding): iso-8859-1 is windows-1252.
 func textOf(header http.Header, body []byte) string {
 	switch charsetOf(header) {
 	case "iso-8859-1", "iso8859-1", "latin1", "l1", "us-ascii", "ascii", "windows-1252", "cp1252":

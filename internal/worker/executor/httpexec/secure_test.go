@@ -18,7 +18,8 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
-// serveTLS answers with the number of certificates that the client has shown. admitted is whom it admits; nil is everybody.
+// serveTLS answers with the number of certificates that the client has shown. admitted is whom it admits; nil is
+// everybody.
 func serveTLS(t *testing.T, server executortest.Pair, admitted *executortest.Pair) (url string) {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
