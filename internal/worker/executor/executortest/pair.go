@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/clock"
 )
 
 // Pair is a certificate for orders.test and localhost that signs itself, and its key.
@@ -23,14 +23,21 @@ type Pair struct{ tls.Certificate }
 func NewPair(t *testing.T) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	testkit.Must(t, err)
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), DNSNames: []string{"orders.test", "localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: clock.Now().Add(-time.Hour), NotAfter: clock.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	testkit.Must(t, err)
+	must(t, err)
 	return Pair{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // CertPEM is the certificate in PEM.
@@ -42,9 +49,9 @@ func (p Pair) CertPEM() string {
 func (p Pair) Write(t *testing.T, folder string) (cert, key string) {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(p.PrivateKey)
-	testkit.Must(t, err)
+	must(t, err)
 	cert, key = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	testkit.Must(t, os.WriteFile(cert, []byte(p.CertPEM()), 0o600))
-	testkit.Must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	must(t, os.WriteFile(cert, []byte(p.CertPEM()), 0o600))
+	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
 	return cert, key
 }
