@@ -9,7 +9,7 @@ OAPI_CODEGEN_VERSION := v2.8.2
 
 # What `make generate` writes, below OUT. `make verify` writes it somewhere else and compares.
 # (oapi-codegen's configs name their output, relative to where it runs.)
-GENERATED := internal/api/wire/wire.gen.go internal/api/api.gen.go internal/api/client/client.gen.go docs/state-machine.md docs/keys.md lua/border.gen.go api.txt
+GENERATED := internal/api/wire/wire.gen.go internal/api/api.gen.go internal/api/client/client.gen.go docs/state-machine.md docs/errors.md docs/keys.md lua/border.gen.go api.txt
 OUT := .
 
 .PHONY: help
@@ -70,7 +70,7 @@ lint: ## Run go vet, golangci-lint (built into .bin at the first time) and the r
 	done
 
 .PHONY: generate
-generate: ## Write the generated files: API types, server and client, the Go side of the Lua scripts, docs/keys.md, docs/state-machine.md and api.txt
+generate: ## Write the generated files: API types, server and client, the Go side of the Lua scripts, docs/keys.md, docs/errors.md, docs/state-machine.md and api.txt
 	scripts/ensure-tool $(OAPI_CODEGEN) $(OAPI_CODEGEN_VERSION)
 	mkdir -p $(OUT)/docs $(OUT)/lua
 	for config in internal/api/wire/wire.cfg.yaml internal/api/server.cfg.yaml internal/api/client/client.cfg.yaml; do \
@@ -80,6 +80,8 @@ generate: ## Write the generated files: API types, server and client, the Go sid
 	go run ./lua/generate keys > $(OUT)/docs/keys.md
 	go run ./lua/generate go > $(OUT)/lua/border.gen.go.new
 	mv $(OUT)/lua/border.gen.go.new $(OUT)/lua/border.gen.go
+	go run ./internal/edge/errordoc > $(OUT)/docs/errors.md.new
+	mv $(OUT)/docs/errors.md.new $(OUT)/docs/errors.md
 	go run ./test/apitext . dtstest > $(OUT)/api.txt.new
 	mv $(OUT)/api.txt.new $(OUT)/api.txt
 

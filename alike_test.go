@@ -105,6 +105,9 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"PauseSchedule":     func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.PauseSchedule(ctx, id, "")) },
 		"ResumeSchedule":    func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ResumeSchedule(ctx, id)) },
 		"TriggerSchedule":   func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.TriggerSchedule(ctx, id)) },
+		"TriggerScheduleWithKey": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.TriggerScheduleWithKey(ctx, id, "k"))
+		},
 		"DeleteSchedule":    func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.DeleteSchedule(ctx, id, "")) },
 		"UpcomingTicks":     func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.UpcomingTicks(ctx, id, 1)) },
 		"ScheduleRevisions": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ScheduleRevisions(ctx, id)) },
@@ -152,6 +155,13 @@ func unsentCalls() map[string]badCall {
 		}},
 		"Change: no JSON": {"payload", func(ctx context.Context, c *dts.Client) error {
 			return errOf(c.Change(ctx, "s", dts.TaskChange{Payload: json.RawMessage("{")}))
+		}},
+		"TriggerScheduleWithKey: no key": {"key", func(ctx context.Context, c *dts.Client) error {
+			return errOf(c.TriggerScheduleWithKey(ctx, "s", ""))
+		}},
+		"BackfillSchedule: no key": {"key", func(ctx context.Context, c *dts.Client) error {
+			_, _, err := c.BackfillSchedule(ctx, "s", dts.Backfill{From: time.Unix(1e9, 0), To: time.Unix(1e9, 0), Key: "a b"})
+			return err
 		}},
 		"BackfillSchedule: far away": {"to", func(ctx context.Context, c *dts.Client) error {
 			_, _, err := c.BackfillSchedule(ctx, "s", dts.Backfill{From: time.Unix(1e9, 0), To: farAway})

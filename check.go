@@ -35,6 +35,9 @@ func (c *Client) checkSchedule(id string) error {
 	return errorOfUseCase(schedule.ValidateID(id))
 }
 
+// checkKey checks the key of a call that may be repeated. Error: CodeInvalid.
+func checkKey(key string) error { return errorOfUseCase(task.ValidateName("key", key)) }
+
 // checkLock checks the name of a lock, and its note. Error: CodeInvalid.
 func (c *Client) checkLock(name, note string) error {
 	if err := c.checkNamespace(); err != nil {

@@ -228,4 +228,5 @@ type Deletion struct {
 type Backfill struct {
 	From, To time.Time
 	Pace     *time.Duration // between two tasks; nil means 1 s
+	Key      string         // within an hour, a call with the same key returns what the first one has created; "" for none
 }

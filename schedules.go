@@ -120,7 +120,24 @@ func (c *Client) TriggerSchedule(ctx context.Context, id string) (LedgerEntry, e
 	if err := c.checkSchedule(id); err != nil {
 		return LedgerEntry{}, err
 	}
-	entry, err := call[wire.LedgerEntry](c.api.TriggerScheduleWithResponse(ctx, id, &client.TriggerScheduleParams{Namespace: c.api.Namespace}))
+	return c.trigger(ctx, id, client.TriggerScheduleParams{})
+}
+
+// TriggerScheduleWithKey is TriggerSchedule for calls that may be repeated: within an hour, a call with the same key runs nothing, and returns
+// the entry of the first run. A key is 1-200 of A-Z a-z 0-9 . _ -, and belongs to one schedule.
+func (c *Client) TriggerScheduleWithKey(ctx context.Context, id, key string) (LedgerEntry, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return LedgerEntry{}, err
+	}
+	if err := checkKey(key); err != nil {
+		return LedgerEntry{}, err
+	}
+	return c.trigger(ctx, id, client.TriggerScheduleParams{IdempotencyKey: &key})
+}
+
+func (c *Client) trigger(ctx context.Context, id string, params client.TriggerScheduleParams) (LedgerEntry, error) {
+	params.Namespace = c.api.Namespace
+	entry, err := call[wire.LedgerEntry](c.api.TriggerScheduleWithResponse(ctx, id, &params))
 	return entryFrom(entry), err
 }
 
@@ -205,11 +222,16 @@ func (c *Client) BackfillSchedule(ctx context.Context, id string, b Backfill) (e
 	if err := checkTimes(map[string]time.Time{"from": b.From, "to": b.To}); err != nil {
 		return nil, 0, err
 	}
+	if b.Key != "" {
+		if err := checkKey(b.Key); err != nil {
+			return nil, 0, err
+		}
+	}
 	in := wire.Backfill{From: wire.At(b.From), To: wire.At(b.To)}
 	if b.Pace != nil {
 		in.Pace = new(b.Pace.String())
 	}
-	params := client.BackfillScheduleParams{Namespace: c.api.Namespace}
+	params := client.BackfillScheduleParams{Namespace: c.api.Namespace, IdempotencyKey: wire.Given(b.Key)}
 	answer, err := call[wire.BackfillAnswer](c.api.BackfillScheduleWithResponse(ctx, id, &params, in))
 	return each(answer.Entries, entryFrom), answer.Left, err
 }

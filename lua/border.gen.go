@@ -167,12 +167,13 @@ func (Archive) Decode(r *Reply) (v ArchiveReply) {
 // Refusals:
 //   - CodeNotFound: no such schedule
 //
-// Repeated: harmless: ticks that have a task or wait for their turn are left alone
+// Repeated: harmless: ticks that have a task or wait for their turn are left alone. With a key, it returns what the first one started
 type BackfillSchedule struct {
 	Schedule  ScheduleKey // HASH the script makes further keys of the same partition
 	Member    task.Ref
 	Pace      time.Duration // between the due times of two tasks
 	Reason    string        // which their records have
+	Key       string        // what reasons of requests with the same key end with; "" if the request has none
 	Events    EventsChannel
 	Wake      WakeChannel
 	PastTicks []BackfillSchedulePastTick
@@ -180,8 +181,9 @@ type BackfillSchedule struct {
 
 // BackfillScheduleReply is the reply to BackfillSchedule.
 type BackfillScheduleReply struct {
-	Now      time.Time
+	Decided  time.Time // when they got their tasks
 	Revision int
+	Reason   string   // which their records have
 	Started  []string // names of the ticks that got a task
 }
 
@@ -199,7 +201,7 @@ func (c BackfillSchedule) Keys() []string { return []string{string(c.Schedule)} 
 
 // Args are its ARGV.
 func (c BackfillSchedule) Args() []any {
-	args := []any{c.Member.String(), c.Pace.Milliseconds(), c.Reason, string(c.Events), string(c.Wake)}
+	args := []any{c.Member.String(), c.Pace.Milliseconds(), c.Reason, c.Key, string(c.Events), string(c.Wake)}
 	for _, e := range c.PastTicks {
 		args = append(args, moment(e.Tick), e.Name)
 	}
@@ -208,8 +210,9 @@ func (c BackfillSchedule) Args() []any {
 
 // Decode reads its reply.
 func (BackfillSchedule) Decode(r *Reply) (v BackfillScheduleReply) {
-	v.Now = r.Time("now")
+	v.Decided = r.Time("decided")
 	v.Revision = r.Number("revision")
+	v.Reason = r.Text("reason")
 	for e := range r.List("started", 1) {
 		v.Started = append(v.Started, e.Text("started"))
 	}
@@ -3068,12 +3071,13 @@ func (TendQueue) Decode(r *Reply) (v TendQueueReply) {
 //   - CodeNotFound: no such schedule
 //   - CodeBusy: the overlap policy forbids the run; the detail says why
 //
-// Repeated: harmless: it returns the record of that name
+// Repeated: harmless: it returns the record of that name, or of an earlier request with the same key
 type TriggerSchedule struct {
 	Schedule ScheduleKey // HASH the script makes further keys of the same partition
 	Member   task.Ref
 	At       time.Time // Redis's time when the caller asked for it
-	By       string    // who asks for it, "" if nobody knows
+	By       string    // who asks for it, with the key of the request behind it; "" if nobody knows
+	Key      string    // what reasons of requests with the same key end with; "" if the request has none
 	Name     string    // of the run, made from that time; it follows the "@" in the id of the task
 	Events   EventsChannel
 	Control  ControlChannel
@@ -3086,6 +3090,8 @@ type TriggerScheduleReply struct {
 	Reason   string           // for the outcome, "" if it needs none
 	Decided  time.Time        // when the outcome was decided
 	Revision int              // of the schedule at that time
+	Named    string           // the name of the run
+	Asked    time.Time        // when the caller asked for it
 }
 
 // Script is trigger_schedule.lua.
@@ -3096,7 +3102,7 @@ func (c TriggerSchedule) Keys() []string { return []string{string(c.Schedule)} }
 
 // Args are its ARGV.
 func (c TriggerSchedule) Args() []any {
-	return []any{c.Member.String(), moment(c.At), c.By, c.Name, string(c.Events), string(c.Control), string(c.Wake)}
+	return []any{c.Member.String(), moment(c.At), c.By, c.Key, c.Name, string(c.Events), string(c.Control), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -3105,6 +3111,8 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 	v.Reason = r.Text("reason")
 	v.Decided = r.Time("decided")
 	v.Revision = r.Number("revision")
+	v.Named = r.Text("named")
+	v.Asked = r.Time("asked")
 	return v
 }
 

@@ -1,12 +1,13 @@
 -- trigger_schedule: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies. If it has to stop more tasks than
 -- one run of a script may, the run waits, and the leader stops the others.
--- includes: clock, refuse, fields, policy, overlap, wakes, look
+-- includes: clock, refuse, fields, policy, overlap, wakes, look, asked
 -- keys:
 --   schedule  HASH  the script makes further keys of the same partition
 -- args:
 --   member   member
 --   at       time    Redis's time when the caller asked for it
---   by       text    who asks for it, "" if nobody knows
+--   by       text    who asks for it, with the key of the request behind it; "" if nobody knows
+--   key      text    what reasons of requests with the same key end with; "" if the request has none
 --   name     text    of the run, made from that time; it follows the "@" in the id of the task
 --   events   channel
 --   control  channel
@@ -16,18 +17,24 @@
 --   reason    text  for the outcome, "" if it needs none
 --   decided   time  when the outcome was decided
 --   revision  number  of the schedule at that time
+--   named     text    the name of the run
+--   asked     time    when the caller asked for it
 -- refuses:
 --   NOT_FOUND  no such schedule
 --   BUSY       the overlap policy forbids the run; the detail says why
--- repeat: harmless: it returns the record of that name
+-- repeat: harmless: it returns the record of that name, or of an earlier request with the same key
 -- full: refused
 local fields = read_fields(schedule, { 'revision', 'paused', 'def', 'task' })
 if not fields.revision then
   return refuse('NOT_FOUND', member)
 end
 local known = find_record(member, at, name)
+local known_name, known_at = name, at
+if not known and key ~= '' then
+  known, known_name, known_at = find_asked(key)
+end
 if known then
-  return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision) }
+  return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision), known_name, known_at }
 end
 fields.overlap = policy_of(fields.def).overlap
 local busy = first_live(member, 99) or
@@ -64,4 +71,4 @@ if replacing then
 end
 record_tick(fields.revision, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, reason)
 trim_ledger(0)
-return { outcome, reason, now, tonumber(fields.revision) }
+return { outcome, reason, now, tonumber(fields.revision), name, at }

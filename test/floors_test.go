@@ -42,7 +42,7 @@ var floors = []floor{
 	{3, []string{"internal/control", "internal/scheduler", "internal/worker"}},
 	{4, []string{"internal/edge", "internal/api/wire"}},
 	{4, []string{"internal/api", "internal/api/client"}},
-	{4, []string{"internal/api/rest"}},
+	{4, []string{"internal/api/rest", "internal/apidocs"}},
 	{5, []string{"internal/cli/printer", "internal/cli/server"}},
 	{5, []string{"internal/cli/command", "internal/cli/diff"}},
 	{5, []string{"internal/cli/flags", "internal/cli/taskview", "internal/cli/whyview"}},

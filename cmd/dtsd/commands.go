@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/dts-sched/dts/internal/apidocs"
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/app/otlp"
 	"github.com/dts-sched/dts/internal/app/profiles"
@@ -204,6 +205,7 @@ func (n node) options(cfg config.Config, log *slog.Logger) app.Options {
 		Embedded: n.embedded,
 		Monitor:  monitor.New,
 		Profiles: profiles.Handler(),
+		Docs:     apidocs.Handler(),
 	}
 	if n.traces.On() {
 		o.Traces = func(id string, log *slog.Logger) (trace.TracerProvider, func() error, error) {

@@ -22,7 +22,7 @@ import (
 func greet(out io.Writer, addr, redis string) {
 	fmt.Fprintf(out, `DTS runs on an embedded Redis, which keeps its data in memory only. Stop it with Ctrl-C.
 
-  API       http://%[1]s/v1/tasks     (described in http://%[1]s/openapi.json)
+  API       http://%[1]s/v1/tasks     (described at http://%[1]s/docs)
   Monitor   http://%[1]s/monitor
   Metrics   http://%[1]s/metrics
 %[2]s

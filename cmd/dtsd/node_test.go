@@ -7,8 +7,8 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 )
 
-func TestNode_HasTheMonitorAndTheProfiles(t *testing.T) {
-	if o := (node{}).options(config.Default(), slog.New(slog.DiscardHandler)); o.Monitor == nil || o.Profiles == nil {
+func TestNode_HasTheMonitorTheProfilesAndTheDocs(t *testing.T) {
+	if o := (node{}).options(config.Default(), slog.New(slog.DiscardHandler)); o.Monitor == nil || o.Profiles == nil || o.Docs == nil {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -225,6 +225,11 @@ type AuditScheduleParams struct {
 type BackfillScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
+	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
+	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free.
+	IdempotencyKey RunKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListRevisionsParams defines parameters for ListRevisions.
@@ -302,6 +307,11 @@ type RollbackScheduleParams struct {
 type TriggerScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
+	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
+	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free.
+	IdempotencyKey RunKey `json:"Idempotency-Key,omitempty"`
 }
 
 // WhyScheduleParams defines parameters for WhySchedule.
@@ -1485,6 +1495,23 @@ func (w *ServerInterfaceWrapper) BackfillSchedule(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
 	}
 
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey RunKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.BackfillSchedule(ctx, id, params)
 	return err
@@ -1745,6 +1772,23 @@ func (w *ServerInterfaceWrapper) TriggerSchedule(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey RunKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = IdempotencyKey
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

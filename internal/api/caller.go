@@ -15,6 +15,13 @@ func callerOf(c echo.Context) control.Caller {
 	return edge.CallerOf(c, cmp.Or(c.QueryParam("namespace"), task.DefaultNamespace))
 }
 
+// callerWith is callerOf of a request that may have a key.
+func callerWith(c echo.Context, key string) control.Caller {
+	who := callerOf(c)
+	who.Key = unquoted(key)
+	return who
+}
+
 // callerIn resolves who sent a request whose body can name a namespace, too; "" is none. Error: CodeInvalid if body and
 // query name different ones.
 func callerIn(c echo.Context, body string) (control.Caller, error) {

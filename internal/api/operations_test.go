@@ -13,13 +13,14 @@ import (
 // beside are the routes that are not in the document, and their operations.
 var beside = map[string]string{
 	metricsPath: "metrics", metricsPath + "/*": "metrics", monitorPath: "monitor", monitorPath + "/*": "monitor",
+	docsPath: "docs", docsPath + "/*": "docs",
 }
 
 // Each route and each operation of the document is in the table of operations, and each row of the table has a route.
 func TestRoutes_AreInTheTableOfOperations(t *testing.T) {
 	t.Parallel()
 	nothing := http.NotFoundHandler()
-	r := startRig(t, func(o *rigOptions) { o.Metrics, o.Monitor = nothing, nothing })
+	r := startRig(t, func(o *rigOptions) { o.Metrics, o.Monitor, o.Docs = nothing, nothing, nothing })
 	d, err := describe()
 	if err != nil {
 		t.Fatal(err)

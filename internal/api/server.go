@@ -20,6 +20,7 @@ const (
 	waitsLimit      = 4000
 
 	batchPath = "/v1/tasks/batch"
+	docsPath  = "/docs" // the reference of the API, a page for people
 )
 
 // Check is one thing that must be well for the node to be ready.
@@ -39,14 +40,15 @@ type Options struct {
 	Warnings func() []string
 	Monitor  http.Handler // at /monitor; nil: not served
 	Metrics  http.Handler // at /metrics; nil: not served
+	Docs     http.Handler // at /docs; nil: not served
 
 	// Refused is called for each task, and request that creates work, that may be accepted later; nil: nobody counts them.
 	Refused        func(code string)
 	BatchBodyLimit int64 // bytes of POST /v1/tasks/batch; default 8 MiB
 }
 
-// Register makes a server serve the API, the health checks, the monitor and the metrics. It fails if an option is
-// missing.
+// Register makes a server serve the API, the health checks, the monitor, the metrics and the reference. It fails if an
+// option is missing.
 func Register(s *edge.Server, o Options) error {
 	_, err := register(s, o)
 	return err
@@ -71,6 +73,7 @@ func register(s *edge.Server, o Options) (*endpoints, error) {
 	s.SetPolicy(edge.Policy{BodyLimit: cmp.Or(o.BatchBodyLimit, 8<<20)}, batchPath)
 	RegisterHandlersWithOptions(s.Echo(), e, RegisterHandlersOptions{OperationMiddlewares: e.perOperation(d.doc)})
 	s.Mount(metricsPath, o.Metrics)
+	s.Mount(docsPath, o.Docs)
 	s.Mount(monitorPath, o.Monitor, e.monitorTurn)
 	return e, nil
 }

@@ -37,13 +37,18 @@ func TestAccessLog_ShowsWhatFailedAndWhy(t *testing.T) {
 		{"/readyz", "", nil, failed, map[string]any{"level": "DEBUG", "status": 503.0, "code": "unavailable"}},
 		{"/v1/tasks", `{"type":"noop","delay":"a secret"}`, nil, refused,
 			map[string]any{"level": "INFO", "status": 400.0, "code": "invalid", "field": "delay", "error": nil}},
-		{"/v1/tasks/none", "", nil, refused, map[string]any{"level": "INFO", "status": 404.0, "code": "task_not_found", "field": nil}},
+		{"/v1/tasks/none", "", nil, refused, map[string]any{
+			"level": "INFO", "status": 404.0, "code": "task_not_found", "field": nil,
+		}},
 		{"/v1/tasks/none", "", errors.New("it hangs"), failed,
 			map[string]any{"level": "WARN", "status": 503.0, "code": "unavailable", "field": nil,
 				"error": "Redis did not answer in time, or refused: script read_tasks: it hangs"}},
 		{"/v1/tasks", `{"type":"noop"}`, errors.New("it hangs"), failed,
-			map[string]any{"error": "Redis did not answer in time, or refused; a change may have been made nevertheless: script create: it hangs"}},
-		{"/v1/tasks/none", "", context.Canceled, failed, map[string]any{"level": "ERROR", "status": 500.0, "code": "internal"}},
+			map[string]any{"error": "Redis did not answer in time, or refused; " +
+				"a change may have been made nevertheless: script create: it hangs"}},
+		{"/v1/tasks/none", "", context.Canceled, failed, map[string]any{
+			"level": "ERROR", "status": 500.0, "code": "internal",
+		}},
 	}
 	for i, c := range requests {
 		r.faults.set(nil, c.fault)
@@ -73,9 +78,12 @@ func TestReadyz_FailsWithItsChecks(t *testing.T) {
 	t.Parallel()
 	var fault error
 	r := startRig(t, func(o *rigOptions) {
-		o.Ready = []Check{{"redis", func(context.Context) error { return nil }}, {"worker", func(context.Context) error { return fault }}}
+		o.Ready = []Check{
+			{"redis", func(context.Context) error { return nil }}, {"worker", func(context.Context) error { return fault }},
+		}
 	})
-	if got := r.call("GET", "/healthz", ""); got.status != http.StatusOK || asMap(t, string(got.body))["version"] != "test" {
+	got := r.call("GET", "/healthz", "")
+	if got.status != http.StatusOK || asMap(t, string(got.body))["version"] != "test" {
 		t.Errorf("healthz: %d %s", got.status, got.body)
 	}
 	if got := r.call("GET", "/readyz", ""); string(got.body) != "{\"checks\":[\"redis\",\"worker\"],\"status\":\"ok\"}\n" {
@@ -96,7 +104,8 @@ func TestReadyz_IsReadyWithWarnings(t *testing.T) {
 	}
 	warnings = []string{"Redis evicts"}
 	got := r.call("GET", "/readyz", "")
-	if got.status != http.StatusOK || string(got.body) != "{\"checks\":[],\"status\":\"ok\",\"warnings\":[\"Redis evicts\"]}\n" {
+	want := `{"checks":[],"status":"ok","warnings":["Redis evicts"]}` + "\n"
+	if got.status != http.StatusOK || string(got.body) != want {
 		t.Errorf("with one: %d %s", got.status, got.body)
 	}
 }
@@ -125,19 +134,21 @@ func TestOpenapi_ServesTheDocument(t *testing.T) {
 
 func TestRegister_MountsMonitorAndMetrics(t *testing.T) {
 	t.Parallel()
-	echoPath := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Method+" "+r.URL.Path) })
+	echoPath := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Method+" "+r.URL.Path)
+	})
 	s, e := newStub(t)
-	for _, path := range []string{"/metrics", "/monitor", "/monitor/api/queues"} {
+	for _, path := range []string{"/metrics", "/monitor", "/monitor/api/queues", "/docs"} {
 		if rec := serve(s, "GET", path); rec.Code != http.StatusNotFound {
 			t.Errorf("%s without a handler: status %d", path, rec.Code)
 		}
 	}
 	o := e.Options
-	o.Monitor, o.Metrics = echoPath, echoPath
+	o.Monitor, o.Metrics, o.Docs = echoPath, echoPath, echoPath
 	s, err := edge.New(s.Options())
 	testkit.Must(t, err)
 	testkit.Must(t, Register(s, o))
-	for _, path := range []string{"/metrics", "/monitor", "/monitor/", "/monitor/api/queues"} {
+	for _, path := range []string{"/metrics", "/monitor", "/monitor/", "/monitor/api/queues", "/docs"} {
 		if rec := serve(s, "POST", path); rec.Body.String() != "POST "+path {
 			t.Errorf("%s: status %d, %s", path, rec.Code, rec.Body)
 		}
@@ -187,7 +198,8 @@ func TestServer_AnswersARequestThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, func(o *rigOptions) { o.RequestTimeout = 50 * time.Millisecond })
 	r.faults.set(func(ctx context.Context) { <-ctx.Done() }, nil)
-	if p := r.call("GET", "/v1/tasks/a", "").problem(t); p.Code != "unavailable" || !strings.Contains(p.Detail, "did not answer in time") {
+	p := r.call("GET", "/v1/tasks/a", "").problem(t)
+	if p.Code != "unavailable" || !strings.Contains(p.Detail, "did not answer in time") {
 		t.Errorf("got %+v", p)
 	}
 }

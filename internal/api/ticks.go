@@ -21,8 +21,8 @@ const (
 )
 
 // TriggerSchedule answers POST /v1/schedules/{id}/trigger.
-func (e *endpoints) TriggerSchedule(c echo.Context, id wire.ScheduleID, _ TriggerScheduleParams) error {
-	entry, err := e.Control.TriggerSchedule(c.Request().Context(), callerOf(c), id)
+func (e *endpoints) TriggerSchedule(c echo.Context, id wire.ScheduleID, params TriggerScheduleParams) error {
+	entry, err := e.Control.TriggerSchedule(c.Request().Context(), callerWith(c, params.IdempotencyKey), id)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (e *endpoints) TriggerSchedule(c echo.Context, id wire.ScheduleID, _ Trigge
 }
 
 // BackfillSchedule answers POST /v1/schedules/{id}/backfill.
-func (e *endpoints) BackfillSchedule(c echo.Context, id wire.ScheduleID, _ BackfillScheduleParams) error {
+func (e *endpoints) BackfillSchedule(c echo.Context, id wire.ScheduleID, params BackfillScheduleParams) error {
 	var in wire.Backfill
 	if err := bind(c, &in); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (e *endpoints) BackfillSchedule(c echo.Context, id wire.ScheduleID, _ Backf
 	if r.err != nil {
 		return r.err
 	}
-	done, err := e.Control.BackfillSchedule(c.Request().Context(), callerOf(c), id, wanted)
+	done, err := e.Control.BackfillSchedule(c.Request().Context(), callerWith(c, params.IdempotencyKey), id, wanted)
 	if err != nil {
 		return err
 	}

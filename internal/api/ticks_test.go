@@ -314,3 +314,29 @@ func TestFilterOf_TakesASchedule(t *testing.T) {
 		}
 	}
 }
+
+func TestTriggerSchedule_AnswersARepeatWithTheSameRun(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.call("PUT", "/v1/schedules/s", `{"every":"1h","overlap":"allow","task":{"type":"noop"}}`)
+	trigger := func(key string) string {
+		got := r.call("POST", "/v1/schedules/s/trigger", "", "Idempotency-Key", key)
+		if got.status != http.StatusOK {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		return string(got.body)
+	}
+	first := trigger("release-42")
+	if again := trigger(`"release-42"`); again != first {
+		t.Errorf("the repeat says %s, the first request %s", again, first)
+	}
+	if other := trigger("release-43"); other == first {
+		t.Errorf("another key: %s", other)
+	}
+	for _, path := range []string{"trigger", "backfill"} {
+		got := r.call("POST", "/v1/schedules/s/"+path, `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}`, "Idempotency-Key", "a b")
+		if p := got.problem(t); wire.Value(p.Field) != "Idempotency-Key" {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+}

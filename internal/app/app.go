@@ -50,6 +50,7 @@ type Options struct {
 	// Config.DebugListen.
 	Monitor  func(db *redisx.DB, path string, writable bool) http.Handler
 	Profiles http.Handler
+	Docs     http.Handler // the reference of the API, at /docs
 	// Traces makes what takes the spans of the node with that id, and stop, which has it send the last ones. The provider
 	// may be nil: no spans are made then.
 	Traces func(node string, log *slog.Logger) (provider trace.TracerProvider, stop func() error, err error)

@@ -37,7 +37,7 @@ func (a *App) buildServer() error {
 	o := api.Options{
 		Control: a.control, Version: a.o.Version, Types: a.types,
 		Refused: func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
-		Metrics: a.metricsHandler(),
+		Metrics: a.metricsHandler(), Docs: a.o.Docs,
 		Ready: []api.Check{
 			{Name: "redis", Do: a.checkRedis},
 			{Name: "roles", Do: a.checkRunning},

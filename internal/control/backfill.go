@@ -21,7 +21,7 @@ type Backfilled = schedules.Backfilled
 // BackfillSchedule runs the ticks of a range that have no task: those that were missed or skipped, and those from before
 // the schedule existed. It never runs a tick again. Errors: schedule.CodeNotFound; CodeInvalid for a range that has too
 // many ticks, reaches beyond what is decided, or reaches back to what is forgotten; CodeQueueFull; CodeUnavailable while Redis is
-// nearly full; CodeOverloaded.
+// nearly full; CodeOverloaded. A caller with the Key of an earlier request gets what that has run.
 func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r BackfillRange) (Backfilled, error) {
 	p, err := c.begin(ctx, who, "backfillSchedule", who.Ref(id))
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r
 	if err := p.room.enter(ctx, s.Task); err != nil { // for the first; the others are due later
 		return Backfilled{}, err
 	}
-	return c.store.Schedules.Backfill(ctx, s.Ref, ticks, r.Pace, who.By())
+	return c.store.Schedules.Backfill(ctx, s.Ref, ticks, r.Pace, schedules.Asker{By: who.By(), Key: who.Key})
 }
 
 // backfillTicks returns the ticks of a range, without the excluded ones. Error: CodeInvalid for the range.

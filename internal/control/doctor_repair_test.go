@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -212,7 +213,7 @@ func TestExamine_CountsNoOtherTasksAsLive(t *testing.T) {
 	often := ref("often")
 	w.Put(storetest.Daily(func(d *schedule.Definition) { d.Ref, d.Rules = often, []schedule.Rule{{Every: time.Hour}} }))
 	past := w.Schedule(often).Cursor.Add(-time.Hour).Truncate(time.Second)
-	_, err := w.Schedules.Backfill(w.Ctx, often, []schedule.Tick{{At: past}}, 0, "")
+	_, err := w.Schedules.Backfill(w.Ctx, often, []schedule.Tick{{At: past}}, 0, schedules.Asker{})
 	testkit.Must(t, err)
 	if r := w.examine(control.DoctorRequest{Checks: []string{"live-lost"}})["live-lost"]; r.Found > 0 {
 		t.Errorf("of a backfill: %v", r.Examples)

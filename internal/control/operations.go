@@ -107,6 +107,7 @@ var operations = map[string]Operation{
 	"readyz":           {Role: Anyone, About: AboutInstallation},
 	"metrics":          {Role: Anyone, About: AboutInstallation},
 	"openapi":          {Role: Anyone, About: AboutInstallation},
+	"docs":             {Role: Anyone, About: AboutInstallation},
 }
 
 // Operations returns the table of operations, by name.

@@ -60,7 +60,8 @@ func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (sc
 
 // TriggerSchedule runs a schedule now, paused or not. The outcome of the returned entry is Triggered, or Queued if the
 // overlap policy lets it wait. Errors: schedule.CodeNotFound; schedule.CodeBusy, if the overlap policy refuses it;
-// CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded.
+// CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded. A caller with the Key of an earlier request
+// gets its entry.
 func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (schedule.Entry, error) {
 	p, err := c.begin(ctx, who, "triggerSchedule", who.Ref(id))
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (s
 	if err := p.room.enter(ctx, s.Task); err != nil {
 		return schedule.Entry{}, err
 	}
-	entry, err := c.store.Schedules.Trigger(ctx, s.Ref, now, who.By())
+	entry, err := c.store.Schedules.Trigger(ctx, s.Ref, now, schedules.Asker{By: who.By(), Key: who.Key})
 	p.room.taken(0, entry.HasTask)
 	return entry, err
 }

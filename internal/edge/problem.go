@@ -141,7 +141,7 @@ func asTaskError(err error) *task.Error {
 func ofTransport(err *echo.HTTPError) *task.Error {
 	switch err.Code {
 	case http.StatusNotFound:
-		return task.Errorf(CodeNotFound, "no resource has this path: /openapi.json lists all of them")
+		return task.Errorf(CodeNotFound, "no resource has this path: /docs and /openapi.json list all of them")
 	case http.StatusMethodNotAllowed:
 		return task.Errorf(CodeMethodNotAllowed, "this path does not support the method")
 	case http.StatusBadRequest:

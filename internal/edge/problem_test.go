@@ -42,7 +42,7 @@ func TestCatalogue_HasEveryCode(t *testing.T) {
 			Type: "urn:dts:problem:" + string(code), Title: entry.title, Status: entry.status, Detail: "f: m", Code: code,
 			Field: "f", RetryAfter: entry.retry, RequestID: "r",
 		}
-		if p != want || entry.title == "" {
+		if p != want || entry.title == "" || entry.meaning == "" || !strings.HasSuffix(entry.help, ".") {
 			t.Errorf("%s: %+v, want %+v", code, p, want)
 		}
 	}

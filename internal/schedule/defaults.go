@@ -31,6 +31,7 @@ const (
 	UndecidedHistoryLimit = 500                 // the same, while the cursor has not reached the end of their span
 	LedgerLimit           = 10_000              // records
 	LedgerHorizon         = 90 * 24 * time.Hour // the age of a record
+	AskedFor              = time.Hour           // how long a request with a key returns what the first one has run
 	EndsChunk             = 25                  // ends of runs that are written together
 	EndsChunks            = 4                   // full chunks of ends, before the one that grows
 	DaysLimit             = 90                  // days with counts of what became of ticks

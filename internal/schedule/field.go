@@ -37,7 +37,8 @@ var (
 // sunday is the second number of Sunday, besides 0.
 const sunday = 7
 
-// valueRange is every step-th value from low to high, both included. The high of a range of weekdays may be sunday.
+// valueRange is every step-th value from low to high, both included. The high of a range of weekdays may be sunday, or a
+// day of the next week.
 type valueRange struct{ low, high, step int }
 
 // parse parses a comma-separated list of items. It calls special first, unless that is nil: special returns true if it
@@ -119,9 +120,13 @@ func (f field) parseBase(base, step string, hasStep bool) (valueRange, error) {
 	return valueRange{low: low, high: low}, err
 }
 
-// parseRange parses a range with both of its ends. The step behind it, "" for none, counts for advice only.
+// parseRange parses a range with both of its ends. One of weekdays may go on in the next week, as FRI-MON. The step behind
+// it, "" for none, counts for advice only.
 func (f field) parseRange(from, to, step string) (valueRange, error) {
 	r, err := f.parseEnds(from, to)
+	if err == nil && r.low > r.high && f.isDow() {
+		r.high += sunday
+	}
 	if err == nil && r.low > r.high {
 		return r, fmt.Errorf("the range %s-%s ends before it begins; write %s", from, to, f.acrossTheEnd(r, step))
 	}
@@ -259,10 +264,10 @@ func (f field) isDow() bool { return f.option == cron.Dow }
 
 // render writes a range in the form that robfig's parser accepts.
 func (f field) render(r valueRange) string {
-	if f.isDow() && r.high == sunday {
+	if f.isDow() && r.high >= sunday {
 		var days []string
 		for day := r.low; day <= r.high; day += r.step {
-			days = append(days, strconv.Itoa(day%7))
+			days = append(days, strconv.Itoa(day%sunday))
 		}
 		return strings.Join(days, ",")
 	}

@@ -215,7 +215,7 @@ func randomDays(rng *rand.Rand) (dom, month, dow string) {
 	month = randomOf(rng, "*", "*", "*", "3,10,11", "MAR,OCT,NOV", "*/1", "1-12", "2-12/1", "MAR-NOV")
 	special := randomOf(rng, "L", fmt.Sprintf("L-%d", rng.IntN(28)+1), "LW", fmt.Sprintf("%dW", d), fmt.Sprintf("%dW,L", d),
 		fmt.Sprint(d), fmt.Sprintf("%d-31/2", d), "8,29,31", "25", "1W", "29-31", "*/9")
-	weekday := randomOf(rng, "SUN", "0", "7", "1-5", "MON-FRI", "SAT,SUN", fmt.Sprint(w), fmt.Sprintf("%dL", w),
+	weekday := randomOf(rng, "SUN", "0", "7", "1-5", "MON-FRI", "SAT,SUN", "FRI-MON", "6-2", "WED-TUE/3", fmt.Sprint(w), fmt.Sprintf("%dL", w),
 		fmt.Sprintf("%d#%d", w, 1+rng.IntN(5)), "SUN#2", "SUNL", "5-7", "*/2", "SUN,3#2,FRIL")
 	switch rng.IntN(5) {
 	case 0:

@@ -170,8 +170,27 @@ func oracleDow(list string, day time.Time) bool {
 		if oracleList(item, int(day.Weekday()), 6) || day.Weekday() == time.Sunday && oracleList(item, 7, 6) {
 			return true
 		}
+		if oracleWeekend(item, int(day.Weekday())) {
+			return true
+		}
 	}
 	return false
+}
+
+// oracleWeekend says whether a weekday is in a range such as 5-1, which goes on in the next week.
+func oracleWeekend(item string, day int) bool {
+	days, step, _ := strings.Cut(item, "/")
+	lowText, highText, _ := strings.Cut(days, "-")
+	low, _ := strconv.Atoi(lowText)
+	high, err := strconv.Atoi(highText)
+	if err != nil || low <= high {
+		return false
+	}
+	wide := strconv.Itoa(low) + "-" + strconv.Itoa(high+7)
+	if step != "" {
+		wide += "/" + step
+	}
+	return oracleList(wide, day, 13) || oracleList(wide, day+7, 13)
 }
 
 func (o *oracleCron) onDate(wall time.Time) bool {

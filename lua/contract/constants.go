@@ -59,6 +59,8 @@ var Constants = map[string]any{
 	"HOLD_PAUSE":            schedule.HoldPause.Milliseconds(),
 	"LIVE_LIMIT":            schedule.LiveLimit,
 	"STOP_LIMIT":            schedule.StopLimit,
+	"ASKED_FOR":             schedule.AskedFor.Milliseconds(),
+	"ASKED_LOOK":            10_000, // records among which the one of an earlier request is searched
 	"WAITING_LIMIT":         schedule.WaitingLimit,
 	"LEDGER_LIMIT":          schedule.LedgerLimit,
 	"ENDS_CHUNK":            schedule.EndsChunk,

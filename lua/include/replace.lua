@@ -72,7 +72,7 @@ local function replace_live(revision, name)
     local tick, waiting_name = string.match(entry, '^(%d+) (%S+)$')
     if tick then
       dropped = dropped + (is_manual(waiting_name) and 0 or 1)
-      record_tick(revision, tick, waiting_name, 'replaced', 0, nil, 'gave way to ' .. name)
+      record_tick(revision, tick, waiting_name, 'replaced', 0, nil, 'gave way to ' .. name .. asked_for(member, tick, waiting_name))
     else -- somebody has written to Redis by hand
       keep_aside(entry)
     end

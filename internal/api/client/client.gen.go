@@ -231,6 +231,11 @@ type AuditScheduleParams struct {
 type BackfillScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
+	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
+	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free.
+	IdempotencyKey *RunKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListRevisionsParams defines parameters for ListRevisions.
@@ -308,6 +313,11 @@ type RollbackScheduleParams struct {
 type TriggerScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
+	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
+	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free.
+	IdempotencyKey *RunKey `json:"Idempotency-Key,omitempty"`
 }
 
 // WhyScheduleParams defines parameters for WhySchedule.
@@ -991,7 +1001,7 @@ type ClientInterface interface {
 	//
 	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
-	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+	// harmless; with an `Idempotency-Key`, the repeat answers what the first call has created. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 	// about (`cursor`).
@@ -1005,7 +1015,7 @@ type ClientInterface interface {
 	//
 	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
-	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+	// harmless; with an `Idempotency-Key`, the repeat answers what the first call has created. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 	// about (`cursor`).
@@ -1097,7 +1107,8 @@ type ClientInterface interface {
 	// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
 	// with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
-	// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Not safe to repeat: each call is a run.
+	// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Each call is a run, unless it
+	// has the `Idempotency-Key` of an earlier one.
 	//
 	// Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
 	TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2186,7 +2197,7 @@ func (c *Client) AuditSchedule(ctx context.Context, id ScheduleID, params *Audit
 //
 // Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 // remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
-// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+// harmless; with an `Idempotency-Key`, the repeat answers what the first call has created. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 // what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 // about (`cursor`).
@@ -2210,7 +2221,7 @@ func (c *Client) BackfillScheduleWithBody(ctx context.Context, id ScheduleID, pa
 //
 // Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 // remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
-// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+// harmless; with an `Idempotency-Key`, the repeat answers what the first call has created. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 // what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 // about (`cursor`).
@@ -2392,7 +2403,8 @@ func (c *Client) RollbackSchedule(ctx context.Context, id ScheduleID, params *Ro
 // Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
 // with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 // `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
-// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Not safe to repeat: each call is a run.
+// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Each call is a run, unless it
+// has the `Idempotency-Key` of an earlier one.
 //
 // Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
 func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5011,6 +5023,21 @@ func NewBackfillScheduleRequestWithBody(server string, id ScheduleID, params *Ba
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -5597,6 +5624,21 @@ func NewTriggerScheduleRequest(server string, id ScheduleID, params *TriggerSche
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -7582,7 +7624,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
-	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+	// harmless; with an `Idempotency-Key`, the repeat answers what the first call has created. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 	// about (`cursor`).
@@ -7596,7 +7638,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
-	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+	// harmless; with an `Idempotency-Key`, the repeat answers what the first call has created. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 	// about (`cursor`).
@@ -7696,7 +7738,8 @@ type ClientWithResponsesInterface interface {
 	// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
 	// with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
-	// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Not safe to repeat: each call is a run.
+	// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Each call is a run, unless it
+	// has the `Idempotency-Key` of an earlier one.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12009,7 +12052,7 @@ func (c *ClientWithResponses) AuditScheduleWithResponse(ctx context.Context, id 
 //
 // Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 // remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
-// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+// harmless; with an `Idempotency-Key`, the repeat answers what the first call has created. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 // what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 // about (`cursor`).
@@ -12029,7 +12072,7 @@ func (c *ClientWithResponses) BackfillScheduleWithBodyWithResponse(ctx context.C
 //
 // Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 // remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
-// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+// harmless; with an `Idempotency-Key`, the repeat answers what the first call has created. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 // what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 // about (`cursor`).
@@ -12183,7 +12226,8 @@ func (c *ClientWithResponses) RollbackScheduleWithResponse(ctx context.Context, 
 // Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
 // with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 // `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
-// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Not safe to repeat: each call is a run.
+// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Each call is a run, unless it
+// has the `Idempotency-Key` of an earlier one.
 //
 // Returns a wrapper object for the known response body format(s).
 //

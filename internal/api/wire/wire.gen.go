@@ -1350,7 +1350,7 @@ type Counts struct {
 // (1970-2099) comes last as well.
 //
 // A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+// (`JAN`, `MON`), Sunday is 0 or 7, a range of weekdays may go on in the next week (`FRI-MON`), and `?` is `*`. Where both the day of the month and of the week are restricted, a
 // day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
 // `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
 // of the week `5L` (the last Friday) or `5#2` (the second one).
@@ -2472,7 +2472,7 @@ type Schedule struct {
 	// (1970-2099) comes last as well.
 	//
 	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// (`JAN`, `MON`), Sunday is 0 or 7, a range of weekdays may go on in the next week (`FRI-MON`), and `?` is `*`. Where both the day of the month and of the week are restricted, a
 	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
 	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
 	// of the week `5L` (the last Friday) or `5#2` (the second one).
@@ -2611,7 +2611,7 @@ type ScheduleDefinition struct {
 	// (1970-2099) comes last as well.
 	//
 	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// (`JAN`, `MON`), Sunday is 0 or 7, a range of weekdays may go on in the next week (`FRI-MON`), and `?` is `*`. Where both the day of the month and of the week are restricted, a
 	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
 	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
 	// of the week `5L` (the last Friday) or `5#2` (the second one).
@@ -2739,7 +2739,7 @@ type ScheduleRule struct {
 	// (1970-2099) comes last as well.
 	//
 	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
-	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// (`JAN`, `MON`), Sunday is 0 or 7, a range of weekdays may go on in the next week (`FRI-MON`), and `?` is `*`. Where both the day of the month and of the week are restricted, a
 	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
 	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
 	// of the week `5L` (the last Friday) or `5#2` (the second one).
@@ -3461,6 +3461,9 @@ type QueueFilter = Name
 //
 // Example: default
 type QueueName = Name
+
+// RunKey Example: release-42
+type RunKey = string
 
 // ScheduleFilter 1-160 of `A-Z a-z 0-9 . _ -`.
 //

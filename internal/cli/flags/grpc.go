@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dts-sched/dts/internal/api/rest"
-	"github.com/dts-sched/dts/internal/cli/command"
 )
 
 // GRPCCall is the flags that say how a task of type grpc calls its method.
@@ -17,22 +16,22 @@ type GRPCCall struct {
 	Data           *string
 	Metadata       []string
 	TLS            bool
-	CA             string
-	ServerName     string
+	Certificate    Certificate
 	DescriptorSet  string
 	DescriptorFile string
 	RetryCodes     []string
 }
 
 // GRPCCallNames are the names of the flags of GRPCCall, and method.
-var GRPCCallNames = []string{
-	"method", "data", "retry-codes", "metadata", "tls", "tls-ca", "tls-server-name", "descriptor-set", "descriptor-file",
-}
+var GRPCCallNames = append([]string{
+	"method", "data", "retry-codes", "metadata", "tls", "descriptor-set", "descriptor-file",
+}, certificateNames...)
 
 // Bind adds the flags.
 func (g *GRPCCall) Bind(f *pflag.FlagSet) {
 	StringP(f, &g.Data, "data", "d", "the request, as JSON; @FILE, or @- for standard input (default {})")
 	f.StringSliceVar(&g.RetryCodes, "retry-codes", nil, "which status codes are tried again though they are final, as NOT_FOUND")
+	g.Certificate.bind(f)
 	g.BindBesideHTTP(f, "H")
 }
 
@@ -40,8 +39,6 @@ func (g *GRPCCall) Bind(f *pflag.FlagSet) {
 func (g *GRPCCall) BindBesideHTTP(f *pflag.FlagSet, metadata string) {
 	f.StringArrayVarP(&g.Metadata, "metadata", metadata, nil, "metadata of the call, as 'name: value'; may be repeated")
 	f.BoolVar(&g.TLS, "tls", false, "encrypt the connection, and check the server's certificate")
-	f.StringVar(&g.CA, "tls-ca", "", "the authority that must have signed the server's certificate, as PEM: @FILE, or @- for standard input; implies --tls")
-	f.StringVar(&g.ServerName, "tls-server-name", "", "the name that the server's certificate must have; implies --tls")
 	f.StringVar(&g.DescriptorSet, "descriptor-set", "", "a FILE that describes the method, written by protoc --descriptor_set_out --include_imports (default: the worker asks the server)")
 	f.StringVar(&g.DescriptorFile, "descriptor-file", "", "such a file in the worker's folder, --grpc-descriptors")
 }
@@ -52,15 +49,10 @@ type grpcPayload struct {
 	Method         string            `json:"method"`
 	Request        json.RawMessage   `json:"request,omitempty"`
 	Metadata       map[string]string `json:"metadata,omitempty"`
-	TLS            *grpcTLS          `json:"tls,omitempty"`
+	TLS            *tlsPayload       `json:"tls,omitempty"`
 	DescriptorSet  string            `json:"descriptor_set,omitempty"`
 	DescriptorFile string            `json:"descriptor_file,omitempty"`
 	RetryCodes     []string          `json:"retry_codes,omitempty"`
-}
-
-type grpcTLS struct {
-	CA         string `json:"ca,omitempty"`
-	ServerName string `json:"server_name,omitempty"`
 }
 
 // Payload returns the payload of a task that calls the method.
@@ -90,13 +82,10 @@ func (g *GRPCCall) Payload(stdin io.Reader, target, method string) (json.RawMess
 }
 
 // encryption returns nil if no flag asks for it.
-func (g *GRPCCall) encryption(stdin io.Reader) (*grpcTLS, error) {
-	if !g.TLS && g.CA == "" && g.ServerName == "" {
-		return nil, nil
+func (g *GRPCCall) encryption(stdin io.Reader) (*tlsPayload, error) {
+	p, err := g.Certificate.payload(stdin)
+	if p == nil && err == nil && g.TLS {
+		p = &tlsPayload{}
 	}
-	if g.CA != "" && !strings.HasPrefix(g.CA, "@") {
-		return nil, command.Usagef("--tls-ca: %q must be @FILE, or @- for standard input", g.CA)
-	}
-	ca, err := Text(stdin, "--tls-ca", g.CA)
-	return &grpcTLS{CA: ca, ServerName: g.ServerName}, err
+	return p, err
 }

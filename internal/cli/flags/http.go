@@ -19,10 +19,11 @@ type HTTPCall struct {
 	SuccessCodes []string
 	RetryCodes   []string
 	Expect       *string
+	Certificate  Certificate
 }
 
 // HTTPCallNames are the names of the flags of HTTPCall.
-var HTTPCallNames = []string{"method", "header", "data", "success-codes", "retry-codes", "expect"}
+var HTTPCallNames = append([]string{"method", "header", "data", "success-codes", "retry-codes", "expect"}, certificateNames...)
 
 // Bind adds the flags.
 func (h *HTTPCall) Bind(f *pflag.FlagSet) {
@@ -32,6 +33,7 @@ func (h *HTTPCall) Bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&h.SuccessCodes, "success-codes", nil, "which statuses are a success, as 200,404 or 200-299")
 	f.StringSliceVar(&h.RetryCodes, "retry-codes", nil, "which 4xx statuses are tried again, besides 408, 409, 425 and 429")
 	String(f, &h.Expect, "expect", `what the answer must be like, as '{"contains": "ok"}'; @FILE, or @- for standard input`)
+	h.Certificate.bind(f)
 }
 
 // httpPayload is what the http executor takes.
@@ -43,6 +45,7 @@ type httpPayload struct {
 	SuccessCodes []any             `json:"success_codes,omitempty"`
 	RetryCodes   []any             `json:"retry_codes,omitempty"`
 	Expect       json.RawMessage   `json:"expect,omitempty"`
+	TLS          *tlsPayload       `json:"tls,omitempty"`
 }
 
 // Payload returns the payload of a task that calls the URL.
@@ -56,6 +59,9 @@ func (h *HTTPCall) Payload(stdin io.Reader, url string) (json.RawMessage, error)
 	}
 	p := httpPayload{Method: h.Method, URL: url, Headers: headers, SuccessCodes: codesOf(h.SuccessCodes), RetryCodes: codesOf(h.RetryCodes)}
 	if p.Expect, err = JSON(stdin, "--expect", h.Expect); err != nil {
+		return nil, err
+	}
+	if p.TLS, err = h.Certificate.payload(stdin); err != nil {
 		return nil, err
 	}
 	if h.Data != nil {

@@ -22,6 +22,7 @@ type backfillOptions struct {
 	ID       string
 	From, To *string
 	Pace     *time.Duration
+	Key      string
 }
 
 func newBackfillCommand(f *command.Factory) *cobra.Command {
@@ -35,9 +36,11 @@ the command can be repeated safely; excluded ticks stay excluded. The tasks beco
 at most 1,000 ticks. It begins no earlier than the server's records (90 days at most), and ends no later than the newest
 tick that has been decided.
 
-It lists the ticks whose tasks were created, the oldest first, in the columns of "dtsctl schedule ledger".`,
+It lists the ticks whose tasks were created, the oldest first, in the columns of "dtsctl schedule ledger". Repeated with the
+same --idempotency-key within an hour, it lists those of the first call.`,
 		Example: `  dtsctl schedule backfill nightly --from 2026-01-01 --to 2026-01-08
-  dtsctl schedule backfill hourly --from 12h --pace 30s`,
+  dtsctl schedule backfill hourly --from 12h --pace 30s
+  dtsctl schedule backfill nightly --from 2026-01-01 --to 2026-01-08 --idempotency-key repair-7`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.ID = args[0]
 			return backfillRun(cmd.Context(), opts)
@@ -46,6 +49,7 @@ It lists the ticks whose tasks were created, the oldest first, in the columns of
 	set := cmd.Flags()
 	flags.String(set, &opts.From, "from", "the start of the range: a time, or how long ago it was, as 12h")
 	flags.String(set, &opts.To, "to", "the end of the range (default the newest tick that has been decided)")
+	bindKey(cmd, &opts.Key)
 	flags.Duration(set, &opts.Pace, "pace", "the time between two tasks (default 1s)")
 	return cmd
 }
@@ -75,7 +79,7 @@ func backfillRun(ctx context.Context, opts *backfillOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.BackfillScheduleParams{Namespace: c.Namespace}
+	params := &client.BackfillScheduleParams{Namespace: c.Namespace, IdempotencyKey: wire.Given(opts.Key)}
 	answer, err := rest.Read[wire.BackfillAnswer](c.BackfillScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
 	if err != nil {
 		return err

@@ -66,6 +66,10 @@ func TestTrigger_TellsTheTask(t *testing.T) {
 	s.On("POST /v1/schedules/{id}/trigger", 200, byHand(wire.TickOutcomeTriggered, "a@1-manual"))
 	s.Pipe().Run(t, "schedule", "trigger", "a").Expect(t, 0, "a@1-manual\ttriggered\n", "")
 	s.Terminal().Run(t, "schedule", "trigger", "a").Expect(t, 0, "a@1-manual triggered\n", "")
+	s.Pipe().Run(t, "schedule", "trigger", "a", "--idempotency-key", "k").Expect(t, 0, "a@1-manual\ttriggered\n", "")
+	if key := s.Last().Header.Get("Idempotency-Key"); key != "k" {
+		t.Errorf("the key is %q", key)
+	}
 	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a@1-manual", wire.StateFailed, clitest.Ran))
 	s.Pipe().Run(t, "schedule", "trigger", "a", "--wait").Expect(t, 1, "a@1-manual\tfailed\n", "runs as a@1-manual\ndtsctl: a@1-manual failed\n")
 }

@@ -128,7 +128,7 @@ func (t *templateFlags) typeAndPayload(stdin io.Reader) (string, json.RawMessage
 		return "http", payload, err
 	case t.Target != "":
 		call := t.GRPCCall
-		call.Data, call.RetryCodes = t.HTTPCall.Data, t.HTTPCall.RetryCodes
+		call.Data, call.RetryCodes, call.Certificate = t.HTTPCall.Data, t.HTTPCall.RetryCodes, t.HTTPCall.Certificate
 		payload, err := call.Payload(stdin, t.Target, t.HTTPCall.Method)
 		return "grpc", payload, err
 	case t.Type != "":

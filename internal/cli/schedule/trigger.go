@@ -16,6 +16,11 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
+// bindKey adds the flag with the key of a request that may be repeated.
+func bindKey(cmd *cobra.Command, key *string) {
+	cmd.Flags().StringVar(key, "idempotency-key", "", "a name for this request: repeated within an hour, it runs nothing again")
+}
+
 // ledgerPoll is how often the ledger is read while a triggered run waits for its turn.
 const ledgerPoll = time.Second
 
@@ -25,6 +30,7 @@ type triggerOptions struct {
 
 	ID   string
 	Many many
+	Key  string
 	Wait bool
 }
 
@@ -35,7 +41,8 @@ func newTriggerCommand(f *command.Factory) *cobra.Command {
 		Annotations: command.Asks("listSchedules", "triggerSchedule", "readLedger", "getTask", "followEvents"),
 		Long: `trigger runs a schedule now, paused or not. Its ticks stay as they are. The overlap policy applies: while a task of the
 schedule has not ended, the run is refused (skip) or waits for its turn (queue, replace). A run that would wait is refused
-while the schedule is paused or 100 ticks wait. Each call is a separate run.
+while the schedule is paused or 100 ticks wait. Each call is a separate run, unless it has the --idempotency-key of a call
+within the last hour: then nothing runs, and the answer is that of the first call.
 
 A pipe gets a line: the id of the task, empty while the run waits for its turn, and what became of the run, triggered or
 queued. With --wait, which is for one schedule, the exit code and the output are those of "dtsctl task wait".
@@ -43,6 +50,7 @@ queued. With --wait, which is for one schedule, the exit code and the output are
 ` + manyHelp,
 		Example: `  dtsctl schedule trigger nightly
   dtsctl schedule trigger nightly --wait && echo done
+  dtsctl schedule trigger nightly --idempotency-key release-42
   dtsctl task logs -f "$(dtsctl schedule trigger nightly | cut -f 1)"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.Many.checkArgs(args); err != nil {
@@ -55,6 +63,7 @@ queued. With --wait, which is for one schedule, the exit code and the output are
 		},
 	}
 	opts.Many.bind(cmd)
+	bindKey(cmd, &opts.Key)
 	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait for the end of the task, as \"dtsctl task wait\" does")
 	return cmd
 }
@@ -75,7 +84,7 @@ func triggerRun(ctx context.Context, opts *triggerOptions, args []string) error 
 }
 
 func triggerOne(ctx context.Context, c *rest.Client, opts *triggerOptions) error {
-	params := &client.TriggerScheduleParams{Namespace: c.Namespace}
+	params := &client.TriggerScheduleParams{Namespace: c.Namespace, IdempotencyKey: wire.Given(opts.Key)}
 	answer, err := rest.Read[wire.LedgerEntry](c.TriggerScheduleWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ task succeeds if the answer's status is 2xx or one of --success-codes.
 		Example: `  dtsctl task http https://example.com/hook --delay 10m
   dtsctl task http -X GET https://example.com/health --success-codes 200,204 --wait
   dtsctl task http https://example.com/orders -H 'Authorization: Bearer abc' -d '{"order": 42}'
-  dtsctl task http https://example.com/upload -H 'Content-Type: text/csv' -d @report.csv`,
+  dtsctl task http https://example.com/upload -H 'Content-Type: text/csv' -d @report.csv
+  dtsctl task http https://orders.internal/close --tls-ca @ca.pem`,
 		Args: command.ExactArgs("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.URL = args[0]

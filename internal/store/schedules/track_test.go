@@ -120,7 +120,7 @@ func TestTrack_CountsTicksWithoutATaskAndBackfills(t *testing.T) {
 	}
 	tick, _, err := schedule.ParseTickName(ticks[599])
 	testkit.Must(t, err)
-	_, err = w.Schedules.Backfill(w.Ctx, nightly, []schedule.Tick{{At: tick}}, 0, "")
+	_, err = w.Schedules.Backfill(w.Ctx, nightly, []schedule.Tick{{At: tick}}, 0, schedules.Asker{})
 	testkit.Must(t, err)
 	w.EndTick(nightly, ticks[599], task.Succeeded)
 	s = w.Schedule(nightly)
@@ -173,7 +173,7 @@ func TestTrack_TakesBackOnlyWhatWasCounted(t *testing.T) {
 			setField(w, "day", tick[:8]+"m7")
 			at, _, err := schedule.ParseTickName(tick)
 			testkit.Must(t, err)
-			_, err = w.Schedules.Backfill(w.Ctx, nightly, []schedule.Tick{{At: at}}, 0, "")
+			_, err = w.Schedules.Backfill(w.Ctx, nightly, []schedule.Tick{{At: at}}, 0, schedules.Asker{})
 			testkit.Must(t, err)
 		}},
 	} {

@@ -1,6 +1,7 @@
 package schedules
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,30 +11,54 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
+// Asker is who asks for runs by hand. The records of the runs keep it.
+type Asker struct {
+	By  string // "" if nobody knows
+	Key string // the same for a request that is sent again; "" for none
+}
+
+// by is the asker as reasons have it.
+func (a Asker) by() string {
+	if a.Key == "" {
+		return a.By
+	}
+	return cmp.Or(a.By, "somebody") + a.key()
+}
+
+// key is what the reasons of requests with the same key end with.
+func (a Asker) key() string {
+	if a.Key == "" {
+		return ""
+	}
+	return ", key " + a.Key
+}
+
 // Trigger runs a schedule by hand, paused or not. now is the time of Redis; it becomes the tick's time and name. The
 // entry's outcome is Triggered, or Queued if the run waits for the end of another one.
+// If a request of the same key has run it within schedule.AskedFor, its entry is returned.
 // Errors: schedule.CodeNotFound; schedule.CodeBusy, if the overlap policy refuses the run; CodeUnavailable.
-func (s *Schedules) Trigger(ctx context.Context, ref task.Ref, now time.Time, by string) (schedule.Entry, error) {
-	name := schedule.ManualName(now)
+func (s *Schedules) Trigger(ctx context.Context, ref task.Ref, now time.Time, asker Asker) (schedule.Entry, error) {
 	reply, err := redisx.Run(ctx, s.l.DB, lua.TriggerSchedule{
-		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, At: now, By: by, Name: name,
+		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, At: now, By: asker.by(), Key: asker.key(),
+		Name:   schedule.ManualName(now),
 		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return schedule.Entry{}, publicError(err, ref)
 	}
 	return schedule.Entry{
-		Name: name, Tick: now.Truncate(time.Millisecond), Outcome: reply.Outcome, Reason: reply.Reason,
+		Name: reply.Named, Tick: reply.Asked, Outcome: reply.Outcome, Reason: reply.Reason,
 		HasTask: reply.Outcome == schedule.Triggered, DecidedAt: reply.Decided, Revision: reply.Revision,
 	}, nil
 }
 
 // Backfill creates the tasks of the given ticks and records them in the ledger. Ticks that have a task, or wait for their
 // turn, are left alone. The tasks are due one after the other from now on, pace apart.
+// If a request of the same key has created some of them within schedule.AskedFor, these are returned.
 // Errors: schedule.CodeNotFound, CodeUnavailable.
-func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule.Tick, pace time.Duration, by string) (Backfilled, error) {
+func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule.Tick, pace time.Duration, asker Asker) (Backfilled, error) {
 	reason := "asked for"
-	if by != "" {
+	if by := asker.by(); by != "" {
 		reason += " by " + by
 	}
 	past := make([]lua.BackfillSchedulePastTick, len(ticks))
@@ -43,22 +68,22 @@ func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule
 		at[past[i].Name] = t.At
 	}
 	reply, err := redisx.Run(ctx, s.l.DB, lua.BackfillSchedule{
-		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Pace: pace, Reason: reason,
+		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Pace: pace, Reason: reason, Key: asker.key(),
 		Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref), PastTicks: past,
 	})
 	if err != nil {
 		return Backfilled{}, publicError(err, ref)
 	}
-	return backfilled(reply, at, reason), nil
+	return backfilled(reply, at), nil
 }
 
 // backfilled is the result of a backfill of the ticks at, which are times by name.
-func backfilled(reply lua.BackfillScheduleReply, at map[string]time.Time, reason string) Backfilled {
+func backfilled(reply lua.BackfillScheduleReply, at map[string]time.Time) Backfilled {
 	b := Backfilled{Left: len(at) - len(reply.Started)}
 	for _, name := range reply.Started {
 		b.Entries = append(b.Entries, schedule.Entry{
-			Name: name, Tick: at[name], Outcome: schedule.Backfilled, Reason: reason, HasTask: true,
-			Late: reply.Now.Sub(at[name]), DecidedAt: reply.Now, Revision: reply.Revision,
+			Name: name, Tick: at[name], Outcome: schedule.Backfilled, Reason: reply.Reason, HasTask: true,
+			Late: reply.Decided.Sub(at[name]), DecidedAt: reply.Decided, Revision: reply.Revision,
 		})
 	}
 	return b

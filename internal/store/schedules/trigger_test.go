@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -67,7 +68,7 @@ func TestTrigger_KeepsWhoAskedForARunThatWaits(t *testing.T) {
 			for _, by := range []string{"ann", "bob"} {
 				now, err := w.Now(w.Ctx, 0)
 				testkit.Must(t, err)
-				entry, err := w.Schedules.Trigger(w.Ctx, nightly, now, by)
+				entry, err := w.Schedules.Trigger(w.Ctx, nightly, now, schedules.Asker{By: by})
 				testkit.Must(t, err)
 				runs = append(runs, entry)
 				if by == "ann" {

@@ -57,7 +57,7 @@ func (c *cache) get(key cacheKey) *grpccall.Method {
 
 // put keeps a method whose descriptors take that many bytes of memory.
 func (c *cache) put(key cacheKey, value *grpccall.Method, size int) {
-	size += entryCost + len(key.server.CA)
+	size += entryCost + len(key.server.TLS.CA)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element := c.items[key]; element != nil {

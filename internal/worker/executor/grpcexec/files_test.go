@@ -17,7 +17,7 @@ func TestExecutor_TrustsWhomTheNodeTrusts(t *testing.T) {
 	t.Parallel()
 	server, other := newPair(t), newPair(t)
 	s := serve(t, true, server.serverOption())
-	ca, _ := server.write(t, t.TempDir())
+	ca, _ := server.Write(t, t.TempDir())
 	call := func(e *Executor, tls object) error {
 		_, err := execute(t, e, object{"target": s.target, "method": check, "tls": tls})
 		return err
@@ -25,7 +25,7 @@ func TestExecutor_TrustsWhomTheNodeTrusts(t *testing.T) {
 	trusting := described(t, "--grpc-ca="+ca)
 	testkit.Must(t, call(trusting, object{"server_name": "orders.test"}))
 	const unknown = "certificate signed by unknown authority"
-	if err := call(trusting, object{"server_name": "orders.test", "ca": other.certPEM()}); err == nil || !strings.Contains(err.Error(), unknown) {
+	if err := call(trusting, object{"server_name": "orders.test", "ca": other.CertPEM()}); err == nil || !strings.Contains(err.Error(), unknown) {
 		t.Errorf("the payload trusts somebody else: %v", err)
 	}
 	if err := call(described(t), object{"server_name": "orders.test"}); err == nil || !strings.Contains(err.Error(), unknown) {
@@ -37,9 +37,9 @@ func TestExecutor_ShowsTheCertificateOfTheNode(t *testing.T) {
 	t.Parallel()
 	server, admitted, stranger := newPair(t), newPair(t), newPair(t)
 	s := serve(t, true, server.mutualOption(admitted))
-	ca, _ := server.write(t, t.TempDir())
+	ca, _ := server.Write(t, t.TempDir())
 	folder := t.TempDir()
-	cert, key := stranger.write(t, folder)
+	cert, key := stranger.Write(t, folder)
 	call := func(e *Executor) error {
 		_, err := execute(t, e, object{"target": s.target, "method": check, "tls": object{"server_name": "orders.test"}})
 		return err
@@ -56,7 +56,7 @@ func TestExecutor_ShowsTheCertificateOfTheNode(t *testing.T) {
 	if err := call(e); !refused(err) {
 		t.Errorf("with the certificate of a stranger: %v", err)
 	}
-	admitted.write(t, folder) // it is renewed
+	admitted.Write(t, folder) // it is renewed
 	testkit.Must(t, call(e))
 	testkit.Must(t, os.Remove(key))
 	e.pool.mu.Lock()
@@ -74,9 +74,9 @@ func TestSettings_NameTheFileThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	one, other := newPair(t), newPair(t)
-	cert, key := one.write(t, folder)
+	cert, key := one.Write(t, folder)
 	testkit.Must(t, os.Mkdir(filepath.Join(folder, "other"), 0o700))
-	otherCert, _ := other.write(t, filepath.Join(folder, "other"))
+	otherCert, _ := other.Write(t, filepath.Join(folder, "other"))
 	for _, c := range []struct {
 		settings []string
 		want     string

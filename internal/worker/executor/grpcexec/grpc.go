@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/address"
+	"github.com/dts-sched/dts/internal/worker/executor/certs"
 	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // Describe describes the executor. The rules say which addresses it may call; http declares their settings.
 func Describe(rules *address.Rules) *executor.Descriptor {
-	s := &settings{}
+	s := &settings{files: certs.Files{Type: "grpc"}}
 	d := grpccall.Describe()
 	d.Settings = s
 	d.New = func(o executor.Options) (executor.Executor, error) {
@@ -43,19 +44,17 @@ func Describe(rules *address.Rules) *executor.Descriptor {
 
 type settings struct {
 	descriptors string
-	files       Files
+	files       certs.Files
 }
 
 func (s *settings) Declare(flags *pflag.FlagSet) {
 	flags.StringVar(&s.descriptors, "grpc-descriptors", s.descriptors, "folder with the descriptor sets that grpc tasks name in descriptor_file (default: none)")
-	flags.StringVar(&s.files.CA, "grpc-ca", s.files.CA, "PEM file of the authorities that must have signed the certificates of servers that grpc tasks call (default: those that the system trusts)")
-	flags.StringVar(&s.files.Cert, "grpc-cert", s.files.Cert, "PEM file of the certificate that this node shows servers that ask for one; with --grpc-key (default: none)")
-	flags.StringVar(&s.files.Key, "grpc-key", s.files.Key, "PEM file of the key of that certificate")
+	s.files.Declare(flags)
 }
 
 // check looks for the files and the folder on this node. Error: it names the settings of those that cannot be used.
 func (s *settings) check() error {
-	err := s.files.check()
+	err := s.files.Check()
 	if s.descriptors == "" {
 		return err
 	}
@@ -66,20 +65,15 @@ func (s *settings) check() error {
 	return errors.Join(err, root.Close())
 }
 
-// Validate reads no file: only a worker needs them, which looks for them when it starts, and reads descriptors when a task names them.
-func (s *settings) Validate() error {
-	if (s.files.Cert == "") != (s.files.Key == "") {
-		return errors.New("grpc-cert and grpc-key: set both or none")
-	}
-	return nil
-}
+// Validate reads no file: only a worker needs them, and reads descriptors when a task names them.
+func (s *settings) Validate() error { return s.files.Validate() }
 
 // Options say how an executor makes its calls.
 type Options struct {
 	Version     string         // of this program, for the user agent; "" if it is not known
 	Rules       *address.Rules // nil for every address but those of cloud metadata
 	Descriptors string         // folder of descriptor sets; "" for none
-	Files       Files
+	Files       certs.Files
 }
 
 // Executor makes the call that the payload of an attempt describes. The response, as JSON, is the result.

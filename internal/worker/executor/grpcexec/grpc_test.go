@@ -169,7 +169,7 @@ func TestExecutor_TellsTheServerWhichAttemptItIs(t *testing.T) {
 func TestExecutor_CallsOverTLS(t *testing.T) {
 	t.Parallel()
 	own := newPair(t)
-	ca := own.certPEM()
+	ca := own.CertPEM()
 	s := serve(t, false, own.serverOption())
 	e := newExecutor(t)
 	call := func(tls any) (string, error) {
@@ -186,7 +186,7 @@ func TestExecutor_CallsOverTLS(t *testing.T) {
 		tls  any
 		want string
 	}{
-		"another name": {object{"ca": ca, "server_name": "other.test"}, "certificate is valid for orders.test, not other.test"},
+		"another name": {object{"ca": ca, "server_name": "other.test"}, "certificate is valid for orders.test, localhost, not other.test"},
 		"its address":  {object{"ca": ca}, "cannot validate certificate for 127.0.0.1"},
 		"no ca":        {object{"server_name": "orders.test"}, "certificate signed by unknown authority"},
 		"no TLS":       {nil, "UNAVAILABLE"},

@@ -2,16 +2,9 @@ package grpcexec
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -177,25 +170,9 @@ func testingSet(t *testing.T) string {
 }
 
 // pair is a certificate for orders.test that signs itself, and its key.
-type pair struct{ tls.Certificate }
+type pair struct{ executortest.Pair }
 
-func newPair(t *testing.T) pair {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	testkit.Must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"orders.test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	testkit.Must(t, err)
-	return pair{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
-}
-
-// certPEM is the certificate in PEM.
-func (p pair) certPEM() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate.Certificate[0]}))
-}
+func newPair(t *testing.T) pair { return pair{executortest.NewPair(t)} }
 
 // serverOption has a server show the certificate.
 func (p pair) serverOption() grpc.ServerOption {
@@ -206,20 +183,9 @@ func (p pair) serverOption() grpc.ServerOption {
 func (p pair) mutualOption(clients ...pair) grpc.ServerOption {
 	admitted := x509.NewCertPool()
 	for _, c := range clients {
-		admitted.AppendCertsFromPEM([]byte(c.certPEM()))
+		admitted.AppendCertsFromPEM([]byte(c.CertPEM()))
 	}
 	return grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{p.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: admitted,
 	}))
-}
-
-// write writes the certificate and its key to files in a folder.
-func (p pair) write(t *testing.T, folder string) (cert, key string) {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(p.PrivateKey)
-	testkit.Must(t, err)
-	cert, key = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	testkit.Must(t, os.WriteFile(cert, []byte(p.certPEM()), 0o600))
-	testkit.Must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
-	return cert, key
 }

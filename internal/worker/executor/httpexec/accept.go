@@ -120,8 +120,8 @@ func (e *Executor) poll(ctx context.Context, c *call, a executor.Attempt, at *ur
 		return polled{ended: executor.IsPermanent(err), err: withoutURL(err, at)}
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, c.expect.limit()))
-	wait := min(retryAfter(resp.Header), retryAfterLimit)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, bytesOf(resp.Header, c.expect.limit())))
+	wait, text := min(retryAfter(resp.Header), retryAfterLimit), textOf(resp.Header, body)
 	switch {
 	case err != nil:
 		return polled{}
@@ -129,14 +129,14 @@ func (e *Executor) poll(ctx context.Context, c *call, a executor.Attempt, at *ur
 		tellProgress(a, body)
 		return polled{wait: wait}
 	case c.codes.contain(resp.StatusCode):
-		if err := c.expect.checkAnswer(ctx, resp.Header, string(body)); err != nil {
+		if err := c.expect.checkAnswer(ctx, resp.Header, text); err != nil {
 			return polled{ended: true, err: fmt.Errorf("the status is HTTP %d, but %w", resp.StatusCode, err)}
 		}
-		return polled{ended: true, result: task.Cut(string(body), task.ResultLimit)}
+		return polled{ended: true, result: task.Cut(text, task.ResultLimit)}
 	case c.tryAgain(resp.StatusCode):
 		return polled{wait: wait}
 	}
-	return polled{ended: true, err: c.refused(resp, string(body))}
+	return polled{ended: true, err: c.refused(resp, text)}
 }
 
 // tellProgress reports what a status says of the progress: {"progress": 40, "note": "rows"}.

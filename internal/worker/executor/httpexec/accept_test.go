@@ -131,7 +131,7 @@ func TestAccept_WithoutAStatusWaitsForTheCallback(t *testing.T) {
 		headers <- r.Header
 		w.WriteHeader(http.StatusAccepted)
 	})
-	h := build(executor.Options{}, &settings{Rules: address.New(), callback: "https://dts.example.com"})
+	h := build(executor.Options{}, &settings{Rules: address.New(), callback: "https://dts.example.com"}, nil)
 	t.Cleanup(func() { testkit.Must(t, h.Close()) })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)

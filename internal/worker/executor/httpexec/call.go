@@ -14,10 +14,11 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/certs"
 )
 
 // call is the payload of an http task: {method?, url, headers?, body?, success_codes?, retry_codes?, expect?,
-// accept?}.
+// accept?, tls?}.
 type call struct {
 	method string
 	url    *url.URL
@@ -29,6 +30,7 @@ type call struct {
 	again  codeRanges // that are tried again, besides those that always are
 	expect *expect    // nil for any answer
 	accept *accept    // nil if 202 is an answer as any other
+	tls    certs.Wanted
 }
 
 // codeRange is a range of status codes, including both ends.
@@ -56,7 +58,7 @@ func parseCall(payload json.RawMessage) (*call, error) {
 	var headers map[string]string
 	var body json.RawMessage
 	var codes, again []json.RawMessage
-	var expected, accepted json.RawMessage
+	var expected, accepted, secured json.RawMessage
 	err := executor.DecodePayload(payload, map[string]executor.Field{
 		"method":        {Into: &method, Want: "a string"},
 		"url":           {Into: &target, Want: "a string"},
@@ -66,6 +68,7 @@ func parseCall(payload json.RawMessage) (*call, error) {
 		"retry_codes":   {Into: &again, Want: "a list of status codes and ranges"},
 		"expect":        {Into: &expected, Want: "an object"},
 		"accept":        {Into: &accepted, Want: "an object"},
+		"tls":           {Into: &secured, Want: "an object"},
 	})
 	if err != nil {
 		return nil, err
@@ -75,6 +78,9 @@ func parseCall(payload json.RawMessage) (*call, error) {
 		return nil, err
 	}
 	if err := c.setURL(target); err != nil {
+		return nil, err
+	}
+	if err := c.setTLS(secured); err != nil {
 		return nil, err
 	}
 	if err := c.setHeaders(headers); err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/address"
+	"github.com/dts-sched/dts/internal/worker/executor/certs"
 )
 
 const (
@@ -47,15 +49,22 @@ const (
 
 // Describe describes the executor. The rules say which addresses it may call; their settings are among those of this executor.
 func Describe(a *address.Rules) *executor.Descriptor {
-	s := &settings{Rules: a}
+	s := &settings{Rules: a, files: certs.Files{Type: "http"}}
 	return &executor.Descriptor{
 		Type:         "http",
 		Timeout:      defaultTimeout,
 		CheckPayload: func(_ context.Context, payload json.RawMessage) error { _, err := parseCall(payload); return err },
 		Settings:     s,
 		New: func(o executor.Options) (executor.Executor, error) {
+			if err := s.files.Check(); err != nil {
+				return nil, err
+			}
+			secure, err := s.files.Config(certs.Wanted{})
+			if err != nil {
+				return nil, err
+			}
 			a.Protect(o.Own)
-			return build(o, s), nil
+			return build(o, s, secure), nil
 		},
 	}
 }
@@ -68,18 +77,22 @@ func Describe(a *address.Rules) *executor.Descriptor {
 type Executor struct {
 	client    *http.Client
 	transport *renewed
+	rules     *address.Rules
+	files     certs.Files
 	userAgent string
 	callback  string // the URL at which services reach the API; "" if that is not known
 }
 
 // New makes an executor with its own connection pool, which calls every address but those of cloud metadata. Close it at the end.
-func New(o executor.Options) *Executor { return build(o, &settings{Rules: address.New()}) }
+func New(o executor.Options) *Executor { return build(o, &settings{Rules: address.New()}, nil) }
 
-func build(o executor.Options, s *settings) *Executor {
+// build makes an executor whose connections are secured so.
+func build(o executor.Options, s *settings, secure *tls.Config) *Executor {
 	a := s.Rules
 	transport := newRenewed(&http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            a.Dial,
+		TLSClientConfig:        secure,
 		TLSHandshakeTimeout:    dialTimeout,
 		ForceAttemptHTTP2:      true,
 		MaxConnsPerHost:        connsPerHost,
@@ -88,9 +101,10 @@ func build(o executor.Options, s *settings) *Executor {
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: headerLimit,
 	})
-	checked := guard{RoundTripper: transport, addresses: a, proxy: http.ProxyFromEnvironment}
-	client := &http.Client{Transport: once{checked}, CheckRedirect: checkRedirect}
-	return &Executor{client: client, transport: transport, userAgent: "dts/" + cmp.Or(o.Version, "dev"), callback: s.callback}
+	return &Executor{
+		client: clientOf(transport, a), transport: transport, rules: a, files: s.files,
+		userAgent: "dts/" + cmp.Or(o.Version, "dev"), callback: s.callback,
+	}
 }
 
 // Close closes the idle connections.
@@ -105,6 +119,11 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	if err != nil {
 		return "", err
 	}
+	e, end, err := e.securedFor(c)
+	if err != nil {
+		return "", err
+	}
+	defer end()
 	result, err := e.do(ctx, c, a)
 	if err != nil {
 		return "", executor.Failure(ctx, c.method+" "+task.Cut(c.url.Redacted(), excerptLimit), err)
@@ -121,25 +140,27 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 	}
 	defer func() { _ = resp.Body.Close() }()
 	keepCheckpoint(ctx, resp.Header, a)
-	body, err := io.ReadAll(io.LimitReader(resp.Body, c.expect.limit()))
+	limit := bytesOf(resp.Header, c.expect.limit())
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
+	text := textOf(resp.Header, body)
 	if c.accepted(resp.StatusCode) {
 		_ = resp.Body.Close() // the connection is for others meanwhile
 		tellProgress(a, body)
 		return e.await(ctx, c, a, resp)
 	}
 	if !c.codes.contain(resp.StatusCode) {
-		return "", c.refused(resp, string(body))
+		return "", c.refused(resp, text)
 	}
 	if err != nil {
 		return "", fmt.Errorf("the answer broke off: %w", err)
 	}
-	if int64(len(body)) == c.expect.limit() {
+	if int64(len(body)) == limit {
 		drain(resp.Body, cancel)
 	}
-	if err := c.expect.checkAnswer(ctx, resp.Header, string(body)); err != nil {
+	if err := c.expect.checkAnswer(ctx, resp.Header, text); err != nil {
 		return "", fmt.Errorf("HTTP %d, but %w", resp.StatusCode, err)
 	}
-	return task.Cut(string(body), task.ResultLimit), nil
+	return task.Cut(text, task.ResultLimit), nil
 }
 
 func (e *Executor) request(ctx context.Context, c *call, a executor.Attempt) *http.Request {

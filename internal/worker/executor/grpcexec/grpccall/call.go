@@ -17,6 +17,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/code"
 
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/certs"
 )
 
 const defaultTimeout = 30 * time.Second
@@ -112,7 +113,7 @@ func Parse(payload json.RawMessage) (*Call, error) {
 func checkTarget(target string) error {
 	host, port, err := net.SplitHostPort(target)
 	n, failure := strconv.ParseUint(port, 10, 16)
-	if err != nil || failure != nil || n == 0 || !isHost(host) {
+	if err != nil || failure != nil || n == 0 || !certs.IsHost(host) {
 		return executor.Invalid("target", "must be HOST:PORT, such as orders.internal:50051")
 	}
 	return nil
