@@ -19,6 +19,7 @@ import (
 const (
 	defaultListLimit = 50
 	defaultLogLimit  = 500
+	defaultLogTicks  = 5
 )
 
 // changeHeader says what a request has changed, or would change.

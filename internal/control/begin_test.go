@@ -22,7 +22,7 @@ var besideUseCases = map[string]string{
 // operationsOf are the operations of methods that have another name than theirs.
 var operationsOf = map[string]string{
 	"Attempts": "listAttempts", "Follow": "followEvents", "FollowLogs": "readLogs", "Ledger": "readLedger",
-	"Logs": "readLogs", "Next": "previewSchedule", "Preview": "submitTask", "PreviewEach": "submitTasks",
+	"Logs": "readLogs", "LogStart": "readLogs", "Next": "previewSchedule", "Preview": "submitTask", "PreviewEach": "submitTasks",
 	"Revisions": "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks", "TaskState": "getTask",
 }
 

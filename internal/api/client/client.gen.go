@@ -263,6 +263,31 @@ type ReadLedgerParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ReadScheduleLogsParams defines parameters for ReadScheduleLogs.
+type ReadScheduleLogsParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Ticks How many of the newest ticks to look at that have a task.
+	Ticks *int `form:"ticks,omitempty" json:"ticks,omitempty"`
+
+	// Before The `previous_cursor` of a page. It counts `ticks` for itself.
+	Before *string `form:"before,omitempty" json:"before,omitempty"`
+
+	// Attempt Only lines of the attempt with this number, or of the `last` one that has begun. A stream that follows the last one also
+	// has the lines of attempts that begin later.
+	Attempt *LogAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
+
+	// Stream Only lines of this stream.
+	Stream *LogStream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// Grep Only lines that contain this text, in upper or lower case. It is a text and no pattern.
+	Grep *LogText `form:"grep,omitempty" json:"grep,omitempty"`
+
+	// Limit How many lines to answer at most.
+	Limit *LogLimit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // PreviewScheduleParams defines parameters for PreviewSchedule.
 type PreviewScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -457,8 +482,24 @@ type ReadLogsParams struct {
 	// After The cursor of the last line already known; only what was written after it is answered.
 	After *LogCursor `form:"after,omitempty" json:"after,omitempty"`
 
+	// Before The `previous_cursor` of a page, or the cursor of a line; the last lines before it are answered.
+	Before *LogCursor `form:"before,omitempty" json:"before,omitempty"`
+
+	// Tail How many of the last lines to answer.
+	Tail *int `form:"tail,omitempty" json:"tail,omitempty"`
+
+	// Attempt Only lines of the attempt with this number, or of the `last` one that has begun. A stream that follows the last one also
+	// has the lines of attempts that begin later.
+	Attempt *LogAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
+
+	// Stream Only lines of this stream.
+	Stream *LogStream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// Grep Only lines that contain this text, in upper or lower case. It is a text and no pattern.
+	Grep *LogText `form:"grep,omitempty" json:"grep,omitempty"`
+
 	// Limit How many lines to answer at most.
-	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+	Limit *LogLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// LastEventID As `after`, as browsers send it when they take up a stream again. It wins over `after`.
 	LastEventID *LogCursor `json:"Last-Event-ID,omitempty"`
@@ -1027,6 +1068,16 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/schedules/{id}/ledger (the `ReadLedger` operationId).
 	ReadLedger(ctx context.Context, id ScheduleID, params *ReadLedgerParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ReadScheduleLogs Lines that the tasks of the last ticks wrote
+	//
+	// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
+	// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+	// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
+	// tasks that are not kept any longer.
+	//
+	// Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
+	ReadScheduleLogs(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// PreviewSchedule The next ticks
 	//
 	// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
@@ -1308,11 +1359,16 @@ type ClientInterface interface {
 	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
 	// 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 	//
+	// `tail=20` answers the last 20 lines, and reads no others. To page backwards, give `previous_cursor` as `before`. At
+	// most one of `after`, `before` and `tail` may be given. `attempt`, `stream` and `grep` leave lines out; `tail` and
+	// `limit` count what is left.
+	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
 	// is the task. Lines that cannot be read in Redis are passed over: a `dropped` event with the reason `unreadable` tells so in
 	// `detail`. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
-	// every 15 s to keep the connection alive. `limit` has no meaning here.
+	// every 15 s to keep the connection alive. With `tail`, the stream begins with the last lines. `limit` has no meaning here,
+	// and `before` is refused.
 	//
 	// Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
 	ReadLogs(ctx context.Context, id TaskID, params *ReadLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2260,6 +2316,26 @@ func (c *Client) ReadLedger(ctx context.Context, id ScheduleID, params *ReadLedg
 	return c.Client.Do(req)
 }
 
+// ReadScheduleLogs Lines that the tasks of the last ticks wrote
+//
+// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
+// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
+// tasks that are not kept any longer.
+//
+// Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
+func (c *Client) ReadScheduleLogs(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReadScheduleLogsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // PreviewSchedule The next ticks
 //
 // Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
@@ -2791,11 +2867,16 @@ func (c *Client) ForgetTask(ctx context.Context, id TaskID, params *ForgetTaskPa
 // Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
 // 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 //
+// `tail=20` answers the last 20 lines, and reads no others. To page backwards, give `previous_cursor` as `before`. At
+// most one of `after`, `before` and `tail` may be given. `attempt`, `stream` and `grep` leave lines out; `tail` and
+// `limit` count what is left.
+//
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
 // is the task. Lines that cannot be read in Redis are passed over: a `dropped` event with the reason `unreadable` tells so in
 // `detail`. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
-// every 15 s to keep the connection alive. `limit` has no meaning here.
+// every 15 s to keep the connection alive. With `tail`, the stream begins with the last lines. `limit` has no meaning here,
+// and `before` is refused.
 //
 // Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
 func (c *Client) ReadLogs(ctx context.Context, id TaskID, params *ReadLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5201,6 +5282,139 @@ func NewReadLedgerRequest(server string, id ScheduleID, params *ReadLedgerParams
 	return req, nil
 }
 
+// NewReadScheduleLogsRequest constructs an http.Request for the ReadScheduleLogs method
+func NewReadScheduleLogsRequest(server string, id ScheduleID, params *ReadScheduleLogsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/logs", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Ticks != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "ticks", *params.Ticks, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Before != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "before", *params.Before, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Attempt != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attempt", *params.Attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stream != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stream", *params.Stream, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Grep != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "grep", *params.Grep, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewPreviewScheduleRequest constructs an http.Request for the PreviewSchedule method
 func NewPreviewScheduleRequest(server string, id ScheduleID, params *PreviewScheduleParams) (*http.Request, error) {
 	var err error
@@ -6731,6 +6945,66 @@ func NewReadLogsRequest(server string, id TaskID, params *ReadLogsParams) (*http
 
 		}
 
+		if params.Before != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "before", *params.Before, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tail != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tail", *params.Tail, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Attempt != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attempt", *params.Attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stream != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stream", *params.Stream, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Grep != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "grep", *params.Grep, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -7606,6 +7880,18 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/schedules/{id}/ledger (the `ReadLedger` operationId).
 	ReadLedgerWithResponse(ctx context.Context, id ScheduleID, params *ReadLedgerParams, reqEditors ...RequestEditorFn) (*ReadLedgerResponse, error)
 
+	// ReadScheduleLogsWithResponse Lines that the tasks of the last ticks wrote
+	//
+	// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
+	// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+	// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
+	// tasks that are not kept any longer.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
+	ReadScheduleLogsWithResponse(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*ReadScheduleLogsResponse, error)
+
 	// PreviewScheduleWithResponse The next ticks
 	//
 	// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
@@ -7909,11 +8195,16 @@ type ClientWithResponsesInterface interface {
 	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
 	// 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 	//
+	// `tail=20` answers the last 20 lines, and reads no others. To page backwards, give `previous_cursor` as `before`. At
+	// most one of `after`, `before` and `tail` may be given. `attempt`, `stream` and `grep` leave lines out; `tail` and
+	// `limit` count what is left.
+	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
 	// is the task. Lines that cannot be read in Redis are passed over: a `dropped` event with the reason `unreadable` tells so in
 	// `detail`. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
-	// every 15 s to keep the connection alive. `limit` has no meaning here.
+	// every 15 s to keep the connection alive. With `tail`, the stream begins with the last lines. `limit` has no meaning here,
+	// and `before` is refused.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9937,6 +10228,61 @@ func (r ReadLedgerResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReadLedgerResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ReadScheduleLogsResponseDefaultHeaders the declared response headers of an HTTP default response for ReadScheduleLogs
+type ReadScheduleLogsResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ReadScheduleLogsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ScheduleLogPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ReadScheduleLogsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReadScheduleLogsResponse) GetJSON200() *ScheduleLogPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReadScheduleLogsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReadScheduleLogsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReadScheduleLogsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReadScheduleLogsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReadScheduleLogsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -12055,6 +12401,24 @@ func (c *ClientWithResponses) ReadLedgerWithResponse(ctx context.Context, id Sch
 	return ParseReadLedgerResponse(rsp)
 }
 
+// ReadScheduleLogsWithResponse Lines that the tasks of the last ticks wrote
+//
+// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
+// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
+// tasks that are not kept any longer.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
+func (c *ClientWithResponses) ReadScheduleLogsWithResponse(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*ReadScheduleLogsResponse, error) {
+	rsp, err := c.ReadScheduleLogs(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReadScheduleLogsResponse(rsp)
+}
+
 // PreviewScheduleWithResponse The next ticks
 //
 // Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
@@ -12508,11 +12872,16 @@ func (c *ClientWithResponses) ForgetTaskWithResponse(ctx context.Context, id Tas
 // Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
 // 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 //
+// `tail=20` answers the last 20 lines, and reads no others. To page backwards, give `previous_cursor` as `before`. At
+// most one of `after`, `before` and `tail` may be given. `attempt`, `stream` and `grep` leave lines out; `tail` and
+// `limit` count what is left.
+//
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
 // is the task. Lines that cannot be read in Redis are passed over: a `dropped` event with the reason `unreadable` tells so in
 // `detail`. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
-// every 15 s to keep the connection alive. `limit` has no meaning here.
+// every 15 s to keep the connection alive. With `tail`, the stream begins with the last lines. `limit` has no meaning here,
+// and `before` is refused.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -14309,6 +14678,52 @@ func ParseReadLedgerResponse(rsp *http.Response) (*ReadLedgerResponse, error) {
 	switch {
 	case true:
 		var headers ReadLedgerResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseReadScheduleLogsResponse parses an HTTP response from a ReadScheduleLogsWithResponse call
+func ParseReadScheduleLogsResponse(rsp *http.Response) (*ReadScheduleLogsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReadScheduleLogsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ScheduleLogPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ReadScheduleLogsResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -232,6 +232,27 @@ func (e ListOrder) Valid() bool {
 	}
 }
 
+// Defines values for LogStreamName.
+const (
+	Dts    LogStreamName = "dts"
+	Stderr LogStreamName = "stderr"
+	Stdout LogStreamName = "stdout"
+)
+
+// Valid indicates whether the value is a known member of the LogStreamName enum.
+func (e LogStreamName) Valid() bool {
+	switch e {
+	case Dts:
+		return true
+	case Stderr:
+		return true
+	case Stdout:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MemoryOfKindKind.
 const (
 	MemoryOfKindKindAdministration MemoryOfKindKind = "administration"
@@ -1787,16 +1808,23 @@ type LogPage struct {
 	Lines []LogLine `json:"lines"`
 
 	// More Whether lines may be there already that follow on these: as many came as were asked for, or the page ended
-	// early after about 4 MiB.
+	// early after about 4 MiB. Left out with `before` and `tail`.
 	More *bool `json:"more,omitempty"`
 
 	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
-	// runs. Left out while nothing has been written.
+	// runs. Left out while nothing has been written, and with `before`.
 	NextCursor *LogCursor `json:"next_cursor,omitempty"`
+
+	// PreviousCursor Give it as `before` to read what comes before. Left out if nothing does, and where neither `before` nor `tail`
+	// was given.
+	PreviousCursor *LogCursor `json:"previous_cursor,omitempty"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
+
+// LogStreamName Example: stderr
+type LogStreamName string
 
 // LostAttempt defines model for LostAttempt.
 type LostAttempt struct {
@@ -2640,6 +2668,39 @@ type ScheduleList struct {
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
+// ScheduleLogLine defines model for ScheduleLogLine.
+type ScheduleLogLine struct {
+	At      Time `json:"at"`
+	Attempt int  `json:"attempt"`
+
+	// Cursor Where a line stands in the log; empty for the beginning.
+	//
+	// Example: 1767366245000-0
+	Cursor LogCursor `json:"cursor"`
+
+	// Stream `stdout`, `stderr`, or `dts` for what DTS itself remarks.
+	Stream string `json:"stream"`
+
+	// Task The id of the task that wrote it.
+	Task string `json:"task"`
+	Text string `json:"text"`
+}
+
+// ScheduleLogPage defines model for ScheduleLogPage.
+type ScheduleLogPage struct {
+	// Forgotten The ids of tasks among these ticks that are forgotten, and their logs with them. Left out if there are none.
+	Forgotten []string `json:"forgotten,omitempty,omitzero"`
+
+	// Lines The lines of the oldest tick first.
+	Lines []ScheduleLogLine `json:"lines"`
+
+	// PreviousCursor Give it as `before` to read what comes before. Left out if nothing does.
+	PreviousCursor *string `json:"previous_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
 // SchedulePause defines model for SchedulePause.
 type SchedulePause struct {
 	// Note Who pauses it, and why; free text of at most 500 bytes.
@@ -3134,8 +3195,10 @@ type TaskSelection struct {
 	Since    *Time `json:"since,omitempty"`
 
 	// State By default, `failed` ones for `retry`, and those that are `scheduled` or `queued` for `cancel` and `requeue`.
-	State []State   `json:"state,omitempty,omitzero"`
-	Time  *TaskTime `json:"time,omitempty"`
+	State []State `json:"state,omitempty,omitzero"`
+
+	// Time Example: ended
+	Time *TaskTime `json:"time,omitempty"`
 
 	// Type 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
@@ -3182,7 +3245,7 @@ type TaskTemplate struct {
 	Type TypeName `json:"type"`
 }
 
-// TaskTime defines model for TaskTime.
+// TaskTime Example: ended
 type TaskTime string
 
 // TickDay How many ticks and runs by hand of a day came to what. A run counts when it ends. One that was retried counts as what it came to
@@ -3351,6 +3414,18 @@ type Limit = int
 //
 // Example: default
 type LockName = Name
+
+// LogAttempt Example: last
+type LogAttempt = string
+
+// LogLimit defines model for LogLimit.
+type LogLimit = int
+
+// LogStream Example: stderr
+type LogStream = LogStreamName
+
+// LogText Example: error
+type LogText = string
 
 // Namespace defines model for Namespace.
 type Namespace = string
