@@ -433,6 +433,9 @@ type CancelTaskParams struct {
 type GetTaskParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Prefer `wait=30`: how many seconds to wait for the end of the task. Other preferences are ignored.
+	Prefer string `json:"Prefer,omitempty"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
@@ -663,7 +666,7 @@ type ServerInterface interface {
 	// CancelTask Cancel a task
 	// (DELETE /v1/tasks/{id})
 	CancelTask(ctx echo.Context, id TaskID, params CancelTaskParams) error
-	// GetTask Look at a task
+	// GetTask Look at a task, or wait for its end
 	// (GET /v1/tasks/{id})
 	GetTask(ctx echo.Context, id TaskID, params GetTaskParams) error
 	// ChangeTask Change a task that waits
@@ -2166,6 +2169,23 @@ func (w *ServerInterfaceWrapper) GetTask(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Prefer" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Prefer")]; found {
+		var Prefer string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Prefer, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Prefer", valueList[0], &Prefer, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Prefer: %s", err))
+		}
+
+		params.Prefer = Prefer
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

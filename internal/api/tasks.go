@@ -147,6 +147,9 @@ func taskFilterOf(params ListTasksParams) (control.TaskFilter, error) {
 
 // GetTask answers GET /v1/tasks/{id}.
 func (e *endpoints) GetTask(c echo.Context, id wire.TaskID, _ GetTaskParams) error {
+	if err := e.awaitEnd(c.Request().Context(), c, id); err != nil {
+		return err
+	}
 	ctx, left := leavingOut(c)
 	t, err := e.Control.GetTask(ctx, callerOf(c), id)
 	if texts := left.Texts(); len(texts) > 0 {

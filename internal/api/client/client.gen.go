@@ -439,6 +439,9 @@ type CancelTaskParams struct {
 type GetTaskParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Prefer `wait=30`: how many seconds to wait for the end of the task. Other preferences are ignored.
+	Prefer *string `json:"Prefer,omitempty"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
@@ -1274,7 +1277,12 @@ type ClientInterface interface {
 	// Corresponds with DELETE /v1/tasks/{id} (the `CancelTask` operationId).
 	CancelTask(ctx context.Context, id TaskID, params *CancelTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetTask Look at a task
+	// GetTask Look at a task, or wait for its end
+	//
+	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
+	// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
+	// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
+	// answers at once.
 	//
 	// Corresponds with GET /v1/tasks/{id} (the `GetTask` operationId).
 	GetTask(ctx context.Context, id TaskID, params *GetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2692,7 +2700,12 @@ func (c *Client) CancelTask(ctx context.Context, id TaskID, params *CancelTaskPa
 	return c.Client.Do(req)
 }
 
-// GetTask Look at a task
+// GetTask Look at a task, or wait for its end
+//
+// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
+// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
+// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
+// answers at once.
 //
 // Corresponds with GET /v1/tasks/{id} (the `GetTask` operationId).
 func (c *Client) GetTask(ctx context.Context, id TaskID, params *GetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6513,6 +6526,21 @@ func NewGetTaskRequest(server string, id TaskID, params *GetTaskParams) (*http.R
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.Prefer != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -8104,7 +8132,12 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /v1/tasks/{id} (the `CancelTask` operationId).
 	CancelTaskWithResponse(ctx context.Context, id TaskID, params *CancelTaskParams, reqEditors ...RequestEditorFn) (*CancelTaskResponse, error)
 
-	// GetTaskWithResponse Look at a task
+	// GetTaskWithResponse Look at a task, or wait for its end
+	//
+	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
+	// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
+	// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
+	// answers at once.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10991,6 +11024,11 @@ func (r CancelTaskResponse) ContentType() string {
 	return ""
 }
 
+// GetTaskResponse200Headers the declared response headers of an HTTP 200 response for GetTask
+type GetTaskResponse200Headers struct {
+	PreferenceApplied *string
+}
+
 // GetTaskResponseDefaultHeaders the declared response headers of an HTTP default response for GetTask
 type GetTaskResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -11003,6 +11041,8 @@ type GetTaskResponse struct {
 	JSON200 *Task
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetTaskResponse200Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetTaskResponseDefaultHeaders
 }
@@ -12727,7 +12767,12 @@ func (c *ClientWithResponses) CancelTaskWithResponse(ctx context.Context, id Tas
 	return ParseCancelTaskResponse(rsp)
 }
 
-// GetTaskWithResponse Look at a task
+// GetTaskWithResponse Look at a task, or wait for its end
+//
+// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
+// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
+// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
+// answers at once.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -15377,6 +15422,16 @@ func ParseGetTaskResponse(rsp *http.Response) (*GetTaskResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers GetTaskResponse200Headers
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		response.Headers200 = &headers
 	case true:
 		var headers GetTaskResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
