@@ -79,6 +79,9 @@ type FollowEventsParams struct {
 
 	// Task Only this task.
 	Task TaskID `form:"task,omitempty" json:"task,omitempty"`
+
+	// LastEventID The `id` of the last event that the client has, as browsers send it when they take up a stream again.
+	LastEventID string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListFailuresParams defines parameters for ListFailures.
@@ -949,6 +952,23 @@ func (w *ServerInterfaceWrapper) FollowEvents(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "task", ctx.QueryParams(), &params.Task, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter task: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Last-Event-ID, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Last-Event-ID: %s", err))
+		}
+
+		params.LastEventID = LastEventID
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

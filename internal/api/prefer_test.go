@@ -17,9 +17,11 @@ func TestPreferredWait_ReadsTheHeader(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]time.Duration{
 		"wait=30": 30 * time.Second, "Wait = 30": 30 * time.Second, `wait="30"`: 30 * time.Second, "wait=0": 0,
-		"respond-async, wait=5": 5 * time.Second, "wait=5; x=1, return=minimal": 5 * time.Second, "wait=5, wait=9": 5 * time.Second,
-		"wait=86400": time.Minute, "wait=2147483647": time.Minute,
-		"": -1, "wait": -1, "wait=": -1, "wait=-1": -1, "wait=1.5": -1, "wait=soon": -1, "waiting=5": -1, "wait=99999999999": -1,
+		"respond-async, wait=5": 5 * time.Second, "wait=5; x=1, return=minimal": 5 * time.Second,
+		"wait=5, wait=9": 5 * time.Second,
+		"wait=86400":     time.Minute, "wait=2147483647": time.Minute,
+		"": -1, "wait": -1, "wait=": -1, "wait=-1": -1, "wait=1.5": -1, "wait=soon": -1, "waiting=5": -1,
+		"wait=99999999999": -1,
 	} {
 		got, ok := preferredWait(http.Header{"Prefer": {header}})
 		if ok != (want >= 0) || ok && got != want {
@@ -37,8 +39,9 @@ func (r *rig) awaited(headers ...string) chan answer {
 
 func checkAwaited(t *testing.T, got answer, state wire.State, applied string) {
 	t.Helper()
-	if s := asMap(t, string(got.body))["state"]; got.status != http.StatusOK || s != string(state) || got.header.Get("Preference-Applied") != applied {
-		t.Errorf("status %d, state %v, applied %q; want %s, %q", got.status, s, got.header.Get("Preference-Applied"), state, applied)
+	s, waited := asMap(t, string(got.body))["state"], got.header.Get("Preference-Applied")
+	if got.status != http.StatusOK || s != string(state) || waited != applied {
+		t.Errorf("status %d, state %v, applied %q; want %s, %q", got.status, s, waited, state, applied)
 	}
 }
 

@@ -31,8 +31,8 @@ type ScheduleLogLine struct {
 }
 
 // ReadScheduleLogs reads the last lines of the tasks of the newest ticks that have a task, or those before a cursor
-// ("": the end), which counts ticks for itself. The query has no cursors. Errors: schedule.CodeNotFound, CodeInvalid for
-// the cursor.
+// ("": the end), which counts ticks for itself. The query has no cursors. Errors: schedule.CodeNotFound, CodeInvalid
+// for the cursor.
 func (c *Control) ReadScheduleLogs(
 	ctx context.Context, who Caller, id string, q LogQuery, ticks int, cursor string,
 ) (ScheduleLogPage, error) {
@@ -44,7 +44,8 @@ func (c *Control) ReadScheduleLogs(
 		return ScheduleLogPage{}, err
 	}
 	// One more: a run by hand may have the time of the tick that the cursor names.
-	ledger, err := c.store.Schedules.Ledger(ctx, who.Ref(id), LedgerFilter{Until: from.tick, HasTask: true}, from.left+1, "")
+	filter := LedgerFilter{Until: from.tick, HasTask: true}
+	ledger, err := c.store.Schedules.Ledger(ctx, who.Ref(id), filter, from.left+1, "")
 	if err != nil {
 		return ScheduleLogPage{}, err
 	}

@@ -113,7 +113,8 @@ func TestReadScheduleLogs_NamesTasksThatAreForgotten(t *testing.T) {
 	gone := nightly.ID + "@" + ticks[1]
 	testkit.Must(t, w.ForgetTask(w.ctx, me, gone))
 	got, forgotten := w.scheduleLogs(LogQuery{Limit: 1}, 3)
-	if want := []string{ticks[0] + " line 1", ticks[2] + " line 1"}; !slices.Equal(got, want) || !slices.Equal(forgotten, []string{gone}) {
+	want := []string{ticks[0] + " line 1", ticks[2] + " line 1"}
+	if !slices.Equal(got, want) || !slices.Equal(forgotten, []string{gone}) {
 		t.Errorf("%q, forgotten %q", got, forgotten)
 	}
 }
@@ -123,12 +124,15 @@ func TestReadScheduleLogs_RefusesWhatIsNoCursor(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(1, nil)
 	w.fire(nightly)
-	for _, cursor := range []string{"x", "MQ", logPosition{left: 99, name: "n"}.cursor(), logPosition{left: 1, name: "n", before: "x y"}.cursor()} {
-		if _, err := w.ReadScheduleLogs(w.ctx, me, nightly.ID, LogQuery{Limit: 1}, 1, cursor); task.CodeOf(err) != task.CodeInvalid {
+	many, odd := logPosition{left: 99, name: "n"}, logPosition{left: 1, name: "n", before: "x y"}
+	for _, cursor := range []string{"x", "MQ", many.cursor(), odd.cursor()} {
+		_, err := w.ReadScheduleLogs(w.ctx, me, nightly.ID, LogQuery{Limit: 1}, 1, cursor)
+		if task.CodeOf(err) != task.CodeInvalid {
 			t.Errorf("%q: %v", cursor, err)
 		}
 	}
-	if _, err := w.ReadScheduleLogs(w.ctx, me, "none", LogQuery{Limit: 1}, 1, ""); task.CodeOf(err) != schedule.CodeNotFound {
+	_, err := w.ReadScheduleLogs(w.ctx, me, "none", LogQuery{Limit: 1}, 1, "")
+	if task.CodeOf(err) != schedule.CodeNotFound {
 		t.Errorf("of no schedule: %v", err)
 	}
 }

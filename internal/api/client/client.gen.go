@@ -85,6 +85,9 @@ type FollowEventsParams struct {
 
 	// Task Only this task.
 	Task *TaskID `form:"task,omitempty" json:"task,omitempty"`
+
+	// LastEventID The `id` of the last event that the client has, as browsers send it when they take up a stream again.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListFailuresParams defines parameters for ListFailures.
@@ -759,7 +762,12 @@ type ClientInterface interface {
 	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
-	// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
+	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
+	// all of them, the first event is `dropped` with the reason `not_kept`, and `since` says since when some may be missing.
+	// At another node than before, events of the last second before that id may come twice.
+	//
+	// Beyond that, it is a live feed and not a record: what happens while nobody is connected is not repeated. Where events were
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
@@ -1692,7 +1700,12 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
-// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
+// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
+// all of them, the first event is `dropped` with the reason `not_kept`, and `since` says since when some may be missing.
+// At another node than before, events of the last second before that id may come twice.
+//
+// Beyond that, it is a live feed and not a record: what happens while nobody is connected is not repeated. Where events were
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
@@ -3708,6 +3721,21 @@ func NewFollowEventsRequest(server string, params *FollowEventsParams) (*http.Re
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.LastEventID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Last-Event-ID", *params.LastEventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Last-Event-ID", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -7560,7 +7588,12 @@ type ClientWithResponsesInterface interface {
 	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
-	// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
+	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
+	// all of them, the first event is `dropped` with the reason `not_kept`, and `since` says since when some may be missing.
+	// At another node than before, events of the last second before that id may come twice.
+	//
+	// Beyond that, it is a live feed and not a record: what happens while nobody is connected is not repeated. Where events were
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
@@ -11901,7 +11934,12 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
-// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
+// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
+// all of them, the first event is `dropped` with the reason `not_kept`, and `since` says since when some may be missing.
+// At another node than before, events of the last second before that id may come twice.
+//
+// Beyond that, it is a live feed and not a record: what happens while nobody is connected is not repeated. Where events were
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the

@@ -133,6 +133,7 @@ func (e DoctorCheckSeverity) Valid() bool {
 // Defines values for DroppedReason.
 const (
 	DroppedConnectionLost DroppedReason = "connection_lost"
+	DroppedNotKept        DroppedReason = "not_kept"
 	DroppedSlowReader     DroppedReason = "slow_reader"
 	DroppedUnreadable     DroppedReason = "unreadable"
 )
@@ -141,6 +142,8 @@ const (
 func (e DroppedReason) Valid() bool {
 	switch e {
 	case DroppedConnectionLost:
+		return true
+	case DroppedNotKept:
 		return true
 	case DroppedSlowReader:
 		return true
@@ -1370,12 +1373,17 @@ type Dropped struct {
 	Detail *string `json:"detail,omitempty"`
 
 	// Reason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-	// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`).
+	// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`);
+	// they came while the client was away, and the server does not have all of them (`not_kept`).
 	Reason DroppedReason `json:"reason"`
+
+	// Since Events since then may be missing; with `not_kept`, unless nobody knows.
+	Since *Time `json:"since,omitempty"`
 }
 
 // DroppedReason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`).
+// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`);
+// they came while the client was away, and the server does not have all of them (`not_kept`).
 type DroppedReason string
 
 // Duration A duration as Go writes it, in whole milliseconds.

@@ -10,7 +10,9 @@ import (
 )
 
 func scheduleLine(tick, stream, text string) wire.ScheduleLogLine {
-	return wire.ScheduleLogLine{Task: "a@" + tick, Cursor: "1-1", Attempt: 1, Stream: stream, At: wire.At(clitest.Now), Text: text}
+	return wire.ScheduleLogLine{
+		Task: "a@" + tick, Cursor: "1-1", Attempt: 1, Stream: stream, At: wire.At(clitest.Now), Text: text,
+	}
 }
 
 func TestLogs_PrintsPagesInTheOrderOfTicks(t *testing.T) {
@@ -31,5 +33,6 @@ func TestLogs_PrintsPagesInTheOrderOfTicks(t *testing.T) {
 		t.Errorf("asked %s", got)
 	}
 	s.Pipe().Run(t, "schedule", "logs", "a", "--tail", "1", "-o", "json").Expect(t, 0, clitest.JSON(t, second)+"\n", "")
-	s.Pipe().Run(t, "schedule", "logs", "a", "--tail", "0").Expect(t, 2, "", "dtsctl: --tail: want at least one line\nRun 'dtsctl schedule logs --help' for what it takes.\n")
+	s.Pipe().Run(t, "schedule", "logs", "a", "--tail", "0").
+		Expect(t, 2, "", "dtsctl: --tail: want at least one line\nRun 'dtsctl schedule logs --help' for what it takes.\n")
 }

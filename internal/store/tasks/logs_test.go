@@ -187,7 +187,8 @@ func TestLogs_RefusesWhatIsNoCursor(t *testing.T) {
 			}
 		}
 	}
-	if _, err := w.Tasks.LogStart(w.Ctx, task.Ref{Namespace: "default", ID: "none"}, tasks.LogQuery{}); task.CodeOf(err) != task.CodeTaskNotFound {
+	_, err := w.Tasks.LogStart(w.Ctx, task.Ref{Namespace: "default", ID: "none"}, tasks.LogQuery{})
+	if task.CodeOf(err) != task.CodeTaskNotFound {
 		t.Errorf("of no task: %v", err)
 	}
 }
