@@ -76,7 +76,7 @@ func logQueryOf(p ReadLogsParams) (control.LogQuery, error) {
 	case p.Tail > 0 && q.After != "":
 		return q, task.Invalid("tail", "means nothing beside after: give one of them")
 	case p.Before != "" && (p.Tail > 0 || q.After != ""):
-		return q, task.Invalid("before", "means nothing beside after and tail: give one of them, and limit for the number of lines")
+		return q, task.Invalid("before", "means nothing beside after and tail: give one of them, and limit for a number")
 	case p.Before != "" && p.Follow:
 		return q, task.Invalid("before", "means nothing in a stream: leave out follow, or give tail")
 	}
@@ -131,8 +131,9 @@ func (e *endpoints) followLogs(c echo.Context, who control.Caller, id string, q 
 	subscribe := func(ctx context.Context) (*events.Subscription, error) { return e.Control.FollowLogs(ctx, who, id) }
 	return e.server.Follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *edge.Stream) error {
 		f := logFollower{
-			control: e.Control, show: func(t task.Task) wire.Task { return TaskOf(t, e.Types) }, who: who, id: id, q: q, feed: feed, out: out,
-			streams: out.Count, reserve: func(n int64) (func(), error) { return e.server.Reserve(c, n) },
+			control: e.Control, show: func(t task.Task) wire.Task { return TaskOf(t, e.Types) }, who: who, id: id, q: q,
+			feed: feed, out: out, streams: out.Count,
+			reserve: func(n int64) (func(), error) { return e.server.Reserve(c, n) },
 		}
 		return f.run(ctx)
 	})
@@ -196,8 +197,8 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp sends the new lines, which it reads under a context that leaves out what cannot be read, and tells what was left
-// out. It reads the task before the lines: if the task has ended by then, all lines are there.
+// catchUp sends the new lines, which it reads under a context that leaves out what cannot be read, and tells what was
+// left out. It reads the task before the lines: if the task has ended by then, all lines are there.
 func (f *logFollower) catchUp(ctx, reading context.Context, left *redisx.LeftOut) (done bool, err error) {
 	t, ended, err := f.ended(ctx)
 	if err != nil {
@@ -225,7 +226,8 @@ func (f *logFollower) catchUp(ctx, reading context.Context, left *redisx.LeftOut
 	return false, f.out.Flush()
 }
 
-// tell sends what was left out and was not told before: the last text counts what the others do not name, so it changes.
+// tell sends what was left out and was not told before: the last text counts what the others do not name, so it
+// changes.
 func (f *logFollower) tell(texts []string) error {
 	for i, text := range texts {
 		if i < len(f.told) && f.told[i] == text {
@@ -239,8 +241,8 @@ func (f *logFollower) tell(texts []string) error {
 	return nil
 }
 
-// ended reads the task if it has ended. Before, it reads no more than the state: a task can be long, and a look comes up to 20
-// times a second.
+// ended reads the task if it has ended. Before, it reads no more than the state: a task can be long, and a look comes
+// up to 20 times a second.
 func (f *logFollower) ended(ctx context.Context) (task.Task, bool, error) {
 	state, err := f.control.TaskState(ctx, f.who, f.id)
 	if err != nil || !state.Final() {

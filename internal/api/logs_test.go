@@ -101,10 +101,12 @@ func TestReadLogs_ReadsATailAndPagesBackwards(t *testing.T) {
 		}
 	}
 	for query, field := range map[string]string{
-		"?tail=1&after=1-1": "tail", "?tail=1&before=1-2": "before", "?before=1-2&after=1-1": "before", "?before=1-2&follow=true": "before",
-		"?attempt=first": "attempt", "?stream=none": "stream", "?grep=": "grep", "?tail=0": "tail",
+		"?tail=1&after=1-1": "tail", "?tail=1&before=1-2": "before", "?before=1-2&after=1-1": "before",
+		"?before=1-2&follow=true": "before",
+		"?attempt=first":          "attempt", "?stream=none": "stream", "?grep=": "grep", "?tail=0": "tail",
 	} {
-		if p := r.call("GET", "/v1/tasks/a/logs"+query, "").problem(t); p.Status != http.StatusBadRequest || !strings.Contains(p.Detail, field) {
+		p := r.call("GET", "/v1/tasks/a/logs"+query, "").problem(t)
+		if p.Status != http.StatusBadRequest || !strings.Contains(p.Detail, field) {
 			t.Errorf("%s: %+v", query, p)
 		}
 	}

@@ -83,8 +83,8 @@ func (m Message) bytes() int {
 }
 
 // after returns the messages behind a position, which nobody changes any more. whole is false if others came before
-// these that are not kept any longer, or that this hub has never had. For a position of another hub, messages of up to a
-// second before may be among them.
+// these that are not kept any longer, or that this hub has never had. For a position of another hub, messages of up to
+// a second before may be among them.
 func (r *record) after(p Position) (_ []Message, whole bool) {
 	if p.hub == r.last.hub {
 		oldest := r.last.number - int64(len(r.kept)) + 1

@@ -34,9 +34,9 @@ func newLogsCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "logs ID", Short: "Print what the tasks of the last ticks wrote", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("readScheduleLogs"),
-		Long: `logs prints the lines that the tasks of the last ticks and runs by hand wrote, the oldest tick first. In front of each
-line are its task and attempt. What a task wrote to its standard output goes to standard output, everything else to
-standard error. With -o json or -o yaml, all lines go to standard output, one object each.
+		Long: `logs prints the lines that the tasks of the last ticks and runs by hand wrote, the oldest tick first. In front
+of each line are its task and attempt. What a task wrote to its standard output goes to standard output, everything else
+to standard error. With -o json or -o yaml, all lines go to standard output, one object each.
 
 The server keeps the newest 1,000 lines of a task until its retention is over: a day, or a week for a task that failed,
 unless its definition says otherwise. Standard error names the tasks whose logs are gone.
@@ -53,7 +53,7 @@ unless its definition says otherwise. Standard error names the tasks whose logs 
 			return logsRun(cmd.Context(), opts)
 		},
 	}
-	flags.Int(cmd.Flags(), &opts.Ticks, "ticks", "how many of the newest ticks with a task to look at, up to 20 (default 5)")
+	flags.Int(cmd.Flags(), &opts.Ticks, "ticks", "how many of the newest ticks that have a task, up to 20 (default 5)")
 	flags.Int(cmd.Flags(), &opts.Tail, "tail", "print so many of the newest lines (default all)")
 	opts.Lines.Bind(cmd.Flags())
 	return cmd

@@ -35,10 +35,10 @@ func newLogsCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "logs ID", Short: "Print the log of a task", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("readLogs", "getTask"),
-		Long: `logs prints the lines a task wrote, of all its attempts; the server keeps the newest 1,000. What the task wrote to
-its standard output goes to standard output, everything else to standard error. With -o json or -o yaml, all lines go
-to standard output, one object each, with their attempt, stream and time. On a terminal, lines are shown without
-colours and control characters; a pipe gets them as they were written.
+		Long: `logs prints the lines a task wrote, of all its attempts; the server keeps the newest 1,000. What the task
+wrote to its standard output goes to standard output, everything else to standard error. With -o json or -o yaml, all
+lines go to standard output, one object each, with their attempt, stream and time. On a terminal, lines are shown
+without colours and control characters; a pipe gets them as they were written.
 
 --tail prints the last lines only, and reads no others. --before prints lines that were written before another one,
 whose cursor -o json shows. --attempt, --stream and --grep leave lines out; --tail counts what is left.
