@@ -62,7 +62,7 @@ func (e *endpoints) awaitEnd(ctx context.Context, c echo.Context, id string) err
 	}
 	leave, err := e.results.Enter(c)
 	if err != nil {
-		return nil //nolint:nilerr // it is a preference
+		return nil // it is a preference
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, wait)

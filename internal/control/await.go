@@ -32,7 +32,7 @@ func (c *Control) AwaitTask(ctx context.Context, who Caller, id string) error {
 		ended, err := c.hasEnded(ctx, who, id)
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the caller reads the task
+			return nil // the caller reads the task
 		case err != nil || ended:
 			return err
 		}
