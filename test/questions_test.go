@@ -18,7 +18,7 @@ import (
 )
 
 // answered are the questions that docs/questions.md answers.
-var answered = strings.Fields("1 2 3 4 5 6 7 8 9 10 11 15 16 17 18 19 20")
+var answered = strings.Fields("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20")
 
 // scene is a situation, and the commands of the page that are tried in it.
 type scene struct {
@@ -58,6 +58,10 @@ var fleets = map[string][]scene{
 			{"dtsctl queue list", numbers},
 			{"dtsctl task get order-2", nothing},
 			{"dtsctl task failures -A", nothing},
+			{"dtsctl task retry --state failed --error 'payment # refused' --since 1h --spread 10m --dry-run", numbers},
+			{"dtsctl task cancel --queue mail --dry-run", nothing},
+			{"dtsctl task cancel --label order=4711 --dry-run", nothing},
+			{"dtsctl task list -A --label order=4711", nothing},
 			{"dtsctl queue stats", nothing},
 			{"dtsctl queue stats --since 5m", nothing},
 		}},
@@ -245,7 +249,7 @@ func (q *questioned) haveTasksWait() {
 	q.do("task submit --type noop --queue video --id video-1")
 	q.do("task submit --type report --id report-1")
 	q.do(`task submit --type noop --id order-1 --payload '{"fail": "no such host"}' --retry-delays 1h`)
-	q.do("task submit --type noop --id reminder-1 --delay 10m")
+	q.do("task submit --type noop --id reminder-1 --delay 10m --label order=4711")
 	q.do("task submit --type noop --id order-2 --delay 10m", "task cancel order-2 --note 'the customer withdrew it'")
 	q.do("queue limit video 1")
 	q.do("schedule put gaps --every 1s --misfire skip --misfire-window 1s --type noop", "schedule pause gaps")

@@ -24,10 +24,21 @@ func (e *endpoints) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFu
 	chains := map[string][]echo.MiddlewareFunc{}
 	for _, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			chains[op.OperationID] = e.chain(method, op, slices.Concat(op.Parameters, item.Parameters))
+			chains[op.OperationID] = e.chain(method, op, parametersOf(item, op))
 		}
 	}
 	return chains
+}
+
+// parametersOf are the parameters of an operation: its own, and those of its path that it does not define anew.
+func parametersOf(item *openapi3.PathItem, op *openapi3.Operation) openapi3.Parameters {
+	all := slices.Clone(op.Parameters)
+	for _, p := range item.Parameters {
+		if op.Parameters.GetByInAndName(p.Value.In, p.Value.Name) == nil {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 func (e *endpoints) chain(method string, op *openapi3.Operation, parameters openapi3.Parameters) []echo.MiddlewareFunc {

@@ -400,6 +400,9 @@ type ListTasksParams struct {
 	// Counts Also answer how many tasks match, by state: up to 1,000 of each state, and all of those that have ended if there is no filter but `state`.
 	Counts *bool `form:"counts,omitempty" json:"counts,omitempty"`
 
+	// Fields Which members the tasks have, besides those that each task has. Without `payload`, `result` and `error`, the list is read faster. By default, they have all but the checkpoint.
+	Fields []TaskField `form:"fields,omitempty" json:"fields,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -440,8 +443,8 @@ type CancelTaskParams struct {
 
 // GetTaskParams defines parameters for GetTask.
 type GetTaskParams struct {
-	// Namespace The namespace of the task, schedule or lock.
-	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace *AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Prefer `wait=30`: how many seconds to wait for the end of the task. Other preferences are ignored.
 	Prefer *string `json:"Prefer,omitempty"`
@@ -1286,6 +1289,8 @@ type ClientInterface interface {
 	CancelTask(ctx context.Context, id TaskID, params *CancelTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTask Look at a task, or wait for its end
+	//
+	// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 	//
 	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
 	// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
@@ -2714,6 +2719,8 @@ func (c *Client) CancelTask(ctx context.Context, id TaskID, params *CancelTaskPa
 }
 
 // GetTask Look at a task, or wait for its end
+//
+// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 //
 // With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
 // look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
@@ -6212,6 +6219,18 @@ func NewListTasksRequest(server string, params *ListTasksParams) (*http.Request,
 
 		}
 
+		if params.Fields != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "fields", params.Fields, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -8166,6 +8185,8 @@ type ClientWithResponsesInterface interface {
 	CancelTaskWithResponse(ctx context.Context, id TaskID, params *CancelTaskParams, reqEditors ...RequestEditorFn) (*CancelTaskResponse, error)
 
 	// GetTaskWithResponse Look at a task, or wait for its end
+	//
+	// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 	//
 	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
 	// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
@@ -12806,6 +12827,8 @@ func (c *ClientWithResponses) CancelTaskWithResponse(ctx context.Context, id Tas
 }
 
 // GetTaskWithResponse Look at a task, or wait for its end
+//
+// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 //
 // With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
 // look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It

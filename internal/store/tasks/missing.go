@@ -34,6 +34,6 @@ func rememberedAs(memory string) string {
 	if ms, err := strconv.ParseInt(words[3], 10, 64); err == nil {
 		text += " at " + codec.FromMS(ms).Format(time.RFC3339)
 	}
-	const why = "as its retention was over or Redis needed room (--retention-max-tasks, maxmemory)"
+	const why = "as its retention was over, Redis needed room (--retention-max-tasks, maxmemory), or somebody deleted it"
 	return text + ", and was deleted since with its attempts and its log, " + why
 }
