@@ -17,8 +17,9 @@ import (
 
 // Types of an [Event] that is about the feed itself. It has no other field.
 const (
-	// EventConnected comes first: the feed is complete from here on. It comes again after the connection was lost: what
-	// happened in between is missing.
+	// EventConnected comes first: the feed is complete from here on. It comes again after the connection was lost: then
+	// what happened in between follows, or EventDropped says that some of it is missing. A server of an earlier release,
+	// and one that has sent no event before, repeats nothing.
 	EventConnected = "connected"
 	// EventDropped says that events were missed: look again at what they could have been about.
 	EventDropped = "dropped"
@@ -60,6 +61,7 @@ func (c *Client) Events(ctx context.Context, f TaskFilter) iter.Seq2[Event, erro
 		open:   func(ctx context.Context) (*http.Response, error) { return c.api.Streams.FollowEvents(ctx, &params) },
 		opened: &Event{Type: EventConnected},
 		take: func(m client.Message) (e Event, known, last bool, err error) {
+			params.LastEventID = wire.Given(m.ID)
 			if m.Name == EventDropped {
 				return Event{Type: EventDropped}, true, false, nil
 			}

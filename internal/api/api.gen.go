@@ -79,6 +79,9 @@ type FollowEventsParams struct {
 
 	// Task Only this task.
 	Task TaskID `form:"task,omitempty" json:"task,omitempty"`
+
+	// LastEventID The `id` of the last event that the client has, as browsers send it when they take up a stream again.
+	LastEventID string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListFailuresParams defines parameters for ListFailures.
@@ -262,6 +265,31 @@ type ReadLedgerParams struct {
 	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ReadScheduleLogsParams defines parameters for ReadScheduleLogs.
+type ReadScheduleLogsParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Ticks How many of the newest ticks to look at that have a task.
+	Ticks int `form:"ticks,omitempty" json:"ticks,omitempty"`
+
+	// Before The `previous_cursor` of a page. It counts `ticks` for itself.
+	Before string `form:"before,omitempty" json:"before,omitempty"`
+
+	// Attempt Only lines of the attempt with this number, or of the `last` one that has begun. A stream that follows the last one also
+	// has the lines of attempts that begin later.
+	Attempt LogAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
+
+	// Stream Only lines of this stream.
+	Stream LogStream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// Grep Only lines that contain this text, in upper or lower case. It is a text and no pattern.
+	Grep LogText `form:"grep,omitempty" json:"grep,omitempty"`
+
+	// Limit How many lines to answer at most.
+	Limit LogLimit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // PreviewScheduleParams defines parameters for PreviewSchedule.
 type PreviewScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -421,6 +449,9 @@ type CancelTaskParams struct {
 type GetTaskParams struct {
 	// Namespace The namespace of the tasks, or `*` for all of them.
 	Namespace AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Prefer `wait=30`: how many seconds to wait for the end of the task. Other preferences are ignored.
+	Prefer string `json:"Prefer,omitempty"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
@@ -464,8 +495,24 @@ type ReadLogsParams struct {
 	// After The cursor of the last line already known; only what was written after it is answered.
 	After LogCursor `form:"after,omitempty" json:"after,omitempty"`
 
+	// Before The `previous_cursor` of a page, or the cursor of a line; the last lines before it are answered.
+	Before LogCursor `form:"before,omitempty" json:"before,omitempty"`
+
+	// Tail How many of the last lines to answer.
+	Tail int `form:"tail,omitempty" json:"tail,omitempty"`
+
+	// Attempt Only lines of the attempt with this number, or of the `last` one that has begun. A stream that follows the last one also
+	// has the lines of attempts that begin later.
+	Attempt LogAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
+
+	// Stream Only lines of this stream.
+	Stream LogStream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// Grep Only lines that contain this text, in upper or lower case. It is a text and no pattern.
+	Grep LogText `form:"grep,omitempty" json:"grep,omitempty"`
+
 	// Limit How many lines to answer at most.
-	Limit int `form:"limit,omitempty" json:"limit,omitempty"`
+	Limit LogLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// LastEventID As `after`, as browsers send it when they take up a stream again. It wins over `after`.
 	LastEventID LogCursor `json:"Last-Event-ID,omitempty"`
@@ -596,6 +643,9 @@ type ServerInterface interface {
 	// ReadLedger What became of each tick
 	// (GET /v1/schedules/{id}/ledger)
 	ReadLedger(ctx echo.Context, id ScheduleID, params ReadLedgerParams) error
+	// ReadScheduleLogs Lines that the tasks of the last ticks wrote
+	// (GET /v1/schedules/{id}/logs)
+	ReadScheduleLogs(ctx echo.Context, id ScheduleID, params ReadScheduleLogsParams) error
 	// PreviewSchedule The next ticks
 	// (GET /v1/schedules/{id}/next)
 	PreviewSchedule(ctx echo.Context, id ScheduleID, params PreviewScheduleParams) error
@@ -632,7 +682,7 @@ type ServerInterface interface {
 	// CancelTask Cancel a task
 	// (DELETE /v1/tasks/{id})
 	CancelTask(ctx echo.Context, id TaskID, params CancelTaskParams) error
-	// GetTask Look at a task
+	// GetTask Look at a task, or wait for its end
 	// (GET /v1/tasks/{id})
 	GetTask(ctx echo.Context, id TaskID, params GetTaskParams) error
 	// ChangeTask Change a task that waits
@@ -915,6 +965,23 @@ func (w *ServerInterfaceWrapper) FollowEvents(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "task", ctx.QueryParams(), &params.Task, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter task: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Last-Event-ID, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Last-Event-ID: %s", err))
+		}
+
+		params.LastEventID = LastEventID
 	}
 
 	// Invoke the callback with all the unmarshaled arguments
@@ -1609,6 +1676,73 @@ func (w *ServerInterfaceWrapper) ReadLedger(ctx echo.Context) error {
 	return err
 }
 
+// ReadScheduleLogs converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadScheduleLogs(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReadScheduleLogsParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "ticks" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ticks", ctx.QueryParams(), &params.Ticks, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ticks: %s", err))
+	}
+
+	// ------------- Optional query parameter "before" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "before", ctx.QueryParams(), &params.Before, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter before: %s", err))
+	}
+
+	// ------------- Optional query parameter "attempt" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "attempt", ctx.QueryParams(), &params.Attempt, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter attempt: %s", err))
+	}
+
+	// ------------- Optional query parameter "stream" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stream", ctx.QueryParams(), &params.Stream, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter stream: %s", err))
+	}
+
+	// ------------- Optional query parameter "grep" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "grep", ctx.QueryParams(), &params.Grep, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter grep: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadScheduleLogs(ctx, id, params)
+	return err
+}
+
 // PreviewSchedule converts echo context to params.
 func (w *ServerInterfaceWrapper) PreviewSchedule(ctx echo.Context) error {
 	var err error
@@ -2111,6 +2245,23 @@ func (w *ServerInterfaceWrapper) GetTask(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
 	}
 
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Prefer" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Prefer")]; found {
+		var Prefer string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Prefer, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Prefer", valueList[0], &Prefer, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Prefer: %s", err))
+		}
+
+		params.Prefer = Prefer
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetTask(ctx, id, params)
 	return err
@@ -2289,6 +2440,41 @@ func (w *ServerInterfaceWrapper) ReadLogs(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "after", ctx.QueryParams(), &params.After, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter after: %s", err))
+	}
+
+	// ------------- Optional query parameter "before" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "before", ctx.QueryParams(), &params.Before, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter before: %s", err))
+	}
+
+	// ------------- Optional query parameter "tail" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "tail", ctx.QueryParams(), &params.Tail, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter tail: %s", err))
+	}
+
+	// ------------- Optional query parameter "attempt" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "attempt", ctx.QueryParams(), &params.Attempt, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter attempt: %s", err))
+	}
+
+	// ------------- Optional query parameter "stream" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stream", ctx.QueryParams(), &params.Stream, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter stream: %s", err))
+	}
+
+	// ------------- Optional query parameter "grep" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "grep", ctx.QueryParams(), &params.Grep, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter grep: %s", err))
 	}
 
 	// ------------- Optional query parameter "limit" -------------
@@ -2523,6 +2709,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/schedules/:id/why", wrapper.WhySchedule, options.OperationMiddlewares["whySchedule"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id/next", wrapper.PreviewSchedule, options.OperationMiddlewares["previewSchedule"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id/ledger", wrapper.ReadLedger, options.OperationMiddlewares["readLedger"]...)
+	router.GET(options.BaseURL+"/v1/schedules/:id/logs", wrapper.ReadScheduleLogs, options.OperationMiddlewares["readScheduleLogs"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id/audit", wrapper.AuditSchedule, options.OperationMiddlewares["auditSchedule"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id/history", wrapper.ListRevisions, options.OperationMiddlewares["listRevisions"]...)
 	router.POST(options.BaseURL+"/v1/schedules/:id/rollback", wrapper.RollbackSchedule, options.OperationMiddlewares["rollbackSchedule"]...)

@@ -39,8 +39,12 @@ var slowText = fmt.Sprintf("more than %d events waited for this client, so the s
 
 // FollowEvents answers GET /v1/events.
 func (e *endpoints) FollowEvents(c echo.Context, params FollowEventsParams) error {
+	after, ok := events.ParsePosition(params.LastEventID)
+	if params.LastEventID != "" && !ok {
+		return task.Invalid("Last-Event-ID", "%q must be the id of an event", params.LastEventID)
+	}
 	subscribe := func(ctx context.Context) (*events.Subscription, error) {
-		return e.Control.Follow(ctx, callerOf(c), filterOf(params), streamBuffer)
+		return e.Control.Follow(ctx, callerOf(c), filterOf(params), streamBuffer, after)
 	}
 	return e.server.Follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *edge.Stream) error {
 		f := eventFollower{feed: feed, out: out}
@@ -57,6 +61,9 @@ type eventFollower struct {
 
 // run sends until ctx or the feed ends.
 func (f *eventFollower) run(ctx context.Context) error {
+	if err := f.begin(); err != nil {
+		return err
+	}
 	for {
 		var err error
 		select {
@@ -74,6 +81,27 @@ func (f *eventFollower) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// begin sends what came while the client was away, and where the stream goes on from there.
+func (f *eventFollower) begin() error {
+	for m := range f.feed.Earlier() {
+		if err := f.add(m); err != nil {
+			return err
+		}
+		if len(f.frames) < frameStep {
+			continue
+		}
+		if err := f.out.Write(f.frames); err != nil {
+			return err
+		}
+		f.frames = f.frames[:0]
+	}
+	f.frames = fmt.Appendf(f.frames, "id: %s\n\n", f.feed.Start())
+	if err := f.out.Write(f.frames); err != nil {
+		return err
+	}
+	return f.out.Flush()
 }
 
 // send writes a message, and those that wait with it. If no other one is left, it pauses.
@@ -110,13 +138,18 @@ func (f *eventFollower) add(m events.Message) error {
 // textOf is what a client gets of a message. All who get an event share it.
 func textOf(m events.Message) ([]byte, error) {
 	if m.Loss != nil {
-		return edge.Frame("dropped", "", wire.Dropped{Count: m.Loss.Count, Reason: wire.DroppedReason(m.Loss.Reason)})
+		dropped := wire.Dropped{
+			Count: m.Loss.Count, Reason: wire.DroppedReason(m.Loss.Reason), Since: wire.AtIfAny(m.Loss.Since),
+		}
+		return edge.Frame("dropped", m.Position.String(), dropped)
 	}
 	return m.Text(frames)
 }
 
 // frames is how events stand in a stream.
-var frames = events.NewFormat(func(e *task.Event) ([]byte, error) { return edge.Frame(e.Type, "", eventOf(*e)) })
+var frames = events.NewFormat(func(m events.Message) ([]byte, error) {
+	return edge.Frame(m.Event.Type, m.Position.String(), eventOf(*m.Event))
+})
 
 // end tells a client that has read too slowly why its stream ends.
 func (f *eventFollower) end() error {

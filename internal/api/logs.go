@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -34,38 +35,122 @@ const (
 
 // ReadLogs answers GET /v1/tasks/{id}/logs.
 func (e *endpoints) ReadLogs(c echo.Context, id wire.TaskID, params ReadLogsParams) error {
-	who, after := callerOf(c), cmp.Or(params.LastEventID, params.After)
+	q, err := logQueryOf(params)
+	if err != nil {
+		return err
+	}
 	if params.Follow {
-		return e.followLogs(c, who, id, after)
+		return e.followLogs(c, callerOf(c), id, q)
 	}
 	ctx, left := leavingOut(c)
-	ctx, cancel := context.WithTimeout(ctx, e.server.Options().RequestTimeout)
-	defer cancel()
-	end, err := edge.TakeTurn(ctx, c, e.Control)
+	ctx, end, err := e.logTurn(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer end()
-	page, err := e.Control.Logs(ctx, who, id, after, cmp.Or(params.Limit, defaultLogLimit))
+	page, err := e.Control.Logs(ctx, callerOf(c), id, q)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, wire.LogPage{Lines: each(page.Lines, lineOf), NextCursor: wire.Given(page.Last), More: wire.Given(page.More), Warnings: left.Texts()})
+	answer := wire.LogPage{Lines: each(page.Lines, lineOf), Warnings: left.Texts()}
+	if q.Before == "" {
+		answer.NextCursor = wire.Given(page.Last)
+	}
+	switch {
+	case !q.Backwards:
+		answer.More = wire.Given(page.More)
+	case page.More:
+		answer.PreviousCursor = wire.Given(page.First)
+	}
+	return e.ok(c, answer)
 }
 
-func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after string) error {
-	ctx, _ := leavingOut(c)                                           // what is left out is told in the stream
-	if _, err := e.Control.Logs(ctx, who, id, after, 1); err != nil { // refuses before the stream is open
+// logQueryOf returns the query that the parameters describe. Error: CodeInvalid for parameters that exclude each other.
+func logQueryOf(p ReadLogsParams) (control.LogQuery, error) {
+	q := logFilterOf(p.Attempt, p.Stream, p.Grep)
+	q.After, q.Before = cmp.Or(p.LastEventID, p.After), p.Before
+	q.Backwards, q.Limit = p.Tail > 0 || p.Before != "", cmp.Or(p.Tail, p.Limit, defaultLogLimit)
+	switch {
+	case p.Tail > 0 && p.LastEventID != "" && p.Follow: // a client that takes a stream up again repeats the address
+		q.Backwards = false
+	case p.Tail > 0 && q.After != "":
+		return q, task.Invalid("tail", "means nothing beside after: give one of them")
+	case p.Before != "" && (p.Tail > 0 || q.After != ""):
+		return q, task.Invalid("before", "means nothing beside after and tail: give one of them, and limit for a number")
+	case p.Before != "" && p.Follow:
+		return q, task.Invalid("before", "means nothing in a stream: leave out follow, or give tail")
+	}
+	return q, nil
+}
+
+// logFilterOf returns a query with the filter of these parameters.
+func logFilterOf(attempt string, stream wire.LogStreamName, text string) control.LogQuery {
+	number, _ := strconv.Atoi(attempt) // "last" is none
+	return control.LogQuery{Attempt: number, Newest: attempt == "last", Stream: string(stream), Text: text}
+}
+
+// logTurn waits until logs may be read, and bounds how long that takes.
+func (e *endpoints) logTurn(ctx context.Context, c echo.Context) (_ context.Context, end func(), _ error) {
+	ctx, cancel := context.WithTimeout(ctx, e.server.Options().RequestTimeout)
+	leave, err := edge.TakeTurn(ctx, c, e.Control)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return ctx, func() { leave(); cancel() }, nil
+}
+
+// ReadScheduleLogs answers GET /v1/schedules/{id}/logs.
+func (e *endpoints) ReadScheduleLogs(c echo.Context, id wire.ScheduleID, params ReadScheduleLogsParams) error {
+	ctx, left := leavingOut(c)
+	q := logFilterOf(params.Attempt, params.Stream, params.Grep)
+	q.Limit = cmp.Or(params.Limit, defaultLogLimit)
+	page, err := e.Control.ReadScheduleLogs(ctx, callerOf(c), id, q, cmp.Or(params.Ticks, defaultLogTicks), params.Before)
+	if err != nil {
 		return err
 	}
+	return e.ok(c, wire.ScheduleLogPage{
+		Lines: each(page.Lines, scheduleLineOf), Forgotten: page.Forgotten, PreviousCursor: wire.Given(page.Previous),
+		Warnings: left.Texts(),
+	})
+}
+
+func scheduleLineOf(l control.ScheduleLogLine) wire.ScheduleLogLine {
+	line := lineOf(l.LogLine)
+	return wire.ScheduleLogLine{
+		Task: l.Task, Cursor: line.Cursor, Attempt: line.Attempt, Stream: line.Stream, At: line.At, Text: line.Text,
+	}
+}
+
+func (e *endpoints) followLogs(c echo.Context, who control.Caller, id string, q control.LogQuery) error {
+	after, err := e.startLog(c, who, id, q) // refuses before the stream is open
+	if err != nil {
+		return err
+	}
+	q.After, q.Backwards, q.Newest, q.Limit = after, false, false, followedLines
 	subscribe := func(ctx context.Context) (*events.Subscription, error) { return e.Control.FollowLogs(ctx, who, id) }
 	return e.server.Follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *edge.Stream) error {
 		f := logFollower{
-			control: e.Control, show: func(t task.Task) wire.Task { return TaskOf(t, e.Types) }, who: who, id: id, after: after, feed: feed, out: out,
-			streams: out.Count, reserve: func(n int64) (func(), error) { return e.server.Reserve(c, n) },
+			control: e.Control, show: func(t task.Task) wire.Task { return TaskOf(t, e.Types) }, who: who, id: id, q: q,
+			feed: feed, out: out, streams: out.Count,
+			reserve: func(n int64) (func(), error) { return e.server.Reserve(c, n) },
 		}
 		return f.run(ctx)
 	})
+}
+
+// startLog returns the cursor after which a stream of a log begins. Errors: those of control.Logs.
+func (e *endpoints) startLog(c echo.Context, who control.Caller, id string, q control.LogQuery) (string, error) {
+	ctx, _ := leavingOut(c) // what is left out is told in the stream
+	if !q.Backwards {
+		return e.Control.LogStart(ctx, who, id, q)
+	}
+	ctx, end, err := e.logTurn(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	return e.Control.LogStart(ctx, who, id, q)
 }
 
 // logFollower sends the log of a task as it grows. The feed only says when to look: lines come from the
@@ -75,7 +160,7 @@ type logFollower struct {
 	show    func(task.Task) wire.Task
 	who     control.Caller
 	id      string
-	after   string
+	q       control.LogQuery // of the next lines
 	feed    *events.Subscription
 	out     *edge.Stream
 	streams func() int // how many there are
@@ -112,22 +197,22 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp sends the new lines, which it reads under a context that leaves out what cannot be read, and tells what was left
-// out. It reads the task before the lines: if the task has ended by then, all lines are there.
+// catchUp sends the new lines, which it reads under a context that leaves out what cannot be read, and tells what was
+// left out. It reads the task before the lines: if the task has ended by then, all lines are there.
 func (f *logFollower) catchUp(ctx, reading context.Context, left *redisx.LeftOut) (done bool, err error) {
 	t, ended, err := f.ended(ctx)
 	if err != nil {
 		return false, err
 	}
 	for {
-		page, err := f.control.Logs(reading, f.who, f.id, f.after, followedLines)
+		page, err := f.control.Logs(reading, f.who, f.id, f.q)
 		if err != nil {
 			return false, err
 		}
 		if err := f.send(page.Lines); err != nil {
 			return false, err
 		}
-		f.after = page.Last
+		f.q.After = page.Last
 		if !page.More {
 			break
 		}
@@ -141,7 +226,8 @@ func (f *logFollower) catchUp(ctx, reading context.Context, left *redisx.LeftOut
 	return false, f.out.Flush()
 }
 
-// tell sends what was left out and was not told before: the last text counts what the others do not name, so it changes.
+// tell sends what was left out and was not told before: the last text counts what the others do not name, so it
+// changes.
 func (f *logFollower) tell(texts []string) error {
 	for i, text := range texts {
 		if i < len(f.told) && f.told[i] == text {
@@ -155,8 +241,8 @@ func (f *logFollower) tell(texts []string) error {
 	return nil
 }
 
-// ended reads the task if it has ended. Before, it reads no more than the state: a task can be long, and a look comes up to 20
-// times a second.
+// ended reads the task if it has ended. Before, it reads no more than the state: a task can be long, and a look comes
+// up to 20 times a second.
 func (f *logFollower) ended(ctx context.Context) (task.Task, bool, error) {
 	state, err := f.control.TaskState(ctx, f.who, f.id)
 	if err != nil || !state.Final() {

@@ -67,3 +67,67 @@ func TestReadLogs_TakesItsTurn(t *testing.T) {
 	}
 	r.listen("/v1/tasks/a/logs?follow=true").close()
 }
+
+func TestReadLogs_ReadsATailAndPagesBackwards(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.submit("a")
+	r.log("a", "zero", "one", "two", "three", "Two again")
+	for _, c := range []struct{ query, want string }{
+		{"?tail=2", "three,Two again next 1-5 previous 1-4"},
+		{"?before=1-4&limit=2", "one,two previous 1-2"},
+		{"?before=1-2&limit=1000", "zero"},
+		{"?tail=9", "zero,one,two,three,Two again next 1-5"},
+		{"?grep=two", "two,Two again next 1-5"},
+		{"?tail=1&grep=TWO&attempt=last&stream=stdout", "Two again next 1-5 previous 1-5"},
+		{"?stream=stderr", " next 1-5"},
+		{"?attempt=2&after=1-1", " next 1-1"},
+	} {
+		var page wire.LogPage
+		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/tasks/a/logs"+c.query, "").body, &page))
+		var texts []string
+		for _, l := range page.Lines {
+			texts = append(texts, l.Text)
+		}
+		got := strings.Join(texts, ",")
+		if page.NextCursor != nil {
+			got += " next " + *page.NextCursor
+		}
+		if page.PreviousCursor != nil {
+			got += " previous " + *page.PreviousCursor
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.query, got, c.want)
+		}
+	}
+	for query, field := range map[string]string{
+		"?tail=1&after=1-1": "tail", "?tail=1&before=1-2": "before", "?before=1-2&after=1-1": "before",
+		"?before=1-2&follow=true": "before",
+		"?attempt=first":          "attempt", "?stream=none": "stream", "?grep=": "grep", "?tail=0": "tail",
+	} {
+		p := r.call("GET", "/v1/tasks/a/logs"+query, "").problem(t)
+		if p.Status != http.StatusBadRequest || !strings.Contains(p.Detail, field) {
+			t.Errorf("%s: %+v", query, p)
+		}
+	}
+}
+
+func TestFollowLogs_BeginsWithATail(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.submit("a")
+	r.log("a", "a1", "b1", "a2", "a3", "b2")
+	for query, header := range map[string]string{"tail=2&grep=A": "", "tail=9&grep=A": "1-2"} {
+		var headers []string
+		if header != "" { // as a client that takes the stream up again
+			headers = []string{"Last-Event-ID", header}
+		}
+		l := r.listen("/v1/tasks/a/logs?follow=true&"+query, headers...)
+		for _, want := range []string{"1-3", "1-4"} {
+			if m := l.next(); m.ID != want {
+				t.Errorf("%s: %s, want %s", query, m.ID, want)
+			}
+		}
+		l.close()
+	}
+}

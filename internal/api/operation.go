@@ -108,8 +108,11 @@ func (e *endpoints) limitTime(op *openapi3.Operation) echo.MiddlewareFunc {
 		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }
 	}
 	limit := e.server.Options().RequestTimeout
-	if op.OperationID == takeOperation {
+	switch op.OperationID {
+	case takeOperation:
 		limit += control.TakeWaitLimit
+	case awaitOperation:
+		return limitAwaited(limit)
 	}
 	return edge.LimitTime(limit)
 }

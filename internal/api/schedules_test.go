@@ -362,6 +362,7 @@ var everyScheduleCall = []struct{ method, path, body string }{
 	{"GET", "/v1/schedules/{id}/why", ""},
 	{"GET", "/v1/schedules/{id}/next", ""},
 	{"GET", "/v1/schedules/{id}/ledger", ""},
+	{"GET", "/v1/schedules/{id}/logs", ""},
 	{"GET", "/v1/schedules/{id}/audit", ""},
 	{"GET", "/v1/schedules/{id}/history", ""},
 	{"POST", "/v1/schedules/{id}/rollback", `{"revision":1}`},

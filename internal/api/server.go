@@ -19,6 +19,10 @@ const (
 	waitsPerAddress = 1000
 	waitsLimit      = 4000
 
+	// Limits of requests that wait for the end of a task: each looks at every event.
+	resultsPerAddress = 250
+	resultsLimit      = 500
+
 	batchPath = "/v1/tasks/batch"
 	docsPath  = "/docs" // the reference of the API, a page for people
 )
@@ -66,6 +70,7 @@ func register(s *edge.Server, o Options) (*endpoints, error) {
 		Options: o, server: s, document: d.json, submission: d.doc.Components.Schemas["Submission"].Value,
 		decoding: make(decoding, decodingLimit),
 		takes:    edge.NewPlaces(waitsPerAddress, waitsLimit), locks: edge.NewPlaces(waitsPerAddress, waitsLimit),
+		results: edge.NewPlaces(resultsPerAddress, resultsLimit),
 	}
 	s.SetPolicy(edge.Policy{Always: true, Routine: true}, "/healthz", "/readyz", metricsPath)
 	s.SetPolicy(edge.Policy{Routine: true}, monitorPath, monitorPath+"/*")
@@ -87,6 +92,7 @@ type endpoints struct {
 	submission *openapi3.Schema
 	takes      *edge.Places // calls of workers that wait for attempts
 	locks      *edge.Places // calls that wait for a lock
+	results    *edge.Places // calls that wait for the end of a task
 }
 
 var _ ServerInterface = (*endpoints)(nil)

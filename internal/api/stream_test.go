@@ -338,7 +338,7 @@ func TestStream_IsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
 	testkit.Must(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	const beat = ": alive\n\n"
-	opening := make([]byte, len(": open\n\n"))
+	opening := make([]byte, len(": open\n\nid: ABCDEFGH.0.-62135596800000\n\n"))
 	_, err = io.ReadFull(resp.Body, opening)
 	testkit.Must(t, err)
 	for range 20 { // 400 ms
@@ -551,4 +551,35 @@ func TestStream_EndsWhenTheServerStops(t *testing.T) {
 	testkit.Must(t, r.stop())
 	events.wantEnd()
 	logs.wantEnd()
+}
+
+func TestFollowEvents_ResumesAfterAnEvent(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	stays := r.listen("/v1/events?task=none")
+	defer stays.close()
+	l := r.listen("/v1/events")
+	r.source.publish(event("task.queued", "a"))
+	m := l.next()
+	l.close()
+	r.source.publish(event("task.running", "a"))
+	r.source.publish(event("task.running", "b"))
+	l = r.listen("/v1/events?task=b", "Last-Event-ID", m.ID)
+	if got := l.next(); got.Name != "task.running" || asMap(t, string(got.Data))["task"] != "b" || got.ID == m.ID {
+		t.Errorf("got %+v %s", got, got.Data)
+	}
+	r.source.publish(event("task.succeeded", "b"))
+	if got := l.next(); got.Name != "task.succeeded" {
+		t.Errorf("then %+v", got)
+	}
+	l.close()
+	l = r.listen("/v1/events", "Last-Event-ID", "OTHER.17.1767366245120")
+	defer l.close()
+	want := map[string]any{"count": 0.0, "reason": "not_kept", "since": "2026-01-02T15:04:05.120Z"}
+	if got := l.next(); got.Name != "dropped" || !cmp.Equal(asMap(t, string(got.Data)), want) {
+		t.Errorf("of another node: %+v %s", got, got.Data)
+	}
+	if p := r.call("GET", "/v1/events", "", "Last-Event-ID", "nonsense").problem(t); p.Status != http.StatusBadRequest {
+		t.Errorf("of no event: %+v", p)
+	}
 }

@@ -21,6 +21,7 @@ import (
 const (
 	defaultListLimit = 50
 	defaultLogLimit  = 500
+	defaultLogTicks  = 5
 )
 
 // changeHeader says what a request has changed, or would change.
@@ -169,6 +170,9 @@ func taskFilterOf(params ListTasksParams) (control.TaskFilter, error) {
 
 // GetTask answers GET /v1/tasks/{id}.
 func (e *endpoints) GetTask(c echo.Context, id wire.TaskID, _ GetTaskParams) error {
+	if err := e.awaitEnd(c.Request().Context(), c, id); err != nil {
+		return err
+	}
 	ctx, left := leavingOut(c)
 	t, err := e.Control.GetTask(ctx, callerOf(c), id)
 	if texts := left.Texts(); len(texts) > 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -200,7 +201,7 @@ func TestWorker_TakesExtendsReportsAndFinishes(t *testing.T) {
 	if got.Node != "py-1" || got.Progress != 40 || got.ProgressNote != "row 5" || string(got.Checkpoint) != `{"row":5}` {
 		t.Errorf("it is %+v", got)
 	}
-	page, err := w.store.Tasks.Logs(w.ctx, ref(a.Task), "", 10)
+	page, err := w.store.Tasks.Logs(w.ctx, ref(a.Task), tasks.LogQuery{Limit: 10})
 	lines := page.Lines
 	if err != nil || len(lines) != 2 || lines[1].Stream != "stderr" || lines[1].Text != "two" {
 		t.Errorf("the log is %+v, %v", lines, err)

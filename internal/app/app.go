@@ -221,7 +221,7 @@ func (a *App) build(ctx context.Context) error {
 	if err := a.buildRegistry(); err != nil {
 		return err
 	}
-	a.events = events.New(events.Options{Source: a.store.Tasks, Log: a.o.Log})
+	a.events = events.New(events.Options{Source: a.store.Tasks, Log: a.o.Log, Linger: events.DefaultLinger})
 	a.queues = queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
 	a.buildScheduler(db)
 	a.noteReplicas(ctx)

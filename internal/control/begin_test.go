@@ -22,8 +22,9 @@ var besideUseCases = map[string]string{
 
 // operationsOf are the operations of methods that have another name than theirs.
 var operationsOf = map[string]string{
-	"Attempts": "listAttempts", "CountTasks": "listTasks", "Follow": "followEvents", "FollowLogs": "readLogs",
-	"Ledger": "readLedger", "Logs": "readLogs", "Next": "previewSchedule", "Preview": "submitTask",
+	"Attempts": "listAttempts", "AwaitTask": "getTask", "CountTasks": "listTasks",
+	"Follow": "followEvents", "FollowLogs": "readLogs",
+	"Ledger": "readLedger", "Logs": "readLogs", "LogStart": "readLogs", "Next": "previewSchedule", "Preview": "submitTask",
 	"PreviewEach": "submitTasks", "Revisions": "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks",
 	"TaskState": "getTask",
 }

@@ -8,14 +8,15 @@ import (
 )
 
 // Follow subscribes to the events of the caller's namespace, which may be EveryNamespace, that a filter lets through
-// (nil: all). buffer is how many may wait for the reader, who closes the subscription. Error: CodeInternal.
+// (nil: all), after a position if one is given. buffer is how many may wait for the reader, who closes the
+// subscription. Error: CodeInternal.
 func (c *Control) Follow(
-	ctx context.Context, who Caller, filter func(*task.Event) bool, buffer int,
+	ctx context.Context, who Caller, filter func(*task.Event) bool, buffer int, after events.Position,
 ) (*events.Subscription, error) {
 	if _, err := c.begin(ctx, who, "followEvents"); err != nil {
 		return nil, err
 	}
-	return c.events.Subscribe(events.SubscribeOptions{Buffer: buffer, Filter: func(e *task.Event) bool {
+	return c.events.Subscribe(events.SubscribeOptions{Buffer: buffer, After: after, Filter: func(e *task.Event) bool {
 		return who.Covers(e.Ref.Namespace) && (filter == nil || filter(e))
 	}}), nil
 }

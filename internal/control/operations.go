@@ -78,6 +78,7 @@ var operations = map[string]Operation{
 	"triggerSchedule":  {Role: Operator, About: AboutSchedule, Changes: true, MakesWork: true},
 	"backfillSchedule": {Role: Operator, About: AboutSchedule, Changes: true, MakesWork: true},
 	"previewSchedule":  {Role: Viewer, About: AboutSchedule},
+	"readScheduleLogs": {Role: Viewer, About: AboutSchedule},
 	"readLedger":       {Role: Viewer, About: AboutSchedule},
 	"auditSchedule":    {Role: Viewer, About: AboutSchedule},
 	"listRevisions":    {Role: Viewer, About: AboutSchedule},

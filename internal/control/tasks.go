@@ -128,18 +128,6 @@ func (c *Control) Attempts(ctx context.Context, who Caller, id string) ([]task.A
 	return c.store.Tasks.Attempts(ctx, who.Ref(id))
 }
 
-// LogPage is a part of a task's log.
-type LogPage = tasks.LogPage
-
-// Logs returns up to limit lines of a task's log after the line with that cursor ("": from the start), fewer if they
-// are long. Errors: CodeTaskNotFound, CodeInvalid for the cursor.
-func (c *Control) Logs(ctx context.Context, who Caller, id, after string, limit int) (LogPage, error) {
-	if _, err := c.begin(ctx, who, "readLogs", who.Ref(id)); err != nil {
-		return LogPage{}, err
-	}
-	return c.store.Tasks.Logs(ctx, who.Ref(id), after, limit)
-}
-
 // ReportProgress records how far an attempt is, in percent, and what it is at ("" for nothing), for a program that
 // runs it far from its worker. Errors: CodeInvalid, CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt.
 func (c *Control) ReportProgress(ctx context.Context, who Caller, id string, attempt, percent int, note string) error {

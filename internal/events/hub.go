@@ -5,16 +5,19 @@
 // has a filter and a bounded buffer of its own. The hub never waits for a reader: one that falls too far behind loses its
 // own subscription, and the others notice nothing.
 //
-// The feed is live, not a record. What happens while nobody is subscribed is not repeated. Readers are told when
-// events were lost on the way, so that they can look at the data itself again.
+// The feed is live. The hub keeps the newest messages in memory, so a reader who was away for a while goes on where it
+// was. What happens while nobody is subscribed is not repeated. Readers are told when events were lost on the way, so that
+// they can look at the data itself again.
 package events
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -27,16 +30,25 @@ var (
 	ErrStopped = errors.New("the event hub has stopped")
 )
 
+// logType is the type of events that are lines of a log. They are not kept: the log has them.
+const logType = "task.log"
+
 // Source is where events come from: *tasks.Tasks.
 type Source interface {
 	// ListenEvents reports every event to l, one call at a time, until ctx ends; then it returns nil.
 	ListenEvents(ctx context.Context, l tasks.EventListener) error
 }
 
-// Options says what a hub passes on. All fields must be set.
+// DefaultLinger is how long a hub listens on for readers that come back.
+const DefaultLinger = 30 * time.Second
+
+// Options says what a hub passes on. All fields without a default must be set.
 type Options struct {
 	Source Source
 	Log    *slog.Logger
+	// Linger is how long the hub listens on after the last reader has left, so that it can come back. It does so for
+	// readers of events only, and not for those of a signal. 0 means not at all.
+	Linger time.Duration
 }
 
 // Hub passes events on to its subscribers. Its methods may be called from any goroutine.
@@ -44,11 +56,15 @@ type Hub struct {
 	o      Options
 	wanted chan struct{} // holds a value if there may be subscribers and nobody listens to the source
 
-	mu          sync.Mutex
-	subscribers map[*Subscription]struct{}
-	hangUp      context.CancelFunc // ends the listening to the source; nil while there is none
-	connected   bool               // the subscription to Redis works: a new subscriber is ready at once
-	stopped     bool
+	mu           sync.Mutex
+	subscribers  map[*Subscription]struct{}
+	hangUp       context.CancelFunc // ends the listening to the source; nil while there is none
+	connected    bool               // the subscription to Redis works: a new subscriber is ready at once
+	stopped      bool
+	wasConnected bool        // since it has listened
+	followed     bool        // by a reader of events, since it has listened
+	record       record      // since it has listened
+	lingering    *time.Timer // hangs up, unless a reader comes; nil if there are readers
 }
 
 // New makes a hub. It passes nothing on before Run.
@@ -83,6 +99,8 @@ func (h *Hub) Subscribe(o SubscribeOptions) *Subscription {
 		return s
 	}
 	h.subscribers[s] = struct{}{}
+	h.stay()
+	h.followed = h.followed || !s.signal
 	switch {
 	case h.connected:
 		s.becomeReady()
@@ -127,13 +145,19 @@ func (h *Hub) begin(hangUp context.CancelFunc) bool {
 		return false
 	}
 	h.hangUp = hangUp
+	h.record = newRecord(rand.Text()[:8], recordBytes)
 	return true
 }
 
 // connect makes subscribers ready. Those that were ready before the connection was lost may have missed events, and
 // connect tells them. The caller holds the mutex, as with the next four.
 func (h *Hub) connect() {
-	h.connected = true
+	again := h.wasConnected
+	h.connected, h.wasConnected = true, true
+	loss := Message{Loss: &Loss{Reason: ConnectionLost}}
+	if again {
+		loss = h.record.add(loss)
+	}
 	affected := 0
 	for s := range h.subscribers {
 		if !s.isReady {
@@ -141,7 +165,7 @@ func (h *Hub) connect() {
 			continue
 		}
 		affected++
-		s.send(Message{Loss: &Loss{Reason: ConnectionLost}})
+		s.send(loss)
 	}
 	if affected > 0 {
 		h.o.Log.Info("subscribed to events again; some may have been missed", "readers", affected)
@@ -154,6 +178,9 @@ func (h *Hub) disconnect() { h.connected = false }
 // pass passes an event on to those who want it.
 func (h *Hub) pass(e *task.Event) {
 	m := Message{Event: e, text: &text{}}
+	if e.Type != logType {
+		m = h.record.add(m)
+	}
 	for s := range h.subscribers {
 		if s.filter == nil || s.filter(e) {
 			s.send(m)
@@ -164,7 +191,7 @@ func (h *Hub) pass(e *task.Event) {
 // passOver tells everybody of a message that could not be decoded: nobody knows whom it concerned.
 func (h *Hub) passOver(err error) {
 	h.o.Log.Debug("skipping unreadable event", "error", err)
-	h.send(Message{Loss: &Loss{Reason: Unreadable, Count: 1}})
+	h.send(h.record.add(Message{Loss: &Loss{Reason: Unreadable, Count: 1}}))
 }
 
 func (h *Hub) send(m Message) {
@@ -179,16 +206,45 @@ func (h *Hub) remove(s *Subscription) {
 	defer h.mu.Unlock()
 	s.end(nil)
 	delete(h.subscribers, s)
-	if len(h.subscribers) == 0 && h.hangUp != nil {
-		h.hangUp()
-		h.hangUp, h.connected = nil, false
+	if len(h.subscribers) > 0 || h.hangUp == nil || h.lingering != nil {
+		return
 	}
+	if h.o.Linger == 0 || s.signal && !h.followed {
+		h.leave()
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(h.o.Linger, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.lingering == timer {
+			h.leave()
+		}
+	})
+	h.lingering = timer
+}
+
+// stay keeps the hub from hanging up, as a reader has come.
+func (h *Hub) stay() {
+	if h.lingering != nil {
+		h.lingering.Stop()
+		h.lingering = nil
+	}
+}
+
+// leave ends the listening to the source, and forgets what was kept.
+func (h *Hub) leave() {
+	h.stay()
+	h.hangUp()
+	h.hangUp, h.connected, h.wasConnected, h.followed = nil, false, false, false
+	h.record = record{}
 }
 
 func (h *Hub) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stopped = true
+	h.stay()
 	for s := range h.subscribers {
 		s.end(ErrStopped)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -42,7 +43,7 @@ func (l *listening) end() {
 
 func (l *listening) publish(ids ...string) {
 	for _, id := range ids {
-		l.Event(&task.Event{Type: "task.running", Ref: task.Ref{Namespace: "default", ID: id}})
+		l.Event(&task.Event{Type: "task.running", Ref: task.Ref{Namespace: "default", ID: id}, At: time.UnixMilli(5000)})
 	}
 }
 
@@ -135,7 +136,7 @@ func TestMessage_TextIsMadeOnceForAllReaders(t *testing.T) {
 	l.Connected()
 	l.publish("a", "b")
 	made := 0
-	ids := events.NewFormat(func(e *task.Event) ([]byte, error) { made++; return []byte(e.Ref.ID), nil })
+	ids := events.NewFormat(func(m events.Message) ([]byte, error) { made++; return []byte(m.Event.Ref.ID), nil })
 	for _, want := range []string{"a", "b"} {
 		for _, s := range readers {
 			m := testkit.Receive(t, s.C(), "a message")
@@ -158,10 +159,10 @@ func TestMessage_TextHasTheFormatAskedFor(t *testing.T) {
 	defer func() { go l.end() }()
 	l.Connected()
 	l.publish("a")
-	ids := events.NewFormat(func(e *task.Event) ([]byte, error) { return []byte(e.Ref.ID), nil })
-	types := events.NewFormat(func(e *task.Event) ([]byte, error) { return []byte(e.Type), nil })
+	ids := events.NewFormat(func(m events.Message) ([]byte, error) { return []byte(m.Event.Ref.ID), nil })
+	types := events.NewFormat(func(m events.Message) ([]byte, error) { return []byte(m.Event.Type), nil })
 	errOdd := errors.New("cannot be written")
-	none := events.NewFormat(func(*task.Event) ([]byte, error) { return nil, errOdd })
+	none := events.NewFormat(func(events.Message) ([]byte, error) { return nil, errOdd })
 	m := testkit.Receive(t, s.C(), "a message")
 	for range 2 {
 		for format, want := range map[*events.Format]string{ids: "a", types: "task.running"} {
@@ -369,5 +370,87 @@ func BenchmarkHub_Pass(b *testing.B) {
 	for b.Loop() {
 		l.Event(e)
 		<-wanting.C()
+	}
+}
+
+func TestHub_SendsWhatAReaderMissed(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	stays := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+	defer stays.Close()
+	l := testkit.Receive(t, source.calls, "a listener")
+	defer func() { go l.end() }()
+	l.Connected()
+	gone := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+	l.publish("a")
+	at := testkit.Receive(t, gone.C(), "a message").Position
+	gone.Close()
+	l.publish("b", "unwanted", "c")
+	l.Disconnected()
+	back := hub.Subscribe(events.SubscribeOptions{
+		Buffer: 10, After: at, Filter: func(e *task.Event) bool { return e.Ref.ID != "unwanted" },
+	})
+	defer back.Close()
+	l.Connected()
+	l.publish("d")
+	if got, want := earlier(back), "b c connection_lost:0"; got != want {
+		t.Errorf("earlier: %q, want %q", got, want)
+	}
+	if got := read(t, back, 1); got != "d" {
+		t.Errorf("then %q", got)
+	}
+	elsewhere, _ := events.ParsePosition("OTHER.1.1")
+	lost := hub.Subscribe(events.SubscribeOptions{Buffer: 10, After: elsewhere})
+	defer lost.Close()
+	if got, want := earlier(lost), "not_kept:0 a b unwanted c connection_lost:0 d"; got != want {
+		t.Errorf("of another hub: %q, want %q", got, want)
+	}
+}
+
+// earlier is what a reader has missed, as read returns it.
+func earlier(s *events.Subscription) string {
+	var got []string
+	for m := range s.Earlier() {
+		if m.Loss != nil {
+			got = append(got, fmt.Sprintf("%s:%d", m.Loss.Reason, m.Loss.Count))
+		} else {
+			got = append(got, m.Event.Ref.ID)
+		}
+	}
+	return strings.Join(got, " ")
+}
+
+// A hub listens on for readers of events, and not for those that only want a signal.
+func TestHub_LingersForReadersThatComeBack(t *testing.T) {
+	source := newStubSource()
+	ctx, cancel := context.WithCancel(context.Background())
+	hub := events.New(events.Options{Source: source, Log: slog.New(slog.DiscardHandler), Linger: time.Hour})
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(ctx) }()
+	defer func() {
+		cancel()
+		testkit.Must(t, testkit.Receive(t, ended, "the end of Run"))
+	}()
+	signal := hub.Subscribe(events.SubscribeOptions{Signal: true})
+	first := testkit.Receive(t, source.calls, "a listener")
+	signal.Close()
+	testkit.Receive(t, first.ctx.Done(), "the end of the listening")
+	first.end()
+
+	reader := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+	second := testkit.Receive(t, source.calls, "another listener")
+	defer func() { go second.end() }()
+	second.Connected()
+	second.publish("a")
+	at := testkit.Receive(t, reader.C(), "a message").Position
+	reader.Close()
+	second.publish("b")
+	if second.ctx.Err() != nil {
+		t.Fatal("it does not listen on")
+	}
+	back := hub.Subscribe(events.SubscribeOptions{Buffer: 10, After: at})
+	defer back.Close()
+	if got := earlier(back); got != "b" {
+		t.Errorf("got %q", got)
 	}
 }

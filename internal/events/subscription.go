@@ -2,7 +2,9 @@ package events
 
 import (
 	"cmp"
+	"iter"
 	"sync"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -18,22 +20,26 @@ type SubscribeOptions struct {
 	// message that does not fit into the buffer is left out then, since the messages in the buffer say the same; the
 	// subscription goes on.
 	Signal bool
+	// After is where the reader was in this feed, or in that of another node: Earlier has what came behind it. The zero
+	// Position asks for nothing.
+	After Position
 }
 
 // Message is an event, or says that events were lost: one of the fields is set.
 type Message struct {
-	Event *task.Event // shared by all readers: do not change it
-	Loss  *Loss
-	text  *text // of the event
+	Event    *task.Event // shared by all readers: do not change it
+	Loss     *Loss
+	Position Position // behind the message
+	text     *text    // of the event
 }
 
 // Format is how readers write events to their clients.
 type Format struct {
-	encode func(*task.Event) ([]byte, error)
+	encode func(Message) ([]byte, error)
 }
 
 // NewFormat makes a format. Readers that share the text of an event share the format.
-func NewFormat(encode func(*task.Event) ([]byte, error)) *Format { return &Format{encode: encode} }
+func NewFormat(encode func(Message) ([]byte, error)) *Format { return &Format{encode: encode} }
 
 // text is an event in the format of its first reader.
 type text struct {
@@ -49,10 +55,10 @@ func (m Message) Text(f *Format) ([]byte, error) {
 	t := m.text
 	t.once.Do(func() {
 		t.format = f
-		t.b, t.err = f.encode(m.Event)
+		t.b, t.err = f.encode(m)
 	})
 	if t.format != f {
-		return f.encode(m.Event)
+		return f.encode(m)
 	}
 	return t.b, t.err
 }
@@ -60,7 +66,8 @@ func (m Message) Text(f *Format) ([]byte, error) {
 // Loss says that a reader did not get all of the events it wants.
 type Loss struct {
 	Reason Reason
-	Count  int64 // the number of events; 0 if nobody knows
+	Count  int64     // the number of events; 0 if nobody knows
+	Since  time.Time // events since then may be missing; zero if nobody knows
 }
 
 // Reason is why events were lost. The API sends it to clients.
@@ -71,6 +78,7 @@ const (
 	SlowReader     Reason = "slow_reader"     // the reader's buffer was full; its subscription has ended
 	ConnectionLost Reason = "connection_lost" // the connection to Redis was lost for a while
 	Unreadable     Reason = "unreadable"      // a message could not be decoded
+	NotKept        Reason = "not_kept"        // they came while the reader was away, and are not kept any longer
 )
 
 // Subscription is one reader's part of the feed.
@@ -80,17 +88,22 @@ type Subscription struct {
 	signal bool
 	c      chan Message
 	ready  chan struct{}
+	after  Position
 
 	// The hub's mutex guards the rest.
-	isReady bool
-	ended   bool
-	err     error // why it ended
-	missed  int64 // events that came after the buffer was full
+	isReady    bool
+	start      Position
+	earlier    []Message // what came behind after, before the feed began; it is shared
+	incomplete bool      // some of it is not kept
+	ended      bool
+	err        error // why it ended
+	missed     int64 // events that came after the buffer was full
 }
 
 func newSubscription(h *Hub, o SubscribeOptions) *Subscription {
 	return &Subscription{
-		hub: h, filter: o.Filter, signal: o.Signal, c: make(chan Message, cmp.Or(o.Buffer, 1)), ready: make(chan struct{}),
+		hub: h, filter: o.Filter, signal: o.Signal, after: o.After,
+		c: make(chan Message, cmp.Or(o.Buffer, 1)), ready: make(chan struct{}),
 	}
 }
 
@@ -101,6 +114,31 @@ func (s *Subscription) C() <-chan Message { return s.c }
 // events were lost. A reader who comes while the connection to Redis is lost waits until it is restored. Ready is
 // closed, too, when the subscription ends before.
 func (s *Subscription) Ready() <-chan struct{} { return s.ready }
+
+// Earlier yields what a reader gets before what is in C, once Ready is closed: what has come behind the position that it
+// asked for. If something of that is not kept, the first message says so.
+func (s *Subscription) Earlier() iter.Seq[Message] {
+	return func(yield func(Message) bool) {
+		s.hub.mu.Lock()
+		kept, incomplete := s.earlier, s.incomplete
+		s.hub.mu.Unlock()
+		if incomplete && !yield(Message{Loss: &Loss{Reason: NotKept, Since: s.after.at}}) {
+			return
+		}
+		for _, m := range kept {
+			if (m.Event == nil || s.filter == nil || s.filter(m.Event)) && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// Start is where the feed was when the subscription became ready.
+func (s *Subscription) Start() Position {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.start
+}
 
 // Err is why the subscription ended: ErrSlow, ErrStopped, or nil if it has not ended or was closed by its reader.
 func (s *Subscription) Err() error {
@@ -150,9 +188,16 @@ func (s *Subscription) end(err error) {
 	s.becomeReady()
 }
 
+// becomeReady begins the feed.
 func (s *Subscription) becomeReady() {
-	if !s.isReady {
-		s.isReady = true
-		close(s.ready)
+	if s.isReady {
+		return
 	}
+	s.isReady = true
+	s.start = s.hub.record.last
+	if s.after != (Position{}) && !s.ended {
+		kept, whole := s.hub.record.after(s.after)
+		s.earlier, s.incomplete = kept, !whole
+	}
+	close(s.ready)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -14,7 +15,7 @@ import (
 
 func (w *world) lines(ref task.Ref) []task.LogLine {
 	w.t.Helper()
-	all, err := w.store.Tasks.Logs(w.t.Context(), ref, "", 2*task.LogLimit)
+	all, err := w.store.Tasks.Logs(w.t.Context(), ref, tasks.LogQuery{Limit: 2 * task.LogLimit})
 	testkit.Must(w.t, err)
 	return all.Lines
 }

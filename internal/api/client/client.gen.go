@@ -85,6 +85,9 @@ type FollowEventsParams struct {
 
 	// Task Only this task.
 	Task *TaskID `form:"task,omitempty" json:"task,omitempty"`
+
+	// LastEventID The `id` of the last event that the client has, as browsers send it when they take up a stream again.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListFailuresParams defines parameters for ListFailures.
@@ -268,6 +271,31 @@ type ReadLedgerParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ReadScheduleLogsParams defines parameters for ReadScheduleLogs.
+type ReadScheduleLogsParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Ticks How many of the newest ticks to look at that have a task.
+	Ticks *int `form:"ticks,omitempty" json:"ticks,omitempty"`
+
+	// Before The `previous_cursor` of a page. It counts `ticks` for itself.
+	Before *string `form:"before,omitempty" json:"before,omitempty"`
+
+	// Attempt Only lines of the attempt with this number, or of the `last` one that has begun. A stream that follows the last one also
+	// has the lines of attempts that begin later.
+	Attempt *LogAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
+
+	// Stream Only lines of this stream.
+	Stream *LogStream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// Grep Only lines that contain this text, in upper or lower case. It is a text and no pattern.
+	Grep *LogText `form:"grep,omitempty" json:"grep,omitempty"`
+
+	// Limit How many lines to answer at most.
+	Limit *LogLimit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // PreviewScheduleParams defines parameters for PreviewSchedule.
 type PreviewScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -427,6 +455,9 @@ type CancelTaskParams struct {
 type GetTaskParams struct {
 	// Namespace The namespace of the tasks, or `*` for all of them.
 	Namespace *AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Prefer `wait=30`: how many seconds to wait for the end of the task. Other preferences are ignored.
+	Prefer *string `json:"Prefer,omitempty"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
@@ -470,8 +501,24 @@ type ReadLogsParams struct {
 	// After The cursor of the last line already known; only what was written after it is answered.
 	After *LogCursor `form:"after,omitempty" json:"after,omitempty"`
 
+	// Before The `previous_cursor` of a page, or the cursor of a line; the last lines before it are answered.
+	Before *LogCursor `form:"before,omitempty" json:"before,omitempty"`
+
+	// Tail How many of the last lines to answer.
+	Tail *int `form:"tail,omitempty" json:"tail,omitempty"`
+
+	// Attempt Only lines of the attempt with this number, or of the `last` one that has begun. A stream that follows the last one also
+	// has the lines of attempts that begin later.
+	Attempt *LogAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
+
+	// Stream Only lines of this stream.
+	Stream *LogStream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// Grep Only lines that contain this text, in upper or lower case. It is a text and no pattern.
+	Grep *LogText `form:"grep,omitempty" json:"grep,omitempty"`
+
 	// Limit How many lines to answer at most.
-	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+	Limit *LogLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// LastEventID As `after`, as browsers send it when they take up a stream again. It wins over `after`.
 	LastEventID *LogCursor `json:"Last-Event-ID,omitempty"`
@@ -728,7 +775,12 @@ type ClientInterface interface {
 	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
-	// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
+	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
+	// all of them, the first event is `dropped` with the reason `not_kept`, and `since` says since when some may be missing.
+	// At another node than before, events of the last second before that id may come twice.
+	//
+	// Beyond that, it is a live feed and not a record: what happens while nobody is connected is not repeated. Where events were
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
@@ -1040,6 +1092,16 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/schedules/{id}/ledger (the `ReadLedger` operationId).
 	ReadLedger(ctx context.Context, id ScheduleID, params *ReadLedgerParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ReadScheduleLogs Lines that the tasks of the last ticks wrote
+	//
+	// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
+	// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+	// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
+	// tasks that are not kept any longer.
+	//
+	// Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
+	ReadScheduleLogs(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// PreviewSchedule The next ticks
 	//
 	// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
@@ -1237,9 +1299,14 @@ type ClientInterface interface {
 	// Corresponds with DELETE /v1/tasks/{id} (the `CancelTask` operationId).
 	CancelTask(ctx context.Context, id TaskID, params *CancelTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetTask Look at a task
+	// GetTask Look at a task, or wait for its end
 	//
 	// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
+	//
+	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
+	// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
+	// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
+	// answers at once.
 	//
 	// Corresponds with GET /v1/tasks/{id} (the `GetTask` operationId).
 	GetTask(ctx context.Context, id TaskID, params *GetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1324,11 +1391,16 @@ type ClientInterface interface {
 	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
 	// 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 	//
+	// `tail=20` answers the last 20 lines, and reads no others. To page backwards, give `previous_cursor` as `before`. At
+	// most one of `after`, `before` and `tail` may be given. `attempt`, `stream` and `grep` leave lines out; `tail` and
+	// `limit` count what is left.
+	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
 	// is the task. Lines that cannot be read in Redis are passed over: a `dropped` event with the reason `unreadable` tells so in
 	// `detail`. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
-	// every 15 s to keep the connection alive. `limit` has no meaning here.
+	// every 15 s to keep the connection alive. With `tail`, the stream begins with the last lines. `limit` has no meaning here,
+	// and `before` is refused.
 	//
 	// Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
 	ReadLogs(ctx context.Context, id TaskID, params *ReadLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1644,7 +1716,12 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
-// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
+// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
+// all of them, the first event is `dropped` with the reason `not_kept`, and `since` says since when some may be missing.
+// At another node than before, events of the last second before that id may come twice.
+//
+// Beyond that, it is a live feed and not a record: what happens while nobody is connected is not repeated. Where events were
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
@@ -2276,6 +2353,26 @@ func (c *Client) ReadLedger(ctx context.Context, id ScheduleID, params *ReadLedg
 	return c.Client.Do(req)
 }
 
+// ReadScheduleLogs Lines that the tasks of the last ticks wrote
+//
+// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
+// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
+// tasks that are not kept any longer.
+//
+// Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
+func (c *Client) ReadScheduleLogs(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReadScheduleLogsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // PreviewSchedule The next ticks
 //
 // Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
@@ -2633,9 +2730,14 @@ func (c *Client) CancelTask(ctx context.Context, id TaskID, params *CancelTaskPa
 	return c.Client.Do(req)
 }
 
-// GetTask Look at a task
+// GetTask Look at a task, or wait for its end
 //
 // With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
+//
+// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
+// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
+// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
+// answers at once.
 //
 // Corresponds with GET /v1/tasks/{id} (the `GetTask` operationId).
 func (c *Client) GetTask(ctx context.Context, id TaskID, params *GetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2810,11 +2912,16 @@ func (c *Client) ForgetTask(ctx context.Context, id TaskID, params *ForgetTaskPa
 // Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
 // 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 //
+// `tail=20` answers the last 20 lines, and reads no others. To page backwards, give `previous_cursor` as `before`. At
+// most one of `after`, `before` and `tail` may be given. `attempt`, `stream` and `grep` leave lines out; `tail` and
+// `limit` count what is left.
+//
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
 // is the task. Lines that cannot be read in Redis are passed over: a `dropped` event with the reason `unreadable` tells so in
 // `detail`. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
-// every 15 s to keep the connection alive. `limit` has no meaning here.
+// every 15 s to keep the connection alive. With `tail`, the stream begins with the last lines. `limit` has no meaning here,
+// and `before` is refused.
 //
 // Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
 func (c *Client) ReadLogs(ctx context.Context, id TaskID, params *ReadLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3633,6 +3740,21 @@ func NewFollowEventsRequest(server string, params *FollowEventsParams) (*http.Re
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.LastEventID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Last-Event-ID", *params.LastEventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Last-Event-ID", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -5235,6 +5357,139 @@ func NewReadLedgerRequest(server string, id ScheduleID, params *ReadLedgerParams
 	return req, nil
 }
 
+// NewReadScheduleLogsRequest constructs an http.Request for the ReadScheduleLogs method
+func NewReadScheduleLogsRequest(server string, id ScheduleID, params *ReadScheduleLogsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/logs", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Ticks != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "ticks", *params.Ticks, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Before != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "before", *params.Before, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Attempt != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attempt", *params.Attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stream != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stream", *params.Stream, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Grep != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "grep", *params.Grep, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewPreviewScheduleRequest constructs an http.Request for the PreviewSchedule method
 func NewPreviewScheduleRequest(server string, id ScheduleID, params *PreviewScheduleParams) (*http.Request, error) {
 	var err error
@@ -6360,6 +6615,21 @@ func NewGetTaskRequest(server string, id TaskID, params *GetTaskParams) (*http.R
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.Prefer != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -6783,6 +7053,66 @@ func NewReadLogsRequest(server string, id TaskID, params *ReadLogsParams) (*http
 		if params.After != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Before != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "before", *params.Before, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tail != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tail", *params.Tail, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Attempt != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attempt", *params.Attempt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stream != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stream", *params.Stream, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Grep != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "grep", *params.Grep, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -7319,7 +7649,12 @@ type ClientWithResponsesInterface interface {
 	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
-	// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
+	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
+	// all of them, the first event is `dropped` with the reason `not_kept`, and `since` says since when some may be missing.
+	// At another node than before, events of the last second before that id may come twice.
+	//
+	// Beyond that, it is a live feed and not a record: what happens while nobody is connected is not repeated. Where events were
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
@@ -7667,6 +8002,18 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/schedules/{id}/ledger (the `ReadLedger` operationId).
 	ReadLedgerWithResponse(ctx context.Context, id ScheduleID, params *ReadLedgerParams, reqEditors ...RequestEditorFn) (*ReadLedgerResponse, error)
 
+	// ReadScheduleLogsWithResponse Lines that the tasks of the last ticks wrote
+	//
+	// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
+	// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+	// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
+	// tasks that are not kept any longer.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
+	ReadScheduleLogsWithResponse(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*ReadScheduleLogsResponse, error)
+
 	// PreviewScheduleWithResponse The next ticks
 	//
 	// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
@@ -7880,9 +8227,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /v1/tasks/{id} (the `CancelTask` operationId).
 	CancelTaskWithResponse(ctx context.Context, id TaskID, params *CancelTaskParams, reqEditors ...RequestEditorFn) (*CancelTaskResponse, error)
 
-	// GetTaskWithResponse Look at a task
+	// GetTaskWithResponse Look at a task, or wait for its end
 	//
 	// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
+	//
+	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
+	// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
+	// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
+	// answers at once.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7973,11 +8325,16 @@ type ClientWithResponsesInterface interface {
 	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
 	// 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 	//
+	// `tail=20` answers the last 20 lines, and reads no others. To page backwards, give `previous_cursor` as `before`. At
+	// most one of `after`, `before` and `tail` may be given. `attempt`, `stream` and `grep` leave lines out; `tail` and
+	// `limit` count what is left.
+	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
 	// is the task. Lines that cannot be read in Redis are passed over: a `dropped` event with the reason `unreadable` tells so in
 	// `detail`. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
-	// every 15 s to keep the connection alive. `limit` has no meaning here.
+	// every 15 s to keep the connection alive. With `tail`, the stream begins with the last lines. `limit` has no meaning here,
+	// and `before` is refused.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10007,6 +10364,61 @@ func (r ReadLedgerResponse) ContentType() string {
 	return ""
 }
 
+// ReadScheduleLogsResponseDefaultHeaders the declared response headers of an HTTP default response for ReadScheduleLogs
+type ReadScheduleLogsResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ReadScheduleLogsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ScheduleLogPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ReadScheduleLogsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReadScheduleLogsResponse) GetJSON200() *ScheduleLogPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReadScheduleLogsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReadScheduleLogsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReadScheduleLogsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReadScheduleLogsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReadScheduleLogsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // PreviewScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for PreviewSchedule
 type PreviewScheduleResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -10709,6 +11121,11 @@ func (r CancelTaskResponse) ContentType() string {
 	return ""
 }
 
+// GetTaskResponse200Headers the declared response headers of an HTTP 200 response for GetTask
+type GetTaskResponse200Headers struct {
+	PreferenceApplied *string
+}
+
 // GetTaskResponseDefaultHeaders the declared response headers of an HTTP default response for GetTask
 type GetTaskResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -10721,6 +11138,8 @@ type GetTaskResponse struct {
 	JSON200 *Task
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetTaskResponse200Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetTaskResponseDefaultHeaders
 }
@@ -11579,7 +11998,12 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
-// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
+// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
+// all of them, the first event is `dropped` with the reason `not_kept`, and `since` says since when some may be missing.
+// At another node than before, events of the last second before that id may come twice.
+//
+// Beyond that, it is a live feed and not a record: what happens while nobody is connected is not repeated. Where events were
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
@@ -12119,6 +12543,24 @@ func (c *ClientWithResponses) ReadLedgerWithResponse(ctx context.Context, id Sch
 	return ParseReadLedgerResponse(rsp)
 }
 
+// ReadScheduleLogsWithResponse Lines that the tasks of the last ticks wrote
+//
+// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
+// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
+// tasks that are not kept any longer.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
+func (c *ClientWithResponses) ReadScheduleLogsWithResponse(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*ReadScheduleLogsResponse, error) {
+	rsp, err := c.ReadScheduleLogs(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReadScheduleLogsResponse(rsp)
+}
+
 // PreviewScheduleWithResponse The next ticks
 //
 // Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
@@ -12428,9 +12870,14 @@ func (c *ClientWithResponses) CancelTaskWithResponse(ctx context.Context, id Tas
 	return ParseCancelTaskResponse(rsp)
 }
 
-// GetTaskWithResponse Look at a task
+// GetTaskWithResponse Look at a task, or wait for its end
 //
 // With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
+//
+// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
+// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
+// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
+// answers at once.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12575,11 +13022,16 @@ func (c *ClientWithResponses) ForgetTaskWithResponse(ctx context.Context, id Tas
 // Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
 // 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 //
+// `tail=20` answers the last 20 lines, and reads no others. To page backwards, give `previous_cursor` as `before`. At
+// most one of `after`, `before` and `tail` may be given. `attempt`, `stream` and `grep` leave lines out; `tail` and
+// `limit` count what is left.
+//
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
 // is the task. Lines that cannot be read in Redis are passed over: a `dropped` event with the reason `unreadable` tells so in
 // `detail`. If something goes wrong, the last event is `problem`, whose `data` is a Problem. A client that lost the stream goes on with `Last-Event-ID`, or with `after`. A comment is sent
-// every 15 s to keep the connection alive. `limit` has no meaning here.
+// every 15 s to keep the connection alive. With `tail`, the stream begins with the last lines. `limit` has no meaning here,
+// and `before` is refused.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -14389,6 +14841,52 @@ func ParseReadLedgerResponse(rsp *http.Response) (*ReadLedgerResponse, error) {
 	return response, nil
 }
 
+// ParseReadScheduleLogsResponse parses an HTTP response from a ReadScheduleLogsWithResponse call
+func ParseReadScheduleLogsResponse(rsp *http.Response) (*ReadScheduleLogsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReadScheduleLogsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ScheduleLogPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ReadScheduleLogsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParsePreviewScheduleResponse parses an HTTP response from a PreviewScheduleWithResponse call
 func ParsePreviewScheduleResponse(rsp *http.Response) (*PreviewScheduleResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -15029,6 +15527,16 @@ func ParseGetTaskResponse(rsp *http.Response) (*GetTaskResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers GetTaskResponse200Headers
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		response.Headers200 = &headers
 	case true:
 		var headers GetTaskResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {

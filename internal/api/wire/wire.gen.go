@@ -133,6 +133,7 @@ func (e DoctorCheckSeverity) Valid() bool {
 // Defines values for DroppedReason.
 const (
 	DroppedConnectionLost DroppedReason = "connection_lost"
+	DroppedNotKept        DroppedReason = "not_kept"
 	DroppedSlowReader     DroppedReason = "slow_reader"
 	DroppedUnreadable     DroppedReason = "unreadable"
 )
@@ -141,6 +142,8 @@ const (
 func (e DroppedReason) Valid() bool {
 	switch e {
 	case DroppedConnectionLost:
+		return true
+	case DroppedNotKept:
 		return true
 	case DroppedSlowReader:
 		return true
@@ -226,6 +229,27 @@ func (e ListOrder) Valid() bool {
 	case Asc:
 		return true
 	case Desc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LogStreamName.
+const (
+	Dts    LogStreamName = "dts"
+	Stderr LogStreamName = "stderr"
+	Stdout LogStreamName = "stdout"
+)
+
+// Valid indicates whether the value is a known member of the LogStreamName enum.
+func (e LogStreamName) Valid() bool {
+	switch e {
+	case Dts:
+		return true
+	case Stderr:
+		return true
+	case Stdout:
 		return true
 	default:
 		return false
@@ -1424,12 +1448,17 @@ type Dropped struct {
 	Detail *string `json:"detail,omitempty"`
 
 	// Reason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-	// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`).
+	// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`);
+	// they came while the client was away, and the server does not have all of them (`not_kept`).
 	Reason DroppedReason `json:"reason"`
+
+	// Since Events since then may be missing; with `not_kept`, unless nobody knows.
+	Since *Time `json:"since,omitempty"`
 }
 
 // DroppedReason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`).
+// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`);
+// they came while the client was away, and the server does not have all of them (`not_kept`).
 type DroppedReason string
 
 // Duration A duration as Go writes it, in whole milliseconds.
@@ -1865,16 +1894,23 @@ type LogPage struct {
 	Lines []LogLine `json:"lines"`
 
 	// More Whether lines may be there already that follow on these: as many came as were asked for, or the page ended
-	// early after about 4 MiB.
+	// early after about 4 MiB. Left out with `before` and `tail`.
 	More *bool `json:"more,omitempty"`
 
 	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
-	// runs. Left out while nothing has been written.
+	// runs. Left out while nothing has been written, and with `before`.
 	NextCursor *LogCursor `json:"next_cursor,omitempty"`
+
+	// PreviousCursor Give it as `before` to read what comes before. Left out if nothing does, and where neither `before` nor `tail`
+	// was given.
+	PreviousCursor *LogCursor `json:"previous_cursor,omitempty"`
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
+
+// LogStreamName Example: stderr
+type LogStreamName string
 
 // LostAttempt defines model for LostAttempt.
 type LostAttempt struct {
@@ -2718,6 +2754,39 @@ type ScheduleList struct {
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
+// ScheduleLogLine defines model for ScheduleLogLine.
+type ScheduleLogLine struct {
+	At      Time `json:"at"`
+	Attempt int  `json:"attempt"`
+
+	// Cursor Where a line stands in the log; empty for the beginning.
+	//
+	// Example: 1767366245000-0
+	Cursor LogCursor `json:"cursor"`
+
+	// Stream `stdout`, `stderr`, or `dts` for what DTS itself remarks.
+	Stream string `json:"stream"`
+
+	// Task The id of the task that wrote it.
+	Task string `json:"task"`
+	Text string `json:"text"`
+}
+
+// ScheduleLogPage defines model for ScheduleLogPage.
+type ScheduleLogPage struct {
+	// Forgotten The ids of tasks among these ticks that are forgotten, and their logs with them. Left out if there are none.
+	Forgotten []string `json:"forgotten,omitempty,omitzero"`
+
+	// Lines The lines of the oldest tick first.
+	Lines []ScheduleLogLine `json:"lines"`
+
+	// PreviousCursor Give it as `before` to read what comes before. Left out if nothing does.
+	PreviousCursor *string `json:"previous_cursor,omitempty"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
 // SchedulePause defines model for SchedulePause.
 type SchedulePause struct {
 	// Note Who pauses it, and why; free text of at most 500 bytes.
@@ -3434,6 +3503,18 @@ type Limit = int
 //
 // Example: default
 type LockName = Name
+
+// LogAttempt Example: last
+type LogAttempt = string
+
+// LogLimit defines model for LogLimit.
+type LogLimit = int
+
+// LogStream Example: stderr
+type LogStream = LogStreamName
+
+// LogText Example: error
+type LogText = string
 
 // Namespace defines model for Namespace.
 type Namespace = string

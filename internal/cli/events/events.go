@@ -33,8 +33,8 @@ func NewCommand(f *command.Factory) *cobra.Command {
 		Use: "events", Short: "Follow what happens to tasks", Args: command.ExactArgs(),
 		Annotations: command.Asks("followEvents"),
 		Long: `events prints a line for everything that happens to tasks, until it is interrupted; then it ends with 0. It is a
-live stream, not a record: it lacks what happened before, or while the connection was lost. Standard error tells when
-that was, and when events were dropped, and why.
+live stream, not a record: it lacks what happened before. After the connection was lost, the server sends what has
+happened meanwhile, as far as it has kept that. Standard error tells when events were dropped, since when, and why.
 
 The fields of a line in a pipe are: at, type, namespace, task, state, attempt, queue, task type, node, owner, run_at,
 progress, error, progress_note.`,
@@ -63,12 +63,15 @@ func eventsRun(ctx context.Context, opts *eventsOptions) error {
 	return command.UnlessInterrupted(ctx, c.Follow(ctx, rest.Stream{
 		Open: func(ctx context.Context) (*http.Response, error) { return c.Streams.FollowEvents(ctx, &params) },
 		Opened: func() {
-			if reconnected {
+			if reconnected && params.LastEventID == nil { // an older server, or one that has told nothing yet
 				p.Errorf("connected again; what happened in between is not shown")
 			}
 		},
 		Lost: func(reason error) { reconnected = true; p.Errorf("%s", c.LostText(reason)) },
-		Take: func(m client.Message) (bool, error) { return false, take(p, m) },
+		Take: func(m client.Message) (bool, error) {
+			params.LastEventID = flags.NilIfZero(m.ID)
+			return false, take(p, m)
+		},
 	}))
 }
 
@@ -79,7 +82,7 @@ func take(p *printer.Printer, m client.Message) error {
 		if err := json.Unmarshal(m.Data, &d); err != nil {
 			return rest.Misunderstood(err)
 		}
-		p.Errorf("%s", droppedText(d))
+		p.Errorf("%s", droppedText(p, d))
 		return nil
 	}
 	return p.ShowLine(m.Data, func() error {
@@ -92,7 +95,7 @@ func take(p *printer.Printer, m client.Message) error {
 }
 
 // droppedText says how many events are missing, and why.
-func droppedText(d wire.Dropped) string {
+func droppedText(p *printer.Printer, d wire.Dropped) string {
 	text := "events may have been dropped"
 	if d.Count > 0 {
 		text = fmt.Sprintf("%d events were dropped", d.Count)
@@ -104,6 +107,11 @@ func droppedText(d wire.Dropped) string {
 		text += ": the server lost its connection to Redis"
 	case wire.DroppedUnreadable:
 		text += ": the server could not read them"
+	case wire.DroppedNotKept:
+		text += ": they came while the connection was lost, and the server has not kept them"
+	}
+	if d.Since != nil {
+		text += ", since " + p.Text(printer.Timestamp(*d.Since))
 	}
 	return text
 }

@@ -27,7 +27,7 @@ task. Each tick leads to exactly one task, called SCHEDULE@TICK, or to one recor
 	cmd.AddCommand(
 		newPutCommand(f), newGetCommand(f), newWhyCommand(f), newListCommand(f), newNextCommand(f),
 		newPauseCommand(f), newResumeCommand(f), newTriggerCommand(f), newBackfillCommand(f), newDeleteCommand(f),
-		newLedgerCommand(f), newAuditCommand(f), newHistoryCommand(f), newRollbackCommand(f), newForecastCommand(f),
+		newLedgerCommand(f), newLogsCommand(f), newAuditCommand(f), newHistoryCommand(f), newRollbackCommand(f), newForecastCommand(f),
 	)
 	return command.Group(cmd)
 }

@@ -3,8 +3,8 @@ package task
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +25,9 @@ type logsOptions struct {
 
 	ID     string
 	Follow bool
-	Tail   *int // nil means all lines
+	Tail   *int    // nil means all lines
+	Before *string // the cursor of a line: only lines before it
+	Lines  flags.LogLines
 }
 
 func newLogsCommand(f *command.Factory) *cobra.Command {
@@ -33,26 +35,44 @@ func newLogsCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "logs ID", Short: "Print the log of a task", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("readLogs", "getTask"),
-		Long: `logs prints the lines a task wrote, of all its attempts; the server keeps the newest 1,000. What the task wrote to its
-standard output goes to standard output, everything else to standard error. With -o json or -o yaml, all lines go
-to standard output, one object each, with their attempt, stream and time. On a terminal, lines are shown without
-colours and control characters; a pipe gets them as they were written.
+		Long: `logs prints the lines a task wrote, of all its attempts; the server keeps the newest 1,000. What the task
+wrote to its standard output goes to standard output, everything else to standard error. With -o json or -o yaml, all
+lines go to standard output, one object each, with their attempt, stream and time. On a terminal, lines are shown
+without colours and control characters; a pipe gets them as they were written.
+
+--tail prints the last lines only, and reads no others. --before prints lines that were written before another one,
+whose cursor -o json shows. --attempt, --stream and --grep leave lines out; --tail counts what is left.
 
 With --follow it goes on until the task has ended, or until it is interrupted, and then ends with 0. When the connection
 breaks, it reconnects; no line is lost or printed twice.`,
 		Example: `  dtsctl task logs nightly
-  dtsctl task logs nightly -f --tail 20`,
+  dtsctl task logs nightly -f --tail 20
+  dtsctl task logs nightly --attempt last --stream stderr
+  dtsctl task logs nightly --grep 'no route'
+  dtsctl task logs nightly --tail 100 --before 1-400`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if opts.Tail != nil && *opts.Tail < 0 {
-				return command.Usagef("--tail: %d is negative", *opts.Tail)
-			}
 			opts.ID = args[0]
+			if err := opts.check(); err != nil {
+				return err
+			}
 			return logsRun(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().BoolVarP(&opts.Follow, "follow", "f", false, "go on until the task has ended")
 	flags.Int(cmd.Flags(), &opts.Tail, "tail", "begin with so many of the newest lines (default all)")
+	flags.String(cmd.Flags(), &opts.Before, "before", "only lines before that with this cursor")
+	opts.Lines.Bind(cmd.Flags())
 	return cmd
+}
+
+func (o *logsOptions) check() error {
+	switch {
+	case o.Tail != nil && *o.Tail < 0:
+		return command.Usagef("--tail: %d is negative", *o.Tail)
+	case o.Before != nil && o.Follow:
+		return command.Usagef("--before and --follow exclude each other")
+	}
+	return nil
 }
 
 func logsRun(ctx context.Context, opts *logsOptions) error {
@@ -61,13 +81,14 @@ func logsRun(ctx context.Context, opts *logsOptions) error {
 		return err
 	}
 	r := logReader{logsOptions: opts, client: c}
-	if !opts.Follow || opts.Tail != nil {
-		if err := r.printWritten(ctx); err != nil {
-			return err
-		}
+	switch {
+	case opts.Tail != nil || opts.Before != nil:
+		err = r.printTail(ctx)
+	case !opts.Follow:
+		err = r.printAll(ctx)
 	}
-	if !opts.Follow {
-		return nil
+	if err != nil || !opts.Follow {
+		return err
 	}
 	return command.UnlessInterrupted(ctx, r.follow(ctx))
 }
@@ -79,15 +100,82 @@ type logReader struct {
 	after  *string // the cursor of the newest line that was read
 }
 
-// printWritten prints the lines that exist already.
-func (r *logReader) printWritten(ctx context.Context) error {
-	lines, err := r.readWritten(ctx)
-	if err != nil {
-		return err
+// params are those of a request for lines.
+func (r *logReader) params() *client.ReadLogsParams {
+	return &client.ReadLogsParams{
+		Namespace: r.client.Namespace, Attempt: r.Lines.Attempt, Stream: r.Lines.Stream(), Grep: r.Lines.Text,
 	}
-	if r.Tail != nil && len(lines) > *r.Tail {
-		lines = lines[len(lines)-*r.Tail:]
+}
+
+// rawLogPage is a client.LogPage whose lines are as the server sent them.
+type rawLogPage struct {
+	Lines          []json.RawMessage `json:"lines"`
+	NextCursor     *string           `json:"next_cursor"`
+	PreviousCursor *string           `json:"previous_cursor"`
+	More           bool              `json:"more"`
+	Warnings       []string          `json:"warnings"`
+}
+
+func (r *logReader) read(ctx context.Context, params *client.ReadLogsParams) (rawLogPage, error) {
+	answer, err := rest.Read[rawLogPage](r.client.ReadLogsWithResponse(ctx, r.ID, params))
+	if err == nil {
+		r.Printer.Warn(answer.Value.Warnings)
 	}
+	return answer.Value, err
+}
+
+// printAll prints the lines that exist already.
+func (r *logReader) printAll(ctx context.Context) error {
+	params := r.params()
+	params.Limit = new(logPageLimit)
+	for {
+		params.After = r.after
+		page, err := r.read(ctx, params)
+		if err != nil {
+			return err
+		}
+		if err := r.printEach(page.Lines); err != nil {
+			return err
+		}
+		if page.NextCursor != nil {
+			r.after = page.NextCursor
+		}
+		if !page.More && len(page.Lines) < logPageLimit { // an older server does not tell
+			return nil
+		}
+	}
+}
+
+// printTail prints the last lines that exist already, which it reads from the end.
+func (r *logReader) printTail(ctx context.Context) error {
+	wanted := logPageLimit
+	if r.Tail != nil {
+		wanted = min(*r.Tail, logPageLimit)
+	}
+	params := r.params()
+	if params.Before = r.Before; params.Before == nil {
+		params.Tail = new(max(1, wanted)) // of no lines, the cursor
+	} else {
+		params.Limit = new(max(1, wanted))
+	}
+	var lines []json.RawMessage
+	for {
+		page, err := r.read(ctx, params)
+		if err != nil {
+			return err
+		}
+		lines = slices.Concat(page.Lines, lines)
+		if page.NextCursor != nil {
+			r.after = page.NextCursor
+		}
+		if page.PreviousCursor == nil || len(lines) >= wanted {
+			return r.printEach(lines[max(0, len(lines)-wanted):])
+		}
+		params.Tail, params.Before, params.Limit = nil, page.PreviousCursor, new(wanted-len(lines))
+	}
+}
+
+func (r *logReader) printEach(lines []json.RawMessage) error {
 	for _, raw := range lines {
 		if err := r.print(raw); err != nil {
 			return err
@@ -96,42 +184,13 @@ func (r *logReader) printWritten(ctx context.Context) error {
 	return nil
 }
 
-// rawLogPage is a client.LogPage whose lines are as the server sent them.
-type rawLogPage struct {
-	Lines      []json.RawMessage `json:"lines"`
-	NextCursor *string           `json:"next_cursor"`
-	More       bool              `json:"more"`
-	Warnings   []string          `json:"warnings"`
-}
-
-// readWritten reads all lines that exist already, as the server sent them.
-func (r *logReader) readWritten(ctx context.Context) ([]json.RawMessage, error) {
-	var lines []json.RawMessage
-	limit := logPageLimit
-	for {
-		params := &client.ReadLogsParams{Namespace: r.client.Namespace, After: r.after, Limit: &limit}
-		answer, err := rest.Read[rawLogPage](r.client.ReadLogsWithResponse(ctx, r.ID, params))
-		if err != nil {
-			return nil, err
-		}
-		page := answer.Value
-		r.Printer.Warn(page.Warnings)
-		lines = append(lines, page.Lines...)
-		if page.NextCursor != nil {
-			r.after = page.NextCursor
-		}
-		if !page.More && len(page.Lines) < limit { // an older server does not tell
-			return lines, nil
-		}
-	}
-}
-
 // follow prints new lines until the task has ended.
 func (r *logReader) follow(ctx context.Context) error {
 	follow := true
 	return r.client.Follow(ctx, rest.Stream{
 		Open: func(ctx context.Context) (*http.Response, error) {
-			params := &client.ReadLogsParams{Namespace: r.client.Namespace, Follow: &follow, After: r.after}
+			params := r.params()
+			params.Follow, params.After = &follow, r.after
 			return r.client.Streams.ReadLogs(ctx, r.ID, params)
 		},
 		Lost: func(reason error) { r.Printer.Errorf("%s", r.client.LostText(reason)) },
@@ -164,26 +223,6 @@ func (r *logReader) print(raw json.RawMessage) error {
 		if err := json.Unmarshal(raw, &line); err != nil {
 			return rest.Misunderstood(err)
 		}
-		return printLogLine(r.Printer, line)
+		return r.Printer.LogLine("", line.Stream, line.Text)
 	})
-}
-
-// printLogLine prints a line where the task wrote it. What DTS itself wrote goes to standard error. A pipe gets the
-// line as it was written; a terminal gets no colours and nothing else that it would obey.
-func printLogLine(p *printer.Printer, line wire.LogLine) error {
-	to, terminal, text := p.Err, p.ErrIsTerminal, line.Text
-	switch line.Stream {
-	case "stdout":
-		to, terminal = p.Out, p.OutIsTerminal
-	case "stderr":
-	default:
-		text = line.Stream + ": " + text
-	}
-	if terminal {
-		text = printer.Harmless(text)
-	}
-	if _, err := fmt.Fprintln(to, text); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	return nil
 }

@@ -31,9 +31,30 @@ func TestLogs_ReadsPageByPage(t *testing.T) {
 	if got := strings.Join(s.Lines(), "\n"); got != "GET /v1/tasks/a/logs?limit=1000\nGET /v1/tasks/a/logs?after=1-1000&limit=1000" {
 		t.Errorf("asked %s", got)
 	}
-	s.Pipe().Run(t, "task", "logs", "a", "--tail", "3").Expect(t, 0, "out\nlast\n", "err\n")
+}
+
+// A page with long lines ends early, and goes on with what comes before it.
+func TestLogs_ReadsATailFromTheEnd(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("GET /v1/tasks/{id}/logs", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("before") == "1-8" {
+			page := []wire.LogLine{logLine("1-6", "stdout", "six"), logLine("1-7", "stderr", "seven")}
+			s.Reply(w, 200, wire.LogPage{Lines: page, PreviousCursor: new("1-6")})
+			return
+		}
+		page := []wire.LogLine{logLine("1-8", "stdout", "eight"), logLine("1-9", "stdout", "nine")}
+		s.Reply(w, 200, wire.LogPage{Lines: page, NextCursor: new("1-9"), PreviousCursor: new("1-8")})
+	})
+	s.Pipe().Run(t, "task", "logs", "a", "--tail", "4", "--attempt", "last", "--grep", "x y", "--stream", "stdout").
+		Expect(t, 0, "six\neight\nnine\n", "seven\n")
+	want := "GET /v1/tasks/a/logs?tail=4&attempt=last&stream=stdout&grep=x+y\n" +
+		"GET /v1/tasks/a/logs?before=1-8&attempt=last&stream=stdout&grep=x+y&limit=2"
+	if got := strings.Join(s.Lines(), "\n"); got != want {
+		t.Errorf("asked %s", got)
+	}
 	s.Pipe().Run(t, "task", "logs", "a", "--tail", "0").Expect(t, 0, "", "")
-	s.Pipe().Run(t, "task", "logs", "a", "--tail", "1", "-o", "json").Expect(t, 0, clitest.JSON(t, logLine("1-1001", "stdout", "last"))+"\n", "")
+	s.Pipe().Run(t, "task", "logs", "a", "--tail", "2", "--before", "1-8").Expect(t, 0, "six\n", "seven\n")
+	s.Pipe().Run(t, "task", "logs", "a", "--before", "1-8", "-f").Expect(t, 2, "", "dtsctl: --before and --follow exclude each other\nRun 'dtsctl task logs --help' for what it takes.\n")
 }
 
 // What a task writes must not move the cursor, set the title or reorder the text of a terminal. A pipe gets what it

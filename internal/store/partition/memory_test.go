@@ -152,7 +152,7 @@ func TestSweep_ForgetsNamesAfterTheirTimeOnly(t *testing.T) {
 	for name, read := range map[string]func() error{
 		"task":     func() error { _, err := w.Tasks.Get(w.Ctx, d.Ref); return err },
 		"attempts": func() error { _, err := w.Tasks.Attempts(w.Ctx, d.Ref); return err },
-		"log":      func() error { _, err := w.Tasks.Logs(w.Ctx, d.Ref, "", 1); return err },
+		"log":      func() error { _, err := w.Tasks.Logs(w.Ctx, d.Ref, tasks.LogQuery{Limit: 1}); return err },
 	} {
 		when := ended.FinishedAt.Format(time.RFC3339)
 		if err := read(); task.CodeOf(err) != task.CodeTaskNotFound || !strings.Contains(err.Error(), "succeeded at "+when) {

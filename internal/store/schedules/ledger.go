@@ -48,7 +48,7 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 			if !f.Since.IsZero() && e.Tick.UnixMilli() < f.Since.UnixMilli() {
 				return page, nil
 			}
-			if f.Gaps && !slices.Contains(gaps, e.Outcome) {
+			if f.Gaps && !slices.Contains(gaps, e.Outcome) || f.HasTask && !e.HasTask {
 				continue
 			}
 			if len(page.Entries) == limit {

@@ -32,9 +32,10 @@ type Backfilled struct {
 
 // LedgerFilter narrows a ledger. The zero value matches everything.
 type LedgerFilter struct {
-	Since time.Time // ticks at this time or later
-	Until time.Time // ticks at this time or earlier
-	Gaps  bool      // only ticks that did not run although no rule excluded them: missed, skipped_overlap, replaced
+	Since   time.Time // ticks at this time or later
+	Until   time.Time // ticks at this time or earlier
+	HasTask bool      // only ticks whose task was created
+	Gaps    bool      // only ticks that did not run although no rule excluded them: missed, skipped_overlap, replaced
 }
 
 // LedgerPage is a part of a ledger, newest first. NextCursor is "" on the last page.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -272,88 +270,4 @@ func decodeAttempts(ctx context.Context, ref task.Ref, entries []string) []task.
 // unreadablePart is the error, with CodeUnreadable, for a part of a task that cannot be read because of err.
 func unreadablePart(ref task.Ref, err error) error {
 	return &task.Error{Code: task.CodeUnreadable, Message: fmt.Sprintf("task %s cannot be read: %v", ref, err), Err: err}
-}
-
-// LogPage is a part of a task's log.
-type LogPage struct {
-	Lines []task.LogLine
-	Last  string // the cursor of the last line, also of one that is left out; "" if there is none
-	More  bool   // lines may follow
-}
-
-// Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or
-// from the first line kept if after is "". The page ends early when it is full. Under redisx.LeavingOut, lines that
-// cannot be read are left out. Errors: CodeTaskNotFound, CodeInvalid for the name or the cursor, CodeUnavailable.
-func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) (LogPage, error) {
-	if err := task.ValidateRef(ref); err != nil {
-		return LogPage{}, err
-	}
-	from := "-"
-	if after != "" {
-		if !cursorPattern.MatchString(after) {
-			return LogPage{}, task.Invalid("after", "%q must be the cursor of a log line", after)
-		}
-		from = "(" + after
-	}
-	k := s.l.KeysOf(ref)
-	pipe := s.l.DB.Pipeline()
-	exists := pipe.HExists(ctx, string(k.Defs()), ref.String())
-	entries := pipe.XRangeN(ctx, string(k.Log(ref)), from, "+", int64(limit))
-	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return LogPage{}, layout.Unavailable(err)
-	}
-	if !exists.Val() && exists.Err() == nil {
-		return LogPage{}, s.missing(ctx, ref)
-	}
-	page := LogPage{More: len(entries.Val()) == limit, Last: after}
-	var portions layout.Portions
-	for _, e := range entries.Val() {
-		if portions.Full() {
-			page.More = true
-			break
-		}
-		line, err := decodeLine(e)
-		switch {
-		case err == nil:
-			page.Lines = append(page.Lines, line)
-			portions.Read(layout.TextBytes(line.Text), true)
-		case !redisx.LeaveOut(ctx, "task %s: %v", ref, err):
-			return LogPage{}, unreadablePart(ref, err)
-		}
-		page.Last = e.ID
-	}
-	return page, nil
-}
-
-// decodeLine decodes an entry of a task's log.
-func decodeLine(e redis.XMessage) (task.LogLine, error) {
-	attempt, err := attemptOf(e.ID)
-	line := task.LogLine{
-		Cursor: e.ID, Attempt: attempt, Stream: codec.Text(e.Values["stream"]),
-		At: codec.FromMS(codec.Number(codec.Text(e.Values["at"]))), Text: codec.Text(e.Values["text"]),
-	}
-	if err == nil && line.At.IsZero() {
-		err = fmt.Errorf("the line %s of its log has no time", e.ID)
-	}
-	return line, err
-}
-
-// CheckLine returns an error if an entry of a task's log cannot be read.
-func CheckLine(e redis.XMessage) error {
-	_, err := decodeLine(e)
-	return err
-}
-
-// cursorPattern is that of ids of lines, also of those that cannot be read.
-var cursorPattern = regexp.MustCompile(`^\d{1,18}-\d{1,18}$`)
-
-var linePattern = regexp.MustCompile(`^(\d{1,9})-\d{1,18}$`)
-
-// attemptOf is the number of the attempt that wrote a log line. A line's id is "<attempt>-<number of the line>".
-func attemptOf(id string) (int, error) {
-	m := linePattern.FindStringSubmatch(id)
-	if m == nil {
-		return 0, fmt.Errorf("%q is not the id of a log line, want <attempt>-<line>", id)
-	}
-	return strconv.Atoi(m[1])
 }

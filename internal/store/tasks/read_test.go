@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -43,7 +44,7 @@ func TestRead_MovesNoPayloadForStateAttemptsAndLog(t *testing.T) {
 	for name, read := range map[string]func() error{
 		"state":    func() error { _, err := w.Tasks.State(w.Ctx, ref); return err },
 		"attempts": func() error { _, err := w.Tasks.Attempts(w.Ctx, ref); return err },
-		"log":      func() error { _, err := w.Tasks.Logs(w.Ctx, ref, "", 10); return err },
+		"log":      func() error { _, err := w.Tasks.Logs(w.Ctx, ref, tasks.LogQuery{Limit: 10}); return err },
 	} {
 		before := sent(t, w)
 		testkit.Must(t, read())
@@ -85,7 +86,7 @@ func TestRead_OfATaskThatDoesNotExist(t *testing.T) {
 		"task":     func(ref task.Ref) error { _, err := w.Tasks.Get(w.Ctx, ref); return err },
 		"state":    func(ref task.Ref) error { _, err := w.Tasks.State(w.Ctx, ref); return err },
 		"attempts": func(ref task.Ref) error { _, err := w.Tasks.Attempts(w.Ctx, ref); return err },
-		"log":      func(ref task.Ref) error { _, err := w.Tasks.Logs(w.Ctx, ref, "", 10); return err },
+		"log":      func(ref task.Ref) error { _, err := w.Tasks.Logs(w.Ctx, ref, tasks.LogQuery{Limit: 10}); return err },
 	} {
 		if err := read(ref); task.CodeOf(err) != task.CodeTaskNotFound {
 			t.Errorf("%s: %v, want %s", name, err, task.CodeTaskNotFound)

@@ -88,12 +88,12 @@ func TestLog_KeepsTheNewestLinesAndTheirNumbers(t *testing.T) {
 		lines = append(lines, tasks.Line{Stream: "stdout", Text: fmt.Sprint(i + 1)})
 	}
 	testkit.Must(t, w.Tasks.RunOf(w.Get(ref)).Log(w.Ctx, 1, lines))
-	page, err := w.Tasks.Logs(w.Ctx, ref, "", 3)
+	page, err := w.Tasks.Logs(w.Ctx, ref, tasks.LogQuery{Limit: 3})
 	got := page.Lines
 	if err != nil || len(got) != 3 || got[0].Text != "11" || got[0].Cursor != "1-11" || got[0].Attempt != 1 || got[0].At.IsZero() {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	page, err = w.Tasks.Logs(w.Ctx, ref, got[2].Cursor, 5*task.LogLimit)
+	page, err = w.Tasks.Logs(w.Ctx, ref, tasks.LogQuery{After: got[2].Cursor, Limit: 5 * task.LogLimit})
 	got = page.Lines
 	if err != nil || len(got) != task.LogLimit-3 || got[0].Text != "14" {
 		t.Errorf("%d lines, %v", len(got), err)

@@ -29,7 +29,7 @@ func TestToken_IsAllThatAnotherNodeNeeds(t *testing.T) {
 		other.Log(w.Ctx, 0, []tasks.Line{{Stream: "stdout", Text: "a"}}), other.Log(w.Ctx, 0, []tasks.Line{{Stream: "stdout", Text: "b"}}),
 		w.Tasks.ExtendFor(w.Ctx, time.Minute, []*tasks.Run{other})[0].Err,
 	))
-	if page, err := w.Tasks.Logs(w.Ctx, ref, "", 10); err != nil || len(page.Lines) != 2 || page.Lines[1].Cursor != "1-2" {
+	if page, err := w.Tasks.Logs(w.Ctx, ref, tasks.LogQuery{Limit: 10}); err != nil || len(page.Lines) != 2 || page.Lines[1].Cursor != "1-2" {
 		t.Errorf("the log is %+v, %v", page, err)
 	}
 }

@@ -1,0 +1,25 @@
+package flags
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+)
+
+// LogLines are the flags that leave lines of a log out.
+type LogLines struct {
+	Attempt *string // a number, or "last"
+	Text    *string
+
+	stream *string
+}
+
+// Bind adds the flags to a command.
+func (l *LogLines) Bind(f *pflag.FlagSet) {
+	String(f, &l.Attempt, "attempt", "only lines of the attempt with this number, or of the last one")
+	String(f, &l.stream, "stream", "only lines of this stream: stdout, stderr or dts")
+	String(f, &l.Text, "grep", "only lines that contain this text, in upper or lower case")
+}
+
+// Stream is the stream that is asked for; nil for all.
+func (l *LogLines) Stream() *wire.LogStreamName { return (*wire.LogStreamName)(l.stream) }
