@@ -1,16 +1,12 @@
-package apply
+package manifest
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,10 +15,11 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 )
 
-// Limits on the size that aliases may expand a file to, and on how many errors of a file are told.
+// Limits on what aliases may expand a file to, and on how many errors of a file are told. A payload may be nested 100
+// levels deep. A file without aliases has fewer nodes than bytes.
 const (
-	yamlDepth  = 100
-	yamlNodes  = 500_000
+	yamlDepth  = 120
+	yamlNodes  = 500_000 // more than the file has bytes
 	yamlFaults = 100
 )
 
@@ -32,52 +29,10 @@ const (
 // of each error.
 type yamlReader struct {
 	file   string
-	faults []fault
+	faults Faults
 	depth  int
 	nodes  int
-}
-
-// fault is something wrong with a file.
-type fault struct {
-	line int
-	text string
-}
-
-// errors returns the faults, in the order of the file.
-func (r *yamlReader) errors() []error {
-	slices.SortStableFunc(r.faults, func(a, b fault) int { return a.line - b.line })
-	errs := make([]error, len(r.faults))
-	for i, f := range r.faults {
-		errs[i] = fmt.Errorf("%s:%d: %s", r.file, f.line, f.text)
-	}
-	return errs
-}
-
-var yamlErrorPrefix = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-// yamlAdvice says what to do about errors of the YAML package that contain the key.
-var yamlAdvice = map[string]string{
-	"did not find expected alphabetic or numeric character": "a text that begins with * or & needs quotes, as in cron: '* * * * *'",
-	"mapping keys are not allowed":                          "a text that begins with ? needs quotes, as in cron: '? * * * *'",
-	"block sequence entries are not allowed":                "a text that begins with - needs quotes, as in note: '- none -'",
-	"unknown anchor":                                        "a text that begins with * needs quotes, as in cron: '* * * * *'",
-	"found character that cannot start any token":           "a text that begins with @, % or ` needs quotes, as in cron: '@daily'; lines are indented by blanks",
-}
-
-// syntaxFault returns the fault of an error of the YAML package. One without a line is about the first.
-func syntaxFault(err error) fault {
-	prefix := yamlErrorPrefix.FindStringSubmatch(err.Error())
-	f := fault{1, "is not YAML: " + err.Error()}
-	if prefix != nil {
-		f.text = "is not YAML: " + strings.TrimPrefix(err.Error(), prefix[0])
-		f.line, _ = strconv.Atoi(cmp.Or(prefix[1], "1"))
-	}
-	for part, advice := range yamlAdvice {
-		if strings.Contains(f.text, part) {
-			f.text += ": " + advice
-		}
-	}
-	return f
+	limit  int // of nodes
 }
 
 // yamlPair is a key of a mapping, and its value.
@@ -97,21 +52,17 @@ func (r *yamlReader) complain(n *yaml.Node, path, format string, args ...any) {
 	if len(r.faults) == yamlFaults {
 		return
 	}
-	text := fmt.Sprintf(format, args...)
-	if path != "" {
-		text = path + ": " + text
-	}
-	r.faults = append(r.faults, fault{n.Line, text})
+	r.faults = append(r.faults, Fault{r.file, n.Line, n.Column, path, fmt.Sprintf(format, args...)})
 }
 
 // enter counts a node that is about to be read. It returns false if a limit is reached; the caller must leave then, too.
 func (r *yamlReader) enter(n *yaml.Node, path string) bool {
 	r.depth++
 	r.nodes++
-	if r.depth == yamlDepth || r.nodes == yamlNodes {
+	if r.depth == yamlDepth || r.nodes == r.limit {
 		r.complain(n, path, "is nested too deeply, or too large")
 	}
-	return r.depth < yamlDepth && r.nodes < yamlNodes && len(r.faults) < yamlFaults
+	return r.depth < yamlDepth && r.nodes < r.limit && len(r.faults) < yamlFaults
 }
 
 // resolveAlias follows an alias to its anchor.
