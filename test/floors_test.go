@@ -63,7 +63,7 @@ type floor struct {
 
 // forTests are imported by tests only, and import what tests need.
 var forTests = []string{
-	"internal/cli/clitest", "internal/lease/leasetest", "internal/redistest", "internal/store/storetest", "internal/testkit", "internal/worker/executor/executortest", "test",
+	"internal/api/wire/wiretest", "internal/cli/clitest", "internal/lease/leasetest", "internal/redistest", "internal/store/storetest", "internal/testkit", "internal/worker/executor/executortest", "test",
 }
 
 func TestFloors_ImportsPointDown(t *testing.T) {

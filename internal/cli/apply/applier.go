@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/manifest"
@@ -50,8 +49,7 @@ func (a *applier) refuse(e *manifest.Entry, tasks int, refusal *rest.Refusal) {
 	if e.Count > 0 {
 		name = fmt.Sprintf("%d of the %d tasks %s", tasks, e.Count, e.ID)
 	}
-	field := printer.Deref(refusal.Field)
-	fault := e.Fault(field, strings.TrimPrefix(refusal.Detail, field+": "))
-	a.faults = append(a.faults, fault)
-	a.printer.Errorf("%s: %s: %v", fault.Place(), name, refusal)
+	faults := e.Faults(refusal)
+	a.faults = append(a.faults, faults...)
+	a.printer.Errorf("%s: %s: %v", faults[0].Place(), name, refusal)
 }

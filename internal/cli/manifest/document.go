@@ -3,7 +3,10 @@ package manifest
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
@@ -24,13 +27,12 @@ type Schedule struct {
 }
 
 // ScheduleOf returns what a file has to say about a schedule, given the JSON with which the server answers it: its
-// definition without the defaults, and whether it is paused. The namespace is left out.
+// namespace, its definition without the defaults, and whether it is paused.
 func ScheduleOf(raw json.RawMessage) (Schedule, error) {
 	var s Schedule
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return s, rest.Misunderstood(err)
 	}
-	s.Namespace = nil
 	if s.Paused != nil && !*s.Paused {
 		s.Paused = nil
 	}
@@ -63,5 +65,16 @@ func (d *Document) Print(p *printer.Printer) error {
 	if as.IsTable() {
 		as.Format = printer.YAML
 	}
-	return as.Show(raw, nil)
+	return as.Show(escapeUnprintable(raw), nil)
 }
+
+// escapeUnprintable returns JSON with the same meaning that is YAML, too: YAML has some characters in escapes only.
+func escapeUnprintable(raw []byte) []byte {
+	return unprintable.ReplaceAllFunc(raw, func(found []byte) []byte {
+		r, _ := utf8.DecodeRune(found)
+		return fmt.Appendf(nil, `\u%04x`, r)
+	})
+}
+
+// unprintable is what strings of JSON may have as it is, and YAML may not.
+var unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{fffe}\x{ffff}]`)

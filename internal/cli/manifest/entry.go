@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // The kinds of entries.
@@ -63,6 +66,12 @@ func (e *Entry) Fault(field, text string) Fault {
 		node, f.Line, f.Column = resolveAlias(next), place.Line, place.Column
 	}
 	return f
+}
+
+// Faults returns the faults that a refusal of the server names.
+func (e *Entry) Faults(refusal *rest.Refusal) Faults {
+	field := wire.Value(refusal.Field)
+	return Faults{e.Fault(field, strings.TrimPrefix(refusal.Detail, field+": "))}
 }
 
 // child returns a value of a mapping or list, and the node whose place is the best to name for it: the value itself if

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -46,6 +47,8 @@ var (
 	rawType  = reflect.TypeFor[json.RawMessage]()
 	timeType = reflect.TypeFor[wire.Time]()
 )
+
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
 // complain adds a fault about a node. The path names the field at fault; "" is the whole document.
 func (r *yamlReader) complain(n *yaml.Node, path, format string, args ...any) {
@@ -112,6 +115,9 @@ func (r *yamlReader) free(n *yaml.Node, path string) json.RawMessage {
 	}
 	switch tag := n.ShortTag(); tag {
 	case "!!str", "!!timestamp":
+		if n.Style == 0 && jsonNumber.MatchString(n.Value) { // the YAML package takes 1e400 for a text
+			return json.RawMessage(n.Value)
+		}
 		return r.encode(n, path, n.Value)
 	case "!!null":
 		return json.RawMessage("null")
