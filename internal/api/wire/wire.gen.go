@@ -1580,6 +1580,15 @@ type HotSchedule struct {
 	Namespace Name `json:"namespace"`
 }
 
+// InvalidField defines model for InvalidField.
+type InvalidField struct {
+	// Detail What is wrong with it, for people.
+	Detail string `json:"detail"`
+
+	// Field The field at fault; left out if it is the whole body.
+	Field *string `json:"field,omitempty"`
+}
+
 // LabelSelector Example: team=billing
 type LabelSelector = string
 
@@ -2142,6 +2151,9 @@ type Problem struct {
 
 	// Detail What is wrong in this case, for people.
 	Detail string `json:"detail"`
+
+	// Errors All invalid fields, up to 10, if there are several; the first one is `field`. Left out otherwise.
+	Errors []InvalidField `json:"errors,omitempty,omitzero"`
 
 	// Field The field or parameter at fault.
 	Field *string `json:"field,omitempty"`
@@ -3134,8 +3146,10 @@ type TaskSelection struct {
 	Since    *Time `json:"since,omitempty"`
 
 	// State By default, `failed` ones for `retry`, and those that are `scheduled` or `queued` for `cancel` and `requeue`.
-	State []State   `json:"state,omitempty,omitzero"`
-	Time  *TaskTime `json:"time,omitempty"`
+	State []State `json:"state,omitempty,omitzero"`
+
+	// Time Example: ended
+	Time *TaskTime `json:"time,omitempty"`
 
 	// Type 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
@@ -3182,7 +3196,7 @@ type TaskTemplate struct {
 	Type TypeName `json:"type"`
 }
 
-// TaskTime defines model for TaskTime.
+// TaskTime Example: ended
 type TaskTime string
 
 // TickDay How many ticks and runs by hand of a day came to what. A run counts when it ends. One that was retried counts as what it came to

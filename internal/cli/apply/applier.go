@@ -51,5 +51,10 @@ func (a *applier) refuse(e *manifest.Entry, tasks int, refusal *rest.Refusal) {
 	}
 	faults := e.Faults(refusal)
 	a.faults = append(a.faults, faults...)
-	a.printer.Errorf("%s: %s: %v", faults[0].Place(), name, refusal)
+	if len(refusal.Errors) == 0 {
+		a.printer.Errorf("%s: %s: %v", faults[0].Place(), name, refusal)
+	}
+	for i, one := range refusal.Errors {
+		a.printer.Errorf("%s: %s: %s (%s)", faults[i].Place(), name, one.Detail, refusal.Code)
+	}
 }

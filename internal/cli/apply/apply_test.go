@@ -340,3 +340,20 @@ func TestApply_PutsFaultsIntoTheDocument(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Each invalid field that the server names has its own place.
+func TestApply_TellsAllFaultsThatTheServerFinds(t *testing.T) {
+	s := clitest.Start(t)
+	p := clitest.Problem(400, wire.Invalid, "cron", "cron: is bad")
+	p.Errors = []wire.InvalidField{{Field: new("cron"), Detail: "cron: is bad"}, {Field: new("task.timeout"), Detail: "task.timeout: is long"}}
+	s.On("PUT /v1/schedules/{id}", 400, p)
+	text := "schedules:\n- id: a\n  cron: x\n  task: {type: x, timeout: 9000h}"
+	applyText(t, s.Pipe(), text).Expect(t, 1, "schedule\tdefault\ta\trefused\t\n",
+		"dtsctl: -:3:9: schedule a: cron: is bad (invalid)\ndtsctl: -:4:28: schedule a: task.timeout: is long (invalid)\n")
+	got := applyText(t, s.Pipe(), text, "-o", "json")
+	want := `"faults":[{"file":"-","line":3,"column":9,"field":"schedules[0].cron","text":"is bad"},` +
+		`{"file":"-","line":4,"column":28,"field":"schedules[0].task.timeout","text":"is long"}]}` + "\n"
+	if got.Code != 1 || !strings.HasSuffix(got.Out, want) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -160,6 +160,7 @@ func refuseUnreadable(batch []submission, results []result, open []int, refusal 
 			guilty = batch[open[i]].entry
 			refusal.Field = new(strings.TrimPrefix(*refusal.Field, match[0]))
 			refusal.Detail = strings.TrimPrefix(refusal.Detail, match[0])
+			refusal.Errors = nil // they may be about other tasks
 		}
 	}
 	for _, index := range open {

@@ -70,8 +70,16 @@ func (e *Entry) Fault(field, text string) Fault {
 
 // Faults returns the faults that a refusal of the server names.
 func (e *Entry) Faults(refusal *rest.Refusal) Faults {
-	field := wire.Value(refusal.Field)
-	return Faults{e.Fault(field, strings.TrimPrefix(refusal.Detail, field+": "))}
+	invalid := refusal.Errors
+	if len(invalid) == 0 {
+		invalid = []wire.InvalidField{{Field: refusal.Field, Detail: refusal.Detail}}
+	}
+	faults := make(Faults, len(invalid))
+	for i, one := range invalid {
+		field := wire.Value(one.Field)
+		faults[i] = e.Fault(field, strings.TrimPrefix(one.Detail, field+": "))
+	}
+	return faults
 }
 
 // child returns a value of a mapping or list, and the node whose place is the best to name for it: the value itself if

@@ -14,7 +14,7 @@ import (
 )
 
 // fileLimit is the largest size of a file, in bytes.
-const fileLimit = 16 << 20
+const fileLimit = 64 << 20
 
 // source is the content of a file.
 type source struct {
