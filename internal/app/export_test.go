@@ -19,8 +19,8 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// Whatever is put, its export changes nothing where it comes from. An empty installation gets equal definitions from it,
-// and exports the same bytes.
+// Whatever is put, its export changes nothing where it comes from. An empty installation gets equal definitions from
+// it, and exports the same bytes.
 func TestExport_RoundTripsAnyDefinition(t *testing.T) {
 	t.Parallel()
 	from, to := startAPI(t), startAPI(t)
@@ -84,7 +84,8 @@ func (i *installation) put(id string, d wire.ScheduleDefinition) bool {
 	body, err := rest.Body(d)
 	testkit.Must(i.t, err)
 	params := &client.PutScheduleParams{}
-	_, err = rest.Read[wire.Schedule](i.client.PutScheduleWithBodyWithResponse(i.t.Context(), id, params, rest.JSONType, body))
+	response, err := i.client.PutScheduleWithBodyWithResponse(i.t.Context(), id, params, rest.JSONType, body)
+	_, err = rest.Read[wire.Schedule](response, err)
 	if err != nil && (!rest.IsRefusal(err) || rest.RefusalIn(err).Code != wire.Invalid) {
 		i.t.Fatal(err)
 	}
@@ -177,11 +178,16 @@ func anyDefinition(r *rand.Rand) wire.ScheduleDefinition {
 
 // oddTexts are texts that YAML writes or reads in a way of its own.
 var oddTexts = []string{
-	"", " ", "~", "null", "Null", "true", "yes", "on", "y", "0815", "0x1F", "0o17", "0b1", "1_000", "1e3", "1e400", ".5", ".inf", "-.INF", ".nan", "12:30:45",
-	"2026-01-01", "2026-01-01T00:00:00Z", "<<", "=", "!", "!!int 1", "&a", "*a", "%", "@x", "`x`", "- a", "-", "---", "--- a", "...", "? a", ": a", "a: b", "a:",
-	"#a", "a #b", "a\n", "\na", "\n", "a\n\n", " a\n b\n", "\n  a\nb", "a \nb", "a\tb", "\ta", "a\r\nb", "\r", "\u0000", "\u001b[31m", "\u0085", "\u2028x", "\ufeff",
-	"\ufeffa", "\u00a0", "\U0001f600", "\ufffe", "\u007f", "'", "\"", "'a'", "\"a\"", "\\", "{a}", "[a]", "a, b", "|", ">", "|\n a", "|-", "&amp;<b>", "\\u0026", "- \n", "Größe",
-	strings.Repeat("a ", 200), strings.Repeat("k", 150), strings.Repeat("x", 90) + "\n" + strings.Repeat("y z ", 60), "  indented\n    more\nless\n",
+	"", " ", "~", "null", "Null", "true", "yes", "on", "y", "0815", "0x1F", "0o17", "0b1", "1_000", "1e3", "1e400",
+	".5", ".inf", "-.INF", ".nan", "12:30:45",
+	"2026-01-01", "2026-01-01T00:00:00Z", "<<", "=", "!", "!!int 1", "&a", "*a", "%", "@x", "`x`", "- a", "-", "---",
+	"--- a", "...", "? a", ": a", "a: b", "a:",
+	"#a", "a #b", "a\n", "\na", "\n", "a\n\n", " a\n b\n", "\n  a\nb", "a \nb", "a\tb", "\ta", "a\r\nb", "\r",
+	"\u0000", "\u001b[31m", "\u0085", "\u2028x", "\ufeff",
+	"\ufeffa", "\u00a0", "\U0001f600", "\ufffe", "\u007f", "'", "\"", "'a'", "\"a\"", "\\", "{a}", "[a]", "a, b", "|",
+	">", "|\n a", "|-", "&amp;<b>", "\\u0026", "- \n", "Größe",
+	strings.Repeat("a ", 200), strings.Repeat("k", 150),
+	strings.Repeat("x", 90) + "\n" + strings.Repeat("y z ", 60), "  indented\n    more\nless\n",
 }
 
 func anyText(r *rand.Rand) string {
@@ -193,7 +199,8 @@ func anyText(r *rand.Rand) string {
 }
 
 var oddNumbers = []string{
-	"0", "-0", "1", "-0.50", "1.0", "1e3", "1E+5", "1e-7", "1e400", "-1E-400", "12345678901234567890", "123456789012345678901234567890.5", "0.1e1", "0e0",
+	"0", "-0", "1", "-0.50", "1.0", "1e3", "1E+5", "1e-7", "1e400", "-1E-400", "12345678901234567890",
+	"123456789012345678901234567890.5", "0.1e1", "0e0",
 }
 
 // writeValue writes some JSON, in which objects have each name once.

@@ -59,7 +59,8 @@ func TestProblemOf_SaysThatThereWasNoAnswerInTime(t *testing.T) {
 func TestProblemOf_NamesAllInvalidFields(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	p := problemOf(task.Join(task.Invalid("a", "%s", long), nil, task.Invalid("b", "is odd")), "r")
-	if p.Field != "a" || len(p.Detail) <= othersLimit || len(p.Errors) != 2 || len(p.Errors[0].Detail) > othersLimit+fieldLimit ||
+	if p.Field != "a" || len(p.Detail) <= othersLimit || len(p.Errors) != 2 ||
+		len(p.Errors[0].Detail) > othersLimit+fieldLimit ||
 		p.Errors[0].Field != "a" || p.Errors[1] != (Invalid{"b: is odd", "b"}) {
 		t.Errorf("got %+v", p)
 	}

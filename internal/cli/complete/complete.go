@@ -73,7 +73,7 @@ func argumentOf(noun, use string) (names source, many bool) {
 	return nil, false
 }
 
-// arguments offers names as the first argument, or as each one. Further arguments are what next offers, if it is not nil.
+// arguments offers names as the first argument, or as each one. next offers further arguments, if it is not nil.
 func (o offer) arguments(names source, many bool, next cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {

@@ -120,12 +120,13 @@ func (m *manifestReader) document(r *yamlReader, n *yaml.Node) {
 	}
 }
 
-// withoutUnread leaves out "schedules:" and "tasks:" without a value, and keys that begin with x-, as for anchors that others
-// refer to.
+// withoutUnread leaves out "schedules:" and "tasks:" without a value, and keys that begin with x-, as for anchors that
+// others refer to.
 func withoutUnread(content []*yaml.Node) (kept []*yaml.Node) {
 	for i := 0; i+1 < len(content); i += 2 {
 		name, v := content[i].Value, content[i+1]
-		if strings.HasPrefix(name, "x-") || (name == "schedules" || name == "tasks") && v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null" {
+		isList := name == "schedules" || name == "tasks"
+		if strings.HasPrefix(name, "x-") || isList && v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null" {
 			continue
 		}
 		kept = append(kept, content[i], v)

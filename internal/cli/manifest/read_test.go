@@ -12,9 +12,12 @@ import (
 // Whatever a file holds, reading it ends well, or in errors that name a line; what is sent is JSON.
 func FuzzReadManifest(f *testing.F) {
 	for _, seed := range []string{
-		"", "a", "[]", "{}", "---\n---\n", "schedules:\ntasks:\n", "schedules: [{id: a, every: 1h, task: {type: http, payload: {x: [1, null]}}}]",
-		"tasks: [{id: a, type: x, count: 3, <<: {delay: 1s}}]", "namespace: n\ntasks: [{id: a, type: &t x, queue: *t}]", "tasks: [&a [*a]]",
-		"? {a: b}\n: c", "tasks: [{id: a, type: x, payload: {a: .inf, b: !!binary aGVsbG8=, c: 0x_1, d: 1_000, e: 0o17}}]", "\x00", "{a: 1, a: 2}",
+		"", "a", "[]", "{}", "---\n---\n", "schedules:\ntasks:\n",
+		"schedules: [{id: a, every: 1h, task: {type: http, payload: {x: [1, null]}}}]",
+		"tasks: [{id: a, type: x, count: 3, <<: {delay: 1s}}]", "namespace: n\ntasks: [{id: a, type: &t x, queue: *t}]",
+		"tasks: [&a [*a]]",
+		"? {a: b}\n: c", "tasks: [{id: a, type: x, payload: {a: .inf, b: !!binary aGVsbG8=, c: 0x_1, d: 1_000, e: 0o17}}]",
+		"\x00", "{a: 1, a: 2}",
 		"tasks: [{id: a, type: x, payload: !!int x}]", "!!merge <<: 1", "%YAML 9.9\n---\n", "tasks: !!set {a}",
 		"a: [\n---\nb: 'x\n---\nschedules: [{id: a, every: 1h, task: {type: x}}]\n", "---\n---\n--- *\n---\n--- [",
 	} {
@@ -68,7 +71,8 @@ schedules: 7
 		`f:4:47: schedules[0].task.retry.max_attempts: must be a whole number, not "often"`,
 		"f:5:40: schedules[1].task.type: must be a text, not a list",
 		"f:7: is not YAML: did not find expected node content",
-		"f:11:11: is not YAML: unknown anchor 't' referenced: a text that begins with * needs quotes, as in cron: '* * * * *'",
+		"f:11:11: is not YAML: unknown anchor 't' referenced: " +
+			"a text that begins with * needs quotes, as in cron: '* * * * *'",
 		"f:14: is not YAML: found unexpected document indicator",
 		`f:15:12: schedules: must be a list, not "7"`,
 	}, "\n")
@@ -96,8 +100,10 @@ schedules:
 		t.Fatal(err)
 	}
 	for field, want := range map[string]string{
-		"": "4:5 schedules[0]", "specs[0].cron": "6:15 schedules[0].specs[0].cron", "specs[1].every": "8:11 schedules[0].specs[1].every",
-		"labels": "9:5 schedules[0].labels", "labels.team": "10:13 schedules[0].labels.team", "task.timeout": "11:5 schedules[0].task.timeout",
+		"": "4:5 schedules[0]", "specs[0].cron": "6:15 schedules[0].specs[0].cron",
+		"specs[1].every": "8:11 schedules[0].specs[1].every",
+		"labels":         "9:5 schedules[0].labels", "labels.team": "10:13 schedules[0].labels.team",
+		"task.timeout":         "11:5 schedules[0].task.timeout",
 		"task.retry.delays[1]": "1:50 schedules[0].task.retry.delays[1]", "misfire.window": "4:5 schedules[0].misfire.window",
 	} {
 		f := m.Schedules[0].Fault(field, "is odd")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -92,11 +93,17 @@ var yamlErrorPrefix = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // yamlAdvice says what to do about errors of the YAML package that contain the key.
 var yamlAdvice = map[string]string{
-	"did not find expected alphabetic or numeric character": "a text that begins with * or & needs quotes, as in cron: '* * * * *'",
-	"mapping keys are not allowed":                          "a text that begins with ? needs quotes, as in cron: '? * * * *'",
-	"block sequence entries are not allowed":                "a text that begins with - needs quotes, as in note: '- none -'",
-	"unknown anchor":                                        "a text that begins with * needs quotes, as in cron: '* * * * *'",
-	"found character that cannot start any token":           "a text that begins with @, % or ` needs quotes, as in cron: '@daily'; lines are indented by blanks",
+	"did not find expected alphabetic or numeric character": quotes("* or &", "cron: '* * * * *'"),
+	"mapping keys are not allowed":                          quotes("?", "cron: '? * * * *'"),
+	"block sequence entries are not allowed":                quotes("-", "note: '- none -'"),
+	"unknown anchor":                                        quotes("*", "cron: '* * * * *'"),
+	"found character that cannot start any token": quotes("@, % or `", "cron: '@daily'") +
+		"; lines are indented by blanks",
+}
+
+// quotes says that a text with a sign needs quotes.
+func quotes(sign, example string) string {
+	return fmt.Sprintf("a text that begins with %s needs quotes, as in %s", sign, example)
 }
 
 var unknownAnchor = regexp.MustCompile(`unknown anchor '(.+)' referenced`)

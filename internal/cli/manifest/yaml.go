@@ -36,6 +36,9 @@ type yamlReader struct {
 	limit  int // of nodes
 }
 
+// readPair reads the value of a key.
+type readPair func(key *yaml.Node, path string, value *yaml.Node) json.RawMessage
+
 // yamlPair is a key of a mapping, and its value.
 type yamlPair struct {
 	key  string
@@ -58,7 +61,8 @@ func (r *yamlReader) complain(n *yaml.Node, path, format string, args ...any) {
 	r.faults = append(r.faults, Fault{r.file, n.Line, n.Column, path, fmt.Sprintf(format, args...)})
 }
 
-// enter counts a node that is about to be read. It returns false if a limit is reached; the caller must leave then, too.
+// enter counts a node that is about to be read. It returns false if a limit is reached; the caller must leave then,
+// too.
 func (r *yamlReader) enter(n *yaml.Node, path string) bool {
 	r.depth++
 	r.nodes++
@@ -95,9 +99,13 @@ func (r *yamlReader) value(n *yaml.Node, path string, shape reflect.Type) json.R
 	case reflect.Struct:
 		return objectOf(r.structPairs(n, path, shape))
 	case reflect.Map:
-		return objectOf(r.pairs(n, path, func(k *yaml.Node, path string, v *yaml.Node) json.RawMessage { return r.value(v, path, shape.Elem()) }))
+		return objectOf(r.pairs(n, path, func(_ *yaml.Node, path string, v *yaml.Node) json.RawMessage {
+			return r.value(v, path, shape.Elem())
+		}))
 	case reflect.Slice:
-		return r.list(n, path, func(item *yaml.Node, path string) json.RawMessage { return r.value(item, path, shape.Elem()) })
+		return r.list(n, path, func(item *yaml.Node, path string) json.RawMessage {
+			return r.value(item, path, shape.Elem())
+		})
 	case reflect.String:
 		return r.text(n, path)
 	}
@@ -109,7 +117,9 @@ func (r *yamlReader) free(n *yaml.Node, path string) json.RawMessage {
 	within := func(v *yaml.Node, path string) json.RawMessage { return r.value(v, path, rawType) }
 	switch n.Kind {
 	case yaml.MappingNode:
-		return objectOf(r.pairs(n, path, func(_ *yaml.Node, path string, v *yaml.Node) json.RawMessage { return within(v, path) }))
+		return objectOf(r.pairs(n, path, func(_ *yaml.Node, path string, v *yaml.Node) json.RawMessage {
+			return within(v, path)
+		}))
 	case yaml.SequenceNode:
 		return r.list(n, path, within)
 	}
@@ -216,7 +226,7 @@ func (r *yamlReader) structPairs(n *yaml.Node, path string, shape reflect.Type) 
 }
 
 // pairs reads a mapping. The keys keep their order; those that are merged in (<<) come last.
-func (r *yamlReader) pairs(n *yaml.Node, path string, read func(k *yaml.Node, path string, v *yaml.Node) json.RawMessage) []yamlPair {
+func (r *yamlReader) pairs(n *yaml.Node, path string, read readPair) []yamlPair {
 	if n.Kind != yaml.MappingNode {
 		r.complain(n, path, "must be a mapping, not %s", kindOf(n))
 		return nil
@@ -254,7 +264,7 @@ func (r *yamlReader) pairs(n *yaml.Node, path string, read func(k *yaml.Node, pa
 }
 
 // merge reads the value of a key <<: a mapping, or a list of them, of which the first one that has a key counts.
-func (r *yamlReader) merge(n *yaml.Node, path string, read func(*yaml.Node, string, *yaml.Node) json.RawMessage) []yamlPair {
+func (r *yamlReader) merge(n *yaml.Node, path string, read readPair) []yamlPair {
 	defer func() { r.depth-- }()
 	if !r.enter(n, path) {
 		return nil

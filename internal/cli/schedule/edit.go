@@ -30,8 +30,9 @@ func newEditCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "edit ID", Short: "Change a schedule in an editor", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("getSchedule", "putSchedule", "previewSchedule"),
-		Long: `edit opens a schedule in an editor, as "dtsctl schedule export" writes it. When the editor ends, the server checks the
-file. An invalid file is opened again, with the errors at its top. Then edit shows what changes, and asks; --yes answers.
+		Long: `edit opens a schedule in an editor, as "dtsctl schedule export" writes it. When the editor ends, the server
+checks the file. An invalid file is opened again, with the errors at its top. Then edit shows what changes, and asks;
+--yes answers.
 
 The editor is the command of VISUAL or EDITOR, in words separated by blanks; on a terminal without either, vi. A file
 that is left as it is, or emptied, changes nothing. If "paused: true" is removed, the schedule is resumed.

@@ -28,7 +28,7 @@ func editorOf(p *printer.Printer, stdin io.Reader, getenv func(string) string, y
 	case !somebody && !yes:
 		return nil, command.Usagef("there is no terminal, so nobody can be asked: say --yes, and name an editor with EDITOR")
 	case line == "" && !somebody:
-		return nil, command.Usagef("there is no terminal and no editor: name one with EDITOR, or use schedule export and apply")
+		return nil, command.Usagef("there is no terminal and no editor: name one with EDITOR, or use export and apply")
 	case line == "" && runtime.GOOS == "windows":
 		line = "notepad"
 	case line == "":

@@ -29,8 +29,8 @@ type edit struct {
 	written  bool   // the file has something that is worth to be kept
 }
 
-// run opens the editor until the file is valid, and then puts it in force. It does nothing if the file is left as it is.
-// Errors: those of the editor, of the file and of the server; ErrReported.
+// run opens the editor until the file is valid, and then puts it in force. A file that is left as it is changes
+// nothing. Errors: those of the editor, of the file and of the server; ErrReported.
 func (e *edit) run(ctx context.Context, editor editor) error {
 	notes, shown := e.greeting(), e.original
 	for {
@@ -72,8 +72,8 @@ func (e *edit) greeting() string {
 	})
 }
 
-// apply puts a text in force, after the server has checked it and somebody has agreed. The faults are what is wrong with
-// the text: nothing was done then.
+// apply puts a text in force, after the server has checked it and somebody has agreed. The faults are what is wrong
+// with the text: nothing was done then.
 func (e *edit) apply(ctx context.Context, text string) (manifest.Faults, error) {
 	entry, faults := entryIn(text, e.before.Value)
 	if len(faults) > 0 {
@@ -149,11 +149,12 @@ func (e *edit) put(
 	if err != nil {
 		return after, "", err
 	}
-	params := &client.PutScheduleParams{Namespace: &e.before.Value.Namespace, IfMatch: revisionTag(&e.before.Value.Revision)}
+	read := e.before.Value
+	params := &client.PutScheduleParams{Namespace: &read.Namespace, IfMatch: revisionTag(&read.Revision)}
 	if preview {
 		params.DryRun = &preview
 	}
-	response, err := e.client.PutScheduleWithBodyWithResponse(ctx, e.before.Value.ID, params, rest.JSONType, body)
+	response, err := e.client.PutScheduleWithBodyWithResponse(ctx, read.ID, params, rest.JSONType, body)
 	if after, err = rest.Read[wire.Schedule](response, err); err != nil {
 		return after, "", err
 	}

@@ -24,7 +24,10 @@ func startEditing(t *testing.T, script string, put http.HandlerFunc) (*editing, 
 	t.Helper()
 	e := &editing{clitest.Start(t), t.TempDir()}
 	editor := filepath.Join(e.dir, "editor")
-	text := "#!/bin/sh\nset -e\ncd '" + e.dir + "'\necho >>calls\nn=$(wc -l <calls | tr -d ' ')\ncp \"$1\" seen$n\n" + script + "\n"
+	text := "#!/bin/sh\nset -e\ncd '" + e.dir + "'\n" + `echo >>calls
+n=$(wc -l <calls | tr -d ' ')
+cp "$1" seen$n
+` + script + "\n"
 	testkit.Must(t, os.WriteFile(editor, []byte(text), 0o700))
 	t.Setenv("TMPDIR", e.dir)
 	e.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(s *wire.Schedule) { s.Revision = 4 }))
@@ -140,10 +143,13 @@ esac`, func(w http.ResponseWriter, r *http.Request) {
 	})
 	sh.Run(t, "schedule", "edit", "a", "--yes").Expect(t, 0, "a\tchanged\t5\t2026-01-02T15:07:05.000Z\n", "")
 	const head = "## The file is invalid. Correct it, or empty it to change nothing.\n"
-	if want := head + "## line 7:5: schedules[0].crom: is not a field here; did you mean cron?\n" + strings.Replace(aFile, "cron", "crom", 1); e.seen(t, "2") != want {
+	want := head + "## line 7:5: schedules[0].crom: is not a field here; did you mean cron?\n" +
+		strings.Replace(aFile, "cron", "crom", 1)
+	if e.seen(t, "2") != want {
 		t.Errorf("the editor got %s", e.seen(t, "2"))
 	}
-	if want := head + "## line 7:11: schedules[0].cron: 99 is no minute\n" + strings.Replace(aFile, "7", "99", 1); e.seen(t, "3") != want {
+	want = head + "## line 7:11: schedules[0].cron: 99 is no minute\n" + strings.Replace(aFile, "7", "99", 1)
+	if e.seen(t, "3") != want {
 		t.Errorf("the editor got %s", e.seen(t, "3"))
 	}
 }
@@ -194,7 +200,8 @@ func TestEdit_KeepsWhatCannotBePut(t *testing.T) {
 			kept, err := os.ReadFile(left[0])
 			testkit.Must(t, err)
 			if got.Code != c.code || !strings.HasSuffix(got.Err, c.err) && !strings.HasPrefix(got.Err, c.err) ||
-				!strings.Contains(got.Err, "what was written is in "+left[0]+"\n") || !strings.Contains(string(kept), "cron: 9 * * * *") {
+				!strings.Contains(got.Err, "what was written is in "+left[0]+"\n") ||
+				!strings.Contains(string(kept), "cron: 9 * * * *") {
 				t.Errorf("%+v, kept %s", got, kept)
 			}
 		})
@@ -215,7 +222,8 @@ func TestEdit_NamesThePauseOnlyToChangeIt(t *testing.T) {
 		e.On("GET /v1/schedules/{id}/next", 200, aPreview())
 		sh.Server, sh.Transport = e.URL, e.Transport
 		got := sh.Run(t, "schedule", "edit", "a", "--yes")
-		if body := e.LastOf("PUT").Body; got.Code != 0 || strings.Contains(body, "paused") != (want != "") || !strings.Contains(body, want) {
+		body := e.LastOf("PUT").Body
+		if got.Code != 0 || strings.Contains(body, "paused") != (want != "") || !strings.Contains(body, want) {
 			t.Errorf("%s: %+v, sent %s", script, got, body)
 		}
 		if !strings.Contains(e.seen(t, "1"), "paused: true") {

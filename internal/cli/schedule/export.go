@@ -32,8 +32,8 @@ func newExportCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export [ID...]", Short: "Write schedules as a file that apply takes",
 		Annotations: command.Asks("listSchedules", "getSchedule"),
-		Long: `export writes schedules as a file for "dtsctl apply": those that are named, those with all labels of --label or with ids
-that begin with --prefix, or all of the namespace. It is YAML, or with -o json, JSON.
+		Long: `export writes schedules as a file for "dtsctl apply": those that are named, those with all labels of --label or
+with ids that begin with --prefix, or all of the namespace. It is YAML, or with -o json, JSON.
 
 The file has what was said when the schedules were put, sorted by id: no state, and no defaults. A schedule that is
 paused has "paused: true". To apply the file where it comes from changes nothing. Elsewhere it creates schedules with
@@ -115,8 +115,8 @@ func exportRun(ctx context.Context, opts *exportOptions) error {
 // everyNamespace stands for all namespaces in a list.
 const everyNamespace = "*"
 
-// read returns the answers of the server for all schedules that are wanted. Those that cannot be read are missing, which
-// is told, and the list is not complete. Error: ErrReported, for ids that were refused.
+// read returns the answers of the server for all schedules that are wanted. Those that cannot be read are missing,
+// which is told, and the list is not complete. Error: ErrReported, for ids that were refused.
 func (opts *exportOptions) read(
 	ctx context.Context, c *rest.Client, namespace string,
 ) (answers []json.RawMessage, complete bool, _ error) {

@@ -11,7 +11,9 @@ import (
 )
 
 func listed(id string, change ...func(*wire.Schedule)) wire.Schedule {
-	return aSchedule(id, append(change, func(s *wire.Schedule) { s.Runs, s.UpdatedBy, s.PauseNote = 3, new("me"), new("why") })...)
+	return aSchedule(id, append(change, func(s *wire.Schedule) {
+		s.Runs, s.UpdatedBy, s.PauseNote = 3, new("me"), new("why")
+	})...)
 }
 
 func TestExport_WritesWhatApplyTakes(t *testing.T) {
@@ -39,9 +41,10 @@ schedules:
 	if got := s.Last().Line; got != "GET /v1/schedules?prefix=p&label=x%3D1&limit=500" {
 		t.Errorf("asked %s", got)
 	}
-	s.Pipe().Run(t, "schedule", "export", "-n", "reports", "-o", "json").Expect(t, 0, `{"namespace":"reports","schedules":[`+
-		`{"id":"a","cron":"7 * * * *","task":{"type":"noop"}},`+
-		`{"id":"b","cron":"7 * * * *","paused":true,"task":{"payload":{"command":["true"]},"queue":"low","type":"shell"}}]}`+"\n", "")
+	got := s.Pipe().Run(t, "schedule", "export", "-n", "reports", "-o", "json")
+	got.Expect(t, 0, `{"namespace":"reports","schedules":[{"id":"a","cron":"7 * * * *","task":{"type":"noop"}},`+
+		`{"id":"b","cron":"7 * * * *","paused":true,`+
+		`"task":{"payload":{"command":["true"]},"queue":"low","type":"shell"}}]}`+"\n", "")
 }
 
 func TestExport_NamesTheNamespaceOfEachOfAll(t *testing.T) {
@@ -76,9 +79,11 @@ func TestExport_WritesNothingIfAnIDIsUnknown(t *testing.T) {
 		}
 		s.Reply(w, 404, clitest.Problem(404, wire.ScheduleNotFound, "", "no such schedule"))
 	})
-	s.Pipe().Run(t, "schedule", "export", "b", "none").Expect(t, 1, "", "dtsctl: none: no such schedule (schedule_not_found)\n")
-	got := s.Pipe().Run(t, "schedule", "export", "b", "a", "b")
-	if got.Code != 0 || strings.Count(got.Out, "- id:") != 2 || strings.Index(got.Out, "id: a") > strings.Index(got.Out, "id: b") {
+	got := s.Pipe().Run(t, "schedule", "export", "b", "none")
+	got.Expect(t, 1, "", "dtsctl: none: no such schedule (schedule_not_found)\n")
+	got = s.Pipe().Run(t, "schedule", "export", "b", "a", "b")
+	inOrder := strings.Index(got.Out, "id: a") < strings.Index(got.Out, "id: b")
+	if got.Code != 0 || strings.Count(got.Out, "- id:") != 2 || !inOrder {
 		t.Errorf("%+v", got)
 	}
 }
@@ -90,7 +95,8 @@ func TestExport_FailsIfAScheduleCannotBeRead(t *testing.T) {
 		Schedules: []wire.Schedule{listed("a")}, Warnings: []string{"schedule default:b cannot be read"},
 	})
 	got := s.Pipe().Run(t, "schedule", "export")
-	if got.Code != 1 || !strings.Contains(got.Out, "- id: a") || got.Err != "warning: schedule default:b cannot be read\n" {
+	const warning = "warning: schedule default:b cannot be read\n"
+	if got.Code != 1 || !strings.Contains(got.Out, "- id: a") || got.Err != warning {
 		t.Errorf("%+v", got)
 	}
 }

@@ -10,23 +10,28 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 )
 
-// Definition returns a definition that fits the document. It says each thing that can be said, or leaves it out, by chance.
+// Definition returns a definition that fits the document. It says each thing that can be said, or leaves it out, by
+// chance.
 func Definition(r *rand.Rand) wire.ScheduleDefinition {
 	d := wire.ScheduleDefinition{
-		Exclude:     wire.Value(maybe(r, []string{"2026-12-25", "* 12 * * *"})),
-		Timezone:    maybe(r, "Asia/Kolkata"),
-		StartAt:     maybe(r, anyTime(r)),
-		EndAt:       maybe(r, anyTime(r)),
-		MaxRuns:     maybe(r, 1+r.IntN(1000)),
-		Jitter:      maybe(r, anySpan(r)),
-		Misfire:     wire.Given(wire.Misfire{Policy: maybe(r, wire.MisfirePolicy("all")), Window: maybe(r, anySpan(r)), Max: maybe(r, 1+r.IntN(1000))}),
+		Exclude:  wire.Value(maybe(r, []string{"2026-12-25", "* 12 * * *"})),
+		Timezone: maybe(r, "Asia/Kolkata"),
+		StartAt:  maybe(r, anyTime(r)),
+		EndAt:    maybe(r, anyTime(r)),
+		MaxRuns:  maybe(r, 1+r.IntN(1000)),
+		Jitter:   maybe(r, anySpan(r)),
+		Misfire: wire.Given(wire.Misfire{
+			Policy: maybe(r, wire.MisfirePolicy("all")), Window: maybe(r, anySpan(r)), Max: maybe(r, 1+r.IntN(1000)),
+		}),
 		Overlap:     maybe(r, wire.Overlap("replace")),
 		Owner:       maybe(r, "ops"),
 		Description: maybe(r, "Größe <b>&"),
 		Labels:      maybe(r, wire.Labels{"team": "x", "": "y"}),
 		Task: wire.TaskTemplate{
-			Type: "http", Queue: maybe(r, "low"), Payload: wire.Value(maybe(r, json.RawMessage(`{"url":"http://x"}`))), Timeout: maybe(r, anySpan(r)),
-			Retention: maybe(r, anySpan(r)), Owner: maybe(r, "dev"), Labels: maybe(r, wire.Labels{"a": "b"}), Retry: maybe(r, anyRetry(r)),
+			Type: "http", Queue: maybe(r, "low"), Timeout: maybe(r, anySpan(r)),
+			Payload:   wire.Value(maybe(r, json.RawMessage(`{"url":"http://x"}`))),
+			Retention: maybe(r, anySpan(r)), Owner: maybe(r, "dev"), Labels: maybe(r, wire.Labels{"a": "b"}),
+			Retry: maybe(r, anyRetry(r)),
 		},
 		PauseOnFailure: maybe(r, 1+r.IntN(1000)),
 	}
@@ -48,7 +53,8 @@ func anyRetry(r *rand.Rand) wire.Retry {
 		return out
 	}
 	out.Backoff = wire.Given(wire.Backoff{
-		Initial: maybe(r, anySpan(r)), Factor: maybe(r, 1+r.Float64()), Max: maybe(r, anySpan(r)), Jitter: maybe(r, float64(r.IntN(2))),
+		Initial: maybe(r, anySpan(r)), Factor: maybe(r, 1+r.Float64()), Max: maybe(r, anySpan(r)),
+		Jitter: maybe(r, float64(r.IntN(2))),
 	})
 	return out
 }
