@@ -176,7 +176,7 @@ func TestPutSchedule_NamesAllInvalidFields(t *testing.T) {
 		},
 		`{"cron":"61 * * * *","timezone":"Nowhere/City","exclude":["x","y"],"jitter":"25h","misfire":{"window":"9000h"},` +
 			`"task":{"type":"http","timeout":"9000h"}}`: {
-			"exclude[0]", "exclude[1]", "cron", "jitter", "misfire.window", "task.payload.url", "task.timeout", "timezone",
+			"exclude[0]", "exclude[1]", "cron", "jitter", "misfire.window", "task.timeout", "timezone",
 		},
 		`{"cron":"61 * * * *","task":{"type":"noop"}}`: nil,
 	} {
@@ -202,7 +202,7 @@ func TestPutSchedule_NamesAllInvalidFields(t *testing.T) {
 func TestSubmitTasks_NamesAllInvalidFieldsOfEach(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	answer := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"a b","timeout":"x"},{"type":"noop"},{"type":"http","id":"a@b"}]}`)
+	answer := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"a b","timeout":"x"},{"type":"noop"},{"type":"http","id":"a@b","timeout":"9000h"}]}`)
 	var batch wire.BatchAnswer
 	testkit.Must(t, json.Unmarshal(answer.body, &batch))
 	var got []int
