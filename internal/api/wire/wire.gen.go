@@ -769,6 +769,81 @@ func (e StatusReasonSeverity) Valid() bool {
 	}
 }
 
+// Defines values for TaskField.
+const (
+	TaskFieldCancelRequestedAt TaskField = "cancel_requested_at"
+	TaskFieldCreatedAt         TaskField = "created_at"
+	TaskFieldDamage            TaskField = "damage"
+	TaskFieldError             TaskField = "error"
+	TaskFieldFinishedAt        TaskField = "finished_at"
+	TaskFieldLabels            TaskField = "labels"
+	TaskFieldNode              TaskField = "node"
+	TaskFieldOwner             TaskField = "owner"
+	TaskFieldPayload           TaskField = "payload"
+	TaskFieldProgressNote      TaskField = "progress_note"
+	TaskFieldQueue             TaskField = "queue"
+	TaskFieldQueuedAt          TaskField = "queued_at"
+	TaskFieldResult            TaskField = "result"
+	TaskFieldRetention         TaskField = "retention"
+	TaskFieldRunAt             TaskField = "run_at"
+	TaskFieldSchedule          TaskField = "schedule"
+	TaskFieldStartedAt         TaskField = "started_at"
+	TaskFieldTick              TaskField = "tick"
+	TaskFieldTimeout           TaskField = "timeout"
+	TaskFieldType              TaskField = "type"
+	TaskFieldWarnings          TaskField = "warnings"
+)
+
+// Valid indicates whether the value is a known member of the TaskField enum.
+func (e TaskField) Valid() bool {
+	switch e {
+	case TaskFieldCancelRequestedAt:
+		return true
+	case TaskFieldCreatedAt:
+		return true
+	case TaskFieldDamage:
+		return true
+	case TaskFieldError:
+		return true
+	case TaskFieldFinishedAt:
+		return true
+	case TaskFieldLabels:
+		return true
+	case TaskFieldNode:
+		return true
+	case TaskFieldOwner:
+		return true
+	case TaskFieldPayload:
+		return true
+	case TaskFieldProgressNote:
+		return true
+	case TaskFieldQueue:
+		return true
+	case TaskFieldQueuedAt:
+		return true
+	case TaskFieldResult:
+		return true
+	case TaskFieldRetention:
+		return true
+	case TaskFieldRunAt:
+		return true
+	case TaskFieldSchedule:
+		return true
+	case TaskFieldStartedAt:
+		return true
+	case TaskFieldTick:
+		return true
+	case TaskFieldTimeout:
+		return true
+	case TaskFieldType:
+		return true
+	case TaskFieldWarnings:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TaskSort.
 const (
 	TaskSortCreated  TaskSort = "created"
@@ -1151,6 +1226,9 @@ type BulkAction string
 // BulkList defines model for BulkList.
 type BulkList struct {
 	Bulks []Bulk `json:"bulks"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // BulkPreview defines model for BulkPreview.
@@ -1659,7 +1737,7 @@ type LedgerPage struct {
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
-// ListOrder defines model for ListOrder.
+// ListOrder Example: asc
 type ListOrder string
 
 // ListWarnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
@@ -3099,6 +3177,9 @@ type TaskChange struct {
 	RunAt *Time `json:"run_at,omitempty"`
 }
 
+// TaskField defines model for TaskField.
+type TaskField string
+
 // TaskID 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
 //
 // Example: nightly-report
@@ -3158,7 +3239,7 @@ type TaskSelection struct {
 	Until *Time `json:"until,omitempty"`
 }
 
-// TaskSort defines model for TaskSort.
+// TaskSort Example: ended
 type TaskSort string
 
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
