@@ -202,7 +202,7 @@ func TestPutSchedule_NamesAllInvalidFields(t *testing.T) {
 func TestSubmitTasks_NamesAllInvalidFieldsOfEach(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	answer := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"a b","timeout":"x"},{"type":"noop"},{"type":"http","id":"a@b","timeout":"9000h"}]}`)
+	answer := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"a b","timeout":"x"},{"type":"noop"},{"type":"http","id":"a@b","timeout":"x"}]}`)
 	var batch wire.BatchAnswer
 	testkit.Must(t, json.Unmarshal(answer.body, &batch))
 	var got []int

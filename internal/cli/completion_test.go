@@ -102,8 +102,8 @@ func TestCompletion_AsksForLittle(t *testing.T) {
 	}
 	s.On("GET /v1/queues", 200, many)
 	for line, want := range map[string]string{
-		"-n shop task get x": "GET /v1/tasks?namespace=shop&limit=200",
-		"task get nightly@2": "GET /v1/tasks?schedule=nightly&limit=200",
+		"-n shop task get x": "GET /v1/tasks?namespace=shop&fields=owner&limit=200",
+		"task get nightly@2": "GET /v1/tasks?schedule=nightly&fields=owner&limit=200",
 		"schedule get ni":    "GET /v1/schedules?prefix=ni&limit=50",
 	} {
 		s.Pipe().Run(t, append([]string{"__complete"}, strings.Fields(line)...)...)

@@ -31,7 +31,9 @@ const taskLimit = 200
 
 // tasks returns ids of new tasks: of those of a schedule if the word names one.
 func tasks(ctx context.Context, c *rest.Client, word string) ([]string, error) {
-	params := client.ListTasksParams{Namespace: c.Namespace, Limit: new(taskLimit)}
+	params := client.ListTasksParams{
+		Namespace: c.Namespace, Limit: new(taskLimit), Fields: []wire.TaskField{wire.TaskFieldOwner}, // none with a payload
+	}
 	if id, _, ok := strings.Cut(word, "@"); ok {
 		params.Schedule = &id
 	}
