@@ -46,7 +46,7 @@ var floors = []floor{
 	{5, []string{"internal/cli/printer", "internal/cli/server"}},
 	{5, []string{"internal/cli/command", "internal/cli/diff"}},
 	{5, []string{"internal/cli/flags", "internal/cli/taskview", "internal/cli/whyview"}},
-	{5, []string{"internal/cli/bulkview"}},
+	{5, []string{"internal/cli/bulkview", "internal/cli/complete", "internal/cli/manifest"}},
 	{5, []string{
 		"internal/cli/apply", "internal/cli/bench", "internal/cli/bulk", "internal/cli/doctor", "internal/cli/events", "internal/cli/importer", "internal/cli/lock", "internal/cli/namespace",
 		"internal/cli/memory", "internal/cli/node", "internal/cli/queue", "internal/cli/schedule", "internal/cli/task",
@@ -63,7 +63,7 @@ type floor struct {
 
 // forTests are imported by tests only, and import what tests need.
 var forTests = []string{
-	"internal/cli/clitest", "internal/lease/leasetest", "internal/redistest", "internal/store/storetest", "internal/testkit", "internal/worker/executor/executortest", "test",
+	"internal/api/wire/wiretest", "internal/cli/clitest", "internal/lease/leasetest", "internal/redistest", "internal/store/storetest", "internal/testkit", "internal/worker/executor/executortest", "test",
 }
 
 func TestFloors_ImportsPointDown(t *testing.T) {

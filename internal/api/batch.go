@@ -80,10 +80,20 @@ func (e *endpoints) resultOf(c echo.Context, s Submitted) wire.BatchResult {
 	return wire.BatchResult{Status: http.StatusCreated, Task: &s.Task}
 }
 
+// invalidsOf is the invalid fields of a problem; nil for none.
+func invalidsOf(in []edge.Invalid) []wire.InvalidField {
+	if len(in) == 0 {
+		return nil
+	}
+	return each(in, func(i edge.Invalid) wire.InvalidField {
+		return wire.InvalidField{Field: wire.Given(i.Field), Detail: i.Detail}
+	})
+}
+
 func refused(c echo.Context, err error) wire.BatchResult {
 	p := edge.ProblemFor(c, err)
 	return wire.BatchResult{Status: p.Status, Error: &wire.Problem{
 		Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: wire.ProblemCode(p.Code), Field: wire.Given(p.Field),
-		RetryAfter: wire.Given(p.RetryAfter), RequestID: p.RequestID,
+		RetryAfter: wire.Given(p.RetryAfter), RequestID: p.RequestID, Errors: invalidsOf(p.Errors),
 	}}
 }

@@ -49,7 +49,7 @@ func parseDuration(field, s string) (time.Duration, error) {
 	return d, nil
 }
 
-// reader collects the times and durations of a request, and the first error among them.
+// reader collects the times and durations of a request, and the errors among them.
 type reader struct{ err error }
 
 func (r *reader) time(field, s string) time.Time {
@@ -74,9 +74,7 @@ func (r *reader) duration(field, s string) time.Duration {
 }
 
 func (r *reader) note(err error) {
-	if r.err == nil {
-		r.err = err
-	}
+	r.err = task.Join(r.err, err)
 }
 
 // DefinitionOf is the task that a submission asks for; "" stands for the caller's namespace. Package control checks limits

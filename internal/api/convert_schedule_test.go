@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/api/wire/wiretest"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
@@ -25,7 +26,7 @@ func TestSaidOf_ReturnsWhatWasSent(t *testing.T) {
 	schema := definitionSchema(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		said := anyDefinition(random)
+		said := wiretest.Definition(random)
 		raw, err := json.Marshal(said)
 		testkit.Must(t, err)
 		d, err := scheduleFrom(schema, raw)
@@ -87,65 +88,6 @@ func scheduleFrom(schema *openapi3.Schema, raw []byte) (schedule.Definition, err
 		return schedule.Definition{}, err
 	}
 	return scheduleDefinitionOf(in, "a")
-}
-
-// anyDefinition says each thing that can be said, or leaves it out, by chance.
-func anyDefinition(r *rand.Rand) wire.ScheduleDefinition {
-	d := wire.ScheduleDefinition{
-		Exclude:     wire.Value(maybe(r, []string{"2026-12-25", "* 12 * * *"})),
-		Timezone:    maybe(r, "Asia/Kolkata"),
-		StartAt:     maybe(r, anyTime(r)),
-		EndAt:       maybe(r, anyTime(r)),
-		MaxRuns:     maybe(r, 1+r.IntN(1000)),
-		Jitter:      maybe(r, anySpan(r)),
-		Misfire:     wire.Given(wire.Misfire{Policy: maybe(r, wire.MisfirePolicy("all")), Window: maybe(r, anySpan(r)), Max: maybe(r, 1+r.IntN(1000))}),
-		Overlap:     maybe(r, wire.Overlap("replace")),
-		Owner:       maybe(r, "ops"),
-		Description: maybe(r, "Größe <b>&"),
-		Labels:      maybe(r, wire.Labels{"team": "x", "": "y"}),
-		Task: wire.TaskTemplate{
-			Type: "http", Queue: maybe(r, "low"), Payload: wire.Value(maybe(r, json.RawMessage(`{"url":"http://x"}`))), Timeout: maybe(r, anySpan(r)),
-			Retention: maybe(r, anySpan(r)), Owner: maybe(r, "dev"), Labels: maybe(r, wire.Labels{"a": "b"}), Retry: maybe(r, anyRetry(r)),
-		},
-		PauseOnFailure: maybe(r, 1+r.IntN(1000)),
-	}
-	switch r.IntN(3) {
-	case 0:
-		d.Cron = new("30 2 * * MON-FRI")
-	case 1:
-		d.Every = new(anySpan(r))
-	case 2:
-		d.Specs = []wire.ScheduleRule{{Cron: new("@daily")}, {Every: new(anySpan(r))}, {Every: new(anySpan(r))}}[:2+r.IntN(2)]
-	}
-	return d
-}
-
-func anyRetry(r *rand.Rand) wire.Retry {
-	out := wire.Retry{MaxAttempts: new(1 + r.IntN(1000)), MaxElapsed: maybe(r, anySpan(r))}
-	if r.IntN(2) == 0 {
-		out.Delays = []string{"0s", anySpan(r)}
-		return out
-	}
-	out.Backoff = wire.Given(wire.Backoff{
-		Initial: maybe(r, anySpan(r)), Factor: maybe(r, 1+r.Float64()), Max: maybe(r, anySpan(r)), Jitter: maybe(r, float64(r.IntN(2))),
-	})
-	return out
-}
-
-func maybe[T any](r *rand.Rand, v T) *T {
-	if r.IntN(2) == 0 {
-		return nil
-	}
-	return &v
-}
-
-func anySpan(r *rand.Rand) string {
-	unit := []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour}[r.IntN(4)]
-	return formatDuration(time.Duration(1+r.IntN(1000)) * unit)
-}
-
-func anyTime(r *rand.Rand) wire.Time {
-	return wire.At(start.Add(time.Duration(r.Int64N(1 << 50))).Truncate(time.Millisecond))
 }
 
 func TestFormatOffset_WritesOffsetsAsZonesDo(t *testing.T) {

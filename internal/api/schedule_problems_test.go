@@ -1,11 +1,14 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // TestPutSchedule_NamesTheInvalidField covers the document, the translation and what package schedule finds out: a
@@ -160,5 +163,53 @@ func TestRollbackSchedule_HasACodeForAMissingRevision(t *testing.T) {
 	}
 	if got := r.call("POST", "/v1/schedules/a/rollback", `{"revision":1}`, "If-Match", `*`); got.status != http.StatusOK {
 		t.Errorf("a rollback of any revision: %d %s", got.status, got.body)
+	}
+}
+
+// A definition with several faults is told of all of them at once, in its form or, where that is right, in its meaning.
+func TestPutSchedule_NamesAllInvalidFields(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	for body, want := range map[string][]string{
+		`{"every":"daily","jitter":"x","overlap":"wait","misfire":{"max":0},"task":{"type":"a b","retry":{"max_attempts":-1}}}`: {
+			"every", "jitter", "misfire.max", "overlap", "task.retry.max_attempts", "task.type",
+		},
+		`{"cron":"61 * * * *","timezone":"Nowhere/City","exclude":["x","y"],"jitter":"25h","misfire":{"window":"9000h"},` +
+			`"task":{"type":"http","timeout":"9000h"}}`: {
+			"exclude[0]", "exclude[1]", "cron", "jitter", "misfire.window", "task.timeout", "timezone",
+		},
+		`{"cron":"61 * * * *","task":{"type":"noop"}}`: nil,
+	} {
+		answer := r.call("PUT", "/v1/schedules/a", body)
+		var p wire.Problem
+		testkit.Must(t, json.Unmarshal(answer.body, &p))
+		var fields []string
+		for _, one := range p.Errors {
+			fields = append(fields, wire.Value(one.Field))
+		}
+		slices.Sort(fields)
+		slices.Sort(want)
+		if answer.status != 400 || !slices.Equal(fields, want) {
+			t.Errorf("%s: %s, fields %q", body, answer.body, fields)
+		}
+		if len(want) > 0 && (wire.Value(p.Errors[0].Field) != wire.Value(p.Field) || p.Errors[0].Detail != p.Detail) {
+			t.Errorf("%s: %s: the first error is another", body, answer.body)
+		}
+	}
+}
+
+// Each task of a batch is told of its own.
+func TestSubmitTasks_NamesAllInvalidFieldsOfEach(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	answer := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"a b","timeout":"x"},{"type":"noop"},{"type":"http","id":"a@b","timeout":"x"}]}`)
+	var batch wire.BatchAnswer
+	testkit.Must(t, json.Unmarshal(answer.body, &batch))
+	var got []int
+	for _, one := range batch.Results {
+		got = append(got, len(wire.Value(one.Error).Errors))
+	}
+	if !slices.Equal(got, []int{2, 0, 2}) {
+		t.Errorf("%s", answer.body)
 	}
 }

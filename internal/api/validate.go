@@ -182,9 +182,37 @@ func checkBody(schema *openapi3.Schema, raw []byte, lenient ...jsontext.Options)
 		return err
 	}
 	if err := schema.VisitJSON(value, openapi3.VisitAsRequest()); err != nil {
-		return mismatch("", err)
+		return mismatches(schema, value, len(raw), err)
 	}
 	return nil
+}
+
+// mismatches names all fields of a body that do not fit the document, given the first one. Of a large body it names that
+// one only, as a search for the others would go through all of it.
+func mismatches(schema *openapi3.Schema, value any, size int, first error) error {
+	errs := []error{mismatch("", first)}
+	if size <= largeBody {
+		for _, err := range flatten(schema.VisitJSON(value, openapi3.VisitAsRequest(), openapi3.MultiErrors())) {
+			errs = append(errs, mismatch("", err))
+		}
+	}
+	return task.Join(errs...)
+}
+
+// flatten returns the errors within errors.
+func flatten(err error) []error {
+	var several openapi3.MultiError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &several):
+		return []error{err}
+	}
+	var all []error
+	for _, one := range several {
+		all = append(all, flatten(one)...)
+	}
+	return all
 }
 
 // notJSON names the field at fault if the error tells it.

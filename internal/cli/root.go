@@ -9,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/bench"
 	"github.com/dts-sched/dts/internal/cli/bulk"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/complete"
 	"github.com/dts-sched/dts/internal/cli/doctor"
 	"github.com/dts-sched/dts/internal/cli/events"
 	"github.com/dts-sched/dts/internal/cli/importer"
@@ -30,6 +31,9 @@ func NewRootCommand(f *command.Factory) *cobra.Command {
 		Short: "Submit tasks and schedules to DTS, and follow, change, cancel or retry them",
 		Long: `dtsctl uses a DTS server over its API: it submits tasks and schedules, shows what became of them, and shows and
 controls queues and nodes.
+
+"dtsctl completion" writes a script for the shell. It offers commands, flags, and names from the server: ids of new tasks
+and of schedules, queues, types, namespaces and nodes.
 
 A terminal gets tables and times like "in 3 minutes". A pipe gets one line per thing, fields separated by tabs,
 without a header, and times in RFC 3339. With -o json or -o yaml, the output is what the API answered.`,
@@ -56,6 +60,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 		memory.NewCommand(f), bench.NewCommand(f), bulk.NewCommand(f),
 		newVersionCommand(f),
 	)
+	complete.Commands(root, f.Client)
 	root.AddCommand(newTopics()...)
 	command.RefuseUnknownWords(root)
 	return root

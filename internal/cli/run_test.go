@@ -348,28 +348,3 @@ func TestCommands_SayWhatTheyAskFor(t *testing.T) {
 		}
 	}
 }
-
-func TestCompletion_KnowsTheStates(t *testing.T) {
-	if got := (clitest.Shell{}).Run(t, "completion", "bash"); got.Code != 0 || !strings.Contains(got.Out, "dtsctl") {
-		t.Errorf("%+v", got)
-	}
-	if got := (clitest.Shell{}).Run(t, "__complete", "task", "list", "--state", "s"); got.Code != 0 || !strings.HasPrefix(got.Out, "scheduled\n") {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestCompletion_OffersFilesWhereTheyFit(t *testing.T) {
-	const files, none = ":0\n", ":4\n"
-	for line, want := range map[string]string{
-		"schedule get |": none, "task cancel a |": none, "queue pause |": none, "task list --type |": none, "node list |": none,
-		"schedule put |": none, "lock |": none, "apply --selector |": none, "version |": none,
-		"apply |": files, "apply -f |": files, "import crontab |": files, "task submit --file |": files, "task shell -- |": files,
-		"lock a -- |": files, "schedule put a -- |": files, "task grpc a b --descriptor-set |": files,
-	} {
-		args := strings.Fields(strings.TrimSuffix(line, "|"))
-		got := (clitest.Shell{}).Run(t, append(append([]string{"__complete"}, args...), "")...)
-		if !strings.HasSuffix(got.Out, want) {
-			t.Errorf("%s: %s", line, got.Out)
-		}
-	}
-}

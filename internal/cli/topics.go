@@ -41,6 +41,7 @@ func newTopics() []*cobra.Command {
 
   DTSCTL_SERVER     the address of the server, as --server; default ` + rest.DefaultAddress + `
   DTSCTL_NAMESPACE  the namespace of the tasks and schedules, as --namespace
+  VISUAL, EDITOR    the editor of "schedule edit", in words separated by blanks; VISUAL counts before EDITOR
   NO_COLOR          if it is not empty, the output has no colours
   HTTP_PROXY, HTTPS_PROXY, NO_PROXY
                     a proxy on the way to the server; none is used for this machine`,

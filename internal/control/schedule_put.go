@@ -71,10 +71,11 @@ func (c *Control) put(ctx context.Context, who Caller, d schedule.Definition, o 
 }
 
 func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) error {
-	if err := d.Validate(); err != nil {
-		return err
+	invalid := d.Validate()
+	if task.ValidatePayload(d.Task.Payload) != nil { // then its executor could not read it
+		return invalid
 	}
-	return schedule.InTask(c.types.CheckPayload(ctx, d.Task.Type, d.Task.Payload))
+	return task.Join(invalid, schedule.InTask(c.types.CheckPayload(ctx, d.Task.Type, d.Task.Payload)))
 }
 
 // putOnce reads the schedule and puts a valid definition over it. Error: schedules.ErrMoved, if the schedule changed in between.

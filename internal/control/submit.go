@@ -215,8 +215,9 @@ func (c *Control) checkTask(ctx context.Context, d task.Definition) error {
 	if !d.RunAt.IsZero() {
 		now = c.now(ctx, d.Ref)
 	}
-	if err := d.Validate(now); err != nil {
-		return err
+	invalid := d.Validate(now)
+	if task.ValidatePayload(d.Payload) != nil { // then its executor could not read it
+		return invalid
 	}
-	return c.types.CheckPayload(ctx, d.Type, d.Payload)
+	return task.Join(invalid, c.types.CheckPayload(ctx, d.Type, d.Payload))
 }

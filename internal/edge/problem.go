@@ -23,6 +23,7 @@ const (
 	// Limits of what a problem says, in bytes: it quotes what was sent, which may be long.
 	fieldLimit  = 256
 	detailLimit = 1024
+	othersLimit = 256 // of each field, where there are several
 )
 
 // Problem is what an answer says of what went wrong: a problem document of RFC 9457, as schema Problem of openapi.yaml
@@ -30,12 +31,19 @@ const (
 type Problem struct {
 	Code       task.Code `json:"code"`
 	Detail     string    `json:"detail"`                // what is wrong in this case, for people
+	Errors     []Invalid `json:"errors,omitempty"`      // all invalid fields, if there are several
 	Field      string    `json:"field,omitempty"`       // the field or parameter at fault
 	RequestID  string    `json:"request_id"`            // as the log has it
 	RetryAfter int       `json:"retry_after,omitempty"` // seconds, as in the header Retry-After
 	Status     int       `json:"status"`                // of HTTP
 	Title      string    `json:"title"`                 // what the code means
 	Type       string    `json:"type"`                  // the code as a URN
+}
+
+// Invalid is an invalid field of a request.
+type Invalid struct {
+	Detail string `json:"detail"`
+	Field  string `json:"field,omitempty"`
 }
 
 // failureKey is where a request has its failure, for the log.
@@ -105,12 +113,28 @@ func problemOf(err error, requestID string) Problem {
 	if !ok {
 		e, known = internalError(err), catalogue[task.CodeInternal]
 	}
-	field := task.CutMiddle(e.Field, fieldLimit)
-	detail := (&task.Error{Field: field, Message: task.CutMiddle(e.Message, detailLimit)}).Error()
+	first := invalidOf(e, detailLimit)
 	return Problem{
-		Type: problemURN + string(e.Code), Title: known.title, Status: known.status, Detail: detail,
-		Code: e.Code, Field: field, RetryAfter: known.retry, RequestID: requestID,
+		Type: problemURN + string(e.Code), Title: known.title, Status: known.status, Detail: first.Detail,
+		Code: e.Code, Field: first.Field, Errors: invalidsOf(e), RetryAfter: known.retry, RequestID: requestID,
 	}
+}
+
+// invalidsOf is all invalid fields that an error names; nil if there are not several.
+func invalidsOf(e *task.Error) []Invalid {
+	if len(e.Others) == 0 {
+		return nil
+	}
+	all := []Invalid{invalidOf(e, othersLimit)}
+	for _, other := range e.Others {
+		all = append(all, invalidOf(other, othersLimit))
+	}
+	return all
+}
+
+func invalidOf(e *task.Error, limit int) Invalid {
+	field := task.CutMiddle(e.Field, fieldLimit)
+	return Invalid{(&task.Error{Field: field, Message: task.CutMiddle(e.Message, limit)}).Error(), field}
 }
 
 // CodeOf is the code of the Problem that err becomes.

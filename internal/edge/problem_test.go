@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func TestCatalogue_HasEveryCode(t *testing.T) {
 			Type: "urn:dts:problem:" + string(code), Title: entry.title, Status: entry.status, Detail: "f: m", Code: code,
 			Field: "f", RetryAfter: entry.retry, RequestID: "r",
 		}
-		if p != want || entry.title == "" || entry.meaning == "" || !strings.HasSuffix(entry.help, ".") {
+		if !reflect.DeepEqual(p, want) || entry.title == "" || entry.meaning == "" || !strings.HasSuffix(entry.help, ".") {
 			t.Errorf("%s: %+v, want %+v", code, p, want)
 		}
 	}
@@ -51,6 +52,16 @@ func TestCatalogue_HasEveryCode(t *testing.T) {
 func TestProblemOf_SaysThatThereWasNoAnswerInTime(t *testing.T) {
 	p := problemOf(fmt.Errorf("waiting: %w", context.DeadlineExceeded), "r")
 	if p.Code != "unavailable" || p.Detail != "no answer in time" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestProblemOf_NamesAllInvalidFields(t *testing.T) {
+	long := strings.Repeat("x", 2000)
+	p := problemOf(task.Join(task.Invalid("a", "%s", long), nil, task.Invalid("b", "is odd")), "r")
+	if p.Field != "a" || len(p.Detail) <= othersLimit || len(p.Errors) != 2 ||
+		len(p.Errors[0].Detail) > othersLimit+fieldLimit ||
+		p.Errors[0].Field != "a" || p.Errors[1] != (Invalid{"b: is odd", "b"}) {
 		t.Errorf("got %+v", p)
 	}
 }

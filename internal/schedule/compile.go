@@ -14,18 +14,18 @@ import (
 // ticks are excluded.
 func Compile(s Spec, ref task.Ref, created time.Time) (*Timetable, error) {
 	t := &Timetable{name: ref.String(), start: s.StartAt.UTC(), end: s.EndAt.UTC()}
-	steps := []func() error{
+	parts := []func() error{
 		func() (err error) { t.zone, err = loadZone(s.Timezone); return err },
 		func() error { return t.addRules(s, created) },
-		func() error { return t.addExclusions(s.Exclude) },
+		func() error { return t.addExclusions(s) },
 		func() error { return t.setJitter(s.Jitter) },
 		t.checkSpan,
-		t.checkTicks,
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	if err := task.JoinChecks(parts); err != nil {
+		return nil, err
+	}
+	if err := t.checkTicks(); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -42,6 +42,7 @@ func (t *Timetable) addRules(s Spec, created time.Time) error {
 	if !s.StartAt.IsZero() {
 		anchor = s.StartAt
 	}
+	var errs []error
 	for i, r := range s.Rules {
 		path := ""
 		if len(s.Rules) > 1 {
@@ -49,11 +50,12 @@ func (t *Timetable) addRules(s Spec, created time.Time) error {
 		}
 		parsed, err := t.newRule(r, path, anchor.UnixMilli())
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		t.rules = append(t.rules, parsed)
 	}
-	return nil
+	return task.Join(errs...)
 }
 
 // newRule parses one rule. path is the field of the rule, such as specs[1], or "" for the only rule; errors name it. anchor
@@ -98,22 +100,24 @@ func checkInterval(d time.Duration) error {
 	return nil
 }
 
-// addExclusions parses the exclusions. It refuses one that covers all times of the rules.
-func (t *Timetable) addExclusions(texts []string) error {
-	if len(texts) > ExcludeLimit {
-		return task.Invalid("exclude", "has %d entries, at most %d are allowed", len(texts), ExcludeLimit)
+// addExclusions parses the exclusions. It refuses one that covers all times of the rules, if all of those can be read.
+func (t *Timetable) addExclusions(s Spec) error {
+	if len(s.Exclude) > ExcludeLimit {
+		return task.Invalid("exclude", "has %d entries, at most %d are allowed", len(s.Exclude), ExcludeLimit)
 	}
-	for i, text := range texts {
+	var errs []error
+	for i, text := range s.Exclude {
 		e, err := parseExclusion(text, t.name)
-		if err == nil && t.isCoveredBy(e) {
+		if err == nil && len(t.rules) == len(s.Rules) && t.isCoveredBy(e) {
 			err = fmt.Errorf("%q excludes every tick; leave at least one that runs", text)
 		}
 		if err != nil {
-			return task.Invalid(fmt.Sprintf("exclude[%d]", i), "%s", err.Error())
+			errs = append(errs, task.Invalid(fmt.Sprintf("exclude[%d]", i), "%s", err.Error()))
+			continue
 		}
 		t.exclusions = append(t.exclusions, e)
 	}
-	return nil
+	return task.Join(errs...)
 }
 
 // isCoveredBy reports whether an exclusion contains all times of the rules. It does not consider that a clock change may

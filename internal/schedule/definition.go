@@ -56,7 +56,7 @@ func (d Definition) Normalize() Definition {
 }
 
 // Validate checks a normalized definition. Its error is a *task.Error with CodeInvalid and the field; the message says what
-// would be valid. The result does not depend on the time: see Timetable.Fires.
+// would be valid. It names all fields that are invalid. The result does not depend on the time: see Timetable.Fires.
 func (d Definition) Validate() error {
 	checks := []func() error{
 		d.ValidateTexts,
@@ -66,12 +66,7 @@ func (d Definition) Validate() error {
 		d.Misfire.validate,
 		d.validateOverlap,
 	}
-	for _, check := range checks {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return task.JoinChecks(checks)
 }
 
 // ValidateID checks the id of a schedule. Error: CodeInvalid.
@@ -85,20 +80,16 @@ func ValidateID(id string) error {
 // ValidateTexts checks the id, the namespace, the owner, the labels and the description. The rules of all but the description
 // are those of a task. Error: CodeInvalid.
 func (d Definition) ValidateTexts() error {
-	if err := ValidateID(d.ID); err != nil {
-		return err
-	}
 	probe := task.Definition{Ref: d.Ref, Type: "any", Queue: task.DefaultQueue, Payload: json.RawMessage("{}"), Owner: d.Owner, Labels: d.Labels}
-	if err := probe.Validate(time.Time{}); err != nil {
-		return err
-	}
-	return task.ValidateText("description", d.Description, DescriptionLimit)
+	return task.Join(
+		ValidateID(d.ID), probe.Validate(time.Time{}), task.ValidateText("description", d.Description, DescriptionLimit),
+	)
 }
 
 // validateTask checks the definition of the task.
 func (d Definition) validateTask() error {
 	template := d.Task
-	template.Ref = d.Ref
+	template.Ref = task.Ref{Namespace: task.DefaultNamespace, ID: "any"} // ValidateTexts checks the schedule's
 	if !template.RunAt.IsZero() || template.Delay != 0 {
 		return task.Invalid("task.run_at", "leave out run_at and delay: the task of a tick is due at the tick")
 	}
@@ -113,18 +104,24 @@ func InTask(err error) error {
 		return err
 	}
 	inTask := *invalid
-	inTask.Field = "task." + invalid.Field
+	inTask.Field, inTask.Others = "task."+invalid.Field, nil
+	for _, other := range invalid.Others {
+		moved := *other
+		moved.Field = "task." + other.Field
+		inTask.Others = append(inTask.Others, &moved)
+	}
 	return &inTask
 }
 
 func (d Definition) validateLimits() error {
-	switch {
-	case d.MaxRuns < 0 || d.MaxRuns > MaxRunsLimit:
-		return task.Invalid("max_runs", "%d must be 1 to %d", d.MaxRuns, MaxRunsLimit)
-	case d.PauseOnFailure < 0 || d.PauseOnFailure > FailuresLimit:
-		return task.Invalid("pause_on_failure", "%d must be 1 to %d", d.PauseOnFailure, FailuresLimit)
+	var runs, failures error
+	if d.MaxRuns < 0 || d.MaxRuns > MaxRunsLimit {
+		runs = task.Invalid("max_runs", "%d must be 1 to %d", d.MaxRuns, MaxRunsLimit)
 	}
-	return nil
+	if d.PauseOnFailure < 0 || d.PauseOnFailure > FailuresLimit {
+		failures = task.Invalid("pause_on_failure", "%d must be 1 to %d", d.PauseOnFailure, FailuresLimit)
+	}
+	return task.Join(runs, failures)
 }
 
 func (m Misfire) validate() error {

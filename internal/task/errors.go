@@ -33,6 +33,8 @@ type Error struct {
 	Field   string // the invalid field by its name in the API, such as "retry.backoff.factor"; "": none
 	Message string // says what is invalid and what would be valid; for people
 	Err     error  // the cause; nil: none
+
+	Others []*Error // other invalid fields of the same request, at most OthersLimit; nil: none are known
 }
 
 // Error returns the field, the message and the cause, separated by colons.

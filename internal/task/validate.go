@@ -63,7 +63,7 @@ func (d Definition) Normalize() Definition {
 }
 
 // Validate checks a normalized definition; now is the current time. Its error is an *Error with CodeInvalid and the field,
-// and its message says what would be valid.
+// and its message says what would be valid. It names all fields that are invalid.
 func (d Definition) Validate(now time.Time) error {
 	checks := []func() error{
 		func() error { return ValidateName("namespace", d.Namespace) },
@@ -78,12 +78,7 @@ func (d Definition) Validate(now time.Time) error {
 		func() error { return ValidateText("owner", d.Owner, OwnerLimit) },
 		func() error { return validateLabels(d.Labels) },
 	}
-	for _, check := range checks {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return JoinChecks(checks)
 }
 
 // ValidateName checks a name, which a field has: 1 to IDLimit characters that can stand in a URL. Error: CodeInvalid.

@@ -22,6 +22,13 @@ func (r *Refusal) Error() string {
 	if r.Field != nil && !strings.HasPrefix(detail, *r.Field+":") {
 		detail = *r.Field + ": " + detail
 	}
+	if len(r.Errors) > 0 {
+		details := make([]string, len(r.Errors))
+		for i, one := range r.Errors {
+			details[i] = one.Detail
+		}
+		detail = strings.Join(details, "; ")
+	}
 	text := fmt.Sprintf("%s (%s)", detail, r.Code)
 	if r.Code == wire.Internal {
 		text += ", request id " + r.RequestID

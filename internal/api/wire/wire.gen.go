@@ -1687,6 +1687,15 @@ type HotSchedule struct {
 	Namespace Name `json:"namespace"`
 }
 
+// InvalidField defines model for InvalidField.
+type InvalidField struct {
+	// Detail What is wrong with it, for people.
+	Detail string `json:"detail"`
+
+	// Field The field at fault; left out if it is the whole body.
+	Field *string `json:"field,omitempty"`
+}
+
 // LabelSelector Example: team=billing
 type LabelSelector = string
 
@@ -2256,6 +2265,9 @@ type Problem struct {
 
 	// Detail What is wrong in this case, for people.
 	Detail string `json:"detail"`
+
+	// Errors All invalid fields, up to 10, if there are several; the first one is `field`. Left out otherwise.
+	Errors []InvalidField `json:"errors,omitempty,omitzero"`
 
 	// Field The field or parameter at fault.
 	Field *string `json:"field,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
@@ -16,18 +17,19 @@ type applier struct {
 
 	results []result
 	partial []result // of the tasks of an entry of which only some have been handled
-	refused int      // entries
+	faults  manifest.Faults
+	refused int // entries, or schedules that should be pruned
 }
 
 // applyAll applies all entries and then prunes, if labels are given. It goes on after a refusal and ends at any other
 // error.
-func (a *applier) applyAll(ctx context.Context, m manifest, labels map[string]string) error {
-	for i := range m.schedules {
-		if err := a.applySchedule(ctx, &m.schedules[i]); err != nil {
+func (a *applier) applyAll(ctx context.Context, m manifest.Manifest, labels map[string]string) error {
+	for i := range m.Schedules {
+		if err := a.applySchedule(ctx, &m.Schedules[i]); err != nil {
 			return err
 		}
 	}
-	if err := a.applyTasks(ctx, m.tasks); err != nil {
+	if err := a.applyTasks(ctx, m.Tasks); err != nil {
 		return err
 	}
 	switch {
@@ -41,11 +43,18 @@ func (a *applier) applyAll(ctx context.Context, m manifest, labels map[string]st
 }
 
 // refuse tells the user why the server refused an entry, or as many of its tasks.
-func (a *applier) refuse(e *entry, tasks int, refusal *rest.Refusal) {
+func (a *applier) refuse(e *manifest.Entry, tasks int, refusal *rest.Refusal) {
 	a.refused++
-	name := e.kind + " " + e.id
-	if e.count > 0 {
-		name = fmt.Sprintf("%d of the %d tasks %s", tasks, e.count, e.id)
+	name := e.Kind + " " + e.ID
+	if e.Count > 0 {
+		name = fmt.Sprintf("%d of the %d tasks %s", tasks, e.Count, e.ID)
 	}
-	a.printer.Errorf("%s:%d: %s: %v", e.file, e.line(printer.Deref(refusal.Field)), name, refusal)
+	faults := e.Faults(refusal)
+	a.faults = append(a.faults, faults...)
+	if len(refusal.Errors) == 0 {
+		a.printer.Errorf("%s: %s: %v", faults[0].Place(), name, refusal)
+	}
+	for i, one := range refusal.Errors {
+		a.printer.Errorf("%s: %s: %s (%s)", faults[i].Place(), name, one.Detail, refusal.Code)
+	}
 }

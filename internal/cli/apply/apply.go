@@ -4,6 +4,7 @@ package apply
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/task"
@@ -51,10 +53,10 @@ documents of this form:
 
 Other keys of a document begin with x- and are left alone, as for YAML anchors: "x-retry: &retry {max_attempts: 3}".
 
-All files are read and checked first; with an error in any of them, nothing is sent. Then every schedule and task is
-applied by itself: the exit code is 1 if any was refused. Applying the same files again changes nothing. A task
-that has ended counts as long as the server remembers its id (retention, and --remember of dtsd); after that it would be
-run again.
+All files are read and checked first; with an error in any of them, nothing is sent, and all errors are told with file,
+line and column. Then every schedule and task is applied by itself: the exit code is 1 if any was refused. Applying the
+same files again changes nothing. A task that has ended counts as long as the server remembers its id (retention, and
+--remember of dtsd); after that it would be run again.
 
 With --dry-run, nothing is changed: the server checks everything, and schedules are compared with those in force, field by
 field.
@@ -65,8 +67,11 @@ refused, or if the files are empty: to keep no schedule at all, write "schedules
 
 A pipe gets a line for each: kind, namespace, id, result (created, changed, unchanged, pruned, refused), and the revision
 of a schedule. Differences follow in lines that begin with two spaces. With -o json it is one document:
-{dry_run, results: [{kind, namespace, id, outcome, revision, changes: [{field, before, after}], error}]}.`,
+{dry_run, results: [{kind, namespace, id, outcome, revision, changes: [{field, before, after}], error}], faults}. Faults are
+what is wrong with the files, and where, also where nothing was sent: {file, line, column, field, text}. "schedule export"
+writes such files.`,
 		Example: `  dtsctl apply -f schedules.yaml
+  dtsctl schedule export -l team=storage | dtsctl -n copy apply -f -
   dtsctl apply -f schedules/ --dry-run
   dtsctl apply -f schedules/ --prune -l team=storage
   generate-schedules | dtsctl apply -f -`,
@@ -101,19 +106,30 @@ func (opts *applyOptions) setSelector(labels []string) (err error) {
 	return err
 }
 
+// sendNothing returns the error for files that cannot be applied. A document gets the faults, too.
+func (a *applier) sendNothing(err error) error {
+	text := "nothing was sent: %v"
+	if errors.As(err, &a.faults) {
+		text = "nothing was sent:\n%v"
+		if err := a.showDocument(); err != nil {
+			return err
+		}
+	}
+	return command.Usagef(text, err)
+}
+
 func applyRun(ctx context.Context, opts *applyOptions) error {
-	m, err := readManifest(opts.Stdin, opts.Files, namespaces{
-		required: opts.Server.Namespace, fallback: cmp.Or(opts.Server.NamespaceName(), task.DefaultNamespace),
+	a := &applier{printer: opts.Printer, dryRun: opts.DryRun}
+	m, err := manifest.Read(opts.Stdin, opts.Files, manifest.Namespaces{
+		Required: opts.Server.Namespace, Fallback: cmp.Or(opts.Server.NamespaceName(), task.DefaultNamespace),
 	})
 	if err != nil {
-		return err
+		return a.sendNothing(err)
 	}
-	c, err := opts.Client()
-	if err != nil {
+	if a.client, err = opts.Client(); err != nil {
 		return err
 	}
 	opts.Printer.Persist = true
-	a := &applier{client: c, printer: opts.Printer, dryRun: opts.DryRun}
 	err = a.applyAll(ctx, m, opts.Selector)
 	if shown := a.showDocument(); err == nil {
 		err = shown

@@ -132,7 +132,7 @@ func TestApply_RepeatsARequestWithoutTheEntryThatSpoilsIt(t *testing.T) {
 	})
 	applyText(t, s.Pipe(), "tasks:\n- {id: a, type: x}\n- id: b\n  type: bad\n  timeout: 1s\n  count: 2\n- {id: c, type: x}").Expect(t, 1,
 		"task\tdefault\ta\tcreated\t\ntask\tdefault\tb-0001\trefused\t\ntask\tdefault\tb-0002\trefused\t\ntask\tdefault\tc\tcreated\t\n",
-		"dtsctl: -:5: 2 of the 2 tasks b: timeout: is odd (invalid)\n")
+		"dtsctl: -:5:12: 2 of the 2 tasks b: timeout: is odd (invalid)\n")
 	if n := len(s.Lines()); n != 2 {
 		t.Errorf("asked %d times", n)
 	}
@@ -163,7 +163,7 @@ func TestApply_TellsATerminalOnceOfManyTasks(t *testing.T) {
 	clitest.AcceptBatches(s)
 	applyText(t, s.Terminal(), "tasks: [{id: a, type: x, count: 250}, {id: b, type: bad, count: 150}, {id: c, type: x}]").Expect(t, 1,
 		"tasks a-0001 to a-0250 \x1b[32mcreated\x1b[0m\ntasks b-0001 to b-0150 \x1b[31mrefused\x1b[0m\ntask c \x1b[32mcreated\x1b[0m\n",
-		"dtsctl: -:1: 150 of the 150 tasks b: type: is bad (invalid)\n")
+		"dtsctl: -:1:53: 150 of the 150 tasks b: type: is bad (invalid)\n")
 	if n := len(s.Lines()); n != 5 {
 		t.Errorf("asked %d times", n)
 	}
@@ -221,7 +221,7 @@ func TestApply_PrunesNothingAfterARefusal(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("PUT /v1/schedules/{id}", 400, clitest.Problem(400, wire.Invalid, "cron", "cron: is bad"))
 	applyText(t, s.Pipe(), "schedules:\n- id: a\n  cron: x\n  task: {type: x}", "--prune", "-l", "a=1").Expect(t, 1,
-		"schedule\tdefault\ta\trefused\t\n", "dtsctl: -:3: schedule a: cron: is bad (invalid)\ndtsctl: nothing is pruned, because something was refused\n")
+		"schedule\tdefault\ta\trefused\t\n", "dtsctl: -:3:9: schedule a: cron: is bad (invalid)\ndtsctl: nothing is pruned, because something was refused\n")
 	if n := len(s.Lines()); n != 1 {
 		t.Errorf("asked %q", s.Lines())
 	}
@@ -244,7 +244,7 @@ func TestApply_PrunesNothingForEmptyFiles(t *testing.T) {
 func TestApply_RefusesATaskThatACountNamesToo(t *testing.T) {
 	s := clitest.Start(t)
 	got := applyText(t, s.Pipe(), "tasks:\n- {id: a-0003, type: x}\n- {id: a, type: x, count: 3}")
-	if got.Code != 2 || !strings.Contains(got.Err, "\n-:3: task \"a-0003\" is in -:2 already\n") || len(s.Lines()) > 0 {
+	if got.Code != 2 || !strings.Contains(got.Err, "\n-:3:3: task \"a-0003\" is in -:2 already\n") || len(s.Lines()) > 0 {
 		t.Errorf("%+v after %q", got, s.Lines())
 	}
 }
@@ -284,7 +284,7 @@ func TestApply_DryRunHasTheServerCheckTasks(t *testing.T) {
 	s := clitest.Start(t)
 	clitest.AcceptBatches(s)
 	applyText(t, s.Pipe(), "tasks: [{id: a, type: x}, {id: b, type: bad}]", "--dry-run").Expect(t, 1,
-		"task\tdefault\ta\tcreated\t\ntask\tdefault\tb\trefused\t\n", "dtsctl: -:1: task b: type: is bad (invalid)\n")
+		"task\tdefault\ta\tcreated\t\ntask\tdefault\tb\trefused\t\n", "dtsctl: -:1:41: task b: type: is bad (invalid)\n")
 	if lines := s.Lines(); len(lines) != 1 || lines[0] != "POST /v1/tasks/batch?dry_run=true" {
 		t.Errorf("it asked %q", lines)
 	}
@@ -318,5 +318,42 @@ func TestApply_SaysThatATextNeedsQuotes(t *testing.T) {
 		if got.Code != 2 || !strings.Contains(got.Err, want) {
 			t.Errorf("%s: %+v", cron, got)
 		}
+	}
+}
+
+// A document has all that is wrong, with its places, whether it was found before anything was sent or by the server.
+func TestApply_PutsFaultsIntoTheDocument(t *testing.T) {
+	s := clitest.Start(t)
+	got := applyText(t, s.Pipe(), "schedules:\n- id: a\n  task: {type: 1, retry: []}\n---\ntasks: {}\n", "-o", "json")
+	got.Expect(t, 2, `{"dry_run":false,"results":[],"faults":[`+
+		`{"file":"-","line":3,"column":26,"field":"schedules[0].task.retry","text":"must be a mapping, not a list"},`+
+		`{"file":"-","line":5,"column":8,"field":"tasks","text":"must be a list, not a mapping"}]}`+"\n",
+		"dtsctl: nothing was sent:\n-:3:26: schedules[0].task.retry: must be a mapping, not a list\n"+
+			"-:5:8: tasks: must be a list, not a mapping\nRun 'dtsctl apply --help' for what it takes.\n")
+	if len(s.Lines()) > 0 {
+		t.Errorf("asked %q", s.Lines())
+	}
+	s.On("PUT /v1/schedules/{id}", 400, clitest.Problem(400, wire.Invalid, "task.retry.max_attempts", "task.retry.max_attempts: is bad"))
+	got = applyText(t, s.Pipe(), "schedules:\n- id: a\n  task: {type: x, retry: {max_attempts: 7}}", "-o", "json")
+	want := `"faults":[{"file":"-","line":3,"column":41,"field":"schedules[0].task.retry.max_attempts","text":"is bad"}]}` + "\n"
+	if got.Code != 1 || !strings.HasSuffix(got.Out, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Each invalid field that the server names has its own place.
+func TestApply_TellsAllFaultsThatTheServerFinds(t *testing.T) {
+	s := clitest.Start(t)
+	p := clitest.Problem(400, wire.Invalid, "cron", "cron: is bad")
+	p.Errors = []wire.InvalidField{{Field: new("cron"), Detail: "cron: is bad"}, {Field: new("task.timeout"), Detail: "task.timeout: is long"}}
+	s.On("PUT /v1/schedules/{id}", 400, p)
+	text := "schedules:\n- id: a\n  cron: x\n  task: {type: x, timeout: 9000h}"
+	applyText(t, s.Pipe(), text).Expect(t, 1, "schedule\tdefault\ta\trefused\t\n",
+		"dtsctl: -:3:9: schedule a: cron: is bad (invalid)\ndtsctl: -:4:28: schedule a: task.timeout: is long (invalid)\n")
+	got := applyText(t, s.Pipe(), text, "-o", "json")
+	want := `"faults":[{"file":"-","line":3,"column":9,"field":"schedules[0].cron","text":"is bad"},` +
+		`{"file":"-","line":4,"column":28,"field":"schedules[0].task.timeout","text":"is long"}]}` + "\n"
+	if got.Code != 1 || !strings.HasSuffix(got.Out, want) {
+		t.Errorf("%+v", got)
 	}
 }

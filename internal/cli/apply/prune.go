@@ -8,15 +8,16 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/manifest"
 )
 
 // prune deletes the schedules with the labels that the manifest does not describe, in its namespaces.
-func (a *applier) prune(ctx context.Context, m manifest, labels map[string]string) error {
+func (a *applier) prune(ctx context.Context, m manifest.Manifest, labels map[string]string) error {
 	keep := make(map[string]bool)
-	for _, e := range m.schedules {
-		keep[e.namespace+"/"+e.id] = true
+	for _, e := range m.Schedules {
+		keep[e.Namespace+"/"+e.ID] = true
 	}
-	for _, namespace := range m.namespaces {
+	for _, namespace := range m.Namespaces {
 		found, err := a.labelledSchedules(ctx, namespace, labels)
 		if err != nil {
 			return err
@@ -35,7 +36,7 @@ func (a *applier) prune(ctx context.Context, m manifest, labels map[string]strin
 
 // pruneOne deletes a schedule. A schedule that is gone already counts as pruned.
 func (a *applier) pruneOne(ctx context.Context, s wire.Schedule) error {
-	r := result{Kind: kindSchedule, Namespace: s.Namespace, ID: s.ID, Outcome: outcomePruned, Revision: s.Revision}
+	r := result{Kind: manifest.KindSchedule, Namespace: s.Namespace, ID: s.ID, Outcome: outcomePruned, Revision: s.Revision}
 	if !a.dryRun {
 		params := &client.DeleteScheduleParams{Namespace: &s.Namespace}
 		_, err := rest.Read[wire.ScheduleDeletion](a.client.DeleteScheduleWithResponse(ctx, s.ID, params))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -97,9 +98,10 @@ func (a *applier) showDocument() error {
 		return nil
 	}
 	raw, err := rest.Encode(struct {
-		DryRun  bool     `json:"dry_run"`
-		Results []result `json:"results"`
-	}{a.dryRun, append([]result{}, a.results...)})
+		DryRun  bool            `json:"dry_run"`
+		Results []result        `json:"results"`
+		Faults  manifest.Faults `json:"faults,omitempty"`
+	}{a.dryRun, append([]result{}, a.results...), a.faults})
 	if err != nil {
 		return err
 	}

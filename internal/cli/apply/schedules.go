@@ -10,11 +10,12 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/diff"
+	"github.com/dts-sched/dts/internal/cli/manifest"
 )
 
 // applySchedule applies one schedule.
-func (a *applier) applySchedule(ctx context.Context, e *entry) error {
-	r := result{Kind: e.kind, Namespace: e.namespace, ID: e.id}
+func (a *applier) applySchedule(ctx context.Context, e *manifest.Entry) error {
+	r := result{Kind: e.Kind, Namespace: e.Namespace, ID: e.ID}
 	err := a.put(ctx, e, &r)
 	if refusal := rest.RefusalIn(err); refusal != nil {
 		a.refuse(e, 1, refusal)
@@ -27,8 +28,8 @@ func (a *applier) applySchedule(ctx context.Context, e *entry) error {
 }
 
 // put sends a definition and completes the result.
-func (a *applier) put(ctx context.Context, e *entry, r *result) error {
-	params := &client.PutScheduleParams{Namespace: &e.namespace}
+func (a *applier) put(ctx context.Context, e *manifest.Entry, r *result) error {
+	params := &client.PutScheduleParams{Namespace: &e.Namespace}
 	var before rest.Answer[wire.Schedule]
 	if a.dryRun {
 		params.DryRun = &a.dryRun
@@ -37,7 +38,7 @@ func (a *applier) put(ctx context.Context, e *entry, r *result) error {
 			return err
 		}
 	}
-	response, err := a.client.PutScheduleWithBodyWithResponse(ctx, e.id, params, rest.JSONType, bytes.NewReader(e.body))
+	response, err := a.client.PutScheduleWithBodyWithResponse(ctx, e.ID, params, rest.JSONType, bytes.NewReader(e.Body))
 	after, err := rest.Read[wire.Schedule](response, err)
 	if err != nil {
 		return err
@@ -52,9 +53,9 @@ func (a *applier) put(ctx context.Context, e *entry, r *result) error {
 }
 
 // currentSchedule returns the schedule that an entry would replace, the zero answer if there is none.
-func (a *applier) currentSchedule(ctx context.Context, e *entry) (rest.Answer[wire.Schedule], error) {
-	params := &client.GetScheduleParams{Namespace: &e.namespace}
-	answer, err := rest.Read[wire.Schedule](a.client.GetScheduleWithResponse(ctx, e.id, params))
+func (a *applier) currentSchedule(ctx context.Context, e *manifest.Entry) (rest.Answer[wire.Schedule], error) {
+	params := &client.GetScheduleParams{Namespace: &e.Namespace}
+	answer, err := rest.Read[wire.Schedule](a.client.GetScheduleWithResponse(ctx, e.ID, params))
 	if isNotFound(err, wire.ScheduleNotFound) {
 		return rest.Answer[wire.Schedule]{}, nil
 	}

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
@@ -20,20 +20,13 @@ const tasksPerRequest = 100
 
 // submission is one task to submit.
 type submission struct {
-	entry *entry
+	entry *manifest.Entry
 	id    string
 	body  json.RawMessage
 }
 
-// submission returns the entry's task with an id.
-func (e *entry) submission(id string) submission {
-	head := objectOf([]yamlPair{{key: "id", raw: quoted(id)}, {key: "namespace", raw: quoted(e.namespace)}})
-	// Both objects have members: a task has a type.
-	return submission{entry: e, id: id, body: bytes.Join([][]byte{head[:len(head)-1], e.body[1:]}, []byte(","))}
-}
-
 func (s *submission) result(r wire.BatchResult) result {
-	res := result{Kind: kindTask, Namespace: s.entry.namespace, ID: s.id, Outcome: outcomeUnchanged, Error: r.Error}
+	res := result{Kind: manifest.KindTask, Namespace: s.entry.Namespace, ID: s.id, Outcome: outcomeUnchanged, Error: r.Error}
 	switch {
 	case r.Error != nil:
 		res.Outcome = outcomeRefused
@@ -47,7 +40,7 @@ func (s *submission) result(r wire.BatchResult) result {
 }
 
 // applyTasks applies the tasks of all entries, batch by batch.
-func (a *applier) applyTasks(ctx context.Context, entries []entry) error {
+func (a *applier) applyTasks(ctx context.Context, entries []manifest.Entry) error {
 	var (
 		batch []submission
 		size  int
@@ -62,8 +55,8 @@ func (a *applier) applyTasks(ctx context.Context, entries []entry) error {
 		return err
 	}
 	for i := range entries {
-		for _, id := range entries[i].ids() {
-			next := entries[i].submission(id)
+		for _, id := range entries[i].IDs() {
+			next := submission{&entries[i], id, entries[i].Submission(id)}
 			if len(batch) == tasksPerRequest || size+len(next.body) > rest.BatchBytes {
 				if err := flush(); err != nil {
 					return err
@@ -85,7 +78,7 @@ func (a *applier) finish(batch []submission, results []result, err error) error 
 		a.printer.Warn(r.Warnings)
 		e := batch[i].entry
 		a.partial = append(a.partial, r)
-		if len(a.partial) < max(1, e.count) {
+		if len(a.partial) < max(1, e.Count) {
 			continue
 		}
 		a.refuseTasks(e, a.partial)
@@ -98,7 +91,7 @@ func (a *applier) finish(batch []submission, results []result, err error) error 
 }
 
 // refuseTasks tells the user why tasks of an entry were refused, each reason once.
-func (a *applier) refuseTasks(e *entry, results []result) {
+func (a *applier) refuseTasks(e *manifest.Entry, results []result) {
 	type reason struct {
 		count int
 		first *wire.Problem
@@ -111,7 +104,7 @@ func (a *applier) refuseTasks(e *entry, results []result) {
 		if r.Error == nil {
 			continue
 		}
-		key := strings.ReplaceAll(r.Error.Detail, r.ID, e.id)
+		key := strings.ReplaceAll(r.Error.Detail, r.ID, e.ID)
 		if reasons[key] == nil {
 			reasons[key] = &reason{first: r.Error}
 			order = append(order, key)
@@ -161,12 +154,13 @@ var taskInBatch = regexp.MustCompile(`^tasks\[(\d+)\]\.?`)
 // refuseUnreadable sets the results of the tasks that a refusal of the whole request is about: those of one entry or,
 // if it names none, all. It returns the indexes of the tasks that are still open.
 func refuseUnreadable(batch []submission, results []result, open []int, refusal *rest.Refusal) (left []int) {
-	var guilty *entry
+	var guilty *manifest.Entry
 	if match := taskInBatch.FindStringSubmatch(printer.Deref(refusal.Field)); match != nil {
 		if i, err := strconv.Atoi(match[1]); err == nil && i < len(open) {
 			guilty = batch[open[i]].entry
 			refusal.Field = new(strings.TrimPrefix(*refusal.Field, match[0]))
 			refusal.Detail = strings.TrimPrefix(refusal.Detail, match[0])
+			refusal.Errors = nil // they may be about other tasks
 		}
 	}
 	for _, index := range open {

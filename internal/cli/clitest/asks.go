@@ -5,8 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/dts-sched/dts/internal/cli"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/complete"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -26,6 +29,9 @@ func asking(t *testing.T, next http.RoundTripper, args []string) http.RoundTripp
 		return next
 	}
 	asks := command.AsksOf(cmd.Annotations)
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		asks = complete.Asks
+	}
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
 		route, _, err := router.FindRoute(r)
 		if err == nil && !slices.Contains(asks, route.Operation.OperationID) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ type Shell struct {
 	Server     string // the address that DTSCTL_SERVER has
 	IsTerminal bool
 	Stdin      string
+	Tty        *os.File // standard input in place of Stdin, if it is not nil
 	Env        map[string]string
 	StreamIdle time.Duration
 	Transport  http.RoundTripper
@@ -86,8 +88,12 @@ func (sh Shell) Start(t *testing.T, args ...string) *Job {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	j := &Job{t: t, Out: newScreen(), Err: newScreen(), Interrupt: cancel, code: make(chan int, 1)}
+	var in io.Reader = strings.NewReader(sh.Stdin)
+	if sh.Tty != nil {
+		in = sh.Tty
+	}
 	system := cli.System{
-		In: strings.NewReader(sh.Stdin), Out: j.Out, Err: j.Err, OutIsTerminal: sh.IsTerminal, ErrIsTerminal: sh.IsTerminal,
+		In: in, Out: j.Out, Err: j.Err, OutIsTerminal: sh.IsTerminal, ErrIsTerminal: sh.IsTerminal,
 		Getenv: func(name string) string {
 			if v, ok := sh.Env[name]; ok || name != "DTSCTL_SERVER" {
 				return v

@@ -12,11 +12,16 @@ import (
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
+// CanAsk reports whether somebody on a terminal can be asked.
+func CanAsk(p *printer.Printer, in io.Reader) bool {
+	file, isFile := in.(*os.File)
+	return p.ErrIsTerminal && isFile && isatty.IsTerminal(file.Fd())
+}
+
 // Agree asks somebody on a terminal whether to go on with what, which show prints first. Errors: a usage error if
 // nobody can be asked; ErrReported if nobody agrees.
 func Agree(p *printer.Printer, in io.Reader, what string, show func() error) error {
-	file, isFile := in.(*os.File)
-	if !p.ErrIsTerminal || !isFile || !isatty.IsTerminal(file.Fd()) {
+	if !CanAsk(p, in) {
 		return Usagef("this would %s: say --yes if that is meant, or --dry-run to see which", what)
 	}
 	if err := show(); err != nil {

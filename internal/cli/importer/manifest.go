@@ -1,41 +1,19 @@
 package importer
 
 import (
-	"github.com/dts-sched/dts/internal/api/rest"
-	"github.com/dts-sched/dts/internal/api/wire"
-	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/manifest"
 )
 
-// manifest is what "dtsctl apply" reads.
-type manifest struct {
-	Namespace string  `json:"namespace,omitempty"`
-	Schedules []named `json:"schedules"`
-}
-
-// named is a schedule of a manifest.
-type named struct {
-	ID string `json:"id"`
-	wire.ScheduleDefinition
-}
-
-// printManifest prints what would be put.
+// printManifest prints what would be put, as "dtsctl apply" reads it.
 func (opts *crontabOptions) printManifest(lines []imported) error {
-	m := manifest{Namespace: opts.Server.NamespaceName(), Schedules: []named{}}
+	d := manifest.Document{Namespace: opts.Server.NamespaceName(), Schedules: []manifest.Schedule{}}
 	for _, line := range lines {
 		if line.outcome != refused {
-			m.Schedules = append(m.Schedules, named{line.id, line.definition})
+			d.Schedules = append(d.Schedules, manifest.Schedule{ID: line.id, ScheduleDefinition: line.definition})
 		}
 	}
-	raw, err := rest.Encode(m)
-	if err != nil {
-		return err
-	}
 	tellRefusals(opts.Printer, lines)
-	p := *opts.Printer
-	if p.IsTable() {
-		p.Format = printer.YAML
-	}
-	if err := p.Show(raw, nil); err != nil {
+	if err := d.Print(opts.Printer); err != nil {
 		return err
 	}
 	return anyRefused(lines)

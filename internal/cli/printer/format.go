@@ -111,7 +111,7 @@ func yamlValue(dec *json.Decoder) (*yaml.Node, error) {
 	case json.Delim:
 		return yamlBlock(dec, v)
 	case string:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v}, nil
+		return yamlText(v), nil
 	case json.Number:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}, nil
 	case bool:
@@ -119,6 +119,23 @@ func yamlValue(dec *json.Decoder) (*yaml.Node, error) {
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 }
+
+// yamlText quotes what the YAML package would write so that it cannot be read: a text that has line breaks, and blanks
+// where a block of lines would need more than indentation; and one that other programs take for something else, as 1e400
+// for a number, or yes for true.
+func yamlText(text string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	if strings.Contains(text, "\n") && oddBlanks.MatchString(text) ||
+		json.Valid([]byte(text)) || otherMeaning.MatchString(text) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// otherMeaning is what YAML 1.1 takes for a boolean, or for a number of base 60.
+var otherMeaning = regexp.MustCompile(`^(?:(?i:y|yes|n|no|on|off)|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?)$`)
+
+var oddBlanks = regexp.MustCompile(`^\s|[\t\r]|[ ]\n`)
 
 // yamlBlock reads an object or a list. In an object, each key is read as a value before its value.
 func yamlBlock(dec *json.Decoder, open json.Delim) (*yaml.Node, error) {

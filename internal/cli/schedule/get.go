@@ -25,7 +25,10 @@ func newGetCommand(f *command.Factory) *cobra.Command {
 		Use: "get ID", Short: "Show everything about a schedule", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("getSchedule"),
 		Long: `get shows a schedule as it is now: its definition and its state. What the definition leaves out has its default. A pipe
-gets a line for each field that has a value: its name in the API, a tab, the value.`,
+gets a line for each field that has a value: its name in the API, a tab, the value.
+
+The output of -o json and -o yaml has the state, too, and apply does not take it: "dtsctl schedule export" writes what it
+takes.`,
 		Example: `  dtsctl schedule get nightly
   dtsctl schedule get nightly -o json | jq -r .next_at`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -21,11 +21,12 @@ func NewCommand(f *command.Factory) *cobra.Command {
 task. Each tick leads to exactly one task, called SCHEDULE@TICK, or to one record in the schedule's ledger that says why not.`,
 		Example: `  dtsctl schedule put nightly --cron '30 2 * * *' --timezone Europe/Berlin -- /usr/local/bin/backup
   dtsctl schedule next nightly
+  dtsctl schedule edit nightly
   dtsctl schedule audit nightly --from 24h
   dtsctl schedule forecast`,
 	}
 	cmd.AddCommand(
-		newPutCommand(f), newGetCommand(f), newWhyCommand(f), newListCommand(f), newNextCommand(f),
+		newPutCommand(f), newGetCommand(f), newExportCommand(f), newEditCommand(f), newWhyCommand(f), newListCommand(f), newNextCommand(f),
 		newPauseCommand(f), newResumeCommand(f), newTriggerCommand(f), newBackfillCommand(f), newDeleteCommand(f),
 		newLedgerCommand(f), newLogsCommand(f), newAuditCommand(f), newHistoryCommand(f), newRollbackCommand(f), newForecastCommand(f),
 	)

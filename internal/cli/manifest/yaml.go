@@ -1,16 +1,13 @@
-package apply
+package manifest
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,10 +16,11 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 )
 
-// Limits on the size that aliases may expand a file to, and on how many errors of a file are told.
+// Limits on what aliases may expand a file to, and on how many errors of a file are told. A payload may be nested 100
+// levels deep. A file without aliases has fewer nodes than bytes.
 const (
-	yamlDepth  = 100
-	yamlNodes  = 500_000
+	yamlDepth  = 120
+	yamlNodes  = 500_000 // more than the file has bytes
 	yamlFaults = 100
 )
 
@@ -32,53 +30,14 @@ const (
 // of each error.
 type yamlReader struct {
 	file   string
-	faults []fault
+	faults Faults
 	depth  int
 	nodes  int
+	limit  int // of nodes
 }
 
-// fault is something wrong with a file.
-type fault struct {
-	line int
-	text string
-}
-
-// errors returns the faults, in the order of the file.
-func (r *yamlReader) errors() []error {
-	slices.SortStableFunc(r.faults, func(a, b fault) int { return a.line - b.line })
-	errs := make([]error, len(r.faults))
-	for i, f := range r.faults {
-		errs[i] = fmt.Errorf("%s:%d: %s", r.file, f.line, f.text)
-	}
-	return errs
-}
-
-var yamlErrorPrefix = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-// yamlAdvice says what to do about errors of the YAML package that contain the key.
-var yamlAdvice = map[string]string{
-	"did not find expected alphabetic or numeric character": "a text that begins with * or & needs quotes, as in cron: '* * * * *'",
-	"mapping keys are not allowed":                          "a text that begins with ? needs quotes, as in cron: '? * * * *'",
-	"block sequence entries are not allowed":                "a text that begins with - needs quotes, as in note: '- none -'",
-	"unknown anchor":                                        "a text that begins with * needs quotes, as in cron: '* * * * *'",
-	"found character that cannot start any token":           "a text that begins with @, % or ` needs quotes, as in cron: '@daily'; lines are indented by blanks",
-}
-
-// syntaxFault returns the fault of an error of the YAML package. One without a line is about the first.
-func syntaxFault(err error) fault {
-	prefix := yamlErrorPrefix.FindStringSubmatch(err.Error())
-	f := fault{1, "is not YAML: " + err.Error()}
-	if prefix != nil {
-		f.text = "is not YAML: " + strings.TrimPrefix(err.Error(), prefix[0])
-		f.line, _ = strconv.Atoi(cmp.Or(prefix[1], "1"))
-	}
-	for part, advice := range yamlAdvice {
-		if strings.Contains(f.text, part) {
-			f.text += ": " + advice
-		}
-	}
-	return f
-}
+// readPair reads the value of a key.
+type readPair func(key *yaml.Node, path string, value *yaml.Node) json.RawMessage
 
 // yamlPair is a key of a mapping, and its value.
 type yamlPair struct {
@@ -92,26 +51,25 @@ var (
 	timeType = reflect.TypeFor[wire.Time]()
 )
 
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+
 // complain adds a fault about a node. The path names the field at fault; "" is the whole document.
 func (r *yamlReader) complain(n *yaml.Node, path, format string, args ...any) {
 	if len(r.faults) == yamlFaults {
 		return
 	}
-	text := fmt.Sprintf(format, args...)
-	if path != "" {
-		text = path + ": " + text
-	}
-	r.faults = append(r.faults, fault{n.Line, text})
+	r.faults = append(r.faults, Fault{r.file, n.Line, n.Column, path, fmt.Sprintf(format, args...)})
 }
 
-// enter counts a node that is about to be read. It returns false if a limit is reached; the caller must leave then, too.
+// enter counts a node that is about to be read. It returns false if a limit is reached; the caller must leave then,
+// too.
 func (r *yamlReader) enter(n *yaml.Node, path string) bool {
 	r.depth++
 	r.nodes++
-	if r.depth == yamlDepth || r.nodes == yamlNodes {
+	if r.depth == yamlDepth || r.nodes == r.limit {
 		r.complain(n, path, "is nested too deeply, or too large")
 	}
-	return r.depth < yamlDepth && r.nodes < yamlNodes && len(r.faults) < yamlFaults
+	return r.depth < yamlDepth && r.nodes < r.limit && len(r.faults) < yamlFaults
 }
 
 // resolveAlias follows an alias to its anchor.
@@ -141,9 +99,13 @@ func (r *yamlReader) value(n *yaml.Node, path string, shape reflect.Type) json.R
 	case reflect.Struct:
 		return objectOf(r.structPairs(n, path, shape))
 	case reflect.Map:
-		return objectOf(r.pairs(n, path, func(k *yaml.Node, path string, v *yaml.Node) json.RawMessage { return r.value(v, path, shape.Elem()) }))
+		return objectOf(r.pairs(n, path, func(_ *yaml.Node, path string, v *yaml.Node) json.RawMessage {
+			return r.value(v, path, shape.Elem())
+		}))
 	case reflect.Slice:
-		return r.list(n, path, func(item *yaml.Node, path string) json.RawMessage { return r.value(item, path, shape.Elem()) })
+		return r.list(n, path, func(item *yaml.Node, path string) json.RawMessage {
+			return r.value(item, path, shape.Elem())
+		})
 	case reflect.String:
 		return r.text(n, path)
 	}
@@ -155,12 +117,17 @@ func (r *yamlReader) free(n *yaml.Node, path string) json.RawMessage {
 	within := func(v *yaml.Node, path string) json.RawMessage { return r.value(v, path, rawType) }
 	switch n.Kind {
 	case yaml.MappingNode:
-		return objectOf(r.pairs(n, path, func(_ *yaml.Node, path string, v *yaml.Node) json.RawMessage { return within(v, path) }))
+		return objectOf(r.pairs(n, path, func(_ *yaml.Node, path string, v *yaml.Node) json.RawMessage {
+			return within(v, path)
+		}))
 	case yaml.SequenceNode:
 		return r.list(n, path, within)
 	}
 	switch tag := n.ShortTag(); tag {
 	case "!!str", "!!timestamp":
+		if n.Style == 0 && jsonNumber.MatchString(n.Value) { // the YAML package takes 1e400 for a text
+			return json.RawMessage(n.Value)
+		}
 		return r.encode(n, path, n.Value)
 	case "!!null":
 		return json.RawMessage("null")
@@ -259,7 +226,7 @@ func (r *yamlReader) structPairs(n *yaml.Node, path string, shape reflect.Type) 
 }
 
 // pairs reads a mapping. The keys keep their order; those that are merged in (<<) come last.
-func (r *yamlReader) pairs(n *yaml.Node, path string, read func(k *yaml.Node, path string, v *yaml.Node) json.RawMessage) []yamlPair {
+func (r *yamlReader) pairs(n *yaml.Node, path string, read readPair) []yamlPair {
 	if n.Kind != yaml.MappingNode {
 		r.complain(n, path, "must be a mapping, not %s", kindOf(n))
 		return nil
@@ -297,7 +264,7 @@ func (r *yamlReader) pairs(n *yaml.Node, path string, read func(k *yaml.Node, pa
 }
 
 // merge reads the value of a key <<: a mapping, or a list of them, of which the first one that has a key counts.
-func (r *yamlReader) merge(n *yaml.Node, path string, read func(*yaml.Node, string, *yaml.Node) json.RawMessage) []yamlPair {
+func (r *yamlReader) merge(n *yaml.Node, path string, read readPair) []yamlPair {
 	defer func() { r.depth-- }()
 	if !r.enter(n, path) {
 		return nil

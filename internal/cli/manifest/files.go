@@ -1,9 +1,10 @@
-package apply
+package manifest
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,7 @@ import (
 )
 
 // fileLimit is the largest size of a file, in bytes.
-const fileLimit = 16 << 20
+const fileLimit = 64 << 20
 
 // source is the content of a file.
 type source struct {
@@ -21,25 +22,38 @@ type source struct {
 	text []byte
 }
 
-// readSources reads files, directories and "-". Its error names everything that could not be read.
-func readSources(stdin io.Reader, paths []string) ([]source, error) {
-	var (
-		names   []string
-		errs    []error
-		sources []source
-	)
+// readSources reads files, directories and "-". The faults name everything that could not be read.
+func readSources(stdin io.Reader, paths []string) (sources []source, faults Faults) {
+	var names []string
+	note := func(path string, err error) {
+		if err != nil {
+			faults = append(faults, Fault{File: path, Text: reasonOf(err)})
+		}
+	}
 	for _, path := range paths {
 		found, err := filesIn(path)
-		names, errs = append(names, found...), append(errs, err)
+		names = append(names, found...)
+		note(path, err)
 	}
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			continue
 		}
 		text, err := readSource(stdin, name)
-		sources, errs = append(sources, source{name, text}), append(errs, err)
+		if note(name, err); err == nil {
+			sources = append(sources, source{name, text})
+		}
 	}
-	return sources, errors.Join(errs...)
+	return sources, faults
+}
+
+// reasonOf returns the text of an error without the name of the file.
+func reasonOf(err error) string {
+	var inFile *fs.PathError
+	if errors.As(err, &inFile) {
+		err = inFile.Err
+	}
+	return err.Error()
 }
 
 // filesIn returns path itself or, if it is a directory, its YAML and JSON files, sorted by name.
@@ -58,7 +72,7 @@ func filesIn(path string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: the directory has no .yaml, .yml or .json file", path)
+		return nil, errors.New("the directory has no .yaml, .yml or .json file")
 	}
 	return names, nil
 }
@@ -77,7 +91,7 @@ func readSource(stdin io.Reader, name string) ([]byte, error) {
 	defer func() { _ = in.Close() }()
 	text, err := io.ReadAll(io.LimitReader(in, fileLimit+1))
 	if err == nil && len(text) > fileLimit {
-		err = fmt.Errorf("%s: holds more than %d bytes", name, fileLimit)
+		err = fmt.Errorf("holds more than %d bytes", fileLimit)
 	}
 	return text, err
 }

@@ -1,7 +1,7 @@
-package apply
+// Package manifest reads and writes the files that "dtsctl apply" takes.
+package manifest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,13 +23,9 @@ const countLimit = 100_000
 // The shapes of a document and of its entries.
 type (
 	documentShape struct {
-		Namespace string          `json:"namespace,omitempty"`
-		Schedules []scheduleShape `json:"schedules,omitempty"`
-		Tasks     []taskShape     `json:"tasks,omitempty"`
-	}
-	scheduleShape struct {
-		ID string `json:"id"`
-		wire.ScheduleDefinition
+		Namespace string      `json:"namespace,omitempty"`
+		Schedules []Schedule  `json:"schedules,omitempty"`
+		Tasks     []taskShape `json:"tasks,omitempty"`
 	}
 	taskShape struct {
 		ID    string `json:"id"`
@@ -38,63 +34,63 @@ type (
 	}
 )
 
-// manifest is everything that some files describe.
-type manifest struct {
-	schedules, tasks []entry
-	namespaces       []string // that the files are about, sorted
+// Manifest is everything that some files describe.
+type Manifest struct {
+	Schedules, Tasks []Entry
+	Namespaces       []string // that the files are about, sorted
 }
 
-// namespaces says which namespaces entries have.
-type namespaces struct {
-	required string // the only one that files may name; "" if they may name any
-	fallback string // of entries that name none
+// Namespaces says which namespaces entries have.
+type Namespaces struct {
+	Required string // the only one that files may name; "" if they may name any
+	Fallback string // of entries that name none
 }
 
-// readManifest reads files and checks everything that can be checked without the server. Its error names all that is
-// wrong with any of them.
-func readManifest(stdin io.Reader, paths []string, spaces namespaces) (manifest, error) {
-	sources, err := readSources(stdin, paths)
-	errs := []error{err}
-	r := manifestReader{namespaces: spaces, places: make(map[string]string), named: make(map[string]bool)}
+// ErrEmpty is the error for files without any list.
+var ErrEmpty = errors.New("there are no schedules and no tasks in the files")
+
+// Read reads files and checks everything that can be checked without the server. Errors: Faults, which has all that is
+// wrong with any of them; ErrEmpty.
+func Read(stdin io.Reader, paths []string, spaces Namespaces) (Manifest, error) {
+	sources, faults := readSources(stdin, paths)
+	return read(sources, faults, spaces)
+}
+
+// ReadText is Read for the text of one file. Faults name the file so.
+func ReadText(file string, text []byte, spaces Namespaces) (Manifest, error) {
+	return read([]source{{file, text}}, nil, spaces)
+}
+
+func read(sources []source, faults Faults, spaces Namespaces) (Manifest, error) {
+	r := manifestReader{Namespaces: spaces, places: make(map[string]string), named: make(map[string]bool)}
 	for _, src := range sources {
-		errs = append(errs, r.read(src)...)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return manifest{}, command.Usagef("nothing was sent:\n%v", err)
+		faults = append(faults, r.read(src)...)
 	}
 	switch {
+	case len(faults) > 0:
+		return Manifest{}, faults
 	case !r.hasList: // a generator that failed must not lead to everything being pruned
-		return manifest{}, command.Usagef("nothing was sent: there are no schedules and no tasks in the files")
+		return Manifest{}, ErrEmpty
 	case len(r.named) == 0:
-		r.named[spaces.fallback] = true
+		r.named[spaces.Fallback] = true
 	}
-	r.result.namespaces = slices.Sorted(maps.Keys(r.named))
+	r.result.Namespaces = slices.Sorted(maps.Keys(r.named))
 	return r.result, nil
 }
 
 // manifestReader reads one file after the other.
 type manifestReader struct {
-	namespaces
-	result  manifest
+	Namespaces
+	result  Manifest
 	places  map[string]string // where each schedule and task is described, by its kind, namespace and id
 	named   map[string]bool   // the namespaces of the files and their entries
 	hasList bool              // some document has a list, even an empty one
 }
 
-func (m *manifestReader) read(src source) []error {
-	r := &yamlReader{file: src.name}
-	for dec := yaml.NewDecoder(bytes.NewReader(src.text)); ; {
-		var doc yaml.Node
-		err := dec.Decode(&doc)
-		if err == nil {
-			m.document(r, doc.Content[0])
-			continue
-		}
-		if !errors.Is(err, io.EOF) {
-			r.faults = append(r.faults, syntaxFault(err))
-		}
-		return r.errors()
-	}
+func (m *manifestReader) read(src source) Faults {
+	r := &yamlReader{file: src.name, limit: yamlNodes + len(src.text)}
+	broken := documents(src, func(doc *yaml.Node) { m.document(r, doc) })
+	return append(r.faults, broken...).inOrder()
 }
 
 // document reads one document. It may be empty, and so may its lists.
@@ -124,12 +120,13 @@ func (m *manifestReader) document(r *yamlReader, n *yaml.Node) {
 	}
 }
 
-// withoutUnread leaves out "schedules:" and "tasks:" without a value, and keys that begin with x-, as for anchors that others
-// refer to.
+// withoutUnread leaves out "schedules:" and "tasks:" without a value, and keys that begin with x-, as for anchors that
+// others refer to.
 func withoutUnread(content []*yaml.Node) (kept []*yaml.Node) {
 	for i := 0; i+1 < len(content); i += 2 {
 		name, v := content[i].Value, content[i+1]
-		if strings.HasPrefix(name, "x-") || (name == "schedules" || name == "tasks") && v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null" {
+		isList := name == "schedules" || name == "tasks"
+		if strings.HasPrefix(name, "x-") || isList && v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null" {
 			continue
 		}
 		kept = append(kept, content[i], v)
@@ -146,47 +143,47 @@ func textOf(raw json.RawMessage) (text string) {
 // addNamespace notes that the files name a namespace.
 func (m *manifestReader) addNamespace(r *yamlReader, n *yaml.Node, namespace string) {
 	m.named[namespace] = true
-	if m.required != "" && m.required != namespace {
-		r.complain(n, "namespace", "is %q here, but --namespace says %q", namespace, m.required)
+	if m.Required != "" && m.Required != namespace {
+		r.complain(n, "namespace", "is %q here, but --namespace says %q", namespace, m.Required)
 	}
 }
 
 // entry adds one schedule or task. The reader has checked its form already.
 func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespace string) {
-	if n.Kind != yaml.MappingNode || r.nodes >= yamlNodes || len(r.faults) == yamlFaults {
+	if n.Kind != yaml.MappingNode || r.nodes >= r.limit || len(r.faults) == yamlFaults {
 		return
 	}
 	if namespace == "" {
-		namespace = m.fallback
+		namespace = m.Fallback
 	}
-	kind, shape := kindSchedule, reflect.TypeFor[scheduleShape]()
+	kind, shape := KindSchedule, reflect.TypeFor[Schedule]()
 	if strings.HasPrefix(path, "tasks") {
-		kind, shape = kindTask, reflect.TypeFor[taskShape]()
+		kind, shape = KindTask, reflect.TypeFor[taskShape]()
 	}
-	e := entry{kind: kind, namespace: namespace, file: r.file, node: n}
-	quiet := &yamlReader{file: r.file} // r has complained about the form already
+	e := Entry{Kind: kind, Namespace: namespace, file: r.file, path: path, node: n}
+	quiet := &yamlReader{file: r.file, limit: r.limit} // r has complained about the form already
 	var body []yamlPair
 	for _, pair := range quiet.structPairs(n, "", shape) {
 		switch pair.key {
 		case "id":
-			e.id = textOf(pair.raw)
-			m.checkID(r, below(path, "id"), pair.node, e.id)
+			e.ID = textOf(pair.raw)
+			m.checkID(r, below(path, "id"), pair.node, e.ID)
 		case "namespace":
-			e.namespace = textOf(pair.raw)
-			m.addNamespace(r, pair.node, e.namespace)
+			e.Namespace = textOf(pair.raw)
+			m.addNamespace(r, pair.node, e.Namespace)
 		case "count":
-			e.count = m.checkCount(r, below(path, "count"), pair)
+			e.Count = m.checkCount(r, below(path, "count"), pair)
 		default:
 			body = append(body, pair)
 		}
 	}
-	m.named[e.namespace] = true
+	m.named[e.Namespace] = true
 	m.checkUnique(r, &e)
-	e.body = objectOf(body)
-	if kind == kindTask {
-		m.result.tasks = append(m.result.tasks, e)
+	e.Body = objectOf(body)
+	if kind == KindTask {
+		m.result.Tasks = append(m.result.Tasks, e)
 	} else {
-		m.result.schedules = append(m.result.schedules, e)
+		m.result.Schedules = append(m.result.Schedules, e)
 	}
 }
 
@@ -204,15 +201,15 @@ func (m *manifestReader) checkCount(r *yamlReader, path string, pair yamlPair) (
 }
 
 // checkUnique complains about a schedule or task that was described before.
-func (m *manifestReader) checkUnique(r *yamlReader, e *entry) {
-	if e.id == "" {
+func (m *manifestReader) checkUnique(r *yamlReader, e *Entry) {
+	if e.ID == "" {
 		return
 	}
 	place := fmt.Sprintf("%s:%d", e.file, e.node.Line)
-	for _, id := range e.ids() {
-		name := e.kind + " " + e.namespace + "/" + id
+	for _, id := range e.IDs() {
+		name := e.Kind + " " + e.Namespace + "/" + id
 		if first, ok := m.places[name]; ok {
-			r.complain(e.node, "", "%s %q is in %s already", e.kind, id, first)
+			r.complain(e.node, "", "%s %q is in %s already", e.Kind, id, first)
 			return
 		}
 		m.places[name] = place
