@@ -7,6 +7,7 @@
 --   member      member
 --   pace        ms       between the due times of two tasks
 --   reason      text     which their records have
+--   dry         flag     changes nothing, and replies what it would
 --   events      channel
 --   wake        channel
 --   past_ticks  (tick time, name text)*
@@ -14,6 +15,7 @@
 --   now       time
 --   revision  number
 --   started   text*  names of the ticks that got a task
+--   left      (name text, waits flag)*  the other ticks; waits: for its turn, so that it has no task yet
 -- refuses:
 --   NOT_FOUND  no such schedule
 -- repeat: harmless: ticks that have a task or wait for their turn are left alone
@@ -23,18 +25,30 @@ if not revision then
   return refuse('NOT_FOUND', member)
 end
 
-local started = {}
+-- is_left returns whether a tick, with its record in the ledger, gets no task: it has one, or waits for its turn.
+local function is_left(name, known)
+  return known and (known.has_task == '1' or known.outcome == 'queued') or has_task(member .. '@' .. name)
+end
+
+local started, left = {}, {}
 for tick, name in past_ticks() do
   local known = find_record(member, tick, name)
-  local ran = known and (known.has_task == '1' or known.outcome == 'queued')
-  if not ran and create_task(name, def, now + #started * pace) then
-    if known and is_counted(tracked, known.decided) then
-      tally(name, tick, known.outcome, -1) -- it counts as what becomes of its task
+  if is_left(name, known) then
+    left[#left + 1] = name
+    left[#left + 1] = known and known.outcome == 'queued' and 1 or 0
+  else
+    if not dry then
+      create_task(name, def, now + #started * pace)
+      if known and is_counted(tracked, known.decided) then
+        tally(name, tick, known.outcome, -1) -- it counts as what becomes of its task
+      end
+      record_tick(revision, tick, name, 'backfilled', 1, now - tick, reason)
     end
-    record_tick(revision, tick, name, 'backfilled', 1, now - tick, reason)
     started[#started + 1] = name
   end
 end
-trim_ledger(0)
-wake_leader('task')
-return { now, tonumber(revision), started }
+if not dry then
+  trim_ledger(0)
+  wake_leader('task')
+end
+return { now, tonumber(revision), started, left }

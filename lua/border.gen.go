@@ -173,6 +173,7 @@ type BackfillSchedule struct {
 	Member    task.Ref
 	Pace      time.Duration // between the due times of two tasks
 	Reason    string        // which their records have
+	Dry       bool          // changes nothing, and replies what it would
 	Events    EventsChannel
 	Wake      WakeChannel
 	PastTicks []BackfillSchedulePastTick
@@ -182,13 +183,20 @@ type BackfillSchedule struct {
 type BackfillScheduleReply struct {
 	Now      time.Time
 	Revision int
-	Started  []string // names of the ticks that got a task
+	Started  []string               // names of the ticks that got a task
+	Left     []BackfillScheduleLeft // the other ticks; waits: for its turn, so that it has no task yet
 }
 
 // BackfillSchedulePastTick is an element of past_ticks of backfill_schedule.lua.
 type BackfillSchedulePastTick struct {
 	Tick time.Time
 	Name string
+}
+
+// BackfillScheduleLeft is an element of left of backfill_schedule.lua.
+type BackfillScheduleLeft struct {
+	Name  string
+	Waits bool
 }
 
 // Script is backfill_schedule.lua.
@@ -199,7 +207,7 @@ func (c BackfillSchedule) Keys() []string { return []string{string(c.Schedule)} 
 
 // Args are its ARGV.
 func (c BackfillSchedule) Args() []any {
-	args := []any{c.Member.String(), c.Pace.Milliseconds(), c.Reason, string(c.Events), string(c.Wake)}
+	args := []any{c.Member.String(), c.Pace.Milliseconds(), c.Reason, flag(c.Dry), string(c.Events), string(c.Wake)}
 	for _, e := range c.PastTicks {
 		args = append(args, moment(e.Tick), e.Name)
 	}
@@ -212,6 +220,9 @@ func (BackfillSchedule) Decode(r *Reply) (v BackfillScheduleReply) {
 	v.Revision = r.Number("revision")
 	for e := range r.List("started", 1) {
 		v.Started = append(v.Started, e.Text("started"))
+	}
+	for e := range r.List("left", 2) {
+		v.Left = append(v.Left, BackfillScheduleLeft{Name: e.Text("name"), Waits: e.Flag("waits")})
 	}
 	return v
 }
@@ -3075,6 +3086,7 @@ type TriggerSchedule struct {
 	At       time.Time // Redis's time when the caller asked for it
 	By       string    // who asks for it, "" if nobody knows
 	Name     string    // of the run, made from that time; it follows the "@" in the id of the task
+	Dry      bool      // changes nothing, and replies what it would
 	Events   EventsChannel
 	Control  ControlChannel
 	Wake     WakeChannel
@@ -3086,6 +3098,9 @@ type TriggerScheduleReply struct {
 	Reason   string           // for the outcome, "" if it needs none
 	Decided  time.Time        // when the outcome was decided
 	Revision int              // of the schedule at that time
+	Tasks    int              // live tasks that the run replaces: they are cancelled, or asked to stop
+	Ticks    int              // ticks that waited and that it replaces
+	Examples []string         // names of the first 10 of these tasks
 }
 
 // Script is trigger_schedule.lua.
@@ -3096,7 +3111,7 @@ func (c TriggerSchedule) Keys() []string { return []string{string(c.Schedule)} }
 
 // Args are its ARGV.
 func (c TriggerSchedule) Args() []any {
-	return []any{c.Member.String(), moment(c.At), c.By, c.Name, string(c.Events), string(c.Control), string(c.Wake)}
+	return []any{c.Member.String(), moment(c.At), c.By, c.Name, flag(c.Dry), string(c.Events), string(c.Control), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -3105,6 +3120,11 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 	v.Reason = r.Text("reason")
 	v.Decided = r.Time("decided")
 	v.Revision = r.Number("revision")
+	v.Tasks = r.Number("tasks")
+	v.Ticks = r.Number("ticks")
+	for e := range r.List("examples", 1) {
+		v.Examples = append(v.Examples, e.Text("examples"))
+	}
 	return v
 }
 

@@ -8,6 +8,7 @@
 --   at       time    Redis's time when the caller asked for it
 --   by       text    who asks for it, "" if nobody knows
 --   name     text    of the run, made from that time; it follows the "@" in the id of the task
+--   dry      flag    changes nothing, and replies what it would
 --   events   channel
 --   control  channel
 --   wake     channel
@@ -16,6 +17,9 @@
 --   reason    text  for the outcome, "" if it needs none
 --   decided   time  when the outcome was decided
 --   revision  number  of the schedule at that time
+--   tasks     number  live tasks that the run replaces: they are cancelled, or asked to stop
+--   ticks     number  ticks that waited and that it replaces
+--   examples  text*   names of the first 10 of these tasks
 -- refuses:
 --   NOT_FOUND  no such schedule
 --   BUSY       the overlap policy forbids the run; the detail says why
@@ -27,7 +31,7 @@ if not fields.revision then
 end
 local known = find_record(member, at, name)
 if known then
-  return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision) }
+  return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision), 0, 0, {} }
 end
 fields.overlap = policy_of(fields.def).overlap
 local busy = first_live(member, 99) or
@@ -45,23 +49,61 @@ if fields.overlap == 'queue' and not fields.paused and redis.call('LLEN', waitin
   return refuse('BUSY', WAITING_LIMIT .. ' ticks wait already')
 end
 
-if fields.overlap ~= 'allow' then
-  drop_ended()
+-- ends_at_once returns whether a task ends when it is stopped, as nobody runs it.
+local function ends_at_once(name)
+  local tick_member = member .. '@' .. name
+  local task_state = state_of(tick_member, redis.call('HGET', defs_key(), tick_member))
+  return task_state and (task_state.state == 'scheduled' or task_state.state == 'queued')
 end
+
+-- foresee says what becomes of the run: the outcome and why, and what it replaces. over are those of over_live.
+local function foresee(over)
+  local live, ahead = count_live() - #over, fields.paused and 0 or redis.call('LLEN', waiting_key(member))
+  local plan = { tasks = 0, ticks = 0, examples = {} }
+  if fields.overlap == 'replace' and live + ahead > 0 then
+    local replaced = stoppable(STOP_LIMIT + #over)
+    plan.tasks = redis.call('ZCOUNT', live_key(member), '(0', '+inf')
+    for i = 1, #replaced, 2 do
+      if is_over(member, replaced[i]) then
+        plan.tasks = plan.tasks - 1
+      else
+        live = live - (ends_at_once(replaced[i]) and 1 or 0)
+        plan.examples[#plan.examples + 1] = #plan.examples < 10 and replaced[i] or nil
+      end
+    end
+    plan.ticks, ahead = redis.call('LLEN', waiting_key(member)), 0
+  end
+  plan.outcome, plan.reason = choose_overlap(fields.overlap, live, ahead)
+  return plan
+end
+
+-- as_run returns the outcome of a tick as that of a run by hand, and why.
+local function as_run(outcome, reason)
+  if by ~= '' then
+    reason = reason .. (reason ~= '' and ', asked for by ' or 'asked for by ') .. by
+  end
+  return outcome == 'fired' and 'triggered' or outcome, reason
+end
+
+local over = fields.overlap ~= 'allow' and over_live() or {}
+local plan = foresee(over)
+if dry then
+  local outcome, reason = as_run(plan.outcome, plan.reason)
+  return { outcome, reason, now, tonumber(fields.revision), plan.tasks, plan.ticks, plan.examples }
+end
+
+drop_live(over)
 local outcome, reason, replaced = apply_overlap(fields, at, name, now)
+outcome, reason = as_run(outcome, reason)
 if replaced > 0 then
   redis.call('HINCRBY', schedule, 'runs', -replaced)
 end
-if outcome == 'fired' then
-  outcome = 'triggered'
+if outcome == 'triggered' then
   wake_leader('task')
-end
-if by ~= '' then
-  reason = reason .. (reason ~= '' and ', asked for by ' or 'asked for by ') .. by
 end
 if replacing then
   look_at(member, now)
 end
 record_tick(fields.revision, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, reason)
 trim_ledger(0)
-return { outcome, reason, now, tonumber(fields.revision) }
+return { outcome, reason, now, tonumber(fields.revision), plan.tasks, plan.ticks, plan.examples }

@@ -31,6 +31,42 @@ func ledgerOf(id string) func(schedule.Entry) wire.LedgerEntry {
 	}
 }
 
+// runOf converts a run by hand of a schedule.
+func runOf(id string, run control.Triggered) wire.LedgerEntry {
+	out := ledgerOf(id)(run.Entry)
+	if r := run.Replaces; r.Tasks+r.Ticks > 0 {
+		out.Replaces = &wire.Replaced{Tasks: r.Tasks, Ticks: r.Ticks, Examples: each(r.Examples, func(name string) string {
+			return schedule.Entry{Name: name, HasTask: true}.TaskID(id)
+		})}
+	}
+	return out
+}
+
+func backfillOf(id string, b control.Backfilled) wire.BackfillAnswer {
+	left := each(b.Left, func(l control.LeftTick) wire.LeftTick {
+		return wire.LeftTick{Tick: wire.At(l.Tick), Task: wire.Given(l.TaskID(id))}
+	})
+	return wire.BackfillAnswer{
+		Entries: each(b.Entries, ledgerOf(id)), Left: len(left), LeftAlone: left, LastDueAt: wire.AtIfAny(b.LastDue),
+	}
+}
+
+func deletionOf(d control.Deleted) wire.ScheduleDeletion {
+	return wire.ScheduleDeletion{
+		Cancelled: d.Cancelled, Stopping: d.Stopping, Left: d.Left, WaitingTicks: wire.Given(d.Waiting),
+		Examples: each(d.Examples, func(t control.DeletedTask) wire.DeletedTask {
+			return wire.DeletedTask{ID: t.ID, State: wire.State(t.State), Fate: wire.TaskFate(t.Fate)}
+		}),
+	}
+}
+
+func nextTickOf(t schedule.MergedTick) wire.NextTick {
+	return wire.NextTick{
+		Tick: wire.At(t.Tick), Local: t.Tick.In(t.Location).Format(localLayout), Namespace: t.Ref.Namespace, Schedule: t.Ref.ID,
+		Queue: t.Queue, Type: t.Type, Note: wire.Given(t.Note),
+	}
+}
+
 func reportOf(r schedule.Report, id string) wire.AuditReport {
 	outcomes := make(map[string]int, len(r.Outcomes))
 	for outcome, n := range r.Outcomes {

@@ -23,7 +23,9 @@ var besideUseCases = map[string]string{
 var operationsOf = map[string]string{
 	"Attempts": "listAttempts", "Follow": "followEvents", "FollowLogs": "readLogs", "Ledger": "readLedger",
 	"Logs": "readLogs", "Next": "previewSchedule", "Preview": "submitTask", "PreviewEach": "submitTasks",
-	"Revisions": "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks", "TaskState": "getTask",
+	"PreviewBackfill": "backfillSchedule", "PreviewDelete": "deleteSchedule", "PreviewRollback": "rollbackSchedule",
+	"PreviewTrigger": "triggerSchedule",
+	"Revisions":      "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks", "TaskState": "getTask",
 }
 
 // Each use case is called for nobody: what does not begin with begin answers otherwise, or panics.
