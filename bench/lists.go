@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/lua"
 )
 
 // listedPage is how many tasks the pages of listsRow have.
@@ -104,8 +105,8 @@ func (m *punctuality) ask(ctx context.Context, n int, pages map[string][]float64
 			began := clock.Now()
 			answer, err := m.node.client.ListTasksWithResponse(ctx, &kind.params)
 			switch {
-			case ctx.Err() != nil:
-				return nil
+			case err != nil && ctx.Err() != nil:
+				return nil //nolint:nilerr // the end of ctx cut the request off
 			case err != nil:
 				return err
 			case answer.StatusCode() != http.StatusOK:
@@ -124,9 +125,10 @@ func (m *punctuality) ask(ctx context.Context, n int, pages map[string][]float64
 // bytes a task.
 func (b *bench) awaitIndex(ctx context.Context, n int) (float64, error) {
 	const noted = 300 // of a partition: fewer are not packed at once
+	keys := lua.NewKeyspace("", 0)
 	err := poll(ctx, 500*time.Millisecond, 5*time.Minute, "the index of lists", func(ctx context.Context) (bool, error) {
 		for p := range partitions {
-			length, err := b.redis.db.LLen(ctx, fmt.Sprintf("dts:{%d}:listed:new", p)).Result()
+			length, err := b.redis.db.LLen(ctx, string(keys.Partition(p).ListedNew())).Result()
 			if err != nil || length == 0 || length > noted {
 				return false, err
 			}
@@ -135,8 +137,10 @@ func (b *bench) awaitIndex(ctx context.Context, n int) (float64, error) {
 	})
 	bytes := int64(0)
 	for p := range partitions {
-		for _, part := range []string{"", ":rows", ":labels", ":new"} {
-			used, errUsage := b.redis.db.MemoryUsage(ctx, fmt.Sprintf("dts:{%d}:listed%s", p, part), 0).Result()
+		of := keys.Partition(p)
+		all := []string{string(of.Listed()), string(of.ListedRows()), string(of.ListedLabels()), string(of.ListedNew())}
+		for _, key := range all {
+			used, errUsage := b.redis.db.MemoryUsage(ctx, key, 0).Result()
 			if errUsage == nil {
 				bytes += used
 			}

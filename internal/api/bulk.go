@@ -50,11 +50,12 @@ func (e *endpoints) StartBulk(c echo.Context, _ StartBulkParams) error {
 
 // ListBulks answers GET /v1/bulk.
 func (e *endpoints) ListBulks(c echo.Context, _ ListBulksParams) error {
-	all, err := e.Control.ListBulks(c.Request().Context(), callerOf(c))
+	ctx, left := leavingOut(c)
+	all, err := e.Control.ListBulks(ctx, callerOf(c))
 	if err != nil {
 		return err
 	}
-	return e.ok(c, wire.BulkList{Bulks: each(all, bulkOf)})
+	return e.ok(c, wire.BulkList{Bulks: each(all, bulkOf), Warnings: left.Texts()})
 }
 
 // GetBulk answers GET /v1/bulk/{bulk}.

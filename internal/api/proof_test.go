@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,7 +25,9 @@ import (
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store/bulks"
 	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -35,6 +38,7 @@ var pathValues = map[string]map[string]string{
 	"/v1/schedules/": {"id": "nightly"},
 	"/v1/locks/":     {"name": "door"},
 	"/v1/nodes/":     {"node": "n1"},
+	"/v1/bulk/":      {"bulk": "b1"},
 }
 
 // queryValues are what stands for the parameters of a query, by name; "": the parameter does not change what is read.
@@ -110,7 +114,7 @@ func queriesOf(t *testing.T, parameters openapi3.Parameters) []string {
 			value = "24h"
 		}
 		if value != "" {
-			queries = append(queries, "?"+p.Value.Name+"="+value)
+			queries = append(queries, "?"+p.Value.Name+"="+url.QueryEscape(value))
 		}
 	}
 	return queries
@@ -228,6 +232,10 @@ func (r *rig) fill() {
 	made("POST", "/v1/locks/door/acquire", `{"holder":"me","ttl":"1h"}`)
 	made("PUT", "/v1/queues/default/limit", `{"limit":1000}`)
 	r.openQueue("default")
+	_, err := openStore(r.t, r.db).Bulks.Create(r.ctx, bulks.Bulk{
+		ID: "b1", Action: "retry", Filter: tasks.Filter{Namespace: "default"}, State: bulks.Done,
+	})
+	testkit.Must(r.t, err)
 	beat := fmt.Sprintf(`%d {"sequence":1,"host":"h","ip":"127.0.0.1","version":"v","roles":["api"],`+
 		`"state":"alive","partitions":[0],"queues":{"default":1},"started_at":"2026-01-02T15:04:05Z",`+
 		`"beat_ms":3600000}`, time.Now().UnixMilli())

@@ -13,6 +13,7 @@ import (
 // besideUseCases are the exported methods of Control that are no use cases, and what they are.
 var besideUseCases = map[string]string{
 	"Chores":      "no caller asks for it: a leader does it",
+	"KeepBulks":   "no caller asks for it: a leader does it",
 	"Arrive":      "lets in what a use case is about to begin",
 	"TakePage":    "bounds the memory of what a use case has returned",
 	"WhyWaiting":  "explains a task that a use case has returned",
@@ -21,11 +22,12 @@ var besideUseCases = map[string]string{
 
 // operationsOf are the operations of methods that have another name than theirs.
 var operationsOf = map[string]string{
-	"Attempts": "listAttempts", "Follow": "followEvents", "FollowLogs": "readLogs", "Ledger": "readLedger",
-	"Logs": "readLogs", "Next": "previewSchedule", "Preview": "submitTask", "PreviewEach": "submitTasks",
-	"PreviewBackfill": "backfillSchedule", "PreviewDelete": "deleteSchedule", "PreviewRollback": "rollbackSchedule",
-	"PreviewTrigger": "triggerSchedule",
-	"Revisions":      "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks", "TaskState": "getTask",
+	"Attempts": "listAttempts", "CountTasks": "listTasks", "Follow": "followEvents", "FollowLogs": "readLogs",
+	"Ledger": "readLedger", "Logs": "readLogs", "Next": "previewSchedule", "Preview": "submitTask",
+	"PreviewBackfill": "backfillSchedule", "PreviewDelete": "deleteSchedule", "PreviewEach": "submitTasks",
+	"PreviewRollback": "rollbackSchedule", "PreviewTrigger": "triggerSchedule",
+	"Revisions": "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks",
+	"TaskState": "getTask",
 }
 
 // Each use case is called for nobody: what does not begin with begin answers otherwise, or panics.

@@ -179,8 +179,14 @@ func BenchmarkRows(b *testing.B) {
 		b.Run(fmt.Sprint("queue ", f.Queue), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				for range Rows(segment, f) {
+				rows := 0
+				for _, err := range Rows(segment, f) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					rows++
 				}
+				_ = rows
 			}
 		})
 	}

@@ -1178,6 +1178,9 @@ type BulkAction string
 // BulkList defines model for BulkList.
 type BulkList struct {
 	Bulks []Bulk `json:"bulks"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
 // BulkPreview defines model for BulkPreview.
@@ -1701,7 +1704,7 @@ type LeftTick struct {
 	Tick Time    `json:"tick"`
 }
 
-// ListOrder defines model for ListOrder.
+// ListOrder Example: asc
 type ListOrder string
 
 // ListWarnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
@@ -3260,7 +3263,7 @@ type TaskSelection struct {
 	Until *Time `json:"until,omitempty"`
 }
 
-// TaskSort defines model for TaskSort.
+// TaskSort Example: ended
 type TaskSort string
 
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.

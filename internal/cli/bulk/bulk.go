@@ -56,6 +56,7 @@ func newListCommand(opts *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			opts.Printer.Warn(answer.Value.Warnings)
 			return opts.Printer.Show(answer.Raw, func() error {
 				return printer.PrintTable(opts.Printer, bulkview.Columns, answer.Value.Bulks)
 			})

@@ -113,17 +113,21 @@ func decode(id, text string) (Bulk, error) {
 	return b, nil
 }
 
-// List reads all, those first that were started last. It leaves out what cannot be read. Error: CodeUnavailable.
+// List reads all, those first that were started last. It leaves out what cannot be read, as redisx.LeavingOut says.
+// Error: CodeUnavailable.
 func (s *Bulks) List(ctx context.Context) ([]Bulk, error) {
 	found, err := s.l.DB.HGetAll(ctx, string(s.l.Keys.Bulks())).Result()
-	if err != nil {
+	if err != nil && !redisx.LeaveOutKey(ctx, string(s.l.Keys.Bulks()), err) {
 		return nil, layout.Unavailable(err)
 	}
 	all := make([]Bulk, 0, len(found))
 	for id, text := range found {
-		if b, err := decode(id, text); err == nil {
-			all = append(all, b)
+		b, err := decode(id, text)
+		if err != nil {
+			redisx.LeaveOut(ctx, "%v, so it is left out", err)
+			continue
 		}
+		all = append(all, b)
 	}
 	slices.SortFunc(all, func(a, b Bulk) int {
 		return cmp.Or(b.StartedAt.Compare(a.StartedAt), cmp.Compare(b.ID, a.ID))

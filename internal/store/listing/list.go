@@ -93,12 +93,13 @@ func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *
 		return x.tasks.List(ctx, f, limit, "")
 	}
 	var portions layout.Portions
+	full := func() bool { return len(page.Tasks) >= limit || portions.Full() }
 	for {
 		rows, more, err := s.next(ctx, after, limit-len(page.Tasks))
 		if err != nil {
 			return page, err
 		}
-		for len(rows) > 0 {
+		for len(rows) > 0 && !full() {
 			some := s.first(rows, min(portions.Next(layout.ReadChunk), limit-len(page.Tasks)))
 			rows = rows[len(some):]
 			found, err := s.confirm(ctx, some, x.tasks.GetEach)
@@ -111,15 +112,11 @@ func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *
 			page.Tasks = append(page.Tasks, found...)
 			position := s.order.PositionOf(some[len(some)-1])
 			after = &position
-			if len(page.Tasks) >= limit || portions.Full() {
-				more = more || len(rows) > 0
-				break
-			}
 		}
-		if !more {
+		switch {
+		case !more && len(rows) == 0:
 			return page, nil
-		}
-		if len(page.Tasks) >= limit || portions.Full() {
+		case full():
 			page.NextCursor = cursorOf(s.order, *after)
 			return page, nil
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -228,45 +227,6 @@ func readFields(
 		}
 	}
 	return texts, nil
-}
-
-// rowsOf returns the rows of tasks that exist. Error: CodeUnavailable.
-func rowsOf(ctx context.Context, l *layout.Layout, t *tasks.Tasks, refs []task.Ref) ([]index.Row, error) {
-	found, err := t.Briefs(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
-	causes, err := readCauses(ctx, l, found)
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]index.Row, 0, len(found))
-	for _, listed := range found {
-		rows = append(rows, index.NewRow(listed, causes[listed.Ref]))
-	}
-	return rows, nil
-}
-
-// readCauses returns the causes of the tasks that have failed, by their names. Error: CodeUnavailable.
-func readCauses(ctx context.Context, l *layout.Layout, found []task.Task) (map[task.Ref]string, error) {
-	pipe := l.DB.Pipeline()
-	asked := make(map[task.Ref]*redis.StringCmd)
-	for _, t := range found {
-		if t.State == task.Failed {
-			asked[t.Ref] = pipe.HGet(ctx, string(l.KeysOf(t.Ref).Errors()), t.Ref.String())
-		}
-	}
-	if len(asked) == 0 {
-		return nil, nil
-	}
-	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return nil, layout.Unavailable(err)
-	}
-	causes := make(map[task.Ref]string, len(asked))
-	for ref, text := range asked {
-		causes[ref] = rollup.Shape(text.Val())
-	}
-	return causes, nil
 }
 
 // parseRefs returns the names of tasks, each once. It leaves out what is none.

@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -73,28 +72,35 @@ func (p *Packer) pack(ctx context.Context, older bool) (more bool, _ error) {
 	case p.revision == 0 || p.built != builtAll && !p.builds:
 		return true, p.beginAnew(ctx, builtNothing)
 	}
-	refs := parseRefs(noted[1:])
+	if len(noted) > 1 || p.builds {
+		if err := p.add(ctx, parseRefs(noted[1:]), len(noted)-1); err != nil {
+			return false, err
+		}
+	}
+	tidied, err := p.tidy(ctx)
+	return tidied || p.builds || len(noted) > notedPacked, err
+}
+
+// add packs the rows of noted tasks, of which it takes so many off the list, and of some that the build has come by.
+func (p *Packer) add(ctx context.Context, refs []task.Ref, taken int) error {
 	built := ""
 	if p.builds {
 		scanned, err := p.scan(ctx)
 		if err != nil {
 			p.builds = false // another server may answer next, whose cursors are others
-			return false, err
+			return err
 		}
 		refs, built = append(refs, scanned...), p.progress(ctx)
 	}
-	if len(noted) > 1 || p.builds {
-		rows, err := p.rows(ctx, refs)
-		if err != nil {
-			return false, err
-		}
-		if err := p.write(ctx, rows, nil, len(noted)-1, built); err != nil {
-			return false, err
-		}
-		p.builds = p.builds && built != builtAll
+	rows, err := p.rows(ctx, refs)
+	if err != nil {
+		return err
 	}
-	tidied, err := p.tidy(ctx)
-	return tidied || p.builds || len(noted) > notedPacked, err
+	if err := p.write(ctx, rows, nil, taken, built); err != nil {
+		return err
+	}
+	p.builds = p.builds && built != builtAll
+	return nil
 }
 
 // reload reads the index if it is not as this packer left it. noted begins with its revision.
@@ -126,7 +132,9 @@ func (p *Packer) reload(ctx context.Context, noted []string) error {
 // beginAnew begins to build the index from all tasks, or says that it is built later.
 func (p *Packer) beginAnew(ctx context.Context, built string) error {
 	p.partIndex, p.cursor, p.done = partIndex{}, 0, 0
-	if err := p.run(ctx, lua.PackRows{Revision: 0, Built: built}); err != nil {
+	call := p.call(built)
+	call.Revision = 0
+	if err := p.run(ctx, call); err != nil {
 		return err
 	}
 	p.built, p.builds = built, built != builtLater
@@ -188,7 +196,8 @@ func (p *Packer) write(ctx context.Context, rows []index.Row, gone []index.Summa
 		next = max(next, s.Number+1)
 	}
 	var fresh []index.Summary
-	call := lua.PackRows{Revision: p.revision, Built: built, Taken: taken}
+	call := p.call(built)
+	call.Taken = taken
 	for _, waits := range []bool{true, false} {
 		for some := range slices.Chunk(selectRows(rows, waits), index.SegmentRows) {
 			summary := index.Summarize(some)
@@ -227,9 +236,15 @@ func selectRows(rows []index.Row, waits bool) []index.Row {
 	return index.Order{}.Best(selected, 0)
 }
 
-// run runs the script for this partition.
+// call is a call of the script that changes nothing but how far the index is built.
+func (p *Packer) call(built string) lua.PackRows {
+	return lua.PackRows{
+		Lease: p.keys.Lease(), Listed: p.keys.Listed(), Fence: p.fence, Revision: p.revision, Built: built,
+		Taken: 0, Gone: "", Segments: nil,
+	}
+}
+
 func (p *Packer) run(ctx context.Context, call lua.PackRows) error {
-	call.Lease, call.Listed, call.Fence = p.keys.Lease(), p.keys.Listed(), p.fence
 	reply, err := redisx.Run(ctx, p.l.DB, call)
 	switch {
 	case redisx.RefusedWith(err, lua.CodeFenced):
@@ -303,30 +318,28 @@ func (p *Packer) live(ctx context.Context) (index.Live, error) {
 // living returns the rows that agree with their tasks.
 func (p *Packer) living(ctx context.Context, rows []index.Row) (kept []index.Row, _ error) {
 	for some := range slices.Chunk(rows, readAtOnce) {
-		pipe := p.l.DB.Pipeline()
-		scores := make([]*redis.FloatCmd, len(some))
+		members := make([]string, len(some))
 		for i, r := range some {
-			set := string(p.keys.Wheel())
-			if r.Ended != 0 {
-				set = string(p.keys.Index(r.Ref.Namespace, r.State))
-			}
-			scores[i] = pipe.ZScore(ctx, set, r.Ref.String())
+			members[i] = r.Ref.String()
 		}
-		if err := redisx.ExecReads(ctx, pipe); err != nil {
+		states, err := p.l.DB.HMGet(ctx, string(p.keys.States()), members...).Result()
+		if err != nil {
 			return nil, layout.Unavailable(err)
 		}
-		var doubtful []task.Ref
+		var waiting []task.Ref
 		due := make(map[task.Ref]int64)
 		for i, r := range some {
-			score, err := scores[i].Result()
+			t := task.Task{State: task.Scheduled}
+			err := codec.DecodeState(&t, codec.Text(states[i]))
 			switch {
-			case err == nil && int64(score) == cmp.Or(r.Ended, r.Due):
+			case err != nil || t.State != r.State: // it is gone, or has another row
+			case r.Ended == 0:
+				waiting, due[r.Ref] = append(waiting, r.Ref), r.Due
+			case t.FinishedAt.UnixMilli() == r.Ended:
 				kept = append(kept, r)
-			case err != nil && r.Ended == 0: // it may be ready, or is gone
-				doubtful, due[r.Ref] = append(doubtful, r.Ref), r.Due
 			}
 		}
-		found, err := p.rows(ctx, doubtful)
+		found, err := p.rows(ctx, waiting)
 		if err != nil {
 			return nil, err
 		}
