@@ -367,6 +367,7 @@ var everyScheduleCall = []struct{ method, path, body string }{
 	{"GET", "/v1/schedules/{id}/history", ""},
 	{"POST", "/v1/schedules/{id}/rollback", `{"revision":1}`},
 	{"GET", "/v1/forecast", ""},
+	{"GET", "/v1/forecast/next", ""},
 }
 
 func TestScheduleCalls_AreAllInTheList(t *testing.T) {
