@@ -25,8 +25,8 @@ func creatorOf(ref task.Ref) string {
 func ledgerOf(id string) func(schedule.Entry) wire.LedgerEntry {
 	return func(e schedule.Entry) wire.LedgerEntry {
 		return wire.LedgerEntry{
-			Tick: wire.At(e.Tick), Outcome: wire.TickOutcome(e.Outcome), Reason: wire.Given(e.Reason), Task: wire.Given(e.TaskID(id)),
-			LateMs: e.Late.Milliseconds(), DecidedAt: wire.At(e.DecidedAt), Revision: e.Revision,
+			Tick: wire.At(e.Tick), Outcome: wire.TickOutcome(e.Outcome), Reason: wire.Given(e.Reason),
+			Task: wire.Given(e.TaskID(id)), LateMs: e.Late.Milliseconds(), DecidedAt: wire.At(e.DecidedAt), Revision: e.Revision,
 		}
 	}
 }
@@ -62,8 +62,8 @@ func deletionOf(d control.Deleted) wire.ScheduleDeletion {
 
 func nextTickOf(t schedule.MergedTick) wire.NextTick {
 	return wire.NextTick{
-		Tick: wire.At(t.Tick), Local: t.Tick.In(t.Location).Format(localLayout), Namespace: t.Ref.Namespace, Schedule: t.Ref.ID,
-		Queue: t.Queue, Type: t.Type, Note: wire.Given(t.Note),
+		Tick: wire.At(t.Tick), Local: t.Tick.In(t.Location).Format(localLayout),
+		Namespace: t.Ref.Namespace, Schedule: t.Ref.ID, Queue: t.Queue, Type: t.Type, Note: wire.Given(t.Note),
 	}
 }
 
@@ -85,7 +85,10 @@ func lostWrites(l schedule.Loss) wire.LostWrites {
 }
 
 func revisionOf(r schedule.Revision) wire.Revision {
-	return wire.Revision{Revision: r.Number, From: wire.At(r.From), Until: wire.AtIfAny(r.Until), By: wire.Given(r.By), Definition: saidOf(r.Definition)}
+	return wire.Revision{
+		Revision: r.Number, From: wire.At(r.From), Until: wire.AtIfAny(r.Until), By: wire.Given(r.By),
+		Definition: saidOf(r.Definition),
+	}
 }
 
 func previewOf(p schedule.NextTicks) wire.SchedulePreview {
@@ -96,8 +99,8 @@ func previewOf(p schedule.NextTicks) wire.SchedulePreview {
 	out := wire.SchedulePreview{Timezone: zone.String(), Ticks: each(p.Ticks, upcomingOf(zone))}
 	if t := p.Transition; t != nil {
 		out.Transition = &wire.ClockChange{
-			At: wire.At(t.At), Local: t.At.In(zone).Format(localLayout), Note: wire.Given(t.Note), Ticks: each(t.Ticks, upcomingOf(zone)),
-			OffsetBefore: formatOffset(t.Before), OffsetAfter: formatOffset(t.After),
+			At: wire.At(t.At), Local: t.At.In(zone).Format(localLayout), Note: wire.Given(t.Note),
+			Ticks: each(t.Ticks, upcomingOf(zone)), OffsetBefore: formatOffset(t.Before), OffsetAfter: formatOffset(t.After),
 		}
 	}
 	return out
@@ -105,7 +108,10 @@ func previewOf(p schedule.NextTicks) wire.SchedulePreview {
 
 func upcomingOf(zone *time.Location) func(schedule.UpcomingTick) wire.UpcomingTick {
 	return func(u schedule.UpcomingTick) wire.UpcomingTick {
-		return wire.UpcomingTick{Tick: wire.At(u.Tick), Local: u.Tick.In(zone).Format(localLayout), Excluded: wire.Given(u.Excluded), Note: wire.Given(u.Note)}
+		return wire.UpcomingTick{
+			Tick: wire.At(u.Tick), Local: u.Tick.In(zone).Format(localLayout), Excluded: wire.Given(u.Excluded),
+			Note: wire.Given(u.Note),
+		}
 	}
 }
 
@@ -125,8 +131,9 @@ func formatOffset(d time.Duration) string {
 
 func forecastOf(f control.Forecast) wire.Forecast {
 	return wire.Forecast{
-		From: wire.At(f.From), PerMinute: list(f.PerMinute), Schedules: f.Schedules, Total: f.Total, Hottest: each(f.Hottest, hotOf),
-		DelayedPerMinute: list(f.Delayed), Coming: each(f.Coming, comingOf), ComingLeftOut: wire.Given(f.LeftOut),
+		From: wire.At(f.From), PerMinute: list(f.PerMinute), Schedules: f.Schedules, Total: f.Total,
+		Hottest: each(f.Hottest, hotOf), DelayedPerMinute: list(f.Delayed),
+		Coming: each(f.Coming, comingOf), ComingLeftOut: wire.Given(f.LeftOut),
 	}
 }
 
@@ -141,7 +148,8 @@ func comingOf(c control.Coming) wire.Coming {
 }
 
 func hotOf(h schedule.HotMinute) wire.HotMinute {
-	return wire.HotMinute{Minute: wire.At(h.Minute), Fires: h.Fires, Schedules: each(h.Schedules, func(s schedule.HotSchedule) wire.HotSchedule {
+	schedules := each(h.Schedules, func(s schedule.HotSchedule) wire.HotSchedule {
 		return wire.HotSchedule{ID: s.Ref.ID, Namespace: s.Ref.Namespace, Fires: s.Fires}
-	})}
+	})
+	return wire.HotMinute{Minute: wire.At(h.Minute), Fires: h.Fires, Schedules: schedules}
 }

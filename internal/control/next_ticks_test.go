@@ -16,7 +16,9 @@ import (
 )
 
 // every puts a schedule into a namespace that ticks each so often, from a time on that is in the future.
-func (w *world) every(namespace, id string, interval time.Duration, first time.Time, change func(*schedule.Definition)) {
+func (w *world) every(
+	namespace, id string, interval time.Duration, first time.Time, change func(*schedule.Definition),
+) {
 	w.t.Helper()
 	d := daily(func(d *schedule.Definition) {
 		d.Ref = task.Ref{Namespace: namespace, ID: id}
@@ -76,7 +78,8 @@ func TestNextTicks_ReadsOnPastExcludedTicks(t *testing.T) {
 		})
 	}
 	w.every("default", "late", time.Minute, start.Add(time.Hour), nil)
-	if got, known := w.nextTicks("default", 1, start); !slices.Equal(got, []string{"1h0m0s default:late"}) || !known.IsZero() {
+	got, known := w.nextTicks("default", 1, start)
+	if !slices.Equal(got, []string{"1h0m0s default:late"}) || !known.IsZero() {
 		t.Errorf("got %q, %s", got, known)
 	}
 }

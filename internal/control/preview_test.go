@@ -41,7 +41,8 @@ func TestPreviewBackfill_ForetellsTheBackfill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.hourly(6, func(d *schedule.Definition) {
-		d.Overlap, d.Misfire = schedule.OverlapQueue, schedule.Misfire{Policy: schedule.MisfireAll, Window: 24 * time.Hour, Max: 2}
+		d.Overlap = schedule.OverlapQueue
+		d.Misfire = schedule.Misfire{Policy: schedule.MisfireAll, Window: 24 * time.Hour, Max: 2}
 	})
 	w.fire(nightly)
 	s := w.schedule(nightly)

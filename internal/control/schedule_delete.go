@@ -80,8 +80,8 @@ const deleteNote = "being deleted"
 const deleteChunk = 500
 
 // DeleteSchedule deletes a schedule with its ledger and history; tasks says what happens to its tasks. It pauses the
-// schedule first, so that no new task comes in between. A deletion that failed half-way may be repeated. A definition that cannot be read goes, too.
-// Error: schedule.CodeNotFound.
+// schedule first, so that no new task comes in between. A deletion that failed half-way may be repeated. A definition
+// that cannot be read goes, too. Error: schedule.CodeNotFound.
 func (c *Control) DeleteSchedule(ctx context.Context, who Caller, id string, tasks DeleteTasks) (Deleted, error) {
 	if _, err := c.begin(ctx, who, "deleteSchedule", who.Ref(id)); err != nil {
 		return Deleted{}, err

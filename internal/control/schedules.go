@@ -22,9 +22,12 @@ func (c *Control) GetSchedule(ctx context.Context, who Caller, id string) (sched
 	return c.store.Schedules.Get(ctx, who.Ref(id))
 }
 
-// ListSchedules returns up to limit schedules, by name, from a cursor on ("": from the start). A page can be shorter than
-// limit and not be the last one. The caller's namespace may be EveryNamespace. Error: CodeInvalid for the cursor.
-func (c *Control) ListSchedules(ctx context.Context, who Caller, f ScheduleFilter, limit int, cursor string) (SchedulePage, error) {
+// ListSchedules returns up to limit schedules, by name, from a cursor on ("": from the start). A page can be shorter
+// than limit and not be the last one. The caller's namespace may be EveryNamespace. Error: CodeInvalid for the
+// cursor.
+func (c *Control) ListSchedules(
+	ctx context.Context, who Caller, f ScheduleFilter, limit int, cursor string,
+) (SchedulePage, error) {
 	if _, err := c.begin(ctx, who, "listSchedules"); err != nil {
 		return SchedulePage{}, err
 	}
@@ -68,8 +71,8 @@ func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (T
 	return c.trigger(ctx, who, id, false)
 }
 
-// PreviewTrigger returns what TriggerSchedule would return, and changes nothing. The name of the run has the time of the
-// preview. Errors: those of TriggerSchedule.
+// PreviewTrigger returns what TriggerSchedule would return, and changes nothing. The name of the run has the time of
+// the preview. Errors: those of TriggerSchedule.
 func (c *Control) PreviewTrigger(ctx context.Context, who Caller, id string) (Triggered, error) {
 	return c.trigger(ctx, who, id, true)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Merge returns the coming ticks of several schedules in order of time, and at the same time by name. Excluded ticks are
-// left out. Add each schedule, and call Next for each tick; both may alternate.
+// Merge returns the coming ticks of several schedules in order of time, and at the same time by name. Excluded ticks
+// are left out. Add each schedule, and call Next for each tick; both may alternate.
 type Merge struct{ heads heads }
 
 // MergedTick is a tick of one of the schedules.
@@ -41,14 +41,16 @@ func (m *Merge) Add(s Schedule, after time.Time) (found, more bool, _ error) {
 	return found, more, nil
 }
 
-// Next removes and returns the first tick before a time; the zero time means no limit. It returns false if there is none.
+// Next removes and returns the first tick before a time; the zero time means no limit. It returns false if there is
+// none.
 func (m *Merge) Next(before time.Time) (MergedTick, bool) {
 	if len(m.heads) == 0 || !before.IsZero() && !m.heads[0].at.Before(before) {
 		return MergedTick{}, false
 	}
 	h := m.heads[0]
 	tick := MergedTick{
-		UpcomingTick: h.table.upcoming(Tick{At: h.at}), Ref: h.ref, Location: h.table.Location(), Queue: h.queue, Type: h.kind,
+		UpcomingTick: h.table.upcoming(Tick{At: h.at}), Ref: h.ref, Location: h.table.Location(),
+		Queue: h.queue, Type: h.kind,
 	}
 	if found, _ := h.advance(h.at); found {
 		heap.Fix(&m.heads, 0)

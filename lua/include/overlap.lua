@@ -27,8 +27,9 @@ local function drop_live(names)
   end
 end
 
--- choose_overlap says what an overlap policy makes of a tick: the outcome, and why. live is how many tasks are live, and
--- ahead how many ticks wait before it, both without what the tick has replaced. oldest is the name of the first live task.
+-- choose_overlap says what an overlap policy makes of a tick: the outcome, and why. live is how many tasks are live,
+-- and ahead how many ticks wait before it, both without what the tick has replaced. oldest is the name of the first
+-- live task.
 local function choose_overlap(overlap, live, ahead, oldest)
   if overlap == 'queue' and ahead >= WAITING_LIMIT then
     return 'skipped_overlap', int(ahead) .. ' ticks wait already'
@@ -42,10 +43,11 @@ local function choose_overlap(overlap, live, ahead, oldest)
   return 'queued', 'waits for the end of the task before it'
 end
 
--- apply_overlap applies the overlap policy to a tick: it creates the task (due at due, ms), or queues the tick, or skips it. If Redis has lost
--- the record of the tick, and a worker has restored the task, the tick has run and is not in its own way.
--- schedule has the fields overlap, revision, task (the definition of its tasks) and paused (nil if it is not paused; while
--- it is paused, waiting ticks do not go on). Returns the outcome, the reason, and how many queued runs it replaced.
+-- apply_overlap applies the overlap policy to a tick: it creates the task (due at due, ms), or queues the tick, or
+-- skips it. If Redis has lost the record of the tick, and a worker has restored the task, the tick has run and is not
+-- in its own way. schedule has the fields overlap, revision, task (the definition of its tasks) and paused (nil if it
+-- is not paused; while it is paused, waiting ticks do not go on). Returns the outcome, the reason, and how many
+-- queued runs it replaced.
 local function apply_overlap(schedule, tick, name, due)
   if has_task(member .. '@' .. name) then
     return 'fired', 'its task was there already', 0

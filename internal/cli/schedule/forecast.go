@@ -41,10 +41,12 @@ pipe gets a line for each minute: the minute, the number of its ticks, and of th
 are too many to count.
 
 With --within, it lists what comes in that time instead: the ticks of each schedule, and the tasks that wait for their
-time, the earliest first. The columns are: at, what, namespace, id, ticks. At is the first tick, or when the task is due.
+time, the earliest first. The columns are: at, what, namespace, id, ticks. At is the first tick, or when the task is
+due.
 
 With --next, it lists the next ticks of all these schedules, the earliest first. A note says if a change of the clock
-moves one. The columns are: tick, local, namespace, schedule, queue, type, note. Local is the time of the schedule's zone.`,
+moves one. The columns are: tick, local, namespace, schedule, queue, type, note. Local is the time of the schedule's
+zone.`,
 		Example: `  dtsctl schedule forecast
   dtsctl schedule forecast --within 15m --all-namespaces
   dtsctl schedule forecast --next 20 --all-namespaces
@@ -66,7 +68,8 @@ moves one. The columns are: tick, local, namespace, schedule, queue, type, note.
 	flags.Int(cmd.Flags(), &opts.Hours, "hours", "how far to look ahead (default 24)")
 	flags.Duration(cmd.Flags(), &opts.Within, "within", "list what comes in this time, at most 1h, in whole minutes")
 	flags.Int(cmd.Flags(), &opts.Next, "next", "list so many of the next ticks, at most 500")
-	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "count the schedules of all namespaces, as -n '*'")
+	const all = "count the schedules of all namespaces, as -n '*'"
+	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, all)
 	return cmd
 }
 
@@ -115,13 +118,14 @@ func printComing(p *printer.Printer, f wire.Forecast, within time.Duration) erro
 		p.Notef("%d more come", n)
 	}
 	if until, cut := delayedUntil(f); cut && until.Before(f.From.Add(within)) {
-		p.Notef("Tasks that are due from %s on are not listed: there are too many.", p.Text(printer.Timestamp(wire.At(until))))
+		at := p.Text(printer.Timestamp(wire.At(until)))
+		p.Notef("Tasks that are due from %s on are not listed: there are too many.", at)
 	}
 	return err
 }
 
-// delayedUntil returns when the tasks that wait for their time are no longer counted, and whether that is before the end
-// of the forecast.
+// delayedUntil returns when the tasks that wait for their time are no longer counted, and whether that is before the
+// end of the forecast.
 func delayedUntil(f wire.Forecast) (until time.Time, cut bool) {
 	minutes := len(f.DelayedPerMinute)
 	return f.From.Add(time.Duration(minutes) * time.Minute), f.DelayedPerMinute != nil && minutes < len(f.PerMinute)
@@ -208,9 +212,11 @@ func printForecast(p *printer.Printer, f wire.Forecast) error {
 	}
 	hours := printer.Counted(len(f.PerMinute)/60, "hour")
 	if f.Total == 0 {
-		return p.Printf("No tick of %s in the next %s%s.\n", printer.Counted(f.Schedules, "schedule"), hours, alsoDelayed(p, f))
+		schedules := printer.Counted(f.Schedules, "schedule")
+		return p.Printf("No tick of %s in the next %s%s.\n", schedules, hours, alsoDelayed(p, f))
 	}
-	chart := printer.Chart{From: f.From.In(p.Zone), Values: f.PerMinute, Width: min(cmp.Or(p.Width, defaultChartWidth), maxChartWidth)}
+	width := min(cmp.Or(p.Width, defaultChartWidth), maxChartWidth)
+	chart := printer.Chart{From: f.From.In(p.Zone), Values: f.PerMinute, Width: width}
 	title := fmt.Sprintf("Ticks per minute in the next %s", hours)
 	if minutes := chart.MinutesPerBar(); minutes > 1 {
 		title += fmt.Sprintf("; a bar is the fullest of %d minutes", minutes)

@@ -34,7 +34,8 @@ func printNextTicks(p *printer.Printer, next wire.NextTickList) error {
 	}
 	err := printer.PrintTable(p, columns, next.Ticks)
 	if next.KnownUntil != nil {
-		p.Notef("Nobody has looked for ticks from %s on: there are too many schedules.", p.Text(printer.Timestamp(*next.KnownUntil)))
+		at := p.Text(printer.Timestamp(*next.KnownUntil))
+		p.Notef("Nobody has looked for ticks from %s on: there are too many schedules.", at)
 	}
 	return err
 }

@@ -22,7 +22,8 @@ func TestTrigger_DryRunSaysWhatItWouldReplace(t *testing.T) {
 	}
 	queued := printer.Cyan + "queued" + printer.Reset + ": waits for its turn; it "
 	const what = " 3 tasks (a@1, a@2, and 1 more) and 1 tick that waited\n"
-	s.Terminal().Run(t, "schedule", "trigger", "a", "--dry-run").Expect(t, 0, "a would be "+queued+"would replace"+what, "")
+	dry := s.Terminal().Run(t, "schedule", "trigger", "a", "--dry-run")
+	dry.Expect(t, 0, "a would be "+queued+"would replace"+what, "")
 	s.Terminal().Run(t, "schedule", "trigger", "a").Expect(t, 0, "a "+queued+"replaces"+what, "")
 	if got := s.Last().Line; got != "POST /v1/schedules/a/trigger" {
 		t.Error(got)
@@ -83,7 +84,8 @@ func TestRollback_DryRunShowsTheChangesAndTheTicks(t *testing.T) {
 			tick = clitest.Now.Add(time.Hour)
 		}
 		local := tick.Format("2006-01-02T15:04:05.000-07:00")
-		s.Reply(w, 200, wire.SchedulePreview{Timezone: "UTC", Ticks: []wire.UpcomingTick{{Tick: wire.At(tick), Local: local}}})
+		ticks := []wire.UpcomingTick{{Tick: wire.At(tick), Local: local}}
+		s.Reply(w, 200, wire.SchedulePreview{Timezone: "UTC", Ticks: ticks})
 	})
 	args := []string{"schedule", "rollback", "a", "3", "--dry-run"}
 	s.Pipe().Run(t, args...).Expect(t, 0, "a\tchanged\t5\t2026-01-02T15:07:05.000Z\n", "")
@@ -120,7 +122,8 @@ func TestForecast_ListsTheNextTicks(t *testing.T) {
 	s.On("GET /v1/forecast/next", 200, list)
 	s.Terminal().Run(t, args...).Expect(t, 0,
 		"TICK                  LOCAL                       IN           NAMESPACE  SCHEDULE  QUEUE  TYPE  NOTE\n"+
-			"2026-01-02 15:05:05Z  2026-01-02 16:05:05 +01:00  in 1 minute  shop       a         mail   http  16:05 comes twice\n",
+			"2026-01-02 15:05:05Z  2026-01-02 16:05:05 +01:00  in 1 minute  shop       a         mail   http  "+
+			"16:05 comes twice\n",
 		"Nobody has looked for ticks from 2026-01-02 16:04:05Z on: there are too many schedules.\n")
 	s.Pipe().Run(t, append(args, "--hours", "2")...).Expect(t, 2, "",
 		"dtsctl: --next cannot be given together with --hours and --within\n")

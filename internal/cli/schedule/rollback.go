@@ -28,12 +28,13 @@ type rollbackOptions struct {
 func newRollbackCommand(f *command.Factory) *cobra.Command {
 	opts := &rollbackOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
-		Use: "rollback ID REVISION", Short: "Put an earlier definition of a schedule in force again", Args: command.ExactArgs("ID", "REVISION"),
+		Use: "rollback ID REVISION", Short: "Put an earlier definition of a schedule in force again",
+		Args:        command.ExactArgs("ID", "REVISION"),
 		Annotations: command.Asks("rollbackSchedule", "getSchedule", "previewSchedule"),
-		Long: `rollback puts the definition of an earlier revision in force again, as a new revision. "dtsctl schedule history" lists the
-revisions.
+		Long: `rollback puts the definition of an earlier revision in force again, as a new revision. The revisions are those
+of "dtsctl schedule history".
 
-The output is that of "dtsctl schedule put". With --dry-run, the output is the same, and nothing changes. A terminal also gets
+The output is that of "dtsctl schedule put". With --dry-run, it is the same, and nothing changes. A terminal also gets
 the next ticks as they are, and as they would be.`,
 		Example: `  dtsctl schedule rollback nightly 3 --dry-run
   dtsctl schedule rollback nightly 3
@@ -71,7 +72,8 @@ func rollbackRun(ctx context.Context, opts *rollbackOptions) error {
 	params := &client.RollbackScheduleParams{
 		Namespace: c.Namespace, IfMatch: revisionTag(opts.IfMatch), DryRun: flags.NilIfZero(opts.DryRun),
 	}
-	after, err := rest.Read[wire.Schedule](c.RollbackScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
+	response, err := c.RollbackScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body)
+	after, err := rest.Read[wire.Schedule](response, err)
 	if err != nil {
 		return err
 	}

@@ -40,9 +40,9 @@ func (s *Schedules) trigger(
 	return Triggered{Entry: entry, Replaces: Replaced{reply.Tasks, reply.Ticks, reply.Examples}}, nil
 }
 
-// Backfill creates the tasks of the given ticks and records them in the ledger. Ticks that have a task, or wait for their
-// turn, are left alone. The tasks are due one after the other from now on, pace apart.
-// Errors: schedule.CodeNotFound, CodeUnavailable.
+// Backfill creates the tasks of the given ticks and records them in the ledger. Ticks that have a task, or wait for
+// their turn, are left alone. The tasks are due one after the other from now on, pace apart. Errors:
+// schedule.CodeNotFound, CodeUnavailable.
 func (s *Schedules) Backfill(
 	ctx context.Context, ref task.Ref, ticks []schedule.Tick, pace time.Duration, by string,
 ) (Backfilled, error) {
@@ -80,7 +80,9 @@ func (s *Schedules) backfill(
 }
 
 // backfilled is the result of a backfill of the ticks at, which are times by name.
-func backfilled(reply lua.BackfillScheduleReply, at map[string]time.Time, pace time.Duration, reason string) Backfilled {
+func backfilled(
+	reply lua.BackfillScheduleReply, at map[string]time.Time, pace time.Duration, reason string,
+) Backfilled {
 	var b Backfilled
 	for i, name := range reply.Started {
 		b.LastDue = reply.Now.Add(time.Duration(i) * pace)

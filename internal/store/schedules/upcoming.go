@@ -30,9 +30,9 @@ type Upcoming struct {
 	KnownUntil time.Time
 }
 
-// Upcoming returns the next count ticks of the schedules of a namespace; "*" is all namespaces. It reads those schedules
-// only that are due next, and ends early after 2,000 of a partition, and after layout.PageTime. Under redisx.LeavingOut
-// it notes what cannot be read. Error: CodeUnavailable.
+// Upcoming returns the next count ticks of the schedules of a namespace; "*" is all namespaces. It reads those
+// schedules only that are due next, and ends early after 2,000 of a partition, and after layout.PageTime. Under
+// redisx.LeavingOut it notes what cannot be read. Error: CodeUnavailable.
 func (s *Schedules) Upcoming(ctx context.Context, namespace string, count int) (Upcoming, error) {
 	now, err := s.l.Now(ctx, 0)
 	if err != nil {
