@@ -51,15 +51,15 @@ func expectedTicks(t *testing.T, all []Schedule, n int) []MergedTick {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs := 0
-		for _, u := range table.NextTicks(mergeStart, 2*n).Ticks {
-			if u.Excluded {
-				continue
+		runs := n
+		if s.MaxRuns > 0 {
+			runs = min(n, s.MaxRuns-s.Runs)
+		}
+		for tick, ok := table.Next(mergeStart); ok && runs > 0; tick, ok = table.Next(tick.At) {
+			if !tick.Excluded {
+				ticks = append(ticks, MergedTick{UpcomingTick: table.upcoming(tick), Ref: s.Ref})
+				runs--
 			}
-			if runs++; s.MaxRuns > 0 && runs > s.MaxRuns-s.Runs {
-				break
-			}
-			ticks = append(ticks, MergedTick{UpcomingTick: u, Ref: s.Ref})
 		}
 	}
 	slices.SortFunc(ticks, func(a, b MergedTick) int {
