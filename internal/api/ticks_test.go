@@ -100,7 +100,7 @@ func TestDryRun_AnswersAndWritesNothing(t *testing.T) {
 	r.call("PUT", "/v1/schedules/a", `{"overlap":"replace","jitter":"1s",`+hourly[1:])
 	r.call("POST", "/v1/schedules/a/trigger", "")
 	span := fmt.Sprintf(`{"from":%q,"to":%q}`, formatTime(created.Add(-2*time.Hour)), formatTime(created))
-	times := regexp.MustCompile(`20\d{6}T\d{6}(\.\d+)?Z|20\d\d-[^"]*Z|"late_ms":\d+`)
+	times := regexp.MustCompile(`20\d{6}T\d{6}(\.\d+)?Z|20\d\d-[^"]*Z|"late_ms":\d+|"request_id":"\w+"`)
 	for _, c := range []struct{ method, path, body, want string }{
 		{"POST", "/v1/schedules/a/trigger", "", `"replaces":{`},
 		{"POST", "/v1/schedules/a/backfill", span, `"outcome":"backfilled"`},
