@@ -390,6 +390,9 @@ type ListTasksParams struct {
 	// Counts Also answer how many tasks match, by state: up to 1,000 of each state, and all of those that have ended if there is no filter but `state`.
 	Counts bool `form:"counts,omitempty" json:"counts,omitempty"`
 
+	// Fields Which members the tasks have, besides those that each task has. Without `payload`, `result` and `error`, the list is read faster. By default, they have all but the checkpoint.
+	Fields []TaskField `form:"fields,omitempty" json:"fields,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -2004,6 +2007,13 @@ func (w *ServerInterfaceWrapper) ListTasks(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "counts", ctx.QueryParams(), &params.Counts, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter counts: %s", err))
+	}
+
+	// ------------- Optional query parameter "fields" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "fields", ctx.QueryParams(), &params.Fields, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fields: %s", err))
 	}
 
 	// ------------- Optional query parameter "limit" -------------

@@ -47,6 +47,7 @@ var queryValues = map[string]string{
 	"schedule": "nightly", "limit": "2", "cursor": "", "label": "team=x", "paused": "false", "count": "3", "after": "",
 	"since": "2020-01-01T00:00:00Z", "until": "", "gaps": "true", "from": "2020-01-01T00:00:00Z", "to": "", "hours": "1",
 	"check": "task-unreadable", "partition": "0", "follow": "true", "task": "ended", "cron": "@daily", "timezone": "",
+	"fields": "labels,finished_at",
 }
 
 // reads are the requests that read, for each operation of the document: one without parameters, and one for each of the

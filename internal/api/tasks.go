@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -79,6 +81,7 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 	if err != nil {
 		return err
 	}
+	filter.Brief = len(params.Fields) > 0 && !slices.ContainsFunc(params.Fields, isLong)
 	ctx, left := leavingOut(c)
 	limit := cmp.Or(params.Limit, defaultListLimit)
 	page, err := e.Control.ListTasks(ctx, callerOf(c), filter, limit, params.Cursor)
@@ -91,12 +94,32 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 			return err
 		}
 	}
-	shown := func(t task.Task) wire.Task { return e.explained(c, t) }
+	shown := func(t task.Task) wire.Task { return withFields(e.explained(c, t), params.Fields) }
 	return e.ok(c, wire.TaskList{
 		Counts: counts, Tasks: each(page.Tasks, shown), NextCursor: wire.Given(page.NextCursor),
 		Incomplete: wire.Given(page.NextCursor != "" && len(page.Tasks) < limit),
 		Warnings:   warningsOf(left.Texts(), page.Missing),
 	})
+}
+
+// isLong reports whether a member of a task can be long.
+func isLong(f wire.TaskField) bool {
+	return f == wire.TaskFieldPayload || f == wire.TaskFieldResult || f == wire.TaskFieldError
+}
+
+// withFields is the task with those optional members only; with all, if none is named.
+func withFields(t wire.Task, fields []wire.TaskField) wire.Task {
+	if len(fields) == 0 {
+		return t
+	}
+	v := reflect.ValueOf(&t).Elem()
+	for i := range v.NumField() {
+		name, rest, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if rest != "" && !slices.Contains(fields, wire.TaskField(name)) { // it may be left out
+			v.Field(i).SetZero()
+		}
+	}
+	return t
 }
 
 // countStates are the counts of a list of tasks by state, in the order in which a task passes through the states.

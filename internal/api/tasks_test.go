@@ -2,7 +2,10 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -325,5 +328,53 @@ func TestSubmitTask_PassesOverAByteOrderMark(t *testing.T) {
 	r := startRig(t)
 	if got := r.call("POST", "/v1/tasks", "\ufeff"+`{"id":"a","type":"noop"}`); got.status != http.StatusCreated {
 		t.Errorf("got %d: %s", got.status, got.body)
+	}
+}
+
+func TestListTasks_HasTheFieldsThatAreAskedFor(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.call("POST", "/v1/tasks", `{"id":"a","type":"http","payload":{"url":"x"},"owner":"ops","labels":{"order":"7"}}`)
+	r.end("a", task.Failed, "boom")
+	always := []string{"attempt", "id", "max_attempts", "namespace", "progress", "retry", "state"}
+	for fields, want := range map[string][]string{
+		"labels":        {"labels"},
+		"error,payload": {"error", "payload"},
+		"result":        nil, // it has none
+		"owner,queue":   {"owner", "queue"},
+	} {
+		for _, filter := range []string{"", "&queue=default"} { // without an index, and with one
+			got := asMap(t, string(r.call("GET", "/v1/tasks?fields="+fields+filter, "").body))
+			row, _ := got["tasks"].([]any)[0].(map[string]any)
+			want := slices.Sorted(slices.Values(slices.Concat(always, want)))
+			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(row))); diff != "" {
+				t.Errorf("%s%s (-want +got):\n%s", fields, filter, diff)
+			}
+		}
+	}
+	if got := r.call("GET", "/v1/tasks?fields=labels,id", ""); got.status != http.StatusBadRequest {
+		t.Errorf("a member that each task has: %d %s", got.status, got.body)
+	}
+}
+
+func TestTaskField_NamesWhatTasksMayLack(t *testing.T) {
+	t.Parallel()
+	doc, err := strictDocument()
+	testkit.Must(t, err)
+	shape := doc.Components.Schemas["Task"].Value
+	var want []string
+	for name := range shape.Properties {
+		if !slices.Contains(shape.Required, name) && name != "checkpoint" { // lists have none
+			want = append(want, name)
+		}
+	}
+	var named []string
+	for _, name := range doc.Components.Schemas["TaskField"].Value.Enum {
+		named = append(named, fmt.Sprint(name))
+	}
+	slices.Sort(want)
+	slices.Sort(named)
+	if diff := cmp.Diff(want, named); diff != "" {
+		t.Errorf("TaskField (-want +got):\n%s", diff)
 	}
 }

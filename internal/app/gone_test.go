@@ -282,8 +282,11 @@ func TestData_SurvivesTheLossOfASingleKey(t *testing.T) {
 	c := settings(redis.URL())
 	c.Partitions = 1
 	a, log := watching(t, c)
-	fence, err := db.Get(t.Context(), "dts:{0}:lease").Result()
-	testkit.Must(t, err)
+	fence := ""
+	testkit.Eventually(t, "the node leads", func() bool {
+		fence = db.Get(t.Context(), "dts:{0}:lease").Val()
+		return fence != ""
+	})
 	for i, key := range []string{
 		"dts:nodes", "dts:meta", "dts:namespaces", "dts:limits", "dts:{0}:lease:" + fence, "dts:{0}:lease", "dts:{0}:wakes",
 		"dts:{0}:losses", "dts:{0}:backlog", "dts:{0}:remembered:order", "dts:{0}:token", "dts:{0}:mark",

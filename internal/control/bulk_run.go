@@ -18,7 +18,7 @@ const (
 	bulkAtOnce  = 8                     // of them
 	bulkPause   = 20 * time.Millisecond // after a piece
 	bulkWait    = time.Second           // after a failure of Redis, or while a queue is full
-	bulkLook    = time.Minute           // for one whose message was lost
+	bulkLook    = 5 * time.Minute       // for one whose message was lost
 	bulksAtOnce = 4
 )
 

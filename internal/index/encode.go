@@ -26,8 +26,10 @@ type Group struct {
 // from that of the row before, its group, the distance of its creation, of its due time and its duration if it has
 // ended, its labels if any row has some, and its id.
 func Encode(rows []Row) []byte {
-	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, Order{}.Compare)
+	if !slices.IsSortedFunc(rows, Order{}.Compare) {
+		rows = slices.Clone(rows)
+		slices.SortStableFunc(rows, Order{}.Compare)
+	}
 	e := newEncoder(rows)
 	b := []byte{version, 0}
 	waits := len(rows) > 0 && rows[0].Ended == 0
@@ -106,17 +108,22 @@ func parseULID(id string) (ulid.ULID, bool) {
 type table[T comparable] struct {
 	list    []T
 	numbers map[T]uint64
+	newest  uint64 // the number that was given out last: most rows are like the one before
 }
 
 func (t *table[T]) number(value T) uint64 {
-	if n, known := t.numbers[value]; known {
-		return n
+	if len(t.list) > 0 && t.list[t.newest] == value {
+		return t.newest
 	}
-	if t.numbers == nil {
-		t.numbers = map[T]uint64{}
+	n, known := t.numbers[value]
+	if !known {
+		if t.numbers == nil {
+			t.numbers = map[T]uint64{}
+		}
+		n = uint64(len(t.list))
+		t.list, t.numbers[value] = append(t.list, value), n
 	}
-	n := uint64(len(t.list))
-	t.list, t.numbers[value] = append(t.list, value), n
+	t.newest = n
 	return n
 }
 

@@ -396,6 +396,9 @@ type ListTasksParams struct {
 	// Counts Also answer how many tasks match, by state: up to 1,000 of each state, and all of those that have ended if there is no filter but `state`.
 	Counts *bool `form:"counts,omitempty" json:"counts,omitempty"`
 
+	// Fields Which members the tasks have, besides those that each task has. Without `payload`, `result` and `error`, the list is read faster. By default, they have all but the checkpoint.
+	Fields []TaskField `form:"fields,omitempty" json:"fields,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -6158,6 +6161,18 @@ func NewListTasksRequest(server string, params *ListTasksParams) (*http.Request,
 		if params.Counts != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "counts", *params.Counts, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Fields != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "fields", params.Fields, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

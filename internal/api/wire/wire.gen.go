@@ -790,6 +790,81 @@ func (e TaskFate) Valid() bool {
 	}
 }
 
+// Defines values for TaskField.
+const (
+	TaskFieldCancelRequestedAt TaskField = "cancel_requested_at"
+	TaskFieldCreatedAt         TaskField = "created_at"
+	TaskFieldDamage            TaskField = "damage"
+	TaskFieldError             TaskField = "error"
+	TaskFieldFinishedAt        TaskField = "finished_at"
+	TaskFieldLabels            TaskField = "labels"
+	TaskFieldNode              TaskField = "node"
+	TaskFieldOwner             TaskField = "owner"
+	TaskFieldPayload           TaskField = "payload"
+	TaskFieldProgressNote      TaskField = "progress_note"
+	TaskFieldQueue             TaskField = "queue"
+	TaskFieldQueuedAt          TaskField = "queued_at"
+	TaskFieldResult            TaskField = "result"
+	TaskFieldRetention         TaskField = "retention"
+	TaskFieldRunAt             TaskField = "run_at"
+	TaskFieldSchedule          TaskField = "schedule"
+	TaskFieldStartedAt         TaskField = "started_at"
+	TaskFieldTick              TaskField = "tick"
+	TaskFieldTimeout           TaskField = "timeout"
+	TaskFieldType              TaskField = "type"
+	TaskFieldWarnings          TaskField = "warnings"
+)
+
+// Valid indicates whether the value is a known member of the TaskField enum.
+func (e TaskField) Valid() bool {
+	switch e {
+	case TaskFieldCancelRequestedAt:
+		return true
+	case TaskFieldCreatedAt:
+		return true
+	case TaskFieldDamage:
+		return true
+	case TaskFieldError:
+		return true
+	case TaskFieldFinishedAt:
+		return true
+	case TaskFieldLabels:
+		return true
+	case TaskFieldNode:
+		return true
+	case TaskFieldOwner:
+		return true
+	case TaskFieldPayload:
+		return true
+	case TaskFieldProgressNote:
+		return true
+	case TaskFieldQueue:
+		return true
+	case TaskFieldQueuedAt:
+		return true
+	case TaskFieldResult:
+		return true
+	case TaskFieldRetention:
+		return true
+	case TaskFieldRunAt:
+		return true
+	case TaskFieldSchedule:
+		return true
+	case TaskFieldStartedAt:
+		return true
+	case TaskFieldTick:
+		return true
+	case TaskFieldTimeout:
+		return true
+	case TaskFieldType:
+		return true
+	case TaskFieldWarnings:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TaskSort.
 const (
 	TaskSortCreated  TaskSort = "created"
@@ -3203,6 +3278,9 @@ type TaskChange struct {
 
 // TaskFate `cancelled`: it was not running. `stopping`: it was running, and has been asked to stop. `left`: it goes on.
 type TaskFate string
+
+// TaskField defines model for TaskField.
+type TaskField string
 
 // TaskID 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
 //

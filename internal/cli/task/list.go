@@ -31,6 +31,7 @@ type listOptions struct {
 	Sort          string // "" means by the state's time
 	Reverse       bool
 	Count         bool
+	Fields        []string
 }
 
 func newListCommand(f *command.Factory) *cobra.Command {
@@ -49,12 +50,16 @@ be read in Redis, the error says so; what is left out of the list for that reaso
   dtsctl task list -A --label order=4711
   dtsctl task list --state failed --since 2h --error "order # not found"
   dtsctl task list --queue reports --count
+  dtsctl task list --state failed --fields labels,finished_at -o json
   dtsctl task list --state succeeded --since 2026-01-02 --sort duration
   dtsctl task list --state scheduled,queued --queue reports --all
   dtsctl task list --state failed --all | cut -f 1 | xargs dtsctl task retry`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.Window.Check(); err != nil {
 				return err
+			}
+			if len(opts.Fields) > 0 && opts.Printer.IsTable() {
+				return command.Usagef("--fields chooses the members of -o json and -o yaml; a table has its columns")
 			}
 			return listRun(cmd.Context(), opts)
 		},
@@ -66,6 +71,8 @@ be read in Redis, the error says so; what is left out of the list for that reaso
 	cmd.Flags().BoolVar(&opts.Reverse, "reverse", false, "list the smallest value first, as the oldest or the shortest")
 	cmd.Flags().BoolVar(&opts.Count, "count", false,
 		"show only how many tasks match, by state; + stands for more than that")
+	cmd.Flags().StringSliceVar(&opts.Fields, "fields", nil,
+		"`MEMBERS` that the tasks have in -o json and -o yaml, beside the id, the state and others that each task has")
 	command.Complete(cmd, "sort", "state", "created", "due", "ended", "duration")
 	opts.Window.Bind(cmd.Flags())
 	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "list the tasks of all namespaces, as -n '*'")
@@ -144,6 +151,9 @@ func (o *listOptions) params(namespace *string) (client.ListTasksParams, error) 
 		Schedule: flags.NilIfZero(filter.Schedule), Label: selection.Labels, Error: flags.NilIfZero(selection.Error),
 		Since: since, Until: until, Time: flags.NilIfZero(wire.TaskTime(selection.Time)),
 		Sort: flags.NilIfZero(wire.TaskSort(o.Sort)),
+	}
+	for _, f := range o.Fields {
+		params.Fields = append(params.Fields, wire.TaskField(f))
 	}
 	if o.Reverse {
 		params.Order = new(wire.ListOrder("asc"))

@@ -102,7 +102,7 @@ func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *
 		for len(rows) > 0 && !full() {
 			some := s.first(rows, min(portions.Next(layout.ReadChunk), limit-len(page.Tasks)))
 			rows = rows[len(some):]
-			found, err := s.confirm(ctx, some, x.tasks.GetEach)
+			found, err := s.confirm(ctx, some, x.reader(f))
 			if err != nil {
 				return page, err
 			}
@@ -121,6 +121,14 @@ func (x *Listing) search(ctx context.Context, f tasks.Filter, limit int, after *
 			return page, nil
 		}
 	}
+}
+
+// reader reads the tasks of a page.
+func (x *Listing) reader(f tasks.Filter) func(context.Context, []task.Ref) ([]task.Task, error) {
+	if f.Brief {
+		return x.tasks.Briefs
+	}
+	return x.tasks.GetEach
 }
 
 // search is one list with a filter.

@@ -18,10 +18,7 @@ import (
 
 // rowsOf returns the rows of tasks that exist. Error: CodeUnavailable.
 func rowsOf(ctx context.Context, l *layout.Layout, t *tasks.Tasks, refs []task.Ref) ([]index.Row, error) {
-	found, unsure, err := readPlain(ctx, l, refs)
-	if err != nil {
-		return nil, err
-	}
+	found, unsure := readPlain(ctx, l, refs)
 	if len(unsure) > 0 {
 		rest, err := t.Briefs(ctx, unsure)
 		if err != nil {
@@ -51,8 +48,8 @@ type plain struct {
 }
 
 // readPlain reads tasks as far as plain commands tell what they are. unsure are those that wait, and not on the wheel,
-// and those of a partition that cannot be read in this way. Error: CodeUnavailable.
-func readPlain(ctx context.Context, l *layout.Layout, refs []task.Ref) (found []task.Task, unsure []task.Ref, _ error) {
+// and those of a partition that cannot be read in this way.
+func readPlain(ctx context.Context, l *layout.Layout, refs []task.Ref) (found []task.Task, unsure []task.Ref) {
 	parts := make(map[int]*plain)
 	for _, ref := range refs {
 		number := l.PartitionOf(ref)
@@ -64,7 +61,7 @@ func readPlain(ctx context.Context, l *layout.Layout, refs []task.Ref) (found []
 		p.refs, p.members = append(p.refs, ref), append(p.members, ref.String())
 	}
 	if len(parts) == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	pipe := l.DB.Pipeline()
 	for _, p := range parts {
@@ -83,7 +80,7 @@ func readPlain(ctx context.Context, l *layout.Layout, refs []task.Ref) (found []
 		found, waiting = append(found, some...), append(waiting, offWheel...)
 	}
 	ready, rest := readReady(ctx, l, waiting)
-	return append(found, ready...), append(unsure, rest...), nil
+	return append(found, ready...), append(unsure, rest...)
 }
 
 // decode returns the tasks. Those of waiting are not on the wheel.

@@ -157,7 +157,7 @@ func (s *Tasks) match(
 		for len(refs) > 0 {
 			portion := refs[:min(len(refs), portions.Next(layout.ReadChunk))]
 			refs = refs[len(portion):]
-			tasks, err := s.GetEach(ctx, portion)
+			tasks, err := s.getEach(ctx, s.l.DB, portion, f.Brief)
 			if err != nil {
 				return nil, 0, err
 			}

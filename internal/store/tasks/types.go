@@ -33,6 +33,7 @@ type Filter struct {
 	Due       Span
 	Ended     Span
 	Sort      index.Order
+	Brief     bool `json:"-"` // the tasks are read without payloads, results and errors
 }
 
 // Span is from Since until before Until. A zero time is no bound.
