@@ -1,6 +1,6 @@
 -- trigger_schedule: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies. If it has to stop more tasks than
 -- one run of a script may, the run waits, and the leader stops the others.
--- includes: clock, refuse, fields, policy, overlap, wakes, look
+-- includes: clock, refuse, fields, policy, overlap, foresee, wakes, look
 -- keys:
 --   schedule  HASH  the script makes further keys of the same partition
 -- args:
@@ -49,34 +49,6 @@ if fields.overlap == 'queue' and not fields.paused and redis.call('LLEN', waitin
   return refuse('BUSY', WAITING_LIMIT .. ' ticks wait already')
 end
 
--- ends_at_once returns whether a task ends when it is stopped, as nobody runs it.
-local function ends_at_once(name)
-  local tick_member = member .. '@' .. name
-  local task_state = state_of(tick_member, redis.call('HGET', defs_key(), tick_member))
-  return task_state and (task_state.state == 'scheduled' or task_state.state == 'queued')
-end
-
--- foresee says what becomes of the run: the outcome and why, and what it replaces. over are those of over_live.
-local function foresee(over)
-  local live, ahead = count_live() - #over, fields.paused and 0 or redis.call('LLEN', waiting_key(member))
-  local plan = { tasks = 0, ticks = 0, examples = {} }
-  if fields.overlap == 'replace' and live + ahead > 0 then
-    local replaced = stoppable(STOP_LIMIT + #over)
-    plan.tasks = redis.call('ZCOUNT', live_key(member), '(0', '+inf')
-    for i = 1, #replaced, 2 do
-      if is_over(member, replaced[i]) then
-        plan.tasks = plan.tasks - 1
-      else
-        live = live - (ends_at_once(replaced[i]) and 1 or 0)
-        plan.examples[#plan.examples + 1] = #plan.examples < 10 and replaced[i] or nil
-      end
-    end
-    plan.ticks, ahead = redis.call('LLEN', waiting_key(member)), 0
-  end
-  plan.outcome, plan.reason = choose_overlap(fields.overlap, live, ahead)
-  return plan
-end
-
 -- as_run returns the outcome of a tick as that of a run by hand, and why.
 local function as_run(outcome, reason)
   if by ~= '' then
@@ -86,7 +58,7 @@ local function as_run(outcome, reason)
 end
 
 local over = fields.overlap ~= 'allow' and over_live() or {}
-local plan = foresee(over)
+local plan = foresee(fields, over)
 if dry then
   local outcome, reason = as_run(plan.outcome, plan.reason)
   return { outcome, reason, now, tonumber(fields.revision), plan.tasks, plan.ticks, plan.examples }

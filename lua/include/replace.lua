@@ -24,16 +24,10 @@ end
 local stops_left = STOP_LIMIT -- how many tasks this run of the script may still stop
 local replacing = false -- whether there are further tasks to stop, which other runs of the script do
 
--- stoppable returns the live tasks that no tick has stopped, the oldest first, at most that many: name, tick (ms), name
--- and so on.
-local function stoppable(most)
-  return redis.call('ZRANGE', live_key(member), '(0', '+inf', 'BYSCORE', 'LIMIT', 0, int(most), 'WITHSCORES')
-end
-
 -- stop_live cancels live tasks for the tick of that name, the oldest first, as many as one run of the script may. From then on, the scores
 -- of those that run are negative, so that nobody stops them again. The schedule's field replacing is the name while some are left.
 local function stop_live(revision, name)
-  local live = stoppable(stops_left)
+  local live = redis.call('ZRANGE', live_key(member), '(0', '+inf', 'BYSCORE', 'LIMIT', 0, int(stops_left), 'WITHSCORES')
   for i = 1, #live, 2 do
     local tick_member = member .. '@' .. live[i]
     if not is_cancelled(tick_member) then
