@@ -136,7 +136,7 @@ func TestPreviewSchedule_ShowsTheTicksOfARevision(t *testing.T) {
 		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/next?count=1"+query, "").body, &next))
 		return next.Ticks[0].Tick.Time
 	}
-	if first := ticks("&revision=1"); first.Sub(time.Now()) > time.Hour {
+	if first := ticks("&revision=1"); time.Until(first) > time.Hour {
 		t.Errorf("of the first revision: %s", first)
 	}
 	if first := ticks(""); first.Month() != time.January || !first.Equal(ticks("&revision=2")) {
