@@ -8,6 +8,7 @@
 --   pace        ms       between the due times of two tasks
 --   reason      text     which their records have
 --   key         text     what reasons of requests with the same key end with; "" if the request has none
+--   dry         flag     changes nothing, and replies what it would
 --   events      channel
 --   wake        channel
 --   past_ticks  (tick time, name text)*
@@ -16,6 +17,7 @@
 --   revision  number
 --   reason    text   which their records have
 --   started   text*  names of the ticks that got a task
+--   left      (name text, waits flag)*  the other ticks; waits: for its turn, so that it has no task yet
 -- refuses:
 --   NOT_FOUND  no such schedule
 -- repeat: harmless: ticks that have a task or wait for their turn are left alone. With a key, it returns what the first one started
@@ -25,28 +27,49 @@ if not revision then
   return refuse('NOT_FOUND', member)
 end
 
+-- is_left returns whether a tick, with its record in the ledger, gets no task: it has one, or waits for its turn.
+local function is_left(name, known)
+  return known and (known.has_task == '1' or known.outcome == 'queued') or has_task(member .. '@' .. name)
+end
+
+-- add_left notes a tick that gets no task.
+local left = {}
+local function add_left(name, known)
+  left[#left + 1] = name
+  left[#left + 1] = known and known.outcome == 'queued' and 1 or 0
+end
+
 local started, first = {}, nil
 for tick, name in past_ticks() do
   local known = key ~= '' and find_record(member, tick, name)
   if known and known.outcome == 'backfilled' and has_key(known.reason, key) and tonumber(known.decided) > now - ASKED_FOR then
     first, started[#started + 1] = known, name
+  else
+    add_left(name, known)
   end
 end
 if first then
-  return { tonumber(first.decided), tonumber(first.revision), first.reason, started }
+  return { tonumber(first.decided), tonumber(first.revision), first.reason, started, left }
 end
 
+started, left = {}, {}
 for tick, name in past_ticks() do
   local known = find_record(member, tick, name)
-  local ran = known and (known.has_task == '1' or known.outcome == 'queued')
-  if not ran and create_task(name, def, now + #started * pace) then
-    if known and is_counted(tracked, known.decided) then
-      tally(name, tick, known.outcome, -1) -- it counts as what becomes of its task
+  if is_left(name, known) then
+    add_left(name, known)
+  else
+    if not dry then
+      create_task(name, def, now + #started * pace)
+      if known and is_counted(tracked, known.decided) then
+        tally(name, tick, known.outcome, -1) -- it counts as what becomes of its task
+      end
+      record_tick(revision, tick, name, 'backfilled', 1, now - tick, reason)
     end
-    record_tick(revision, tick, name, 'backfilled', 1, now - tick, reason)
     started[#started + 1] = name
   end
 end
-trim_ledger(0)
-wake_leader('task')
-return { now, tonumber(revision), reason, started }
+if not dry then
+  trim_ledger(0)
+  wake_leader('task')
+end
+return { now, tonumber(revision), reason, started, left }

@@ -174,6 +174,7 @@ type BackfillSchedule struct {
 	Pace      time.Duration // between the due times of two tasks
 	Reason    string        // which their records have
 	Key       string        // what reasons of requests with the same key end with; "" if the request has none
+	Dry       bool          // changes nothing, and replies what it would
 	Events    EventsChannel
 	Wake      WakeChannel
 	PastTicks []BackfillSchedulePastTick
@@ -183,14 +184,21 @@ type BackfillSchedule struct {
 type BackfillScheduleReply struct {
 	Decided  time.Time // when they got their tasks
 	Revision int
-	Reason   string   // which their records have
-	Started  []string // names of the ticks that got a task
+	Reason   string                 // which their records have
+	Started  []string               // names of the ticks that got a task
+	Left     []BackfillScheduleLeft // the other ticks; waits: for its turn, so that it has no task yet
 }
 
 // BackfillSchedulePastTick is an element of past_ticks of backfill_schedule.lua.
 type BackfillSchedulePastTick struct {
 	Tick time.Time
 	Name string
+}
+
+// BackfillScheduleLeft is an element of left of backfill_schedule.lua.
+type BackfillScheduleLeft struct {
+	Name  string
+	Waits bool
 }
 
 // Script is backfill_schedule.lua.
@@ -201,7 +209,7 @@ func (c BackfillSchedule) Keys() []string { return []string{string(c.Schedule)} 
 
 // Args are its ARGV.
 func (c BackfillSchedule) Args() []any {
-	args := []any{c.Member.String(), c.Pace.Milliseconds(), c.Reason, c.Key, string(c.Events), string(c.Wake)}
+	args := []any{c.Member.String(), c.Pace.Milliseconds(), c.Reason, c.Key, flag(c.Dry), string(c.Events), string(c.Wake)}
 	for _, e := range c.PastTicks {
 		args = append(args, moment(e.Tick), e.Name)
 	}
@@ -215,6 +223,9 @@ func (BackfillSchedule) Decode(r *Reply) (v BackfillScheduleReply) {
 	v.Reason = r.Text("reason")
 	for e := range r.List("started", 1) {
 		v.Started = append(v.Started, e.Text("started"))
+	}
+	for e := range r.List("left", 2) {
+		v.Left = append(v.Left, BackfillScheduleLeft{Name: e.Text("name"), Waits: e.Flag("waits")})
 	}
 	return v
 }
@@ -3079,6 +3090,7 @@ type TriggerSchedule struct {
 	By       string    // who asks for it, with the key of the request behind it; "" if nobody knows
 	Key      string    // what reasons of requests with the same key end with; "" if the request has none
 	Name     string    // of the run, made from that time; it follows the "@" in the id of the task
+	Dry      bool      // changes nothing, and replies what it would
 	Events   EventsChannel
 	Control  ControlChannel
 	Wake     WakeChannel
@@ -3092,6 +3104,9 @@ type TriggerScheduleReply struct {
 	Revision int              // of the schedule at that time
 	Named    string           // the name of the run
 	Asked    time.Time        // when the caller asked for it
+	Tasks    int              // live tasks that the run replaces: they are cancelled, or asked to stop
+	Ticks    int              // ticks that waited and that it replaces
+	Examples []string         // names of the first 10 of these tasks
 }
 
 // Script is trigger_schedule.lua.
@@ -3102,7 +3117,7 @@ func (c TriggerSchedule) Keys() []string { return []string{string(c.Schedule)} }
 
 // Args are its ARGV.
 func (c TriggerSchedule) Args() []any {
-	return []any{c.Member.String(), moment(c.At), c.By, c.Key, c.Name, string(c.Events), string(c.Control), string(c.Wake)}
+	return []any{c.Member.String(), moment(c.At), c.By, c.Key, c.Name, flag(c.Dry), string(c.Events), string(c.Control), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -3113,6 +3128,11 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 	v.Revision = r.Number("revision")
 	v.Named = r.Text("named")
 	v.Asked = r.Time("asked")
+	v.Tasks = r.Number("tasks")
+	v.Ticks = r.Number("ticks")
+	for e := range r.List("examples", 1) {
+		v.Examples = append(v.Examples, e.Text("examples"))
+	}
 	return v
 }
 

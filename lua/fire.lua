@@ -43,7 +43,7 @@ local policy = policy_of(fields.def)
 fields.overlap = policy.overlap
 local runs, from = tonumber(fields.runs or '0'), tonumber(fields.from)
 if policy.overlap ~= 'allow' then
-  drop_ended()
+  drop_live(over_live()) -- nobody else would
 end
 go_on_replacing(fields)
 while redis.call('LLEN', waiting_key(member)) > 0 and

@@ -1,6 +1,6 @@
 -- trigger_schedule: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies. If it has to stop more tasks than
 -- one run of a script may, the run waits, and the leader stops the others.
--- includes: clock, refuse, fields, policy, overlap, wakes, look, asked
+-- includes: clock, refuse, fields, policy, overlap, foresee, wakes, look, asked
 -- keys:
 --   schedule  HASH  the script makes further keys of the same partition
 -- args:
@@ -9,6 +9,7 @@
 --   by       text    who asks for it, with the key of the request behind it; "" if nobody knows
 --   key      text    what reasons of requests with the same key end with; "" if the request has none
 --   name     text    of the run, made from that time; it follows the "@" in the id of the task
+--   dry      flag    changes nothing, and replies what it would
 --   events   channel
 --   control  channel
 --   wake     channel
@@ -19,6 +20,9 @@
 --   revision  number  of the schedule at that time
 --   named     text    the name of the run
 --   asked     time    when the caller asked for it
+--   tasks     number  live tasks that the run replaces: they are cancelled, or asked to stop
+--   ticks     number  ticks that waited and that it replaces
+--   examples  text*   names of the first 10 of these tasks
 -- refuses:
 --   NOT_FOUND  no such schedule
 --   BUSY       the overlap policy forbids the run; the detail says why
@@ -34,7 +38,7 @@ if not known and key ~= '' then
   known, known_name, known_at = find_asked(key)
 end
 if known then
-  return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision), known_name, known_at }
+  return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision), known_name, known_at, 0, 0, {} }
 end
 fields.overlap = policy_of(fields.def).overlap
 local busy = first_live(member, 99) or
@@ -52,23 +56,33 @@ if fields.overlap == 'queue' and not fields.paused and redis.call('LLEN', waitin
   return refuse('BUSY', WAITING_LIMIT .. ' ticks wait already')
 end
 
-if fields.overlap ~= 'allow' then
-  drop_ended()
+-- as_run returns the outcome of a tick as that of a run by hand, and why.
+local function as_run(outcome, reason)
+  if by ~= '' then
+    reason = reason .. (reason ~= '' and ', asked for by ' or 'asked for by ') .. by
+  end
+  return outcome == 'fired' and 'triggered' or outcome, reason
 end
+
+local over = fields.overlap ~= 'allow' and over_live() or {}
+local plan = foresee(fields, over)
+if dry then
+  local outcome, reason = as_run(plan.outcome, plan.reason)
+  return { outcome, reason, now, tonumber(fields.revision), name, at, plan.tasks, plan.ticks, plan.examples }
+end
+
+drop_live(over)
 local outcome, reason, replaced = apply_overlap(fields, at, name, now)
+outcome, reason = as_run(outcome, reason)
 if replaced > 0 then
   redis.call('HINCRBY', schedule, 'runs', -replaced)
 end
-if outcome == 'fired' then
-  outcome = 'triggered'
+if outcome == 'triggered' then
   wake_leader('task')
-end
-if by ~= '' then
-  reason = reason .. (reason ~= '' and ', asked for by ' or 'asked for by ') .. by
 end
 if replacing then
   look_at(member, now)
 end
 record_tick(fields.revision, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, reason)
 trim_ledger(0)
-return { outcome, reason, now, tonumber(fields.revision), name, at }
+return { outcome, reason, now, tonumber(fields.revision), name, at, plan.tasks, plan.ticks, plan.examples }

@@ -112,6 +112,15 @@ type ForecastParams struct {
 	Within Duration `form:"within,omitempty" json:"within,omitempty"`
 }
 
+// NextTicksParams defines parameters for NextTicks.
+type NextTicksParams struct {
+	// Namespace The namespace of the schedules, or `*` for all of them.
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Count How many ticks to answer at most.
+	Count int `form:"count,omitempty" json:"count,omitempty"`
+}
+
 // ListLocksParams defines parameters for ListLocks.
 type ListLocksParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -184,6 +193,9 @@ type DeleteScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
 	// Tasks `waiting`: tasks that are not running are cancelled, running ones go on. `all`: running ones are asked to stop as
 	// well. `none`: all of them go on.
 	Tasks DeleteTasks `form:"tasks,omitempty" json:"tasks,omitempty"`
@@ -228,6 +240,9 @@ type AuditScheduleParams struct {
 type BackfillScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
 	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
 	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
@@ -301,6 +316,9 @@ type PreviewScheduleParams struct {
 	// Timezone The IANA zone in which `cron` is read. Default UTC. It is refused without `cron`.
 	Timezone string `form:"timezone,omitempty" json:"timezone,omitempty"`
 
+	// Revision The ticks that the schedule would have if this revision were put again now. Not together with `cron`.
+	Revision int `form:"revision,omitempty" json:"revision,omitempty"`
+
 	// Count How many ticks to answer at most.
 	Count int `form:"count,omitempty" json:"count,omitempty"`
 
@@ -325,6 +343,9 @@ type RollbackScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
 	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
 	// for the tag itself.
@@ -335,6 +356,9 @@ type RollbackScheduleParams struct {
 type TriggerScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
 	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
 	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
@@ -577,6 +601,9 @@ type ServerInterface interface {
 	// Forecast How many ticks each minute ahead will see
 	// (GET /v1/forecast)
 	Forecast(ctx echo.Context, params ForecastParams) error
+	// NextTicks The next ticks of all schedules
+	// (GET /v1/forecast/next)
+	NextTicks(ctx echo.Context, params NextTicksParams) error
 	// ListLocks List the locks that are held
 	// (GET /v1/locks)
 	ListLocks(ctx echo.Context, params ListLocksParams) error
@@ -1060,6 +1087,31 @@ func (w *ServerInterfaceWrapper) Forecast(ctx echo.Context) error {
 	return err
 }
 
+// NextTicks converts echo context to params.
+func (w *ServerInterfaceWrapper) NextTicks(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params NextTicksParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "count" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "count", ctx.QueryParams(), &params.Count, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter count: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.NextTicks(ctx, params)
+	return err
+}
+
 // ListLocks converts echo context to params.
 func (w *ServerInterfaceWrapper) ListLocks(ctx echo.Context) error {
 	var err error
@@ -1402,6 +1454,13 @@ func (w *ServerInterfaceWrapper) DeleteSchedule(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
 	}
 
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
+	}
+
 	// ------------- Optional query parameter "tasks" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "tasks", ctx.QueryParams(), &params.Tasks, runtime.BindQueryParameterOptions{Type: "", Format: ""})
@@ -1560,6 +1619,13 @@ func (w *ServerInterfaceWrapper) BackfillSchedule(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
 	}
 
 	headers := ctx.Request().Header
@@ -1777,6 +1843,13 @@ func (w *ServerInterfaceWrapper) PreviewSchedule(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter timezone: %s", err))
 	}
 
+	// ------------- Optional query parameter "revision" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "revision", ctx.QueryParams(), &params.Revision, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter revision: %s", err))
+	}
+
 	// ------------- Optional query parameter "count" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "count", ctx.QueryParams(), &params.Count, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
@@ -1866,6 +1939,13 @@ func (w *ServerInterfaceWrapper) RollbackSchedule(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
 	}
 
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
+	}
+
 	headers := ctx.Request().Header
 	// ------------- Optional header parameter "If-Match" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
@@ -1906,6 +1986,13 @@ func (w *ServerInterfaceWrapper) TriggerSchedule(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
 	}
 
 	headers := ctx.Request().Header
@@ -2714,6 +2801,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/schedules/:id/history", wrapper.ListRevisions, options.OperationMiddlewares["listRevisions"]...)
 	router.POST(options.BaseURL+"/v1/schedules/:id/rollback", wrapper.RollbackSchedule, options.OperationMiddlewares["rollbackSchedule"]...)
 	router.GET(options.BaseURL+"/v1/forecast", wrapper.Forecast, options.OperationMiddlewares["forecast"]...)
+	router.GET(options.BaseURL+"/v1/forecast/next", wrapper.NextTicks, options.OperationMiddlewares["nextTicks"]...)
 	router.GET(options.BaseURL+"/v1/locks", wrapper.ListLocks, options.OperationMiddlewares["listLocks"]...)
 	router.GET(options.BaseURL+"/v1/locks/:name", wrapper.GetLock, options.OperationMiddlewares["getLock"]...)
 	router.POST(options.BaseURL+"/v1/locks/:name/acquire", wrapper.AcquireLock, options.OperationMiddlewares["acquireLock"]...)

@@ -25,9 +25,45 @@ func creatorOf(ref task.Ref) string {
 func ledgerOf(id string) func(schedule.Entry) wire.LedgerEntry {
 	return func(e schedule.Entry) wire.LedgerEntry {
 		return wire.LedgerEntry{
-			Tick: wire.At(e.Tick), Outcome: wire.TickOutcome(e.Outcome), Reason: wire.Given(e.Reason), Task: wire.Given(e.TaskID(id)),
-			LateMs: e.Late.Milliseconds(), DecidedAt: wire.At(e.DecidedAt), Revision: e.Revision,
+			Tick: wire.At(e.Tick), Outcome: wire.TickOutcome(e.Outcome), Reason: wire.Given(e.Reason),
+			Task: wire.Given(e.TaskID(id)), LateMs: e.Late.Milliseconds(), DecidedAt: wire.At(e.DecidedAt), Revision: e.Revision,
 		}
+	}
+}
+
+// runOf converts a run by hand of a schedule.
+func runOf(id string, run control.Triggered) wire.LedgerEntry {
+	out := ledgerOf(id)(run.Entry)
+	if r := run.Replaces; r.Tasks+r.Ticks > 0 {
+		out.Replaces = &wire.Replaced{Tasks: r.Tasks, Ticks: r.Ticks, Examples: each(r.Examples, func(name string) string {
+			return schedule.Entry{Name: name, HasTask: true}.TaskID(id)
+		})}
+	}
+	return out
+}
+
+func backfillOf(id string, b control.Backfilled) wire.BackfillAnswer {
+	left := each(b.Left, func(l control.LeftTick) wire.LeftTick {
+		return wire.LeftTick{Tick: wire.At(l.Tick), Task: wire.Given(l.TaskID(id))}
+	})
+	return wire.BackfillAnswer{
+		Entries: each(b.Entries, ledgerOf(id)), Left: len(left), LeftAlone: left, LastDueAt: wire.AtIfAny(b.LastDue),
+	}
+}
+
+func deletionOf(d control.Deleted) wire.ScheduleDeletion {
+	return wire.ScheduleDeletion{
+		Cancelled: d.Cancelled, Stopping: d.Stopping, Left: d.Left, WaitingTicks: wire.Given(d.Waiting),
+		Examples: each(d.Examples, func(t control.DeletedTask) wire.DeletedTask {
+			return wire.DeletedTask{ID: t.ID, State: wire.State(t.State), Fate: wire.TaskFate(t.Fate)}
+		}),
+	}
+}
+
+func nextTickOf(t schedule.MergedTick) wire.NextTick {
+	return wire.NextTick{
+		Tick: wire.At(t.Tick), Local: t.Tick.In(t.Location).Format(localLayout),
+		Namespace: t.Ref.Namespace, Schedule: t.Ref.ID, Queue: t.Queue, Type: t.Type, Note: wire.Given(t.Note),
 	}
 }
 
@@ -49,7 +85,10 @@ func lostWrites(l schedule.Loss) wire.LostWrites {
 }
 
 func revisionOf(r schedule.Revision) wire.Revision {
-	return wire.Revision{Revision: r.Number, From: wire.At(r.From), Until: wire.AtIfAny(r.Until), By: wire.Given(r.By), Definition: saidOf(r.Definition)}
+	return wire.Revision{
+		Revision: r.Number, From: wire.At(r.From), Until: wire.AtIfAny(r.Until), By: wire.Given(r.By),
+		Definition: saidOf(r.Definition),
+	}
 }
 
 func previewOf(p schedule.NextTicks) wire.SchedulePreview {
@@ -60,8 +99,8 @@ func previewOf(p schedule.NextTicks) wire.SchedulePreview {
 	out := wire.SchedulePreview{Timezone: zone.String(), Ticks: each(p.Ticks, upcomingOf(zone))}
 	if t := p.Transition; t != nil {
 		out.Transition = &wire.ClockChange{
-			At: wire.At(t.At), Local: t.At.In(zone).Format(localLayout), Note: wire.Given(t.Note), Ticks: each(t.Ticks, upcomingOf(zone)),
-			OffsetBefore: formatOffset(t.Before), OffsetAfter: formatOffset(t.After),
+			At: wire.At(t.At), Local: t.At.In(zone).Format(localLayout), Note: wire.Given(t.Note),
+			Ticks: each(t.Ticks, upcomingOf(zone)), OffsetBefore: formatOffset(t.Before), OffsetAfter: formatOffset(t.After),
 		}
 	}
 	return out
@@ -69,7 +108,10 @@ func previewOf(p schedule.NextTicks) wire.SchedulePreview {
 
 func upcomingOf(zone *time.Location) func(schedule.UpcomingTick) wire.UpcomingTick {
 	return func(u schedule.UpcomingTick) wire.UpcomingTick {
-		return wire.UpcomingTick{Tick: wire.At(u.Tick), Local: u.Tick.In(zone).Format(localLayout), Excluded: wire.Given(u.Excluded), Note: wire.Given(u.Note)}
+		return wire.UpcomingTick{
+			Tick: wire.At(u.Tick), Local: u.Tick.In(zone).Format(localLayout), Excluded: wire.Given(u.Excluded),
+			Note: wire.Given(u.Note),
+		}
 	}
 }
 
@@ -89,8 +131,9 @@ func formatOffset(d time.Duration) string {
 
 func forecastOf(f control.Forecast) wire.Forecast {
 	return wire.Forecast{
-		From: wire.At(f.From), PerMinute: list(f.PerMinute), Schedules: f.Schedules, Total: f.Total, Hottest: each(f.Hottest, hotOf),
-		DelayedPerMinute: list(f.Delayed), Coming: each(f.Coming, comingOf), ComingLeftOut: wire.Given(f.LeftOut),
+		From: wire.At(f.From), PerMinute: list(f.PerMinute), Schedules: f.Schedules, Total: f.Total,
+		Hottest: each(f.Hottest, hotOf), DelayedPerMinute: list(f.Delayed),
+		Coming: each(f.Coming, comingOf), ComingLeftOut: wire.Given(f.LeftOut),
 	}
 }
 
@@ -105,7 +148,8 @@ func comingOf(c control.Coming) wire.Coming {
 }
 
 func hotOf(h schedule.HotMinute) wire.HotMinute {
-	return wire.HotMinute{Minute: wire.At(h.Minute), Fires: h.Fires, Schedules: each(h.Schedules, func(s schedule.HotSchedule) wire.HotSchedule {
+	schedules := each(h.Schedules, func(s schedule.HotSchedule) wire.HotSchedule {
 		return wire.HotSchedule{ID: s.Ref.ID, Namespace: s.Ref.Namespace, Fires: s.Fires}
-	})}
+	})
+	return wire.HotMinute{Minute: wire.At(h.Minute), Fires: h.Fires, Schedules: schedules}
 }

@@ -187,6 +187,7 @@ func TestLists_GoPastAKeyOfTheWrongType(t *testing.T) {
 		{"/v1/schedules/nightly/ledger", "dts:{0}:ledger:default:nightly", nil},
 		{"/v1/schedules/nightly/history", "dts:{0}:history:default:nightly", []string{`"revision":2`}},
 		{"/v1/forecast", "dts:{0}:schedules", nil},
+		{"/v1/forecast/next", "dts:{0}:ticks", nil},
 		{"/v1/locks", "dts:{0}:lock:default:door", nil},
 		{"/v1/namespaces", "dts:namespaces", nil},
 		{"/v1/nodes", "dts:nodes", nil},

@@ -137,11 +137,15 @@ func (e *endpoints) DeleteSchedule(c echo.Context, id wire.ScheduleID, params De
 		return task.Invalid("If-Match", "is not known to DELETE: leave it out")
 	}
 	tasks := cmp.Or(control.DeleteTasks(params.Tasks), control.DeleteWaiting)
-	deleted, err := e.Control.DeleteSchedule(c.Request().Context(), callerOf(c), id, tasks)
+	remove := e.Control.DeleteSchedule
+	if params.DryRun {
+		remove = e.Control.PreviewDelete
+	}
+	deleted, err := remove(c.Request().Context(), callerOf(c), id, tasks)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, wire.ScheduleDeletion{Cancelled: deleted.Cancelled, Stopping: deleted.Stopping, Left: deleted.Left})
+	return e.ok(c, deletionOf(deleted))
 }
 
 // PauseSchedule answers POST /v1/schedules/{id}/pause.
@@ -170,7 +174,11 @@ func (e *endpoints) RollbackSchedule(c echo.Context, id wire.ScheduleID, params 
 	}
 	ifMatch, _ := matchOf(params.IfMatch) // there is one, or there is nothing to roll back
 	ctx, left := leavingOut(c)
-	put, err := e.Control.RollbackSchedule(ctx, callerOf(c), id, in.Revision, ifMatch)
+	rollback := e.Control.RollbackSchedule
+	if params.DryRun {
+		rollback = e.Control.PreviewRollback
+	}
+	put, err := rollback(ctx, callerOf(c), id, in.Revision, ifMatch)
 	return e.answerSchedule(c, put.Schedule, left, err)
 }
 

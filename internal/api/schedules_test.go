@@ -187,7 +187,7 @@ func TestClient_LeadsAScheduleThroughItsLife(t *testing.T) {
 	}
 	deleted, err := r.DeleteScheduleWithResponse(ctx, "a", &client.DeleteScheduleParams{Tasks: new(wire.DeleteTasksAll)})
 	testkit.Must(t, err)
-	if d := deleted.JSON200; d == nil || *d != (wire.ScheduleDeletion{}) {
+	if d := deleted.JSON200; d == nil || d.Cancelled+d.Stopping+d.Left != 0 || d.Examples != nil {
 		t.Errorf("deleted: %s", deleted.Body)
 	}
 	if gone, err := r.GetScheduleWithResponse(ctx, "a", nil); err != nil || gone.StatusCode() != http.StatusNotFound {
@@ -212,7 +212,8 @@ func TestDeleteSchedule_CancelsWaitingTasksByDefault(t *testing.T) {
 		var answer wire.ScheduleDeletion
 		got := r.call("DELETE", "/v1/schedules/"+id+query, "")
 		testkit.Must(t, json.Unmarshal(got.body, &answer))
-		if got.status != http.StatusOK || answer != want {
+		same := answer.Cancelled == want.Cancelled && answer.Stopping == want.Stopping && answer.Left == want.Left
+		if got.status != http.StatusOK || !same || len(answer.Examples) != 2 {
 			t.Errorf("%q: status %d, %+v, want %+v", query, got.status, answer, want)
 		}
 	}
@@ -367,6 +368,7 @@ var everyScheduleCall = []struct{ method, path, body string }{
 	{"GET", "/v1/schedules/{id}/history", ""},
 	{"POST", "/v1/schedules/{id}/rollback", `{"revision":1}`},
 	{"GET", "/v1/forecast", ""},
+	{"GET", "/v1/forecast/next", ""},
 }
 
 func TestScheduleCalls_AreAllInTheList(t *testing.T) {

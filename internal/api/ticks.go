@@ -14,6 +14,7 @@ import (
 
 const (
 	defaultNextCount     = 10
+	defaultNextTicks     = 20
 	defaultForecastHours = 24
 	defaultBackfillPace  = time.Second
 	backfillPaceLimit    = 24 * time.Hour
@@ -22,11 +23,15 @@ const (
 
 // TriggerSchedule answers POST /v1/schedules/{id}/trigger.
 func (e *endpoints) TriggerSchedule(c echo.Context, id wire.ScheduleID, params TriggerScheduleParams) error {
-	entry, err := e.Control.TriggerSchedule(c.Request().Context(), callerWith(c, params.IdempotencyKey), id)
+	trigger := e.Control.TriggerSchedule
+	if params.DryRun {
+		trigger = e.Control.PreviewTrigger
+	}
+	run, err := trigger(c.Request().Context(), callerWith(c, params.IdempotencyKey), id)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, ledgerOf(id)(entry))
+	return e.ok(c, runOf(id, run))
 }
 
 // BackfillSchedule answers POST /v1/schedules/{id}/backfill.
@@ -41,11 +46,15 @@ func (e *endpoints) BackfillSchedule(c echo.Context, id wire.ScheduleID, params 
 	if r.err != nil {
 		return r.err
 	}
-	done, err := e.Control.BackfillSchedule(c.Request().Context(), callerWith(c, params.IdempotencyKey), id, wanted)
+	backfill := e.Control.BackfillSchedule
+	if params.DryRun {
+		backfill = e.Control.PreviewBackfill
+	}
+	done, err := backfill(c.Request().Context(), callerWith(c, params.IdempotencyKey), id, wanted)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, wire.BackfillAnswer{Entries: each(done.Entries, ledgerOf(id)), Left: done.Left})
+	return e.ok(c, backfillOf(id, done))
 }
 
 // PreviewSchedule answers GET /v1/schedules/{id}/next.
@@ -57,7 +66,12 @@ func (e *endpoints) PreviewSchedule(c echo.Context, id wire.ScheduleID, params P
 	if params.Timezone != "" && len(params.Cron) == 0 {
 		return task.Invalid("timezone", "says how cron is read: give cron, too")
 	}
-	request := control.NextRequest{ID: id, After: after, Count: cmp.Or(params.Count, defaultNextCount)}
+	if params.Revision != 0 && len(params.Cron) > 0 {
+		return task.Invalid("revision", "cannot be given together with cron")
+	}
+	request := control.NextRequest{
+		ID: id, Revision: params.Revision, After: after, Count: cmp.Or(params.Count, defaultNextCount),
+	}
 	for _, cron := range params.Cron {
 		request.Times.Rules = append(request.Times.Rules, schedule.Rule{Cron: cron})
 	}
@@ -133,6 +147,18 @@ func (e *endpoints) Forecast(c echo.Context, params ForecastParams) error {
 	out := forecastOf(forecast)
 	out.Warnings = left.Texts()
 	return e.ok(c, out)
+}
+
+// NextTicks answers GET /v1/forecast/next.
+func (e *endpoints) NextTicks(c echo.Context, params NextTicksParams) error {
+	ctx, left := leavingOut(c)
+	next, err := e.Control.NextTicks(ctx, callerOf(c), cmp.Or(params.Count, defaultNextTicks))
+	if err != nil {
+		return err
+	}
+	return e.ok(c, wire.NextTickList{
+		Ticks: each(next.Ticks, nextTickOf), KnownUntil: wire.AtIfAny(next.KnownUntil), Warnings: left.Texts(),
+	})
 }
 
 // namedMinutes reads for how many minutes a forecast names what comes; "" for none. Error: CodeInvalid.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -74,8 +76,102 @@ func TestBackfillSchedule_RunsARangeAtAPace(t *testing.T) {
 		if got := last.DueAt.Sub(first.DueAt); got != 2*pace {
 			t.Errorf("%s: the last is due %s after the first", field, got)
 		}
-		if got := r.call("POST", "/v1/schedules/"+id+"/backfill", body); string(got.body) != "{\"entries\":[],\"left\":3}\n" {
-			t.Errorf("with nothing to do: %s", got.body)
+		dry := r.call("POST", "/v1/schedules/"+id+"/backfill?dry_run=true", body)
+		again := r.call("POST", "/v1/schedules/"+id+"/backfill", body)
+		answer = wire.BackfillAnswer{}
+		testkit.Must(t, json.Unmarshal(again.body, &answer))
+		if len(answer.Entries) != 0 || answer.Left != 3 || answer.LastDueAt != nil {
+			t.Errorf("with nothing to do: %s", again.body)
+		}
+		if left := answer.LeftAlone; len(left) != 3 || wire.Value(left[2].Task) != id+"@"+schedule.TickName(created) {
+			t.Errorf("it leaves alone %+v", left)
+		}
+		if string(dry.body) != string(again.body) {
+			t.Errorf("the dry run said %s", dry.body)
+		}
+	}
+}
+
+// Each action of schedules is called as a dry run, and then in earnest.
+func TestDryRun_AnswersAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	created := timeIn(t, r.call("PUT", "/v1/schedules/a", `{"overlap":"replace",`+hourly[1:]).body, "created_at")
+	r.call("PUT", "/v1/schedules/a", `{"overlap":"replace","jitter":"1s",`+hourly[1:])
+	r.call("POST", "/v1/schedules/a/trigger", "")
+	span := fmt.Sprintf(`{"from":%q,"to":%q}`, formatTime(created.Add(-2*time.Hour)), formatTime(created))
+	times := regexp.MustCompile(`20\d{6}T\d{6}(\.\d+)?Z|20\d\d-[^"]*Z|"late_ms":\d+|"request_id":"\w+"`)
+	for _, c := range []struct{ method, path, body, want string }{
+		{"POST", "/v1/schedules/a/trigger", "", `"replaces":{`},
+		{"POST", "/v1/schedules/a/backfill", span, `"outcome":"backfilled"`},
+		{"POST", "/v1/schedules/a/rollback", `{"revision":1}`, `"revision":3`},
+		{"DELETE", "/v1/schedules/a", "", `"fate":"cancelled"`},
+		{"DELETE", "/v1/schedules/a", "", `"schedule_not_found"`},
+		{"POST", "/v1/schedules/a/trigger", "", `"schedule_not_found"`},
+	} {
+		before := redistest.Dump(t, r.db)
+		dry := r.call(c.method, c.path+"?dry_run=true", c.body)
+		if diff := cmp.Diff(before, redistest.Dump(t, r.db)); diff != "" {
+			t.Errorf("%s %s changed something:\n%s", c.method, c.path, diff)
+		}
+		wet := r.call(c.method, c.path, c.body)
+		foretold, done := times.ReplaceAllString(string(dry.body), ""), times.ReplaceAllString(string(wet.body), "")
+		done = strings.ReplaceAll(done, "?dry_run=true", "")
+		if dry.status != wet.status || foretold != done || !strings.Contains(foretold, c.want) {
+			t.Errorf("%s %s: foretold %d %s\ndone %d %s", c.method, c.path, dry.status, dry.body, wet.status, wet.body)
+		}
+	}
+	if p := r.call("DELETE", "/v1/schedules/a?dry_run=perhaps", "").problem(t); wire.Value(p.Field) != "dry_run" {
+		t.Errorf("perhaps: %+v", p)
+	}
+}
+
+func TestPreviewSchedule_ShowsTheTicksOfARevision(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.call("PUT", "/v1/schedules/a", hourly)
+	r.call("PUT", "/v1/schedules/a", `{"cron":"0 0 1 1 *",`+strings.TrimPrefix(hourly, `{"every":"1h",`))
+	ticks := func(query string) (first time.Time) {
+		var next wire.SchedulePreview
+		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/next?count=1"+query, "").body, &next))
+		return next.Ticks[0].Tick.Time
+	}
+	if first := ticks("&revision=1"); time.Until(first) > time.Hour {
+		t.Errorf("of the first revision: %s", first)
+	}
+	if first := ticks(""); first.Month() != time.January || !first.Equal(ticks("&revision=2")) {
+		t.Errorf("of the present one: %s, %s", first, ticks("&revision=2"))
+	}
+	if p := r.call("GET", "/v1/schedules/a/next?revision=9", "").problem(t); p.Code != "revision_not_found" {
+		t.Errorf("of none: %+v", p)
+	}
+	both := r.call("GET", "/v1/schedules/a/next?revision=1&cron=0+*+*+*+*", "").problem(t)
+	if both.Code != wire.Invalid || wire.Value(both.Field) != "revision" {
+		t.Errorf("with cron: %+v", both)
+	}
+}
+
+func TestNextTicks_AnswersTheTicksOfAllSchedules(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	const task = `"task":{"type":"http","queue":"mail","payload":{"url":"http://a.test"}}}`
+	r.call("PUT", "/v1/schedules/a", `{"cron":"30 2 25 3 *","timezone":"Europe/Berlin","start_at":"2035-01-01T00:00:00Z",`+task)
+	r.call("PUT", "/v1/schedules/b?namespace=shop", `{"every":"1h","start_at":"2035-03-25T01:00:00Z",`+task)
+	got := r.call("GET", "/v1/forecast/next?count=2&namespace=*", "")
+	want := `{"ticks":[
+		{"tick":"2035-03-25T01:00:00.000Z","local":"2035-03-25T03:00:00.000+02:00","namespace":"default","schedule":"a",
+			"queue":"mail","type":"http","note":"02:30 does not exist that day: runs when the clock jumps to 03:00"},
+		{"tick":"2035-03-25T01:00:00.000Z","local":"2035-03-25T01:00:00.000+00:00","namespace":"shop","schedule":"b",
+			"queue":"mail","type":"http"}]}`
+	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" {
+		t.Errorf("status %d (-want +got):\n%s", got.status, diff)
+	}
+	if got := r.call("GET", "/v1/forecast/next?namespace=none", ""); string(got.body) != "{\"ticks\":[]}\n" {
+		t.Errorf("of no schedule: %s", got.body)
+	}
+	for _, count := range []string{"0", "501"} {
+		if p := r.call("GET", "/v1/forecast/next?count="+count, "").problem(t); wire.Value(p.Field) != "count" {
+			t.Errorf("count %s: %+v", count, p)
 		}
 	}
 }

@@ -18,11 +18,27 @@ type BackfillRange struct {
 // Backfilled is the answer to a backfill.
 type Backfilled = schedules.Backfilled
 
+// LeftTick is a tick that a backfill leaves alone.
+type LeftTick = schedules.LeftTick
+
 // BackfillSchedule runs the ticks of a range that have no task: those that were missed or skipped, and those from before
 // the schedule existed. It never runs a tick again. Errors: schedule.CodeNotFound; CodeInvalid for a range that has too
 // many ticks, reaches beyond what is decided, or reaches back to what is forgotten; CodeQueueFull; CodeUnavailable while Redis is
 // nearly full; CodeOverloaded. A caller with the Key of an earlier request gets what that has run.
 func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r BackfillRange) (Backfilled, error) {
+	return c.backfill(ctx, who, id, r, c.store.Schedules.Backfill)
+}
+
+// PreviewBackfill returns what BackfillSchedule would return, and changes nothing. Errors: those of BackfillSchedule.
+func (c *Control) PreviewBackfill(ctx context.Context, who Caller, id string, r BackfillRange) (Backfilled, error) {
+	return c.backfill(ctx, who, id, r, c.store.Schedules.PreviewBackfill)
+}
+
+// backfill finds the ticks of a range, and does something with them.
+func (c *Control) backfill(
+	ctx context.Context, who Caller, id string, r BackfillRange,
+	do func(context.Context, task.Ref, []schedule.Tick, time.Duration, schedules.Asker) (Backfilled, error),
+) (Backfilled, error) {
 	p, err := c.begin(ctx, who, "backfillSchedule", who.Ref(id))
 	if err != nil {
 		return Backfilled{}, err
@@ -39,7 +55,7 @@ func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r
 	if err := p.room.enter(ctx, s.Task); err != nil { // for the first; the others are due later
 		return Backfilled{}, err
 	}
-	return c.store.Schedules.Backfill(ctx, s.Ref, ticks, r.Pace, schedules.Asker{By: who.By(), Key: who.Key})
+	return do(ctx, s.Ref, ticks, r.Pace, schedules.Asker{By: who.By(), Key: who.Key})
 }
 
 // backfillTicks returns the ticks of a range, without the excluded ones. Error: CodeInvalid for the range.

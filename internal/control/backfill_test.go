@@ -18,7 +18,7 @@ func TestBackfillSchedule_RunsWhatDidNotRunAndNothingTwice(t *testing.T) {
 	s, _ := w.GetSchedule(w.ctx, me, nightly.ID)
 	from := s.CreatedAt.Add(-90 * time.Minute) // one tick before it was created, and the instant of the creation
 	got, err := w.BackfillSchedule(w.ctx, me, nightly.ID, BackfillRange{From: from, Until: s.Cursor, Pace: time.Second})
-	if err != nil || len(got.Entries) != 6 || got.Left != 2 {
+	if err != nil || len(got.Entries) != 6 || len(got.Left) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	states := w.tasksOf(nightly)
@@ -28,7 +28,7 @@ func TestBackfillSchedule_RunsWhatDidNotRunAndNothingTwice(t *testing.T) {
 		}
 	}
 	again, err := w.BackfillSchedule(w.ctx, me, nightly.ID, BackfillRange{From: from, Until: s.Cursor, Pace: time.Second})
-	if err != nil || len(again.Entries) != 0 || again.Left != 8 {
+	if err != nil || len(again.Entries) != 0 || len(again.Left) != 8 {
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
 	first, err := w.GetTask(w.ctx, me, got.Entries[0].TaskID("nightly"))

@@ -25,7 +25,9 @@ var operationsOf = map[string]string{
 	"Attempts": "listAttempts", "AwaitTask": "getTask", "CountTasks": "listTasks",
 	"Follow": "followEvents", "FollowLogs": "readLogs",
 	"Ledger": "readLedger", "Logs": "readLogs", "LogStart": "readLogs", "Next": "previewSchedule", "Preview": "submitTask",
-	"PreviewEach": "submitTasks", "Revisions": "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks",
+	"PreviewBackfill": "backfillSchedule", "PreviewDelete": "deleteSchedule", "PreviewEach": "submitTasks",
+	"PreviewRollback": "rollbackSchedule", "PreviewTrigger": "triggerSchedule",
+	"Revisions": "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks",
 	"TaskState": "getTask",
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -17,12 +18,14 @@ import (
 type NextRequest struct {
 	ID    string
 	Times schedule.Spec // with Rules: their ticks, and no such schedule need exist; else those of the definition in force
-	After time.Time     // the zero time means now
-	Count int
+	// Revision asks for the ticks that the schedule would have if that revision were put now; 0: the one in force.
+	Revision int
+	After    time.Time // the zero time means now
+	Count    int
 }
 
 // Next returns the next ticks of a schedule, or those of other times, and the coming clock change of its zone. Errors:
-// schedule.CodeNotFound; CodeInvalid for other times.
+// schedule.CodeNotFound, schedule.CodeRevisionNotFound; CodeInvalid for other times.
 func (c *Control) Next(ctx context.Context, who Caller, r NextRequest) (schedule.NextTicks, error) {
 	if _, err := c.begin(ctx, who, "previewSchedule", who.Ref(r.ID)); err != nil {
 		return schedule.NextTicks{}, err
@@ -33,6 +36,13 @@ func (c *Control) Next(ctx context.Context, who Caller, r NextRequest) (schedule
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(r.ID))
 	if err != nil {
 		return schedule.NextTicks{}, err
+	}
+	if r.Revision > 0 {
+		d, _, err := c.definitionOf(ctx, s.Ref, r.Revision)
+		if err != nil {
+			return schedule.NextTicks{}, err
+		}
+		s = PutOptions{}.preview(d, s, now, "")
 	}
 	table, err := schedule.Compile(s.Spec, s.Ref, s.CreatedAt)
 	if err != nil {
@@ -94,14 +104,11 @@ const forecastBudget = 15 * time.Second
 // errBudget is the cause of the end of a forecast that has counted too long.
 var errBudget = errors.New("the forecast takes too long")
 
-// delayedMinutes is for how many minutes ahead a forecast counts tasks that wait for their time.
-const delayedMinutes = 60
-
 // Forecast is what comes.
 type Forecast struct {
 	schedule.Forecast
-	// Delayed are the tasks that wait for their time, by the minute in which they are due: of the first hour, or less if
-	// they are many.
+	// Delayed are the tasks that wait for their time, by the minute in which they are due. It has fewer minutes than
+	// PerMinute if they are too many, and then Coming names no later ones either.
 	Delayed []int
 	Coming  []Coming // of the minutes that were asked for, the earliest first
 	LeftOut int      // of Coming, beyond its limit
@@ -128,10 +135,22 @@ func (c *Control) Forecast(ctx context.Context, who Caller, hours, named int) (F
 	if err != nil {
 		return Forecast{}, err
 	}
-	delayed, tasks, err := c.store.Coming(ctx, who.Namespace, ticks.From, delayedMinutes, named)
+	delayed, tasks, err := c.store.Coming(ctx, who.Namespace, ticks.From, len(ticks.PerMinute), named)
 	f := Forecast{Forecast: ticks, Delayed: delayed}
 	f.name(coming, tasks)
 	return f, err
+}
+
+// Upcoming is the next ticks of several schedules.
+type Upcoming = schedules.Upcoming
+
+// NextTicks returns the next count ticks of the schedules of the caller's namespace, which may be EveryNamespace.
+// Error: CodeUnavailable.
+func (c *Control) NextTicks(ctx context.Context, who Caller, count int) (Upcoming, error) {
+	if _, err := c.begin(ctx, who, "nextTicks"); err != nil {
+		return Upcoming{}, err
+	}
+	return c.store.Schedules.Upcoming(ctx, who.Namespace, count)
 }
 
 // name sets Coming to the first of some ticks and tasks.

@@ -74,25 +74,51 @@ func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) 
 func (c *Control) RollbackSchedule(
 	ctx context.Context, who Caller, id string, revision, ifMatch int,
 ) (Put, error) {
+	return c.rollback(ctx, who, id, revision, PutOptions{IfMatch: ifMatch})
+}
+
+// PreviewRollback returns what RollbackSchedule would return, and changes nothing. Errors: those of RollbackSchedule.
+func (c *Control) PreviewRollback(
+	ctx context.Context, who Caller, id string, revision, ifMatch int,
+) (Put, error) {
+	return c.rollback(ctx, who, id, revision, PutOptions{IfMatch: ifMatch, DryRun: true})
+}
+
+// rollback puts the definition of a revision. A zero IfMatch means the revision that is in force now.
+func (c *Control) rollback(ctx context.Context, who Caller, id string, revision int, o PutOptions) (Put, error) {
 	p, err := c.begin(ctx, who, "rollbackSchedule", who.Ref(id))
 	if err != nil {
 		return Put{}, err
 	}
 	defer p.leave()
-	reading, left := redisx.LeavingOut(ctx)
-	history, err := c.history(reading, who.Ref(id))
+	d, present, err := c.definitionOf(ctx, who.Ref(id), revision)
 	if err != nil {
-		if _, _, ofPresent := c.store.Schedules.Read(ctx, who.Ref(id)); ofPresent == nil {
-			return Put{}, err // of the history: the schedule need not be put again
+		return Put{}, err
+	}
+	o.IfMatch = cmp.Or(o.IfMatch, present)
+	return c.put(ctx, who, d, o)
+}
+
+// definitionOf returns the definition of a revision of a schedule, and which revision is in force. Errors:
+// schedule.CodeNotFound, schedule.CodeRevisionNotFound; CodeUnreadable if a revision cannot be read that may be this
+// one.
+func (c *Control) definitionOf(
+	ctx context.Context, ref task.Ref, revision int,
+) (_ schedule.Definition, present int, _ error) {
+	reading, left := redisx.LeavingOut(ctx)
+	history, err := c.history(reading, ref)
+	if err != nil {
+		if _, _, ofPresent := c.store.Schedules.Read(ctx, ref); ofPresent == nil {
+			return schedule.Definition{}, 0, err // of the history: the schedule need not be put again
 		}
-		return Put{}, adviseRepair(err)
+		return schedule.Definition{}, 0, adviseRepair(err)
 	}
 	for _, r := range history {
 		if r.Number == revision {
-			return c.put(ctx, who, r.Definition, PutOptions{IfMatch: cmp.Or(ifMatch, history[0].Number)})
+			return r.Definition, history[0].Number, nil
 		}
 	}
-	return Put{}, noRevision(revision, id, history, left.Texts())
+	return schedule.Definition{}, 0, noRevision(revision, ref.ID, history, left.Texts())
 }
 
 // noRevision is the error for a revision of a schedule that is not among its other ones. unreadable: what was said of

@@ -84,6 +84,7 @@ var operations = map[string]Operation{
 	"listRevisions":    {Role: Viewer, About: AboutSchedule},
 	"rollbackSchedule": {Role: Editor, About: AboutSchedule, Changes: true, MakesWork: true},
 	"forecast":         {Role: Viewer, About: AboutSchedule},
+	"nextTicks":        {Role: Viewer, About: AboutSchedule},
 	"listLocks":        {Role: Viewer, About: AboutLock},
 	"getLock":          {Role: Viewer, About: AboutLock},
 	"acquireLock":      {Role: Operator, About: AboutLock, Changes: true},

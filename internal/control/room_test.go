@@ -42,6 +42,14 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 		"preview": func() error { a, _ := w.PreviewEach(w.ctx, me, []task.Definition{small}); return a[0].Err },
 		"retry":   func() error { _, err := w.RetryTask(w.ctx, me, ended); return err },
 		"trigger": func() error { _, err := w.TriggerSchedule(w.ctx, me, nightly.ID); return err },
+		"preview of a trigger": func() error {
+			_, err := w.PreviewTrigger(w.ctx, me, nightly.ID)
+			return err
+		},
+		"preview of a backfill": func() error {
+			_, err := w.PreviewBackfill(w.ctx, me, nightly.ID, BackfillRange{From: decided.Add(-time.Hour), Until: decided})
+			return err
+		},
 		"backfill": func() error {
 			_, err := w.BackfillSchedule(w.ctx, me, nightly.ID, BackfillRange{From: decided.Add(-time.Hour), Until: decided})
 			return err

@@ -18,16 +18,59 @@ const (
 	DeleteNone    DeleteTasks = "none"    // all go on
 )
 
-// keeps says whether a task in that state goes on.
-func (tasks DeleteTasks) keeps(s task.State) bool {
-	return tasks == DeleteNone || tasks == DeleteWaiting && s == task.Running
+// TaskFate is what happens to a task of a deleted schedule that has not ended.
+type TaskFate string
+
+// The fates.
+const (
+	TaskCancelled TaskFate = "cancelled" // it was not running
+	TaskStopping  TaskFate = "stopping"  // it was running, and was asked to stop
+	TaskLeft      TaskFate = "left"      // it goes on
+)
+
+// fate says what happens to a task in that state.
+func (tasks DeleteTasks) fate(s task.State) TaskFate {
+	switch {
+	case tasks == DeleteNone, tasks == DeleteWaiting && s == task.Running:
+		return TaskLeft
+	case s == task.Running:
+		return TaskStopping
+	}
+	return TaskCancelled
 }
 
-// Deleted counts what happened to them.
+// Deleted says what happened to them.
 type Deleted struct {
 	Cancelled int
-	Stopping  int // were running, and were asked to stop
-	Left      int // go on
+	Stopping  int
+	Left      int
+	Waiting   int           // ticks that waited for their turn, and get no task
+	Examples  []DeletedTask // the first 10 tasks
+}
+
+// DeletedTask is a task of a deleted schedule.
+type DeletedTask struct {
+	ID    string
+	State task.State // before
+	Fate  TaskFate
+}
+
+// deletedExamples is how many examples a Deleted has at most.
+const deletedExamples = 10
+
+// note counts what happened to a task.
+func (d *Deleted) note(t task.Task, fate TaskFate) {
+	switch fate {
+	case TaskCancelled:
+		d.Cancelled++
+	case TaskStopping:
+		d.Stopping++
+	case TaskLeft:
+		d.Left++
+	}
+	if len(d.Examples) < deletedExamples {
+		d.Examples = append(d.Examples, DeletedTask{t.ID, t.State, fate})
+	}
 }
 
 // deleteNote is the note of a schedule whose deletion stopped half-way.
@@ -37,17 +80,21 @@ const deleteNote = "being deleted"
 const deleteChunk = 500
 
 // DeleteSchedule deletes a schedule with its ledger and history; tasks says what happens to its tasks. It pauses the
-// schedule first, so that no new task comes in between. A deletion that failed half-way may be repeated. A definition that cannot be read goes, too.
-// Error: schedule.CodeNotFound.
+// schedule first, so that no new task comes in between. A deletion that failed half-way may be repeated. A definition
+// that cannot be read goes, too. Error: schedule.CodeNotFound.
 func (c *Control) DeleteSchedule(ctx context.Context, who Caller, id string, tasks DeleteTasks) (Deleted, error) {
 	if _, err := c.begin(ctx, who, "deleteSchedule", who.Ref(id)); err != nil {
 		return Deleted{}, err
 	}
 	for {
-		if _, err := c.store.Schedules.Pause(ctx, who.Ref(id), deleteNote, who.By()); err != nil && task.CodeOf(err) != task.CodeUnreadable {
+		paused, err := c.store.Schedules.Pause(ctx, who.Ref(id), deleteNote, who.By())
+		if err != nil && task.CodeOf(err) != task.CodeUnreadable {
 			return Deleted{}, err
 		}
-		deleted, err := c.endTasks(ctx, who, id, tasks)
+		deleted := Deleted{Waiting: paused.Waiting}
+		err = c.eachUnfinished(ctx, who.Ref(id), func(t task.Task) error {
+			return c.endTask(ctx, who, t, tasks.fate(t.State), &deleted)
+		})
 		if err != nil {
 			return deleted, err
 		}
@@ -58,41 +105,60 @@ func (c *Control) DeleteSchedule(ctx context.Context, who Caller, id string, tas
 	}
 }
 
-// endTasks cancels those tasks of a schedule that a deletion does not keep.
-func (c *Control) endTasks(ctx context.Context, who Caller, id string, tasks DeleteTasks) (Deleted, error) {
-	var d Deleted
+// PreviewDelete returns what DeleteSchedule would return, and changes nothing. Errors: those of DeleteSchedule.
+func (c *Control) PreviewDelete(ctx context.Context, who Caller, id string, tasks DeleteTasks) (Deleted, error) {
+	if _, err := c.begin(ctx, who, "deleteSchedule", who.Ref(id)); err != nil {
+		return Deleted{}, err
+	}
+	s, _, err := c.store.Schedules.Read(ctx, who.Ref(id))
+	if err == nil {
+		s, err = c.store.Schedules.CountTasks(ctx, s)
+	}
+	if err != nil && task.CodeOf(err) != task.CodeUnreadable {
+		return Deleted{}, err
+	}
+	deleted := Deleted{Waiting: s.Waiting}
+	err = c.eachUnfinished(ctx, who.Ref(id), func(t task.Task) error {
+		deleted.note(t, tasks.fate(t.State))
+		return nil
+	})
+	return deleted, err
+}
+
+// eachUnfinished calls do with the tasks of a schedule that have not ended.
+func (c *Control) eachUnfinished(ctx context.Context, ref task.Ref, do func(task.Task) error) error {
 	unfinished := TaskFilter{
-		Namespace: who.Namespace, Schedule: id, States: []task.State{task.Scheduled, task.Queued, task.Running},
+		Namespace: ref.Namespace, Schedule: ref.ID, States: []task.State{task.Scheduled, task.Queued, task.Running},
 	}
 	for cursor := ""; ; {
-		page, err := c.store.Tasks.List(ctx, unfinished, deleteChunk, cursor)
+		page, err := c.store.Listing.List(ctx, unfinished, deleteChunk, cursor)
 		if err != nil {
-			return d, err
+			return err
 		}
 		for _, t := range page.Tasks {
-			if tasks.keeps(t.State) {
-				d.Left++
-				continue
-			}
-			if err := c.endTask(ctx, who, t.ID, &d); err != nil {
-				return d, err
+			if err := do(t); err != nil {
+				return err
 			}
 		}
 		if cursor = page.NextCursor; cursor == "" {
-			return d, nil
+			return nil
 		}
 	}
 }
 
-// endTask cancels a task, unless it has ended by itself, and counts what happened to it.
-func (c *Control) endTask(ctx context.Context, who Caller, id string, d *Deleted) error {
-	t, err := c.cancel(ctx, who.By(), who.Ref(id))
+// endTask ends a task as it is meant to, unless it has ended by itself, and notes what happened to it.
+func (c *Control) endTask(ctx context.Context, who Caller, t task.Task, meant TaskFate, d *Deleted) error {
+	if meant == TaskLeft {
+		d.note(t, meant)
+		return nil
+	}
+	ended, err := c.cancel(ctx, who.By(), t.Ref)
 	code := task.CodeOf(err)
 	switch {
-	case err == nil && t.State == task.Running:
-		d.Stopping++
+	case err == nil && ended.State == task.Running:
+		d.note(t, TaskStopping)
 	case err == nil:
-		d.Cancelled++
+		d.note(t, TaskCancelled)
 	case code != task.CodeFinished && code != task.CodeTaskNotFound:
 		return err
 	}

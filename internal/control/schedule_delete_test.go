@@ -2,8 +2,12 @@ package control
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -15,13 +19,13 @@ import (
 func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
 	t.Parallel()
 	for which, want := range map[DeleteTasks]struct {
-		answer  Deleted
+		answer  map[string]TaskFate // of the waiting task and of the running one
 		waiting task.State
 		running bool // asked to stop
 	}{
-		DeleteWaiting: {Deleted{Cancelled: 1, Left: 1}, task.Cancelled, false},
-		DeleteAll:     {Deleted{Cancelled: 1, Stopping: 1}, task.Cancelled, true},
-		DeleteNone:    {Deleted{Left: 2}, task.Scheduled, false},
+		DeleteWaiting: {map[string]TaskFate{"waiting": TaskCancelled, "running": TaskLeft}, task.Cancelled, false},
+		DeleteAll:     {map[string]TaskFate{"waiting": TaskCancelled, "running": TaskStopping}, task.Cancelled, true},
+		DeleteNone:    {map[string]TaskFate{"waiting": TaskLeft, "running": TaskLeft}, task.Scheduled, false},
 	} {
 		t.Run(string(which), func(t *testing.T) {
 			w := newWorld(t)
@@ -29,9 +33,22 @@ func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
 			w.fire(nightly)
 			run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
 			w.db.Del(w.ctx, w.key(nightly, "live")) // those of a backfill are not in it either
-			got, err := w.DeleteSchedule(w.ctx, me, nightly.ID, which)
-			if err != nil || got != want.answer {
-				t.Errorf("%+v, %v, want %+v", got, err, want.answer)
+			answer := foretold(w, func() (Deleted, error) { return w.PreviewDelete(w.ctx, me, nightly.ID, which) },
+				func() (Deleted, error) { return w.DeleteSchedule(w.ctx, me, nightly.ID, which) })
+			fates, counts := map[string]TaskFate{}, map[TaskFate]int{}
+			for i, name := range []string{"running", "waiting"} {
+				id := "nightly@" + ticks[i]
+				at := slices.IndexFunc(answer.Examples, func(e DeletedTask) bool { return e.ID == id })
+				fates[name] = answer.Examples[at].Fate
+				counts[fates[name]]++
+			}
+			if diff := cmp.Diff(want.answer, fates); diff != "" {
+				t.Errorf("fates (-want +got):\n%s", diff)
+			}
+			got := map[TaskFate]int{TaskCancelled: answer.Cancelled, TaskStopping: answer.Stopping, TaskLeft: answer.Left}
+			maps.DeleteFunc(got, func(_ TaskFate, n int) bool { return n == 0 })
+			if diff := cmp.Diff(counts, got); diff != "" {
+				t.Errorf("counts (-want +got):\n%s", diff)
 			}
 			if state := w.tasksOf(nightly)["nightly@"+ticks[1]]; state != want.waiting {
 				t.Errorf("the waiting one is %s, want %s", state, want.waiting)

@@ -22,9 +22,12 @@ func (c *Control) GetSchedule(ctx context.Context, who Caller, id string) (sched
 	return c.store.Schedules.Get(ctx, who.Ref(id))
 }
 
-// ListSchedules returns up to limit schedules, by name, from a cursor on ("": from the start). A page can be shorter than
-// limit and not be the last one. The caller's namespace may be EveryNamespace. Error: CodeInvalid for the cursor.
-func (c *Control) ListSchedules(ctx context.Context, who Caller, f ScheduleFilter, limit int, cursor string) (SchedulePage, error) {
+// ListSchedules returns up to limit schedules, by name, from a cursor on ("": from the start). A page can be shorter
+// than limit and not be the last one. The caller's namespace may be EveryNamespace. Error: CodeInvalid for the
+// cursor.
+func (c *Control) ListSchedules(
+	ctx context.Context, who Caller, f ScheduleFilter, limit int, cursor string,
+) (SchedulePage, error) {
 	if _, err := c.begin(ctx, who, "listSchedules"); err != nil {
 		return SchedulePage{}, err
 	}
@@ -58,24 +61,41 @@ func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (sc
 	return c.store.Schedules.Resume(ctx, who.Ref(id))
 }
 
+// Triggered is a run by hand, and what it replaces.
+type Triggered = schedules.Triggered
+
 // TriggerSchedule runs a schedule now, paused or not. The outcome of the returned entry is Triggered, or Queued if the
 // overlap policy lets it wait. Errors: schedule.CodeNotFound; schedule.CodeBusy, if the overlap policy refuses it;
 // CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded. A caller with the Key of an earlier request
 // gets its entry.
-func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (schedule.Entry, error) {
+func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (Triggered, error) {
+	return c.trigger(ctx, who, id, false)
+}
+
+// PreviewTrigger returns what TriggerSchedule would return, and changes nothing. The name of the run has the time of
+// the preview. Errors: those of TriggerSchedule.
+func (c *Control) PreviewTrigger(ctx context.Context, who Caller, id string) (Triggered, error) {
+	return c.trigger(ctx, who, id, true)
+}
+
+func (c *Control) trigger(ctx context.Context, who Caller, id string, dry bool) (Triggered, error) {
 	p, err := c.begin(ctx, who, "triggerSchedule", who.Ref(id))
 	if err != nil {
-		return schedule.Entry{}, err
+		return Triggered{}, err
 	}
 	defer p.leave()
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
-		return schedule.Entry{}, err
+		return Triggered{}, err
 	}
 	if err := p.room.enter(ctx, s.Task); err != nil {
-		return schedule.Entry{}, err
+		return Triggered{}, err
 	}
-	entry, err := c.store.Schedules.Trigger(ctx, s.Ref, now, schedules.Asker{By: who.By(), Key: who.Key})
-	p.room.taken(0, entry.HasTask)
-	return entry, err
+	asker := schedules.Asker{By: who.By(), Key: who.Key}
+	if dry {
+		return c.store.Schedules.PreviewTrigger(ctx, s.Ref, now, asker)
+	}
+	run, err := c.store.Schedules.Trigger(ctx, s.Ref, now, asker)
+	p.room.taken(0, run.HasTask)
+	return run, err
 }

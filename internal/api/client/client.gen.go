@@ -118,6 +118,15 @@ type ForecastParams struct {
 	Within *Duration `form:"within,omitempty" json:"within,omitempty"`
 }
 
+// NextTicksParams defines parameters for NextTicks.
+type NextTicksParams struct {
+	// Namespace The namespace of the schedules, or `*` for all of them.
+	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Count How many ticks to answer at most.
+	Count *int `form:"count,omitempty" json:"count,omitempty"`
+}
+
 // ListLocksParams defines parameters for ListLocks.
 type ListLocksParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -190,6 +199,9 @@ type DeleteScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
 	// Tasks `waiting`: tasks that are not running are cancelled, running ones go on. `all`: running ones are asked to stop as
 	// well. `none`: all of them go on.
 	Tasks *DeleteTasks `form:"tasks,omitempty" json:"tasks,omitempty"`
@@ -234,6 +246,9 @@ type AuditScheduleParams struct {
 type BackfillScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
 	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
 	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
@@ -307,6 +322,9 @@ type PreviewScheduleParams struct {
 	// Timezone The IANA zone in which `cron` is read. Default UTC. It is refused without `cron`.
 	Timezone *string `form:"timezone,omitempty" json:"timezone,omitempty"`
 
+	// Revision The ticks that the schedule would have if this revision were put again now. Not together with `cron`.
+	Revision *int `form:"revision,omitempty" json:"revision,omitempty"`
+
 	// Count How many ticks to answer at most.
 	Count *int `form:"count,omitempty" json:"count,omitempty"`
 
@@ -331,6 +349,9 @@ type RollbackScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
 	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
 	// for the tag itself.
@@ -341,6 +362,9 @@ type RollbackScheduleParams struct {
 type TriggerScheduleParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
 	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
 	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
@@ -806,11 +830,21 @@ type ClientInterface interface {
 	// Forecast How many ticks each minute ahead will see
 	//
 	// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-	// and what fills them; for an hour, it also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+	// and what fills them. It also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
 	// count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 	//
 	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
 	Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NextTicks The next ticks of all schedules
+	//
+	// The next ticks of the schedules that are not paused, the earliest first, and at the same time by namespace and
+	// schedule. Ticks that an exclusion covers are left out. It reads only the schedules that tick next. It stops after
+	// half a second and 2,000 schedules in the same part of Redis: then `known_until` says so, and there may be fewer
+	// ticks than `count`.
+	//
+	// Corresponds with GET /v1/forecast/next (the `NextTicks` operationId).
+	NextTicks(ctx context.Context, params *NextTicksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListLocks List the locks that are held
 	//
@@ -990,6 +1024,8 @@ type ClientInterface interface {
 	// or a backfill created them. `If-Match` is refused here, not overlooked: `DELETE` knows no revisions. A schedule that is created later under the same id starts anew, though a task that
 	// is still kept is not created a second time.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
 	// Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
 	DeleteSchedule(ctx context.Context, id ScheduleID, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1058,6 +1094,8 @@ type ClientInterface interface {
 	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 	// about (`cursor`).
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
@@ -1071,6 +1109,8 @@ type ClientInterface interface {
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 	// about (`cursor`).
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1149,6 +1189,9 @@ type ClientInterface interface {
 	// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
 	// no longer remembers is `revision_not_found`.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// schedule as it would be. `GET /v1/schedules/{id}/next?revision=` has the ticks that it would have.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
@@ -1158,6 +1201,9 @@ type ClientInterface interface {
 	//
 	// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
 	// no longer remembers is `revision_not_found`.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// schedule as it would be. `GET /v1/schedules/{id}/next?revision=` has the ticks that it would have.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1171,6 +1217,9 @@ type ClientInterface interface {
 	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
 	// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Each call is a run, unless it
 	// has the `Idempotency-Key` of an earlier one.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed. The id of the task has
+	// the time of the dry run then.
 	//
 	// Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
 	TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1767,12 +1816,32 @@ func (c *Client) ListFailures(ctx context.Context, params *ListFailuresParams, r
 // Forecast How many ticks each minute ahead will see
 //
 // Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-// and what fills them; for an hour, it also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+// and what fills them. It also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
 // count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 //
 // Corresponds with GET /v1/forecast (the `Forecast` operationId).
 func (c *Client) Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewForecastRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NextTicks The next ticks of all schedules
+//
+// The next ticks of the schedules that are not paused, the earliest first, and at the same time by namespace and
+// schedule. Ticks that an exclusion covers are left out. It reads only the schedules that tick next. It stops after
+// half a second and 2,000 schedules in the same part of Redis: then `known_until` says so, and there may be fewer
+// ticks than `count`.
+//
+// Corresponds with GET /v1/forecast/next (the `NextTicks` operationId).
+func (c *Client) NextTicks(ctx context.Context, params *NextTicksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNextTicksRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2161,6 +2230,8 @@ func (c *Client) ListSchedules(ctx context.Context, params *ListSchedulesParams,
 // or a backfill created them. `If-Match` is refused here, not overlooked: `DELETE` knows no revisions. A schedule that is created later under the same id starts anew, though a task that
 // is still kept is not created a second time.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
 // Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
 func (c *Client) DeleteSchedule(ctx context.Context, id ScheduleID, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDeleteScheduleRequest(c.Server, id, params)
@@ -2279,6 +2350,8 @@ func (c *Client) AuditSchedule(ctx context.Context, id ScheduleID, params *Audit
 // what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 // about (`cursor`).
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
@@ -2302,6 +2375,8 @@ func (c *Client) BackfillScheduleWithBody(ctx context.Context, id ScheduleID, pa
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 // what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 // about (`cursor`).
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2460,6 +2535,9 @@ func (c *Client) ResumeSchedule(ctx context.Context, id ScheduleID, params *Resu
 // As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
 // no longer remembers is `revision_not_found`.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// schedule as it would be. `GET /v1/schedules/{id}/next?revision=` has the ticks that it would have.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
@@ -2479,6 +2557,9 @@ func (c *Client) RollbackScheduleWithBody(ctx context.Context, id ScheduleID, pa
 //
 // As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
 // no longer remembers is `revision_not_found`.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// schedule as it would be. `GET /v1/schedules/{id}/next?revision=` has the ticks that it would have.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2502,6 +2583,9 @@ func (c *Client) RollbackSchedule(ctx context.Context, id ScheduleID, params *Ro
 // `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
 // `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Each call is a run, unless it
 // has the `Idempotency-Key` of an earlier one.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed. The id of the task has
+// the time of the dry run then.
 //
 // Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
 func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3928,6 +4012,72 @@ func NewForecastRequest(server string, params *ForecastParams) (*http.Request, e
 	return req, nil
 }
 
+// NewNextTicksRequest constructs an http.Request for the NextTicks method
+func NewNextTicksRequest(server string, params *NextTicksParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/forecast/next")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Count != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "count", *params.Count, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListLocksRequest constructs an http.Request for the ListLocks method
 func NewListLocksRequest(server string, params *ListLocksParams) (*http.Request, error) {
 	var err error
@@ -4790,6 +4940,18 @@ func NewDeleteScheduleRequest(server string, id ScheduleID, params *DeleteSchedu
 
 		}
 
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Tasks != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tasks", *params.Tasks, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "", Format: ""}); err != nil {
@@ -5123,6 +5285,18 @@ func NewBackfillScheduleRequestWithBody(server string, id ScheduleID, params *Ba
 		if params.Namespace != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5561,6 +5735,18 @@ func NewPreviewScheduleRequest(server string, id ScheduleID, params *PreviewSche
 
 		}
 
+		if params.Revision != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "revision", *params.Revision, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Count != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "count", *params.Count, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -5792,6 +5978,18 @@ func NewRollbackScheduleRequestWithBody(server string, id ScheduleID, params *Ro
 
 		}
 
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -5861,6 +6059,18 @@ func NewTriggerScheduleRequest(server string, id ScheduleID, params *TriggerSche
 		if params.Namespace != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -7684,13 +7894,25 @@ type ClientWithResponsesInterface interface {
 	// ForecastWithResponse How many ticks each minute ahead will see
 	//
 	// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-	// and what fills them; for an hour, it also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+	// and what fills them. It also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
 	// count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
 	ForecastWithResponse(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*ForecastResponse, error)
+
+	// NextTicksWithResponse The next ticks of all schedules
+	//
+	// The next ticks of the schedules that are not paused, the earliest first, and at the same time by namespace and
+	// schedule. Ticks that an exclusion covers are left out. It reads only the schedules that tick next. It stops after
+	// half a second and 2,000 schedules in the same part of Redis: then `known_until` says so, and there may be fewer
+	// ticks than `count`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/forecast/next (the `NextTicks` operationId).
+	NextTicksWithResponse(ctx context.Context, params *NextTicksParams, reqEditors ...RequestEditorFn) (*NextTicksResponse, error)
 
 	// ListLocksWithResponse List the locks that are held
 	//
@@ -7890,6 +8112,8 @@ type ClientWithResponsesInterface interface {
 	// or a backfill created them. `If-Match` is refused here, not overlooked: `DELETE` knows no revisions. A schedule that is created later under the same id starts anew, though a task that
 	// is still kept is not created a second time.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
@@ -7964,6 +8188,8 @@ type ClientWithResponsesInterface interface {
 	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 	// about (`cursor`).
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
@@ -7977,6 +8203,8 @@ type ClientWithResponsesInterface interface {
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 	// about (`cursor`).
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8065,6 +8293,9 @@ type ClientWithResponsesInterface interface {
 	// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
 	// no longer remembers is `revision_not_found`.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// schedule as it would be. `GET /v1/schedules/{id}/next?revision=` has the ticks that it would have.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
@@ -8074,6 +8305,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
 	// no longer remembers is `revision_not_found`.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// schedule as it would be. `GET /v1/schedules/{id}/next?revision=` has the ticks that it would have.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8087,6 +8321,9 @@ type ClientWithResponsesInterface interface {
 	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
 	// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Each call is a run, unless it
 	// has the `Idempotency-Key` of an earlier one.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed. The id of the task has
+	// the time of the dry run then.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9138,6 +9375,61 @@ func (r ForecastResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ForecastResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// NextTicksResponseDefaultHeaders the declared response headers of an HTTP default response for NextTicks
+type NextTicksResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type NextTicksResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NextTickList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *NextTicksResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r NextTicksResponse) GetJSON200() *NextTickList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r NextTicksResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r NextTicksResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r NextTicksResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r NextTicksResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r NextTicksResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -12045,7 +12337,7 @@ func (c *ClientWithResponses) ListFailuresWithResponse(ctx context.Context, para
 // ForecastWithResponse How many ticks each minute ahead will see
 //
 // Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-// and what fills them; for an hour, it also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+// and what fills them. It also counts the tasks that wait for their time. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
 // count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -12057,6 +12349,24 @@ func (c *ClientWithResponses) ForecastWithResponse(ctx context.Context, params *
 		return nil, err
 	}
 	return ParseForecastResponse(rsp)
+}
+
+// NextTicksWithResponse The next ticks of all schedules
+//
+// The next ticks of the schedules that are not paused, the earliest first, and at the same time by namespace and
+// schedule. Ticks that an exclusion covers are left out. It reads only the schedules that tick next. It stops after
+// half a second and 2,000 schedules in the same part of Redis: then `known_until` says so, and there may be fewer
+// ticks than `count`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/forecast/next (the `NextTicks` operationId).
+func (c *ClientWithResponses) NextTicksWithResponse(ctx context.Context, params *NextTicksParams, reqEditors ...RequestEditorFn) (*NextTicksResponse, error) {
+	rsp, err := c.NextTicks(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseNextTicksResponse(rsp)
 }
 
 // ListLocksWithResponse List the locks that are held
@@ -12377,6 +12687,8 @@ func (c *ClientWithResponses) ListSchedulesWithResponse(ctx context.Context, par
 // or a backfill created them. `If-Match` is refused here, not overlooked: `DELETE` knows no revisions. A schedule that is created later under the same id starts anew, though a task that
 // is still kept is not created a second time.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
@@ -12481,6 +12793,8 @@ func (c *ClientWithResponses) AuditScheduleWithResponse(ctx context.Context, id 
 // what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 // about (`cursor`).
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
@@ -12500,6 +12814,8 @@ func (c *ClientWithResponses) BackfillScheduleWithBodyWithResponse(ctx context.C
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
 // what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
 // about (`cursor`).
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12636,6 +12952,9 @@ func (c *ClientWithResponses) ResumeScheduleWithResponse(ctx context.Context, id
 // As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
 // no longer remembers is `revision_not_found`.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// schedule as it would be. `GET /v1/schedules/{id}/next?revision=` has the ticks that it would have.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
@@ -12651,6 +12970,9 @@ func (c *ClientWithResponses) RollbackScheduleWithBodyWithResponse(ctx context.C
 //
 // As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
 // no longer remembers is `revision_not_found`.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// schedule as it would be. `GET /v1/schedules/{id}/next?revision=` has the ticks that it would have.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12670,6 +12992,9 @@ func (c *ClientWithResponses) RollbackScheduleWithResponse(ctx context.Context, 
 // `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
 // `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Each call is a run, unless it
 // has the `Idempotency-Key` of an earlier one.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed. The id of the task has
+// the time of the dry run then.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -13770,6 +14095,52 @@ func ParseForecastResponse(rsp *http.Response) (*ForecastResponse, error) {
 	switch {
 	case true:
 		var headers ForecastResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseNextTicksResponse parses an HTTP response from a NextTicksWithResponse call
+func ParseNextTicksResponse(rsp *http.Response) (*NextTicksResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &NextTicksResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NextTickList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers NextTicksResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -793,6 +793,27 @@ func (e StatusReasonSeverity) Valid() bool {
 	}
 }
 
+// Defines values for TaskFate.
+const (
+	TaskFateCancelled TaskFate = "cancelled"
+	TaskFateLeft      TaskFate = "left"
+	TaskFateStopping  TaskFate = "stopping"
+)
+
+// Valid indicates whether the value is a known member of the TaskFate enum.
+func (e TaskFate) Valid() bool {
+	switch e {
+	case TaskFateCancelled:
+		return true
+	case TaskFateLeft:
+		return true
+	case TaskFateStopping:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TaskField.
 const (
 	TaskFieldCancelRequestedAt TaskField = "cancel_requested_at"
@@ -1162,8 +1183,14 @@ type BackfillAnswer struct {
 	// Entries The records of the ticks whose tasks were created, the oldest first.
 	Entries []LedgerEntry `json:"entries"`
 
+	// LastDueAt When the last of the tasks is due. Left out if there are none.
+	LastDueAt *Time `json:"last_due_at,omitempty"`
+
 	// Left How many ticks of the range had run before, and were left as they are.
 	Left int `json:"left"`
+
+	// LeftAlone The ticks that `left` counts, the oldest first.
+	LeftAlone []LeftTick `json:"left_alone,omitempty,omitzero"`
 }
 
 // Backoff Waits that grow by a factor from one attempt to the next.
@@ -1392,6 +1419,20 @@ type Cron = string
 // DeleteTasks defines model for DeleteTasks.
 type DeleteTasks string
 
+// DeletedTask A task of a deleted schedule that had not ended.
+type DeletedTask struct {
+	// Fate `cancelled`: it was not running. `stopping`: it was running, and has been asked to stop. `left`: it goes on.
+	Fate TaskFate `json:"fate"`
+
+	// ID The id of the task.
+	ID string `json:"id"`
+
+	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
+	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
+	State State `json:"state"`
+}
+
 // DoctorCheck defines model for DoctorCheck.
 type DoctorCheck struct {
 	// Detail What was seen.
@@ -1614,7 +1655,7 @@ type Forecast struct {
 	// ComingLeftOut How many schedules and tasks `coming` lacks, as there are more than 200.
 	ComingLeftOut *int `json:"coming_left_out,omitempty"`
 
-	// DelayedPerMinute How many tasks that wait for their time become due in each minute, of the first 60 minutes. It ends earlier if they are too many to count: 2,000 in the same part of Redis.
+	// DelayedPerMinute How many tasks that wait for their time become due in each minute. It ends earlier than `per_minute` if they are too many to count: 2,000 in the same part of Redis. Then `coming` names no later ones either.
 	DelayedPerMinute []int `json:"delayed_per_minute,omitempty,omitzero"`
 
 	// From The start of the first minute.
@@ -1741,6 +1782,9 @@ type LedgerEntry struct {
 	// Reason Why, in words.
 	Reason *string `json:"reason,omitempty"`
 
+	// Replaces What gives way to a run by hand. Only in the answer of a trigger, if it replaces anything.
+	Replaces *Replaced `json:"replaces,omitempty"`
+
 	// Revision The revision that was in force at the decision.
 	Revision int `json:"revision"`
 
@@ -1764,6 +1808,13 @@ type LedgerPage struct {
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
+// LeftTick A tick that a backfill leaves as it is.
+type LeftTick struct {
+	// Task The id of its task, which may be deleted since. Left out while the tick waits for its turn.
+	Task *string `json:"task,omitempty"`
+	Tick Time    `json:"tick"`
 }
 
 // ListOrder Example: asc
@@ -2108,6 +2159,48 @@ type NamespaceList struct {
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
+// NextTick A tick of one of the schedules.
+type NextTick struct {
+	// Local The same instant as the schedule's zone writes it.
+	//
+	// Example: 2026-03-29T03:00:00.000+02:00
+	Local string `json:"local"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// Note What is unusual about it.
+	//
+	// Example: 02:30 does not exist that day: runs when the clock jumps to 03:00
+	Note *string `json:"note,omitempty"`
+
+	// Queue The queue of its task.
+	Queue string `json:"queue"`
+
+	// Schedule 1-160 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: nightly-report
+	Schedule ScheduleID `json:"schedule"`
+	Tick     Time       `json:"tick"`
+
+	// Type The type of its task.
+	Type string `json:"type"`
+}
+
+// NextTickList defines model for NextTickList.
+type NextTickList struct {
+	// KnownUntil Nobody has looked for ticks from this time on. Left out unless `ticks` ends there.
+	KnownUntil *Time `json:"known_until,omitempty"`
+
+	// Ticks The next ticks, the earliest first.
+	Ticks []NextTick `json:"ticks"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
 // Node defines model for Node.
 type Node struct {
 	// Address Where its API listens, as HOST:PORT, where the host may be 0.0.0.0 or ::, which stands for all addresses of the machine.
@@ -2432,6 +2525,18 @@ type Readiness struct {
 // ReadinessStatus defines model for Readiness.Status.
 type ReadinessStatus string
 
+// Replaced What gives way to a run by the overlap policy `replace`.
+type Replaced struct {
+	// Examples The ids of the first 10 of these tasks, the oldest first.
+	Examples []string `json:"examples"`
+
+	// Tasks How many tasks are cancelled, or asked to stop.
+	Tasks int `json:"tasks"`
+
+	// Ticks How many ticks that waited for their turn get no task.
+	Ticks int `json:"ticks"`
+}
+
 // ReportedLine defines model for ReportedLine.
 type ReportedLine struct {
 	// Stream `stdout` unless it is said.
@@ -2740,11 +2845,17 @@ type ScheduleDeletion struct {
 	// Cancelled Were not running, and were cancelled.
 	Cancelled int `json:"cancelled"`
 
+	// Examples The first 10 of these tasks, the newest first.
+	Examples []DeletedTask `json:"examples,omitempty,omitzero"`
+
 	// Left Go on.
 	Left int `json:"left"`
 
 	// Stopping Were running, and have been asked to stop.
 	Stopping int `json:"stopping"`
+
+	// WaitingTicks How many ticks waited for their turn. They get no task.
+	WaitingTicks *int `json:"waiting_ticks,omitempty"`
 }
 
 // ScheduleID 1-160 of `A-Z a-z 0-9 . _ -`.
@@ -3245,6 +3356,9 @@ type TaskChange struct {
 	// RunAt When it is due. Not together with `delay`.
 	RunAt *Time `json:"run_at,omitempty"`
 }
+
+// TaskFate `cancelled`: it was not running. `stopping`: it was running, and has been asked to stop. `left`: it goes on.
+type TaskFate string
 
 // TaskField defines model for TaskField.
 type TaskField string

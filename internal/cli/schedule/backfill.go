@@ -1,7 +1,10 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +26,7 @@ type backfillOptions struct {
 	From, To *string
 	Pace     *time.Duration
 	Key      string
+	DryRun   bool
 }
 
 func newBackfillCommand(f *command.Factory) *cobra.Command {
@@ -37,8 +41,10 @@ at most 1,000 ticks. It begins no earlier than the server's records (90 days at 
 tick that has been decided.
 
 It lists the ticks whose tasks were created, the oldest first, in the columns of "dtsctl schedule ledger". Repeated with the
-same --idempotency-key within an hour, it lists those of the first call.`,
+same --idempotency-key within an hour, it lists those of the first call. With --dry-run, it lists those whose tasks would be
+created, and creates none. It says on stderr which ticks it leaves alone.`,
 		Example: `  dtsctl schedule backfill nightly --from 2026-01-01 --to 2026-01-08
+  dtsctl schedule backfill hourly --from 12h --dry-run
   dtsctl schedule backfill hourly --from 12h --pace 30s
   dtsctl schedule backfill nightly --from 2026-01-01 --to 2026-01-08 --idempotency-key repair-7`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,6 +57,7 @@ same --idempotency-key within an hour, it lists those of the first call.`,
 	flags.String(set, &opts.To, "to", "the end of the range (default the newest tick that has been decided)")
 	bindKey(cmd, &opts.Key)
 	flags.Duration(set, &opts.Pace, "pace", "the time between two tasks (default 1s)")
+	set.BoolVar(&opts.DryRun, "dry-run", false, "show what would run, and do nothing")
 	return cmd
 }
 
@@ -79,12 +86,48 @@ func backfillRun(ctx context.Context, opts *backfillOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.BackfillScheduleParams{Namespace: c.Namespace, IdempotencyKey: wire.Given(opts.Key)}
+	params := &client.BackfillScheduleParams{
+		Namespace: c.Namespace, IdempotencyKey: wire.Given(opts.Key), DryRun: flags.NilIfZero(opts.DryRun),
+	}
 	answer, err := rest.Read[wire.BackfillAnswer](c.BackfillScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}
-	return opts.Printer.Show(answer.Raw, func() error { return printBackfill(opts.Printer, answer.Value) })
+	return opts.Printer.Show(answer.Raw, func() error {
+		if opts.DryRun {
+			return previewBackfill(opts.Printer, answer.Value)
+		}
+		return printBackfill(opts.Printer, answer.Value)
+	})
+}
+
+// leftNamed is how many ticks that a backfill leaves alone are named.
+const leftNamed = 5
+
+// previewBackfill prints what a backfill would do.
+func previewBackfill(p *printer.Printer, b wire.BackfillAnswer) error {
+	if len(b.Entries) > 0 {
+		if err := printer.PrintTable(p, ledgerColumns, b.Entries); err != nil {
+			return err
+		}
+	}
+	text := "This would run " + printer.Counted(len(b.Entries), "tick")
+	if b.LastDueAt != nil {
+		text += ", the last one " + p.Relative(b.LastDueAt.Time)
+	}
+	p.Notef("%s.", text)
+	if b.Left == 0 {
+		return nil
+	}
+	var left []string
+	for _, l := range b.LeftAlone[:min(len(b.LeftAlone), leftNamed)] {
+		left = append(left, cmp.Or(printer.Deref(l.Task), l.Tick.Format(time.RFC3339)+" (waits for its turn)"))
+	}
+	if more := b.Left - len(left); more > 0 {
+		left = append(left, fmt.Sprintf("and %d more", more))
+	}
+	p.Notef("It leaves alone %s that ran before or will run: %s.", printer.Counted(b.Left, "tick"), strings.Join(left, ", "))
+	return nil
 }
 
 func printBackfill(p *printer.Printer, b wire.BackfillAnswer) error {

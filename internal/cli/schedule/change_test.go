@@ -168,6 +168,8 @@ func TestSchedule_RefusesBadUsage(t *testing.T) {
 		"schedule rollback a x":                            `REVISION: "x" is not the number of a revision`,
 		"schedule rollback a 1 --if-match 0":               "--if-match: 0 is less than 1",
 		"schedule backfill a":                              "--from is missing",
+		"schedule trigger a --wait --dry-run":              "--wait and --dry-run: give one of them, not both",
+		"schedule forecast --next 3 --hours 2":             "--next cannot be given together with --hours and --within",
 		"schedule backfill a --from 1h --to 0s --pace -1s": "--pace: -1s is negative",
 		"schedule ledger a --since -2h":                    `--since: "-2h" is not a time` + times,
 		"schedule ledger a --until never":                  `--until: "never" is not a time` + times,

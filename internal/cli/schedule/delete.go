@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -25,7 +26,7 @@ type deleteOptions struct {
 }
 
 func newDeleteCommand(f *command.Factory) *cobra.Command {
-	opts := &deleteOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In}}
+	opts := &deleteOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In, previews: true}}
 	cmd := &cobra.Command{
 		Use: "delete ID... | --label NAME=VALUE", Short: "Delete schedules",
 		Annotations: command.Asks("listSchedules", "deleteSchedule"),
@@ -35,9 +36,12 @@ those that are not running, "all" also asks the running ones to stop, and with "
 All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id, and how many of
 its tasks were cancelled, were asked to stop, and go on.
 
+With --dry-run, the output is the same, and nothing is deleted. A terminal also gets ten of the tasks.
+
 ` + manyHelp,
 		Example: `  dtsctl schedule delete nightly
   dtsctl schedule delete nightly hourly --tasks all
+  dtsctl schedule delete nightly --dry-run
   dtsctl schedule delete --label app=old --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.Many.checkArgs(args); err != nil {
@@ -62,7 +66,9 @@ func deleteRun(ctx context.Context, opts *deleteOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.DeleteScheduleParams{Namespace: c.Namespace, Tasks: flags.NilIfZero(wire.DeleteTasks(opts.Tasks))}
+	params := &client.DeleteScheduleParams{
+		Namespace: c.Namespace, Tasks: flags.NilIfZero(wire.DeleteTasks(opts.Tasks)), DryRun: flags.NilIfZero(opts.Many.DryRun),
+	}
 	p := opts.Printer
 	return command.ForEach(p, ids, func(id string) error {
 		answer, err := rest.Read[wire.ScheduleDeletion](c.DeleteScheduleWithResponse(ctx, id, params))
@@ -74,9 +80,31 @@ func deleteRun(ctx context.Context, opts *deleteOptions) error {
 			if !p.OutIsTerminal {
 				return p.PrintTabbed([][]any{{id, d.Cancelled, d.Stopping, d.Left}})
 			}
+			if opts.Many.DryRun {
+				return printDeletion(p, id, d)
+			}
 			return p.Printf("%s deleted; %s\n", printer.Flat(id), tasksOfDeleted(d))
 		})
 	})
+}
+
+// printDeletion shows a terminal what a deletion would do.
+func printDeletion(p *printer.Printer, id string, d wire.ScheduleDeletion) error {
+	if err := p.Printf("%s would be deleted; %s\n", printer.Flat(id), tasksOfDeleted(d)); err != nil || len(d.Examples) == 0 {
+		return err
+	}
+	return printer.PrintTable(p, deletedColumns, d.Examples)
+}
+
+var deletedColumns = []printer.Column[wire.DeletedTask]{
+	{Name: "task", Value: func(t wire.DeletedTask) any { return t.ID }},
+	{Name: "state", Value: func(t wire.DeletedTask) any { return printer.Status(t.State) }},
+	{Name: "then", Value: func(t wire.DeletedTask) any {
+		fate := map[wire.TaskFate]string{
+			wire.TaskFateCancelled: "cancelled", wire.TaskFateStopping: "asked to stop", wire.TaskFateLeft: "goes on",
+		}
+		return cmp.Or(fate[t.Fate], string(t.Fate))
+	}},
 }
 
 // tasksOfDeleted says what became of the tasks of a deleted schedule.
@@ -89,6 +117,9 @@ func tasksOfDeleted(d wire.ScheduleDeletion) string {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", printer.Counted(part.count, "task"), part.fate))
 		}
+	}
+	if n := wire.Value(d.WaitingTicks); n > 0 {
+		parts = append(parts, printer.Counted(n, "tick")+" that waited dropped")
 	}
 	if len(parts) == 0 {
 		return "all of its tasks had ended"

@@ -26,6 +26,7 @@ type forecastOptions struct {
 
 	Hours         *int
 	Within        *time.Duration
+	Next          *int
 	AllNamespaces bool
 }
 
@@ -33,28 +34,42 @@ func newForecastCommand(f *command.Factory) *cobra.Command {
 	opts := &forecastOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
 		Use: "forecast", Short: "Show what each of the next minutes has to do", Args: command.ExactArgs(),
-		Annotations: command.Asks("forecast"),
+		Annotations: command.Asks("forecast", "nextTicks"),
 		Long: `forecast counts the future ticks of all schedules of the namespace that are not paused, and names the fullest
-minutes and the schedules that fill them. For the first hour, it also counts the tasks that wait for their time. A
-terminal gets a chart. A pipe gets a line for each minute: the minute, the number of its ticks, and of these tasks,
-which is left out beyond the hour or if they are too many to count.
+minutes and the schedules that fill them. It also counts the tasks that wait for their time. A terminal gets a chart. A
+pipe gets a line for each minute: the minute, the number of its ticks, and of these tasks, which is left out where they
+are too many to count.
 
 With --within, it lists what comes in that time instead: the ticks of each schedule, and the tasks that wait for their
-time, the earliest first. The columns are: at, what, namespace, id, ticks. At is the first tick, or when the task is due.`,
+time, the earliest first. The columns are: at, what, namespace, id, ticks. At is the first tick, or when the task is
+due.
+
+With --next, it lists the next ticks of all these schedules, the earliest first. A note says if a change of the clock
+moves one. The columns are: tick, local, namespace, schedule, queue, type, note. Local is the time of the schedule's
+zone.`,
 		Example: `  dtsctl schedule forecast
   dtsctl schedule forecast --within 15m --all-namespaces
+  dtsctl schedule forecast --next 20 --all-namespaces
   dtsctl schedule forecast --hours 168 --all-namespaces
   dtsctl schedule forecast | sort -k 2 -n | tail -1`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Hours != nil && opts.Within != nil {
 				return command.Usagef("--hours and --within: give one of them, not both")
 			}
-			return forecastRun(cmd.Context(), opts)
+			if opts.Next == nil {
+				return forecastRun(cmd.Context(), opts)
+			}
+			if opts.Hours != nil || opts.Within != nil {
+				return command.Usagef("--next cannot be given together with --hours and --within")
+			}
+			return nextTicksRun(cmd.Context(), opts)
 		},
 	}
 	flags.Int(cmd.Flags(), &opts.Hours, "hours", "how far to look ahead (default 24)")
 	flags.Duration(cmd.Flags(), &opts.Within, "within", "list what comes in this time, at most 1h, in whole minutes")
-	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "count the schedules of all namespaces, as -n '*'")
+	flags.Int(cmd.Flags(), &opts.Next, "next", "list so many of the next ticks, at most 500")
+	const all = "count the schedules of all namespaces, as -n '*'"
+	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, all)
 	return cmd
 }
 
@@ -63,9 +78,8 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.ForecastParams{Namespace: c.Namespace, Hours: opts.Hours, Within: flags.DurationText(opts.Within)}
-	if opts.AllNamespaces {
-		params.Namespace = new("*")
+	params := &client.ForecastParams{
+		Namespace: opts.namespace(c), Hours: opts.Hours, Within: flags.DurationText(opts.Within),
 	}
 	answer, err := rest.Read[wire.Forecast](c.ForecastWithResponse(ctx, params))
 	if err != nil {
@@ -75,7 +89,7 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 	p.Warn(answer.Value.Warnings)
 	return p.Show(answer.Raw, func() error {
 		if opts.Within != nil {
-			return printComing(p, answer.Value)
+			return printComing(p, answer.Value, *opts.Within)
 		}
 		if !p.OutIsTerminal {
 			return p.PrintTabbed(minuteLines(answer.Value))
@@ -84,8 +98,16 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 	})
 }
 
+// namespace is that of the schedules, "*" for all.
+func (opts *forecastOptions) namespace(c *rest.Client) *string {
+	if opts.AllNamespaces {
+		return new("*")
+	}
+	return c.Namespace
+}
+
 // printComing prints what comes, the earliest first.
-func printComing(p *printer.Printer, f wire.Forecast) error {
+func printComing(p *printer.Printer, f wire.Forecast, within time.Duration) error {
 	columns := comingColumns
 	if p.OutIsTerminal {
 		in := printer.Column[wire.Coming]{Name: "in", Value: func(c wire.Coming) any { return c.At }}
@@ -95,7 +117,18 @@ func printComing(p *printer.Printer, f wire.Forecast) error {
 	if n := wire.Value(f.ComingLeftOut); n > 0 {
 		p.Notef("%d more come", n)
 	}
+	if until, cut := delayedUntil(f); cut && until.Before(f.From.Add(within)) {
+		at := p.Text(printer.Timestamp(wire.At(until)))
+		p.Notef("Tasks that are due from %s on are not listed: there are too many.", at)
+	}
 	return err
+}
+
+// delayedUntil returns when the tasks that wait for their time are no longer counted, and whether that is before the
+// end of the forecast.
+func delayedUntil(f wire.Forecast) (until time.Time, cut bool) {
+	minutes := len(f.DelayedPerMinute)
+	return f.From.Add(time.Duration(minutes) * time.Minute), f.DelayedPerMinute != nil && minutes < len(f.PerMinute)
 }
 
 var comingColumns = []printer.Column[wire.Coming]{
@@ -156,22 +189,41 @@ func soonest(f wire.Forecast) string {
 	return fmt.Sprintf("In the next %d minutes: %s and %s.\n\n", soon, printer.Counted(ticks, "tick"), text)
 }
 
+// alsoDelayed says how many tasks wait for their time; "" if none does, or nobody has counted them.
+func alsoDelayed(p *printer.Printer, f wire.Forecast) string {
+	delayed := 0
+	for _, n := range f.DelayedPerMinute {
+		delayed += n
+	}
+	until, cut := delayedUntil(f)
+	switch {
+	case cut:
+		return fmt.Sprintf("; %s until %s (later ones are not counted)", printer.Counted(delayed, "delayed task"),
+			p.Text(printer.Timestamp(wire.At(until))))
+	case delayed > 0:
+		return "; " + printer.Counted(delayed, "delayed task")
+	}
+	return ""
+}
+
 func printForecast(p *printer.Printer, f wire.Forecast) error {
 	if err := p.Printf("%s", soonest(f)); err != nil {
 		return err
 	}
 	hours := printer.Counted(len(f.PerMinute)/60, "hour")
 	if f.Total == 0 {
-		return p.Printf("No tick of %s in the next %s.\n", printer.Counted(f.Schedules, "schedule"), hours)
+		schedules := printer.Counted(f.Schedules, "schedule")
+		return p.Printf("No tick of %s in the next %s%s.\n", schedules, hours, alsoDelayed(p, f))
 	}
-	chart := printer.Chart{From: f.From.In(p.Zone), Values: f.PerMinute, Width: min(cmp.Or(p.Width, defaultChartWidth), maxChartWidth)}
+	width := min(cmp.Or(p.Width, defaultChartWidth), maxChartWidth)
+	chart := printer.Chart{From: f.From.In(p.Zone), Values: f.PerMinute, Width: width}
 	title := fmt.Sprintf("Ticks per minute in the next %s", hours)
 	if minutes := chart.MinutesPerBar(); minutes > 1 {
 		title += fmt.Sprintf("; a bar is the fullest of %d minutes", minutes)
 	}
-	err := p.Printf("%s\n\n%s\n\n%s of %s, %s per minute on average. The fullest minutes:\n\n",
+	err := p.Printf("%s\n\n%s\n\n%s of %s, %s per minute on average%s. The fullest minutes:\n\n",
 		title, strings.Join(chart.Lines(), "\n"),
-		printer.Counted(f.Total, "tick"), printer.Counted(f.Schedules, "schedule"), decimal(average(f)))
+		printer.Counted(f.Total, "tick"), printer.Counted(f.Schedules, "schedule"), decimal(average(f)), alsoDelayed(p, f))
 	if err != nil {
 		return err
 	}

@@ -18,15 +18,20 @@ import (
 // many is the flags by which a command chooses schedules in place of their ids.
 type many struct {
 	in          io.Reader
+	previews    bool // a dry run shows what the server would do with each of them
 	Labels      []string
 	DryRun, Yes bool
 }
 
 func (m *many) bind(cmd *cobra.Command) {
 	set := cmd.Flags()
+	dryRun := "with --label: show which these are, and do nothing"
+	if m.previews {
+		dryRun = "show what it would do, and do nothing"
+	}
 	set.StringArrayVarP(&m.Labels, "label", "l", nil,
 		"all with this label, as NAME=VALUE, in place of ids; may be repeated")
-	set.BoolVar(&m.DryRun, "dry-run", false, "with --label: show which these are, and do nothing")
+	set.BoolVar(&m.DryRun, "dry-run", false, dryRun)
 	set.BoolVarP(&m.Yes, "yes", "y", false, "with --label: do not ask")
 }
 
@@ -59,11 +64,11 @@ func (m *many) choose(
 	}
 	show := func() error { return printer.PrintTable(p, chosenColumns, found) }
 	what := verb + " " + printer.Counted(len(found), "schedule")
-	if m.DryRun {
+	if m.DryRun && !m.previews {
 		p.Notef("This would %s.", what)
 		return nil, show()
 	}
-	if !m.Yes {
+	if !m.Yes && !m.DryRun {
 		if err := command.Agree(p, m.in, what, show); err != nil {
 			return nil, err
 		}

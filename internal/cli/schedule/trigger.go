@@ -3,6 +3,8 @@ package schedule
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/taskview"
 	"github.com/dts-sched/dts/internal/clock"
@@ -35,7 +38,7 @@ type triggerOptions struct {
 }
 
 func newTriggerCommand(f *command.Factory) *cobra.Command {
-	opts := &triggerOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In}}
+	opts := &triggerOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In, previews: true}}
 	cmd := &cobra.Command{
 		Use: "trigger ID... | --label NAME=VALUE", Short: "Run schedules now",
 		Annotations: command.Asks("listSchedules", "triggerSchedule", "readLedger", "getTask", "followEvents"),
@@ -47,9 +50,13 @@ within the last hour: then nothing runs, and the answer is that of the first cal
 A pipe gets a line: the id of the task, empty while the run waits for its turn, and what became of the run, triggered or
 queued. With --wait, which is for one schedule, the exit code and the output are those of "dtsctl task wait".
 
+With --dry-run, the output is that of the run that would be, and nothing runs. A terminal is also told which tasks would be
+cancelled (overlap replace).
+
 ` + manyHelp,
 		Example: `  dtsctl schedule trigger nightly
   dtsctl schedule trigger nightly --wait && echo done
+  dtsctl schedule trigger nightly --dry-run
   dtsctl schedule trigger nightly --idempotency-key release-42
   dtsctl task logs -f "$(dtsctl schedule trigger nightly | cut -f 1)"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,6 +65,9 @@ queued. With --wait, which is for one schedule, the exit code and the output are
 			}
 			if opts.Wait && len(args) != 1 {
 				return command.Usagef("--wait is for one ID")
+			}
+			if opts.Wait && opts.Many.DryRun {
+				return command.Usagef("--wait and --dry-run: give one of them, not both")
 			}
 			return triggerRun(cmd.Context(), opts, args)
 		},
@@ -84,7 +94,9 @@ func triggerRun(ctx context.Context, opts *triggerOptions, args []string) error 
 }
 
 func triggerOne(ctx context.Context, c *rest.Client, opts *triggerOptions) error {
-	params := &client.TriggerScheduleParams{Namespace: c.Namespace, IdempotencyKey: wire.Given(opts.Key)}
+	params := &client.TriggerScheduleParams{
+		Namespace: c.Namespace, IdempotencyKey: wire.Given(opts.Key), DryRun: flags.NilIfZero(opts.Many.DryRun),
+	}
 	answer, err := rest.Read[wire.LedgerEntry](c.TriggerScheduleWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
@@ -95,15 +107,45 @@ func triggerOne(ctx context.Context, c *rest.Client, opts *triggerOptions) error
 	p := opts.Printer
 	return p.Show(answer.Raw, func() error {
 		entry := answer.Value
-		outcome := p.StatusWord(printer.Status(entry.Outcome))
-		switch {
-		case !p.OutIsTerminal:
+		if !p.OutIsTerminal {
 			return p.PrintTabbed([][]any{{entry.Task, entry.Outcome}})
-		case entry.Task == nil:
-			return p.Printf("%s %s: %s\n", printer.Flat(opts.ID), outcome, printer.Flat(printer.Deref(entry.Reason)))
 		}
-		return p.Printf("%s %s\n", printer.Flat(*entry.Task), outcome)
+		return p.Printf("%s%s\n", runSentence(p, opts, entry), replacedBy(entry.Replaces, opts.Many.DryRun))
 	})
+}
+
+// runSentence says what became of a run by hand or, after a dry run, what would.
+func runSentence(p *printer.Printer, opts *triggerOptions, entry wire.LedgerEntry) string {
+	outcome := p.StatusWord(printer.Status(entry.Outcome))
+	if opts.Many.DryRun {
+		outcome = "would be " + outcome
+	}
+	if entry.Task == nil {
+		return fmt.Sprintf("%s %s: %s", printer.Flat(opts.ID), outcome, printer.Flat(printer.Deref(entry.Reason)))
+	}
+	return fmt.Sprintf("%s %s", printer.Flat(*entry.Task), outcome)
+}
+
+// replacedBy says what gives way to a run; "" for nothing.
+func replacedBy(r *wire.Replaced, dry bool) string {
+	if r == nil {
+		return ""
+	}
+	var parts []string
+	if r.Tasks > 0 {
+		tasks := printer.Counted(r.Tasks, "task") + " (" + printer.Flat(strings.Join(r.Examples, ", "))
+		if more := r.Tasks - len(r.Examples); more > 0 {
+			tasks += fmt.Sprintf(", and %d more", more)
+		}
+		parts = append(parts, tasks+")")
+	}
+	if r.Ticks > 0 {
+		parts = append(parts, printer.Counted(r.Ticks, "tick")+" that waited")
+	}
+	if dry {
+		return "; it would replace " + strings.Join(parts, " and ")
+	}
+	return "; it replaces " + strings.Join(parts, " and ")
 }
 
 // waitForRun waits until a triggered run has its turn, and then until its task has ended.

@@ -68,11 +68,11 @@ func TestTrigger_KeepsWhoAskedForARunThatWaits(t *testing.T) {
 			for _, by := range []string{"ann", "bob"} {
 				now, err := w.Now(w.Ctx, 0)
 				testkit.Must(t, err)
-				entry, err := w.Schedules.Trigger(w.Ctx, nightly, now, schedules.Asker{By: by})
+				run, err := w.Schedules.Trigger(w.Ctx, nightly, now, schedules.Asker{By: by})
 				testkit.Must(t, err)
-				runs = append(runs, entry)
+				runs = append(runs, run.Entry)
 				if by == "ann" {
-					w.BeginTick(nightly, entry.Name)
+					w.BeginTick(nightly, run.Name)
 				}
 			}
 			w.EndTick(nightly, runs[0].Name, task.Succeeded)

@@ -27,7 +27,33 @@ type Page struct {
 // Backfilled is the result of a backfill.
 type Backfilled struct {
 	Entries []schedule.Entry // the ticks that got a task, oldest first
-	Left    int              // number of ticks that were left alone: they had a task or wait for their turn
+	LastDue time.Time        // when the last of these tasks is due; zero if there are none
+	Left    []LeftTick       // the ticks that were left alone, oldest first
+}
+
+// LeftTick is a tick that a backfill leaves alone: it has a task, or had one.
+type LeftTick struct {
+	Name  string
+	Tick  time.Time
+	Waits bool // it has no task yet, and waits for its turn
+}
+
+// TaskID returns the id of the task, "" if the tick has none yet.
+func (l LeftTick) TaskID(scheduleID string) string {
+	return schedule.Entry{Name: l.Name, HasTask: !l.Waits}.TaskID(scheduleID)
+}
+
+// Triggered is a run by hand, and what it replaces by the overlap policy.
+type Triggered struct {
+	schedule.Entry
+	Replaces Replaced
+}
+
+// Replaced is what gives way to a run.
+type Replaced struct {
+	Tasks    int      // they are cancelled, or asked to stop
+	Ticks    int      // that waited for their turn; they get no task
+	Examples []string // names of the first 10 tasks
 }
 
 // LedgerFilter narrows a ledger. The zero value matches everything.

@@ -62,7 +62,8 @@ func (w *World) Trigger(ref task.Ref) (schedule.Entry, error) {
 	w.t.Helper()
 	now, err := w.Now(w.Ctx, 0)
 	testkit.Must(w.t, err)
-	return w.Schedules.Trigger(w.Ctx, ref, now, schedules.Asker{})
+	run, err := w.Schedules.Trigger(w.Ctx, ref, now, schedules.Asker{})
+	return run.Entry, err
 }
 
 // Rewind makes a schedule that much older, with no tick decided in that time, and due now.
