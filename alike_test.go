@@ -101,10 +101,10 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"PutSchedule": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.PutSchedule(ctx, id, dts.ScheduleDefinition{Every: time.Hour, Task: dts.TaskTemplate{Type: "noop"}}))
 		},
-		"GetSchedule":       func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.GetSchedule(ctx, id)) },
-		"PauseSchedule":     func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.PauseSchedule(ctx, id, "")) },
-		"ResumeSchedule":    func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ResumeSchedule(ctx, id)) },
-		"TriggerSchedule":   func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.TriggerSchedule(ctx, id)) },
+		"GetSchedule":     func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.GetSchedule(ctx, id)) },
+		"PauseSchedule":   func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.PauseSchedule(ctx, id, "")) },
+		"ResumeSchedule":  func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ResumeSchedule(ctx, id)) },
+		"TriggerSchedule": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.TriggerSchedule(ctx, id)) },
 		"TriggerScheduleWithKey": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.TriggerScheduleWithKey(ctx, id, "k"))
 		},

@@ -48,7 +48,7 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 			if !f.Since.IsZero() && e.Tick.UnixMilli() < f.Since.UnixMilli() {
 				return page, nil
 			}
-			if f.Gaps && !slices.Contains(gaps, e.Outcome) || f.HasTask && !e.HasTask {
+			if !f.wants(e) {
 				continue
 			}
 			if len(page.Entries) == limit {
@@ -62,6 +62,11 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 		}
 		from = last
 	}
+}
+
+// wants reports whether a page has that entry, as far as that does not depend on its time.
+func (f LedgerFilter) wants(e schedule.Entry) bool {
+	return (!f.Gaps || slices.Contains(gaps, e.Outcome)) && (!f.HasTask || e.HasTask)
 }
 
 // membersFor is how many members of a ledger are read at once for a page with limit entries, and one that says that more
