@@ -72,5 +72,7 @@ func TestEvents_AllClientsOfANodeShareOneSubscription(t *testing.T) {
 	for _, end := range ends {
 		end()
 	}
-	testkit.Eventually(t, "the subscription ends after the last stream", func() bool { return subscriptions() == 0 })
+	if got := subscriptions(); got != 1 { // for a while, for streams that come back
+		t.Errorf("%d subscriptions after the last stream, want 1", got)
+	}
 }

@@ -20,9 +20,9 @@ func triggerWith(t *testing.T, w *storetest.World, key string) schedule.Entry {
 	t.Helper()
 	now, err := w.Now(w.Ctx, 0)
 	testkit.Must(t, err)
-	entry, err := w.Schedules.Trigger(w.Ctx, nightly, now, schedules.Asker{By: "ann", Key: key})
+	run, err := w.Schedules.Trigger(w.Ctx, nightly, now, schedules.Asker{By: "ann", Key: key})
 	testkit.Must(t, err)
-	return entry
+	return run.Entry
 }
 
 func TestTrigger_ReturnsTheRunOfTheSameKey(t *testing.T) {
@@ -101,13 +101,13 @@ func TestBackfill_ReturnsWhatTheSameKeyHasStarted(t *testing.T) {
 	}
 	one := backfill(ticks[:1], "a")
 	rest := backfill(ticks, "b")
-	if len(one.Entries) != 1 || len(rest.Entries) != 2 || rest.Left != 1 {
+	if len(one.Entries) != 1 || len(rest.Entries) != 2 || len(rest.Left) != 1 {
 		t.Fatalf("backfilled %+v, then %+v", one, rest)
 	}
 	if again := backfill(ticks, "b"); !cmp.Equal(again, rest) {
 		t.Errorf("the repeat says %+v, the first request %+v", again, rest)
 	}
-	if again := backfill(ticks, "c"); len(again.Entries) != 0 || again.Left != 3 {
+	if again := backfill(ticks, "c"); len(again.Entries) != 0 || len(again.Left) != 3 {
 		t.Errorf("another key: %+v", again)
 	}
 	if reason := rest.Entries[0].Reason; !strings.HasSuffix(reason, "by ann, key b") {
