@@ -20,7 +20,8 @@
 --   left      (name text, waits flag)*  the other ticks; waits: for its turn, so that it has no task yet
 -- refuses:
 --   NOT_FOUND  no such schedule
--- repeat: harmless: ticks that have a task or wait for their turn are left alone. With a key, it returns what the first one started
+-- repeat: harmless: ticks that have a task or wait for their turn are left alone; with a key, it returns what the first
+--   one started
 -- full: refused
 local revision, def, tracked = unpack(redis.call('HMGET', schedule, 'revision', 'task', 'tracked'))
 if not revision then
@@ -42,7 +43,8 @@ end
 local started, first = {}, nil
 for tick, name in past_ticks() do
   local known = key ~= '' and find_record(member, tick, name)
-  if known and known.outcome == 'backfilled' and has_key(known.reason, key) and tonumber(known.decided) > now - ASKED_FOR then
+  local asked = known and known.outcome == 'backfilled' and has_key(known.reason, key)
+  if asked and tonumber(known.decided) > now - ASKED_FOR then
     first, started[#started + 1] = known, name
   else
     add_left(name, known)

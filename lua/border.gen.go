@@ -167,7 +167,7 @@ func (Archive) Decode(r *Reply) (v ArchiveReply) {
 // Refusals:
 //   - CodeNotFound: no such schedule
 //
-// Repeated: harmless: ticks that have a task or wait for their turn are left alone. With a key, it returns what the first one started
+// Repeated: harmless: ticks that have a task or wait for their turn are left alone; with a key, it returns what the first one started
 type BackfillSchedule struct {
 	Schedule  ScheduleKey // HASH the script makes further keys of the same partition
 	Member    task.Ref

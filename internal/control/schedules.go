@@ -66,8 +66,8 @@ type Triggered = schedules.Triggered
 
 // TriggerSchedule runs a schedule now, paused or not. The outcome of the returned entry is Triggered, or Queued if the
 // overlap policy lets it wait. Errors: schedule.CodeNotFound; schedule.CodeBusy, if the overlap policy refuses it;
-// CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded. A caller with the Key of an earlier request
-// gets its entry.
+// CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded. A caller with the Key of an earlier
+// request gets its entry.
 func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (Triggered, error) {
 	return c.trigger(ctx, who, id, false)
 }

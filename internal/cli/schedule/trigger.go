@@ -21,7 +21,8 @@ import (
 
 // bindKey adds the flag with the key of a request that may be repeated.
 func bindKey(cmd *cobra.Command, key *string) {
-	cmd.Flags().StringVar(key, "idempotency-key", "", "a name for this request: repeated within an hour, it runs nothing again")
+	cmd.Flags().StringVar(key, "idempotency-key", "",
+		"a name for this request: repeated within an hour, it runs nothing again")
 }
 
 // ledgerPoll is how often the ledger is read while a triggered run waits for its turn.
@@ -42,16 +43,16 @@ func newTriggerCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "trigger ID... | --label NAME=VALUE", Short: "Run schedules now",
 		Annotations: command.Asks("listSchedules", "triggerSchedule", "readLedger", "getTask", "followEvents"),
-		Long: `trigger runs a schedule now, paused or not. Its ticks stay as they are. The overlap policy applies: while a task of the
-schedule has not ended, the run is refused (skip) or waits for its turn (queue, replace). A run that would wait is refused
-while the schedule is paused or 100 ticks wait. Each call is a separate run, unless it has the --idempotency-key of a call
-within the last hour: then nothing runs, and the answer is that of the first call.
+		Long: `trigger runs a schedule now, paused or not. Its ticks stay as they are. The overlap policy applies: while a task
+of the schedule has not ended, the run is refused (skip) or waits for its turn (queue, replace). A run that would wait
+is refused while the schedule is paused or 100 ticks wait. Each call is a separate run, unless it has the
+--idempotency-key of a call within the last hour: then nothing runs, and the answer is that of the first call.
 
 A pipe gets a line: the id of the task, empty while the run waits for its turn, and what became of the run, triggered or
 queued. With --wait, which is for one schedule, the exit code and the output are those of "dtsctl task wait".
 
-With --dry-run, the output is that of the run that would be, and nothing runs. A terminal is also told which tasks would be
-cancelled (overlap replace).
+With --dry-run, the output is that of the run that would be, and nothing runs. A terminal is also told which tasks would
+be cancelled (overlap replace).
 
 ` + manyHelp,
 		Example: `  dtsctl schedule trigger nightly
