@@ -43,9 +43,9 @@ func newTriggerCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "trigger ID... | --label NAME=VALUE", Short: "Run schedules now",
 		Annotations: command.Asks("listSchedules", "triggerSchedule", "readLedger", "getTask", "followEvents"),
-		Long: `trigger runs a schedule now, paused or not. Its ticks stay as they are. The overlap policy applies: while a task
-of the schedule has not ended, the run is refused (skip) or waits for its turn (queue, replace). A run that would wait
-is refused while the schedule is paused or 100 ticks wait. Each call is a separate run, unless it has the
+		Long: `trigger runs a schedule now, paused or not. Its ticks stay as they are. The overlap policy applies: while a
+task of the schedule has not ended, the run is refused (skip) or waits for its turn (queue, replace). A run that would
+wait is refused while the schedule is paused or 100 ticks wait. Each call is a separate run, unless it has the
 --idempotency-key of a call within the last hour: then nothing runs, and the answer is that of the first call.
 
 A pipe gets a line: the id of the task, empty while the run waits for its turn, and what became of the run, triggered or
