@@ -23,8 +23,13 @@ func Example() {
 		fmt.Println("sending an email to", e.To)
 		return nil
 	})
-	stopped := make(chan error)
-	go func() { stopped <- worker.Run(ctx) }()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		if err := worker.Run(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}()
 
 	client, err := dts.Open(redisURL)
 	if err != nil {
@@ -41,7 +46,8 @@ func Example() {
 	fmt.Println(task.State, "at attempt", task.Attempt)
 
 	stop() // lets running attempts end
-	if err := errors.Join(<-stopped, client.Close()); err != nil {
+	<-stopped
+	if err := client.Close(); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
