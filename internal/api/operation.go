@@ -24,14 +24,14 @@ func (e *endpoints) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFu
 	chains := map[string][]echo.MiddlewareFunc{}
 	for _, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			chains[op.OperationID] = e.chain(method, op, parametersOf(item, op))
+			chains[op.OperationID] = e.chain(method, op, ParametersOf(item, op))
 		}
 	}
 	return chains
 }
 
-// parametersOf are the parameters of an operation: its own, and those of its path that it does not define anew.
-func parametersOf(item *openapi3.PathItem, op *openapi3.Operation) openapi3.Parameters {
+// ParametersOf are the parameters of an operation: its own, and those of its path that it does not define anew.
+func ParametersOf(item *openapi3.PathItem, op *openapi3.Operation) openapi3.Parameters {
 	all := slices.Clone(op.Parameters)
 	for _, p := range item.Parameters {
 		if op.Parameters.GetByInAndName(p.Value.In, p.Value.Name) == nil {

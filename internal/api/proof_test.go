@@ -67,7 +67,7 @@ func reads(t *testing.T) (paths []string) {
 				}
 			}
 		}
-		parameters := slices.Concat(item.Get.Parameters, item.Parameters)
+		parameters := ParametersOf(item, item.Get)
 		for _, p := range parameters {
 			if name := "{" + p.Value.Name + "}"; strings.Contains(path, name) {
 				path = strings.ReplaceAll(path, name, exampleOf(t, p.Value))

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
-
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -188,9 +186,16 @@ func TestCurl_SendsWhatIsRequired(t *testing.T) {
 	commands := map[string]string{}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			all := append(append(openapi3.Parameters{}, item.Parameters...), op.Parameters...)
+			all := parametersOf(item, op)
 			commands[op.OperationID], err = curl(method, path, op, all)
 			testkit.Must(t, err)
+			named := map[string]bool{}
+			for _, p := range all {
+				if named[p.Value.Name] {
+					t.Errorf("%s has the parameter %s twice", op.OperationID, p.Value.Name)
+				}
+				named[p.Value.Name] = true
+			}
 		}
 	}
 	for id, want := range map[string]string{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/edge"
 )
 
@@ -114,7 +115,7 @@ func (b builder) operations(doc *openapi3.T, tag string) ([]operation, error) {
 			if op == nil || !slices.Contains(op.Tags, tag) {
 				continue
 			}
-			o, err := b.operation(method, path, op, slices.Concat(item.Parameters, op.Parameters))
+			o, err := b.operation(method, path, op, parametersOf(item, op))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", op.OperationID, err)
 			}
@@ -122,6 +123,19 @@ func (b builder) operations(doc *openapi3.T, tag string) ([]operation, error) {
 		}
 	}
 	return all, nil
+}
+
+// parametersOf are the parameters of an operation, those of the path first.
+func parametersOf(item *openapi3.PathItem, op *openapi3.Operation) openapi3.Parameters {
+	all := api.ParametersOf(item, op)
+	rank := func(p *openapi3.ParameterRef) int {
+		if p.Value.In == openapi3.ParameterInPath {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b *openapi3.ParameterRef) int { return rank(a) - rank(b) })
+	return all
 }
 
 func (b builder) operation(

@@ -6,6 +6,9 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 )
 
+// LogPageLimit is the most lines of a log that the server puts into one page.
+const LogPageLimit = 1000
+
 // LogLines are the flags that leave lines of a log out.
 type LogLines struct {
 	Attempt *string // a number, or "last"

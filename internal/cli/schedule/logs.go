@@ -16,9 +16,6 @@ import (
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
-// logPageLimit is the most lines that the server puts into one page.
-const logPageLimit = 1000
-
 type logsOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
@@ -80,9 +77,9 @@ func logsRun(ctx context.Context, opts *logsOptions) error {
 	var lines []json.RawMessage
 	var forgotten []string
 	for {
-		params.Limit = new(logPageLimit)
+		params.Limit = new(flags.LogPageLimit)
 		if opts.Tail != nil {
-			params.Limit = new(min(*opts.Tail-len(lines), logPageLimit))
+			params.Limit = new(min(*opts.Tail-len(lines), flags.LogPageLimit))
 		}
 		answer, err := rest.Read[rawScheduleLogPage](c.ReadScheduleLogsWithResponse(ctx, opts.ID, &params))
 		if err != nil {

@@ -16,9 +16,6 @@ import (
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
-// logPageLimit is the most lines that the server puts into one page.
-const logPageLimit = 1000
-
 type logsOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
@@ -127,7 +124,7 @@ func (r *logReader) read(ctx context.Context, params *client.ReadLogsParams) (ra
 // printAll prints the lines that exist already.
 func (r *logReader) printAll(ctx context.Context) error {
 	params := r.params()
-	params.Limit = new(logPageLimit)
+	params.Limit = new(flags.LogPageLimit)
 	for {
 		params.After = r.after
 		page, err := r.read(ctx, params)
@@ -140,7 +137,7 @@ func (r *logReader) printAll(ctx context.Context) error {
 		if page.NextCursor != nil {
 			r.after = page.NextCursor
 		}
-		if !page.More && len(page.Lines) < logPageLimit { // an older server does not tell
+		if !page.More && len(page.Lines) < flags.LogPageLimit { // an older server does not tell
 			return nil
 		}
 	}
@@ -148,9 +145,9 @@ func (r *logReader) printAll(ctx context.Context) error {
 
 // printTail prints the last lines that exist already, which it reads from the end.
 func (r *logReader) printTail(ctx context.Context) error {
-	wanted := logPageLimit
+	wanted := flags.LogPageLimit
 	if r.Tail != nil {
-		wanted = min(*r.Tail, logPageLimit)
+		wanted = min(*r.Tail, flags.LogPageLimit)
 	}
 	params := r.params()
 	if params.Before = r.Before; params.Before == nil {
