@@ -61,6 +61,16 @@ chaos-long: ## The same until it is stopped; what explains a broken promise is k
 	scripts/ensure-test-tools
 	CHAOS_TIME=0s $(CHAOS) -timeout 0 ./test/chaos
 
+# The picture of a page depends on the fonts of the machine: those in the repository were made with Debian's fonts-inter,
+# fonts-dejavu-core and fonts-noto-cjk.
+.PHONY: screenshots
+screenshots: ## Take the pictures of the page for docs/images, of an installation made up in virtual time
+	scripts/ensure-test-tools
+	@pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; mkdir -p docs/images; \
+	for package in ./internal/web ./test/page; do \
+		SCREENSHOTS="$$pages" go test -count=1 -v -run '^TestScreenshots$$' $$package; \
+	done
+
 .PHONY: lint
 lint: ## Run go vet, golangci-lint (built into .bin at the first time) and the rules for new tests and files
 	scripts/lint-new
@@ -97,7 +107,7 @@ verify: ## Check that generated files, go.mod and formatting are as they should 
 	if [ -n "$$unformatted" ]; then echo "Not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: bench
-bench: ## Measure DTS beside bare asynq (17 minutes, nothing else should run) and write bench/RESULTS.md
+bench: ## Measure DTS beside bare asynq (26 minutes, nothing else should run) and write bench/RESULTS.md
 	scripts/ensure-test-tools
 	cd bench && go run . -results RESULTS.md
 

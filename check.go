@@ -5,10 +5,10 @@ import (
 	"iter"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -61,7 +61,7 @@ func checkTimes(times map[string]time.Time) error {
 
 // check makes the checks of the use case before a submission is sent. Error: a *task.Error.
 func (c *Client) check(s wire.Submission) error {
-	d, err := api.DefinitionOf(s)
+	d, err := definition.Task(s)
 	if err != nil {
 		return err
 	}

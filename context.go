@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api"
-	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -81,7 +81,7 @@ func SaveCheckpoint(ctx context.Context, value any) error {
 	if r == nil {
 		return errOutside
 	}
-	raw, err := rest.Encode(value)
+	raw, err := wire.Encode(value)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -55,7 +54,7 @@ func payloadOf(v any) (json.RawMessage, error) {
 	if raw, ok := v.(json.RawMessage); ok {
 		return bytes.Clone(raw), nil
 	}
-	raw, err := rest.Encode(v)
+	raw, err := wire.Encode(v)
 	if err != nil {
 		return nil, task.Invalid("payload", "cannot be JSON: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -81,7 +81,7 @@ func resultText(value any) (string, error) {
 	case json.RawMessage:
 		return fitting(v)
 	default:
-		raw, err := rest.Encode(v)
+		raw, err := wire.Encode(v)
 		if err != nil {
 			return "", fmt.Errorf("result: %w", err)
 		}

@@ -123,7 +123,7 @@ func (c *Client) TriggerSchedule(ctx context.Context, id string) (LedgerEntry, e
 	return c.trigger(ctx, id, client.TriggerScheduleParams{})
 }
 
-// TriggerScheduleWithKey is TriggerSchedule for calls that may be repeated: within an hour, a call with the same key runs nothing, and returns
+// TriggerScheduleWithKey is TriggerSchedule for calls that may be repeated. Within an hour, a call with the same key runs nothing, and returns
 // the entry of the first run. A key is 1-200 of A-Z a-z 0-9 . _ -, and belongs to one schedule.
 func (c *Client) TriggerScheduleWithKey(ctx context.Context, id, key string) (LedgerEntry, error) {
 	if err := c.checkSchedule(id); err != nil {

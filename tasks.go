@@ -101,7 +101,7 @@ func (c *Client) encoded(s Submission) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.Encode(body)
+	return wire.Encode(body)
 }
 
 // failed sets an error for the submissions that have no result.

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -50,6 +51,19 @@ func (h byHand) do(command, kind string, args ...any) {
 	h.t.Fatalf("no partition has %s", h.member)
 }
 
+// awaitLists waits until all leaders keep the index of lists. Before, lists leave out what only the index tells of.
+func (h byHand) awaitLists() {
+	h.t.Helper()
+	testkit.Eventually(h.t, "the index of lists is built", func() bool {
+		for p := range config.Default().Partitions {
+			if h.db.HGet(h.t.Context(), fmt.Sprintf("dts:{%d}:listed", p), "*").Val() != "-" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // count returns how many values a sequence yields, and the error at its end.
 func count[T any](all iter.Seq2[T, error]) (n int, _ error) {
 	for _, err := range all {
@@ -71,6 +85,7 @@ func TestClient_ShowsATaskThatCannotBeRead(t *testing.T) {
 			_, err := c.Submit(ctx, dts.Submission{ID: id, Type: "noop", Delay: time.Hour})
 			testkit.Must(t, err)
 		}
+		f.byHand(t, namespace, "definition").awaitLists()
 		f.byHand(t, namespace, "definition").do("HSET", "defs", namespace+":definition", "17")
 		f.byHand(t, namespace, "state").do("HSET", "states", namespace+":state", "lost")
 		for id, want := range map[string]dts.Task{

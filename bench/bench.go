@@ -26,6 +26,7 @@ type bench struct {
 	round    int     // from 0
 	others   float64 // the largest share of the machine that other processes used in a round of the row
 	dtsd     string
+	stock    string         // that of the row before, if what it has prepared is still there
 	cleanups []func() error // last in, first out
 }
 
@@ -84,12 +85,17 @@ func (b *bench) measure(ctx context.Context, r row, rounds int, goals []goal) re
 }
 
 func (b *bench) rounds(ctx context.Context, r row, rounds int) (all []figures, err error) {
-	defer func() { err = errors.Join(err, b.unwind(0)) }()
-	if r.prepare != nil {
-		if err := b.redis.flush(ctx); err != nil {
+	if r.stock == "" || r.stock != b.stock {
+		if err := b.clear(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if b.stock = r.stock; b.stock == "" {
+		defer func() { err = errors.Join(err, b.unwind(0)) }()
+	}
+	if r.prepare != nil {
 		if err := r.prepare(ctx, b); err != nil {
+			b.stock = "" // a part of it may be missing
 			return nil, fmt.Errorf("preparing: %w", err)
 		}
 	}
@@ -101,6 +107,15 @@ func (b *bench) rounds(ctx context.Context, r row, rounds int) (all []figures, e
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+// clear ends what rows have prepared, and empties Redis.
+func (b *bench) clear(ctx context.Context) error {
+	b.stock = ""
+	if err := b.unwind(0); err != nil {
+		return err
+	}
+	return b.redis.flush(ctx)
 }
 
 func (b *bench) oneRound(ctx context.Context, r row) (f figures, err error) {

@@ -26,7 +26,7 @@ func (m *punctuality) besideBulk(ctx context.Context, b *bench, f *figures) erro
 	}
 	id := started.JSON201.ID
 	var late figures
-	if err := m.at(ctx, b, 1000, &late); err != nil {
+	if err := m.at(ctx, b, 1000, &late, nil); err != nil {
 		return err
 	}
 	for _, l := range late {

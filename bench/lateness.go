@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -96,22 +97,28 @@ const begunBuffer = 100_000
 
 func (m *punctuality) start(ctx context.Context, b *bench) (err error) {
 	m.begun = make(chan begun, begunBuffer)
-	m.node, err = b.startNode(ctx, nodeOptions{roles: fullNode, handle: func(a executor.Attempt) { m.begun <- begun{a.Ref.ID, clock.Now()} }})
+	m.node, err = b.startNode(ctx, nodeOptions{roles: fullNode, handle: func(a executor.Attempt) {
+		if a.Tick() == "" { // else a schedule has made it, beside what is measured
+			m.begun <- begun{a.Ref.ID, clock.Now()}
+		}
+	}})
 	return err
 }
 
 func (m *punctuality) measure(ctx context.Context, b *bench) (figures, error) {
 	var f figures
 	for _, rate := range []int{200, 1000} {
-		if err := m.at(ctx, b, rate, &f); err != nil {
+		if err := m.at(ctx, b, rate, &f, nil); err != nil {
 			return nil, fmt.Errorf("at %d/s: %w", rate, err)
 		}
 	}
 	return f, nil
 }
 
-// at measures at a rate of tasks a second.
-func (m *punctuality) at(ctx context.Context, b *bench, rate int, f *figures) error {
+// at measures at a rate of tasks a second. beside, if it is not nil, runs until all tasks have begun.
+func (m *punctuality) at(
+	ctx context.Context, b *bench, rate int, f *figures, beside func(ctx context.Context) error,
+) error {
 	n := rate * int(b.size.punctual/time.Second)
 	owner := fmt.Sprintf("%d-%d-%d", b.round, rate, rand.Int64())
 	start := clock.Now().Add(punctualLead)
@@ -129,14 +136,20 @@ func (m *punctuality) at(ctx context.Context, b *bench, rate int, f *figures) er
 	if !clock.Now().Before(start) {
 		return fmt.Errorf("storing %d tasks took longer than %s", n, punctualLead)
 	}
-	handled := make([]float64, 0, n)
-	for range n {
-		select {
-		case s := <-m.begun:
-			handled = append(handled, milliseconds(s.at.Sub(due[s.id])))
-		case <-ctx.Done():
-			return fmt.Errorf("%d of %d tasks started: %w", len(handled), n, context.Cause(ctx))
+	var handled []float64
+	err := alongside(ctx, beside, func(ctx context.Context) error {
+		for range n {
+			select {
+			case s := <-m.begun:
+				handled = append(handled, milliseconds(s.at.Sub(due[s.id])))
+			case <-ctx.Done():
+				return fmt.Errorf("%d of %d tasks started: %w", len(handled), n, context.Cause(ctx))
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	ended, err := awaitEnds(ctx, m.node.client, owner, n)
 	if err != nil {
@@ -154,6 +167,19 @@ func (m *punctuality) at(ctx context.Context, b *bench, rate int, f *figures) er
 	f.add("handler start p50 "+label, percentile(handled, 50), "ms")
 	f.add("handler start p99 "+label, percentile(handled, 99), "ms")
 	return nil
+}
+
+// alongside runs beside, if it is not nil, until f has returned.
+func alongside(ctx context.Context, beside, f func(context.Context) error) error {
+	if beside == nil {
+		return f(ctx)
+	}
+	during, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- beside(during) }()
+	err := f(ctx)
+	stop()
+	return cmp.Or(err, <-done)
 }
 
 // awaitEnds waits until the n tasks of an owner have succeeded, and returns them.

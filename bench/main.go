@@ -161,6 +161,9 @@ func (b *bench) measureAll(ctx context.Context, chosen []row, o options) []resul
 		}
 		results = append(results, one)
 	}
+	if err := b.unwind(0); err != nil {
+		fmt.Fprintf(b.progress, "  ending what rows have shared: %v\n", err)
+	}
 	return results
 }
 

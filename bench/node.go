@@ -15,6 +15,9 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
+	"github.com/dts-sched/dts/internal/web"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
@@ -48,10 +51,16 @@ func (b *bench) startNode(ctx context.Context, o nodeOptions) (*node, error) {
 	c := config.Default()
 	c.Redis, c.Listen = config.URL(b.redis.url()), "127.0.0.1:0"
 	c.Roles, c.Concurrency = o.roles, concurrency
+	c.MaxStreamsPerAddress = c.MaxStreams // all callers have the same address
 	if o.queues != nil {
 		c.Queues = o.queues
 	}
-	a, err := app.New(ctx, app.Options{Config: c, Executors: executors(o.handle), Version: "bench", Log: b.log, Uncounted: o.uncounted})
+	a, err := app.New(ctx, app.Options{
+		Config: c, Executors: executors(o.handle), Version: "bench", Log: b.log, Uncounted: o.uncounted,
+		Pages: func(s *edge.Server, c *control.Control, monitor bool) error {
+			return web.Register(s, web.Options{Control: c, Version: "bench", Monitor: monitor})
+		},
+	})
 	if err != nil {
 		return nil, err
 	}

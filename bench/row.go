@@ -16,6 +16,9 @@ type row struct {
 
 	smoke []goal // if set, the row is part of the smoke run, with these bounds
 
+	// stock, if set, names what prepare makes. Rows that follow each other with the same one share Redis and what prepare
+	// has started, and each of their prepare functions adds what is not there yet.
+	stock string
 	// prepare, if set, is called once before the rounds. What it starts ends after the last round.
 	prepare func(ctx context.Context, b *bench) error
 	// run is one round. Redis is empty at its start, unless the row has prepare.

@@ -2,6 +2,7 @@ package main
 
 // rows is every row of the table, in its order.
 func rows() []row {
+	many := &stock{}
 	const drainMethod = "All tasks are stored and the leaders hand over what they want to; then a worker with 64 slots starts, in this process " +
 		"for both. From the start of the first handler to the last write about the last task. "
 	return []row{
@@ -26,7 +27,9 @@ func rows() []row {
 		orderRow(),
 		latenessRow(),
 		waitingRow(),
-		listsRow(),
+		listsRow(many),
+		pageRow(many),
+		viewersRow(many),
 		pingRow(),
 		groupRow(),
 		submitRow(),

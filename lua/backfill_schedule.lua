@@ -7,8 +7,8 @@
 --   member      member
 --   pace        ms       between the due times of two tasks
 --   reason      text     which their records have
---   key         text     what reasons of requests with the same key end with; "" if the request has none
---   dry         flag     changes nothing, and replies what it would
+--   key         text     of the request; "" if it has none
+--   dry         flag     changes nothing, and replies what would change
 --   events      channel
 --   wake        channel
 --   past_ticks  (tick time, name text)*
@@ -41,10 +41,12 @@ local function add_left(name, known)
 end
 
 local started, first = {}, nil
+local asked_at = asked_before('backfill', key)
+local ends = 'key ' .. key -- how the reasons of this request end: another one may have come in the same ms
 for tick, name in past_ticks() do
-  local known = key ~= '' and find_record(member, tick, name)
-  local asked = known and known.outcome == 'backfilled' and has_key(known.reason, key)
-  if asked and tonumber(known.decided) > now - ASKED_FOR then
+  local known = asked_at and find_record(member, tick, name)
+  local is_own = known and tonumber(known.decided) == asked_at and string.sub(known.reason, -#ends) == ends
+  if is_own and known.outcome == 'backfilled' then
     first, started[#started + 1] = known, name
   else
     add_left(name, known)
@@ -71,6 +73,9 @@ for tick, name in past_ticks() do
   end
 end
 if not dry then
+  if #started > 0 then
+    note_asked('backfill', key, now, '')
+  end
   trim_ledger(0)
   wake_leader('task')
 end

@@ -31,10 +31,10 @@ for i = 1, #all, 2 do
   local age = now - (tonumber(at) or 0)
   if all[i] == id then
     before, joined = tonumber(at) or 0, age > dead and 1 or 0
-    known = tonumber(string.match(description, SEQUENCE)) or 0
+    known = tonumber((string.match(description, SEQUENCE))) or 0
   elseif age > keep then
     outdated[#outdated + 1] = all[i]
-  elseif age <= dead or age <= missed * (tonumber(string.match(all[i + 1], ':(%d+)}$', -12)) or 0) then -- beat_ms, its last field
+  elseif age <= dead or age <= missed * (tonumber((string.match(all[i + 1], ':(%d+)}$', -12))) or 0) then -- beat_ms, its last field
     seen[#seen + 1] = all[i]
     seen[#seen + 1] = age < 0 and int(now) .. ' ' .. description or all[i + 1]
     early[#early + 1] = age < 0 and #seen or nil
@@ -59,7 +59,7 @@ if joined == 1 then
   news = 'join'
 end
 
-if known > (tonumber(string.match(entry, SEQUENCE)) or 0) then
+if known > (tonumber((string.match(entry, SEQUENCE))) or 0) then
   entry = string.gsub(entry, SEQUENCE, '{"sequence":' .. int(known))
 end
 seen[#seen + 1] = id
@@ -72,6 +72,6 @@ for i = 1, math.min(#outdated, DEAD_REMOVED) do -- the others follow with the ne
   redis.call('HDEL', nodes, outdated[i])
 end
 if news ~= '' then
-  redis.call('PUBLISH', members, news .. ' ' .. id)
+  redis.call('PUBLISH', members, news .. ' ' .. id .. ' ' .. int(now))
 end
 return { now, before, known, joined, seen }

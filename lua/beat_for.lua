@@ -13,8 +13,8 @@
 for id, entry in guests() do
   local before = redis.call('HGET', nodes, id)
   redis.call('HSET', nodes, id, int(now) .. ' ' .. entry)
-  if not before or now - (tonumber(string.match(before, '^%d+')) or 0) > dead then
-    redis.call('PUBLISH', members, 'join ' .. id)
+  if not before or now - (tonumber((string.match(before, '^%d+'))) or 0) > dead then
+    redis.call('PUBLISH', members, 'join ' .. id .. ' ' .. int(now))
   end
 end
 return {}

@@ -173,8 +173,8 @@ type BackfillSchedule struct {
 	Member    task.Ref
 	Pace      time.Duration // between the due times of two tasks
 	Reason    string        // which their records have
-	Key       string        // what reasons of requests with the same key end with; "" if the request has none
-	Dry       bool          // changes nothing, and replies what it would
+	Key       string        // of the request; "" if it has none
+	Dry       bool          // changes nothing, and replies what would change
 	Events    EventsChannel
 	Wake      WakeChannel
 	PastTicks []BackfillSchedulePastTick
@@ -834,7 +834,10 @@ type DeleteSchedule struct {
 	Live      LiveKey      // ZSET
 	Waiting   WaitingKey   // LIST
 	Ledger    LedgerKey    // ZSET
+	Asked     AskedKey     // HASH
 	Member    task.Ref
+	By        string // who deletes it, "" if nobody knows
+	Changes   ChangesChannel
 }
 
 // DeleteScheduleReply is the reply to DeleteSchedule.
@@ -846,12 +849,12 @@ func (DeleteSchedule) Script() *Script { return scriptOf("delete_schedule") }
 
 // Keys are its KEYS.
 func (c DeleteSchedule) Keys() []string {
-	return []string{string(c.Schedule), string(c.Schedules), string(c.Ticks), string(c.History), string(c.Live), string(c.Waiting), string(c.Ledger)}
+	return []string{string(c.Schedule), string(c.Schedules), string(c.Ticks), string(c.History), string(c.Live), string(c.Waiting), string(c.Ledger), string(c.Asked)}
 }
 
 // Args are its ARGV.
 func (c DeleteSchedule) Args() []any {
-	return []any{c.Member.String()}
+	return []any{c.Member.String(), c.By, string(c.Changes)}
 }
 
 // Decode returns its reply, which is empty.
@@ -1574,6 +1577,7 @@ type Fire struct {
 	Events    EventsChannel
 	Control   ControlChannel
 	Wake      WakeChannel
+	Changes   ChangesChannel
 	Decisions []FireDecision // action: fire, missed or excluded. Its task is due at due, but no earlier than delay from now
 }
 
@@ -1607,7 +1611,7 @@ func (c Fire) Keys() []string { return []string{string(c.Lease), string(c.Schedu
 
 // Args are its ARGV.
 func (c Fire) Args() []any {
-	args := []any{string(c.Fence), c.Member.String(), c.Revision, moment(c.Cursor), moment(c.Upto), moment(c.Upcoming), moment(c.Forgotten), c.Full, string(c.Events), string(c.Control), string(c.Wake)}
+	args := []any{string(c.Fence), c.Member.String(), c.Revision, moment(c.Cursor), moment(c.Upto), moment(c.Upcoming), moment(c.Forgotten), c.Full, string(c.Events), string(c.Control), string(c.Wake), string(c.Changes)}
 	for _, e := range c.Decisions {
 		args = append(args, moment(e.Tick), e.Name, string(e.Action), moment(e.Due), e.Delay.Milliseconds(), e.Reason)
 	}
@@ -1623,8 +1627,8 @@ func (Fire) Decode(r *Reply) (v FireReply) {
 	return v
 }
 
-// Forget runs forget.lua: deletes tasks that have ended, before their retention is over. What ended less than remember ago leaves its
-// name, so that it is not run again when it is submitted again.
+// Forget runs forget.lua: deletes tasks that have ended, before their retention is over. It keeps the names of tasks that ended less
+// than remember ago, so that they do not run again when they are submitted again.
 //
 // Repeated: harmless: what does not exist is not deleted again
 type Forget struct {
@@ -1632,7 +1636,7 @@ type Forget struct {
 	Remember      time.Duration // how long after its end the name of a task is taken at least
 	RememberLimit int           // maximum number of names of deleted tasks in the partition
 	Limit         int           // maximum number of names to forget
-	Tasks         []ForgetTask  // ended: when the task has ended: one that has another end stays
+	Tasks         []ForgetTask  // ended: when the task has ended; with another end, it stays
 }
 
 // ForgetReply is the reply to Forget.
@@ -1788,6 +1792,35 @@ func (Leave) Decode(r *Reply) (v LeaveReply) {
 	v.Left = r.Flag("left")
 	return v
 }
+
+// LimitQueue runs limit_queue.lua: limits how many tasks may wait in a queue, or lifts the limit.
+//
+// Repeated: harmless: the queue has that limit already
+type LimitQueue struct {
+	Limits  LimitsKey // HASH
+	Queue   string    // its name
+	Limit   int       // 0 for none
+	By      string    // who sets it, "" if nobody knows
+	Changes ChangesChannel
+}
+
+// LimitQueueReply is the reply to LimitQueue.
+type LimitQueueReply struct {
+}
+
+// Script is limit_queue.lua.
+func (LimitQueue) Script() *Script { return scriptOf("limit_queue") }
+
+// Keys are its KEYS.
+func (c LimitQueue) Keys() []string { return []string{string(c.Limits)} }
+
+// Args are its ARGV.
+func (c LimitQueue) Args() []any {
+	return []any{c.Queue, c.Limit, c.By, string(c.Changes)}
+}
+
+// Decode returns its reply, which is empty.
+func (LimitQueue) Decode(*Reply) LimitQueueReply { return LimitQueueReply{} }
 
 // ListQueues runs list_queues.lua: adds queues to asynq's list of queues.
 //
@@ -2074,7 +2107,9 @@ func (c NoteTaken) Args() []any {
 func (NoteTaken) Decode(*Reply) NoteTakenReply { return NoteTakenReply{} }
 
 // PackRows runs pack_rows.lua: a leader writes segments of the index of lists, and removes others and the noted tasks that are packed in
-// them. Or it begins the index anew: without segments, and with no task noted.
+// them. The rows of a segment that is removed stay until the leader sweeps them, as lists may still read them. Or it
+// begins the index anew, without segments and with no task noted, or removes it. The revision of a new index is the
+// time, so that no reader takes it for an earlier one.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -2082,26 +2117,28 @@ func (NoteTaken) Decode(*Reply) NoteTakenReply { return NoteTakenReply{} }
 //
 // Repeated: refused with CHANGED, because the first run wrote another revision; a new beginning begins once more
 type PackRows struct {
-	Lease    LeaseKey          // STRING the script makes further keys of the same partition
-	Listed   ListedKey         // HASH
-	Fence    Fence             // that this leader got with the lease
-	Revision int               // of the index that the caller read; 0 to begin it anew
-	Built    string            // how far the index is built from now on; "" as before
-	Taken    int               // noted tasks that are packed, from the oldest one
-	Gone     string            // the numbers of the segments to remove, separated by blanks
-	Segments []PackRowsSegment // that are new; labels: "" for none
+	Lease    LeaseKey        // STRING the script makes further keys of the same partition
+	Listed   ListedKey       // HASH
+	Fence    Fence           // that this leader got with the lease
+	Revision int             // of the index that the caller read; 0 to begin it anew, or to remove it
+	Built    string          // how far the index is built from now on; "" as before or, with revision 0, to remove it
+	Taken    int             // noted tasks that are packed, from the oldest one
+	Gone     string          // the numbers of the segments to remove, separated by blanks
+	Swept    string          // the numbers of removed segments whose rows and labels are deleted, separated by blanks
+	Blocks   []PackRowsBlock // that are new; the first one of a segment has its summary and its labels, and others ""; labels: "" for none
 }
 
 // PackRowsReply is the reply to PackRows.
 type PackRowsReply struct {
-	Revision int // of the index from now on
+	Revision int // of the index from now on; 0 if it is removed
 }
 
-// PackRowsSegment is an element of segments of pack_rows.lua.
-type PackRowsSegment struct {
-	Number  string
-	Summary string
+// PackRowsBlock is an element of blocks of pack_rows.lua.
+type PackRowsBlock struct {
+	Segment string
+	Place   string
 	Rows    string
+	Summary string
 	Labels  string
 }
 
@@ -2113,9 +2150,9 @@ func (c PackRows) Keys() []string { return []string{string(c.Lease), string(c.Li
 
 // Args are its ARGV.
 func (c PackRows) Args() []any {
-	args := []any{string(c.Fence), c.Revision, c.Built, c.Taken, c.Gone}
-	for _, e := range c.Segments {
-		args = append(args, e.Number, e.Summary, e.Rows, e.Labels)
+	args := []any{string(c.Fence), c.Revision, c.Built, c.Taken, c.Gone, c.Swept}
+	for _, e := range c.Blocks {
+		args = append(args, e.Segment, e.Place, e.Rows, e.Summary, e.Labels)
 	}
 	return args
 }
@@ -2126,12 +2163,16 @@ func (PackRows) Decode(r *Reply) (v PackRowsReply) {
 	return v
 }
 
-// PauseQueue runs pause_queue.lua: keeps workers from taking deliveries from a queue. asynq writes the time of the pause alone, and reads it nowhere.
+// PauseQueue runs pause_queue.lua: keeps workers from taking deliveries from a queue. asynq writes the time of the pause alone, and reads
+// it nowhere.
 //
 // Repeated: harmless: the queue stays paused since the first run
 type PauseQueue struct {
-	Paused PausedKey // STRING
-	By     string    // who pauses it, "" if nobody knows
+	Paused  PausedKey // STRING
+	Queue   string    // its name
+	By      string    // who pauses it, "" if nobody knows
+	Note    string    // why, "" if nobody says
+	Changes ChangesChannel
 }
 
 // PauseQueueReply is the reply to PauseQueue.
@@ -2146,7 +2187,7 @@ func (c PauseQueue) Keys() []string { return []string{string(c.Paused)} }
 
 // Args are its ARGV.
 func (c PauseQueue) Args() []any {
-	return []any{c.By}
+	return []any{c.Queue, c.By, c.Note, string(c.Changes)}
 }
 
 // Decode returns its reply, which is empty.
@@ -2164,6 +2205,7 @@ type PauseSchedule struct {
 	Member   task.Ref
 	Note     string // why; "" keeps the note of an earlier pause
 	By       string // who pauses it, "" if nobody knows
+	Changes  ChangesChannel
 }
 
 // PauseScheduleReply is the reply to PauseSchedule.
@@ -2179,7 +2221,7 @@ func (c PauseSchedule) Keys() []string { return []string{string(c.Schedule), str
 
 // Args are its ARGV.
 func (c PauseSchedule) Args() []any {
-	return []any{c.Member.String(), c.Note, c.By}
+	return []any{c.Member.String(), c.Note, c.By, string(c.Changes)}
 }
 
 // Decode reads its reply.
@@ -2338,6 +2380,7 @@ type PutSchedule struct {
 	By        string    // who puts it, "" if nobody knows
 	Nonce     string    // drawn for this call, so that its repeat is known
 	Wake      WakeChannel
+	Changes   ChangesChannel
 }
 
 // PutScheduleReply is the reply to PutSchedule.
@@ -2355,7 +2398,7 @@ func (c PutSchedule) Keys() []string {
 
 // Args are its ARGV.
 func (c PutSchedule) Args() []any {
-	return []any{c.Member.String(), c.Base, moment(c.Asked), c.Def, c.Task, flag(c.Pause), c.By, c.Nonce, string(c.Wake)}
+	return []any{c.Member.String(), c.Base, moment(c.Asked), c.Def, c.Task, flag(c.Pause), c.By, c.Nonce, string(c.Wake), string(c.Changes)}
 }
 
 // Decode reads its reply.
@@ -2781,6 +2824,35 @@ func (Restore) Decode(r *Reply) (v RestoreReply) {
 	return v
 }
 
+// ResumeQueue runs resume_queue.lua: lets workers take deliveries from a queue again, and wakes them.
+//
+// Repeated: harmless: a queue that is not paused stays as it is; its workers are woken again
+type ResumeQueue struct {
+	Paused   PausedKey // STRING
+	Queue    string    // its name
+	By       string    // who resumes it, "" if nobody knows
+	Arrivals ArrivalsChannel
+	Changes  ChangesChannel
+}
+
+// ResumeQueueReply is the reply to ResumeQueue.
+type ResumeQueueReply struct {
+}
+
+// Script is resume_queue.lua.
+func (ResumeQueue) Script() *Script { return scriptOf("resume_queue") }
+
+// Keys are its KEYS.
+func (c ResumeQueue) Keys() []string { return []string{string(c.Paused)} }
+
+// Args are its ARGV.
+func (c ResumeQueue) Args() []any {
+	return []any{c.Queue, c.By, string(c.Arrivals), string(c.Changes)}
+}
+
+// Decode returns its reply, which is empty.
+func (ResumeQueue) Decode(*Reply) ResumeQueueReply { return ResumeQueueReply{} }
+
 // ResumeSchedule runs resume_schedule.lua: lets a paused schedule create tasks again. The leader plans the ticks of the pause at once, as misfires.
 //
 // Refusals:
@@ -2790,7 +2862,9 @@ func (Restore) Decode(r *Reply) (v RestoreReply) {
 type ResumeSchedule struct {
 	Schedule ScheduleKey // HASH
 	Member   task.Ref
+	By       string // who resumes it, "" if nobody knows
 	Wake     WakeChannel
+	Changes  ChangesChannel
 }
 
 // ResumeScheduleReply is the reply to ResumeSchedule.
@@ -2806,7 +2880,7 @@ func (c ResumeSchedule) Keys() []string { return []string{string(c.Schedule)} }
 
 // Args are its ARGV.
 func (c ResumeSchedule) Args() []any {
-	return []any{c.Member.String(), string(c.Wake)}
+	return []any{c.Member.String(), c.By, string(c.Wake), string(c.Changes)}
 }
 
 // Decode reads its reply.
@@ -2819,7 +2893,7 @@ func (ResumeSchedule) Decode(r *Reply) (v ResumeScheduleReply) {
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task has not ended; the detail is its state
+//   - CodeState: the task has not ended, or has another end; the detail is its state
 //
 // Repeated: refused with STATE, because the first run scheduled the task
 type Retry struct {
@@ -2828,6 +2902,7 @@ type Retry struct {
 	Member   task.Ref
 	Attempts int           // how many further attempts the task may make
 	Delay    time.Duration // until the next attempt is due; 0: at once
+	Ended    time.Time     // the end that the caller means: a task with another one stays; none for whichever it has
 	Tick     time.Time     // of the tick whose task this is, which its schedule then counts as live again; none for other tasks
 	Events   EventsChannel
 	Wake     WakeChannel
@@ -2851,7 +2926,7 @@ func (c Retry) Keys() []string { return []string{string(c.States), string(c.Expi
 
 // Args are its ARGV.
 func (c Retry) Args() []any {
-	return []any{c.Member.String(), c.Attempts, c.Delay.Milliseconds(), moment(c.Tick), string(c.Events), string(c.Wake)}
+	return []any{c.Member.String(), c.Attempts, c.Delay.Milliseconds(), moment(c.Ended), moment(c.Tick), string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -3088,9 +3163,9 @@ type TriggerSchedule struct {
 	Member   task.Ref
 	At       time.Time // Redis's time when the caller asked for it
 	By       string    // who asks for it, with the key of the request behind it; "" if nobody knows
-	Key      string    // what reasons of requests with the same key end with; "" if the request has none
+	Key      string    // of the request; "" if it has none
 	Name     string    // of the run, made from that time; it follows the "@" in the id of the task
-	Dry      bool      // changes nothing, and replies what it would
+	Dry      bool      // changes nothing, and replies what would change
 	Events   EventsChannel
 	Control  ControlChannel
 	Wake     WakeChannel
@@ -3105,7 +3180,7 @@ type TriggerScheduleReply struct {
 	Named    string           // the name of the run
 	Asked    time.Time        // when the caller asked for it
 	Tasks    int              // live tasks that the run replaces: they are cancelled, or asked to stop
-	Ticks    int              // ticks that waited and that it replaces
+	Ticks    int              // waiting ticks that the run replaces
 	Examples []string         // names of the first 10 of these tasks
 }
 
@@ -3141,7 +3216,7 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 // Refusals:
 //   - CodeChanged: it is not as the caller read it
 //
-// Repeated: refused with CHANGED, unless nothing has changed
+// Repeated: harmless: it is as the first run has written it
 type WriteBulk struct {
 	Bulks  BulksKey // HASH
 	ID     string
@@ -3204,6 +3279,7 @@ var KeyTypes = map[string]string{
 	"dts:{p}:schedule:":        "hash",
 	"dts:{p}:history:":         "list",
 	"dts:{p}:ledger:":          "zset",
+	"dts:{p}:asked:":           "hash",
 	"dts:{p}:live:":            "zset",
 	"dts:{p}:waiting:":         "list",
 	"dts:{p}:wakes":            "string",
@@ -3423,7 +3499,7 @@ func (p Partition) Index(namespace string, state task.State) IndexKey {
 	return IndexKey(p.prefix + "state:" + namespace + ":" + string(state))
 }
 
-// ListedNewKey names a LIST: tasks of which lists need a new row, oldest first, behind the revision of the index. It exists while there is an index of lists.
+// ListedNewKey names a LIST: tasks that need a new row in the index of lists, oldest first, after the revision of the index. It exists while there is an index.
 type ListedNewKey string
 
 // ListedNew makes the key dts:{p}:listed:new.
@@ -3431,7 +3507,7 @@ func (p Partition) ListedNew() ListedNewKey {
 	return ListedNewKey(p.prefix + "listed:new")
 }
 
-// ListedKey names a HASH: the segments of the index of lists by their numbers: how many rows, of what, from when to when; under `*`, how far the index is built. In a binary form, see `internal/index`.
+// ListedKey names a HASH: the segments of the index of lists by their numbers: how many rows each has, of which tasks and times. `*` has how far the index is built, and `@` the token of the lease under which it was kept last. In a binary form, see `internal/index`.
 type ListedKey string
 
 // Listed makes the key dts:{p}:listed.
@@ -3439,7 +3515,7 @@ func (p Partition) Listed() ListedKey {
 	return ListedKey(p.prefix + "listed")
 }
 
-// ListedRowsKey names a HASH: the rows of the segments, by the numbers of these: of each task that waits or has ended, what lists ask for; in a binary form.
+// ListedRowsKey names a HASH: the rows of a block of a segment, by the number of the segment and the place of the block, as `12.0`, in a binary form. A row has what lists ask for of a task that waits or has ended.
 type ListedRowsKey string
 
 // ListedRows makes the key dts:{p}:listed:rows.
@@ -3493,6 +3569,14 @@ type LedgerKey string
 // Ledger makes the key dts:{p}:ledger:<ref>.
 func (p Partition) Ledger(ref task.Ref) LedgerKey {
 	return LedgerKey(p.prefix + "ledger:" + ref.String())
+}
+
+// AskedKey names a HASH: which requests with a key have run something of a schedule: `trigger <key>` and the time in ms and the name of the run, or `backfill <key>` and the time; the newest 1,000. It expires an hour after the newest one.
+type AskedKey string
+
+// Asked makes the key dts:{p}:asked:<ref>.
+func (p Partition) Asked(ref task.Ref) AskedKey {
+	return AskedKey(p.prefix + "asked:" + ref.String())
 }
 
 // LiveKey names a ZSET: names of its ticks and triggered runs whose task has not ended, by tick; not those that a backfill created. The score is negative once a later tick has stopped the task.
@@ -3733,6 +3817,12 @@ type EventsChannel string
 // Events names the channel dts:events.
 func (k Keyspace) Events() EventsChannel { return EventsChannel(k.channel("events")) }
 
+// ChangesChannel names a CHANNEL: changes of schedules and queues, as JSON: type, ref or queue, at, revision, by, note, limit; all of them texts. Nodes of earlier releases publish none.
+type ChangesChannel string
+
+// Changes names the channel dts:changes.
+func (k Keyspace) Changes() ChangesChannel { return ChangesChannel(k.channel("changes")) }
+
 // WakeChannel names a CHANNEL: for the leader of a partition: `task`: a task is the first on the wheel; `schedule`: a schedule is the first that is due.
 type WakeChannel string
 
@@ -3759,7 +3849,7 @@ type ControlChannel string
 // Control names the channel dts:control.
 func (k Keyspace) Control() ControlChannel { return ControlChannel(k.channel("control")) }
 
-// MembersChannel names a CHANNEL: changes of the list of nodes: `join <id>`, `leave <id>`, or another change.
+// MembersChannel names a CHANNEL: changes of the list of nodes: `join`, `leave`, `lost`, or the new state of a node, then its id and the time in ms, which nodes of earlier releases leave out.
 type MembersChannel string
 
 // Members names the channel dts:nodes.

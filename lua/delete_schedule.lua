@@ -1,5 +1,5 @@
 -- delete_schedule: deletes a paused schedule with its ledger and its history. Its tasks stay.
--- includes: refuse
+-- includes: clock, number, refuse, tell
 -- keys:
 --   schedule   HASH
 --   schedules  ZSET
@@ -8,8 +8,11 @@
 --   live       ZSET
 --   waiting    LIST
 --   ledger     ZSET
+--   asked      HASH
 -- args:
---   member  member
+--   member   member
+--   by       text    who deletes it, "" if nobody knows
+--   changes  channel
 -- reply: nothing
 -- refuses:
 --   NOT_FOUND   no such schedule
@@ -24,7 +27,8 @@ if not paused then
   return refuse('NOT_PAUSED', member)
 end
 
-redis.call('DEL', schedule, history, live, waiting, ledger)
+redis.call('DEL', schedule, history, live, waiting, ledger, asked)
 redis.call('ZREM', schedules, member)
 redis.call('ZREM', ticks, member)
+tell({ type = 'schedule.deleted', ref = member, at = int(now), revision = revision, by = by })
 return {}

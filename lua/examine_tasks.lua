@@ -1,6 +1,6 @@
 -- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
 -- where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
--- includes: state, definition, findings, listings, entries, traces, stateless, unreadable, unlive, wakes
+-- includes: state, definition, findings, listings, entries, traces, stateless, unreadable, unlive, wakes, noted
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -26,6 +26,7 @@ local function place(member, state, listed, wanted)
     local wrong = whats_wrong(set, listed[set], entry)
     if wrong and report(member, lost, 'is ' .. state .. ', and ' .. wrong) then
       list_in(set, member, entry.score)
+      note_row(member)
       placed = true
     end
   end
@@ -64,6 +65,9 @@ for member, tick, broken, digest in unknown(members()) do
   elseif fields then
     local wanted = listings_for(member, record, fields, listed)
     place(member, fields.state, listed, wanted)
+    if missing then
+      note_row(member)
+    end
     note_backlog(member, record, wanted)
     if LAST[fields.state] ~= 'finished' then
       find_unlive(member, fields.state, record, tick)

@@ -1,7 +1,7 @@
 -- fire: applies a leader's plan for the due ticks of a schedule, all or nothing: the tasks, the ledger, the cursor, and
 -- when the schedule is due again. With overlap replace it stops some hundred tasks at most, so that it is short; while more are live, the
 -- tick waits, and the schedule is due at once for the next ones.
--- includes: number, refuse, fence, fields, policy, overlap
+-- includes: number, refuse, fence, fields, policy, overlap, tell
 -- keys:
 --   lease     STRING
 --   schedule  HASH    the script makes further keys of the same partition
@@ -17,6 +17,7 @@
 --   events     channel
 --   control    channel
 --   wake       channel
+--   changes    channel
 --   decisions  (tick time, name text, action action, due time, delay ms, reason text)*  action: fire, missed or excluded.
 --     Its task is due at due, but no earlier than delay from now
 -- reply:
@@ -85,6 +86,7 @@ if full ~= '' then
 end
 if not upcoming and not fields.ended then
   redis.call('HSET', schedule, 'ended', int(upto))
+  tell({ type = 'schedule.ended', ref = member, at = int(now), revision = revision })
 end
 trim_ledger(forgotten or 0)
 if replacing or redis.call('LLEN', waiting_key(member)) > 0 and count_live() == 0 then

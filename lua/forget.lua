@@ -1,5 +1,5 @@
--- forget: deletes tasks that have ended, before their retention is over. What ended less than remember ago leaves its
--- name, so that it is not run again when it is submitted again.
+-- forget: deletes tasks that have ended, before their retention is over. It keeps the names of tasks that ended less
+-- than remember ago, so that they do not run again when they are submitted again.
 -- includes: clock, changes, definition, memory, deletion
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
@@ -7,7 +7,7 @@
 --   remember        ms      how long after its end the name of a task is taken at least
 --   remember_limit  number  maximum number of names of deleted tasks in the partition
 --   limit           number  maximum number of names to forget
---   tasks           (member member, ended time)*  ended: when the task has ended: one that has another end stays
+--   tasks           (member member, ended time)*  ended: when the task has ended; with another end, it stays
 -- reply:
 --   deleted  flag*  for each task whether it was deleted
 -- refuses: nothing

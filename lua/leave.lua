@@ -1,5 +1,5 @@
 -- leave: removes a node that stops from the list of nodes.
--- includes: nothing
+-- includes: clock, number
 -- keys:
 --   nodes  HASH
 -- args:
@@ -14,5 +14,5 @@ if redis.call('HDEL', nodes, id) == 0 then
   return { 0 }
 end
 
-redis.call('PUBLISH', members, 'leave ' .. id)
+redis.call('PUBLISH', members, 'leave ' .. id .. ' ' .. int(now))
 return { 1 }

@@ -23,7 +23,7 @@ if refused then
 end
 
 local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
-local known = last and tonumber(string.match(last[1], '^' .. attempt .. '%-(%d+)$')) or 0
+local known = last and tonumber((string.match(last[1], '^' .. attempt .. '%-(%d+)$'))) or 0
 local number = first == 0 and known + 1 or first
 for stream, line in lines() do
   if number > known then

@@ -35,7 +35,7 @@ local function longest_lease(token)
   if string.find(token, '^#?%d*$') then
     return lease_of_nodes
   end
-  return tonumber(string.match(token, ':(%d+)$')) or WORKER_LEASE_LIMIT
+  return tonumber((string.match(token, ':(%d+)$'))) or WORKER_LEASE_LIMIT
 end
 
 -- cut_leases cuts leases of runs that last longer than they can.
@@ -86,7 +86,7 @@ for _, member in ipairs(lapsed_members) do
 end
 local waiting, waiting_members, all_waiting = read(queued, 'queued', limit)
 for i, member in ipairs(waiting_members) do
-  local since = tonumber(string.match(waiting[3 * i], '^queued %d+ %d+ %d+ %d+ (%d+)')) or now
+  local since = tonumber((string.match(waiting[3 * i], '^queued %d+ %d+ %d+ %d+ (%d+)'))) or now
   put_later(queued, int(now + math.max(again, math.min((now - since) / 2, LOOK_LIMIT))), member)
 end
 

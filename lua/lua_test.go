@@ -238,6 +238,10 @@ func TestInclude_FollowsTheRules(t *testing.T) {
 	}
 }
 
+// bare is a number made of a match that may find nothing. In the Lua of the embedded Redis that is no value, not nil. With
+// a default behind the match it is one.
+var bare = regexp.MustCompile(`tonumber\(string\.match\([^()]*(\([^()]*\)[^()]*)*\)\)`)
+
 func checkLua(t *testing.T, body string, limit int) {
 	t.Helper()
 	if n := strings.Count(body, "\n"); n > limit {
@@ -246,6 +250,9 @@ func checkLua(t *testing.T, body string, limit int) {
 	code := contract.WithoutComments(body)
 	if strings.Contains(code, "redis.pcall") {
 		t.Error("redis.pcall hides errors, use redis.call")
+	}
+	if bare.MatchString(code) {
+		t.Error("tonumber(string.match(...)) fails on the embedded Redis if nothing matches: write tonumber((string.match(...)))")
 	}
 	if n := strings.Count(code, "redis.call(") - len(command.FindAllString(code, -1)); n > 0 {
 		t.Errorf("%d commands are not written redis.call('NAME', ...)", n)

@@ -1,21 +1,22 @@
 -- put_schedule: creates a schedule, or replaces its definition.
 -- The leader plans its ticks at once: ticks up to asked are decided by the old definition, later ticks by the new one.
--- includes: number, refuse, look, tick_queue
+-- includes: number, refuse, look, tick_queue, tell
 -- keys:
 --   schedule   HASH
 --   history    LIST
 --   schedules  ZSET
 --   ticks      ZSET
 -- args:
---   member  member
---   base    number  the revision to replace, 0 to create the schedule
---   asked   time    Redis's time when the caller read the schedule; the definition decides ticks after it
---   def     text    JSON: the definition without its task
---   task    text    the definition of every tick's task: a line of JSON, a line break, the payload
---   pause   flag    also pauses the schedule
---   by      text    who puts it, "" if nobody knows
---   nonce   text    drawn for this call, so that its repeat is known
---   wake    channel
+--   member   member
+--   base     number  the revision to replace, 0 to create the schedule
+--   asked    time    Redis's time when the caller read the schedule; the definition decides ticks after it
+--   def      text    JSON: the definition without its task
+--   task     text    the definition of every tick's task: a line of JSON, a line break, the payload
+--   pause    flag    also pauses the schedule
+--   by       text    who puts it, "" if nobody knows
+--   nonce    text    drawn for this call, so that its repeat is known
+--   wake     channel
+--   changes  channel
 -- reply:
 --   schedule  hash  the schedule as it is now
 -- refuses:
@@ -65,5 +66,10 @@ if paused or pause then
   redis.call('ZREM', ticks, member)
 else
   look_at(member, asked)
+end
+tell({ type = base == 0 and 'schedule.created' or 'schedule.updated', ref = member, at = asked, revision = revision,
+  by = by })
+if pause and not paused then
+  tell({ type = 'schedule.paused', ref = member, at = asked, revision = revision, by = by })
 end
 return { redis.call('HGETALL', schedule) }

@@ -1,10 +1,12 @@
 -- resume_schedule: lets a paused schedule create tasks again. The leader plans the ticks of the pause at once, as misfires.
--- includes: clock, number, refuse, look
+-- includes: clock, number, refuse, look, tell
 -- keys:
 --   schedule  HASH
 -- args:
---   member  member
---   wake    channel
+--   member   member
+--   by       text    who resumes it, "" if nobody knows
+--   wake     channel
+--   changes  channel
 -- reply:
 --   schedule  hash  the schedule as it is now
 -- refuses:
@@ -26,4 +28,5 @@ end
 redis.call('HSET', schedule, 'rest', paused .. ' ' .. int(now))
 redis.call('HDEL', schedule, 'paused', 'note', 'failures')
 look_at(member, now)
+tell({ type = 'schedule.resumed', ref = member, at = int(now), revision = revision, by = by })
 return { redis.call('HGETALL', schedule) }

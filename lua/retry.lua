@@ -7,6 +7,7 @@
 --   member    member
 --   attempts  number   how many further attempts the task may make
 --   delay     ms       until the next attempt is due; 0: at once
+--   ended     time     the end that the caller means: a task with another one stays; none for whichever it has
 --   tick      time     of the tick whose task this is, which its schedule then counts as live again; none for other tasks
 --   events    channel
 --   wake      channel
@@ -19,7 +20,7 @@
 --   reason   text  the task as it is now, as read_tasks replies it
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task has not ended; the detail is its state
+--   STATE      the task has not ended, or has another end; the detail is its state
 -- repeat: refused with STATE, because the first run scheduled the task
 -- full: refused
 local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
@@ -27,7 +28,7 @@ if not record then
   return refuse('NOT_FOUND', member)
 end
 local fields = parse_state(text or 'scheduled 0')
-if not fields.finished then
+if not fields.finished or ended and tonumber(fields.finished) ~= ended then
   return refuse('STATE', fields.state)
 end
 

@@ -7,9 +7,9 @@
 --   member   member
 --   at       time    Redis's time when the caller asked for it
 --   by       text    who asks for it, with the key of the request behind it; "" if nobody knows
---   key      text    what reasons of requests with the same key end with; "" if the request has none
+--   key      text    of the request; "" if it has none
 --   name     text    of the run, made from that time; it follows the "@" in the id of the task
---   dry      flag    changes nothing, and replies what it would
+--   dry      flag    changes nothing, and replies what would change
 --   events   channel
 --   control  channel
 --   wake     channel
@@ -21,7 +21,7 @@
 --   named     text    the name of the run
 --   asked     time    when the caller asked for it
 --   tasks     number  live tasks that the run replaces: they are cancelled, or asked to stop
---   ticks     number  ticks that waited and that it replaces
+--   ticks     number  waiting ticks that the run replaces
 --   examples  text*   names of the first 10 of these tasks
 -- refuses:
 --   NOT_FOUND  no such schedule
@@ -32,10 +32,21 @@ local fields = read_fields(schedule, { 'revision', 'paused', 'def', 'task' })
 if not fields.revision then
   return refuse('NOT_FOUND', member)
 end
-local known = find_record(member, at, name)
-local known_name, known_at = name, at
-if not known and key ~= '' then
-  known, known_name, known_at = find_asked(key)
+
+-- known_run returns the record of a run by hand that an earlier request has made, or what is known without it: a ledger
+-- that is full forgets records within the hour.
+local function known_run(tick, run)
+  local waits = redis.call('LPOS', waiting_key(member), int(tick) .. ' ' .. run)
+  return find_record(member, tick, run) or {
+    outcome = waits and 'queued' or 'triggered', decided = tick, revision = fields.revision, reason = 'asked for by ' .. by,
+  }
+end
+
+local known, known_at, known_name = find_record(member, at, name), asked_before('trigger', key)
+if known or not known_at then
+  known_at, known_name = at, name
+else
+  known = known_run(known_at, known_name)
 end
 if known then
   return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision), known_name, known_at, 0, 0, {} }
@@ -85,4 +96,5 @@ if replacing then
 end
 record_tick(fields.revision, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, reason)
 trim_ledger(0)
+note_asked('trigger', key, at, name)
 return { outcome, reason, now, tonumber(fields.revision), name, at, plan.tasks, plan.ticks, plan.examples }

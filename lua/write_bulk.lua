@@ -10,9 +10,10 @@
 -- reply: nothing
 -- refuses:
 --   CHANGED  it is not as the caller read it
--- repeat: refused with CHANGED, unless nothing has changed
+-- repeat: harmless: it is as the first run has written it
 -- full: works
-if (redis.call('HGET', bulks, id) or '') ~= before then
+local stored = redis.call('HGET', bulks, id) or ''
+if stored ~= before and stored ~= after then
   return refuse('CHANGED', id)
 end
 for other in gone() do

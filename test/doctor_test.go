@@ -29,9 +29,9 @@ var examined sync.Map
 // a leader looks.
 var leftBehind = []string{"delivery-leftovers", "server-leftovers"}
 
-// examineAtTheEnd has a test that starts nodes fail if, after all of them were killed in whatever they did, anything in Redis does not fit
-// together.
-func examineAtTheEnd(t *testing.T, redis string) {
+// examineAtTheEnd has a test that starts nodes fail if, after all of them were killed in whatever they did, anything in
+// Redis does not fit together. It leaves out the checks of leftBehind, and others.
+func examineAtTheEnd(t *testing.T, redis string, others ...string) {
 	if _, twice := examined.LoadOrStore(fmt.Sprintf("%p %s", t, redis), true); twice {
 		return
 	}
@@ -50,7 +50,7 @@ func examineAtTheEnd(t *testing.T, redis string) {
 		c := control.New(control.Options{Store: s, Queues: queue.New(queue.Options{DB: db}), Nodes: nodes})
 		var checks []string // those of the deployment would find that the nodes are dead
 		for _, check := range doctor.Checks {
-			if check.OfData && !slices.Contains(leftBehind, check.Name) {
+			if check.OfData && !slices.Contains(leftBehind, check.Name) && !slices.Contains(others, check.Name) {
 				checks = append(checks, check.Name)
 			}
 		}
@@ -58,7 +58,8 @@ func examineAtTheEnd(t *testing.T, redis string) {
 			report, err := c.Examine(ctx, control.Caller{Namespace: "default"}, r)
 			testkit.Must(t, err)
 			for _, result := range report.Results {
-				if result.Severity != doctor.OK {
+				unbuilt := result.Name == "list-index" && result.Severity == doctor.Note
+				if result.Severity != doctor.OK && !unbuilt {
 					t.Errorf("in the end, %s finds %d: %q", result.Name, result.Found, result.Examples)
 				}
 			}

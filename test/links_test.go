@@ -43,3 +43,12 @@ func TestLinks_ProgramsGetNothingThatOnlyDtsdNeeds(t *testing.T) {
 		}
 	}
 }
+
+func TestLinks_ProgramsGetNothingThatDrivesBrowsers(t *testing.T) {
+	t.Parallel()
+	for _, p := range goList(t, "-deps", module+"/cmd/dtsd", module+"/cmd/dtsctl") {
+		if belongsTo(p.ImportPath, []string{"github.com/chromedp"}) != "" {
+			t.Errorf("the programs link %s: only tests drive browsers", p.ImportPath)
+		}
+	}
+}

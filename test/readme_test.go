@@ -83,6 +83,10 @@ func TestREADME_QuickstartWorks(t *testing.T) {
 	await(t, 30*time.Second, "the demo has cancelled the task of an hour, so that none of its processes is left", func() bool {
 		return n.task("too-long").State == "cancelled"
 	})
+	await(t, 30*time.Second, "the demo's schedule that fails has paused itself", func() bool {
+		answer, err := n.GetScheduleWithResponse(t.Context(), "feed", nil)
+		return err == nil && answer.JSON200 != nil && answer.JSON200.PausedAt != nil
+	})
 	expectNoError(t, n)
 }
 

@@ -30,7 +30,8 @@ func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 func isTaskData(key string) bool {
 	_, kind, inPartition := strings.Cut(key, "}:")
 	aside := func(prefix string) bool { return strings.HasPrefix(kind, prefix) } // what changes as time passes
-	return inPartition && strings.HasPrefix(key, "dts:") && !slices.ContainsFunc([]string{"lease", "minute", "hours", "status"}, aside)
+	others := []string{"lease", "minute", "hours", "status", "listed"}           // listed: leaders pack it when it suits them
+	return inPartition && strings.HasPrefix(key, "dts:") && !slices.ContainsFunc(others, aside)
 }
 
 // errorCount is how often Redis has answered with an error of that kind, by its own statistics.

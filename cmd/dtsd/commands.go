@@ -19,10 +19,13 @@ import (
 	"github.com/dts-sched/dts/internal/app/profiles"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue/monitor"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/redisx/embedded"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/web"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
@@ -36,7 +39,7 @@ func newRootCommand() *cobra.Command {
 		Use:   "dtsd",
 		Short: "The DTS daemon: a task queue and scheduler that needs one Redis and nothing else",
 		Long: `dtsd runs one node of DTS. A node has up to three roles: the scheduler puts due tasks into queues, the
-worker runs them, and the api serves REST, metrics and the monitoring page.
+worker runs them, and the api serves the page, REST and metrics.
 
 Try it in one process, without a Redis:   dtsd dev --demo
 Run a node for real:                      dtsd serve --redis redis://127.0.0.1:6379/0`,
@@ -104,7 +107,7 @@ is a loopback address, shell tasks are enabled, and tasks may call the API of th
 			quiet: !cmd.Flags().Changed("log-level"),
 		}
 		return run(cmd, settings, n, func(ctx context.Context, a *app.App, cfg config.Config) error {
-			greet(cmd.OutOrStdout(), a.Addr(), *redisListen)
+			greet(cmd.OutOrStdout(), a.Addr()+cfg.BasePath, *redisListen)
 			if !*withDemo {
 				return nil
 			}
@@ -195,7 +198,7 @@ func (n node) restrict(cfg *config.Config, changed func(flag string) bool) {
 
 // demo is what the node shows at an address, with these settings.
 func (n node) demo(addr string, cfg config.Config) demo {
-	return demo{addr: addr, shell: n.executors.Runs("shell"), health: cfg.HTTPAllowAPI}
+	return demo{addr: addr + cfg.BasePath, shell: n.executors.Runs("shell"), health: cfg.HTTPAllowAPI}
 }
 
 // options are those of the node's app.
@@ -206,6 +209,9 @@ func (n node) options(cfg config.Config, log *slog.Logger) app.Options {
 		Monitor:  monitor.New,
 		Profiles: profiles.Handler(),
 		Docs:     apidocs.Handler(),
+		Pages: func(s *edge.Server, c *control.Control, monitor bool) error {
+			return web.Register(s, web.Options{Control: c, Version: versionString(), Monitor: monitor})
+		},
 	}
 	if n.traces.On() {
 		o.Traces = func(id string, log *slog.Logger) (trace.TracerProvider, func() error, error) {

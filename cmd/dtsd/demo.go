@@ -18,12 +18,14 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// greet prints the addresses of the node and a first command. redis is where other processes reach the embedded Redis; "" is nowhere.
+// greet prints the addresses of the node and a first command. addr has its base path. redis is where other processes
+// reach the embedded Redis; "" is nowhere.
 func greet(out io.Writer, addr, redis string) {
 	fmt.Fprintf(out, `DTS runs on an embedded Redis, which keeps its data in memory only. Stop it with Ctrl-C.
 
+  Page      http://%[1]s/
   API       http://%[1]s/v1/tasks     (described at http://%[1]s/docs)
-  Monitor   http://%[1]s/monitor
+  asynqmon  http://%[1]s/monitor
   Metrics   http://%[1]s/metrics
 %[2]s
 Try, in another terminal:
@@ -41,7 +43,7 @@ func redisLine(redis string) string {
 
 // demo is what the demo shows on a node.
 type demo struct {
-	addr   string // of the node
+	addr   string // of the node, with its base path
 	shell  bool   // whether the node runs shell tasks
 	health bool   // whether tasks may call the API of the node
 }
@@ -85,12 +87,18 @@ func (d demo) work(script, pretended string) (kind string, payload json.RawMessa
 	return "shell", payload
 }
 
-const demoScheduleID = "pulse"
+// demoSchedule is a schedule with its definition in JSON.
+type demoSchedule struct{ id, definition string }
 
-// schedule is a schedule that ticks six times.
-func (d demo) schedule() string {
-	kind, payload := d.work("echo tick $DTS_TICK", `{}`)
-	return fmt.Sprintf(`{"every": "5s", "max_runs": 6, "task": {"type": %q, "payload": %s}}`, kind, payload)
+// schedules are one that ticks, and whose tasks run most of the time, and one that fails until it pauses itself.
+func (d demo) schedules() []demoSchedule {
+	kind, pulse := d.work(`echo "tick $DTS_TICK"; echo "::progress 50 half of it"; sleep 3`, `{"sleep": "3s"}`)
+	_, feed := d.work(`echo "feed: the disk is full" >&2; exit 1`, `{"fail": "feed: the disk is full"}`)
+	return []demoSchedule{
+		{"pulse", fmt.Sprintf(`{"every": "5s", "description": "runs for 3 seconds", "task": {"type": %q, "payload": %s}}`, kind, pulse)},
+		{"feed", fmt.Sprintf(`{"every": "5s", "pause_on_failure": 3, "description": "fails, and then pauses itself",
+			"task": {"type": %q, "payload": %s, "retry": {"max_attempts": 1}}}`, kind, feed)},
+	}
 }
 
 // demoCancels are the ids of the tasks that the demo cancels: one before it starts and one while it runs.
@@ -120,14 +128,14 @@ func (d demo) show(ctx context.Context, out io.Writer) error {
 // introduction says what will happen.
 func (d demo) introduction() string {
 	if d.shell {
-		return fmt.Sprintf("The demo submits %d tasks and a schedule that ticks six times. One task fails twice before it\n"+
-			"succeeds, and two tasks are cancelled.\n\n", len(d.tasks()))
+		return fmt.Sprintf("The demo submits %d tasks and two schedules. One ticks every 5 seconds; the other fails three times,\n"+
+			"and pauses itself: the page says why. One task fails twice before it succeeds, and two are cancelled.\n\n", len(d.tasks()))
 	}
-	return fmt.Sprintf("The demo submits %d tasks and a schedule that ticks six times. They only pretend to work, as this node\n"+
-		"runs no shell tasks: that needs --enable-shell where others reach it. Two tasks are cancelled.\n\n", len(d.tasks()))
+	return fmt.Sprintf("The demo submits %d tasks and two schedules, one of which fails and pauses itself. They only pretend\n"+
+		"to work, as this node runs no shell tasks: that needs --enable-shell where others reach it. Two tasks are cancelled.\n\n", len(d.tasks()))
 }
 
-// submit submits the tasks and the schedule of the demo, and then cancels demoCancels.
+// submit submits the tasks and the schedules of the demo, and then cancels demoCancels.
 func (d demo) submit(ctx context.Context, c *client.ClientWithResponses) error {
 	for _, s := range d.tasks() {
 		answer, err := c.SubmitTaskWithResponse(ctx, nil, s)
@@ -138,12 +146,14 @@ func (d demo) submit(ctx context.Context, c *client.ClientWithResponses) error {
 			return fmt.Errorf("submitting %s: %s: %s", *s.ID, answer.Status(), answer.Body)
 		}
 	}
-	put, err := c.PutScheduleWithBodyWithResponse(ctx, demoScheduleID, nil, "application/json", strings.NewReader(d.schedule()))
-	if err != nil {
-		return stopped(ctx, fmt.Errorf("putting %s: %w", demoScheduleID, err))
-	}
-	if put.StatusCode() >= http.StatusBadRequest {
-		return fmt.Errorf("putting %s: %s: %s", demoScheduleID, put.Status(), put.Body)
+	for _, s := range d.schedules() {
+		put, err := c.PutScheduleWithBodyWithResponse(ctx, s.id, nil, "application/json", strings.NewReader(s.definition))
+		if err != nil {
+			return stopped(ctx, fmt.Errorf("putting %s: %w", s.id, err))
+		}
+		if put.StatusCode() >= http.StatusBadRequest {
+			return fmt.Errorf("putting %s: %s: %s", s.id, put.Status(), put.Body)
+		}
 	}
 	if err := clock.Sleep(ctx, demoCancelAfter); err != nil {
 		return stopped(ctx, err)

@@ -37,8 +37,10 @@ func TestDemo_SubmitsOnlyWhatTheNodeRuns(t *testing.T) {
 		if kinds = slices.Compact(kinds); !slices.Equal(kinds, c.kinds) {
 			t.Errorf("at %s with %q it submits %q, want %q", c.listen, c.flags, kinds, c.kinds)
 		}
-		if shell := strings.Contains(d.schedule(), `"shell"`); shell != slices.Contains(c.kinds, "shell") {
-			t.Errorf("at %s with %q the schedule is %s", c.listen, c.flags, d.schedule())
+		for _, s := range d.schedules() {
+			if shell := strings.Contains(s.definition, `"shell"`); shell != slices.Contains(c.kinds, "shell") {
+				t.Errorf("at %s with %q the schedule %s is %s", c.listen, c.flags, s.id, s.definition)
+			}
 		}
 	}
 }

@@ -113,6 +113,10 @@ func TestMain_OutlivesItsReadersAndDrainsOnSIGHUP(t *testing.T) {
 		_, state, _ := d.get(t, "/v1/tasks/keep")
 		return state == "running"
 	})
+	testkit.Eventually(t, "the end of the demo", func() bool { // the node would wait for its task that takes an hour
+		_, state, _ := d.get(t, "/v1/tasks/too-long")
+		return state == "cancelled"
+	})
 	testkit.Must(t, d.Process.Signal(syscall.SIGHUP))
 	testkit.Eventually(t, "a node that drains", func() bool {
 		status, _, _ := d.get(t, "/readyz")

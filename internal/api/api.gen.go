@@ -56,14 +56,17 @@ type RepairParams struct {
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
-	// Namespace The namespace to follow, or `*` for all of them.
+	// Namespace The namespace whose tasks and schedules to follow, or `*` for all of them.
 	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// About What to follow, separated by commas; `task` if it is left out.
+	About []EventSubject `form:"about,omitempty" json:"about,omitempty"`
 
 	// State Only tasks in these states, separated by commas.
 	State States `form:"state,omitempty" json:"state,omitempty"`
 
-	// Queue Only tasks of this queue.
-	Queue QueueFilter `form:"queue,omitempty" json:"queue,omitempty"`
+	// Queue Only tasks of this queue, and changes of the queue.
+	Queue Name `form:"queue,omitempty" json:"queue,omitempty"`
 
 	// Type Only tasks of this type.
 	Type TypeFilter `form:"type,omitempty" json:"type,omitempty"`
@@ -71,11 +74,11 @@ type FollowEventsParams struct {
 	// Owner Only tasks of this owner.
 	Owner OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
 
-	// Node Only tasks whose newest attempt was begun by this node.
-	Node NodeFilter `form:"node,omitempty" json:"node,omitempty"`
+	// Node Only tasks whose newest attempt was begun by this node, and changes of the node.
+	Node string `form:"node,omitempty" json:"node,omitempty"`
 
-	// Schedule Only tasks that this schedule created.
-	Schedule ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty"`
+	// Schedule Only tasks that this schedule created, and changes of the schedule.
+	Schedule ScheduleID `form:"schedule,omitempty" json:"schedule,omitempty"`
 
 	// Task Only this task.
 	Task TaskID `form:"task,omitempty" json:"task,omitempty"`
@@ -244,9 +247,10 @@ type BackfillScheduleParams struct {
 	// DryRun Only say what would come of it.
 	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
+	// IdempotencyKey Within an hour, the same request with the same key runs nothing, and answers with the record and the task of the
 	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
-	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free.
+	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free. A schedule
+	// remembers the newest 1,000 keys.
 	IdempotencyKey RunKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -285,7 +289,7 @@ type ReadScheduleLogsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
-	// Ticks How many of the newest ticks to look at that have a task.
+	// Ticks How many ticks to look at, the newest ones that have a task.
 	Ticks int `form:"ticks,omitempty" json:"ticks,omitempty"`
 
 	// Before The `previous_cursor` of a page. It counts `ticks` for itself.
@@ -360,9 +364,10 @@ type TriggerScheduleParams struct {
 	// DryRun Only say what would come of it.
 	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
+	// IdempotencyKey Within an hour, the same request with the same key runs nothing, and answers with the record and the task of the
 	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
-	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free.
+	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free. A schedule
+	// remembers the newest 1,000 keys.
 	IdempotencyKey RunKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -407,7 +412,7 @@ type ListTasksParams struct {
 	// Label Only tasks with this label, as `name=value`. Given several times, they must have all of them.
 	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
 
-	// Error Only tasks that failed with an error of which the cause contains this text, in upper or lower case. The cause is the error as `GET /v1/failures` groups it, with `#` for numbers and ids. The text may have these itself.
+	// Error Only tasks that failed with an error whose cause contains this text, in upper or lower case. The cause is the error as `GET /v1/failures` groups it, with `#` for numbers and ids. Numbers and ids in the text match, too.
 	Error string `form:"error,omitempty" json:"error,omitempty"`
 
 	// Since Only tasks whose `time` is this one or later.
@@ -419,13 +424,13 @@ type ListTasksParams struct {
 	// Time Which time of a task `since` and `until` mean. By default, it is `ended` if `state` names only states in which tasks have ended, else `created`.
 	Time TaskTime `form:"time,omitempty" json:"time,omitempty"`
 
-	// Sort By what the list is sorted: by when the tasks came into their state, or are due if they wait (`state`), were created, are or were due, or have ended, or by how long the newest attempt took.
+	// Sort What the list is sorted by. `created`, `due` and `ended` are times of the tasks, and `duration` is how long the newest attempt took. `state` is when a task came into its state or, if it waits, when it is due. Lists that are sorted by `ended` or `duration` have only tasks that have ended.
 	Sort TaskSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order Whether the greatest value comes first, or the smallest.
 	Order ListOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Counts Also answer how many tasks match, by state: up to 1,000 of each state, and all of those that have ended if there is no filter but `state`.
+	// Counts Also answer how many tasks match, by state. Each state is counted up to 1,000. States in which tasks have ended are counted exactly if there is no filter but `state`, and the list is of one namespace.
 	Counts bool `form:"counts,omitempty" json:"counts,omitempty"`
 
 	// Fields Which members the tasks have, besides those that each task has. Without `payload`, `result` and `error`, the list is read faster. By default, they have all but the checkpoint.
@@ -592,7 +597,7 @@ type ServerInterface interface {
 	// Repair Examine the installation, and repair what is found
 	// (POST /v1/doctor/repair)
 	Repair(ctx echo.Context, params RepairParams) error
-	// FollowEvents Follow what happens to tasks
+	// FollowEvents Follow what happens to tasks, schedules, queues and nodes
 	// (GET /v1/events)
 	FollowEvents(ctx echo.Context, params FollowEventsParams) error
 	// ListFailures Why attempts failed lately
@@ -943,6 +948,13 @@ func (w *ServerInterfaceWrapper) FollowEvents(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "about" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "about", ctx.QueryParams(), &params.About, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter about: %s", err))
 	}
 
 	// ------------- Optional query parameter "state" -------------

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -109,7 +110,7 @@ func selectionOf(in wire.TaskSelection) control.TaskFilter {
 func bulkOf(b control.Bulk) wire.Bulk {
 	who := control.Caller{Name: b.Name, Verified: b.Verified, Address: b.Address}
 	shown := wire.Bulk{
-		ID: b.ID, Action: wire.BulkAction(b.Action), Namespace: b.Filter.Namespace, Filter: shownSelection(b.Filter),
+		ID: b.ID, Action: wire.BulkAction(b.Action), Namespace: b.Filter.Namespace, Filter: shownSelection(b.Filter, b.AsOf),
 		ToQueue: wire.Given(b.ToQueue), Note: wire.Given(b.Note), By: wire.Given(who.By()), State: wire.BulkState(b.State),
 		Total: b.Total, About: wire.Given(b.About), Changed: b.Changed, Skipped: b.Skipped, Failed: b.Failed,
 		Error: wire.Given(b.Error), AsOf: wire.Time{Time: b.AsOf}, StartedAt: wire.Time{Time: b.StartedAt},
@@ -121,8 +122,9 @@ func bulkOf(b control.Bulk) wire.Bulk {
 	return shown
 }
 
-// shownSelection is a filter as the API shows it.
-func shownSelection(f control.TaskFilter) wire.TaskSelection {
+// shownSelection is the filter of a bulk action as the API shows it. asOf is shown beside it, so that tasks up to then
+// are meant is left out.
+func shownSelection(f control.TaskFilter, asOf time.Time) wire.TaskSelection {
 	s := wire.TaskSelection{
 		Queue: wire.Given(f.Queue), Type: wire.Given(f.Type), Owner: wire.Given(f.Owner), Node: wire.Given(f.Node),
 		Schedule: wire.Given(f.Schedule), Error: wire.Given(f.Error),
@@ -131,5 +133,15 @@ func shownSelection(f control.TaskFilter) wire.TaskSelection {
 		s.State = append(s.State, wire.State(state))
 	}
 	s.Labels = wire.LabelsOf(f.Labels)
+	for by, span := range map[wire.TaskTime]control.TaskSpan{
+		wire.TaskTimeCreated: f.Created, wire.TaskTimeDue: f.Due, wire.TaskTimeEnded: f.Ended,
+	} {
+		if span.Until.Equal(asOf.Add(time.Millisecond)) {
+			span.Until = time.Time{}
+		}
+		if span != (control.TaskSpan{}) {
+			s.Since, s.Until, s.Time = wire.AtIfAny(span.Since), wire.AtIfAny(span.Until), &by
+		}
+	}
 	return s
 }

@@ -1,13 +1,12 @@
 package api
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -20,33 +19,7 @@ func parseTime(field, s string) (time.Time, error) {
 	if err != nil {
 		return t, task.Invalid(field, "%q is not a time such as 2026-01-02T15:04:05Z", s)
 	}
-	return momentOf(wire.Time{Time: t}), nil
-}
-
-// momentOf is a time of a request in whole ms.
-func momentOf(t wire.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
-
-// formatDuration writes 10m0s as 10m, as people do.
-func formatDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-func parseDuration(field, s string) (time.Duration, error) {
-	if s == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0, task.Invalid(field, "%q is not a duration such as 1m30s or 48h", s)
-	}
-	return d, nil
+	return definition.Moment(wire.Time{Time: t}), nil
 }
 
 // reader collects the times and durations of a request, and the errors among them.
@@ -60,15 +33,13 @@ func (r *reader) time(field, s string) time.Time {
 
 // span reads a duration for which 0 stands for the default, so that nobody can ask for it.
 func (r *reader) span(field, s string) time.Duration {
-	d := r.duration(field, s)
-	if s != "" && d == 0 {
-		r.note(task.Invalid(field, "must be more than 0"))
-	}
+	d, err := definition.ParseSpan(field, s)
+	r.note(err)
 	return d
 }
 
 func (r *reader) duration(field, s string) time.Duration {
-	d, err := parseDuration(field, s)
+	d, err := definition.ParseDuration(field, s)
 	r.note(err)
 	return d
 }
@@ -77,50 +48,12 @@ func (r *reader) note(err error) {
 	r.err = task.Join(r.err, err)
 }
 
-// DefinitionOf is the task that a submission asks for; "" stands for the caller's namespace. Package control checks limits
-// and what excludes what. Error: CodeInvalid for a duration.
-func DefinitionOf(s wire.Submission) (task.Definition, error) {
-	var r reader
-	d := task.Definition{
-		Ref:       task.Ref{Namespace: wire.Value(s.Namespace), ID: wire.Value(s.ID)},
-		Type:      s.Type,
-		Queue:     wire.Value(s.Queue),
-		Payload:   s.Payload,
-		RunAt:     momentOf(wire.Value(s.RunAt)),
-		Delay:     r.duration("delay", wire.Value(s.Delay)),
-		Timeout:   r.span("timeout", wire.Value(s.Timeout)),
-		Retry:     r.retry(wire.Value(s.Retry)),
-		Retention: r.span("retention", wire.Value(s.Retention)),
-		Owner:     wire.Value(s.Owner),
-		Labels:    wire.Value(s.Labels),
-	}
-	return d, r.err
-}
-
-func (r *reader) retry(in wire.Retry) task.Retry {
-	backoff := wire.Value(in.Backoff)
-	out := task.Retry{
-		MaxAttempts: wire.Value(in.MaxAttempts),
-		MaxElapsed:  r.span("retry.max_elapsed", wire.Value(in.MaxElapsed)),
-		Backoff: task.Backoff{
-			Initial: r.span("retry.backoff.initial", wire.Value(backoff.Initial)),
-			Factor:  wire.Value(backoff.Factor),
-			Max:     r.span("retry.backoff.max", wire.Value(backoff.Max)),
-			Jitter:  backoff.Jitter,
-		},
-	}
-	for i, s := range in.Delays {
-		out.Delays = append(out.Delays, r.duration(fmt.Sprintf("retry.delays[%d]", i), s))
-	}
-	return out
-}
-
 // changeOf is what a PATCH asks for.
 func changeOf(in wire.TaskChange) (control.TaskChange, error) {
 	var r reader
 	out := control.TaskChange{Payload: in.Payload}
 	if in.RunAt != nil {
-		out.RunAt = new(momentOf(*in.RunAt))
+		out.RunAt = new(definition.Moment(*in.RunAt))
 	}
 	if in.Delay != nil {
 		out.Delay = new(r.duration("delay", *in.Delay))
@@ -166,40 +99,16 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		Damage:            wire.Given(t.Damage),
 	}
 	if t.Type != "" { // else nobody knows its definition
-		out.Timeout, out.Retry = formatDuration(types.Timeout(t.Definition)), wire.Value(retryOf(t.Policy()))
+		out.Timeout, out.Retry = definition.Duration(types.Timeout(t.Definition)), wire.Value(definition.Retry(t.Policy()))
 	}
 	if t.Retention > 0 {
-		out.Retention = spanOf(t.Retention)
+		out.Retention = definition.Span(t.Retention)
 	}
 	if id, name, ok := schedule.OfTask(t.Ref); ok {
 		tick, _, _ := schedule.ParseTickName(name) // zero, and so left out, if it is none
 		out.Schedule, out.Tick = &id, wire.AtIfAny(tick)
 	}
 	return out
-}
-
-// retryOf is a policy as somebody could have sent it; what is left out stays so.
-func retryOf(r task.Retry) *wire.Retry {
-	out := wire.Retry{MaxAttempts: wire.Given(r.MaxAttempts), MaxElapsed: spanOf(r.MaxElapsed), Backoff: backoffOf(r.Backoff)}
-	for _, d := range r.Delays {
-		out.Delays = append(out.Delays, formatDuration(d))
-	}
-	if out.MaxAttempts == nil && out.MaxElapsed == nil && out.Backoff == nil && out.Delays == nil {
-		return nil
-	}
-	return &out
-}
-
-func backoffOf(b task.Backoff) *wire.Backoff {
-	return wire.Given(wire.Backoff{Initial: spanOf(b.Initial), Factor: wire.Given(b.Factor), Max: spanOf(b.Max), Jitter: b.Jitter})
-}
-
-// spanOf is nil for a duration that nobody gave.
-func spanOf(d time.Duration) *wire.Duration {
-	if d == 0 {
-		return nil
-	}
-	return new(formatDuration(d))
 }
 
 func attemptOf(a task.Attempt) wire.Attempt {
@@ -239,7 +148,7 @@ func queueOf(q control.QueueInfo) wire.Queue {
 		Name: q.Name, Paused: q.Paused, PausedBy: wire.Given(q.PausedBy), PausedAt: wire.AtIfAny(q.PausedAt),
 		PauseNote: wire.Given(q.PauseNote), Limit: wire.Given(q.Limit), Waiting: q.Waiting,
 		Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived, Processed: q.Processed, Failed: q.Failed,
-		Latency: formatDuration(q.Latency.Round(time.Millisecond)), Oldest: wire.Given(inMilliseconds(q.Oldest)),
+		Latency: definition.Duration(q.Latency.Round(time.Millisecond)), Oldest: wire.Given(inMilliseconds(q.Oldest)),
 		Pace: new(paceOf(q.Pace)),
 	}
 }

@@ -1,91 +1,15 @@
 package api
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
-
-// scheduleDefinitionOf is the schedule a PUT asks for, except for its namespace (see callerIn). Package control checks
-// which times and limits are possible.
-func scheduleDefinitionOf(in wire.ScheduleDefinition, id string) (schedule.Definition, error) {
-	var r reader
-	misfire := wire.Value(in.Misfire)
-	d := schedule.Definition{
-		Ref: task.Ref{ID: id},
-		Spec: schedule.Spec{
-			Rules:    r.rules(in),
-			Exclude:  in.Exclude,
-			Timezone: wire.Value(in.Timezone),
-			StartAt:  momentOf(wire.Value(in.StartAt)),
-			EndAt:    momentOf(wire.Value(in.EndAt)),
-			Jitter:   r.duration("jitter", wire.Value(in.Jitter)),
-		},
-		MaxRuns: wire.Value(in.MaxRuns),
-		Misfire: schedule.Misfire{
-			Policy: schedule.MisfirePolicy(wire.Value(misfire.Policy)),
-			Window: r.span("misfire.window", wire.Value(misfire.Window)), Max: wire.Value(misfire.Max),
-		},
-		Overlap:        schedule.Overlap(wire.Value(in.Overlap)),
-		PauseOnFailure: wire.Value(in.PauseOnFailure),
-		Owner:          wire.Value(in.Owner),
-		Description:    wire.Value(in.Description),
-		Labels:         wire.Value(in.Labels),
-		Task:           r.template(in.Task),
-	}
-	return d, r.err
-}
-
-// rules reads which of the three ways to name times was taken, of which exactly one must be.
-func (r *reader) rules(in wire.ScheduleDefinition) []schedule.Rule {
-	cron, every := wire.Value(in.Cron), wire.Value(in.Every)
-	given := map[string]bool{"cron": cron != "", "every": every != "", "specs": len(in.Specs) > 0}
-	var names []string
-	for _, name := range []string{"cron", "every", "specs"} {
-		if given[name] {
-			names = append(names, name)
-		}
-	}
-	switch {
-	case len(names) == 0:
-		r.note(task.Invalid("cron", "is missing: give cron, every or specs"))
-	case len(names) > 1:
-		r.note(task.Invalid(names[1], "give %s or %s, not both", names[0], names[1]))
-	case len(in.Specs) == 0:
-		return []schedule.Rule{{Cron: cron, Every: r.span("every", every)}}
-	}
-	var rules []schedule.Rule
-	for i, rule := range in.Specs {
-		rules = append(rules, r.rule(fmt.Sprintf("specs[%d]", i), rule))
-	}
-	return rules
-}
-
-func (r *reader) rule(path string, in wire.ScheduleRule) schedule.Rule {
-	cron, every := wire.Value(in.Cron), wire.Value(in.Every)
-	switch {
-	case cron == "" && every == "":
-		r.note(task.Invalid(path, "give cron or every"))
-	case cron != "" && every != "":
-		r.note(task.Invalid(path+".every", "give cron or every, not both"))
-	}
-	return schedule.Rule{Cron: cron, Every: r.span(path+".every", every)}
-}
-
-// template reads the task of every tick; the fields of its errors are named as parts of the schedule.
-func (r *reader) template(in wire.TaskTemplate) task.Definition {
-	d, err := DefinitionOf(wire.Submission{
-		Type: in.Type, Queue: in.Queue, Payload: in.Payload, Timeout: in.Timeout, Retry: in.Retry, Retention: in.Retention,
-		Owner: in.Owner, Labels: in.Labels,
-	})
-	r.note(schedule.InTask(err))
-	return d
-}
 
 // matchOf reads an If-Match of which the document has checked the form: the revision, 0 for none in particular. exists
 // says that there must be a revision, whichever it is.
@@ -113,7 +37,7 @@ func labelsOf(selectors []wire.LabelSelector) (map[string]string, error) {
 // scheduleOf is a schedule as the API shows it: what was said, without the defaults, so that it can be edited and
 // sent again.
 func scheduleOf(s schedule.Schedule) wire.Schedule {
-	d := saidOf(s.Definition)
+	d := definition.WireSchedule(s.Definition)
 	next, _ := s.NextTick() // zero, and so left out, if there is none
 	return wire.Schedule{
 		ID:             s.ID,
@@ -217,34 +141,4 @@ func afterPause(s schedule.Schedule) string {
 		return ""
 	}
 	return s.Misfire.AfterPause()
-}
-
-// saidOf is a definition as somebody could have sent it.
-func saidOf(d schedule.Definition) wire.ScheduleDefinition {
-	out := wire.ScheduleDefinition{
-		Exclude: d.Exclude, Timezone: wire.Given(d.Timezone), StartAt: wire.AtIfAny(d.StartAt), EndAt: wire.AtIfAny(d.EndAt),
-		MaxRuns: wire.Given(d.MaxRuns), Jitter: spanOf(d.Jitter), Overlap: wire.Given(wire.Overlap(d.Overlap)),
-		PauseOnFailure: wire.Given(d.PauseOnFailure), Owner: wire.Given(d.Owner), Description: wire.Given(d.Description),
-		Labels: wire.LabelsOf(d.Labels), Task: templateOf(d.Task), Misfire: wire.Given(wire.Misfire{
-			Policy: wire.Given(wire.MisfirePolicy(d.Misfire.Policy)), Window: spanOf(d.Misfire.Window), Max: wire.Given(d.Misfire.Max),
-		}),
-	}
-	rules := each(d.Rules, ruleOf)
-	if len(rules) == 1 {
-		out.Cron, out.Every = rules[0].Cron, rules[0].Every
-	} else {
-		out.Specs = rules
-	}
-	return out
-}
-
-func ruleOf(r schedule.Rule) wire.ScheduleRule {
-	return wire.ScheduleRule{Cron: wire.Given(r.Cron), Every: spanOf(r.Every)}
-}
-
-func templateOf(d task.Definition) wire.TaskTemplate {
-	return wire.TaskTemplate{
-		Type: d.Type, Queue: wire.Given(d.Queue), Payload: d.Payload, Timeout: spanOf(d.Timeout), Retention: spanOf(d.Retention),
-		Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels), Retry: retryOf(d.Retry),
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/api/wire/wiretest"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
@@ -31,7 +32,7 @@ func TestSaidOf_ReturnsWhatWasSent(t *testing.T) {
 		testkit.Must(t, err)
 		d, err := scheduleFrom(schema, raw)
 		testkit.Must(t, err)
-		if diff := cmp.Diff(said, saidOf(d)); diff != "" {
+		if diff := cmp.Diff(said, definition.WireSchedule(d)); diff != "" {
 			t.Fatalf("%s (-said +answered):\n%s", raw, diff)
 		}
 	}
@@ -60,7 +61,7 @@ func FuzzScheduleDefinition(f *testing.F) {
 		if d.Validate() != nil {
 			return
 		}
-		again, err := json.Marshal(saidOf(d))
+		again, err := json.Marshal(definition.WireSchedule(d))
 		testkit.Must(t, err)
 		back, err := scheduleFrom(schema, again)
 		if err != nil {
@@ -87,7 +88,7 @@ func scheduleFrom(schema *openapi3.Schema, raw []byte) (schedule.Definition, err
 	if err := decode(raw, &in); err != nil {
 		return schedule.Definition{}, err
 	}
-	return scheduleDefinitionOf(in, "a")
+	return definition.Schedule(in, "a")
 }
 
 func TestFormatOffset_WritesOffsetsAsZonesDo(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/task"
@@ -23,8 +24,8 @@ func TestFormatDuration_IsShortAndReadsBack(t *testing.T) {
 		"0s": 0, "250ms": 250 * time.Millisecond, "30s": 30 * time.Second, "1m30s": 90 * time.Second, "10m": 10 * time.Minute,
 		"1h": time.Hour, "24h": 24 * time.Hour, "1h0m1s": time.Hour + time.Second, "1h1m": time.Hour + time.Minute, "100h10m": 100*time.Hour + 10*time.Minute,
 	} {
-		got := formatDuration(d)
-		if back, err := parseDuration("f", got); got != want || err != nil || back != d {
+		got := definition.Duration(d)
+		if back, err := definition.ParseDuration("f", got); got != want || err != nil || back != d {
 			t.Errorf("%v: %q, want %q; reads back as %v, %v", d, got, want, back, err)
 		}
 	}
@@ -50,7 +51,7 @@ func TestQueueOf_WritesTheLatencyInWholeMilliseconds(t *testing.T) {
 
 func TestRetryOf_ShowsWhatApplies(t *testing.T) {
 	d := task.Definition{Retry: task.Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}}}
-	got := retryOf(task.Task{Definition: d}.Policy())
+	got := definition.Retry(task.Task{Definition: d}.Policy())
 	if diff := cmp.Diff(&wire.Retry{MaxAttempts: wire.Given(3), Delays: []string{"1m", "5m"}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -108,5 +109,5 @@ func definitionFrom(raw []byte, check func() error) (task.Definition, error) {
 	if err := decode(raw, &s); err != nil {
 		return task.Definition{}, err
 	}
-	return DefinitionOf(s)
+	return definition.Task(s)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -87,7 +88,7 @@ func lostWrites(l schedule.Loss) wire.LostWrites {
 func revisionOf(r schedule.Revision) wire.Revision {
 	return wire.Revision{
 		Revision: r.Number, From: wire.At(r.From), Until: wire.AtIfAny(r.Until), By: wire.Given(r.By),
-		Definition: saidOf(r.Definition),
+		Definition: definition.WireSchedule(r.Definition),
 	}
 }
 

@@ -43,8 +43,12 @@ func (e *endpoints) FollowEvents(c echo.Context, params FollowEventsParams) erro
 	if params.LastEventID != "" && !ok {
 		return task.Invalid("Last-Event-ID", "%q must be the id of an event", params.LastEventID)
 	}
+	changes, err := changesOf(params)
+	if err != nil {
+		return err
+	}
 	subscribe := func(ctx context.Context) (*events.Subscription, error) {
-		return e.Control.Follow(ctx, callerOf(c), filterOf(params), streamBuffer, after)
+		return e.Control.Follow(ctx, callerOf(c), filterOf(params), changes, streamBuffer, after)
 	}
 	return e.server.Follow(c, subscribe, func(ctx context.Context, feed *events.Subscription, out *edge.Stream) error {
 		f := eventFollower{feed: feed, out: out}
@@ -148,6 +152,9 @@ func textOf(m events.Message) ([]byte, error) {
 
 // frames is how events stand in a stream.
 var frames = events.NewFormat(func(m events.Message) ([]byte, error) {
+	if m.Change != nil {
+		return edge.Frame(m.Change.Type, m.Position.String(), wireChange(*m.Change))
+	}
 	return edge.Frame(m.Event.Type, m.Position.String(), eventOf(*m.Event))
 })
 
@@ -163,8 +170,12 @@ func (f *eventFollower) end() error {
 	return f.out.Flush()
 }
 
-// filterOf returns the filter that the parameters describe. It rejects log lines, which have a stream of their own.
+// filterOf returns the filter of events of tasks that the parameters describe. It rejects log lines, which have a
+// stream of their own.
 func filterOf(p FollowEventsParams) func(*task.Event) bool {
+	if !slices.Contains(subjectsOf(p), wire.SubjectTask) {
+		return func(*task.Event) bool { return false }
+	}
 	states := statesOf(p.State)
 	match := func(want, got string) bool { return want == "" || want == got }
 	return func(e *task.Event) bool {

@@ -36,7 +36,7 @@ func preferredWait(h http.Header) (_ time.Duration, ok bool) {
 const awaitOperation = "getTask"
 
 // limitAwaited bounds the time of a request by limit, and by more if the client prefers to wait. It joins several
-// headers Prefer, of which the generated code takes one.
+// headers Prefer, as the generated code takes only one.
 func limitAwaited(limit time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		atOnce, later := edge.LimitTime(limit)(next), edge.LimitTime(limit+control.AwaitLimit)(next)

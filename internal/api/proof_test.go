@@ -47,7 +47,7 @@ var queryValues = map[string]string{
 	"schedule": "nightly", "limit": "2", "cursor": "", "label": "team=x", "paused": "false", "count": "3", "after": "",
 	"since": "2020-01-01T00:00:00Z", "until": "", "gaps": "true", "from": "2020-01-01T00:00:00Z", "to": "", "hours": "1",
 	"check": "task-unreadable", "partition": "0", "follow": "true", "task": "ended", "cron": "@daily", "timezone": "",
-	"fields": "labels,finished_at",
+	"fields": "labels,finished_at", "about": "task,schedule,queue,node",
 }
 
 // reads are the requests that read, for each operation of the document: one without parameters, and one for each of the
@@ -77,7 +77,9 @@ func reads(t *testing.T) (paths []string) {
 		if item.Get.OperationID == "examine" { // of damage, it has a test of its own
 			queries = nil
 			for _, check := range doctor.Checks {
-				queries = append(queries, "?check="+check.Name)
+				if check.Name != "latency" { // what it finds is how busy this machine is
+					queries = append(queries, "?check="+check.Name)
+				}
 			}
 		}
 		for _, query := range queries {

@@ -166,7 +166,7 @@ func TestRollbackSchedule_HasACodeForAMissingRevision(t *testing.T) {
 	}
 }
 
-// A definition with several faults is told of all of them at once, in its form or, where that is right, in its meaning.
+// A definition with several faults is told of all of them at once, in its values and in its meaning.
 func TestPutSchedule_NamesAllInvalidFields(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -178,7 +178,12 @@ func TestPutSchedule_NamesAllInvalidFields(t *testing.T) {
 			`"task":{"type":"http","timeout":"9000h"}}`: {
 			"exclude[0]", "exclude[1]", "cron", "jitter", "misfire.window", "task.timeout", "timezone",
 		},
-		`{"cron":"61 * * * *","task":{"type":"noop"}}`: nil,
+		`{"cron":"61 * * * *","timezone":"Nowhere/City","overlap":"wait","misfire":{"window":"x"},"task":{"type":"noop","timeout":"1x"}}`: {
+			"cron", "misfire.window", "overlap", "task.timeout", "timezone",
+		},
+		`{"cron":"61 * * * *","specs":[{"cron":"x"}],"jitter":"25h","task":{"type":"noop"}}`: {"cron", "jitter", "specs"},
+		`{"cron":"61 * * * *","timezone":7,"task":{"type":"noop"}}`:                          nil,
+		`{"cron":"61 * * * *","task":{"type":"noop"}}`:                                       nil,
 	} {
 		answer := r.call("PUT", "/v1/schedules/a", body)
 		var p wire.Problem

@@ -11,12 +11,16 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-const schedulesPath = "/v1/schedules/"
+const (
+	schedulesPath = "/v1/schedules/"
+	putSchedule   = "putSchedule" // the operation
+)
 
 // PutSchedule answers PUT /v1/schedules/{id}.
 func (e *endpoints) PutSchedule(c echo.Context, id wire.ScheduleID, params PutScheduleParams) error {
@@ -28,14 +32,12 @@ func (e *endpoints) PutSchedule(c echo.Context, id wire.ScheduleID, params PutSc
 	if err != nil {
 		return err
 	}
-	d, err := scheduleDefinitionOf(in, id)
-	if err != nil {
-		return err
-	}
+	d, wrong := definition.Schedule(in, id)
 	o, err := putOptionsOf(params, in.Paused)
 	if err != nil {
 		return err
 	}
+	o.Faults = task.Join(faultsOf(c), wrong)
 	ctx, left := leavingOut(c)
 	put, err := e.Control.PutSchedule(ctx, who, d, o)
 	if err != nil {

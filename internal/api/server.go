@@ -43,8 +43,10 @@ type Options struct {
 	// Warnings is what /readyz tells besides of a node that is ready: what somebody must change; nil: nothing.
 	Warnings func() []string
 	Monitor  http.Handler // at /monitor; nil: not served
-	Metrics  http.Handler // at /metrics; nil: not served
-	Docs     http.Handler // at /docs; nil: not served
+	// MonitorWritable says that pages of the monitor may pause and resume queues.
+	MonitorWritable bool
+	Metrics         http.Handler // at /metrics; nil: not served
+	Docs            http.Handler // at /docs; nil: not served
 
 	// Refused is called for each task, and request that creates work, that may be accepted later; nil: nobody counts them.
 	Refused        func(code string)

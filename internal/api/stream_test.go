@@ -58,6 +58,9 @@ func (l *listener) next() client.Message {
 	m, err := l.Next()
 	testkit.Must(l.t, err)
 	schema, ok := map[string]string{"log": "LogLine", "end": "Task", "dropped": "Dropped", problemEvent: "Problem"}[m.Name]
+	if about, _, _ := strings.Cut(m.Name, "."); !ok && about != "task" {
+		schema, ok = "Change", true
+	}
 	if !ok {
 		schema = "Event"
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -33,7 +34,7 @@ type Member struct {
 
 // Submit submits a task in the caller's namespace. Errors: those of control.Submit.
 func (s Submissions) Submit(ctx context.Context, who control.Caller, in wire.Submission) (Submitted, error) {
-	d, err := DefinitionOf(in)
+	d, err := definition.Task(in)
 	if err != nil {
 		return Submitted{}, err
 	}
@@ -55,7 +56,7 @@ func (s Submissions) SubmitEach(ctx context.Context, who control.Caller, in []Me
 	definitions := make([]task.Definition, 0, len(in))
 	places := make([]int, 0, len(in)) // definitions[n] is of in[places[n]]
 	for i, one := range in {
-		d, err := DefinitionOf(one.Submission)
+		d, err := definition.Task(one.Submission)
 		if err = cmp.Or(one.Err, err); err != nil {
 			answers[i].Err = err
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -41,7 +42,7 @@ func (e *endpoints) BackfillSchedule(c echo.Context, id wire.ScheduleID, params 
 		return err
 	}
 	var r reader
-	from, until := r.timeRange("from", momentOf(in.From), "to", momentOf(in.To))
+	from, until := r.timeRange("from", definition.Moment(in.From), "to", definition.Moment(in.To))
 	wanted := control.BackfillRange{From: from, Until: until, Pace: r.pace(in.Pace)}
 	if r.err != nil {
 		return r.err
@@ -166,7 +167,7 @@ func namedMinutes(within string) (int, error) {
 	var r reader
 	d := r.span("within", within)
 	if d > namedLimit {
-		r.note(task.Invalid("within", "%s is too long, at most %s is allowed", d, formatDuration(namedLimit)))
+		r.note(task.Invalid("within", "%s is too long, at most %s is allowed", d, definition.Duration(namedLimit)))
 	}
 	return int((d + time.Minute - 1) / time.Minute), r.err
 }
@@ -189,7 +190,7 @@ func (r *reader) pace(s *string) time.Duration {
 	case d%time.Millisecond != 0:
 		r.note(task.Invalid("pace", "%s is not a whole number of milliseconds", d))
 	case d > backfillPaceLimit:
-		r.note(task.Invalid("pace", "%s is too long, at most %s is allowed", d, formatDuration(backfillPaceLimit)))
+		r.note(task.Invalid("pace", "%s is too long, at most %s is allowed", d, definition.Duration(backfillPaceLimit)))
 	}
 	return d
 }

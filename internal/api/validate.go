@@ -29,6 +29,7 @@ type validator struct {
 	body       *openapi3.Schema   // nil: the operation takes none
 	bodyless   bool               // it may be left out, which is the same as an empty object
 	lenient    []jsontext.Options // for a body whose parts are checked one by one later
+	goesOn     bool               // the use case tells what is wrong beside values that do not fit: see faultsOf
 	turns      decoding
 }
 
@@ -63,8 +64,18 @@ const jsonType = "application/json"
 // byteOrderMark is what some editors put in front of UTF-8; RFC 8259 allows readers of JSON to pass over it.
 const byteOrderMark = "\ufeff"
 
-// bodyKey is where a handler finds the body that was checked.
-const bodyKey = "body"
+// Where a handler finds the body that was checked, and what of it does not fit the document.
+const (
+	bodyKey   = "body"
+	faultsKey = "faults"
+)
+
+// faultsOf are the values of a body that do not fit the document, of an operation that goes on with them. The handler
+// refuses the request with them, and with all else that is wrong.
+func faultsOf(c echo.Context) error {
+	err, _ := c.Get(faultsKey).(error)
+	return err
+}
 
 func (v validator) check(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -73,7 +84,11 @@ func (v validator) check(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if v.body != nil {
 			raw, _ := c.Get(bodyKey).([]byte)
-			if err := v.turns.check(c.Request().Context(), v.body, raw, v.lenient...); err != nil {
+			err := v.turns.check(c.Request().Context(), v.body, raw, v.lenient...)
+			var wrong misfit
+			if v.goesOn && errors.As(err, &wrong) && wrong.readable {
+				c.Set(faultsKey, err)
+			} else if err != nil {
 				return err
 			}
 		}
@@ -187,16 +202,39 @@ func checkBody(schema *openapi3.Schema, raw []byte, lenient ...jsontext.Options)
 	return nil
 }
 
+// misfit is the error for a body that does not fit the document.
+type misfit struct {
+	error
+	readable bool // the types of all its values fit, so that the body can be read
+}
+
+func (m misfit) Unwrap() error { return m.error }
+
 // mismatches names all fields of a body that do not fit the document, given the first one. Of a large body it names that
 // one only, as a search for the others would go through all of it.
 func mismatches(schema *openapi3.Schema, value any, size int, first error) error {
-	errs := []error{mismatch("", first)}
-	if size <= largeBody {
-		for _, err := range flatten(schema.VisitJSON(value, openapi3.VisitAsRequest(), openapi3.MultiErrors())) {
-			errs = append(errs, mismatch("", err))
-		}
+	if size > largeBody {
+		return misfit{error: mismatch("", first)}
 	}
-	return task.Join(errs...)
+	errs, readable := []error{mismatch("", first)}, true
+	for _, err := range flatten(schema.VisitJSON(value, openapi3.VisitAsRequest(), openapi3.MultiErrors())) {
+		errs = append(errs, mismatch("", err))
+		readable = readable && aboutValue(err)
+	}
+	return misfit{task.Join(errs...), readable}
+}
+
+// aboutValue says that an error is about a value of the right type.
+func aboutValue(err error) bool {
+	var schema *openapi3.SchemaError
+	if !errors.As(err, &schema) {
+		return false
+	}
+	switch innermost(schema).SchemaField {
+	case "pattern", "enum", "minimum", "maximum", "minLength", "maxLength":
+		return true
+	}
+	return false
 }
 
 // flatten returns the errors within errors.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -58,7 +59,7 @@ func (e *endpoints) TakeAttempts(c echo.Context, worker wire.WorkerID) error {
 func takenOf(t control.Taken) wire.TakenAttempt {
 	out := wire.TakenAttempt{
 		Namespace: t.Task.Namespace, Task: t.Task.ID, Attempt: t.Task.Attempt, Token: t.Token, Type: t.Task.Type, Queue: t.Task.Queue,
-		Payload: t.Task.Payload, Checkpoint: t.Task.Checkpoint, Timeout: formatDuration(t.Timeout), StartedAt: wire.At(t.Task.StartedAt),
+		Payload: t.Task.Payload, Checkpoint: t.Task.Checkpoint, Timeout: definition.Duration(t.Timeout), StartedAt: wire.At(t.Task.StartedAt),
 		LeaseUntil: wire.At(t.LeaseUntil), IdempotencyKey: new(t.Task.Ref.String()),
 		Traceparent: wire.Given(t.Traceparent),
 	}

@@ -75,11 +75,11 @@ func isAsked(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// policyOf lets a browser load nothing at all, and use this style sheet only.
+// policyOf lets a browser load nothing at all, and use this style sheet and the icon in the page only.
 func policyOf(style string) string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
 func compressed() ([]byte, error) {

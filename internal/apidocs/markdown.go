@@ -26,7 +26,7 @@ func isTable(lines []string) bool {
 	return len(lines) > 1 && strings.HasPrefix(lines[0], "|") && strings.HasPrefix(lines[1], "|-")
 }
 
-// renderTable renders lines of which the first has the names of the columns, and the second divides.
+// renderTable renders the lines of a table. The first line has the names of the columns, and the second divides.
 func renderTable(b *strings.Builder, lines []string, links map[string]string) {
 	b.WriteString("<div class=\"wide\"><table>\n<thead>")
 	renderRow(b, lines[0], `th scope="col"`, "th", links)

@@ -20,6 +20,7 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -51,6 +52,8 @@ type Options struct {
 	Monitor  func(db *redisx.DB, path string, writable bool) http.Handler
 	Profiles http.Handler
 	Docs     http.Handler // the reference of the API, at /docs
+	// Pages registers the pages for browsers; nil: there are none. monitor says that asynqmon is served.
+	Pages func(s *edge.Server, c *control.Control, monitor bool) error
 	// Traces makes what takes the spans of the node with that id, and stop, which has it send the last ones. The provider
 	// may be nil: no spans are made then.
 	Traces func(node string, log *slog.Logger) (provider trace.TracerProvider, stop func() error, err error)
@@ -242,6 +245,7 @@ func (a *App) openStore(ctx context.Context, db, vital *redisx.DB) error {
 			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(),
 			Types: a.types, Log: a.o.Log, Durability: a.o.Config.Durability, Lost: a.noticeLoss, MayHaveLost: mayHaveLost,
 			AwaitsReports: awaitsReports, Counters: counters,
+			HasOlder: func() bool { return a.registry.View().HasOlder() },
 		})
 		if err != nil && !waitingHelps(err, a.link.Up()) {
 			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)

@@ -75,7 +75,7 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	d.cleanups = append(d.cleanups, db.Close)
 	data, err := store.Open(ctx, store.Options{
 		DB: db, Prefix: o.Config.Prefix, Partitions: o.Config.Partitions, Durability: o.Config.Durability, Types: o.Types, Log: o.Log,
-		MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
+		MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports, HasOlder: func() bool { return d.nodes.View().HasOlder() },
 	})
 	if err != nil {
 		return err

@@ -129,7 +129,7 @@ func (i *installation) definitions() map[string]string {
 		for _, name := range []string{"created_at", "updated_at", "cursor", "next_at", "paused_at", "ended_at", "warnings"} {
 			delete(s, name)
 		}
-		raw, err := rest.Encode(s)
+		raw, err := wire.Encode(s)
 		testkit.Must(i.t, err)
 		all[id] = string(raw)
 	}
@@ -250,6 +250,6 @@ func writeObject(r *rand.Rand, b *bytes.Buffer, depth int) {
 }
 
 func writeText(b *bytes.Buffer, text string) {
-	raw, _ := rest.Encode(text) // a text always can be encoded
+	raw, _ := wire.Encode(text) // a text always can be encoded
 	b.Write(raw)
 }

@@ -32,7 +32,7 @@ func (a *App) buildServer() error {
 		Log: a.o.Log, Guard: a.guard(a.listener, a.o.Config.Listen),
 		TransferMemory: int64(a.o.Config.TransferMemory), MaxConnections: a.o.Config.MaxConnectionsPerAddress,
 		MaxStreams: a.o.Config.MaxStreams, StreamsPerAddr: a.o.Config.MaxStreamsPerAddress,
-		Answered: a.metrics.Answered,
+		Answered: a.metrics.Answered, BasePath: a.o.Config.BasePath,
 	}
 	o := api.Options{
 		Control: a.control, Version: a.o.Version, Types: a.types,
@@ -56,11 +56,16 @@ func (a *App) buildServer() error {
 		if err != nil {
 			return err
 		}
-		o.Monitor = monitor
+		o.Monitor, o.MonitorWritable = monitor, a.o.Config.MonitorWritable
 	}
 	s, err := newServer(server, o)
 	if err != nil {
 		return err
+	}
+	if serves && a.o.Pages != nil {
+		if err := a.o.Pages(s, a.control, o.Monitor != nil); err != nil {
+			return err
+		}
 	}
 	a.serve = s.Run
 	return nil
@@ -113,7 +118,8 @@ func (a *App) guard(l net.Listener, asked string) edge.Guard {
 // buildControl builds the use cases.
 func (a *App) buildControl() *control.Control {
 	return control.New(control.Options{
-		Store: a.store, Queues: a.queues, Nodes: a.registry, Now: a.registry.Now, Types: a.types, Workers: a.remote, Log: a.o.Log,
+		Store: a.store, Queues: a.queues, Nodes: a.registry, Now: a.registry.Now, Types: a.types, Workers: a.remote,
+		Log:            a.o.Log,
 		MaxSubmissions: a.o.Config.MaxSubmissions, Events: a.events, Embedded: a.o.Embedded, Tracer: a.tracer,
 		Forgetting: forgettingOf(a.o.Config),
 	})
@@ -131,7 +137,8 @@ func (a *App) buildRemote() error {
 		return err
 	}
 	a.remote = remote.New(remote.Options{
-		DB: db, Prefix: a.o.Config.Prefix, Store: a.store, Members: a.registry, Types: a.types, Metrics: a.metrics, Log: a.o.Log,
+		DB: db, Prefix: a.o.Config.Prefix, Store: a.store, Members: a.registry, Types: a.types, Metrics: a.metrics,
+		Log:        a.o.Log,
 		PerAddress: a.o.Config.MaxWorkersPerAddress,
 	})
 	return nil
@@ -142,10 +149,12 @@ func (a *App) buildMonitor() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.o.Monitor(db, "/monitor", a.o.Config.MonitorWritable), nil
+	base := a.o.Config.BasePath
+	return edge.Below(base, a.o.Monitor(db, base+"/monitor", a.o.Config.MonitorWritable)), nil
 }
 
-// checkRedis is the readiness check of Redis: it fails if Redis takes no writes, or turns this node away in another way, as from scripts.
+// checkRedis is the readiness check of Redis: it fails if Redis takes no writes, or turns this node away in another
+// way, as from scripts.
 func (a *App) checkRedis(ctx context.Context) error {
 	if err := a.store.Ready(ctx); err != nil {
 		return err

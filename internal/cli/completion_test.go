@@ -63,6 +63,12 @@ func TestCompletion_OffersNamesFromTheServer(t *testing.T) {
 		}
 	}
 	s.On("GET /v1/nodes", 200, wire.NodeList{Nodes: []wire.Node{node("n1", "http", "shell"), node("n2", "http")}})
+	bulk := func(id string) wire.Bulk {
+		return wire.Bulk{
+			ID: id, Action: wire.BulkActionRetry, Namespace: "default", State: wire.BulkStateDone, AsOf: now, StartedAt: now,
+		}
+	}
+	s.On("GET /v1/bulk", 200, wire.BulkList{Bulks: []wire.Bulk{bulk("k2"), bulk("k1")}})
 	for line, want := range map[string]string{
 		"task get |": "b1 a2 n@20260102T150405Z", "task cancel b1 |": "a2 n@20260102T150405Z", "task get b1 |": "",
 		"task logs a|": "a2",
@@ -75,7 +81,8 @@ func TestCompletion_OffersNamesFromTheServer(t *testing.T) {
 		"schedule put |": "nightly", "schedule put a --type s|": "shell", "schedule backfill a --to |": "",
 		"schedule rollback nightly |": "",
 		"queue pause |":               "low high", "queue stats |": "low high", "queue limit |": "low high",
-		"queue why l|":    "low",
+		"queue why l|": "low",
+		"bulk get |":   "k2 k1", "bulk stop k1|": "k1", "task logs a --stream |": "stdout stderr dts",
 		"node get |":      "n1 n2",
 		"events --type |": "http shell", "namespace list |": "", "task http |": "",
 	} {

@@ -61,7 +61,10 @@ func Run(ctx context.Context, s System, args []string) int {
 	f := s.factory()
 	root := NewRootCommand(f)
 	parsed := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { parsed = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		parsed = true
+		return command.CheckNamespaces(cmd)
+	}
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	return explain(ctx, f, cmd, parsed, err)

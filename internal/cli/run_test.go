@@ -53,7 +53,8 @@ func TestRun_EndsItsWorkThoughNobodyReads(t *testing.T) {
 	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Dts-Change", "created")
 		s.Reply(w, http.StatusCreated, wire.Schedule{
-			ID: r.PathValue("id"), Namespace: "default", Revision: 1, CreatedAt: wire.At(clitest.Now), UpdatedAt: wire.At(clitest.Now), Cursor: wire.At(clitest.Now),
+			ID: r.PathValue("id"), Namespace: "default", Revision: 1,
+			CreatedAt: wire.At(clitest.Now), UpdatedAt: wire.At(clitest.Now), Cursor: wire.At(clitest.Now),
 			Every: new("1h"), Task: wire.TaskTemplate{Type: "noop", Queue: new("default"), Payload: []byte("{}")},
 		})
 	})
@@ -61,14 +62,18 @@ func TestRun_EndsItsWorkThoughNobodyReads(t *testing.T) {
 		s.Reply(w, http.StatusOK, clitest.Task(r.PathValue("id"), wire.StateCancelled))
 	})
 	s.On("GET /v1/schedules", http.StatusOK, wire.ScheduleList{Schedules: []wire.Schedule{}})
-	manifest := "schedules: [{id: a, every: 1h, task: {type: noop}}, {id: b, every: 1h, task: {type: noop}}]\ntasks: [{id: t, type: noop}]"
+	manifest := "schedules: [{id: a, every: 1h, task: {type: noop}}, {id: b, every: 1h, task: {type: noop}}]\n" +
+		"tasks: [{id: t, type: noop}]"
 	for _, c := range []struct {
 		stdin string
 		line  string
 		last  string // the request that comes last
 	}{
 		{manifest, "apply -f -", `{"tasks":[{"id":"t","namespace":"default","type":"noop"}]}`},
-		{strings.Repeat(`{"id":"a","type":"x"}`+"\n", 1000) + `{"id":"end","type":"x"}`, "task submit -f -", `{"tasks":[{"id":"end","type":"x"}]}`},
+		{
+			strings.Repeat(`{"id":"a","type":"x"}`+"\n", 1000) + `{"id":"end","type":"x"}`,
+			"task submit -f -", `{"tasks":[{"id":"end","type":"x"}]}`,
+		},
 		{"", "task cancel a b end", "DELETE /v1/tasks/end"},
 		{"0 3 * * * a\n0 4 * * * b", "import crontab - --timezone UTC", "GET /v1/schedules"},
 	} {
@@ -83,12 +88,28 @@ func TestRun_EndsItsWorkThoughNobodyReads(t *testing.T) {
 func TestRun_StopsReadingWhenNobodyReads(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/tasks/{id}", http.StatusOK, clitest.Task("a", wire.StateScheduled))
-	if code, said := unread(t, s, "", "task", "get", "a"); code != 141 || said != "" {
-		t.Errorf("code %d, %q", code, said)
+	lines := []wire.LogLine{{At: wire.At(clitest.Now), Attempt: 1, Stream: "stdout", Text: "a line", Cursor: "1-1"}}
+	s.On("GET /v1/tasks/{id}/logs", http.StatusOK, wire.LogPage{Lines: lines})
+	s.On("GET /v1/tasks", http.StatusOK, wire.TaskList{
+		Tasks: []wire.Task{clitest.Task("a", wire.StateFailed)}, NextCursor: new("more"),
+	})
+	if code, said := unread(t, s, "", "task", "list", "--all"); code != 141 || said != "" || len(s.Lines()) != 1 {
+		t.Errorf("list: code %d, %q, %v", code, said, s.Lines())
+	}
+	for _, command := range []string{"get", "logs"} {
+		if code, said := unread(t, s, "", "task", command, "a"); code != 141 || said != "" {
+			t.Errorf("%s: code %d, %q", command, code, said)
+		}
 	}
 }
 
+// times are what an error says of the times that it takes.
+const times = `2026-01-02T15:04:05Z, or 2026-01-02, "2026-01-02 15:04" or "2026-01-02 15:04:05" for local time`
+
 func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
+	const unit = ` with its unit, as in 30s, 1h30m or 48h`
+	const ago = `how long ago it was, as 90s, 2h or 36h`
+	const address = ` is not the address of a server, such as http://127.0.0.1:8080`
 	for line, want := range map[string]string{
 		"nonsense":                            `dtsctl has no command "nonsense"`,
 		"tsak":                                `dtsctl has no command "tsak"; did you mean task?`,
@@ -110,23 +131,46 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 		"node list x":                         `"x" is one argument too many`,
 		"task get a --nonsense":               "unknown flag: --nonsense",
 		"task get a -o xml":                   `--output: "xml" must be table, json or yaml`,
-		"task get a --request-timeout x":      `--request-timeout: "x" must be a duration with its unit, as in 30s, 1h30m or 48h`,
+		"task get a --request-timeout x":      `--request-timeout: "x" must be a duration` + unit,
 		"schedule list --stale 48h":           `"48h" is one argument too many; as a value of --stale, write --stale=48h`,
-		"task get a --server ftp://x":         `--server: "ftp://x" is not the address of a server, such as http://127.0.0.1:8080`,
-		"task get a --server http://u:p%ss@h": `--server: "http://xxxxx@h" is not the address of a server, such as http://127.0.0.1:8080`,
-		"task get a --server u:p/ss@h:x":      `--server: "xxxxx@h:x" is not the address of a server, such as http://127.0.0.1:8080`,
+		"task get a --server ftp://x":         `--server: "ftp://x"` + address,
+		"task get a --server http://u:p%ss@h": `--server: "http://xxxxx@h"` + address,
+		"task get a --server u:p/ss@h:x":      `--server: "xxxxx@h:x"` + address,
 		"http://u:pass@h":                     `dtsctl has no command "http://xxxxx@h"`,
 		"task get a -s=http://u:pass@h":       "unknown shorthand flag: 's' in -s=http://xxxxx@h",
-		"task get a --server http://":         `--server: "http://" is not the address of a server, such as http://127.0.0.1:8080`,
+		"task get a --server http://":         `--server: "http://"` + address,
 		"task submit":                         "--type is missing",
 		"task submit --type x --payload {":    "--payload: is not JSON: unexpected end of JSON input",
 		"task submit --type x --payload @/nowhere":  "--payload: open /nowhere: no such file or directory",
-		"task submit --type x --at tomorrow":        `--at: "tomorrow" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`,
+		"task submit --type x --at tomorrow":        `--at: "tomorrow" is not a time; write ` + times,
 		"task submit --type x --at 2026 --delay 1s": "--at and --delay: give one of them, not both",
 		"task submit --type x --delay -1s":          "--delay: -1s is negative",
 		"task submit --type x --label a":            `--label: "a" must be NAME=VALUE`,
 		"task submit --file f --type x":             "--file and --type: the tasks in the file say everything themselves",
 		"task submit --file /nowhere":               "--file: open /nowhere: no such file or directory",
+		"task list --queue=":                        `--queue: "" must not be empty`,
+		"task list --state=":                        `--state: "" must not be empty`,
+		"task list --label=":                        `--label: "" must not be empty`,
+		"task retry -A --state failed --queue=":     `--queue: "" must not be empty`,
+		"task retry --type=":                        `--type: "" must not be empty`,
+		"task cancel --error=":                      `--error: "" must not be empty`,
+		"task forget --schedule=":                   `--schedule: "" must not be empty`,
+		"task requeue --to low --owner=":            `--owner: "" must not be empty`,
+		"task requeue --to low --node=":             `--node: "" must not be empty`,
+		"task failures --queue=":                    `--queue: "" must not be empty`,
+		"events --task=":                            `--task: "" must not be empty`,
+		"schedule list --owner=":                    `--owner: "" must not be empty`,
+		"schedule list --prefix=":                   `--prefix: "" must not be empty`,
+		"schedule export --label=":                  `--label: "" must not be empty`,
+		"schedule pause --label=":                   `--label: "" must not be empty`,
+		"schedule resume --label=":                  `--label: "" must not be empty`,
+		"schedule delete --label=":                  `--label: "" must not be empty`,
+		"schedule trigger a --idempotency-key=":     `--idempotency-key: "" must not be empty`,
+		"task list -A -n other":                     "--all-namespaces and --namespace other: give one of them, not both",
+		"schedule list -n other --all-namespaces":   "--all-namespaces and --namespace other: give one of them, not both",
+		"task retry --queue low --spread -5m":       "--spread: -5m0s is negative",
+		"task list --since 1d":                      `--since: "1d" is not a time; write ` + ago + `, or ` + times,
+		"schedule forecast --next 0":                "--next: 0 must be 1 to 500",
 		"task http":                                 "URL is missing",
 		"task http u -H nonsense":                   `--header: "nonsense" must be NAME:VALUE`,
 		"task grpc a:1":                             "METHOD is missing",
@@ -152,7 +196,8 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 	} {
 		got := clitest.Shell{Server: "http://127.0.0.1:1"}.Run(t, strings.Fields(line)...)
 		first, hint, _ := strings.Cut(got.Err, "\n")
-		if got.Code != 2 || got.Out != "" || first != "dtsctl: "+want || !strings.HasPrefix(hint, "Run 'dtsctl") || !strings.HasSuffix(hint, " --help' for what it takes.\n") {
+		hinted := strings.HasPrefix(hint, "Run 'dtsctl") && strings.HasSuffix(hint, " --help' for what it takes.\n")
+		if got.Code != 2 || got.Out != "" || first != "dtsctl: "+want || !hinted {
 			t.Errorf("%s: code %d\n%s\nwant %s", line, got.Code, got.Err, want)
 		}
 	}
@@ -164,8 +209,9 @@ func TestRun_EndsWithThreeIfTheServerIsUnreachable(t *testing.T) {
 	address := l.Addr().String()
 	testkit.Must(t, l.Close())
 	for _, line := range []string{
-		"task get a", "task list", "task wait a", "task shell true", "task cancel a b", "task retry a", "task change a --delay 1s", "task attempts a",
-		"task logs a", "task logs a -f", "node list", "queue list", "queue pause q", "queue resume q", "events", "bench",
+		"task get a", "task list", "task wait a", "task shell true", "task cancel a b", "task retry a",
+		"task change a --delay 1s", "task attempts a", "task logs a", "task logs a -f",
+		"node list", "queue list", "queue pause q", "queue resume q", "events", "bench",
 	} {
 		got := clitest.Shell{Server: address}.Run(t, strings.Fields(line)...)
 		want := "dtsctl: cannot reach " + address + ": dial tcp " + address + ": connect: connection refused\n" +
@@ -176,25 +222,29 @@ func TestRun_EndsWithThreeIfTheServerIsUnreachable(t *testing.T) {
 	}
 	for _, line := range []string{"task get a", "task logs a -f"} {
 		got := clitest.Shell{Server: "http://user:secret@" + address}.Run(t, strings.Fields(line)...)
-		if want := "dtsctl: cannot reach http://xxxxx@" + address + ": "; !strings.HasPrefix(got.Err, want) || strings.Contains(got.Err, "secret") {
+		want := "dtsctl: cannot reach http://xxxxx@" + address + ": "
+		if !strings.HasPrefix(got.Err, want) || strings.Contains(got.Err, "secret") {
 			t.Errorf("%s says %q, want %q", line, got.Err, want)
 		}
 	}
 }
 
 func TestRun_EndsWithThreeIfSomethingElseAnswers(t *testing.T) {
+	const notJSON = `it answered, but not as DTS does: invalid character '<' looking for beginning of value`
 	for name, h := range map[string]http.HandlerFunc{
 		`it answered "502 Bad Gateway", but not as DTS does`: func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(502)
 			_, _ = w.Write([]byte("<html>"))
 		},
-		`it answered "200 OK", but not as DTS does`: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		`it answered "200 OK", but not as DTS does`: func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("<html>"))
+		},
 		`it answered "404 Not Found", but not as DTS does`: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(404)
 			_, _ = w.Write([]byte(`{"error": "x"}`))
 		},
-		`it answered, but not as DTS does: invalid character '<' looking for beginning of value`: func(w http.ResponseWriter, _ *http.Request) {
+		notJSON: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte("<html>"))
 		},
@@ -223,7 +273,9 @@ func TestRun_SaysThatAChangeMayHaveArrived(t *testing.T) {
 		<-r.Context().Done()
 	})
 	cut := clitest.Serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	for _, line := range []string{"task submit --type x", "task cancel a", "schedule put a --every 1h --type x", "queue pause q"} {
+	for _, line := range []string{
+		"task submit --type x", "task cancel a", "schedule put a --every 1h --type x", "queue pause q",
+	} {
 		args := append(strings.Fields(line), "--request-timeout", "50ms")
 		if got := silent.Run(t, args...); got.Code != 3 || !strings.Contains(got.Err, ": no answer in time"+doubt) {
 			t.Errorf("%s: %+v", line, got)
@@ -287,11 +339,14 @@ func TestVersion_PrintsTheVersion(t *testing.T) {
 
 func TestHelp_IsThereForGroupsAndTopics(t *testing.T) {
 	for _, line := range []string{"", "--help", "task", "queue", "node"} {
-		if got := (clitest.Shell{}).Run(t, strings.Fields(line)...); got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, "Available Commands:") {
+		got := clitest.Shell{}.Run(t, strings.Fields(line)...)
+		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, "Available Commands:") {
 			t.Errorf("dtsctl %s: %+v", line, got)
 		}
 	}
-	for topic, want := range map[string]string{"exit-codes": "cannot be reached", "environment": "DTSCTL_SERVER", "formats": "RFC 3339"} {
+	for topic, want := range map[string]string{
+		"exit-codes": "cannot be reached", "environment": "DTSCTL_SERVER", "formats": "RFC 3339",
+	} {
 		if got := (clitest.Shell{}).Run(t, "help", topic); got.Code != 0 || !strings.Contains(got.Out, want) {
 			t.Errorf("dtsctl help %s: %+v", topic, got)
 		}

@@ -23,7 +23,7 @@ func newTopics() []*cobra.Command {
        with the code that the API gives it in brackets:
          dtsctl: payload: is not valid JSON (invalid)
        Also if a stream ends because something went wrong at the server
-  2    bad usage: an unknown command or flag, a missing argument, a file that cannot be read. Nothing was sent
+  2    bad usage: an unknown command or flag, a missing argument, a file that cannot be read. Nothing was changed
   3    the server cannot be reached, or something that is not DTS answered. What was sent may have arrived:
        a submission with an --id can be repeated safely
   125  "lock": the lock was lost, and the command was ended

@@ -31,7 +31,7 @@ type Node struct {
 	Queues     map[string]int `json:"queues"`               // name -> weight
 	Types      []string       `json:"types,omitempty"`      // of the tasks it runs; none if it does not say, as older versions do not
 	Layouts    []string       `json:"layouts,omitempty"`    // of the data that it reads and writes, the oldest first; none if it does not say, as older versions do not
-	NotesRows  bool           `json:"notes_rows,omitempty"` // its scripts note tasks of which the index of lists needs a row; older versions do not
+	NotesRows  bool           `json:"notes_rows,omitempty"` // its scripts note tasks that need a row in the index of lists; those of older versions do not
 	Via        string         `json:"via,omitempty"`        // of a worker by HTTP: the node that it talks to; "" for a dtsd
 	CPU        float64        `json:"cpu"`                  // share of the machine's processors it uses, 0 to 1
 	Memory     uint64         `json:"memory"`               // resident bytes

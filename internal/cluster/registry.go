@@ -24,7 +24,7 @@ type Options struct {
 	DB *redisx.DB
 	// Key is the key of the hash that lists all nodes.
 	Key lua.NodesKey
-	// Channel is the pub/sub channel on which "<word> <id>" is published when a node joins, leaves or changes
+	// Channel is the pub/sub channel on which "<word> <id> <ms>" is published when a node joins, leaves, dies or changes
 	// its state. "" means the same name as Key.
 	Channel lua.MembersChannel
 	// ID is the id of this node, see NewNodeID.

@@ -316,6 +316,42 @@ func TestRegistry_NoticesADeathBeforeTheNextRegularBeat(t *testing.T) {
 	}
 }
 
+// All nodes notice a death; one of them tells those who follow changes, once.
+func TestRegistry_PublishesADeathOnce(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	sub := db.Subscribe(t.Context(), key)
+	defer func() { _ = sub.Close() }()
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	write(t, db, "c", 0, `{"state":"alive","beat_ms":200}`)
+	var nodes []*node
+	for _, id := range []string{"a", "b"} {
+		nodes = append(nodes, run(t, cluster.Options{DB: db, ID: id, Beat: 5 * time.Second}).awaitReady())
+	}
+	for _, n := range nodes {
+		n.awaitView("c is dead", func(v cluster.View) bool { return !v.At.IsZero() && stateOf(v.Nodes, "c") == "" })
+	}
+	nodes[1].leave()
+	var lost []string
+	for {
+		m, err := sub.ReceiveMessage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(m.Payload, "leave b ") {
+			break
+		}
+		if strings.HasPrefix(m.Payload, "lost ") {
+			lost = append(lost, m.Payload[:len("lost c")])
+		}
+	}
+	if len(lost) != 1 || lost[0] != "lost c" {
+		t.Errorf("published %q", lost)
+	}
+}
+
 func TestRegistry_JudgesEachNodeByItsOwnBeat(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)

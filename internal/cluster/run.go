@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/change"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/lua"
@@ -39,7 +40,7 @@ func (r *Registry) Run(ctx context.Context) error {
 // changes may have been missed before.
 func (r *Registry) listen(ctx context.Context) {
 	onChange := func(_, message string) {
-		if _, id, _ := strings.Cut(message, " "); id != r.o.ID {
+		if change.MemberOf(message) != r.o.ID {
 			r.requestBeat()
 		}
 	}
@@ -121,7 +122,7 @@ func (r *Registry) living(ctx context.Context, reply lua.BeatReply) ([]member, e
 	}
 	left := clock.Until(r.spareUntil)
 	if left <= 0 {
-		r.tellDeaths(ctx, before, members)
+		r.tellDeaths(ctx, reply.Now, before, members)
 		return members, nil
 	}
 	all, err := redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key})
@@ -139,8 +140,9 @@ func (r *Registry) living(ctx context.Context, reply lua.BeatReply) ([]member, e
 	return members, nil
 }
 
-// tellDeaths logs which of the nodes that lived at the last heartbeat have died since; those that left are not on the list any more.
-func (r *Registry) tellDeaths(ctx context.Context, before View, living []member) {
+// tellDeaths logs which of the nodes that lived at the last heartbeat have died since; those that left are not on the list any more. One of
+// the nodes publishes it, too.
+func (r *Registry) tellDeaths(ctx context.Context, now time.Time, before View, living []member) {
 	gone := before.liveStates()
 	delete(gone, r.o.ID)
 	for _, m := range living {
@@ -158,8 +160,24 @@ func (r *Registry) tellDeaths(ctx context.Context, before View, living []member)
 			r.o.Log.WarnContext(ctx, "a node has died: others take over its partitions and attempts", "died", n.ID,
 				"host", n.Host, "address", n.IP, "roles", strings.Join(n.Roles, ","),
 				"partitions", len(n.Partitions), "last_beat", n.LastBeat, "running_at_last_beat", n.Running)
+			if r.speaksFirst(living) {
+				r.publishDeath(ctx, now, n.ID)
+			}
 		}
 	}
+}
+
+// speaksFirst reports whether this node has the least id of the living ones: one of them publishes what all of them see. For
+// a moment they may not agree who lives, so a death may be published twice, or by nobody.
+func (r *Registry) speaksFirst(living []member) bool {
+	return !slices.ContainsFunc(living, func(m member) bool { return m.Via == "" && m.ID < r.o.ID })
+}
+
+// publishDeath tells those who follow changes that a node counts as dead. If Redis does not answer, nobody hears of it.
+func (r *Registry) publishDeath(ctx context.Context, now time.Time, id string) {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Beat/2)
+	defer cancel()
+	_ = r.o.DB.Publish(ctx, string(r.o.Channel), fmt.Sprintf("%s %s %d", change.LostWord, id, now.UnixMilli())).Err()
 }
 
 // self returns the current data of this node.

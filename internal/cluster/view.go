@@ -43,6 +43,11 @@ func (v View) Alive(role string) []string {
 	return ids
 }
 
+// HasOlder reports whether nodes live of a release whose scripts note no tasks for the index of lists.
+func (v View) HasOlder() bool {
+	return slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Via == "" && n.State != StateDead && !n.NotesRows })
+}
+
 // liveStates returns the states of all nodes that are not dead, by id. Watch signals when they change.
 func (v View) liveStates() map[string]string {
 	states := map[string]string{}

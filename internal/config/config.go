@@ -36,6 +36,9 @@ type Config struct {
 	Prefix string // prefix of all keys
 	Roles  Roles
 	Listen string // host:port of the API, the metrics and the health checks
+	// BasePath is in front of the paths of all that Listen serves, as in /dts; "" for none. Metrics and health checks are
+	// served without it, too.
+	BasePath string
 	// AllowedHosts are names by which the node is reached. If there are none, a node at a loopback address answers to localhost only, and
 	// others to any name.
 	AllowedHosts Hosts

@@ -48,6 +48,8 @@ func (s *Settings) declareNode() {
 	f.StringVar(&c.Prefix, "prefix", c.Prefix, "prefix of all keys in Redis")
 	f.Var(&c.Roles, "roles", "roles of this node: scheduler, worker, api")
 	f.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` of the API, the metrics and the health checks")
+	f.StringVar(&c.BasePath, "base-path", c.BasePath, "`PATH` below which a reverse proxy passes everything on, as in /dts; "+
+		"metrics and health checks are served without it, too")
 	f.Var(&c.AllowedHosts, "allowed-hosts", "names by which this node is reached, such as that of a reverse proxy; requests to others are "+
 		"refused (default: at a loopback address localhost and loopback addresses, otherwise any name)")
 	f.StringVar(&c.NodeName, "node-name", c.NodeName, "host name in the list of nodes (default: that of the machine)")

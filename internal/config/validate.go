@@ -16,6 +16,7 @@ import (
 const (
 	nameLimit        = 200 // characters of a queue's or pool's name, as for tasks
 	prefixLimit      = 50  // it is part of every key
+	basePathLimit    = 200 // it is part of every link
 	concurrencyLimit = 10_000
 	weightLimit      = 1000
 	poolsLimit       = 50
@@ -39,6 +40,7 @@ func (c Config) Validate() error {
 		checkPrefix(c.Prefix),
 		c.Roles.validate(),
 		checkListen("listen", c.Listen),
+		checkBasePath("base-path", c.BasePath),
 		c.AllowedHosts.validate("allowed-hosts"),
 		c.checkNode(),
 		checkRange("concurrency", c.Concurrency, 1, concurrencyLimit),
@@ -105,6 +107,17 @@ func checkListen(setting, address string) error {
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 		return fmt.Errorf("%s: the port of %q must be a number from 0 to 65535", setting, address)
+	}
+	return nil
+}
+
+// basePath has parts that mean the same in a link, in a cookie and in a path that is not escaped.
+var basePath = regexp.MustCompile(`^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`)
+
+func checkBasePath(setting, path string) error {
+	if !basePath.MatchString(path) || len(path) > basePathLimit {
+		return fmt.Errorf("%s: %q must be a path of at most %d characters of A-Z a-z 0-9 . _ -, as in /dts or /tools/dts, "+
+			"without a slash at the end", setting, path, basePathLimit)
 	}
 	return nil
 }

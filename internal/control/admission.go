@@ -78,7 +78,20 @@ const PagesLimit = 4
 // TakePage waits for a turn to read a page of a list, or another answer that may be large. The caller calls end when
 // it has the text, and may call it again. Errors: CodeUnavailable while no server of Redis answers; or that of ctx.
 func (c *Control) TakePage(ctx context.Context) (end func(), _ error) {
-	end, err := c.pages.take(ctx, c.store.DB.Link().Answers)
+	return c.takePage(ctx, c.pages)
+}
+
+// CostlyLimit is how many pages are read at once that take seconds, as they count or examine. Other pages do not wait
+// for them.
+const CostlyLimit = 4
+
+// TakeCostlyPage is TakePage for a page that takes seconds.
+func (c *Control) TakeCostlyPage(ctx context.Context) (end func(), _ error) {
+	return c.takePage(ctx, c.costly)
+}
+
+func (c *Control) takePage(ctx context.Context, pages turns) (end func(), _ error) {
+	end, err := pages.take(ctx, c.store.DB.Link().Answers)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 // AwaitLimit is how long a request may wait for the end of a task.
 const AwaitLimit = time.Minute
 
-// awaitLook is how often the state of a task is read without an event: the feed notices a dead connection to Redis only
+// awaitLook is how often the state of a task is read without an event. The feed notices a dead connection to Redis only
 // after some seconds.
 const awaitLook = 5 * time.Second
 

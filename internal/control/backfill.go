@@ -66,6 +66,8 @@ func (c *Control) backfillTicks(ctx context.Context, s schedule.Schedule, now ti
 	}
 	line, forgotten := backfillable(line, s, now)
 	switch {
+	case r.From.After(s.Cursor):
+		return nil, task.Invalid("from", "must not be after %s: later ticks are not decided yet", s.Cursor.Format(time.RFC3339Nano))
 	case r.Until.Before(r.From):
 		return nil, task.Invalid("to", "is before from")
 	case r.Until.After(s.Cursor):

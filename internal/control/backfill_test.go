@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -38,6 +39,10 @@ func TestBackfillSchedule_RunsWhatDidNotRunAndNothingTwice(t *testing.T) {
 	}
 	if _, err := w.BackfillSchedule(w.ctx, me, nightly.ID, BackfillRange{From: from, Until: s.Cursor.Add(time.Hour)}); task.CodeOf(err) != task.CodeInvalid {
 		t.Errorf("into the future: %v", err)
+	}
+	_, err = w.BackfillSchedule(w.ctx, me, nightly.ID, BackfillRange{From: s.Cursor.Add(time.Hour), Until: s.Cursor.Add(2 * time.Hour)})
+	if invalid := new(task.Error); !errors.As(err, &invalid) || invalid.Field != "from" {
+		t.Errorf("from the future: %v", err)
 	}
 	report, err := w.AuditSchedule(w.ctx, me, nightly.ID, time.Time{}, time.Time{})
 	if err != nil || !report.Proved || report.Outcomes[schedule.Backfilled] != 5 {

@@ -12,23 +12,27 @@ import (
 
 // besideUseCases are the exported methods of Control that are no use cases, and what they are.
 var besideUseCases = map[string]string{
-	"Chores":      "no caller asks for it: a leader does it",
-	"KeepBulks":   "no caller asks for it: a leader does it",
-	"Arrive":      "lets in what a use case is about to begin",
-	"TakePage":    "bounds the memory of what a use case has returned",
-	"WhyWaiting":  "explains a task that a use case has returned",
-	"WhyHeldBack": "explains a schedule that a use case has returned",
+	"Chores":         "no caller asks for it: a leader does it",
+	"KeepBulks":      "no caller asks for it: a leader does it",
+	"Arrive":         "lets in what a use case is about to begin",
+	"Now":            "tells the time, and reads no data",
+	"TakePage":       "bounds the memory of what a use case has returned",
+	"TakeCostlyPage": "bounds how many costly use cases pages call at once",
+	"WhyWaiting":     "explains a task that a use case has returned",
+	"WhyHeldBack":    "explains a schedule that a use case has returned",
 }
 
 // operationsOf are the operations of methods that have another name than theirs.
 var operationsOf = map[string]string{
 	"Attempts": "listAttempts", "AwaitTask": "getTask", "CountTasks": "listTasks",
-	"Follow": "followEvents", "FollowLogs": "readLogs",
+	"FindSchedules": "listSchedules", "FindTasks": "getTask", "LatestNamespaces": "listNamespaces",
+	"Follow": "followEvents", "FollowLogs": "readLogs", "GetQueue": "listQueues", "ListAndCountTasks": "listTasks",
 	"Ledger": "readLedger", "Logs": "readLogs", "LogStart": "readLogs", "Next": "previewSchedule", "Preview": "submitTask",
 	"PreviewBackfill": "backfillSchedule", "PreviewDelete": "deleteSchedule", "PreviewEach": "submitTasks",
 	"PreviewRollback": "rollbackSchedule", "PreviewTrigger": "triggerSchedule",
-	"Revisions": "listRevisions", "Submit": "submitTask", "SubmitEach": "submitTasks",
-	"TaskState": "getTask",
+	"ReadHour": "readStats", "RecentForecast": "forecast",
+	"Revisions": "listRevisions", "SwitchQueue": "monitor", "Submit": "submitTask", "SubmitEach": "submitTasks",
+	"TaskErrors": "getTask", "TaskState": "getTask",
 }
 
 // Each use case is called for nobody: what does not begin with begin answers otherwise, or panics.

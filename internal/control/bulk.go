@@ -3,6 +3,8 @@ package control
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"slices"
 	"strings"
 	"time"
@@ -50,8 +52,7 @@ type BulkRequest struct {
 	ToQueue string        // of a requeue
 	Spread  time.Duration // of a retry: over which time the tasks become due; 0: at once
 	Note    string        // why, for those who ask later
-	// AsOf has it concern tasks only that matched at that time, by the clock of Redis, as a preview has it; zero:
-	// now.
+	// AsOf limits the action to tasks that matched at that time, by the clock of Redis. A preview returns it. Zero is now.
 	AsOf time.Time
 }
 
@@ -86,8 +87,8 @@ func (c *Control) PreviewBulk(ctx context.Context, who Caller, r BulkRequest) (B
 	return p, err
 }
 
-// StartBulk starts a bulk action. The leader of partition 0 runs it. Errors: CodeInvalid, CodeUnavailable,
-// CodeOverloaded.
+// StartBulk starts a bulk action. The leader of partition 0 runs it. A caller with the Key of an earlier request gets
+// the action that this has started, as long as it is kept. Errors: CodeInvalid, CodeUnavailable, CodeOverloaded.
 func (c *Control) StartBulk(ctx context.Context, who Caller, r BulkRequest) (Bulk, error) {
 	p, err := c.begin(ctx, who, "startBulk", who.Ref(""))
 	if err != nil {
@@ -109,11 +110,20 @@ func (c *Control) StartBulk(ctx context.Context, who Caller, r BulkRequest) (Bul
 		return Bulk{}, err
 	}
 	return c.store.Bulks.Create(ctx, Bulk{
-		ID: c.store.Tasks.NewID(task.DefaultNamespace), Action: string(r.Action), Filter: r.Filter,
+		ID: c.bulkID(who), Action: string(r.Action), Filter: r.Filter,
 		ToQueue: r.ToQueue, Spread: r.Spread, Note: r.Note,
 		Name: who.Name, Verified: who.Verified, Address: who.Address, State: bulks.Running,
 		Total: counted.Tasks, About: counted.About, AsOf: r.AsOf, StartedAt: now,
 	})
+}
+
+// bulkID is the id of the bulk action that a caller starts, which follows from the key of the request if it has one.
+func (c *Control) bulkID(who Caller) string {
+	if who.Key == "" {
+		return c.store.Tasks.NewID(task.DefaultNamespace)
+	}
+	sum := sha256.Sum256([]byte(who.Key))
+	return base32.StdEncoding.EncodeToString(sum[:15]) // 24 characters, without padding
 }
 
 // GetBulk returns a bulk action. Errors: CodeBulkNotFound, CodeUnavailable.
@@ -157,8 +167,8 @@ func (c *Control) ForgetTask(ctx context.Context, who Caller, id string) error {
 	return err
 }
 
-// checkBulk returns the request with its filter narrowed to tasks that matched as of its time, in an order that what
-// is done does not change. Errors: CodeInvalid, CodeUnavailable.
+// checkBulk returns the request with its filter narrowed to tasks that matched as of its time. The action does not
+// change the order of these tasks. Errors: CodeInvalid, CodeUnavailable.
 func (c *Control) checkBulk(ctx context.Context, who Caller, r BulkRequest) (BulkRequest, error) {
 	states, known := bulkStates[r.Action]
 	if !known {
@@ -179,15 +189,15 @@ func (c *Control) checkBulk(ctx context.Context, who Caller, r BulkRequest) (Bul
 	if err := cmp.Or(checkNote(r.Note), r.checkQueue(), r.checkSpread()); err != nil {
 		return r, err
 	}
-	if r.AsOf.IsZero() {
-		now, err := c.store.Now(ctx, 0)
-		if err != nil {
-			return r, err
-		}
+	now, err := c.store.Now(ctx, 0)
+	if err != nil {
+		return r, err
+	}
+	if r.AsOf.IsZero() || r.AsOf.After(now) { // what it changes itself must not match
 		r.AsOf = now
 	}
 	r.Filter.Namespace = who.Namespace
-	until, by := &r.Filter.Created.Until, index.Created
+	until, by := &r.Filter.Created.Until, index.Due
 	if r.Filter.States[0].Final() {
 		until, by = &r.Filter.Ended.Until, index.Ended
 	}
@@ -216,7 +226,9 @@ func (r BulkRequest) checkSpread() error {
 		return nil
 	case r.Action != BulkRetry:
 		return task.Invalid("spread", "only a retry can be spread")
-	case r.Spread < 0 || r.Spread > SpreadLimit:
+	case r.Spread < 0:
+		return task.Invalid("spread", "must not be negative")
+	case r.Spread > SpreadLimit:
 		return task.Invalid("spread", "must be at most %s", SpreadLimit)
 	}
 	return nil

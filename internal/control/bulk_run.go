@@ -15,11 +15,11 @@ import (
 // How a bulk action goes on. Redis must serve due tasks meanwhile.
 const (
 	bulkPiece   = 200                   // tasks, after which its progress is written
-	bulkAtOnce  = 8                     // of them
+	bulkAtOnce  = 2                     // of them
 	bulkPause   = 20 * time.Millisecond // after a piece
 	bulkWait    = time.Second           // after a failure of Redis, or while a queue is full
 	bulkLook    = 5 * time.Minute       // for one whose message was lost
-	bulksAtOnce = 4
+	bulksAtOnce = 16                    // some may wait until a queue has room
 )
 
 // KeepBulks runs the bulk actions that have not ended, until ctx ends. told is signalled when there is a new one. What
@@ -80,7 +80,7 @@ func (c *Control) runBulk(ctx context.Context, id string) {
 			b, err = c.bulkPiece(ctx, b)
 		}
 		switch {
-		case errors.Is(err, bulks.ErrChanged): // somebody stops it; the piece is done once more
+		case errors.Is(err, bulks.ErrChanged): // somebody stops it, or goes on with it: it is read again
 		case err != nil && ctx.Err() == nil:
 			c.log.WarnContext(ctx, "cannot go on with a bulk action; trying again", "bulk", id, "error", err)
 			_ = clock.Sleep(ctx, bulkWait)
@@ -92,15 +92,22 @@ func (c *Control) runBulk(ctx context.Context, id string) {
 
 // bulkPiece does the next piece of a bulk action, and writes how far it is.
 func (c *Control) bulkPiece(ctx context.Context, b Bulk) (Bulk, error) {
+	read := b
 	if b.State == bulks.Stopping {
-		return c.endBulk(ctx, b, bulks.Stopped, nil)
+		return c.endBulk(ctx, read, b, bulks.Stopped, nil)
 	}
 	steps, err := c.store.Listing.Walk(ctx, b.Filter, b.After, bulkPiece)
 	if task.CodeOf(err) == task.CodeUnreadable {
-		return c.endBulk(ctx, b, bulks.Failed, err)
+		return c.endBulk(ctx, read, b, bulks.Failed, err)
 	}
 	if err != nil {
 		return b, err
+	}
+	if steps.Unbuilt {
+		return b, task.Errorf(task.CodeUnavailable, "the action would miss %s", steps.Missing)
+	}
+	if steps.Missing != "" && b.Error == "" {
+		b.Error = "it may have missed " + steps.Missing
 	}
 	results := make([]error, len(steps.Tasks))
 	places := make(chan struct{}, bulkAtOnce)
@@ -131,14 +138,15 @@ func (c *Control) bulkPiece(ctx context.Context, b Bulk) (Bulk, error) {
 		}
 	}
 	if steps.Next == nil {
-		return c.endBulk(ctx, b, bulks.Done, nil)
+		return c.endBulk(ctx, read, b, bulks.Done, nil)
 	}
 	b.After = steps.Next
-	return c.updateBulk(ctx, b)
+	return c.updateBulk(ctx, read, b)
 }
 
-// updateBulk writes how far a bulk action is. If somebody stops it meanwhile, it stops.
-func (c *Control) updateBulk(ctx context.Context, b Bulk) (Bulk, error) {
+// updateBulk writes how far a bulk action is, in place of what was read. If somebody stops it meanwhile, it stops. If
+// another leader has gone on with it, this one has come too late. Errors: bulks.ErrChanged, CodeUnavailable.
+func (c *Control) updateBulk(ctx context.Context, read, b Bulk) (Bulk, error) {
 	written, err := c.store.Bulks.Update(ctx, b)
 	if !errors.Is(err, bulks.ErrChanged) {
 		return written, err
@@ -146,6 +154,9 @@ func (c *Control) updateBulk(ctx context.Context, b Bulk) (Bulk, error) {
 	now, err := c.store.Bulks.Get(ctx, b.ID)
 	if err != nil {
 		return b, err
+	}
+	if now.Progress != read.Progress {
+		return b, bulks.ErrChanged
 	}
 	return c.store.Bulks.Update(ctx, now.With(b))
 }
@@ -155,16 +166,19 @@ var bulkSkips = map[task.Code]bool{
 	task.CodeTaskNotFound: true, task.CodeNotFinished: true, task.CodeFinished: true, task.CodeNotWaiting: true,
 }
 
-func (c *Control) endBulk(ctx context.Context, b Bulk, state bulks.State, why error) (Bulk, error) {
+func (c *Control) endBulk(ctx context.Context, read, b Bulk, state bulks.State, why error) (Bulk, error) {
 	now, err := c.store.Now(ctx, 0)
 	if err != nil {
 		return b, err
 	}
 	b.State, b.EndedAt = state, now
+	if state == bulks.Done { // the total was an estimate, and tasks changed meanwhile
+		b.Total, b.About = b.Changed+b.Skipped+b.Failed, false
+	}
 	if why != nil {
 		b.Error = why.Error()
 	}
-	return c.updateBulk(ctx, b)
+	return c.updateBulk(ctx, read, b)
 }
 
 // bulkOne does with a task what the bulk action says; came is how many tasks it came by before. It waits while Redis
@@ -191,7 +205,7 @@ func (c *Control) bulkDo(ctx context.Context, who Caller, b Bulk, t task.Task, c
 	var err error
 	switch BulkAction(b.Action) {
 	case BulkRetry:
-		_, err = c.retry(ctx, who, t.ID, b.Spread*time.Duration(min(came, b.Total))/time.Duration(max(b.Total, 1)))
+		_, err = c.retry(ctx, who, t.ID, bulkDelay(b, came), t.FinishedAt)
 	case BulkCancel:
 		_, err = c.CancelTask(ctx, who, t.ID, b.Note)
 	case BulkRequeue:
@@ -199,12 +213,17 @@ func (c *Control) bulkDo(ctx context.Context, who Caller, b Bulk, t task.Task, c
 	case BulkForget:
 		var forgotten bool
 		if forgotten, err = c.store.Tasks.Forget(ctx, t.Ref, t.FinishedAt, c.forgetting); err == nil && !forgotten {
-			err = task.Errorf(task.CodeNotFinished, "task %q has another end by now", t.ID)
+			err = task.Errorf(task.CodeNotFinished, "task %q was run again since", t.ID)
 		}
 	default: // a newer release has started it
 		err = task.Errorf(task.CodeInvalid, "this release does not know the action %q", b.Action)
 	}
 	return err
+}
+
+// bulkDelay is when the task is due that comes after so many others.
+func bulkDelay(b Bulk, came int) time.Duration {
+	return time.Duration(float64(b.Spread) * float64(min(came, b.Total)) / float64(max(b.Total, 1)))
 }
 
 // Forgetting says how long the names of deleted tasks stay taken.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func (w *world) pack() {
 		packer := w.store.Listing.Packer(p, fence)
 		for more := true; more; {
 			var err error
-			more, err = packer.Pack(w.ctx, false)
+			more, err = packer.Pack(w.ctx)
 			testkit.Must(w.t, err)
 		}
 	}
@@ -181,5 +182,112 @@ func TestBulk_RefusesWhatMakesNoSense(t *testing.T) {
 	_, err := without.StartBulk(without.ctx, me, BulkRequest{Action: BulkCancel})
 	if task.CodeOf(err) != task.CodeUnavailable {
 		t.Errorf("without an index: %v", err)
+	}
+}
+
+// A form may reach two nodes, one after the other or both at once.
+func TestBulk_StartsOnceForAKey(t *testing.T) {
+	t.Parallel()
+	w := packed(t)
+	w.fail("a")
+	other, request := w.open(w.db), BulkRequest{Action: BulkRetry}
+	keyed, next := me, me
+	keyed.Key, next.Key = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "BBCDEFGHIJKLMNOPQRSTUVWXYZ"
+	var started [4]Bulk
+	var calls sync.WaitGroup
+	for i := range started {
+		calls.Go(func() {
+			var err error
+			if started[i], err = []*Control{w.Control, other}[i%2].StartBulk(w.ctx, keyed, request); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	for _, b := range started {
+		if b.ID == "" || b.ID != started[0].ID || !b.StartedAt.Equal(started[0].StartedAt) {
+			t.Errorf("one call has started %+v, another %+v", started[0], b)
+		}
+	}
+	done := w.awaitBulk(started[0].ID)
+	if again, err := other.StartBulk(w.ctx, keyed, request); err != nil || again.State != bulks.Done || done.Changed != 1 {
+		t.Errorf("sent again after its end: %+v, %v", again, err)
+	}
+	if b, err := other.StartBulk(w.ctx, next, request); err != nil || b.ID == done.ID {
+		t.Errorf("with another key: %+v, %v", b, err)
+	}
+	if all, err := w.ListBulks(w.ctx, me); err != nil || len(all) != 2 {
+		t.Errorf("there are %+v, %v", all, err)
+	}
+}
+
+func TestBulkDelay_GrowsWithTheTasksThatCameBefore(t *testing.T) {
+	t.Parallel()
+	const total = 5_000_000
+	b := Bulk{Spread: SpreadLimit, Total: total}
+	last := time.Duration(-1)
+	for _, came := range []int{0, 1, 1000, 106_752, total / 2, total, total + 10} {
+		delay := bulkDelay(b, came)
+		if delay < last || delay > SpreadLimit {
+			t.Errorf("after %d tasks: %s", came, delay)
+		}
+		last = delay
+	}
+	if half := bulkDelay(b, total/2); half != SpreadLimit/2 {
+		t.Errorf("in the middle: %s", half)
+	}
+}
+
+func TestBulk_DoesNotRetryWhatFailsAgain(t *testing.T) {
+	t.Parallel()
+	w := packed(t)
+	w.fail("a")
+	preview, err := w.PreviewBulk(w.ctx, me, BulkRequest{Action: BulkRetry, AsOf: w.now().Add(time.Hour)})
+	testkit.Must(t, err)
+	if preview.AsOf.After(w.now()) {
+		t.Errorf("it is as of %s, which is to come", preview.AsOf)
+	}
+	failed, err := w.GetTask(w.ctx, me, "a")
+	testkit.Must(t, err)
+	_, err = w.retry(w.ctx, me, "a", 0, failed.FinishedAt.Add(-time.Millisecond))
+	if task.CodeOf(err) != task.CodeNotFinished {
+		t.Errorf("a retry for an end before: %v", err)
+	}
+	if _, err := w.retry(w.ctx, me, "a", 0, failed.FinishedAt); err != nil {
+		t.Errorf("a retry for its end: %v", err)
+	}
+}
+
+func TestBulk_ALateLeaderSetsNothingBack(t *testing.T) {
+	t.Parallel()
+	w := packed(t)
+	w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Delay: time.Hour}})
+	late := w.startBulk(BulkRequest{Action: BulkCancel, Filter: TaskFilter{Type: "http"}})
+	done := w.awaitBulk(late.ID)
+	behind := late
+	behind.Skipped = 1
+	if _, err := w.updateBulk(w.ctx, late, behind); !errors.Is(err, bulks.ErrChanged) {
+		t.Errorf("got %v", err)
+	}
+	now, err := w.GetBulk(w.ctx, me, late.ID)
+	if err != nil || now.State != bulks.Done || now.Progress != done.Progress || now.EndedAt.IsZero() {
+		t.Errorf("it is %+v, and was %+v", now, done)
+	}
+}
+
+func TestBulk_WaitsWhileThereIsNoIndex(t *testing.T) {
+	t.Parallel()
+	w := packed(t)
+	w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Delay: time.Hour}})
+	b := w.startBulk(BulkRequest{Action: BulkCancel, Filter: TaskFilter{Type: "http"}})
+	for p := range w.store.Partitions.Count() {
+		testkit.Must(t, w.store.Listing.BeginAnew(w.ctx, p))
+	}
+	if _, err := w.bulkPiece(w.ctx, b); task.CodeOf(err) != task.CodeUnavailable {
+		t.Errorf("got %v", err)
+	}
+	w.pack()
+	if b := w.awaitBulk(b.ID); b.State != bulks.Done || b.Changed != 1 {
+		t.Errorf("with the index: %+v", b)
 	}
 }

@@ -17,7 +17,7 @@ type Caller struct {
 	Verified bool
 	// Request is the id of the request, as logs have it; "" for none.
 	Request string
-	// Key is the same if a request is sent again; "" for none. Runs of schedules by hand go by it.
+	// Key is the same if a request is sent again; "" for none. Runs of schedules by hand, and bulk actions, go by it.
 	Key string
 	// Traceparent is that of the request, for the span of a submission; "" for none.
 	Traceparent string

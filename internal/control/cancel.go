@@ -37,11 +37,13 @@ func (c *Control) cancel(ctx context.Context, by string, ref task.Ref) (task.Tas
 // on. Errors: CodeTaskNotFound, CodeNotFinished; CodeQueueFull; CodeUnavailable while Redis is nearly full;
 // CodeOverloaded.
 func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Task, error) {
-	return c.retry(ctx, who, id, 0)
+	return c.retry(ctx, who, id, 0, time.Time{})
 }
 
-// retry is RetryTask for a task that is due after a delay.
-func (c *Control) retry(ctx context.Context, who Caller, id string, delay time.Duration) (task.Task, error) {
+// retry is RetryTask for a task that is due after a delay, if it ended at that time; the zero time stands for any.
+func (c *Control) retry(
+	ctx context.Context, who Caller, id string, delay time.Duration, ended time.Time,
+) (task.Task, error) {
 	p, err := c.begin(ctx, who, "retryTask", who.Ref(id))
 	if err != nil {
 		return task.Task{}, err
@@ -50,7 +52,7 @@ func (c *Control) retry(ctx context.Context, who Caller, id string, delay time.D
 	if err := c.enterAgain(ctx, p.room, who.Ref(id)); err != nil {
 		return task.Task{}, err
 	}
-	t, err := c.store.Tasks.RetryIn(ctx, who.Ref(id), delay)
+	t, err := c.store.Tasks.RetryIn(ctx, who.Ref(id), delay, ended)
 	if err == nil {
 		p.room.takeAll()
 		c.forgetDelivery(ctx, t)

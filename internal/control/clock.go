@@ -38,6 +38,9 @@ func (r *redisClock) now(ctx context.Context, read func(context.Context) (time.T
 	return last.at.Add(clock.Since(last.seen))
 }
 
+// Now is the present time by Redis's clock, as far as this process knows it. It reads no data.
+func (c *Control) Now(ctx context.Context) time.Time { return c.now(ctx, task.Ref{}) }
+
 // now is the time by Redis's clock, as far as this process can tell. Where no heartbeat tells it, the server of the partition of ref is asked, which
 // the caller is about to call anyway.
 func (c *Control) now(ctx context.Context, ref task.Ref) time.Time {

@@ -62,12 +62,15 @@ type Control struct {
 	log          *slog.Logger
 	namespaces   namespaceNotes
 	foreign      fresh.Value[map[string]int]              // slots of asynq's own servers, by queue
+	latestNames  fresh.Value[[]string]                    // of namespaces, the newest first
 	crowdedNames fresh.Value[map[int]layout.WaitingNames] // of partitions that have many
 	paused       pausedQueues
 	admission    admission // of what makes work
 	turns        turns     // of what makes work and shares no call
 	pages        turns
+	costly       turns // pages that take seconds
 	forecasts    turns
+	recent       recentForecasts
 	estimates    turns // of memory
 	statuses     statuses
 	limits       *limits.Limits // nil without queues
@@ -78,7 +81,7 @@ type Control struct {
 func New(o Options) *Control {
 	c := &Control{
 		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, events: o.Events, types: o.Types, workers: o.Workers, tracer: o.Tracer, log: o.Log,
-		admission: admission{limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit),
+		admission: admission{limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit), costly: make(turns, CostlyLimit),
 		forecasts: make(turns, 1), estimates: make(turns, 1), embedded: o.Embedded, forgetting: o.Forgetting,
 	}
 	if o.Queues != nil {

@@ -550,7 +550,7 @@ func TestExamine_BringsAScheduleBackPastGarbage(t *testing.T) {
 			if s := w.Schedule(often); s.Revision != 5 {
 				t.Fatalf("it is back as %+v", s)
 			}
-			_, err := w.Schedules.Resume(w.Ctx, often)
+			_, err := w.Schedules.Resume(w.Ctx, often, "")
 			testkit.Must(t, err)
 			for range 2 { // the first change decides nothing of the time before
 				w.Put(storetest.Daily(func(d *schedule.Definition) { d.Ref, d.Rules = often, []schedule.Rule{{Every: time.Hour}} }))

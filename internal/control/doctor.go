@@ -43,8 +43,9 @@ func (c *Control) Examine(ctx context.Context, who Caller, r DoctorRequest) (Doc
 		}
 	}
 	d := doctor.New(doctor.Options{
-		Layout: c.store.Layout, Tasks: c.store.Tasks, Schedules: c.store.Schedules, Queues: c.queues,
-		Nodes: c.nodes.Nodes, Audit: c.unaccounted, Embedded: c.embedded, Limits: c.limits.All,
+		Layout: c.store.Layout, Tasks: c.store.Tasks, Schedules: c.store.Schedules, Listing: c.store.Listing,
+		Queues: c.queues,
+		Nodes:  c.nodes.Nodes, Audit: c.unaccounted, Embedded: c.embedded, Limits: c.limits.All,
 	})
 	report, err := d.Examine(ctx, r)
 	away := c.store.DB.Link().Outage() != nil // not only one call has failed

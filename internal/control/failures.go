@@ -47,10 +47,15 @@ func (c *Control) ListFailures(ctx context.Context, who Caller, f FailureFilter)
 	if err != nil {
 		return Failures{}, err
 	}
-	all := Failures{From: kept.from, Until: kept.now}
+	return kept.failures(who, f), nil
+}
+
+// failures are the causes of failures in the namespace of a caller.
+func (k kept) failures(who Caller, f FailureFilter) Failures {
+	all := Failures{From: k.from, Until: k.now}
 	type group struct{ text, namespace string }
 	groups := make(map[group]*Failure)
-	for _, m := range kept.periods {
+	for _, m := range k.periods {
 		for _, cause := range m.Causes {
 			switch {
 			case cause.Text == rollup.Rest:
@@ -73,7 +78,7 @@ func (c *Control) ListFailures(ctx context.Context, who Caller, f FailureFilter)
 		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Text, b.Text),
 			cmp.Compare(a.Namespace, b.Namespace))
 	})
-	return all, nil
+	return all
 }
 
 // matches reports whether a cause is one that is asked for. One of several schedules is none of a schedule.

@@ -3,22 +3,31 @@ package control
 import (
 	"context"
 
+	"github.com/dts-sched/dts/internal/change"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Follow subscribes to the events of the caller's namespace, which may be EveryNamespace, that a filter lets through
-// (nil: all), after a position if one is given. buffer is how many may wait for the reader, who closes the
-// subscription. Error: CodeInternal.
+// Follow subscribes to the events of tasks that a filter lets through (nil: all), and to the changes of schedules,
+// queues and nodes that another one does (nil: none), after a position if one is given. Tasks and schedules are
+// those of the caller's namespace, which may be EveryNamespace. buffer is how many may wait for the reader, who
+// closes the subscription. Error: CodeInternal.
 func (c *Control) Follow(
-	ctx context.Context, who Caller, filter func(*task.Event) bool, buffer int, after events.Position,
+	ctx context.Context, who Caller, filter func(*task.Event) bool, changes func(*change.Change) bool, buffer int,
+	after events.Position,
 ) (*events.Subscription, error) {
 	if _, err := c.begin(ctx, who, "followEvents"); err != nil {
 		return nil, err
 	}
-	return c.events.Subscribe(events.SubscribeOptions{Buffer: buffer, After: after, Filter: func(e *task.Event) bool {
+	o := events.SubscribeOptions{Buffer: buffer, After: after, Filter: func(e *task.Event) bool {
 		return who.Covers(e.Ref.Namespace) && (filter == nil || filter(e))
-	}}), nil
+	}}
+	if changes != nil {
+		o.Changes = func(c *change.Change) bool {
+			return (c.Kind() != change.Schedule || who.Covers(c.Ref.Namespace)) && changes(c)
+		}
+	}
+	return c.events.Subscribe(o), nil
 }
 
 // FollowLogs subscribes to a signal of everything that may mean new log lines of a task, or its end: Logs reads them.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -152,5 +153,52 @@ func TestForecast_CountsTasksThatWaitForTheirTime(t *testing.T) {
 	}
 	if minutes, tasks, third := of("default"); minutes > 5 || tasks != 2 || third != 2 {
 		t.Errorf("of too many, %d tasks in %d minutes, %d in the third", tasks, minutes, third)
+	}
+}
+
+// What a forecast leaves out is told to all who get it.
+func TestRecentForecast_IsCountedOnceForAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(daily(func(d *schedule.Definition) { d.Rules = []schedule.Rule{{Every: time.Hour}} }))
+	broken := task.Ref{Namespace: "default", ID: "broken"}
+	w.put(daily(func(d *schedule.Definition) { d.Ref = broken }))
+	testkit.Must(t, w.db.HSet(w.ctx, w.key(broken, "schedule"), "def", "{").Err())
+	expect := func(who Caller, ticks bool, leftOut int) {
+		t.Helper()
+		ctx, left := redisx.LeavingOut(w.ctx)
+		f, err := w.RecentForecast(ctx, who, 6)
+		if err != nil || (f.Total > 0) != ticks || len(left.Texts()) != leftOut {
+			t.Errorf("%d ticks, %v, left out: %q; want some: %v, and %d texts", f.Total, err, left.Texts(), ticks, leftOut)
+		}
+	}
+	expect(me, true, 1)
+	var reads counter
+	w.db.AddHook(&reads)
+	expect(me, true, 1)
+	if n := reads.Load(); n > 0 {
+		t.Errorf("the second reader costs %d calls", n)
+	}
+	expect(Caller{Namespace: "other"}, false, 0)
+}
+
+// Who asks for many namespaces takes from nobody the forecast that others look at.
+func TestRecentForecast_ForgetsWhatNobodyAsksFor(t *testing.T) {
+	t.Parallel()
+	var r recentForecasts
+	shared := r.value(forecastOf{EveryNamespace, 24})
+	old := r.value(forecastOf{"n0", 24})
+	for i := range 3 * recentLimit {
+		r.value(forecastOf{fmt.Sprintf("n%d", i+1), 24})
+		if r.value(forecastOf{EveryNamespace, 24}) != shared {
+			t.Fatalf("the forecast of all was forgotten after %d others", i+1)
+		}
+	}
+	if len(r.known) != recentLimit || len(r.asked) != recentLimit || r.value(forecastOf{"n0", 24}) == old {
+		t.Errorf("%d are known, %d were asked for", len(r.known), len(r.asked))
+	}
+	w := newWorld(t)
+	if _, err := w.RecentForecast(w.ctx, Caller{Namespace: "no name"}, 6); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("of what is no namespace: %v", err)
 	}
 }

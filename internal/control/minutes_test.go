@@ -98,6 +98,19 @@ func TestListFailures_GroupsErrorsThatDifferByIDs(t *testing.T) {
 			t.Errorf("%s: %d failures, %v; want %d", name, n, err, row.want)
 		}
 	}
+	for queue, want := range map[string]int{"": 503, "mail": 503, "default": 0} {
+		stats, failures, err := w.ReadHour(w.ctx, me, queue)
+		n, ended := 0, 0
+		for _, c := range failures.Causes {
+			n += c.Count
+		}
+		for _, p := range stats.Periods {
+			ended += p.Counts.Ended()
+		}
+		if err != nil || n != want || ended != want {
+			t.Errorf("the hour of queue %q: %d failures, %d ends, %v; want %d", queue, n, ended, err, want)
+		}
+	}
 	if _, err := w.ListFailures(w.ctx, me, FailureFilter{Since: 48 * time.Hour}); task.CodeOf(err) != task.CodeInvalid {
 		t.Errorf("two days: %v, want invalid", err)
 	}

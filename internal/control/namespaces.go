@@ -2,10 +2,12 @@ package control
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/fresh"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/lua/contract"
 )
@@ -20,6 +22,32 @@ func (c *Control) ListNamespaces(ctx context.Context, who Caller) ([]Namespace, 
 	}
 	return c.store.Namespaces(ctx)
 }
+
+// LatestNamespacesLimit is how many namespaces LatestNamespaces returns.
+const LatestNamespacesLimit = 30
+
+// LatestNamespaces returns the names of the namespaces to which something was submitted last, sorted. more says that
+// there are others. The names are up to ten seconds old, so that pages can show them without a call to Redis each.
+// Error: CodeUnavailable.
+func (c *Control) LatestNamespaces(ctx context.Context, who Caller) (names []string, more bool, _ error) {
+	if _, err := c.begin(ctx, who, "listNamespaces"); err != nil {
+		return nil, false, err
+	}
+	names, err := c.latestNames.Get(ctx, latestNamesRules, func(ctx context.Context) ([]string, error) {
+		return c.store.LatestNamespaces(ctx, LatestNamespacesLimit+1)
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	names = slices.Clone(names)
+	more = len(names) > LatestNamespacesLimit
+	names = names[:min(len(names), LatestNamespacesLimit)]
+	slices.Sort(names)
+	return names, more, nil
+}
+
+// latestNamesRules: all callers wait for the first reading of the names, and one for each later one.
+var latestNamesRules = fresh.Rules{Lifetime: 10 * time.Second, Limit: latestTimeout, Tolerate: fresh.Always}
 
 // namespaceInterval is how often a node records that a namespace is in use.
 const namespaceInterval = time.Minute

@@ -4,19 +4,23 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // QueueInfo is what is known of a queue.
 type QueueInfo struct {
 	queue.Info
-	Oldest time.Duration // for how long the first of the tasks that wait, in DTS or in asynq, has been due
-	Pace   Pace          // what it did lately
+	Oldest  time.Duration // for how long the first of the tasks that wait, in DTS or in asynq, has been due
+	Pace    Pace          // what it did lately
+	Foreign int           // slots of asynq's own servers that serve it; 0 also if these are not known
 }
 
 // ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a limit,
@@ -25,40 +29,11 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 	if _, err := c.begin(ctx, who, "listQueues"); err != nil {
 		return nil, err
 	}
-	known, err := c.queues.List(ctx)
+	found, err := c.findQueues(ctx, "", func() ([]queue.Info, error) { return c.queues.List(ctx) })
 	if err != nil {
 		return nil, err
 	}
-	inDTS, err := c.readWaits(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	waiting := byQueue(inDTS.sets)
-	now, err := c.anyNow(ctx)
-	if err != nil {
-		return nil, err
-	}
-	limited, err := c.limits.All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for name := range limited {
-		waiting[name] = waiting[name].plus(waitingTasks{}) // is listed
-	}
-	for _, q := range known {
-		waiting[q.Name] = waiting[q.Name].plus(waitingTasks{})
-	}
-	paces, err := c.paces(ctx)
-	if err != nil {
-		return nil, err
-	}
-	byName := infosByName(known)
-	queues := make([]QueueInfo, 0, len(waiting))
-	for name, w := range waiting {
-		q := QueueInfo{Info: byName[name], Pace: paces[name]}
-		q.Name, q.Waiting, q.Limit, q.Oldest = name, w.number, limited[name], max(q.Latency, w.age(now))
-		queues = append(queues, q)
-	}
+	queues := slices.Collect(maps.Values(found))
 	queues = slices.DeleteFunc(queues, func(q QueueInfo) bool {
 		return task.ValidateQueue(q.Name) != nil && redisx.LeaveOut(ctx,
 			"the queue %q is left out, as that is no name", q.Name)
@@ -67,13 +42,61 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 	return queues, nil
 }
 
-// infosByName are what asynq knows of queues, by their names.
-func infosByName(infos []queue.Info) map[string]queue.Info {
-	byName := make(map[string]queue.Info, len(infos))
-	for _, info := range infos {
-		byName[info.Name] = info
+// GetQueue returns a queue as ListQueues has it. Of other queues it reads no more than limits, paces and who serves
+// them. known is false if it is not on that list. Errors: CodeInvalid for the name, CodeUnavailable.
+func (c *Control) GetQueue(ctx context.Context, who Caller, name string) (_ QueueInfo, known bool, _ error) {
+	if _, err := c.begin(ctx, who, "listQueues"); err != nil {
+		return QueueInfo{}, false, err
 	}
-	return byName
+	if err := task.ValidateQueue(name); err != nil {
+		return QueueInfo{}, false, err
+	}
+	found, err := c.findQueues(ctx, name, func() ([]queue.Info, error) { return c.queues.Get(ctx, name) })
+	q, known := found[name]
+	q.Name = name
+	return q, known, err
+}
+
+// findQueues reads what DTS has of queues beside what asynq has of them, which read returns; of one queue, or of all if
+// name is "". The result has them by their names, and may have others. Error: CodeUnavailable.
+func (c *Control) findQueues(
+	ctx context.Context, name string, read func() ([]queue.Info, error),
+) (map[string]QueueInfo, error) {
+	var infos []queue.Info
+	var sets []layout.ReadySet
+	var now time.Time
+	var limited, foreign map[string]int
+	var paces map[string]Pace
+	err := calls.Try(
+		func() (err error) { infos, err = read(); return err },
+		func() (err error) { sets, err = c.store.ReadyOf(ctx, name); return err },
+		func() (err error) { now, err = c.anyNow(ctx); return err },
+		func() (err error) { limited, err = c.limits.All(ctx); return err },
+		func() (err error) { paces, err = c.paces(ctx); return err },
+		func() error { foreign = c.foreignSlots(ctx); return nil },
+	)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]QueueInfo)
+	for _, info := range infos {
+		found[info.Name] = QueueInfo{Info: info, Oldest: info.Latency}
+	}
+	for name, w := range byQueue(sets) {
+		q := found[name]
+		q.Waiting, q.Oldest = w.number, max(q.Oldest, w.age(now))
+		found[name] = q
+	}
+	for name, limit := range limited {
+		q := found[name]
+		q.Limit = limit
+		found[name] = q
+	}
+	for name, q := range found {
+		q.Name, q.Pace, q.Foreign = name, paces[name], foreign[name]
+		found[name] = q
+	}
+	return found, nil
 }
 
 // PauseQueue keeps workers from taking deliveries from a queue; note says why. A paused one may be paused again, which
@@ -95,7 +118,25 @@ func (c *Control) ResumeQueue(ctx context.Context, who Caller, name string) erro
 	if _, err := c.begin(ctx, who, "resumeQueue"); err != nil {
 		return err
 	}
-	return c.onQueue(ctx, name, c.queues.Resume)
+	return c.onQueue(ctx, name, func(ctx context.Context, name string) error {
+		return c.queues.Resume(ctx, name, who.By())
+	})
+}
+
+// SwitchQueue pauses or resumes a queue by the name that asynq has for it, as asynq's web UI asks for. known is
+// false if that is no queue of this installation; then nothing has changed. Errors: as for PauseQueue.
+func (c *Control) SwitchQueue(ctx context.Context, who Caller, asynqName string, pause bool) (known bool, err error) {
+	if _, err := c.begin(ctx, who, "monitor"); err != nil {
+		return false, err
+	}
+	name, ours := c.queues.NameOf(asynqName)
+	switch {
+	case !ours:
+		return false, nil
+	case pause:
+		return true, c.PauseQueue(ctx, who, name, "")
+	}
+	return true, c.ResumeQueue(ctx, who, name)
 }
 
 // onQueue does something to a queue. If asynq has not seen the queue, but tasks wait for it, it is listed in asynq

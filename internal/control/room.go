@@ -55,5 +55,5 @@ func (c *Control) LimitQueue(ctx context.Context, who Caller, name string, limit
 	if _, err := c.begin(ctx, who, "limitQueue"); err != nil {
 		return err
 	}
-	return c.limits.Set(ctx, name, limit)
+	return c.limits.Set(ctx, name, limit, who.By())
 }

@@ -98,7 +98,7 @@ func (c *Control) DeleteSchedule(ctx context.Context, who Caller, id string, tas
 		if err != nil {
 			return deleted, err
 		}
-		err = c.store.Schedules.Delete(ctx, who.Ref(id))
+		err = c.store.Schedules.Delete(ctx, who.Ref(id), who.By())
 		if !errors.Is(err, schedules.ErrNotPaused) { // else somebody has resumed it: once more
 			return deleted, err
 		}

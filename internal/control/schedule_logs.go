@@ -30,9 +30,9 @@ type ScheduleLogLine struct {
 	task.LogLine
 }
 
-// ReadScheduleLogs reads the last lines of the tasks of the newest ticks that have a task, or those before a cursor
-// ("": the end), which counts ticks for itself. The query has no cursors. Errors: schedule.CodeNotFound, CodeInvalid
-// for the cursor.
+// ReadScheduleLogs reads the last lines of the tasks of the newest ticks that have a task, or the lines before a
+// cursor; "" is the end. The cursor has a number of ticks of its own. The query has no cursors. Errors:
+// schedule.CodeNotFound, CodeInvalid for the cursor.
 func (c *Control) ReadScheduleLogs(
 	ctx context.Context, who Caller, id string, q LogQuery, ticks int, cursor string,
 ) (ScheduleLogPage, error) {

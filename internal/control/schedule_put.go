@@ -22,6 +22,7 @@ type PutOptions struct {
 	IfAbsent bool  // create, but do not replace
 	Paused   *bool // pause or resume as well; nil: leave it as it is, which for a new schedule is not paused
 	DryRun   bool  // check, and return what would come of it, but write nothing
+	Faults   error // what the caller knows to be wrong: the definition is refused with it, and all else that is wrong
 }
 
 // Put is what came of a definition or, after a dry run, what would come of it.
@@ -58,7 +59,7 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 // put tries to put a definition until the schedule does not change between reading and writing it.
 func (c *Control) put(ctx context.Context, who Caller, d schedule.Definition, o PutOptions) (Put, error) {
 	d = d.Normalize()
-	if err := c.checkSchedule(ctx, d); err != nil {
+	if err := task.Join(o.Faults, c.checkSchedule(ctx, d)); err != nil {
 		return Put{}, err
 	}
 	for range putTries {
@@ -186,5 +187,5 @@ func (c *Control) setPaused(ctx context.Context, who Caller, s schedule.Schedule
 	case *pause:
 		return c.store.Schedules.Pause(ctx, s.Ref, "", who.By())
 	}
-	return c.store.Schedules.Resume(ctx, s.Ref)
+	return c.store.Schedules.Resume(ctx, s.Ref, who.By())
 }

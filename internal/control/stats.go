@@ -63,16 +63,35 @@ func (c *Control) ReadStats(ctx context.Context, who Caller, f StatsFilter) (Sta
 	if err != nil {
 		return Stats{}, err
 	}
-	s := Stats{From: kept.from, Until: kept.now, Length: kept.length}
-	for at := kept.from; !at.After(kept.now); at = at.Add(kept.length) {
-		s.Periods = append(s.Periods, periodOf(at, kept.periods[at], f.Queue))
-	}
-	s.Periods[len(s.Periods)-1].addWaiting(waiting, f.Queue, kept.now)
-	s.Queues = queueStats(kept, waiting, f.Queue)
+	s := kept.stats(waiting, f.Queue)
 	if f.Queue != "" && len(s.Queues) == 0 {
 		return s, c.mustKnow(ctx, f.Queue)
 	}
 	return s, nil
+}
+
+// stats are the counts of a queue, or of all if that is "", with what waits now.
+func (k kept) stats(waiting map[string]waitingTasks, queue string) Stats {
+	s := Stats{From: k.from, Until: k.now, Length: k.length}
+	for at := k.from; !at.After(k.now); at = at.Add(k.length) {
+		s.Periods = append(s.Periods, periodOf(at, k.periods[at], queue))
+	}
+	s.Periods[len(s.Periods)-1].addWaiting(waiting, queue, k.now)
+	s.Queues = queueStats(k, waiting, queue)
+	return s
+}
+
+// ReadHour returns the counts of the last hour, without what waits now, and why attempts failed in it in the caller's
+// namespace, which may be EveryNamespace. Both are of one queue, or of all if that is "". Error: CodeUnavailable.
+func (c *Control) ReadHour(ctx context.Context, who Caller, queue string) (Stats, Failures, error) {
+	if _, err := c.begin(ctx, who, "readStats"); err != nil {
+		return Stats{}, Failures{}, err
+	}
+	kept, err := c.kept(ctx, ByMinute)
+	if err != nil {
+		return Stats{}, Failures{}, err
+	}
+	return kept.stats(nil, queue), kept.failures(who, FailureFilter{Queue: queue}), nil
 }
 
 // mustKnow returns an error if nobody knows a queue: asynq does not, no node serves it, and it has no limit. Errors:

@@ -17,8 +17,10 @@ const (
 	statusPause    = 10 * time.Second       // between two statuses while nobody reads them
 	statusInterval = time.Second            // between two that are read
 	statusFresh    = 900 * time.Millisecond // the age up to which a status is shown as it is
+	statusStale    = 2 * time.Second        // the age from which on readers wait for a newer one
 	statusLimit    = 15 * time.Second       // the age from which on nobody seems to compute it
-	statusLook     = 100 * time.Millisecond // between two looks whether there is a newer one
+	statusLook     = 20 * time.Millisecond  // before the first look whether there is a newer one; then twice as long, ...
+	statusLookMost = 160 * time.Millisecond // up to that
 	statusLooks    = 5                      // after how many of them it is asked whether there can be one
 	statusTimeout  = 2 * time.Second        // of reading or computing one
 )
@@ -40,7 +42,8 @@ type statuses struct {
 var shownRules = fresh.Rules{Lifetime: statusInterval, Limit: 4 * statusTimeout}
 
 // GetStatus says whether the installation needs somebody. One node computes it for all; where none seems to, this one
-// does. It is about a second old. While Redis does not answer, it says so. Error: that of ctx.
+// does. It is up to three seconds old: the one in Redis is up to two, and this node shows it for one more. While Redis
+// does not answer, it says so. Error: that of ctx.
 func (c *Control) GetStatus(ctx context.Context, who Caller) (status.Status, error) {
 	if _, err := c.begin(ctx, who, "getStatus"); err != nil {
 		return status.Status{}, err
@@ -51,7 +54,8 @@ func (c *Control) GetStatus(ctx context.Context, who Caller) (status.Status, err
 	return found, ctx.Err()
 }
 
-// findStatus reads the status, waits for a newer one if it is old, and computes one if no leader does, or can keep it.
+// findStatus reads the status, asks for a newer one if it is old, and computes one if no leader does, or can keep it.
+// It waits only if the stored status is older than 2 s.
 // If Redis does nothing for this node, or refuses it a right, this node computes one for its own viewers: others may
 // fare better, and no leader be left to tell.
 func (c *Control) findStatus(ctx context.Context) status.Status {
@@ -64,8 +68,11 @@ func (c *Control) findStatus(ctx context.Context) status.Status {
 	}
 	refused := c.store.DB.Link().Outage() != nil
 	kept := err == nil && !refused && c.ageOf(reading, stored) < limit
-	if kept && c.ageOf(reading, stored) > statusFresh {
+	switch age := c.ageOf(reading, stored); {
+	case kept && age > statusStale:
 		stored, kept = c.newerStatus(reading, stored)
+	case kept && age > statusFresh:
+		_ = c.store.AskForStatus(reading) // the next reading tells if that fails
 	}
 	if kept {
 		return stored
@@ -102,7 +109,9 @@ func (c *Control) newerStatus(ctx context.Context, old status.Status) (_ status.
 	if c.store.AskForStatus(ctx) != nil {
 		return old, true
 	}
-	for looks := 1; clock.Sleep(ctx, statusLook) == nil; looks++ {
+	pause := statusLook
+	for looks := 1; clock.Sleep(ctx, pause) == nil; looks++ {
+		pause = min(2*pause, statusLookMost)
 		newer, _, err := c.readStatus(ctx)
 		switch {
 		case err != nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -19,7 +20,7 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 	defer cancel()
 	ctx = redisx.PassingOver(asking)
 	var u unread
-	together(
+	calls.Do(
 		func() { u.note("how Redis is", c.readRedis(asking, how, &f.Redis)) },
 		func() { u.note("the list of nodes", c.readNodes(ctx, how, &f)) },
 		func() { u.note("the queues", c.readQueues(ctx, how, &f)) },
@@ -72,6 +73,7 @@ func (c *Control) readNodes(ctx context.Context, how look, f *status.Facts) erro
 			}
 		}
 	}
+	f.Partitions = len(led)
 	for p := range led {
 		if !led[p] {
 			f.Unled = append(f.Unled, p)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -65,7 +66,7 @@ func (d *redisReader) read(ctx context.Context, server redis.Cmdable, partitions
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.r.RoundTrip = max(d.r.RoundTrip, took)
+	d.r.RoundTrip, d.r.Version = max(d.r.RoundTrip, took), cmp.Or(fields["redis_version"], d.r.Version)
 	if m := redisx.MemoryIn(fields); m.InUse() > share(*d.r) || d.r.Memory == 0 {
 		d.r.Memory, d.r.MaxMemory = m.Used, m.Limit
 	}

@@ -84,6 +84,8 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 	testkit.Must(t, w.ResumeQueue(w.ctx, me, "mails"))
 	if s := w.judged(); s.Level != status.AllWell || s.Figures.Waiting == nil || *s.Figures.Waiting != 1 {
 		t.Errorf("it waits for a worker: %+v", s)
+	} else if f := s.Figures; f.Partitions != 2 || f.Led != 2 || !strings.Contains(f.RedisVersion, ".") {
+		t.Errorf("%+v, want who leads, and the version of Redis", f)
 	}
 	lane := w.store.KeysOf(task.Ref{Namespace: "default", ID: "a"}).Ready("mails shell")
 	backlog := w.store.KeysOf(task.Ref{Namespace: "default", ID: "a"}).Backlog()

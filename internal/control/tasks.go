@@ -3,13 +3,13 @@ package control
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/store/listing"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // TaskFilter narrows a list of tasks; its namespace is the caller's, which may be EveryNamespace.
@@ -50,43 +50,23 @@ func (c *Control) GetTask(ctx context.Context, who Caller, id string) (task.Task
 
 // findTask returns the task with that id in whatever namespace. Errors: those of GetTask.
 func (c *Control) findTask(ctx context.Context, id string) (task.Task, error) {
-	if err := task.ValidateRef(task.Ref{Namespace: task.DefaultNamespace, ID: id}); err != nil {
-		return task.Task{}, err
-	}
-	namespaces, err := c.store.Namespaces(ctx)
+	found, _, err := c.tasksNamed(ctx, id, contract.NamespacesLimit)
 	if err != nil {
 		return task.Task{}, err
-	}
-	var found []task.Ref
-	for some := range slices.Chunk(namespaces, namespacesAtOnce) {
-		refs := make([]task.Ref, len(some))
-		for i, n := range some {
-			refs[i] = task.Ref{Namespace: n.Name, ID: id}
-		}
-		tasks, err := c.store.Tasks.Briefs(ctx, refs)
-		if err != nil {
-			return task.Task{}, err
-		}
-		for _, t := range tasks {
-			found = append(found, t.Ref)
-		}
 	}
 	switch len(found) {
 	case 0:
 		return task.Task{}, task.Errorf(task.CodeTaskNotFound, "no task %q in any namespace", id)
 	case 1:
-		return c.store.Tasks.Get(ctx, found[0])
+		return c.store.Tasks.Get(ctx, found[0].Ref)
 	}
 	names := make([]string, len(found))
-	for i, ref := range found {
-		names[i] = ref.Namespace
+	for i, t := range found {
+		names[i] = t.Ref.Namespace
 	}
 	return task.Task{}, task.Invalid("namespace", "tasks of %d namespaces have this id: name one of them: %s",
 		len(names), strings.Join(names[:min(len(names), 10)], ", "))
 }
-
-// namespacesAtOnce is in how many namespaces a task is looked for in one round trip.
-const namespacesAtOnce = 500
 
 // TaskState returns the state of one task. Error: CodeTaskNotFound.
 func (c *Control) TaskState(ctx context.Context, who Caller, id string) (task.State, error) {
@@ -94,6 +74,24 @@ func (c *Control) TaskState(ctx context.Context, who Caller, id string) (task.St
 		return "", err
 	}
 	return c.store.Tasks.State(ctx, who.Ref(id))
+}
+
+// TaskErrors returns why tasks of the caller's namespace did not succeed, by their ids: of those that have an error.
+// Error: CodeUnavailable.
+func (c *Control) TaskErrors(ctx context.Context, who Caller, ids []string) (map[string]string, error) {
+	if _, err := c.begin(ctx, who, "getTask"); err != nil {
+		return nil, err
+	}
+	refs := make([]task.Ref, len(ids))
+	for i, id := range ids {
+		refs[i] = who.Ref(id)
+	}
+	found, err := c.store.Tasks.Errors(ctx, refs)
+	errors := make(map[string]string, len(found))
+	for ref, text := range found {
+		errors[ref.ID] = text
+	}
+	return errors, err
 }
 
 // ListTasks returns up to limit tasks, newest first, from a cursor on ("": from the start). A page can be shorter
@@ -110,14 +108,26 @@ func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit
 // TaskCount is how many tasks are in a state; About says that there are more.
 type TaskCount = listing.Count
 
-// CountTasks counts the tasks that match a filter by state, up to 1,000 of each; all of those that have ended, if the
-// filter names nothing but states. The caller's namespace may be EveryNamespace.
+// CountTasks counts the tasks that match a filter by state, up to 1,000 of each. If the filter names nothing but
+// states, tasks that have ended are counted exactly. The caller's namespace may be EveryNamespace.
 func (c *Control) CountTasks(ctx context.Context, who Caller, f TaskFilter) (map[task.State]TaskCount, error) {
 	if _, err := c.begin(ctx, who, "listTasks"); err != nil {
 		return nil, err
 	}
 	f.Namespace = who.Namespace
 	return c.store.Listing.CountStates(ctx, f)
+}
+
+// ListAndCountTasks is ListTasks, and CountTasks for tasks of all states that match the filter otherwise. Errors: those
+// of ListTasks.
+func (c *Control) ListAndCountTasks(
+	ctx context.Context, who Caller, f TaskFilter, limit int, cursor string,
+) (TaskPage, map[task.State]TaskCount, error) {
+	if _, err := c.begin(ctx, who, "listTasks"); err != nil {
+		return TaskPage{}, nil, err
+	}
+	f.Namespace = who.Namespace
+	return c.store.Listing.ListAndCount(ctx, f, limit, cursor)
 }
 
 // Attempts returns the attempts of a task, oldest first, including the one that runs now. Error: CodeTaskNotFound.
@@ -128,8 +138,8 @@ func (c *Control) Attempts(ctx context.Context, who Caller, id string) ([]task.A
 	return c.store.Tasks.Attempts(ctx, who.Ref(id))
 }
 
-// ReportProgress records how far an attempt is, in percent, and what it is at ("" for nothing), for a program that
-// runs it far from its worker. Errors: CodeInvalid, CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt.
+// ReportProgress records how far an attempt is, in percent, and a note on what it does. It is for programs that run the
+// attempt far from its worker. Errors: CodeInvalid, CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt.
 func (c *Control) ReportProgress(ctx context.Context, who Caller, id string, attempt, percent int, note string) error {
 	if _, err := c.begin(ctx, who, "reportProgress", who.Ref(id)); err != nil {
 		return err

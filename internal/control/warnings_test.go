@@ -84,6 +84,11 @@ func TestSubmit_WarnsOfNoQueueThatAsynqsServersServe(t *testing.T) {
 	if err != nil || len(got.Warnings) != 1 {
 		t.Errorf("%v, warnings %q, want one", err, got.Warnings)
 	}
+	testkit.Must(t, w.queues.Add(w.ctx, "reports"))
+	queues, err := w.ListQueues(w.ctx, me)
+	if err != nil || !slices.ContainsFunc(queues, func(q QueueInfo) bool { return q.Name == "reports" && q.Foreign > 0 }) {
+		t.Errorf("the list of queues does not know asynq's server: %+v, %v", queues, err)
+	}
 }
 
 func TestSubmit_WarnsOfNothingBeforeTheFirstHeartbeat(t *testing.T) {

@@ -90,12 +90,3 @@ func blockedByRefusal(said string) *why.Reason {
 		Do: "Remove the cause that Redis names. Tasks that run go on meanwhile, for --outage-tolerance.",
 	}
 }
-
-// together makes calls at once, and returns when all have ended.
-func together(calls ...func()) {
-	var all sync.WaitGroup
-	for _, call := range calls {
-		all.Go(call)
-	}
-	all.Wait()
-}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
@@ -48,7 +49,7 @@ func (c *Control) queueFacts(
 	var leaders map[int]string
 	var running []task.Ref
 	refuses := ""
-	together(
+	calls.Do(
 		func() { f.Now, silent = c.store.Now(ctx, 0) },
 		func() { refuses = c.store.RefusesWrites(ctx, 0) },
 		func() { c.readFleet(ctx, &f.Path, u) },
@@ -79,7 +80,7 @@ func (c *Control) queueFacts(
 		f.Blocked = blockedByRefusal(refuses)
 	}
 	c.addSets(&f, sets, leaders, !u.note("who leads", leaderless))
-	together(
+	calls.Do(
 		func() { c.readForeign(ctx, &f.Path, f.RunsAll(), u) },
 		func() {
 			read, err := c.store.Tasks.Briefs(ctx, running)

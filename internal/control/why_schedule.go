@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
@@ -34,7 +35,7 @@ func (c *Control) scheduleFacts(
 	ctx context.Context, ref task.Ref, u *unread,
 ) (f why.ScheduleFacts, failure error) {
 	f.Partition = c.store.PartitionOf(ref)
-	together(
+	calls.Do(
 		func() { c.readLeader(ctx, &f.Path, u) },
 		func() { failure = c.readSchedule(ctx, ref, &f, u) },
 	)
@@ -46,7 +47,7 @@ func (c *Control) scheduleFacts(
 func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.ScheduleFacts, u *unread) error {
 	var failure, silent error
 	refuses := ""
-	together(
+	calls.Do(
 		func() {
 			standing, err := c.store.Schedules.Standing(ctx, ref)
 			f.Schedule, f.Live, f.WaitsTick, failure = standing.Schedule, standing.Live, standing.Waits, err
@@ -63,7 +64,7 @@ func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.Schedul
 	}
 	f.Blocked = blockedByRefusal(refuses)
 	c.goVia(&f.Path, f.Schedule.Task.Queue, f.Schedule.Task.Type)
-	together(
+	calls.Do(
 		func() { c.readQueue(ctx, &f.Path, "", u) },
 		func() { c.readForeign(ctx, &f.Path, f.CanRun(f.Type), u) },
 		func() { f.Next, failure = c.nextUndecided(ctx, f.Schedule) },

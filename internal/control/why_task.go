@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
 	"github.com/dts-sched/dts/lua"
@@ -37,7 +38,7 @@ func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, erro
 // Errors: CodeTaskNotFound, CodeInvalid for the id, CodeUnavailable.
 func (c *Control) taskFacts(ctx context.Context, ref task.Ref, u *unread) (f why.TaskFacts, failure error) {
 	f.Partition, f.Lease = c.store.PartitionOf(ref), c.store.Tasks.RunLease()
-	together(
+	calls.Do(
 		func() { c.readLeader(ctx, &f.Path, u) }, // it takes two of the three
 		func() { failure = c.readTask(ctx, ref, &f, u) },
 	)
@@ -48,7 +49,7 @@ func (c *Control) taskFacts(ctx context.Context, ref task.Ref, u *unread) (f why
 func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts, u *unread) error {
 	var failure, silent error
 	refuses := ""
-	together(
+	calls.Do(
 		func() { f.Task, failure = c.store.Tasks.Find(ctx, ref) },
 		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
 		func() { c.readFleet(ctx, &f.Path, u) },
@@ -75,7 +76,7 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 	if t.State == task.Queued {
 		delivery = task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue}.String()
 	}
-	calls := []func(){
+	reads := []func(){
 		func() {
 			standing, err := c.store.Tasks.Standing(ctx, t.Ref)
 			if !u.note("what the leader does about the task", err) {
@@ -84,25 +85,25 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 		},
 	}
 	if t.State != task.Running {
-		calls = append(calls, func() { f.Place = c.readQueue(ctx, &f.Path, delivery, u) },
+		reads = append(reads, func() { f.Place = c.readQueue(ctx, &f.Path, delivery, u) },
 			func() { c.readForeign(ctx, &f.Path, f.CanRun(t.Type), u) })
 	}
 	if isDue {
-		calls = append(calls, func() {
+		reads = append(reads, func() {
 			var err error
 			running, err = c.store.LongestRunning(ctx, runningOfEach)
 			u.note("which tasks run", err)
 		})
 	}
 	if isDue && t.State == task.Scheduled {
-		calls = append(calls, func() {
+		reads = append(reads, func() {
 			names := []string{t.Queue, laneOf(t)}
 			if n, err := c.store.CountReadyBefore(ctx, names, t.DueAt); !u.note("how many tasks go first", err) {
 				before = n
 			}
 		})
 	}
-	together(calls...)
+	calls.Do(reads...)
 	if t.State == task.Scheduled {
 		f.Ahead = sum(f.Ahead, before)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
@@ -196,7 +197,7 @@ func TestWhy_SaysThatRedisIsAway(t *testing.T) {
 			}
 		}
 	}
-	together(check("a", w.WhyTask), check("nightly", w.WhySchedule), check("default", w.WhyQueue))
+	calls.Do(check("a", w.WhyTask), check("nightly", w.WhySchedule), check("default", w.WhyQueue))
 }
 
 // levels lets the calls of a client through together, as many at once as a round trip is to have.

@@ -53,11 +53,11 @@ func (s *Server) reply(c echo.Context, status int, contentType string, v any) er
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
-	return s.send(c, status, http.Header{echo.HeaderContentType: {contentType}}, text.Bytes())
+	return s.Send(c, status, http.Header{echo.HeaderContentType: {contentType}}, text.Bytes())
 }
 
-// send answers with a text. Error: as that of reply.
-func (s *Server) send(c echo.Context, status int, header http.Header, text []byte) error {
+// Send answers with a text. Error: CodeOverloaded, as JSON has it.
+func (s *Server) Send(c echo.Context, status int, header http.Header, text []byte) error {
 	for _, key := range []string{pageKey, reservedKey} {
 		if end, ok := c.Get(key).(func()); ok {
 			end()

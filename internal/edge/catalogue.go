@@ -115,7 +115,7 @@ var catalogue = map[task.Code]entry{
 	},
 	schedule.CodeChanged: {
 		status: http.StatusPreconditionFailed, title: "Another revision is in force",
-		meaning: "another revision is in force than the request goes by",
+		meaning: "the revision that the request names is not in force any more",
 		help:    "Read the schedule, apply your change to it, and send its new `ETag` as `If-Match`.",
 	},
 	schedule.CodeBusy: {

@@ -3,7 +3,8 @@
 //
 //	connection   limits by address and by open files           connections.go
 //	     |
-//	request      id, access log, recovery from panics          middleware.go
+//	request      the base path                                 base.go
+//	     |       id, access log, recovery from panics          middleware.go
 //	     |       guard against pages of other origins          guard.go
 //	     |       refusal, name of the caller, limit of bodies  middleware.go, caller.go
 //	     |

@@ -16,7 +16,7 @@ func (s *Server) Mount(path string, h http.Handler, before ...echo.MiddlewareFun
 	serve := func(c echo.Context) error {
 		m := made{header: make(http.Header), status: http.StatusOK}
 		h.ServeHTTP(&m, c.Request())
-		return s.send(c, m.status, m.header, m.text.Bytes())
+		return s.Send(c, m.status, m.header, m.text.Bytes())
 	}
 	s.echo.Any(path, serve, before...)
 	s.echo.Any(path+"/*", serve, before...)

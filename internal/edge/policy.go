@@ -8,7 +8,14 @@ type Policy struct {
 	Routine   bool  // machines send them again and again: the log has their failures at the level debug
 	Costly    bool  // their answers take long to compute: pages of other origins may not even link to them
 	BodyLimit int64 // bytes; 0: Options.BodyLimit
+
+	// Fail answers what went wrong in its own way, and reports whether it has. Where it is nil or has not, a Problem is
+	// the answer.
+	Fail func(c echo.Context, p Problem) (answered bool)
 }
+
+// NoPath is the path of Echo of all requests to paths that nobody has registered.
+const NoPath = ""
 
 // SetPolicy sets the Policy of paths of Echo, such as /v1/tasks/:id, in place of the one that they had. It is called
 // before the first request.

@@ -85,6 +85,9 @@ func (s *Server) fail(err error, c echo.Context) {
 	case p.RetryAfter > 0:
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(p.RetryAfter))
 	}
+	if fail := s.policyOf(c).Fail; fail != nil && fail(c, p) {
+		return
+	}
 	if err := s.reply(c, p.Status, problemType, p); err != nil {
 		s.options.Log.Debug("answer not delivered", "request_id", p.RequestID, "error", err)
 	}
@@ -139,6 +142,9 @@ func invalidOf(e *task.Error, limit int) Invalid {
 
 // CodeOf is the code of the Problem that err becomes.
 func CodeOf(err error) task.Code { return asTaskError(err).Code }
+
+// StatusOf is the status of the Problem that err becomes.
+func StatusOf(err error) int { return problemOf(err, "").Status }
 
 func asTaskError(err error) *task.Error {
 	var (

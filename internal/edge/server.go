@@ -23,6 +23,10 @@ type Options struct {
 	Refusal error
 	Guard   Guard // refuses what pages of other origins make a browser send
 
+	// BasePath is in front of all paths, as in /dts; "" for none. Paths whose Policy says Always are served without it,
+	// too.
+	BasePath string
+
 	BodyLimit       int64         // bytes of a body, unless the Policy of its path says otherwise; default 1 MiB
 	RequestTimeout  time.Duration // of everything but streams; default 30s
 	ReadTimeout     time.Duration // for the head and the first 64 KiB of a request, and each further 64 KiB; default 10s
@@ -77,6 +81,10 @@ func New(o Options) (*Server, error) {
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
 	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin, s.guardRefusal, identify, s.limitBody)
+	if o.BasePath != "" {
+		s.echo.Pre(s.takeBase)
+		s.echo.Use(s.guardBase)
+	}
 	return s, nil
 }
 

@@ -38,6 +38,30 @@ func (s *Server) Follow(
 	c echo.Context, subscribe func(context.Context) (*events.Subscription, error),
 	serve func(context.Context, *events.Subscription, *Stream) error,
 ) error {
+	var feed *events.Subscription
+	prepare := func(ctx context.Context) (err error) {
+		if feed, err = subscribe(ctx); err != nil {
+			return err
+		}
+		return s.awaitReady(ctx, feed)
+	}
+	defer func() {
+		if feed != nil {
+			feed.Close()
+		}
+	}()
+	return s.stream(c, prepare, func(ctx context.Context, out *Stream) error { return serve(ctx, feed, out) })
+}
+
+// Stream answers with a stream that serve writes. The context of serve ends with the client, and when the server stops.
+// Error: CodeTooManyStreams.
+func (s *Server) Stream(c echo.Context, serve func(context.Context, *Stream) error) error {
+	return s.stream(c, func(context.Context) error { return nil }, serve)
+}
+
+func (s *Server) stream(
+	c echo.Context, prepare func(context.Context) error, serve func(context.Context, *Stream) error,
+) error {
 	leave, err := s.enterStream(c)
 	if err != nil {
 		return err
@@ -46,12 +70,7 @@ func (s *Server) Follow(
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	feed, err := subscribe(ctx)
-	if err != nil {
-		return err
-	}
-	defer feed.Close()
-	if err := s.awaitReady(ctx, feed); err != nil {
+	if err := prepare(ctx); err != nil {
 		return err
 	}
 	out, err := openStream(c)
@@ -61,7 +80,7 @@ func (s *Server) Follow(
 	beat := time.NewTicker(s.options.Heartbeat)
 	defer beat.Stop()
 	out.beat, out.all = beat.C, s.streams
-	return serve(ctx, feed, out)
+	return serve(ctx, out)
 }
 
 // awaitReady waits until the feed is complete: CodeUnavailable.

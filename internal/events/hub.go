@@ -1,4 +1,4 @@
-// Package events passes on what happens to tasks, from one subscription to Redis to any number of readers in this
+// Package events passes on what happens to tasks, schedules, queues and nodes, from one subscription to Redis to any number of readers in this
 // process.
 //
 // A Hub subscribes to Redis while at least one reader is subscribed to it, and decodes each message once. Every reader
@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/change"
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -133,7 +135,10 @@ func (h *Hub) listen(ctx context.Context) error {
 		Connected:    func() { locked(h.connect) },
 		Disconnected: func() { locked(h.disconnect) },
 		Event:        func(e *task.Event) { locked(func() { h.pass(e) }) },
-		Unreadable:   func(err error) { locked(func() { h.passOver(err) }) },
+		Unreadable:   func(err error) { locked(func() { h.passOver(err, false) }) },
+		Change:       func(c *change.Change) { locked(func() { h.tell(c) }) },
+
+		UnreadableChange: func(err error) { locked(func() { h.passOver(err, true) }) },
 	})
 }
 
@@ -181,22 +186,31 @@ func (h *Hub) pass(e *task.Event) {
 	if e.Type != logType {
 		m = h.record.add(m)
 	}
-	for s := range h.subscribers {
-		if s.filter == nil || s.filter(e) {
-			s.send(m)
-		}
+	h.send(m)
+}
+
+// tell passes a change of a schedule, a queue or a node on to those who want it.
+func (h *Hub) tell(c *change.Change) {
+	m := h.record.add(Message{Change: c, text: &text{}})
+	if c.At.IsZero() { // a node of an earlier release has told it; positions have Redis's times only
+		c.At = clock.Now().UTC()
 	}
+	h.send(m)
 }
 
-// passOver tells everybody of a message that could not be decoded: nobody knows whom it concerned.
-func (h *Hub) passOver(err error) {
+// passOver tells everybody of a message that could not be decoded: nobody knows whom it concerned. If it was about a
+// schedule, a queue or a node, those are told who want changes of any.
+func (h *Hub) passOver(err error, ofChanges bool) {
 	h.o.Log.Debug("skipping unreadable event", "error", err)
-	h.send(h.record.add(Message{Loss: &Loss{Reason: Unreadable, Count: 1}}))
+	h.send(h.record.add(Message{Loss: &Loss{Reason: Unreadable, Count: 1, ofChanges: ofChanges}}))
 }
 
+// send sends a message to those who want it.
 func (h *Hub) send(m Message) {
 	for s := range h.subscribers {
-		s.send(m)
+		if s.wants(m) {
+			s.send(m)
+		}
 	}
 }
 

@@ -407,6 +407,39 @@ func TestHub_SendsWhatAReaderMissed(t *testing.T) {
 	}
 }
 
+// A reader that is slow with what it has missed keeps nothing of it alive: what the hub has dropped meanwhile is told.
+func TestHub_TellsASlowReaderWhatIsNotKept(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	first := hub.Subscribe(events.SubscribeOptions{Buffer: 1})
+	defer first.Close()
+	l := testkit.Receive(t, source.calls, "a listener")
+	defer func() { go l.end() }()
+	l.Connected()
+	l.publish("a")
+	at := testkit.Receive(t, first.C(), "a message").Position
+	many := make([]string, 200)
+	for i := range many {
+		many[i] = fmt.Sprint(i)
+	}
+	l.publish(many...)
+	back := hub.Subscribe(events.SubscribeOptions{After: at})
+	defer back.Close()
+	var got []string
+	for m := range back.Earlier() {
+		if m.Loss != nil {
+			got = append(got, string(m.Loss.Reason))
+			continue
+		}
+		if got = append(got, m.Event.Ref.ID); len(got) == 1 {
+			l.Event(&task.Event{Text: strings.Repeat("x", 16<<20)}) // there is no room for others
+		}
+	}
+	if n := len(got); n < 2 || n > 100 || got[0] != "0" || got[n-1] != "not_kept" {
+		t.Errorf("it got %d messages: %v", n, got)
+	}
+}
+
 // earlier is what a reader has missed, as read returns it.
 func earlier(s *events.Subscription) string {
 	var got []string

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/change"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -14,6 +15,9 @@ type SubscribeOptions struct {
 	// Filter says which events to send; nil means all. The hub calls it for every event while all readers wait: it must
 	// be quick, and must neither change the event nor call the hub.
 	Filter func(*task.Event) bool
+	// Changes says which changes of schedules, queues and nodes to send; nil means none. The hub calls it as it calls
+	// Filter.
+	Changes func(*change.Change) bool
 	// Buffer is how many messages may wait for the reader; default 1.
 	Buffer int
 	// Signal is for readers who only want to know that there is something new, and look elsewhere for what it is. A
@@ -25,12 +29,13 @@ type SubscribeOptions struct {
 	After Position
 }
 
-// Message is an event, or says that events were lost: one of the fields is set.
+// Message is an event of a task, another change, or says that some were lost: one of these fields is set.
 type Message struct {
-	Event    *task.Event // shared by all readers: do not change it
+	Event    *task.Event    // shared by all readers: do not change it
+	Change   *change.Change // in the same way
 	Loss     *Loss
 	Position Position // behind the message
-	text     *text    // of the event
+	text     *text    // of the event, or of the change
 }
 
 // Format is how readers write events to their clients.
@@ -49,8 +54,9 @@ type text struct {
 	err    error
 }
 
-// Text returns the event in a format. All readers that ask for the format of the first one share the text, which is
-// made once: do not change it. For another format it is made at each call. Error: that of the format.
+// Text returns the event or the change in a format. All readers that ask for the format of the first one share the
+// text, which is made once: do not change it. For another format it is made at each call. Error: that of the
+// format.
 func (m Message) Text(f *Format) ([]byte, error) {
 	t := m.text
 	t.once.Do(func() {
@@ -68,6 +74,8 @@ type Loss struct {
 	Reason Reason
 	Count  int64     // the number of events; 0 if nobody knows
 	Since  time.Time // events since then may be missing; zero if nobody knows
+
+	ofChanges bool // only changes of schedules, queues and nodes
 }
 
 // Reason is why events were lost. The API sends it to clients.
@@ -83,18 +91,19 @@ const (
 
 // Subscription is one reader's part of the feed.
 type Subscription struct {
-	hub    *Hub
-	filter func(*task.Event) bool
-	signal bool
-	c      chan Message
-	ready  chan struct{}
-	after  Position
+	hub     *Hub
+	filter  func(*task.Event) bool
+	changes func(*change.Change) bool
+	signal  bool
+	c       chan Message
+	ready   chan struct{}
+	after   Position
 
 	// The hub's mutex guards the rest.
 	isReady    bool
 	start      Position
-	earlier    []Message // what came behind after, before the feed began; it is shared
-	incomplete bool      // some of it is not kept
+	from       Position // where Earlier begins, of this hub; start if there is nothing earlier
+	incomplete bool     // others may have come after what the reader had, and before from
 	ended      bool
 	err        error // why it ended
 	missed     int64 // events that came after the buffer was full
@@ -102,7 +111,7 @@ type Subscription struct {
 
 func newSubscription(h *Hub, o SubscribeOptions) *Subscription {
 	return &Subscription{
-		hub: h, filter: o.Filter, signal: o.Signal, after: o.After,
+		hub: h, filter: o.Filter, changes: o.Changes, signal: o.Signal, after: o.After,
 		c: make(chan Message, cmp.Or(o.Buffer, 1)), ready: make(chan struct{}),
 	}
 }
@@ -115,22 +124,38 @@ func (s *Subscription) C() <-chan Message { return s.c }
 // closed, too, when the subscription ends before.
 func (s *Subscription) Ready() <-chan struct{} { return s.ready }
 
-// Earlier yields what a reader gets before what is in C, once Ready is closed: what has come behind the position that it
-// asked for. If something of that is not kept, the first message says so.
+// Earlier yields what a reader gets before what is in C, once Ready is closed: what has come behind the position that
+// it asked for. It reads the record in pieces, so a slow reader keeps no messages that the record drops. A message says
+// where some of them are missing.
 func (s *Subscription) Earlier() iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		s.hub.mu.Lock()
-		kept, incomplete := s.earlier, s.incomplete
+		at, incomplete := s.from, s.incomplete
 		s.hub.mu.Unlock()
-		if incomplete && !yield(Message{Loss: &Loss{Reason: NotKept, Since: s.after.at}}) {
-			return
-		}
-		for _, m := range kept {
-			if (m.Event == nil || s.filter == nil || s.filter(m.Event)) && !yield(m) {
+		for {
+			piece, whole := s.piece(at)
+			if (incomplete || !whole) && !yield(Message{Loss: &Loss{Reason: NotKept, Since: at.at}}) {
 				return
 			}
+			if len(piece) == 0 {
+				return
+			}
+			for _, m := range piece {
+				if s.wants(m) && !yield(m) {
+					return
+				}
+			}
+			at, incomplete = piece[len(piece)-1].Position, false
 		}
 	}
+}
+
+// piece returns the next messages behind a position that came before the feed began. whole is false if some are
+// missing.
+func (s *Subscription) piece(at Position) (_ []Message, whole bool) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.hub.record.piece(at, s.start)
 }
 
 // Start is where the feed was when the subscription became ready.
@@ -156,6 +181,17 @@ func (s *Subscription) Missed() int64 {
 
 // Close ends the subscription. It may be called more than once.
 func (s *Subscription) Close() { s.hub.remove(s) }
+
+// wants reports whether a message is one for the reader.
+func (s *Subscription) wants(m Message) bool {
+	switch {
+	case m.Event != nil:
+		return s.filter == nil || s.filter(m.Event)
+	case m.Change != nil:
+		return s.changes != nil && s.changes(m.Change)
+	}
+	return !m.Loss.ofChanges || s.changes != nil
+}
 
 // send adds a message to the buffer, and ends the subscription if it is full. The hub's mutex is held, as with the next
 // two.
@@ -195,9 +231,11 @@ func (s *Subscription) becomeReady() {
 	}
 	s.isReady = true
 	s.start = s.hub.record.last
+	s.from = s.start
 	if s.after != (Position{}) && !s.ended {
-		kept, whole := s.hub.record.after(s.after)
-		s.earlier, s.incomplete = kept, !whole
+		known := false
+		s.from, known = s.hub.record.place(s.after)
+		s.incomplete = !known
 	}
 	close(s.ready)
 }

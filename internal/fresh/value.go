@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -28,6 +29,8 @@ type Rules struct {
 	Tolerate time.Duration
 	// NoWait says that nobody waits for the reading of another caller. Who finds no value gets ErrUnread.
 	NoWait bool
+	// Behind says that the caller for whom the value is read again takes it, too, if Tolerate allows.
+	Behind bool
 }
 
 // Value is the latest reading. Its zero value has not been read.
@@ -40,9 +43,9 @@ type Value[T any] struct {
 	reading chan struct{} // closed at the end of the reading that is under way; nil: there is none
 }
 
-// Get returns the value. If it is too old, one caller reads it again and waits for that. A caller whose ctx ends
-// leaves; the reading goes on for the others, up to its limit. Errors: that of the last reading, and ErrUnread. The
-// value is then that of the last reading that succeeded, if any.
+// Get returns the value. If it is too old, one caller reads it again and waits for that, unless Behind. A caller whose
+// ctx ends leaves; the reading goes on for the others, up to its limit. Errors: that of the last reading, and
+// ErrUnread. The value is then that of the last reading that succeeded, if any.
 func (v *Value[T]) Get(ctx context.Context, r Rules, read func(context.Context) (T, error)) (T, error) {
 	if reading := v.begin(ctx, r, read); reading != nil {
 		select {
@@ -73,12 +76,25 @@ func (v *Value[T]) begin(ctx context.Context, r Rules, read func(context.Context
 		go func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Limit)
 			defer cancel()
-			v.end(read(ctx))
+			v.end(readOrRecover(ctx, read))
 		}()
+		if r.Behind && good {
+			return nil
+		}
 	case r.NoWait, good, v.err != nil:
 		return nil
 	}
 	return v.reading
+}
+
+// readOrRecover is read, with a panic as an error: many may wait for it, and no one of them answers for it.
+func readOrRecover[T any](ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
+	defer func() {
+		if cause := calls.Recovered(recover()); cause != nil {
+			err = cause
+		}
+	}()
+	return read(ctx)
 }
 
 // Read reads the value again, whatever its age, for a caller who does so by itself at intervals. If somebody else reads

@@ -3,6 +3,7 @@ package fresh_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,6 +152,47 @@ func TestValue_IsReadAtIntervals(t *testing.T) {
 		v.Read(t.Context(), reads(5))
 		if value, _ := v.Get(t.Context(), rules, reads(6)); value != 5 {
 			t.Errorf("after another reading: %d", value)
+		}
+	})
+}
+
+// A reading is made for all who wait, on no request's goroutine.
+func TestValue_TakesAPanicForAnError(t *testing.T) {
+	t.Parallel()
+	rules := fresh.Rules{Lifetime: time.Minute, Limit: time.Second}
+	var v fresh.Value[int]
+	_, err := v.Get(t.Context(), rules, func(context.Context) (int, error) { panic("on purpose") })
+	if err == nil || !strings.Contains(err.Error(), "on purpose") || !strings.Contains(err.Error(), "value_test.go") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestValue_IsReadAgainBehindItsCallers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rules := fresh.Rules{Lifetime: time.Minute, Tolerate: 2 * time.Minute, Limit: 10 * time.Second, Behind: true}
+		slow := func(value int) func(context.Context) (int, error) {
+			return func(ctx context.Context) (int, error) { return value, clock.Sleep(ctx, 5*time.Second) }
+		}
+		var v fresh.Value[int]
+		for _, step := range []struct {
+			name  string
+			after time.Duration
+			want  int
+			waits bool
+		}{
+			{"the first one waits", 0, 1, true},
+			{"nobody waits for a newer value", time.Minute, 1, false},
+			{"which comes", 6 * time.Second, 2, false},
+			{"one that is too old is waited for", 3 * time.Minute, 3, true},
+		} {
+			_ = clock.Sleep(t.Context(), step.after)
+			began := clock.Now()
+			last, _ := v.Last()
+			got, err := v.Get(t.Context(), rules, slow(last+1))
+			if waited := clock.Since(began) > 0; got != step.want || err != nil || waited != step.waits {
+				t.Errorf("%s: got %d, %v, waited: %t", step.name, got, err, waited)
+			}
 		}
 	})
 }

@@ -5,28 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// ErrUnreadable is returned for a segment that this release cannot read.
+// ErrUnreadable is returned for a part of the index that this release cannot read.
 var ErrUnreadable = errors.New("the index of lists cannot be read")
 
-// Rows returns the rows of a segment that match the filter, by stateTime, the latest first. It ends with
-// ErrUnreadable where it cannot read on.
-func Rows(segment []byte, f Filter) iter.Seq2[Row, error] {
+// Rows returns the rows of a block that match the filter, by stateTime, the latest first. It ends with ErrUnreadable
+// where it cannot read on.
+func Rows(text []byte, f Filter) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		s, err := open(segment)
+		b, err := open(text)
 		if err != nil {
 			yield(Row{}, err)
 			return
 		}
-		wanted, labels := s.wanted(f)
-		for range s.rows {
-			r, matches := s.next(wanted, labels, f)
-			if s.bad {
+		wanted, labels := b.wanted(f)
+		for range b.rows {
+			r, matches := b.next(wanted, labels, f)
+			if b.bad {
 				yield(Row{}, fmt.Errorf("%w: it does not have the length that it tells", ErrUnreadable))
 				return
 			}
@@ -37,123 +38,128 @@ func Rows(segment []byte, f Filter) iter.Seq2[Row, error] {
 	}
 }
 
-// segment reads one from the beginning to the end.
-type segment struct {
+// block reads one from the beginning to the end.
+type block struct {
 	reader
-	waits  bool
-	groups []Group
-	labels []string
-	rows   int
-	last   int64 // the stateTime of the row before
-	row    []int // the numbers of the labels of the present row
+	waits   bool
+	groups  []Group
+	labels  []string
+	created int64 // the first one
+	rows    int
+	last    int64 // the stateTime of the row before
+	row     []int // the numbers of the labels of the present row
 }
 
-func open(b []byte) (*segment, error) {
-	if len(b) < 2 || b[0] != version {
+func open(text []byte) (*block, error) {
+	if len(text) < 2 || text[0] != version {
 		return nil, fmt.Errorf("%w: it is not of version %d", ErrUnreadable, version)
 	}
-	s := &segment{reader: reader{rest: b[2:]}, waits: b[1] == 1}
-	s.groups = s.reader.groups()
-	s.labels = s.texts()
-	s.rows = s.amount()
-	if s.bad {
+	b := &block{reader: reader{rest: text[2:]}, waits: text[1] == 1}
+	b.groups = b.reader.groups()
+	b.labels = b.texts()
+	b.created = b.signed()
+	b.rows = b.amount()
+	if b.bad {
 		return nil, fmt.Errorf("%w: its beginning is damaged", ErrUnreadable)
 	}
-	return s, nil
+	return b, nil
 }
 
 // wanted tells which groups match the filter, and the numbers of its labels. A label that no row has is -1.
-func (s *segment) wanted(f Filter) (groups []bool, labels []int) {
-	groups = make([]bool, len(s.groups))
-	for i, g := range s.groups {
+func (b *block) wanted(f Filter) (groups []bool, labels []int) {
+	groups = make([]bool, len(b.groups))
+	for i, g := range b.groups {
 		groups[i] = f.ofNamespace(g.Namespace) && f.ofKind(g.Kind)
 	}
 	for _, label := range f.Labels {
-		n := -1
-		for i, known := range s.labels {
-			if known == label {
-				n = i
-			}
-		}
-		labels = append(labels, n)
+		labels = append(labels, slices.Index(b.labels, label))
 	}
 	return groups, labels
 }
 
 // next reads a row, and reports whether it matches.
-func (s *segment) next(wanted []bool, labels []int, f Filter) (r Row, matches bool) {
-	s.last += s.signed()
-	n := s.number()
-	if n >= uint64(len(s.groups)) {
-		s.fail()
+func (b *block) next(wanted []bool, labels []int, f Filter) (r Row, matches bool) {
+	head := b.number()
+	n := head >> rowBits
+	if n >= uint64(len(b.groups)) {
+		b.fail()
 		return Row{}, false
 	}
-	created := s.signed()
-	r.Due = s.last
-	if !s.waits {
-		r.Ended = s.last
-		r.Due = r.Ended - s.signed()
-		r.Took = int64(s.number())
+	b.last += b.signed()
+	r.Created = b.created + int64(b.number())
+	r.Due = b.last
+	if !b.waits {
+		r.Ended = b.last
+		r.Due = r.Ended - b.signed()
+		r.Took = int64(b.number())
 	}
-	s.readLabels()
-	id, u, isULID := s.id()
-	matches = wanted[n] && s.hasLabels(labels)
-	if !matches || s.bad {
+	if b.row = b.row[:0]; head&rowLabelled != 0 {
+		b.readLabels()
+	}
+	id := b.id(head&rowULID != 0)
+	matches = wanted[n] && b.hasLabels(labels)
+	if !matches || b.bad {
 		return Row{}, false
 	}
-	if isULID {
-		id = u.String()
-	}
-	r.Ref = task.Ref{Namespace: s.groups[n].Namespace, ID: id}
-	r.Kind = s.groups[n].Kind
-	r.Created = near(u, isULID, s.last) - created
-	for _, n := range s.row {
-		r.Labels = append(r.Labels, s.labels[n])
+	r.Ref = task.Ref{Namespace: b.groups[n].Namespace, ID: id.text(r.Created)}
+	r.Kind = b.groups[n].Kind
+	for _, n := range b.row {
+		r.Labels = append(r.Labels, b.labels[n])
 	}
 	return r, f.ofTimes(r) && (f.Schedule == "" || r.schedule() == f.Schedule)
 }
 
-func (s *segment) readLabels() {
-	s.row = s.row[:0]
-	if len(s.labels) == 0 {
-		return
-	}
-	for range s.amount() {
-		n := s.number()
-		if n >= uint64(len(s.labels)) {
-			s.fail()
+func (b *block) readLabels() {
+	for range b.amount() {
+		n := b.number()
+		if n >= uint64(len(b.labels)) {
+			b.fail()
 			return
 		}
-		s.row = append(s.row, int(n))
+		b.row = append(b.row, int(n))
 	}
 }
 
-func (s *segment) hasLabels(wanted []int) bool {
-	for _, w := range wanted {
-		found := false
-		for _, n := range s.row {
-			found = found || n == w
-		}
-		if !found {
+func (b *block) hasLabels(wanted []int) bool {
+	for _, n := range wanted {
+		if !slices.Contains(b.row, n) {
 			return false
 		}
 	}
 	return true
 }
 
-// id reads an id. That of a ULID is left in its bytes.
-func (s *segment) id() (id string, u ulid.ULID, isULID bool) {
-	n := s.amount()
-	if n > 0 {
-		return s.cut(n), u, false
+// packedID is an id as a row has it.
+type packedID struct {
+	bytes   []byte
+	isULID  bool
+	distant int64 // the time of a ULID, after that of the creation
+}
+
+func (b *block) id(isULID bool) packedID {
+	if !isULID {
+		return packedID{bytes: b.cut(b.amount())}
 	}
-	if len(s.rest) < len(u) {
-		s.fail()
-		return "", u, false
+	distant := b.signed()
+	if len(b.rest) < ulidEntropy {
+		b.fail()
+		return packedID{}
 	}
-	copy(u[:], s.rest)
-	s.rest = s.rest[len(u):]
-	return "", u, true
+	return packedID{b.cut(ulidEntropy), true, distant}
+}
+
+// ulidEntropy is how many bytes of a ULID are not its time.
+const ulidEntropy = 10
+
+// text is the id of a task that was created at that time.
+func (id packedID) text(created int64) string {
+	if !id.isULID {
+		return string(id.bytes)
+	}
+	var u ulid.ULID
+	_ = u.SetTime(uint64(created + id.distant)) // a time that it does not take gives another id, which no task has
+	_ = u.SetEntropy(id.bytes)
+	return u.String()
 }
 
 // reader reads numbers and texts. Once it is bad, it returns zeros.
@@ -192,16 +198,16 @@ func (r *reader) amount() int {
 	return int(n)
 }
 
-func (r *reader) cut(n int) string {
-	text := string(r.rest[:n])
+func (r *reader) cut(n int) []byte {
+	part := r.rest[:n]
 	r.rest = r.rest[n:]
-	return text
+	return part
 }
 
 func (r *reader) texts() []string {
 	all := make([]string, r.amount())
 	for i := range all {
-		all[i] = r.cut(r.amount())
+		all[i] = string(r.cut(r.amount()))
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package index
 
 import (
 	"encoding/binary"
+	"iter"
 	"slices"
 
 	"github.com/oklog/ulid/v2"
@@ -10,43 +11,104 @@ import (
 // version is the first byte of what is encoded. A release leaves a greater one to newer releases.
 const version = 1
 
-// SegmentRows is how many rows a segment has at most.
-const SegmentRows = 4096
+// The size of a segment, and of its blocks, which can be read one by one. Bytes are about those of the rows: rows with
+// long labels make smaller ones.
+const (
+	SegmentRows   = 4096
+	SegmentBlocks = 16 // more than blocks of either size fill
+	segmentBytes  = 256 << 10
+	blockRows     = 512
+	blockBytes    = 64 << 10
+)
 
-// Group is what a segment says once for all rows that have it in common.
+// Segments cuts sorted rows into parts, each of which makes a segment.
+func Segments(rows []Row) iter.Seq[[]Row] { return cut(rows, SegmentRows, segmentBytes) }
+
+// cut cuts rows into parts of so many rows and bytes at most.
+func cut(rows []Row, most, size int) iter.Seq[[]Row] {
+	return func(yield func([]Row) bool) {
+		begin, used := 0, 0
+		for i, r := range rows {
+			weight := rowBytes + len(r.Ref.ID)
+			for _, label := range r.Labels {
+				weight += len(label)
+			}
+			if i > begin && (i-begin == most || used+weight > size) {
+				if !yield(rows[begin:i]) {
+					return
+				}
+				begin, used = i, 0
+			}
+			used += weight
+		}
+		if begin < len(rows) {
+			yield(rows[begin:])
+		}
+	}
+}
+
+// rowBytes is about what a row takes besides its id and its labels.
+const rowBytes = 16
+
+// Pack packs rows into a segment: its summary and its blocks. Either all of them wait, or all have ended. They are one
+// part of Segments.
+func Pack(rows []Row) (summary Summary, blocks [][]byte) {
+	if !slices.IsSortedFunc(rows, Order{}.Compare) {
+		rows = slices.Clone(rows)
+		slices.SortStableFunc(rows, Order{}.Compare)
+	}
+	summary = summarize(rows)
+	for some := range cut(rows, blockRows, blockBytes) {
+		summary.Blocks = append(summary.Blocks, timesOf(some))
+		blocks = append(blocks, encode(some))
+	}
+	return summary, blocks
+}
+
+func timesOf(block []Row) BlockTimes {
+	times := BlockTimes{First: block[0].stateTime()}
+	for i, r := range block {
+		times.Created.include(i == 0, r.Created)
+		times.Took.include(i == 0, r.Took)
+	}
+	return times
+}
+
+// Group is what a block says once for all rows that have it in common.
 type Group struct {
 	Namespace string
 	Kind
 }
 
-// Encode packs rows into a segment. Either all of them wait, or all have ended. Rows of one task stay apart.
+// encode packs sorted rows into a block. Rows of one task stay apart.
 //
-// The form is the version, whether the rows wait, the texts, the groups, the labels, and the rows, by stateTime, the
-// latest first. Numbers are varints, and texts have their length before them. A row has the distance of its stateTime
-// from that of the row before, its group, the distance of its creation, of its due time and its duration if it has
-// ended, its labels if any row has some, and its id.
-func Encode(rows []Row) []byte {
-	if !slices.IsSortedFunc(rows, Order{}.Compare) {
-		rows = slices.Clone(rows)
-		slices.SortStableFunc(rows, Order{}.Compare)
-	}
+// The form is the version, whether the rows wait, the texts, the groups, the labels, the first time of creation, and
+// the rows, by stateTime, the latest first. Numbers are varints, and texts have their length before them. A row has its
+// group with two bits that say what it has; the distance of its stateTime from that of the row before; the distance of
+// its creation from the first one; the distance of its due time and its duration if it has ended; its labels if it has
+// some; and its id. Of a ULID that is the distance of its time from that of the creation, and its last ten bytes.
+func encode(rows []Row) []byte {
 	e := newEncoder(rows)
 	b := []byte{version, 0}
-	waits := len(rows) > 0 && rows[0].Ended == 0
-	if waits {
-		b[1] = 1
+	if len(rows) > 0 && rows[0].Ended == 0 {
+		e.waits, b[1] = true, 1
 	}
 	b = appendGroups(b, e.groups.list)
 	b = appendTexts(b, e.labels.list)
+	b = binary.AppendVarint(b, e.created)
 	b = binary.AppendUvarint(b, uint64(len(rows)))
-	last := int64(0)
 	for _, r := range rows {
-		b = binary.AppendVarint(b, r.stateTime()-last)
-		last = r.stateTime()
-		b = e.appendRow(b, r, waits)
+		b = e.appendRow(b, r)
 	}
 	return b
 }
+
+// What the bits of the group of a row say.
+const (
+	rowLabelled = 1 << iota // it has labels
+	rowULID                 // its id is a ULID
+	rowBits     = iota
+)
 
 // fields are the texts of a group, in the order in which they are stored.
 func (g *Group) fields() []*string {
@@ -55,47 +117,55 @@ func (g *Group) fields() []*string {
 
 // encoder numbers what rows have in common.
 type encoder struct {
-	groups table[Group]
-	labels table[string]
+	waits   bool
+	groups  table[Group]
+	labels  table[string]
+	created int64 // the first one
+	last    int64 // the stateTime of the row before
 }
 
 func newEncoder(rows []Row) *encoder {
 	e := &encoder{}
-	for _, r := range rows {
+	for i, r := range rows {
 		e.groups.number(Group{r.Ref.Namespace, r.Kind})
 		for _, label := range r.Labels {
 			e.labels.number(label)
+		}
+		if i == 0 || r.Created < e.created {
+			e.created = r.Created
 		}
 	}
 	return e
 }
 
-func (e *encoder) appendRow(b []byte, r Row, waits bool) []byte {
-	b = binary.AppendUvarint(b, e.groups.number(Group{r.Ref.Namespace, r.Kind}))
+func (e *encoder) appendRow(b []byte, r Row) []byte {
+	head := e.groups.number(Group{r.Ref.Namespace, r.Kind}) << rowBits
 	id, isULID := parseULID(r.Ref.ID)
-	b = binary.AppendVarint(b, near(id, isULID, r.stateTime())-r.Created)
-	if !waits {
+	if isULID {
+		head |= rowULID
+	}
+	if len(r.Labels) > 0 {
+		head |= rowLabelled
+	}
+	b = binary.AppendUvarint(b, head)
+	b = binary.AppendVarint(b, r.stateTime()-e.last)
+	e.last = r.stateTime()
+	b = binary.AppendUvarint(b, uint64(r.Created-e.created))
+	if !e.waits {
 		b = binary.AppendVarint(b, r.Ended-r.Due)
 		b = binary.AppendUvarint(b, uint64(r.Took))
 	}
-	if len(e.labels.list) > 0 {
+	if len(r.Labels) > 0 {
 		b = binary.AppendUvarint(b, uint64(len(r.Labels)))
 		for _, label := range r.Labels {
 			b = binary.AppendUvarint(b, e.labels.number(label))
 		}
 	}
 	if isULID {
-		return append(append(b, 0), id[:]...)
+		b = binary.AppendVarint(b, int64(id.Time())-r.Created)
+		return append(b, id.Entropy()...)
 	}
 	return appendText(b, r.Ref.ID)
-}
-
-// near is a time close to that at which the task with that id was created.
-func near(id ulid.ULID, isULID bool, stateTime int64) int64 {
-	if isULID {
-		return int64(id.Time())
-	}
-	return stateTime
 }
 
 // parseULID returns the bytes of an id, if those alone tell it again.

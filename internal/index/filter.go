@@ -18,11 +18,12 @@ type Filter struct {
 	Owner     string
 	Node      string
 	Schedule  string
-	Cause     string   // a part of the shape of the error, in whatever case
+	Causes    []string // parts of the shape of the error, in whatever case: one of them is enough
 	Labels    []string // "name=value": the task has all of them
 	Created   Range
 	Due       Range
 	Ended     Range // a task that waits is in none but the zero one
+	OnlyEnded bool  // tasks that have ended
 }
 
 // Range is from a time until before another one, in ms since 1970. Until 0 means that it has no end.
@@ -43,6 +44,14 @@ func (r Range) meets(other Range) bool {
 	return r.From < end(other) && other.From < end(r)
 }
 
+// include makes the range wide enough for a time; first: it has none so far.
+func (r *Range) include(first bool, ms int64) {
+	if first {
+		*r = Range{ms, ms + 1}
+	}
+	r.From, r.Until = min(r.From, ms), max(r.Until, ms+1)
+}
+
 // Matches reports whether a list wants the row.
 func (f Filter) Matches(r Row) bool {
 	return f.ofNamespace(r.Ref.Namespace) && f.ofKind(r.Kind) && f.ofTimes(r) &&
@@ -59,14 +68,24 @@ func (f Filter) ofKind(k Kind) bool {
 	if k.Type == "" { // its definition cannot be read: no list leaves it out in silence
 		k.Queue, k.Type, k.Owner = f.Queue, f.Type, f.Owner
 	}
-	return (len(f.States) == 0 || slices.Contains(f.States, k.State)) && matches(f.Queue, k.Queue) &&
+	return f.ofState(k.State) && matches(f.Queue, k.Queue) &&
 		matches(f.Type, k.Type) && matches(f.Owner, k.Owner) && matches(f.Node, k.Node) &&
-		(f.Cause == "" || strings.Contains(strings.ToLower(k.Cause), strings.ToLower(f.Cause)))
+		(len(f.Causes) == 0 || slices.ContainsFunc(f.Causes, func(part string) bool {
+			return strings.Contains(strings.ToLower(k.Cause), strings.ToLower(part))
+		}))
+}
+
+// ofState reports whether a list wants tasks in a state. Those whose state cannot be read are among those that wait.
+func (f Filter) ofState(s task.State) bool {
+	if s == task.Unreadable {
+		s = task.Scheduled
+	}
+	return len(f.States) == 0 || slices.Contains(f.States, s)
 }
 
 func (f Filter) ofTimes(r Row) bool {
 	return (f.Created.isZero() || f.Created.has(r.Created)) && (f.Due.isZero() || f.Due.has(r.Due)) &&
-		(f.Ended.isZero() || r.Ended != 0 && f.Ended.has(r.Ended))
+		(f.Ended.isZero() || r.Ended != 0 && f.Ended.has(r.Ended)) && (!f.OnlyEnded || r.Ended != 0)
 }
 
 func (f Filter) ofLabels(has func(label string) bool) bool {

@@ -2,25 +2,37 @@ package index
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
+
+// RewrittenTogether is how many segments are written anew together.
+const RewrittenTogether = 16
 
 // When segments are written anew.
 const (
 	smallRows  = SegmentRows / 4 // a segment with fewer rows is small
 	smallLimit = 8               // small segments of one kind that there may be
 	depthLimit = 8               // larger segments of one kind that may have rows of the same time
-	togetherN  = 16              // segments that are written anew together
-	sparedRows = SegmentRows     // rows of tasks that are gone of which one kind may have as many as of others, and these
+	sparedRows = SegmentRows     // how many rows one kind may have beyond two for each task
+
+	overdueRows = SegmentRows / 2 // rows of tasks that were due and were not checked since
 )
 
 // Live is how many tasks wait, and how many have ended and are kept.
 type Live struct{ Waiting, Ended int }
 
-// Plan returns segments that are to be written anew together, and whether to leave out the rows of tasks that are gone
-// or have changed. There are none if the index is good as it is. It joins small segments, sorts those into each other
-// that have rows of the same times, and comes to each segment in turn while too many rows are out of date.
-func Plan(segments []Summary, live Live) (rewrite []Summary, checks bool) {
+// Rewrite says which segments are to be written anew together; none if the index is good as it is.
+type Rewrite struct {
+	Segments []Summary
+	// Before, if it is set, has rows left out of tasks that are gone or have changed: rows of tasks that have ended, or
+	// are due before this time in ms.
+	Before int64
+}
+
+// Plan says what makes the index better. It joins small segments, sorts those into each other that have rows of the
+// same times, and checks rows: of tasks that were due, and all in turn while too many are out of date.
+func Plan(segments []Summary, live Live, now int64) Rewrite {
 	for _, waits := range []bool{true, false} {
 		var small, large []Summary
 		rows := 0
@@ -40,34 +52,63 @@ func Plan(segments []Summary, live Live) (rewrite []Summary, checks bool) {
 			tasks = live.Waiting
 		}
 		if rows > 2*tasks+sparedRows {
-			return oldest(append(small, large...)), true
+			return Rewrite{oldest(append(small, large...)), math.MaxInt64}
+		}
+		if overdue := overdue(append(small, large...), now); len(overdue) > 0 {
+			return Rewrite{overdue, now}
 		}
 		if len(small) > smallLimit {
-			return oldest(small), false
+			return Rewrite{Segments: oldest(small)}
 		}
 		if deepest := deepest(large); len(deepest) > depthLimit {
-			return oldest(deepest), false
+			return Rewrite{Segments: oldest(deepest)}
 		}
 	}
-	return nil, false
+	return Rewrite{}
+}
+
+// overdue returns those segments with the most rows of tasks that were due, if there are enough of these rows.
+func overdue(segments []Summary, now int64) []Summary {
+	rows := 0
+	var found []Summary
+	for _, s := range segments {
+		if n := s.overdue(now); n > 0 {
+			rows += n
+			found = append(found, s)
+		}
+	}
+	if rows < overdueRows {
+		return nil
+	}
+	slices.SortFunc(found, func(a, b Summary) int {
+		return cmp.Or(cmp.Compare(b.overdue(now), a.overdue(now)), cmp.Compare(a.Number, b.Number))
+	})
+	return found[:min(len(found), RewrittenTogether)]
+}
+
+// Scattered reports whether there are more than twice as many segments as Plan leaves: nobody follows it.
+func Scattered(segments []Summary) bool {
+	rows := 0
+	for _, s := range segments {
+		rows += s.Rows
+	}
+	return len(segments) > 2*(2*smallLimit+rows/smallRows)
 }
 
 // oldest returns the segments with the smallest numbers, as many as are written anew together.
 func oldest(segments []Summary) []Summary {
 	slices.SortFunc(segments, func(a, b Summary) int { return cmp.Compare(a.Number, b.Number) })
-	return segments[:min(len(segments), togetherN)]
+	return segments[:min(len(segments), RewrittenTogether)]
 }
 
 // times are those of the first and of the last row, as segments are sorted.
 func (s Summary) times() Range {
-	if s.Waits {
-		return Range{s.Due.From, s.Due.Until - 1}
-	}
-	return Range{s.Ended.From, s.Ended.Until - 1}
+	t := s.stateTimes()
+	return Range{t.From, t.Until - 1}
 }
 
-// deepest returns the segments that have rows before and after the same time, for the time of which there are most.
-// Segments into which sorted rows are cut have none in common.
+// deepest returns the segments that have rows before and after one time: the time at which there are most such
+// segments. Segments that were cut from sorted rows have no such time in common.
 func deepest(segments []Summary) []Summary {
 	type edge struct {
 		at    int64

@@ -19,6 +19,8 @@ type Row struct {
 	Ended   int64 // 0 while the task waits
 	Took    int64 // the newest attempt of a task that has ended, in ms
 	At      int64 // when a task that is queued or runs came into that state; 0 for others
+	Segment int   // the number of the segment of a row that was searched for
+	Fresh   bool  // the task was read a moment ago: what has changed since belongs in the list as it is now
 }
 
 // Kind is what many tasks have in common.

@@ -1,8 +1,10 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/dts-sched/dts/internal/task"
@@ -28,109 +30,116 @@ func (o Order) IsAfter(r Row, p *Position) bool {
 	return o.compareNames(r.Ref, p.Ref) > 0
 }
 
-// readsAtOnce is how many segments a search reads first, and it doubles from then on.
-const readsAtOnce = 16
+// How many blocks a search reads first, doubled from then on, and at most at once.
+const (
+	readsAtOnce = 16
+	readsMost   = 256 // 3 MB
+)
 
 // Search returns the first n rows that match, after a position and in an order; all of them if n is 0. It returns all
-// rows of the last task, so there can be more. It reads the segments that can have some of them, several at once.
+// rows of the last task, so there can be more. It reads the blocks that can have some of them, several at once.
 // Errors: ErrUnreadable, and those of read.
 func Search(
 	ctx context.Context, segments []Summary, f Filter, o Order, after *Position, n int,
-	read func(ctx context.Context, segments []Summary) ([][]byte, error),
+	read func(ctx context.Context, some []*Block) ([][]byte, error),
 ) ([]Row, error) {
-	segments = promising(segments, f, o, after)
+	rest := promising(segments, f, o, after)
 	var found []Row
-	for count := readsAtOnce; len(segments) > 0; count *= 2 {
+	for count := readsAtOnce; len(rest) > 0; count = min(2*count, readsMost) {
 		if n > 0 && len(found) >= n {
 			worst := o.key(found[n-1])
-			segments = slices.DeleteFunc(segments, func(s Summary) bool {
-				first, _ := o.bounds(s)
+			rest = slices.DeleteFunc(rest, func(b *Block) bool {
+				first, _ := o.bounds(&b.Summary)
 				return first < worst
 			})
 		}
-		some := segments[:min(count, len(segments))]
-		segments = segments[len(some):]
+		some := rest[:min(count, len(rest))]
+		rest = rest[len(some):]
 		texts, err := read(ctx, some)
 		if err != nil {
 			return nil, err
 		}
-		for _, text := range texts {
-			if found, err = collectRows(found, text, f, o, after, n); err != nil {
+		worst := int64(math.MinInt64)
+		if n > 0 && len(found) >= n {
+			worst = o.key(found[n-1])
+		}
+		for i, text := range texts {
+			if found, err = collectRows(found, some[i].Number, text, f, o, after, n, worst); err != nil {
 				return nil, err
 			}
-			found = o.Best(found, n)
 		}
+		found = o.Best(found, n)
 	}
 	return found, nil
 }
 
-// CountRows counts the rows that match. Errors: ErrUnreadable, and those of read.
+// CountRows counts the rows that match, and draws n of them at random. Of a block that is gone, and which read returns
+// as nil, all rows count. Errors: ErrUnreadable, and those of read.
 func CountRows(
-	ctx context.Context, segments []Summary, f Filter,
-	read func(ctx context.Context, segments []Summary) ([][]byte, error),
-) (n int, _ error) {
-	for some := range slices.Chunk(promising(segments, f, Order{}, nil), readsAtOnce) {
+	ctx context.Context, segments []Summary, f Filter, n int,
+	read func(ctx context.Context, some []*Block) ([][]byte, error),
+) (count int, drawn []Row, _ error) {
+	for some := range slices.Chunk(promising(segments, f, Order{}, nil), readsMost) {
 		texts, err := read(ctx, some)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
-		for _, text := range texts {
-			for _, err := range Rows(text, f) {
+		for i, text := range texts {
+			if text == nil {
+				count += some[i].Rows / len(some[i].Blocks)
+				continue
+			}
+			for r, err := range Rows(text, f) {
 				if err != nil {
-					return 0, err
+					return 0, nil, err
 				}
-				n++
+				count++
+				if len(drawn) < n {
+					drawn = append(drawn, r)
+				} else if place := rand.IntN(count); place < n {
+					drawn[place] = r
+				}
 			}
 		}
 	}
-	return n, nil
+	return count, drawn, nil
 }
 
-// promising returns the segments that can have rows that match after a position: those first whose rows can come
-// first.
-func promising(segments []Summary, f Filter, o Order, after *Position) []Summary {
-	var kept []Summary
-	for _, s := range segments {
-		if _, last := o.bounds(s); s.MayMatch(f) && (after == nil || last <= after.Key) {
-			kept = append(kept, s)
-		}
-	}
-	slices.SortStableFunc(kept, func(a, b Summary) int {
-		first, _ := o.bounds(a)
-		other, _ := o.bounds(b)
-		switch {
-		case first > other:
-			return -1
-		case first < other:
-			return 1
-		}
-		return 0
+// promising returns the blocks that can have rows that match after a position: those first whose rows can come first.
+func promising(segments []Summary, f Filter, o Order, after *Position) []*Block {
+	kept := slices.DeleteFunc(blocks(segments), func(b *Block) bool {
+		_, last := o.bounds(&b.Summary)
+		return !b.MayMatch(f) || after != nil && last > after.Key
+	})
+	slices.SortStableFunc(kept, func(a, b *Block) int {
+		first, _ := o.bounds(&a.Summary)
+		other, _ := o.bounds(&b.Summary)
+		return cmp.Compare(other, first)
 	})
 	return kept
 }
 
-// collectRows adds the rows of a segment that match. If n is not 0, it leaves out most of those that are not among
-// the first n.
-func collectRows(found []Row, segment []byte, f Filter, o Order, after *Position, n int) ([]Row, error) {
-	worst := int64(math.MinInt64)
-	if n > 0 && len(found) >= n {
-		worst = o.key(found[n-1])
-	}
+// collectRows adds the rows of a block that match, but not those with keys below worst. If n is not 0, it leaves out
+// most of those that are not among the first n.
+func collectRows(
+	found []Row, segment int, block []byte, f Filter, o Order, after *Position, n int, worst int64,
+) ([]Row, error) {
 	begin := len(found)
-	for r, err := range Rows(segment, f) {
+	for r, err := range Rows(block, f) {
 		if err != nil {
 			return nil, err
 		}
 		if o.key(r) < worst {
 			if o.By == StateTime && !o.Asc {
-				break // segments have this order
+				break // blocks have this order
 			}
 			continue
 		}
 		if o.IsAfter(r, after) {
+			r.Segment = segment
 			found = append(found, r)
 		}
-		if n > 0 && len(found)-begin >= 4*n { // so that a segment of which every row matches takes no more
+		if n > 0 && len(found)-begin >= 4*n { // so that a block takes no more if each of its rows matches
 			found = found[:begin+len(o.Best(found[begin:], n))]
 			if len(found)-begin >= n {
 				worst = max(worst, o.key(found[len(found)-1]))

@@ -12,26 +12,27 @@ import (
 
 // shelf keeps segments, as Redis does.
 type shelf struct {
-	segments  [][]byte // by their number less 1
+	segments  [][][]byte // the blocks, by the number of the segment less 1
 	summaries []Summary
 	reads     int
 }
 
 func (s *shelf) add(t testing.TB, rows []Row) {
 	t.Helper()
-	s.segments = append(s.segments, Encode(rows))
-	summary, err := DecodeSummary(len(s.segments), Summarize(rows).Encode())
+	packed, blocks := Pack(rows)
+	s.segments = append(s.segments, blocks)
+	summary, err := DecodeSummary(len(s.segments), packed.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.summaries = append(s.summaries, summary)
 }
 
-func (s *shelf) read(_ context.Context, segments []Summary) (texts [][]byte, _ error) {
-	for _, summary := range segments {
-		texts = append(texts, s.segments[summary.Number-1])
+func (s *shelf) read(_ context.Context, some []*Block) (texts [][]byte, _ error) {
+	for _, b := range some {
+		texts = append(texts, s.segments[b.Number-1][b.Place])
 	}
-	s.reads += len(segments)
+	s.reads += len(some)
 	return texts, nil
 }
 
@@ -41,7 +42,7 @@ func TestSearch_ReturnsWhatAllRowsSorted(t *testing.T) {
 	var kept shelf
 	var all []Row
 	for i := range 60 {
-		rows := randomRows(random, 1+random.IntN(40), i%2 == 0)
+		rows := randomRows(random, 1+random.IntN(pickInt(random, 40, 40, 40, 1200)), i%2 == 0)
 		if i%5 == 0 && i > 0 { // some rows are in two segments
 			again := rows[0]
 			again.Queue, again.Due = "another", again.Due+1
@@ -53,7 +54,7 @@ func TestSearch_ReturnsWhatAllRowsSorted(t *testing.T) {
 		kept.add(t, rows)
 		all = append(all, rows...)
 	}
-	for range 2000 {
+	for range 200 {
 		f, o, n := randomFilter(random), Order{By: By(random.IntN(5)), Asc: random.IntN(2) == 0}, random.IntN(30)
 		var want []Row
 		for _, r := range all {
@@ -70,13 +71,16 @@ func TestSearch_ReturnsWhatAllRowsSorted(t *testing.T) {
 		}
 		want = o.Best(slices.Clone(want), n)
 		got, err := Search(t.Context(), kept.summaries, f, o, after, n, kept.read)
+		for i := range got {
+			got[i].Segment = 0
+		}
 		if err != nil || len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v %+v after %+v, %d of them: got %d, want %d (%v)", f, o, after, n, len(got), len(want), err)
 		}
 	}
 }
 
-func TestSearch_ReadsFewSegments(t *testing.T) {
+func TestSearch_ReadsFewBlocks(t *testing.T) {
 	t.Parallel()
 	var kept shelf
 	rows := waitingRows(20000)
@@ -86,7 +90,7 @@ func TestSearch_ReadsFewSegments(t *testing.T) {
 		}
 	}
 	slices.SortFunc(rows, Order{}.Compare)
-	for some := range slices.Chunk(rows, 100) {
+	for some := range slices.Chunk(rows, 4000) {
 		kept.add(t, some)
 	}
 	for _, f := range []Filter{{}, {Queue: "queue-3"}, {Type: "rare"}, {Due: Range{noon, noon + 1000}}} {
@@ -96,7 +100,7 @@ func TestSearch_ReadsFewSegments(t *testing.T) {
 				t.Fatal(err)
 			}
 			if kept.reads > readsAtOnce {
-				t.Errorf("%+v: it read %d of %d segments", f, kept.reads, len(kept.summaries))
+				t.Errorf("%+v: it read %d of %d blocks", f, kept.reads, len(blocks(kept.summaries)))
 			}
 		}
 	}
@@ -108,11 +112,11 @@ func TestSearch_TellsErrors(t *testing.T) {
 	kept.add(t, waitingRows(10))
 	broken := errors.New("no connection")
 	_, err := Search(t.Context(), kept.summaries, Filter{}, Order{}, nil, 5,
-		func(context.Context, []Summary) ([][]byte, error) { return nil, broken })
+		func(context.Context, []*Block) ([][]byte, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	kept.segments[0] = kept.segments[0][:40]
+	kept.segments[0][0] = kept.segments[0][0][:40]
 	if _, err = Search(t.Context(), kept.summaries, Filter{}, Order{}, nil, 5, kept.read); !errors.Is(err, ErrUnreadable) {
 		t.Errorf("got %v", err)
 	}
@@ -120,7 +124,8 @@ func TestSearch_TellsErrors(t *testing.T) {
 
 func TestDecodeSummary_RefusesDamage(t *testing.T) {
 	t.Parallel()
-	b := Summarize(randomRows(rand.New(rand.NewPCG(11, 12)), 20, false)).Encode()
+	packed, _ := Pack(randomRows(rand.New(rand.NewPCG(11, 12)), 2000, false))
+	b := packed.Encode()
 	for n := range b {
 		if _, err := DecodeSummary(1, b[:n]); !errors.Is(err, ErrUnreadable) {
 			t.Fatalf("the first %d bytes of %d: got %v", n, len(b), err)

@@ -47,26 +47,35 @@ func randomRows(random *rand.Rand, n int, waits bool) []Row {
 	return rows
 }
 
+func pickInt(random *rand.Rand, numbers ...int) int { return numbers[random.IntN(len(numbers))] }
+
 func pick(random *rand.Rand, texts ...string) string { return texts[random.IntN(len(texts))] }
 
-func collect(t testing.TB, segment []byte, f Filter) (rows []Row) {
+func collect(t testing.TB, blocks [][]byte, f Filter) (rows []Row) {
 	t.Helper()
-	for r, err := range Rows(segment, f) {
-		if err != nil {
-			t.Fatal(err)
+	for _, block := range blocks {
+		for r, err := range Rows(block, f) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows = append(rows, r)
 		}
-		rows = append(rows, r)
 	}
 	return rows
 }
 
-func TestRows_ReadsWhatEncodePacks(t *testing.T) {
+func pack(rows []Row) [][]byte {
+	_, blocks := Pack(rows)
+	return blocks
+}
+
+func TestRows_ReadsWhatPackPacks(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{0, 1, 500} {
+	for _, n := range []int{0, 1, 500, 2000} {
 		for _, waits := range []bool{true, false} {
 			rows := randomRows(random, n, waits)
-			got := collect(t, Encode(rows), Filter{})
+			got := collect(t, pack(rows), Filter{})
 			slices.SortFunc(rows, Order{}.Compare)
 			if len(got) != n || n > 0 && !reflect.DeepEqual(got, rows) {
 				t.Errorf("%d rows, waiting %v: got %d other ones", n, waits, len(got))
@@ -79,9 +88,9 @@ func TestRows_FindsWhatTheFilterMatches(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, waits := range []bool{true, false} {
-		rows := randomRows(random, 300, waits)
+		rows := randomRows(random, 700, waits)
 		slices.SortFunc(rows, Order{}.Compare)
-		segment := Encode(rows)
+		blocks := pack(rows)
 		for range 300 {
 			f := randomFilter(random)
 			var want []Row
@@ -90,7 +99,7 @@ func TestRows_FindsWhatTheFilterMatches(t *testing.T) {
 					want = append(want, r)
 				}
 			}
-			if got := collect(t, segment, f); !reflect.DeepEqual(got, want) {
+			if got := collect(t, blocks, f); !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v: got %d rows, want %d", f, len(got), len(want))
 			}
 		}
@@ -105,7 +114,10 @@ func randomFilter(random *rand.Rand) Filter {
 	f.Owner = pick(random, "", "", "ops")
 	f.Node = pick(random, "", "", "", "n2")
 	f.Schedule = pick(random, "", "", "", "nightly")
-	f.Cause = pick(random, "", "", "", "http 5", "ORDER")
+	if cause := pick(random, "", "", "", "http 5", "ORDER"); cause != "" {
+		f.Causes = []string{"nothing", cause}
+	}
+	f.OnlyEnded = random.IntN(8) == 0
 	if random.IntN(3) == 0 {
 		f.Labels = []string{"app=x"}
 	}
@@ -128,18 +140,18 @@ func randomFilter(random *rand.Rand) Filter {
 
 func TestRows_RefusesDamage(t *testing.T) {
 	t.Parallel()
-	segment := Encode(randomRows(rand.New(rand.NewPCG(5, 6)), 50, false))
-	for n := range segment {
+	block := pack(randomRows(rand.New(rand.NewPCG(5, 6)), 50, false))[0]
+	for n := range block {
 		var last error
-		for _, err := range Rows(segment[:n], Filter{}) {
+		for _, err := range Rows(block[:n], Filter{}) {
 			last = err
 		}
 		if !errors.Is(last, ErrUnreadable) {
-			t.Fatalf("the first %d bytes of %d: got %v", n, len(segment), last)
+			t.Fatalf("the first %d bytes of %d: got %v", n, len(block), last)
 		}
 	}
-	segment[0]++
-	for _, err := range Rows(segment, Filter{}) {
+	block[0]++
+	for _, err := range Rows(block, Filter{}) {
 		if !errors.Is(err, ErrUnreadable) {
 			t.Errorf("a newer version: got %v", err)
 		}
@@ -161,32 +173,38 @@ func waitingRows(n int) []Row {
 	return rows
 }
 
-func TestEncode_TakesAtMost24BytesForATaskThatWaits(t *testing.T) {
+func TestPack_TakesAtMost22BytesForATaskThatWaits(t *testing.T) {
 	t.Parallel()
 	rows := waitingRows(SegmentRows)
-	if each := float64(len(Encode(rows))) / float64(len(rows)); each > 24 {
+	bytesOf := func() float64 {
+		summary, blocks := Pack(rows)
+		return float64(len(summary.Encode())+len(slices.Concat(blocks...))) / float64(len(rows))
+	}
+	if each := bytesOf(); each > 22 {
 		t.Errorf("got %.1f bytes", each)
 	}
 	for i := range rows {
 		rows[i].Labels = []string{fmt.Sprintf("order=%d", 1e6+i)}
 	}
-	t.Logf("with one label that differs: %.1f bytes", float64(len(Encode(rows)))/float64(len(rows)))
+	set := float64(len(EncodeLabels(rows))) / float64(len(rows))
+	t.Logf("with one label that differs: %.1f bytes, and %.1f of the set of labels", bytesOf(), set)
 }
 
 func BenchmarkRows(b *testing.B) {
-	segment := Encode(waitingRows(SegmentRows))
+	blocks := pack(waitingRows(SegmentRows))
 	for _, f := range []Filter{{}, {Queue: "queue-3"}, {Queue: "none"}} {
 		b.Run(fmt.Sprint("queue ", f.Queue), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				rows := 0
-				for _, err := range Rows(segment, f) {
-					if err != nil {
-						b.Fatal(err)
+				for _, block := range blocks {
+					for _, err := range Rows(block, f) {
+						if err != nil {
+							b.Fatal(err)
+						}
+						rows++
 					}
-					rows++
 				}
-				_ = rows
 			}
 		})
 	}

@@ -17,23 +17,31 @@ const CodeNotFound task.Code = "queue_not_found"
 // Errors: *task.Error with CodeInvalid for an invalid name, CodeNotFound or CodeUnavailable.
 func (q *Queues) Pause(ctx context.Context, name, by, note string) error {
 	return q.change(ctx, name, func() error {
-		if note != "" {
-			by += noteMark + note
-		}
-		_, err := redisx.Run(ctx, q.db, lua.PauseQueue{Paused: lua.AsynqQueue(q.names.asynq(name)).Paused(), By: by})
+		_, err := redisx.Run(ctx, q.db, lua.PauseQueue{
+			Paused: lua.AsynqQueue(q.names.asynq(name)).Paused(), Queue: name, By: by, Note: note, Changes: q.keys.Changes(),
+		})
 		return err
 	})
 }
 
-// Resume lets workers take deliveries from a queue again, and wakes them. Resuming a queue that is not paused is not an error.
+// Resume lets workers take deliveries from a queue again, and wakes them; by is who wants it, "" if nobody knows. Resuming
+// a queue that is not paused is not an error.
 // Errors: as for Pause.
-func (q *Queues) Resume(ctx context.Context, name string) error {
+func (q *Queues) Resume(ctx context.Context, name, by string) error {
 	return q.change(ctx, name, func() error {
-		if err := q.db.Del(ctx, q.pausedKey(name)).Err(); err != nil {
-			return err
-		}
-		return q.db.Publish(ctx, string(q.keys.Arrivals(name)), "").Err()
+		_, err := redisx.Run(ctx, q.db, lua.ResumeQueue{
+			Paused: lua.AsynqQueue(q.names.asynq(name)).Paused(), Queue: name, By: by, Arrivals: q.keys.Arrivals(name),
+			Changes: q.keys.Changes(),
+		})
+		return err
 	})
+}
+
+// NameOf returns the name of a queue that asynq knows by a name. ours is false if it is none of this installation, or one
+// that DTS cannot name.
+func (q *Queues) NameOf(asynqName string) (name string, ours bool) {
+	name, ours = q.names.queue(asynqName)
+	return name, ours && task.ValidateQueue(name) == nil
 }
 
 // Paused reports whether a queue is paused. Error: CodeUnavailable.

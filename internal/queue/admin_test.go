@@ -15,7 +15,7 @@ func TestPause_AndResumeCanBeRepeated(t *testing.T) {
 	x := newTransport(t)
 	x.enqueue(aDelivery("a"))
 	for _, want := range []bool{true, false} {
-		do := x.Resume
+		do := func(ctx context.Context, name string) error { return x.Resume(ctx, name, "") }
 		if want {
 			do = func(ctx context.Context, name string) error { return x.Pause(ctx, name, "ann", "") }
 		}
@@ -54,7 +54,7 @@ func TestPause_SucceedsForAllWhoCallItAtOnce(t *testing.T) {
 	for range 20 {
 		for _, do := range []func(string) error{
 			func(name string) error { return x.Pause(t.Context(), name, "", "") },
-			func(name string) error { return x.Resume(t.Context(), name) },
+			func(name string) error { return x.Resume(t.Context(), name, "") },
 		} {
 			var both sync.WaitGroup
 			for range 4 {
@@ -75,7 +75,7 @@ func TestPause_RefusesAnUnknownQueue(t *testing.T) {
 	if code := task.CodeOf(x.Pause(t.Context(), "nowhere", "", "")); code != CodeNotFound {
 		t.Errorf("pause: code %s, want %s", code, CodeNotFound)
 	}
-	if code := task.CodeOf(x.Resume(t.Context(), "nowhere")); code != CodeNotFound {
+	if code := task.CodeOf(x.Resume(t.Context(), "nowhere", "")); code != CodeNotFound {
 		t.Errorf("resume: code %s, want %s", code, CodeNotFound)
 	}
 	if code := task.CodeOf(x.Pause(t.Context(), "a:b}", "", "")); code != task.CodeInvalid {

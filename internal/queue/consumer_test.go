@@ -114,7 +114,7 @@ func TestConsumer_TakesNothingFromAPausedQueue(t *testing.T) {
 	if got := x.state(d); got != "pending" {
 		t.Errorf("the delivery is %q, want pending", got)
 	}
-	testkit.Must(t, x.Resume(t.Context(), "default"))
+	testkit.Must(t, x.Resume(t.Context(), "default", ""))
 	testkit.Receive(t, handled, "the delivery")
 }
 

@@ -56,6 +56,23 @@ func (q *Queues) List(ctx context.Context) ([]Info, error) {
 	return infos, nil
 }
 
+// Get is List for one queue: nothing if asynq does not list it. It takes three round trips.
+func (q *Queues) Get(ctx context.Context, name string) ([]Info, error) {
+	asynqName := q.names.asynq(name)
+	listed, err := q.db.SIsMember(ctx, string(lua.AsynqQueues), asynqName).Result()
+	if err != nil && !redisx.LeaveOutKey(ctx, string(lua.AsynqQueues), err) {
+		return nil, unavailable(fmt.Errorf("reading asynq's list of queues: %w", err))
+	}
+	if !listed {
+		return nil, nil
+	}
+	infos, err := q.read(ctx, []string{asynqName})
+	if err != nil {
+		return infos, unavailable(err)
+	}
+	return infos, nil
+}
+
 // read reads the figures of queues, by asynq's names, and leaves out those that it cannot read. Errors: those of Redis, joined; each
 // names its queue.
 func (q *Queues) read(ctx context.Context, asynqNames []string) ([]Info, error) {

@@ -224,7 +224,7 @@ func TestArrivals_AreAnnounced(t *testing.T) {
 		{"a handled delivery", func() { _, err := c.settle(t.Context(), []ending{{taken[0], nil}}); testkit.Must(t, err) }, 0},
 		{"a delivery given back", func() { _, err := c.settle(t.Context(), []ending{{taken[1], ErrGiveBack}}); testkit.Must(t, err) }, 1},
 		{"the same once more", func() { _, err := c.settle(t.Context(), []ending{{taken[1], ErrGiveBack}}); testkit.Must(t, err) }, 0},
-		{"a resumed queue", func() { testkit.Must(t, x.Resume(t.Context(), "default")) }, 1},
+		{"a resumed queue", func() { testkit.Must(t, x.Resume(t.Context(), "default", "")) }, 1},
 		{"a queue that has nothing to forward", func() { _, err := x.Tend(t.Context(), 0); testkit.Must(t, err) }, 0},
 		{"a delayed task", func() {
 			x.foreign(nil, asynq.TaskID("later"), asynq.ProcessIn(time.Second))

@@ -46,7 +46,20 @@ func LeaveOut(ctx context.Context, format string, args ...any) bool {
 	if !ok {
 		return false
 	}
-	text := fmt.Sprintf(format, args...) + ": dtsctl doctor tells more"
+	l.note(fmt.Sprintf(format, args...) + ": dtsctl doctor tells more")
+	return true
+}
+
+// PassOn notes what another reading has left out, as its Texts say. It does nothing if ctx is not one of LeavingOut.
+func PassOn(ctx context.Context, texts []string) {
+	if l, ok := ctx.Value(leftOutKey{}).(*LeftOut); ok {
+		for _, text := range texts {
+			l.note(text)
+		}
+	}
+}
+
+func (l *LeftOut) note(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -56,7 +69,6 @@ func LeaveOut(ctx context.Context, format string, args ...any) bool {
 	default:
 		l.texts = append(l.texts, text)
 	}
-	return true
 }
 
 // Texts returns what was left out, at most 20 sentences and one that counts the others; nil for nothing.

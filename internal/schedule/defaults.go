@@ -32,6 +32,7 @@ const (
 	LedgerLimit           = 10_000              // records
 	LedgerHorizon         = 90 * 24 * time.Hour // the age of a record
 	AskedFor              = time.Hour           // how long a request with a key returns what the first one has run
+	AskedLimit            = 1000                // such keys of a schedule that are remembered, the newest
 	EndsChunk             = 25                  // ends of runs that are written together
 	EndsChunks            = 4                   // full chunks of ends, before the one that grows
 	DaysLimit             = 90                  // days with counts of what became of ticks

@@ -41,7 +41,7 @@ func (w *world) age(s schedule.Schedule) {
 // fill has a queue be full of the delivery that it returns.
 func (w *world) fill(queues *queue.Queues, name string) []task.Delivery {
 	w.t.Helper()
-	testkit.Must(w.t, limits.New(w.store.Layout, queues).Set(w.t.Context(), name, 1))
+	testkit.Must(w.t, limits.New(w.store.Layout, queues).Set(w.t.Context(), name, 1, ""))
 	ref := task.Ref{Namespace: "default", ID: "waits"}
 	waits := []task.Delivery{{Ref: ref, Attempt: 1, Type: "echo", Queue: name, Timeout: time.Minute}}
 	testkit.Must(w.t, queues.HandOver(w.t.Context(), waits, nil).Failure())
@@ -87,7 +87,7 @@ func TestFire_GivesItsPlaceInTheQueueBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	queues := queue.New(queue.Options{DB: w.db})
-	testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), task.DefaultQueue, 1))
+	testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), task.DefaultQueue, 1, ""))
 	n := w.start("n", never)
 	for _, id := range []string{"first", "second"} {
 		s := w.put(id, each(time.Hour), schedule.OverlapAllow)
@@ -139,7 +139,7 @@ func TestFire_FollowsTheLimitOfItsOwnQueue(t *testing.T) {
 			w := newWorld(t)
 			queues := queue.New(queue.Options{DB: w.db})
 			w.fill(queues, full)
-			testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), "roomy", 100))
+			testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), "roomy", 100, ""))
 			testkit.Must(t, queues.Add(t.Context(), "paused"))
 			testkit.Must(t, queues.Pause(t.Context(), "paused", "", ""))
 			all := map[string]schedule.Schedule{
@@ -164,7 +164,7 @@ func TestFire_FollowsTheLimitOfItsOwnQueue(t *testing.T) {
 			if m.GetCounter().GetValue() < float64(len(held)) {
 				t.Errorf("%v looks at schedules that are held back, want one for each of %v", m.GetCounter().GetValue(), held)
 			}
-			testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), full, 100))
+			testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), full, 100, ""))
 			for _, name := range held {
 				w.oneFiredForAll(all[name], "held back while the queue "+full+" was full")
 			}

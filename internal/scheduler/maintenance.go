@@ -26,7 +26,7 @@ type pace struct {
 	lookAgain   time.Duration // until it looks after the same delivery again
 	tend        time.Duration // between two rounds in which asynq's queues are tended
 	ask         time.Duration // until a leader asks again whether a full queue has room
-	pack        time.Duration // between two looks for tasks of which the index of lists needs a row
+	pack        time.Duration // between two looks for tasks that need a row in the index of lists
 	peek        time.Duration // between two looks for missed wake-ups
 }
 

@@ -3,30 +3,28 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/store/listing"
 	"github.com/dts-sched/dts/internal/store/partition"
 )
 
-// packPause is between two rounds of packing of one node, of which each takes Redis some ms, in pieces.
+// packPause is between two rounds of packing of one node. A round takes some ms of Redis, in pieces.
 const packPause = 5 * time.Millisecond
 
 // pack keeps the index of lists, until ctx ends or the lease is over: at once, when it is woken, and at intervals.
 func (t *term) pack(ctx context.Context) error {
 	packer := t.s.o.Store.Listing.Packer(t.partition, t.held.Fence())
-	for ctx.Err() == nil {
-		more, err := t.packSome(ctx, packer)
+	more, err := true, packer.Enter(ctx)
+	for ; ctx.Err() == nil; more, err = t.packSome(ctx, packer) {
 		switch {
 		case errors.Is(err, partition.ErrFenced):
 			return err
 		case err != nil:
 			t.failed(ctx, "cannot pack the index of lists", err)
 		case !more:
-			t.awaitRows(ctx)
+			t.awaitRows(ctx, packer)
 		}
 	}
 	return nil
@@ -40,26 +38,29 @@ func (t *term) packSome(ctx context.Context, packer *listing.Packer) (more bool,
 		return false, nil
 	}
 	defer func() { <-t.s.packing }()
-	more, err := packer.Pack(ctx, t.s.hasOlder())
+	more, err := packer.Pack(ctx)
 	if more {
 		_ = clock.Sleep(ctx, packPause)
 	}
 	return more, err
 }
 
-func (t *term) awaitRows(ctx context.Context) {
-	timer := time.NewTimer(t.s.pace.pack)
+func (t *term) awaitRows(ctx context.Context, packer *listing.Packer) {
+	timer := time.NewTimer(packer.Rest(t.s.pace.pack))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-t.s.rowWakes[t.partition]:
+	case segments := <-t.s.staleRows[t.partition]:
+		packer.Suspect(segments)
 	}
 }
 
-// hasOlder reports whether nodes live of a release that notes no tasks for the index of lists.
-func (s *Scheduler) hasOlder() bool {
-	return slices.ContainsFunc(s.o.Members.View().Nodes, func(n cluster.Node) bool {
-		return n.Via == "" && n.State != cluster.StateDead && !n.NotesRows
-	})
+// toldStale passes on which segments a list has found to be out of date. While others wait, a later list tells it.
+func (s *Scheduler) toldStale(partition int, segments []int) {
+	select {
+	case s.staleRows[partition] <- segments:
+	default:
+	}
 }

@@ -89,6 +89,7 @@ type Scheduler struct {
 	tickWakes  []chan struct{} // by partition: read due schedules again
 	evictWakes []chan struct{} // by partition: Redis is almost full
 	rowWakes   []chan struct{} // by partition: pack rows of the index of lists
+	staleRows  []chan []int    // by partition: segments of that index with many rows that are out of date
 	lookWakes  []chan struct{} // by partition: look after runs and deliveries
 	asked      chan struct{}   // somebody reads the status of the installation
 	bulk       chan struct{}   // there is a new bulk action
@@ -123,7 +124,7 @@ func New(o Options) *Scheduler {
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
-		Rows: func(p int) { signal(s.rowWakes[p]) }, Bulk: func() { signal(s.bulk) }, Status: func() { signal(s.asked) },
+		Rows: func(p int) { signal(s.rowWakes[p]) }, Stale: s.toldStale, Bulk: func() { signal(s.bulk) }, Status: func() { signal(s.asked) },
 	})
 	for p := range o.Store.Partitions.Count() {
 		s.leases = append(s.leases, lease.New(lease.Options{
@@ -135,6 +136,7 @@ func New(o Options) *Scheduler {
 		s.tickWakes = append(s.tickWakes, make(chan struct{}, 1))
 		s.evictWakes = append(s.evictWakes, make(chan struct{}, 1))
 		s.rowWakes = append(s.rowWakes, make(chan struct{}, 1))
+		s.staleRows = append(s.staleRows, make(chan []int, 4))
 		s.lookWakes = append(s.lookWakes, make(chan struct{}, 1))
 	}
 	return s

@@ -201,7 +201,7 @@ func TestFire_LooksAtAResumedScheduleAtOnce(t *testing.T) {
 	if all := w.ledger(s); len(all) != 0 {
 		t.Fatalf("it was paused, and the ledger is %+v", all)
 	}
-	_, err = w.store.Schedules.Resume(t.Context(), s.Ref)
+	_, err = w.store.Schedules.Resume(t.Context(), s.Ref, "")
 	testkit.Must(t, err)
 	w.firedOnce(s, tick)
 }

@@ -236,7 +236,7 @@ func TestTravel_TicksOfAPauseAreMisfires(t *testing.T) {
 			if report.Pending != 7 || report.Accounted != 6 || !report.Proved {
 				t.Errorf("in its pause, the audit of %s is %+v, want 6 proved, 7 pending", s.ref.ID, report)
 			}
-			_, err = v.store.Schedules.Resume(v.t.Context(), s.ref)
+			_, err = v.store.Schedules.Resume(v.t.Context(), s.ref, "")
 			testkit.Must(t, err)
 		}
 		v.until(at("2026-03-10T10:25Z"))
@@ -264,7 +264,7 @@ func TestTravel_ATickBeforeAShortPauseIsOnTime(t *testing.T) {
 		_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "", "")
 		testkit.Must(t, err)
 		v.pass(3 * time.Second)
-		_, err = v.store.Schedules.Resume(v.t.Context(), s.ref)
+		_, err = v.store.Schedules.Resume(v.t.Context(), s.ref, "")
 		testkit.Must(t, err)
 		v.pass(2 * time.Second)
 		v.start()
@@ -287,7 +287,7 @@ func TestTravel_AScheduleCreatedPausedRunsAfterItsResume(t *testing.T) {
 		s := scheduled{v, ref}
 		v.until(at("2026-03-10T11:30Z"))
 		s.recorded(clockMS)
-		_, err = v.store.Schedules.Resume(v.t.Context(), ref)
+		_, err = v.store.Schedules.Resume(v.t.Context(), ref, "")
 		testkit.Must(t, err)
 		v.until(at("2026-03-10T12:30Z"))
 		s.recorded(clockMS, "09:00:00 missed", "10:00:00 missed", "11:00:00 fired", "12:00:00 fired")

@@ -189,7 +189,7 @@ func TestTravel_FailuresInARowPauseASchedule(t *testing.T) {
 			t.Errorf("paused at %s, note %q, %d failures; want 09:01, a note and 3", now.PausedAt, now.PauseNote, now.Failures)
 		}
 		s.recorded("15:04", "08:10 fired", "08:20 fired", "08:30 fired", "08:40 fired", "08:50 fired", "09:00 fired")
-		_, err := v.store.Schedules.Resume(v.t.Context(), s.ref)
+		_, err := v.store.Schedules.Resume(v.t.Context(), s.ref, "")
 		testkit.Must(t, err)
 		v.until(at("2026-03-10T12:45Z"))
 		if now := s.read(); !now.PausedAt.IsZero() || now.Failures != 0 {

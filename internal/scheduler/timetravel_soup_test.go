@@ -80,7 +80,7 @@ func (s *soup) stir() {
 	case 0:
 		_, err = s.v.store.Schedules.Pause(ctx, each.ref, "", "")
 	case 1, 2, 3: // so that few of them rest
-		_, err = s.v.store.Schedules.Resume(ctx, each.ref)
+		_, err = s.v.store.Schedules.Resume(ctx, each.ref, "")
 	case 4:
 		d := s.defs[each.ref.ID]
 		d.Spec = cron(fmt.Sprintf("%d/%d * * * * *", s.random.IntN(5), 5+s.random.IntN(20)))
@@ -132,7 +132,7 @@ func (s *soup) settle() {
 	s.v.t.Helper()
 	s.v.leads()
 	for _, each := range s.all {
-		_, err := s.v.store.Schedules.Resume(s.v.t.Context(), each.ref)
+		_, err := s.v.store.Schedules.Resume(s.v.t.Context(), each.ref, "")
 		testkit.Must(s.v.t, err)
 	}
 	s.v.pass(20 * time.Second)
@@ -141,7 +141,7 @@ func (s *soup) settle() {
 		d.PauseOnFailure = 0
 		d.EndAt = clock.Now().Add(time.Minute)
 		s.v.put(each.ref.ID, d)
-		_, err := s.v.store.Schedules.Resume(s.v.t.Context(), each.ref)
+		_, err := s.v.store.Schedules.Resume(s.v.t.Context(), each.ref, "")
 		testkit.Must(s.v.t, err)
 	}
 	for end := clock.Now().Add(time.Hour); clock.Until(end) > 0 && !s.rests(); { // queues are long

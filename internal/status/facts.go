@@ -8,6 +8,7 @@ type Facts struct {
 	Before Status    // the one that was computed before; zero for none
 
 	Redis      Redis
+	Partitions int   // how many there are; 0 if nobody asked who leads them
 	Unled      []int // partitions that no living node leads
 	Nodes      []Node
 	Queues     []Queue
@@ -31,6 +32,7 @@ type Redis struct {
 	MaxMemory float64   // of the same server; 0 for no limit
 	Disk      string    // what went wrong when it last wrote to its disk; "" for nothing
 	RoundTrip time.Duration
+	Version   string // of one of its servers; "" if it does not say
 }
 
 // Server is a server of Redis.

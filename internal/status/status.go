@@ -71,7 +71,12 @@ type Figures struct {
 	Memory    float64       `json:"memory"`     // bytes that Redis uses
 	MaxMemory float64       `json:"max_memory"` // 0 for no limit
 	RoundTrip time.Duration `json:"round_trip"`
-	Over      time.Duration `json:"over"` // which time Begun, Ended, Failed and Late... are about; 0: nothing is known
+	// RedisVersion is that of a server of Redis; "" if it does not say.
+	RedisVersion string `json:"redis_version,omitempty"`
+	// Partitions is how many partitions there are, of which Led have a leader; 0 if that is not known.
+	Partitions int           `json:"partitions,omitempty"`
+	Led        int           `json:"led,omitempty"`
+	Over       time.Duration `json:"over"` // which time Begun, Ended, Failed and Late... are about; 0: nothing is known
 }
 
 // reasonsOfEach is how many reasons of one code a status has: the last of them says how many more there are.
@@ -143,6 +148,7 @@ func figuresOf(f Facts) Figures {
 	n := Figures{
 		LateP50: f.Last.LateP50, LateP99: f.Last.LateP99, LateMost: f.Last.LateMost, Over: f.Last.Span,
 		Memory: f.Redis.Memory, MaxMemory: f.Redis.MaxMemory, RoundTrip: f.Redis.RoundTrip,
+		RedisVersion: f.Redis.Version, Partitions: f.Partitions, Led: max(f.Partitions-len(f.Unled), 0),
 	}
 	for _, node := range f.Nodes {
 		if node.Alive {

@@ -51,6 +51,8 @@ type Options struct {
 	MayHaveLost   func() bool                                           // see layout.Options
 	AwaitsReports func() bool                                           // see layout.Options
 	Counters      []tasks.Counter                                       // count what this process records
+	// HasOlder, if set, reports whether nodes live of a release that notes no tasks for the index of lists.
+	HasOlder func() bool
 }
 
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
@@ -67,7 +69,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	for _, c := range o.Counters {
 		s.Tasks.CountWith(c)
 	}
-	s.Listing, s.Bulks = listing.New(l, s.Tasks), bulks.New(l)
+	s.Listing, s.Bulks = listing.New(l, s.Tasks, o.HasOlder), bulks.New(l)
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

@@ -55,10 +55,6 @@ const (
 	ReportedLimit = 10_000      // ends of one node
 )
 
-// NotedAfter is how long a task must wait until it is due so that lists have a row of it at once. Others get one when
-// they wait for longer than that, or have ended.
-const NotedAfter = time.Second
-
 // InlinePayloadLimit is the size, in bytes, of the longest payload that is stored together with the rest of a definition.
 const InlinePayloadLimit = 1 << 10
 

@@ -229,7 +229,7 @@ func TestWorker_GivesBackWhatItDoesNotRun(t *testing.T) {
 		o.Executors = executor.Registry{"mystery": do}
 	})
 	testkit.Must(t, w.queues.HandOver(t.Context(), own, nil).Failure()) // which replaces the delivery
-	testkit.Must(t, w.queues.Resume(t.Context(), "default"))
+	testkit.Must(t, w.queues.Resume(t.Context(), "default", ""))
 	for _, ref := range []task.Ref{left, given} {
 		if got := w.reaches(ref, task.Succeeded); got.Attempt != 1 {
 			t.Errorf("%s succeeded in attempt %d", ref, got.Attempt)

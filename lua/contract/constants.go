@@ -3,6 +3,7 @@ package contract
 import (
 	"time"
 
+	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -51,16 +52,17 @@ var Constants = map[string]any{
 	"LOSSES_LIMIT":          schedule.LossesLimit,
 	"NAMESPACES_LIMIT":      NamespacesLimit,
 	"NAMES_LIMIT":           WaitingNamesLimit,
-	"NOTED_AFTER":           task.NotedAfter.Milliseconds(),
 	"NOTED_LIMIT":           20_000, // tasks of a partition that lists need a row of, about 1 MB
-	"NOTED_WAKE":            256,    // of them, for which the leader is woken
-	"NAMES_SAID":            256,    // names of queues and lanes that nobody serves in one reply
+	"NOTED_WAKE":            64,     // of them, for which the leader is woken
+	"LISTED_BLOCKS":         index.SegmentBlocks,
+	"NAMES_SAID":            256, // names of queues and lanes that nobody serves in one reply
 	"UNNAMED":               Unnamed,
 	"HOLD_PAUSE":            schedule.HoldPause.Milliseconds(),
 	"LIVE_LIMIT":            schedule.LiveLimit,
 	"STOP_LIMIT":            schedule.StopLimit,
 	"ASKED_FOR":             schedule.AskedFor.Milliseconds(),
-	"ASKED_LOOK":            10_000, // records among which the one of an earlier request is searched
+	"ASKED_LIMIT":           schedule.AskedLimit,
+	"ASKED_DROPPED":         100, // keys of requests, when there are more than that
 	"WAITING_LIMIT":         schedule.WaitingLimit,
 	"LEDGER_LIMIT":          schedule.LedgerLimit,
 	"ENDS_CHUNK":            schedule.EndsChunk,

@@ -9,8 +9,8 @@ local function ends_at_once(name)
   return task_state and (task_state.state == 'scheduled' or task_state.state == 'queued')
 end
 
--- foresee says what becomes of a run: outcome, reason, how many tasks and ticks that wait it replaces, and the names of
--- the first 10 of these tasks (examples). schedule is as for apply_overlap; over are the names of over_live.
+-- foresee says what becomes of a run: its outcome, its reason, how many tasks and waiting ticks it replaces, and the
+-- names of the first 10 of these tasks (examples). schedule is as for apply_overlap; over are the names of over_live.
 local function foresee(schedule, over)
   local live, ahead = count_live() - #over, schedule.paused and 0 or redis.call('LLEN', waiting_key(member))
   local plan = { tasks = 0, ticks = 0, examples = {} }

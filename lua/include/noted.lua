@@ -1,5 +1,5 @@
--- noted: notes tasks of which lists need a new row, for the leader, which packs the rows. While there is no index of
--- lists, nothing is noted.
+-- noted: notes tasks that need a new row in the index of lists, for the leader, which packs the rows. While there is no
+-- index, nothing is noted.
 -- needs: arg wake
 -- includes: number
 -- finally: write_noted()
@@ -14,7 +14,7 @@ end
 -- note_later notes a task that is due, waits, and was created with that record. One that was not due at once is noted
 -- already.
 local function note_later(member, due, record)
-  if tonumber(due) <= (tonumber(string.sub(record, 1, 13)) or 0) + NOTED_AFTER then
+  if tonumber(due) <= (tonumber(string.sub(record, 1, 13)) or 0) then
     note_row(member)
   end
 end

@@ -44,10 +44,10 @@ local function choose_overlap(overlap, live, ahead, oldest)
 end
 
 -- apply_overlap applies the overlap policy to a tick: it creates the task (due at due, ms), or queues the tick, or
--- skips it. If Redis has lost the record of the tick, and a worker has restored the task, the tick has run and is not
--- in its own way. schedule has the fields overlap, revision, task (the definition of its tasks) and paused (nil if it
--- is not paused; while it is paused, waiting ticks do not go on). Returns the outcome, the reason, and how many
--- queued runs it replaced.
+-- skips it. If Redis has lost the record of the tick, a worker may have restored its task. Then the tick has run, and
+-- its task does not count. schedule has the fields overlap, revision, task (the definition of its tasks) and paused
+-- (nil if it is not paused). While it is paused, waiting ticks do not go on. Returns the outcome, the reason, and
+-- how many queued runs it replaced.
 local function apply_overlap(schedule, tick, name, due)
   if has_task(member .. '@' .. name) then
     return 'fired', 'its task was there already', 0

@@ -33,7 +33,7 @@ local function cut_first(chunk, first)
     local cut, delta = cut_chunk(chunk)
     redis.call('ZADD', ledger_key(member), int(first + delta), cut)
   end
-  return tonumber(string.match(ticks, '^%d+'))
+  return tonumber((string.match(ticks, '^%d+')))
 end
 
 -- make_room splits a chunk, whose first tick is first, around a tick (ms), so that a record of that name can stand beside

@@ -19,7 +19,7 @@ local function create_task(name, def, due)
     redis.call('HSET', payloads_key(), tick_member, payload)
   end
   redis.call('ZADD', wheel_key(), int(due), tick_member)
-  if due > now + NOTED_AFTER then
+  if due > now then
     note_row(tick_member)
   end
   announce('scheduled', tick_member, 'scheduled', '0', '', int(now) .. def, ',"due":' .. int(due))

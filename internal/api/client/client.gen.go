@@ -62,14 +62,17 @@ type RepairParams struct {
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
-	// Namespace The namespace to follow, or `*` for all of them.
+	// Namespace The namespace whose tasks and schedules to follow, or `*` for all of them.
 	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// About What to follow, separated by commas; `task` if it is left out.
+	About []EventSubject `form:"about,omitempty" json:"about,omitempty"`
 
 	// State Only tasks in these states, separated by commas.
 	State States `form:"state,omitempty" json:"state,omitempty"`
 
-	// Queue Only tasks of this queue.
-	Queue *QueueFilter `form:"queue,omitempty" json:"queue,omitempty"`
+	// Queue Only tasks of this queue, and changes of the queue.
+	Queue *Name `form:"queue,omitempty" json:"queue,omitempty"`
 
 	// Type Only tasks of this type.
 	Type *TypeFilter `form:"type,omitempty" json:"type,omitempty"`
@@ -77,11 +80,11 @@ type FollowEventsParams struct {
 	// Owner Only tasks of this owner.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
 
-	// Node Only tasks whose newest attempt was begun by this node.
-	Node *NodeFilter `form:"node,omitempty" json:"node,omitempty"`
+	// Node Only tasks whose newest attempt was begun by this node, and changes of the node.
+	Node *string `form:"node,omitempty" json:"node,omitempty"`
 
-	// Schedule Only tasks that this schedule created.
-	Schedule *ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty"`
+	// Schedule Only tasks that this schedule created, and changes of the schedule.
+	Schedule *ScheduleID `form:"schedule,omitempty" json:"schedule,omitempty"`
 
 	// Task Only this task.
 	Task *TaskID `form:"task,omitempty" json:"task,omitempty"`
@@ -250,9 +253,10 @@ type BackfillScheduleParams struct {
 	// DryRun Only say what would come of it.
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
+	// IdempotencyKey Within an hour, the same request with the same key runs nothing, and answers with the record and the task of the
 	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
-	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free.
+	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free. A schedule
+	// remembers the newest 1,000 keys.
 	IdempotencyKey *RunKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -291,7 +295,7 @@ type ReadScheduleLogsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
-	// Ticks How many of the newest ticks to look at that have a task.
+	// Ticks How many ticks to look at, the newest ones that have a task.
 	Ticks *int `form:"ticks,omitempty" json:"ticks,omitempty"`
 
 	// Before The `previous_cursor` of a page. It counts `ticks` for itself.
@@ -366,9 +370,10 @@ type TriggerScheduleParams struct {
 	// DryRun Only say what would come of it.
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IdempotencyKey The same request sent again with the same key, within an hour, runs nothing, and answers with the record and the task of the
+	// IdempotencyKey Within an hour, the same request with the same key runs nothing, and answers with the record and the task of the
 	// first one. 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. A key is that of one schedule and
-	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free.
+	// operation, and is shown in the `reason` of its records. A request that was refused leaves its key free. A schedule
+	// remembers the newest 1,000 keys.
 	IdempotencyKey *RunKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -413,7 +418,7 @@ type ListTasksParams struct {
 	// Label Only tasks with this label, as `name=value`. Given several times, they must have all of them.
 	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
 
-	// Error Only tasks that failed with an error of which the cause contains this text, in upper or lower case. The cause is the error as `GET /v1/failures` groups it, with `#` for numbers and ids. The text may have these itself.
+	// Error Only tasks that failed with an error whose cause contains this text, in upper or lower case. The cause is the error as `GET /v1/failures` groups it, with `#` for numbers and ids. Numbers and ids in the text match, too.
 	Error *string `form:"error,omitempty" json:"error,omitempty"`
 
 	// Since Only tasks whose `time` is this one or later.
@@ -425,13 +430,13 @@ type ListTasksParams struct {
 	// Time Which time of a task `since` and `until` mean. By default, it is `ended` if `state` names only states in which tasks have ended, else `created`.
 	Time *TaskTime `form:"time,omitempty" json:"time,omitempty"`
 
-	// Sort By what the list is sorted: by when the tasks came into their state, or are due if they wait (`state`), were created, are or were due, or have ended, or by how long the newest attempt took.
+	// Sort What the list is sorted by. `created`, `due` and `ended` are times of the tasks, and `duration` is how long the newest attempt took. `state` is when a task came into its state or, if it waits, when it is due. Lists that are sorted by `ended` or `duration` have only tasks that have ended.
 	Sort *TaskSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order Whether the greatest value comes first, or the smallest.
 	Order *ListOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Counts Also answer how many tasks match, by state: up to 1,000 of each state, and all of those that have ended if there is no filter but `state`.
+	// Counts Also answer how many tasks match, by state. Each state is counted up to 1,000. States in which tasks have ended are counted exactly if there is no filter but `state`, and the list is of one namespace.
 	Counts *bool `form:"counts,omitempty" json:"counts,omitempty"`
 
 	// Fields Which members the tasks have, besides those that each task has. Without `payload`, `result` and `error`, the list is read faster. By default, they have all but the checkpoint.
@@ -725,8 +730,8 @@ type ClientInterface interface {
 
 	// StartBulkWithBody Start a bulk action
 	//
-	// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
-	// 100 actions are remembered.
+	// Starts an action with all tasks that match. It runs until it is done with all of them, or is stopped. The newest
+	// 100 actions are kept.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -735,8 +740,8 @@ type ClientInterface interface {
 
 	// StartBulk Start a bulk action
 	//
-	// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
-	// 100 actions are remembered.
+	// Starts an action with all tasks that match. It runs until it is done with all of them, or is stopped. The newest
+	// 100 actions are kept.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -770,7 +775,7 @@ type ClientInterface interface {
 
 	// StopBulk Stop a bulk action
 	//
-	// It ends with the tasks that are under way, some hundred at most. Harmless if it has ended.
+	// It ends after the tasks that it has begun with, some hundred at most. Harmless if it has ended.
 	//
 	// Corresponds with POST /v1/bulk/{bulk}/stop (the `StopBulk` operationId).
 	StopBulk(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -792,12 +797,32 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
 	Repair(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// FollowEvents Follow what happens to tasks
+	// FollowEvents Follow what happens to tasks, schedules, queues and nodes
 	//
-	// A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
+	// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
+	// Change of something else that `about` asks for. The types of tasks
 	// are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
 	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
+	//
+	// | type | when |
+	// |---|---|
+	// | `schedule.created`, `schedule.updated` | somebody put a schedule, which now has that `revision` |
+	// | `schedule.paused`, `schedule.resumed` | somebody did so, or too many tasks of the schedule failed in a row; also when a `note` replaces an earlier one |
+	// | `schedule.ended` | the schedule has no further tick |
+	// | `schedule.deleted` | it was deleted, after it was paused |
+	// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
+	// | `queue.limited` | the limit of a queue is another one |
+	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
+	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
+	// | `node.changed` | it has another `state`, as `draining` |
+	//
+	// A filter narrows what has its field. What is about something else comes whatever the filter says: with
+	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks and schedules,
+	// `schedule` of both, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
+	// of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
+	//
+	// Nodes of an earlier release tell nothing of schedules and queues, and asynq's own tools tell nothing of queues.
 	//
 	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -840,8 +865,8 @@ type ClientInterface interface {
 	//
 	// The next ticks of the schedules that are not paused, the earliest first, and at the same time by namespace and
 	// schedule. Ticks that an exclusion covers are left out. It reads only the schedules that tick next. It stops after
-	// half a second and 2,000 schedules in the same part of Redis: then `known_until` says so, and there may be fewer
-	// ticks than `count`.
+	// half a second, and after 2,000 schedules in the same part of Redis. `known_until` says so then, and there may be
+	// fewer ticks than `count`.
 	//
 	// Corresponds with GET /v1/forecast/next (the `NextTicks` operationId).
 	NextTicks(ctx context.Context, params *NextTicksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1134,10 +1159,10 @@ type ClientInterface interface {
 
 	// ReadScheduleLogs Lines that the tasks of the last ticks wrote
 	//
-	// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
-	// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
-	// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
-	// tasks that are not kept any longer.
+	// Answers the last lines of the tasks of the last ticks and runs by hand, the oldest tick first. Each line has its
+	// task and its attempt. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+	// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten`
+	// names tasks that are not kept any longer.
 	//
 	// Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
 	ReadScheduleLogs(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1258,9 +1283,9 @@ type ClientInterface interface {
 	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 	//
-	// A list with a filter, or that is sorted, uses an index that the leaders keep. While it is built, as after the
-	// first start of this release, `warnings` says how much of it is there.
-	// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
+	// A list that has a filter or is sorted uses an index that the leaders keep. While the leaders build it, as after
+	// the first start of this release, `warnings` says how much of it is built. With more than 100 namespaces, a list
+	// of all of them that asks for tasks that have ended is refused with `invalid`.
 	//
 	// Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 	ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1352,10 +1377,10 @@ type ClientInterface interface {
 	//
 	// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 	//
-	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
-	// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
-	// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
-	// answers at once.
+	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the
+	// latest. Its `state` says whether it has ended. A node waits 60 s at most. The header `Preference-Applied` says
+	// how long it was ready to wait. It is missing if the node did not wait, because too many requests do: ask again
+	// after a pause. A node that shuts down answers at once.
 	//
 	// Corresponds with GET /v1/tasks/{id} (the `GetTask` operationId).
 	GetTask(ctx context.Context, id TaskID, params *GetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1611,8 +1636,8 @@ func (c *Client) ListBulks(ctx context.Context, params *ListBulksParams, reqEdit
 
 // StartBulkWithBody Start a bulk action
 //
-// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
-// 100 actions are remembered.
+// Starts an action with all tasks that match. It runs until it is done with all of them, or is stopped. The newest
+// 100 actions are kept.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1631,8 +1656,8 @@ func (c *Client) StartBulkWithBody(ctx context.Context, params *StartBulkParams,
 
 // StartBulk Start a bulk action
 //
-// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
-// 100 actions are remembered.
+// Starts an action with all tasks that match. It runs until it is done with all of them, or is stopped. The newest
+// 100 actions are kept.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1706,7 +1731,7 @@ func (c *Client) GetBulk(ctx context.Context, bulk BulkID, reqEditors ...Request
 
 // StopBulk Stop a bulk action
 //
-// It ends with the tasks that are under way, some hundred at most. Harmless if it has ended.
+// It ends after the tasks that it has begun with, some hundred at most. Harmless if it has ended.
 //
 // Corresponds with POST /v1/bulk/{bulk}/stop (the `StopBulk` operationId).
 func (c *Client) StopBulk(ctx context.Context, bulk BulkID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1758,12 +1783,32 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 	return c.Client.Do(req)
 }
 
-// FollowEvents Follow what happens to tasks
+// FollowEvents Follow what happens to tasks, schedules, queues and nodes
 //
-// A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
+// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
+// Change of something else that `about` asks for. The types of tasks
 // are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
 // `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
+//
+// | type | when |
+// |---|---|
+// | `schedule.created`, `schedule.updated` | somebody put a schedule, which now has that `revision` |
+// | `schedule.paused`, `schedule.resumed` | somebody did so, or too many tasks of the schedule failed in a row; also when a `note` replaces an earlier one |
+// | `schedule.ended` | the schedule has no further tick |
+// | `schedule.deleted` | it was deleted, after it was paused |
+// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
+// | `queue.limited` | the limit of a queue is another one |
+// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
+// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
+// | `node.changed` | it has another `state`, as `draining` |
+//
+// A filter narrows what has its field. What is about something else comes whatever the filter says: with
+// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks and schedules,
+// `schedule` of both, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
+// of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
+//
+// Nodes of an earlier release tell nothing of schedules and queues, and asynq's own tools tell nothing of queues.
 //
 // A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 // 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -1836,8 +1881,8 @@ func (c *Client) Forecast(ctx context.Context, params *ForecastParams, reqEditor
 //
 // The next ticks of the schedules that are not paused, the earliest first, and at the same time by namespace and
 // schedule. Ticks that an exclusion covers are left out. It reads only the schedules that tick next. It stops after
-// half a second and 2,000 schedules in the same part of Redis: then `known_until` says so, and there may be fewer
-// ticks than `count`.
+// half a second, and after 2,000 schedules in the same part of Redis. `known_until` says so then, and there may be
+// fewer ticks than `count`.
 //
 // Corresponds with GET /v1/forecast/next (the `NextTicks` operationId).
 func (c *Client) NextTicks(ctx context.Context, params *NextTicksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2430,10 +2475,10 @@ func (c *Client) ReadLedger(ctx context.Context, id ScheduleID, params *ReadLedg
 
 // ReadScheduleLogs Lines that the tasks of the last ticks wrote
 //
-// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
-// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
-// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
-// tasks that are not kept any longer.
+// Answers the last lines of the tasks of the last ticks and runs by hand, the oldest tick first. Each line has its
+// task and its attempt. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten`
+// names tasks that are not kept any longer.
 //
 // Corresponds with GET /v1/schedules/{id}/logs (the `ReadScheduleLogs` operationId).
 func (c *Client) ReadScheduleLogs(ctx context.Context, id ScheduleID, params *ReadScheduleLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2664,9 +2709,9 @@ func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (
 // after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 // says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 //
-// A list with a filter, or that is sorted, uses an index that the leaders keep. While it is built, as after the
-// first start of this release, `warnings` says how much of it is there.
-// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
+// A list that has a filter or is sorted uses an index that the leaders keep. While the leaders build it, as after
+// the first start of this release, `warnings` says how much of it is built. With more than 100 namespaces, a list
+// of all of them that asks for tasks that have ended is refused with `invalid`.
 //
 // Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2818,10 +2863,10 @@ func (c *Client) CancelTask(ctx context.Context, id TaskID, params *CancelTaskPa
 //
 // With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 //
-// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
-// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
-// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
-// answers at once.
+// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the
+// latest. Its `state` says whether it has ended. A node waits 60 s at most. The header `Preference-Applied` says
+// how long it was ready to wait. It is missing if the node did not wait, because too many requests do: ask again
+// after a pause. A node that shuts down answers at once.
 //
 // Corresponds with GET /v1/tasks/{id} (the `GetTask` operationId).
 func (c *Client) GetTask(ctx context.Context, id TaskID, params *GetTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3722,6 +3767,18 @@ func NewFollowEventsRequest(server string, params *FollowEventsParams) (*http.Re
 		if params.Namespace != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.About != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "about", params.About, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -7777,8 +7834,8 @@ type ClientWithResponsesInterface interface {
 
 	// StartBulkWithBodyWithResponse Start a bulk action
 	//
-	// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
-	// 100 actions are remembered.
+	// Starts an action with all tasks that match. It runs until it is done with all of them, or is stopped. The newest
+	// 100 actions are kept.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7787,8 +7844,8 @@ type ClientWithResponsesInterface interface {
 
 	// StartBulkWithResponse Start a bulk action
 	//
-	// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
-	// 100 actions are remembered.
+	// Starts an action with all tasks that match. It runs until it is done with all of them, or is stopped. The newest
+	// 100 actions are kept.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7824,7 +7881,7 @@ type ClientWithResponsesInterface interface {
 
 	// StopBulkWithResponse Stop a bulk action
 	//
-	// It ends with the tasks that are under way, some hundred at most. Harmless if it has ended.
+	// It ends after the tasks that it has begun with, some hundred at most. Harmless if it has ended.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7852,12 +7909,32 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
 	RepairWithResponse(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*RepairResponse, error)
 
-	// FollowEventsWithResponse Follow what happens to tasks
+	// FollowEventsWithResponse Follow what happens to tasks, schedules, queues and nodes
 	//
-	// A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
+	// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
+	// Change of something else that `about` asks for. The types of tasks
 	// are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
 	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
+	//
+	// | type | when |
+	// |---|---|
+	// | `schedule.created`, `schedule.updated` | somebody put a schedule, which now has that `revision` |
+	// | `schedule.paused`, `schedule.resumed` | somebody did so, or too many tasks of the schedule failed in a row; also when a `note` replaces an earlier one |
+	// | `schedule.ended` | the schedule has no further tick |
+	// | `schedule.deleted` | it was deleted, after it was paused |
+	// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
+	// | `queue.limited` | the limit of a queue is another one |
+	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
+	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
+	// | `node.changed` | it has another `state`, as `draining` |
+	//
+	// A filter narrows what has its field. What is about something else comes whatever the filter says: with
+	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks and schedules,
+	// `schedule` of both, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
+	// of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
+	//
+	// Nodes of an earlier release tell nothing of schedules and queues, and asynq's own tools tell nothing of queues.
 	//
 	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -7906,8 +7983,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// The next ticks of the schedules that are not paused, the earliest first, and at the same time by namespace and
 	// schedule. Ticks that an exclusion covers are left out. It reads only the schedules that tick next. It stops after
-	// half a second and 2,000 schedules in the same part of Redis: then `known_until` says so, and there may be fewer
-	// ticks than `count`.
+	// half a second, and after 2,000 schedules in the same part of Redis. `known_until` says so then, and there may be
+	// fewer ticks than `count`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8232,10 +8309,10 @@ type ClientWithResponsesInterface interface {
 
 	// ReadScheduleLogsWithResponse Lines that the tasks of the last ticks wrote
 	//
-	// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
-	// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
-	// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
-	// tasks that are not kept any longer.
+	// Answers the last lines of the tasks of the last ticks and runs by hand, the oldest tick first. Each line has its
+	// task and its attempt. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+	// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten`
+	// names tasks that are not kept any longer.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8370,9 +8447,9 @@ type ClientWithResponsesInterface interface {
 	// after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 	// says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 	//
-	// A list with a filter, or that is sorted, uses an index that the leaders keep. While it is built, as after the
-	// first start of this release, `warnings` says how much of it is there.
-	// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
+	// A list that has a filter or is sorted uses an index that the leaders keep. While the leaders build it, as after
+	// the first start of this release, `warnings` says how much of it is built. With more than 100 namespaces, a list
+	// of all of them that asks for tasks that have ended is refused with `invalid`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8468,10 +8545,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 	//
-	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
-	// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
-	// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
-	// answers at once.
+	// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the
+	// latest. Its `state` says whether it has ended. A node waits 60 s at most. The header `Preference-Applied` says
+	// how long it was ready to wait. It is missing if the node did not wait, because too many requests do: ask again
+	// after a pause. A node that shuts down answers at once.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12160,8 +12237,8 @@ func (c *ClientWithResponses) ListBulksWithResponse(ctx context.Context, params 
 
 // StartBulkWithBodyWithResponse Start a bulk action
 //
-// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
-// 100 actions are remembered.
+// Starts an action with all tasks that match. It runs until it is done with all of them, or is stopped. The newest
+// 100 actions are kept.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12176,8 +12253,8 @@ func (c *ClientWithResponses) StartBulkWithBodyWithResponse(ctx context.Context,
 
 // StartBulkWithResponse Start a bulk action
 //
-// Starts an action with all tasks that match. It runs until it has come by all of them, or is stopped. The newest
-// 100 actions are remembered.
+// Starts an action with all tasks that match. It runs until it is done with all of them, or is stopped. The newest
+// 100 actions are kept.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12237,7 +12314,7 @@ func (c *ClientWithResponses) GetBulkWithResponse(ctx context.Context, bulk Bulk
 
 // StopBulkWithResponse Stop a bulk action
 //
-// It ends with the tasks that are under way, some hundred at most. Harmless if it has ended.
+// It ends after the tasks that it has begun with, some hundred at most. Harmless if it has ended.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12283,12 +12360,32 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 	return ParseRepairResponse(rsp)
 }
 
-// FollowEventsWithResponse Follow what happens to tasks
+// FollowEventsWithResponse Follow what happens to tasks, schedules, queues and nodes
 //
-// A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
+// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
+// Change of something else that `about` asks for. The types of tasks
 // are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
 // `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
+//
+// | type | when |
+// |---|---|
+// | `schedule.created`, `schedule.updated` | somebody put a schedule, which now has that `revision` |
+// | `schedule.paused`, `schedule.resumed` | somebody did so, or too many tasks of the schedule failed in a row; also when a `note` replaces an earlier one |
+// | `schedule.ended` | the schedule has no further tick |
+// | `schedule.deleted` | it was deleted, after it was paused |
+// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
+// | `queue.limited` | the limit of a queue is another one |
+// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
+// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
+// | `node.changed` | it has another `state`, as `draining` |
+//
+// A filter narrows what has its field. What is about something else comes whatever the filter says: with
+// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks and schedules,
+// `schedule` of both, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
+// of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
+//
+// Nodes of an earlier release tell nothing of schedules and queues, and asynq's own tools tell nothing of queues.
 //
 // A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 // 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -12355,8 +12452,8 @@ func (c *ClientWithResponses) ForecastWithResponse(ctx context.Context, params *
 //
 // The next ticks of the schedules that are not paused, the earliest first, and at the same time by namespace and
 // schedule. Ticks that an exclusion covers are left out. It reads only the schedules that tick next. It stops after
-// half a second and 2,000 schedules in the same part of Redis: then `known_until` says so, and there may be fewer
-// ticks than `count`.
+// half a second, and after 2,000 schedules in the same part of Redis. `known_until` says so then, and there may be
+// fewer ticks than `count`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12861,10 +12958,10 @@ func (c *ClientWithResponses) ReadLedgerWithResponse(ctx context.Context, id Sch
 
 // ReadScheduleLogsWithResponse Lines that the tasks of the last ticks wrote
 //
-// Answers the last lines of the tasks that the last ticks and runs by hand created, the oldest tick first, with the task
-// and the attempt of each. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
-// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten` names
-// tasks that are not kept any longer.
+// Answers the last lines of the tasks of the last ticks and runs by hand, the oldest tick first. Each line has its
+// task and its attempt. A page is read from its end, and ends early after about 4 MiB: to page backwards, give
+// `previous_cursor` as `before`. Each task keeps its newest 1,000 lines until its retention is over. `forgotten`
+// names tasks that are not kept any longer.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -13065,9 +13162,9 @@ func (c *ClientWithResponses) GetStatusWithResponse(ctx context.Context, reqEdit
 // after a look at 20,000 tasks, and within half a second; `incomplete` then says so. Of a task that cannot be read, `damage`
 // says so; what cannot be read of the list itself, such as a key of the wrong type, is left out and named in `warnings`.
 //
-// A list with a filter, or that is sorted, uses an index that the leaders keep. While it is built, as after the
-// first start of this release, `warnings` says how much of it is there.
-// With more than 100 namespaces, a list of all of them that asks for tasks that have ended is refused with `invalid`.
+// A list that has a filter or is sorted uses an index that the leaders keep. While the leaders build it, as after
+// the first start of this release, `warnings` says how much of it is built. With more than 100 namespaces, a list
+// of all of them that asks for tasks that have ended is refused with `invalid`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -13199,10 +13296,10 @@ func (c *ClientWithResponses) CancelTaskWithResponse(ctx context.Context, id Tas
 //
 // With `namespace=*`, the task is found in whatever namespace it is; several with that id are `invalid`.
 //
-// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the latest:
-// look at its `state`. A node waits 60 s at most. The header `Preference-Applied` says how long it was ready to wait. It
-// is missing if the node did not wait, because too many requests do: ask again after a pause. A node that shuts down
-// answers at once.
+// With the header `Prefer: wait=30` (RFC 7240), the answer comes when the task has ended, and after 30 s at the
+// latest. Its `state` says whether it has ended. A node waits 60 s at most. The header `Preference-Applied` says
+// how long it was ready to wait. It is missing if the node did not wait, because too many requests do: ask again
+// after a pause. A node that shuts down answers at once.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -3,10 +3,11 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // JSONType is the media type of the requests' bodies.
@@ -48,20 +49,8 @@ func Read[T any](r Reply, err error) (Answer[T], error) {
 	return a, nil
 }
 
-// Encode returns v as JSON. Unlike json.Marshal it does not escape the characters <, > and &: a payload would differ
-// from the same one submitted otherwise.
-func Encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("writing JSON: %w", err)
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
-}
-
 // Body returns v as the body of a request.
 func Body(v any) (io.Reader, error) {
-	raw, err := Encode(v)
+	raw, err := wire.Encode(v)
 	return bytes.NewReader(raw), err
 }

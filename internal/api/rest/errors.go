@@ -36,6 +36,14 @@ func (r *Refusal) Error() string {
 	return text
 }
 
+// Invalid returns which fields the server finds invalid, or what else it refuses, without a field.
+func (r *Refusal) Invalid() []wire.InvalidField {
+	if len(r.Errors) > 0 {
+		return r.Errors
+	}
+	return []wire.InvalidField{{Field: r.Field, Detail: r.Detail}}
+}
+
 // RefusalIn returns the refusal in err, nil if err is another error or nil.
 func RefusalIn(err error) *Refusal {
 	var refusal *Refusal

@@ -154,6 +154,30 @@ func (e DroppedReason) Valid() bool {
 	}
 }
 
+// Defines values for EventSubject.
+const (
+	SubjectNode     EventSubject = "node"
+	SubjectQueue    EventSubject = "queue"
+	SubjectSchedule EventSubject = "schedule"
+	SubjectTask     EventSubject = "task"
+)
+
+// Valid indicates whether the value is a known member of the EventSubject enum.
+func (e EventSubject) Valid() bool {
+	switch e {
+	case SubjectNode:
+		return true
+	case SubjectQueue:
+		return true
+	case SubjectSchedule:
+		return true
+	case SubjectTask:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ExtendedAttemptVerdict.
 const (
 	VerdictCancelled ExtendedAttemptVerdict = "cancelled"
@@ -1233,22 +1257,22 @@ type Bulk struct {
 	// About The total is an estimate.
 	About *bool `json:"about,omitempty"`
 
-	// Action `retry` runs tasks again that have ended, `cancel` ends tasks that wait and asks the workers of others to stop
-	// them, `forget` deletes tasks that have ended, and `requeue` moves tasks that wait to another queue.
+	// Action `retry` runs ended tasks again. `cancel` ends waiting tasks, and asks the workers of running ones to stop them.
+	// `forget` deletes ended tasks. `requeue` moves waiting tasks to another queue.
 	Action BulkAction `json:"action"`
 	AsOf   Time       `json:"as_of"`
 
 	// By Who started it.
 	By *string `json:"by,omitempty"`
 
-	// Changed Tasks with which it was done.
+	// Changed How many tasks it has changed.
 	Changed int   `json:"changed"`
 	EndedAt *Time `json:"ended_at,omitempty"`
 
-	// Error Why, of the first one of them; or why the whole action failed.
+	// Error Why the first of these could not be changed, or why the whole action failed.
 	Error *string `json:"error,omitempty"`
 
-	// Failed Tasks with which it could not be done.
+	// Failed How many tasks it could not change.
 	Failed int `json:"failed"`
 
 	// Filter Which tasks. The members are joined by "and", and mean what the parameters of `GET /v1/tasks` mean.
@@ -1259,7 +1283,7 @@ type Bulk struct {
 	Namespace string  `json:"namespace"`
 	Note      *string `json:"note,omitempty"`
 
-	// Skipped Tasks that were not as the filter says any more when it was their turn.
+	// Skipped How many tasks did not match the filter any more when their turn came.
 	Skipped   int       `json:"skipped"`
 	Spread    *string   `json:"spread,omitempty"`
 	StartedAt Time      `json:"started_at"`
@@ -1270,8 +1294,8 @@ type Bulk struct {
 	Total int `json:"total"`
 }
 
-// BulkAction `retry` runs tasks again that have ended, `cancel` ends tasks that wait and asks the workers of others to stop
-// them, `forget` deletes tasks that have ended, and `requeue` moves tasks that wait to another queue.
+// BulkAction `retry` runs ended tasks again. `cancel` ends waiting tasks, and asks the workers of running ones to stop them.
+// `forget` deletes ended tasks. `requeue` moves waiting tasks to another queue.
 type BulkAction string
 
 // BulkList defines model for BulkList.
@@ -1298,20 +1322,20 @@ type BulkPreview struct {
 
 // BulkRequest defines model for BulkRequest.
 type BulkRequest struct {
-	// Action `retry` runs tasks again that have ended, `cancel` ends tasks that wait and asks the workers of others to stop
-	// them, `forget` deletes tasks that have ended, and `requeue` moves tasks that wait to another queue.
+	// Action `retry` runs ended tasks again. `cancel` ends waiting tasks, and asks the workers of running ones to stop them.
+	// `forget` deletes ended tasks. `requeue` moves waiting tasks to another queue.
 	Action BulkAction `json:"action"`
 
-	// AsOf Only tasks that matched at this time, by the clock of Redis, as a preview answers it. Now by default.
+	// AsOf Only tasks that matched at this time, by the clock of Redis; a preview has it. By default, now.
 	AsOf *Time `json:"as_of,omitempty"`
 
 	// Filter Which tasks. The members are joined by "and", and mean what the parameters of `GET /v1/tasks` mean.
 	Filter *TaskSelection `json:"filter,omitempty"`
 
-	// Note Why; a `cancel` leaves it in the errors of the tasks.
+	// Note The reason for the action. `cancel` writes it into the errors of the tasks.
 	Note *string `json:"note,omitempty"`
 
-	// Spread Over which time the tasks of a `retry` become due, one after the other; at most 24h.
+	// Spread The time over which the tasks of a `retry` become due, one after the other; at most 24h.
 	//
 	// Example: 10m
 	Spread *string `json:"spread,omitempty"`
@@ -1322,6 +1346,41 @@ type BulkRequest struct {
 
 // BulkState defines model for BulkState.
 type BulkState string
+
+// Change The `data` of an event of `GET /v1/events` that is about a schedule, a queue or a node.
+type Change struct {
+	At Time `json:"at"`
+
+	// By Who did it, as far as that is known.
+	By *string `json:"by,omitempty"`
+
+	// Limit How many due tasks may wait in the queue, with `queue.limited`; 0 for no limit.
+	Limit *int `json:"limit,omitempty"`
+
+	// Namespace Of the schedule.
+	Namespace *string `json:"namespace,omitempty"`
+
+	// Node The id of the node.
+	Node *string `json:"node,omitempty"`
+
+	// Note Why, if somebody said so.
+	Note *string `json:"note,omitempty"`
+
+	// Queue The name of the queue.
+	Queue *string `json:"queue,omitempty"`
+
+	// Revision Of the schedule.
+	Revision *int `json:"revision,omitempty"`
+
+	// Schedule The id of the schedule.
+	Schedule *string `json:"schedule,omitempty"`
+
+	// State Of the node, with `node.changed`.
+	State *string `json:"state,omitempty"`
+
+	// Type Example: schedule.paused
+	Type string `json:"type"`
+}
 
 // ClockChange The next change of the zone's clock within a year, and the ticks around it.
 type ClockChange struct {
@@ -1488,18 +1547,18 @@ type Dropped struct {
 	// Detail What the client can do, with `slow_reader`; of log lines, what cannot be read.
 	Detail *string `json:"detail,omitempty"`
 
-	// Reason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-	// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`);
-	// they came while the client was away, and the server does not have all of them (`not_kept`).
+	// Reason Why they were lost. `slow_reader`: the client read too slowly, and the stream ends here. `connection_lost`:
+	// the server had lost its connection to Redis. `unreadable`: the server could not read an event, or log lines.
+	// `not_kept`: they came while the client was away, and the server does not have all of them.
 	Reason DroppedReason `json:"reason"`
 
-	// Since Events since then may be missing; with `not_kept`, unless nobody knows.
+	// Since Since when events may be missing. Only with `not_kept`, and left out if it is not known.
 	Since *Time `json:"since,omitempty"`
 }
 
-// DroppedReason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
-// its connection to Redis (`connection_lost`); the server could not read an event, or log lines (`unreadable`);
-// they came while the client was away, and the server does not have all of them (`not_kept`).
+// DroppedReason Why they were lost. `slow_reader`: the client read too slowly, and the stream ends here. `connection_lost`:
+// the server had lost its connection to Redis. `unreadable`: the server could not read an event, or log lines.
+// `not_kept`: they came while the client was away, and the server does not have all of them.
 type DroppedReason string
 
 // Duration A duration as Go writes it, in whole milliseconds.
@@ -1507,7 +1566,7 @@ type DroppedReason string
 // Example: 1m30s
 type Duration = string
 
-// Event The `data` of an event of `GET /v1/events`.
+// Event The `data` of an event of `GET /v1/events` that is about a task.
 type Event struct {
 	At      Time `json:"at"`
 	Attempt int  `json:"attempt"`
@@ -1552,6 +1611,9 @@ type Event struct {
 	TaskType TypeName `json:"task_type"`
 	Type     string   `json:"type"`
 }
+
+// EventSubject What an event is about. It is the beginning of its type.
+type EventSubject string
 
 // Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
 type Every = Duration
@@ -1655,7 +1717,7 @@ type Forecast struct {
 	// ComingLeftOut How many schedules and tasks `coming` lacks, as there are more than 200.
 	ComingLeftOut *int `json:"coming_left_out,omitempty"`
 
-	// DelayedPerMinute How many tasks that wait for their time become due in each minute. It ends earlier than `per_minute` if they are too many to count: 2,000 in the same part of Redis. Then `coming` names no later ones either.
+	// DelayedPerMinute How many tasks that wait for their time become due in each minute. It ends earlier than `per_minute` if they are too many to count: 2,000 in the same part of Redis. Then `coming` ends there, too.
 	DelayedPerMinute []int `json:"delayed_per_minute,omitempty,omitzero"`
 
 	// From The start of the first minute.
@@ -1782,7 +1844,7 @@ type LedgerEntry struct {
 	// Reason Why, in words.
 	Reason *string `json:"reason,omitempty"`
 
-	// Replaces What gives way to a run by hand. Only in the answer of a trigger, if it replaces anything.
+	// Replaces What a run by hand replaces. Only in the answer of a trigger, if it replaces anything.
 	Replaces *Replaced `json:"replaces,omitempty"`
 
 	// Revision The revision that was in force at the decision.
@@ -2191,7 +2253,7 @@ type NextTick struct {
 
 // NextTickList defines model for NextTickList.
 type NextTickList struct {
-	// KnownUntil Nobody has looked for ticks from this time on. Left out unless `ticks` ends there.
+	// KnownUntil Nobody has looked for ticks from this time on, so there are fewer than `count`. Left out otherwise.
 	KnownUntil *Time `json:"known_until,omitempty"`
 
 	// Ticks The next ticks, the earliest first.
@@ -2335,7 +2397,7 @@ type Problem struct {
 	// | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
 	// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
-	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
+	// | `schedule_changed` | 412 | the revision that the request names is not in force any more |
 	// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
 	// | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
 	// | `lock_held` | 409 | somebody else holds the lock |
@@ -2401,7 +2463,7 @@ type Problem struct {
 // | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
 // | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
-// | `schedule_changed` | 412 | another revision is in force than the request goes by |
+// | `schedule_changed` | 412 | the revision that the request names is not in force any more |
 // | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
 // | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
 // | `lock_held` | 409 | somebody else holds the lock |
@@ -2525,7 +2587,7 @@ type Readiness struct {
 // ReadinessStatus defines model for Readiness.Status.
 type ReadinessStatus string
 
-// Replaced What gives way to a run by the overlap policy `replace`.
+// Replaced What a run replaces under the overlap policy `replace`.
 type Replaced struct {
 	// Examples The ids of the first 10 of these tasks, the oldest first.
 	Examples []string `json:"examples"`
@@ -2533,7 +2595,7 @@ type Replaced struct {
 	// Tasks How many tasks are cancelled, or asked to stop.
 	Tasks int `json:"tasks"`
 
-	// Ticks How many ticks that waited for their turn get no task.
+	// Ticks How many ticks were waiting for their turn, and get no task.
 	Ticks int `json:"ticks"`
 }
 

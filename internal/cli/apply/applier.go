@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/dts-sched/dts/internal/api/rest"
-	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 // applier applies the entries of a manifest.
@@ -49,7 +49,7 @@ func (a *applier) refuse(e *manifest.Entry, tasks int, refusal *rest.Refusal) {
 	if e.Count > 0 {
 		name = fmt.Sprintf("%d of the %d tasks %s", tasks, e.Count, e.ID)
 	}
-	faults := e.Faults(refusal)
+	faults := e.Faults(refusal.Invalid())
 	a.faults = append(a.faults, faults...)
 	if len(refusal.Errors) == 0 {
 		a.printer.Errorf("%s: %s: %v", faults[0].Place(), name, refusal)

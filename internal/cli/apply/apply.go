@@ -12,9 +12,9 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
-	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/manifest"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -53,10 +53,11 @@ documents of this form:
 
 Other keys of a document begin with x- and are left alone, as for YAML anchors: "x-retry: &retry {max_attempts: 3}".
 
-All files are read and checked first; with an error in any of them, nothing is sent, and all errors are told with file,
-line and column. Then every schedule and task is applied by itself: the exit code is 1 if any was refused. Applying the
-same files again changes nothing. A task that has ended counts as long as the server remembers its id (retention, and
---remember of dtsd); after that it would be run again.
+All files are read and checked first. With an error in any of them, nothing is changed: all errors are told with file,
+line and column, also those that the server finds in schedules that have the right form. Otherwise each schedule and
+task is applied by itself: the exit code is 1 if any was refused. Applying the same files again changes nothing. A task
+that has ended counts as long as the server remembers its id (retention, and --remember of dtsd); after that it would be
+run again.
 
 With --dry-run, nothing is changed: the server checks everything, and schedules are compared with those in force, field by
 field.
@@ -68,7 +69,7 @@ refused, or if the files are empty: to keep no schedule at all, write "schedules
 A pipe gets a line for each: kind, namespace, id, result (created, changed, unchanged, pruned, refused), and the revision
 of a schedule. Differences follow in lines that begin with two spaces. With -o json it is one document:
 {dry_run, results: [{kind, namespace, id, outcome, revision, changes: [{field, before, after}], error}], faults}. Faults are
-what is wrong with the files, and where, also where nothing was sent: {file, line, column, field, text}. "schedule export"
+what is wrong with the files, and where, also where nothing was changed: {file, line, column, field, text}. "schedule export"
 writes such files.`,
 		Example: `  dtsctl apply -f schedules.yaml
   dtsctl schedule export -l team=storage | dtsctl -n copy apply -f -
@@ -110,7 +111,7 @@ func (opts *applyOptions) setSelector(labels []string) (err error) {
 func (a *applier) sendNothing(err error) error {
 	text := "nothing was sent: %v"
 	if errors.As(err, &a.faults) {
-		text = "nothing was sent:\n%v"
+		text = "nothing was changed:\n%v"
 		if err := a.showDocument(); err != nil {
 			return err
 		}
@@ -120,15 +121,21 @@ func (a *applier) sendNothing(err error) error {
 
 func applyRun(ctx context.Context, opts *applyOptions) error {
 	a := &applier{printer: opts.Printer, dryRun: opts.DryRun}
-	m, err := manifest.Read(opts.Stdin, opts.Files, manifest.Namespaces{
+	sources, unread := readSources(opts.Stdin, opts.Files)
+	m, err := manifest.Read(sources, unread, manifest.Namespaces{
 		Required: opts.Server.Namespace, Fallback: cmp.Or(opts.Server.NamespaceName(), task.DefaultNamespace),
 	})
+	c, unusable := opts.Client()
+	if unusable != nil {
+		return unusable
+	}
+	if faults := manifest.Faults(nil); errors.As(err, &faults) {
+		err = append(faults, a.check(ctx, c, m.Schedules)...).InOrder()
+	}
 	if err != nil {
 		return a.sendNothing(err)
 	}
-	if a.client, err = opts.Client(); err != nil {
-		return err
-	}
+	a.client = c
 	opts.Printer.Persist = true
 	err = a.applyAll(ctx, m, opts.Selector)
 	if shown := a.showDocument(); err == nil {

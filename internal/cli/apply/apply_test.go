@@ -328,7 +328,7 @@ func TestApply_PutsFaultsIntoTheDocument(t *testing.T) {
 	got.Expect(t, 2, `{"dry_run":false,"results":[],"faults":[`+
 		`{"file":"-","line":3,"column":26,"field":"schedules[0].task.retry","text":"must be a mapping, not a list"},`+
 		`{"file":"-","line":5,"column":8,"field":"tasks","text":"must be a list, not a mapping"}]}`+"\n",
-		"dtsctl: nothing was sent:\n-:3:26: schedules[0].task.retry: must be a mapping, not a list\n"+
+		"dtsctl: nothing was changed:\n-:3:26: schedules[0].task.retry: must be a mapping, not a list\n"+
 			"-:5:8: tasks: must be a list, not a mapping\nRun 'dtsctl apply --help' for what it takes.\n")
 	if len(s.Lines()) > 0 {
 		t.Errorf("asked %q", s.Lines())
@@ -356,4 +356,23 @@ func TestApply_TellsAllFaultsThatTheServerFinds(t *testing.T) {
 	if got.Code != 1 || !strings.HasSuffix(got.Out, want) {
 		t.Errorf("%+v", got)
 	}
+}
+
+// A schedule with an error in its form does not hide what the server says of the others.
+func TestApply_TellsFaultsOfTheServerBesideThoseOfTheFile(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("dry_run") != "true" {
+			t.Errorf("%s changes something", r.URL)
+		}
+		s.Reply(w, 400, clitest.Problem(400, wire.Invalid, "every", "every: is odd"))
+	})
+	sh := s.Pipe()
+	sh.Stdin = "schedules:\n- {id: y, every: 1h, task: {type: a}}\n" +
+		"- {id: x, evry: 1h, task: {type: a}}\n- {id: z, every: 2h, task: {type: a}}\n"
+	sh.Run(t, "apply", "-f", "-").Expect(t, 2, "", "dtsctl: nothing was changed:\n"+
+		"-:2:18: schedules[0].every: is odd\n"+
+		"-:3:11: schedules[1].evry: is not a field here; did you mean every?\n"+
+		"-:4:18: schedules[2].every: is odd\n"+
+		"Run 'dtsctl apply --help' for what it takes.\n")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
-	"github.com/dts-sched/dts/internal/cli/manifest"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 // prune deletes the schedules with the labels that the manifest does not describe, in its namespaces.

@@ -6,10 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
-	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -97,7 +96,7 @@ func (a *applier) showDocument() error {
 	if a.printer.IsTable() {
 		return nil
 	}
-	raw, err := rest.Encode(struct {
+	raw, err := wire.Encode(struct {
 		DryRun  bool            `json:"dry_run"`
 		Results []result        `json:"results"`
 		Faults  manifest.Faults `json:"faults,omitempty"`

@@ -9,8 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
-	"github.com/dts-sched/dts/internal/cli/diff"
-	"github.com/dts-sched/dts/internal/cli/manifest"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 // applySchedule applies one schedule.
@@ -52,6 +51,25 @@ func (a *applier) put(ctx context.Context, e *manifest.Entry, r *result) error {
 	return err
 }
 
+// check returns what the server would refuse of schedules. If it does not answer, the user is told.
+func (a *applier) check(ctx context.Context, c *rest.Client, schedules []manifest.Entry) (faults manifest.Faults) {
+	for i := range schedules {
+		e := &schedules[i]
+		params := &client.PutScheduleParams{Namespace: &e.Namespace, DryRun: new(true)}
+		response, err := c.PutScheduleWithBodyWithResponse(ctx, e.ID, params, rest.JSONType, bytes.NewReader(e.Body))
+		_, err = rest.Read[wire.Schedule](response, err)
+		refusal := rest.RefusalIn(err)
+		switch {
+		case refusal != nil:
+			faults = append(faults, e.Faults(refusal.Invalid())...)
+		case err != nil:
+			a.printer.Errorf("the server has not checked all schedules: %v", err)
+			return faults
+		}
+	}
+	return faults
+}
+
 // currentSchedule returns the schedule that an entry would replace, the zero answer if there is none.
 func (a *applier) currentSchedule(ctx context.Context, e *manifest.Entry) (rest.Answer[wire.Schedule], error) {
 	params := &client.GetScheduleParams{Namespace: &e.Namespace}
@@ -73,7 +91,7 @@ func scheduleChanges(before, after rest.Answer[wire.Schedule]) ([]fieldChange, e
 	if len(old) == 0 {
 		old = json.RawMessage("{}")
 	}
-	differences, err := diff.Changes(old, after.Raw)
+	differences, err := manifest.Changes(old, after.Raw)
 	if err != nil {
 		return nil, err
 	}

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
 // show prints the figures.
 func (f figures) show(p *printer.Printer) error {
-	raw, err := rest.Encode(f)
+	raw, err := wire.Encode(f)
 	if err != nil {
 		return err
 	}

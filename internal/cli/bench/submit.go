@@ -51,7 +51,7 @@ func (o *options) dueBy(elapsed time.Duration) int {
 func (m *measurement) submitBatch(ctx context.Context, first, count int) error {
 	batch := make([]json.RawMessage, count)
 	for i := range batch {
-		raw, err := rest.Encode(m.submission(first + i))
+		raw, err := wire.Encode(m.submission(first + i))
 		if err != nil {
 			return err
 		}

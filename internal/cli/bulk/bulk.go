@@ -23,12 +23,12 @@ type options struct {
 func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &options{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
-		Use: "bulk", Short: "Follow and stop what is done with many tasks",
+		Use: "bulk", Short: "Follow and stop bulk actions",
 		Long: `A bulk action does something with all tasks that match a filter. task retry, task cancel, task forget and task
 requeue start one when they get a filter in place of ids. It goes on in the nodes when dtsctl has ended.
 
 The columns are: id, action, state, total, changed, skipped, failed, started, ended, by, error. Total is how many tasks
-matched at the start. Skipped are those that were not as the filter says any more when it was their turn.`,
+matched at the start. Skipped are those that no longer matched.`,
 		Example: `  dtsctl bulk list
   dtsctl bulk stop 01JDPKF0QRB1V7DZCC9YB3HQ4D`,
 	}
@@ -41,7 +41,7 @@ func newListCommand(opts *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the newest bulk actions", Args: command.ExactArgs(),
 		Annotations: command.Asks("listBulks"),
-		Long:        "list lists the newest 100 bulk actions, the one first that was started last.",
+		Long:        "list lists the newest 100 bulk actions, the newest first.",
 		Example:     "  dtsctl bulk list -A",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := opts.Client()
@@ -84,8 +84,8 @@ func newStopCommand(opts *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "stop ID", Short: "Stop a bulk action", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("stopBulk"),
-		Long: `stop has a bulk action end with the tasks that are under way. What was done stays done. One that has ended
-stays as it is.`,
+		Long: `stop ends a bulk action after the tasks that are under way. What was done stays done. A bulk action that has
+ended does not change.`,
 		Example: "  dtsctl bulk stop 01JDPKF0QRB1V7DZCC9YB3HQ4D",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return opts.show(cmd.Context(), func(ctx context.Context, c *rest.Client) (rest.Answer[wire.Bulk], error) {

@@ -1,8 +1,9 @@
-// Package bulkview is what the commands share that do something with all tasks that match a filter: they show what
-// would be done, ask, start a bulk action, and show its progress.
+// Package bulkview is for commands that change all tasks that match a filter. It shows what a bulk action would do,
+// asks, starts it, and shows its progress.
 package bulkview
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/clock"
 )
 
 // Options are the flags of such a command.
@@ -44,21 +46,26 @@ func (o *Options) Bind(cmd *cobra.Command) {
 	o.Filter.Bind(cmd)
 	o.Selection.Bind(cmd)
 	set := cmd.Flags()
-	set.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "tasks of all namespaces, as -n '*'")
-	set.BoolVar(&o.DryRun, "dry-run", false, "say how many tasks match, show ten of them, and do nothing")
-	set.BoolVarP(&o.Yes, "yes", "y", false, "do not ask")
-	set.BoolVar(&o.Detach, "detach", false, "do not wait until it is done")
+	set.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false,
+		"with a filter: tasks of all namespaces, as -n '*'")
+	set.BoolVar(&o.DryRun, "dry-run", false, "with a filter: show how many and which match, and do nothing")
+	set.BoolVarP(&o.Yes, "yes", "y", false, "with a filter: do not ask")
+	set.BoolVar(&o.Detach, "detach", false, "with a filter: do not wait until it is done")
 }
 
-// CheckArgs refuses ids together with a filter, and neither of both.
-func (o *Options) CheckArgs(ids []string) error {
+// CheckArgs refuses ids together with a filter, and neither of both. Beside ids, it refuses the flags that are for a
+// filter only: those of Bind, and others of the command.
+func (o *Options) CheckArgs(cmd *cobra.Command, ids []string, others ...string) error {
 	if o.given() && len(ids) > 0 {
 		return command.Usagef("name tasks, or choose them by flags, and not both")
 	}
-	if !o.given() {
-		return command.IDs(nil, ids)
+	if o.given() {
+		return nil
 	}
-	return nil
+	if err := command.IDs(cmd, ids); err != nil {
+		return err
+	}
+	return command.NotWithIDs(cmd, append(others, "dry-run", "yes", "detach", "all-namespaces", "time")...)
 }
 
 // ByFilter reports whether tasks are chosen by flags.
@@ -94,9 +101,12 @@ func (o *Options) Run(ctx context.Context, request wire.BulkRequest) error {
 	}
 	if preview.Value.Total == 0 {
 		o.Printer.Notef("No task matches.")
-		return nil
+		// A document is always that of a bulk action, so one is started for it.
+		if o.Printer.IsTable() {
+			return nil
+		}
 	}
-	if !o.Yes {
+	if !o.Yes && preview.Value.Total > 0 {
 		what := fmt.Sprintf("%s %s", request.Action, total(preview.Value))
 		show := func() error { return o.show(preview.Value, request.Action) }
 		if err := command.Agree(o.Printer, o.In, what, show); err != nil {
@@ -173,42 +183,45 @@ var exampleColumns = []printer.Column[wire.Task]{
 // followPause is between two looks at a bulk action.
 const followPause = 300 * time.Millisecond
 
-// follow shows the progress of a bulk action until it has ended. If ctx ends, it says how to go on.
+// silencesBorne is after how many looks without an answer the user is told.
+const silencesBorne = 3
+
+// follow shows the progress of a bulk action until it has ended, also while the server does not answer for a while. If
+// ctx ends, or the server refuses, it says how to go on.
 func (o *Options) follow(ctx context.Context, c *rest.Client, id string) error {
-	for {
+	line := printer.StatusLine{Printer: o.Printer}
+	for silences := 0; ; {
 		b, err := rest.Read[wire.Bulk](c.GetBulkWithResponse(ctx, id))
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if err == nil && HasEnded(b.Value.State) {
-			o.clearProgress()
-			if err := Show(o.Printer, b); err != nil {
-				return err
-			}
-			if b.Value.State != wire.BulkStateDone || b.Value.Failed > 0 {
-				return command.ErrReported
-			}
-			return nil
-		}
-		if err == nil && o.Printer.ErrIsTerminal {
-			_, _ = fmt.Fprintf(o.Printer.Err, "\r\x1b[K%s", Progress(b.Value))
-		}
-		timer := time.NewTimer(followPause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			o.clearProgress()
+		switch {
+		case err == nil && HasEnded(b.Value.State):
+			line.Clear()
+			return o.end(b)
+		case ctx.Err() != nil || rest.IsFinal(err):
+			line.Clear()
 			o.Printer.Notef("It goes on. See how far it is: dtsctl bulk get %s. Stop it: dtsctl bulk stop %s.", id, id)
-			return ctx.Err()
-		case <-timer.C:
+			return cmp.Or(ctx.Err(), err)
+		case err != nil:
+			if silences++; silences == silencesBorne {
+				line.Clear()
+				o.Printer.Notef("bulk action %s: the API does not answer, trying again (%v)", id, err)
+			}
+		default:
+			silences = 0
+			line.Draw(Progress(b.Value))
 		}
+		_ = clock.Sleep(ctx, followPause) // the next look says whether ctx has ended
 	}
 }
 
-func (o *Options) clearProgress() {
-	if o.Printer.ErrIsTerminal {
-		_, _ = fmt.Fprint(o.Printer.Err, "\r\x1b[K")
+// end prints how a bulk action has ended.
+func (o *Options) end(b rest.Answer[wire.Bulk]) error {
+	if err := Show(o.Printer, b); err != nil {
+		return err
 	}
+	if b.Value.State != wire.BulkStateDone || b.Value.Failed > 0 {
+		return command.ErrReported
+	}
+	return nil
 }
 
 // HasEnded reports whether a bulk action does nothing any more.

@@ -26,6 +26,16 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// CheckNamespaces refuses --all-namespaces beside --namespace with another name than "*".
+func CheckNamespaces(cmd *cobra.Command) error {
+	all, _ := cmd.Flags().GetBool("all-namespaces") // false for a command without it
+	namespace := cmd.Flags().Lookup("namespace")
+	if !all || namespace == nil || !namespace.Changed || namespace.Value.String() == "*" {
+		return nil
+	}
+	return Usagef("--all-namespaces and --namespace %s: give one of them, not both", namespace.Value)
+}
+
 // asValue says how to write an argument as the value of a flag that was given without one, if there is such a flag.
 func asValue(cmd *cobra.Command, arg string) (hint string) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -44,6 +54,16 @@ func IDs(_ *cobra.Command, args []string) error {
 	for _, arg := range args {
 		if err := CheckName("ID", arg); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// NotWithIDs refuses the named flags, which mean nothing beside ids, if they are given.
+func NotWithIDs(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if cmd.Flags().Changed(name) {
+			return Usagef("--%s: it does nothing beside ids", name)
 		}
 	}
 	return nil
@@ -70,7 +90,8 @@ func Group(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// RefuseUnknownWords makes the commands that cobra adds, help and completion, refuse words that name no command or shell.
+// RefuseUnknownWords makes the commands that cobra adds, help and completion, refuse words that name no command or
+// shell.
 func RefuseUnknownWords(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -109,8 +130,8 @@ func suggestion(cmd *cobra.Command, word string) string {
 	return fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
 }
 
-// CompleteFiles offers the shell files as values of a flag: unlike cobra, dtsctl offers them only where they fit. The flag
-// must exist.
+// CompleteFiles offers the shell files as values of a flag: unlike cobra, dtsctl offers them only where they fit. The
+// flag must exist.
 func CompleteFiles(cmd *cobra.Command, flag string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, offerFiles)
 }
@@ -118,10 +139,12 @@ func CompleteFiles(cmd *cobra.Command, flag string) {
 // CompleteFileArguments offers the shell files as arguments.
 func CompleteFileArguments(cmd *cobra.Command) { cmd.ValidArgsFunction = offerFiles }
 
-// CompleteCommand offers the shell files behind the name of a thing and "--", where a command stands. Cobra does not tell
-// whether there was a "--", but nothing else stands there.
+// CompleteCommand offers the shell files behind the name of a thing and "--", where a command stands. Cobra does not
+// tell whether there was a "--", but nothing else stands there.
 func CompleteCommand(cmd *cobra.Command) {
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(
+		cmd *cobra.Command, args []string, word string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

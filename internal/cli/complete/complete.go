@@ -1,4 +1,4 @@
-// Package complete offers the shell names of what the server has.
+// Package complete completes arguments and flags in the shell with names that the server has.
 package complete
 
 import (
@@ -55,8 +55,8 @@ func (o offer) command(noun string, cmd *cobra.Command) {
 	}
 }
 
-// argumentOf returns the source of the first argument of a command, given how it is used, and whether it takes several
-// of them; nil if nothing is offered for it.
+// argumentOf returns the source of the first argument of a command, and whether the command takes several. use is the
+// usage of the command. The source is nil if nothing is offered for the argument.
 func argumentOf(noun, use string) (names source, many bool) {
 	words := strings.Fields(use)
 	for i := 1; i < len(words); i++ {

@@ -11,14 +11,15 @@ import (
 )
 
 // Asks are the operations that completion asks the server for.
-var Asks = []string{"listTasks", "listSchedules", "listQueues", "listNodes", "listNamespaces"}
+var Asks = []string{"listTasks", "listSchedules", "listQueues", "listNodes", "listNamespaces", "listBulks"}
 
-// source returns names, some of which begin with a word. They are in the order in which they are offered.
+// source returns names in the order in which they are offered. Not all of them have to begin with the word.
 type source func(ctx context.Context, c *rest.Client, word string) ([]string, error)
 
 // argumentSources are those of arguments, by the noun and the name of the argument.
 var argumentSources = map[string]source{
 	"task ID": tasks, "schedule ID": schedules, "queue QUEUE": queues, "node NODE": nodes,
+	"bulk ID": bulks,
 }
 
 // flagSources are those of flags.
@@ -63,6 +64,12 @@ func namespaces(ctx context.Context, c *rest.Client, _ string) ([]string, error)
 func nodes(ctx context.Context, c *rest.Client, _ string) ([]string, error) {
 	list, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx))
 	return each(list.Value.Nodes, func(n wire.Node) string { return n.ID }), err
+}
+
+// bulks returns the ids of bulk actions, the newest first.
+func bulks(ctx context.Context, c *rest.Client, _ string) ([]string, error) {
+	list, err := rest.Read[wire.BulkList](c.ListBulksWithResponse(ctx, &client.ListBulksParams{Namespace: c.Namespace}))
+	return each(list.Value.Bulks, func(b wire.Bulk) string { return b.ID }), err
 }
 
 // types returns the types that the nodes run.

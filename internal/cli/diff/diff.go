@@ -1,103 +1,13 @@
-// Package diff compares definitions of schedules field by field.
+// Package diff shows how definitions of schedules differ.
 package diff
 
 import (
-	"bytes"
-	"encoding/json"
-	"slices"
-	"strings"
-
-	"github.com/dts-sched/dts/internal/api/rest"
-	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
-// Field is one field of a definition: its path, as in task.retry.max_attempts, and the text of its value.
-type Field struct{ Name, Value string }
-
-// Change is a field that differs between two definitions. "" stands for a field that is left out.
-type Change struct{ Name, Before, After string }
-
-// Fields returns the fields of a definition, sorted by name. Its argument is the JSON of a definition, or of a schedule,
-// of which it takes the definition.
-func Fields(raw json.RawMessage) ([]Field, error) {
-	var d wire.ScheduleDefinition
-	if err := json.Unmarshal(raw, &d); err != nil {
-		return nil, rest.Misunderstood(err)
-	}
-	d.Namespace, d.Paused = nil, nil // they are not part of the definition
-	definition, err := rest.Encode(d)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := flatten("", definition)
-	slices.SortFunc(fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
-	return fields, err
-}
-
-// flatten returns the fields of an object and of the objects in it. A list is one value.
-func flatten(path string, raw json.RawMessage) ([]Field, error) {
-	var object map[string]json.RawMessage
-	if bytes.HasPrefix(raw, []byte("{")) {
-		if err := json.Unmarshal(raw, &object); err != nil {
-			return nil, rest.Misunderstood(err)
-		}
-	}
-	if len(object) == 0 {
-		return []Field{{path, plain(raw)}}, nil
-	}
-	var fields []Field
-	for name, value := range object {
-		if path != "" {
-			name = path + "." + name
-		}
-		inner, err := flatten(name, value)
-		if err != nil {
-			return nil, err
-		}
-		fields = append(fields, inner...)
-	}
-	return fields, nil
-}
-
-// plain returns the text of a JSON value; a string is without quotes.
-func plain(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil && !bytes.Equal(raw, []byte("null")) {
-		return text
-	}
-	return string(printer.PlainSigns(raw))
-}
-
-// Changes returns the fields that differ between two definitions, sorted by name. The arguments are as for Fields.
-func Changes(before, after json.RawMessage) ([]Change, error) {
-	oldFields, err := Fields(before)
-	if err != nil {
-		return nil, err
-	}
-	newFields, err := Fields(after)
-	if err != nil {
-		return nil, err
-	}
-	byName := make(map[string]Change)
-	for _, f := range oldFields {
-		byName[f.Name] = Change{Name: f.Name, Before: f.Value}
-	}
-	for _, f := range newFields {
-		byName[f.Name] = Change{f.Name, byName[f.Name].Before, f.Value}
-	}
-	var changes []Change
-	for _, c := range byName {
-		if c.Before != c.After {
-			changes = append(changes, c)
-		}
-	}
-	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
-	return changes, nil
-}
-
 // Print prints the changes for people, one field per line.
-func Print(p *printer.Printer, changes []Change) error {
+func Print(p *printer.Printer, changes []manifest.Change) error {
 	lines := make([][]any, len(changes))
 	for i, c := range changes {
 		lines[i] = []any{"  " + c.Name, orDash(c.Before), "->", orDash(c.After)}

@@ -92,7 +92,7 @@ func run(ctx context.Context, opts *options) error {
 			break
 		}
 	}
-	raw, err := rest.Encode(report)
+	raw, err := wire.Encode(report)
 	if err != nil {
 		return err
 	}

@@ -23,28 +23,37 @@ type eventsOptions struct {
 	Printer *printer.Printer
 
 	Filter flags.Filter
-	Task   string // "" means any
+	Task   string   // "" means any
+	About  []string // none means tasks
 }
 
 // NewCommand returns "dtsctl events".
 func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &eventsOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
-		Use: "events", Short: "Follow what happens to tasks", Args: command.ExactArgs(),
+		Use: "events", Short: "Follow what happens to tasks, schedules, queues and nodes", Args: command.ExactArgs(),
 		Annotations: command.Asks("followEvents"),
-		Long: `events prints a line for everything that happens to tasks, until it is interrupted; then it ends with 0. It is a
-live stream, not a record: it lacks what happened before. After the connection was lost, the server sends what has
-happened meanwhile, as far as it has kept that. Standard error tells when events were dropped, since when, and why.
+		Long: `events prints a line for everything that happens to tasks, until it is interrupted; then it ends with 0. With
+--about, it also tells who paused a queue or changed a schedule, and which nodes come and go. It is a live stream, not a
+record: it lacks what happened before. After the connection was lost, the server sends what has happened meanwhile, as far
+as it has kept that. Standard error tells when events were dropped, since when, and why.
+
+A filter narrows what has its field: with --about task,node --state failed, tasks that failed are printed, and all nodes.
 
 The fields of a line in a pipe are: at, type, namespace, task, state, attempt, queue, task type, node, owner, run_at,
-progress, error, progress_note.`,
+progress, error, progress_note. With --about there are five more: schedule, revision, limit, by, note.`,
 		Example: `  dtsctl events
   dtsctl events --state failed -n '*' -o json
-  dtsctl events --task nightly`,
+  dtsctl events --task nightly
+  dtsctl events --about schedule,queue,node -n '*'`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return eventsRun(cmd.Context(), opts) },
 	}
 	opts.Filter.Bind(cmd)
 	cmd.Flags().StringVar(&opts.Task, "task", "", "only of this task")
+	flags.RefuseEmpty(cmd.Flags(), "task")
+	cmd.Flags().StringSliceVar(&opts.About, "about", nil,
+		"what to follow, separated by commas, or repeated: task, schedule, queue, node (default task)")
+	command.Complete(cmd, "about", string(wire.SubjectTask), string(wire.SubjectSchedule), string(wire.SubjectQueue), string(wire.SubjectNode))
 	return cmd
 }
 
@@ -57,7 +66,7 @@ func eventsRun(ctx context.Context, opts *eventsOptions) error {
 	params := client.FollowEventsParams{
 		Namespace: c.Namespace, State: filter.States(), Queue: flags.NilIfZero(filter.Queue), Type: flags.NilIfZero(filter.Type),
 		Owner: flags.NilIfZero(filter.Owner), Node: flags.NilIfZero(filter.Node), Schedule: flags.NilIfZero(filter.Schedule),
-		Task: flags.NilIfZero(opts.Task),
+		Task: flags.NilIfZero(opts.Task), About: opts.subjects(),
 	}
 	p, reconnected := opts.Printer, false
 	return command.UnlessInterrupted(ctx, c.Follow(ctx, rest.Stream{
@@ -70,13 +79,23 @@ func eventsRun(ctx context.Context, opts *eventsOptions) error {
 		Lost: func(reason error) { reconnected = true; p.Errorf("%s", c.LostText(reason)) },
 		Take: func(m client.Message) (bool, error) {
 			params.LastEventID = flags.NilIfZero(m.ID)
-			return false, take(p, m)
+			return false, opts.take(m)
 		},
 	}))
 }
 
+// subjects are what to follow. The server judges the words.
+func (o *eventsOptions) subjects() []wire.EventSubject {
+	var subjects []wire.EventSubject
+	for _, name := range o.About {
+		subjects = append(subjects, wire.EventSubject(strings.TrimSpace(name)))
+	}
+	return subjects
+}
+
 // take prints an event, also one of a type that this program does not know.
-func take(p *printer.Printer, m client.Message) error {
+func (o *eventsOptions) take(m client.Message) error {
+	p := o.Printer
 	if m.Name == "dropped" {
 		var d wire.Dropped
 		if err := json.Unmarshal(m.Data, &d); err != nil {
@@ -86,11 +105,18 @@ func take(p *printer.Printer, m client.Message) error {
 		return nil
 	}
 	return p.ShowLine(m.Data, func() error {
+		if isChange(m.Name) {
+			var c wire.Change
+			if err := json.Unmarshal(m.Data, &c); err != nil {
+				return rest.Misunderstood(err)
+			}
+			return printChange(p, c)
+		}
 		var e wire.Event
 		if err := json.Unmarshal(m.Data, &e); err != nil {
 			return rest.Misunderstood(err)
 		}
-		return printEvent(p, e)
+		return printEvent(p, e, len(o.About) > 0)
 	})
 }
 
@@ -116,17 +142,27 @@ func droppedText(p *printer.Printer, d wire.Dropped) string {
 	return text
 }
 
-func printEvent(p *printer.Printer, e wire.Event) error {
+// printEvent prints an event of a task. In a pipe, a wide line has the fields of changes, too, and leaves them empty.
+func printEvent(p *printer.Printer, e wire.Event, wide bool) error {
 	if p.OutIsTerminal {
 		return p.Printf("%s\n", sentence(p, e))
 	}
-	var progress any
-	if e.Progress != nil {
-		progress = *e.Progress
+	line := []any{
+		e.At, e.Type, e.Namespace, e.Task, e.State, e.Attempt, e.Queue, e.TaskType, e.Node, e.Owner, e.RunAt,
+		cell(e.Progress), e.Error, e.ProgressNote,
 	}
-	return p.PrintTabbed([][]any{{
-		e.At, e.Type, e.Namespace, e.Task, e.State, e.Attempt, e.Queue, e.TaskType, e.Node, e.Owner, e.RunAt, progress, e.Error, e.ProgressNote,
-	}})
+	if wide {
+		line = append(line, "", "", "", "", "")
+	}
+	return p.PrintTabbed([][]any{line})
+}
+
+// cell is a number that may be missing.
+func cell(number *int) any {
+	if number == nil {
+		return ""
+	}
+	return *number
 }
 
 // sentence returns an event for people: when, what, which task, and the details.

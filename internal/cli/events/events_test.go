@@ -65,6 +65,68 @@ func TestEvents_PrintsALineEach(t *testing.T) {
 	}
 }
 
+// changes are some of each kind.
+func changes() []wire.Change {
+	return []wire.Change{
+		{Type: "schedule.paused", At: wire.At(clitest.Now), Namespace: new("default"), Schedule: new("nightly"), Revision: new(3),
+			By: new("ann"), Note: new("the\ndisk")},
+		{Type: "queue.limited", At: wire.At(clitest.Now), Queue: new("low"), Limit: new(7)},
+		{Type: "queue.limited", At: wire.At(clitest.Now), Queue: new("low"), Limit: new(0), By: new("ann")},
+		{Type: "node.changed", At: wire.At(clitest.Now), Node: new("n1"), State: new("draining")},
+		{Type: "node.newfangled", At: wire.At(clitest.Now), Node: new("n1")},
+	}
+}
+
+func TestEvents_PrintsChanges(t *testing.T) {
+	s := clitest.Start(t)
+	running := clitest.Event("task.running", wire.StateRunning)
+	s.OnStream("GET /v1/events", func(r *http.Request, send func(string, string, any)) {
+		send(running.Type, "", running)
+		for _, c := range changes() {
+			send(c.Type, "", c)
+		}
+		send("dropped", "", wire.Dropped{Count: 7, Reason: wire.DroppedSlowReader})
+		<-r.Context().Done()
+	})
+	var asJSON []string
+	for _, c := range changes() {
+		asJSON = append(asJSON, clitest.JSON(t, c))
+	}
+	for name, c := range map[string]struct {
+		shell clitest.Shell
+		args  []string
+		want  []string
+	}{
+		"in a pipe": {s.Pipe(), nil, []string{
+			"2026-01-02T15:04:05.000Z\ttask.running\tdefault\ta\trunning\t1\tdefault\tshell\t\t\t\t\t\t\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\tschedule.paused\tdefault\t\t\t\t\t\t\t\t\t\t\t\tnightly\t3\t\tann\tthe disk",
+			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t7\t\t",
+			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t0\tann\t",
+			"2026-01-02T15:04:05.000Z\tnode.changed\t\t\tdraining\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\tnode.newfangled\t\t\t\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t",
+		}},
+		"on a terminal": {s.Terminal(), nil, []string{
+			"16:04:05.000  " + printer.Cyan + "running   " + printer.Reset + "  a  attempt 1",
+			"16:04:05.000  paused      schedule nightly  revision 3  by ann  (the disk)",
+			"16:04:05.000  limited     queue low  limit 7",
+			"16:04:05.000  limited     queue low  no limit  by ann",
+			"16:04:05.000  changed     node n1  draining",
+			"16:04:05.000  newfangled  node n1",
+		}},
+		"as JSON": {s.Pipe(), []string{"-o", "json"}, append([]string{clitest.JSON(t, running)}, asJSON...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := c.shell.Start(t, append([]string{"events", "--about", "task,schedule,queue", "--about", "node"}, c.args...)...)
+			j.Err.Await(t, "dropped")
+			j.Interrupt()
+			j.Wait().Expect(t, 0, strings.Join(c.want, "\n")+"\n", "dtsctl: 7 events were dropped: they were not read fast enough\n")
+			if got := s.Last().Line; got != "GET /v1/events?about=task,schedule,queue,node" {
+				t.Errorf("asked %q", got)
+			}
+		})
+	}
+}
+
 // A node of an earlier release escapes these signs.
 func TestEvents_LeavesSignsOfJSONAsTheyAre(t *testing.T) {
 	s := clitest.Start(t)

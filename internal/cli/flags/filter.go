@@ -24,6 +24,7 @@ func (f *Filter) Bind(cmd *cobra.Command) {
 	flags.StringVar(&f.Owner, "owner", "", "only of this owner")
 	flags.StringVar(&f.Node, "node", "", "only if this node began the newest attempt")
 	flags.StringVar(&f.Schedule, "schedule", "", "only if this schedule created it")
+	RefuseEmpty(flags, "state", "queue", "type", "owner", "node", "schedule")
 	command.Complete(cmd, "state", "scheduled", "queued", "running", "succeeded", "failed", "cancelled")
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // GRPCCall is the flags that say how a task of type grpc calls its method.
@@ -78,7 +78,7 @@ func (g *GRPCCall) Payload(stdin io.Reader, target, method string) (json.RawMess
 		}
 		p.DescriptorSet = base64.StdEncoding.EncodeToString([]byte(set))
 	}
-	return rest.Encode(p)
+	return wire.Encode(p)
 }
 
 // encryption returns nil if no flag asks for it.

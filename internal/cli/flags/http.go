@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // HTTPCall is the flags that say how a task of type http calls its URL.
@@ -73,7 +73,7 @@ func (h *HTTPCall) Payload(stdin io.Reader, url string) (json.RawMessage, error)
 			return nil, err
 		}
 	}
-	return rest.Encode(p)
+	return wire.Encode(p)
 }
 
 // httpBody returns a body as the payload holds it: a JSON object or list as it is, anything else as a string.
@@ -82,7 +82,7 @@ func httpBody(text string) (json.RawMessage, error) {
 	if (strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")) && json.Valid([]byte(text)) {
 		return json.RawMessage(text), nil
 	}
-	return rest.Encode(text)
+	return wire.Encode(text)
 }
 
 // codesOf returns codes as numbers, and ranges as they are. The server judges them.

@@ -1,9 +1,10 @@
 package flags
 
 import (
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/command"
 )
 
 // LogPageLimit is the most lines of a log that the server puts into one page.
@@ -18,10 +19,12 @@ type LogLines struct {
 }
 
 // Bind adds the flags to a command.
-func (l *LogLines) Bind(f *pflag.FlagSet) {
+func (l *LogLines) Bind(cmd *cobra.Command) {
+	f := cmd.Flags()
 	String(f, &l.Attempt, "attempt", "only lines of the attempt with this number, or of the last one")
 	String(f, &l.stream, "stream", "only lines of this stream: stdout, stderr or dts")
 	String(f, &l.Text, "grep", "only lines that contain this text, in upper or lower case")
+	command.Complete(cmd, "stream", "stdout", "stderr", "dts")
 }
 
 // Stream is the stream that is asked for; nil for all.

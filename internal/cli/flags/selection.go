@@ -27,6 +27,7 @@ func (s *Selection) Bind(cmd *cobra.Command) {
 	flags.StringVar(&s.Time, "time", "",
 		"the time that --since and --until mean: created, due or ended "+
 			"(default: ended if --state has only states in which tasks have ended, else created)")
+	RefuseEmpty(flags, "label", "error", "time")
 	command.Complete(cmd, "time", "created", "due", "ended")
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // ShellCommand is the flags that say how a task of type shell runs its command.
@@ -89,7 +89,7 @@ func (c *ShellCommand) Payload(stdin io.Reader, command []string) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	return rest.Encode(shellPayload{
+	return wire.Encode(shellPayload{
 		Command: command, Env: env, Dir: c.Dir, Stdin: text, FinalExitCodes: c.FinalExitCodes, User: c.User, Limits: c.limits(),
 	})
 }

@@ -29,12 +29,13 @@ func (t Times) In(zone *string) Times {
 	return t
 }
 
-// where says which times have no offset, for errors.
-func (t Times) where() string {
-	if t.user {
-		return "local time"
+// forms lists what parse takes, for errors.
+func (t Times) forms() string {
+	zone := "local time"
+	if !t.user {
+		zone = "a time in " + t.zone.String()
 	}
-	return "a time in " + t.zone.String()
+	return `2026-01-02T15:04:05Z, or 2026-01-02, "2026-01-02 15:04" or "2026-01-02 15:04:05" for ` + zone
 }
 
 // Time reads a time: RFC 3339, or a local date with or without a time of day. It returns nil for a nil text.
@@ -44,7 +45,7 @@ func (t Times) Time(flag string, text *string) (*wire.Time, error) {
 	}
 	at, ok := t.parse(*text)
 	if !ok {
-		return nil, command.Usagef(`%s: %q is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for %s`, flag, *text, t.where())
+		return nil, command.Usagef(`%s: %q is not a time; write %s`, flag, *text, t.forms())
 	}
 	return &wire.Time{Time: at}, nil
 }
@@ -71,7 +72,7 @@ func (t Times) Past(flag string, text *string) (*time.Time, error) {
 		at, ok = t.now().Add(-ago).UTC(), true
 	}
 	if !ok {
-		return nil, command.Usagef(`%s: %q is not a time; write 2026-01-02T15:04:05Z, "2026-01-02 15:04" for %s, or 2h for two hours ago`, flag, *text, t.where())
+		return nil, command.Usagef(`%s: %q is not a time; write how long ago it was, as 90s, 2h or 36h, or %s`, flag, *text, t.forms())
 	}
 	at = at.Truncate(time.Millisecond)
 	return &at, nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/importer/crontab"
@@ -124,7 +123,7 @@ const defaultShell = "/bin/sh" // of cron
 
 // template makes the task of a line. Cron goes to HOME before it runs a command.
 func (s settings) template(e crontab.Entry) (wire.TaskTemplate, error) {
-	payload, err := rest.Encode(shellPayload{
+	payload, err := wire.Encode(shellPayload{
 		Command: []string{cmp.Or(e.Shell, defaultShell), "-c", e.Command}, Env: e.Env, Dir: e.Env["HOME"], Stdin: e.Stdin, User: e.User,
 	})
 	t := wire.TaskTemplate{Type: "shell", Payload: payload, Timeout: new(s.Timeout.String()), Retry: &wire.Retry{MaxAttempts: &s.MaxAttempts}}

@@ -1,7 +1,7 @@
 package importer
 
 import (
-	"github.com/dts-sched/dts/internal/cli/manifest"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 // printManifest prints what would be put, as "dtsctl apply" reads it.
@@ -13,7 +13,11 @@ func (opts *crontabOptions) printManifest(lines []imported) error {
 		}
 	}
 	tellRefusals(opts.Printer, lines)
-	if err := d.Print(opts.Printer); err != nil {
+	raw, err := d.JSON()
+	if err != nil {
+		return err
+	}
+	if err := opts.Printer.ShowFile(raw); err != nil {
 		return err
 	}
 	return anyRefused(lines)

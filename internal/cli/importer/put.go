@@ -57,7 +57,7 @@ func (i *importing) put(ctx context.Context) error {
 }
 
 func (i *importing) putOne(ctx context.Context, line *imported) error {
-	body, err := rest.Encode(line.definition)
+	body, err := wire.Encode(line.definition)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (i *importing) show() error {
 		results = append(results, result{line.number, line.id, line.outcome, line.reason})
 		rows = append(rows, []any{cell(line.number), line.id, line.outcome, line.reason})
 	}
-	raw, err := rest.Encode(map[string]any{"results": results})
+	raw, err := wire.Encode(map[string]any{"results": results})
 	if err != nil {
 		return err
 	}

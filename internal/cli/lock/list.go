@@ -12,7 +12,6 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type listOptions struct {
@@ -55,11 +54,8 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		answer, err := rest.Read[wire.LockList](c.ListLocksWithResponse(ctx, &params))
 		return answer.Raw, err
 	}
-	pages, err := server.ReadPages[wire.Lock](opts.Window.Window, "locks", read)
-	if err != nil {
-		return err
-	}
-	return command.ShowPages(opts.Printer, pages, listColumns)
+	_, err = command.ListPages(opts.Printer, opts.Window.Window, "locks", read, listColumns)
+	return err
 }
 
 var listColumns = []printer.Column[wire.Lock]{

@@ -48,7 +48,7 @@ memory", which also says what each schedule takes. They are blank beyond the 100
 		RunE: func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
 	}
 	cmd.Flags().BoolVar(&opts.Memory, "memory", false,
-		"estimate what each namespace takes in Redis, which costs that some 100 ms")
+		"estimate the memory of each namespace in Redis; this costs Redis some 100 ms")
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func showMemory(ctx context.Context, c *rest.Client, p *printer.Printer, list wi
 		p.Notef("What they take is not known: %s", *why)
 	}
 	entries := entriesOf(list, answer.Value.Namespaces)
-	raw, err := rest.Encode(map[string]any{"namespaces": entries})
+	raw, err := wire.Encode(map[string]any{"namespaces": entries})
 	if err != nil {
 		return err
 	}

@@ -95,3 +95,18 @@ func TestShow_EscapesForATerminalAndMeansTheSame(t *testing.T) {
 		})
 	}
 }
+
+// normal returns v as JSON, in which all numbers have one type.
+func normal(t *testing.T, v any) string {
+	t.Helper()
+	var again any
+	testkit.Must(t, json.Unmarshal([]byte(jsonOf(t, v)), &again))
+	return jsonOf(t, again)
+}
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	testkit.Must(t, err)
+	return string(raw)
+}

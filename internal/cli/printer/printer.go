@@ -11,6 +11,8 @@ import (
 	"io"
 	"syscall"
 	"time"
+
+	"github.com/dts-sched/dts/internal/api/wire"
 )
 
 // ErrUnread is the error for results that nobody reads any more, as behind "| head -1".
@@ -65,7 +67,7 @@ func (p *Printer) Show(raw json.RawMessage, table func() error) error {
 // ShowLine is like Show for one element of an endless sequence: its JSON takes exactly one line.
 func (p *Printer) ShowLine(raw json.RawMessage, table func() error) error {
 	if p.Format == JSON {
-		raw = PlainSigns(raw)
+		raw = wire.PlainSigns(raw)
 		if p.OutIsTerminal {
 			return p.Printf("%s\n", escapeHostile(raw))
 		}

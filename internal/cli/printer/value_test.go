@@ -1,24 +1,12 @@
 package printer
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
-
-	"github.com/dts-sched/dts/internal/testkit"
 )
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-
-func jsonOf(t *testing.T, v any) string {
-	t.Helper()
-	raw, err := json.Marshal(v)
-	testkit.Must(t, err)
-	return string(raw)
-}
 
 func TestRelative_IsShortAndRounded(t *testing.T) {
 	const day = 24 * time.Hour
@@ -32,43 +20,6 @@ func TestRelative_IsShortAndRounded(t *testing.T) {
 		if got := relative(now.Add(d), now); got != want {
 			t.Errorf("%s from now is %q, want %q", d, got, want)
 		}
-	}
-}
-
-func TestYAML_MeansTheSameAsItsJSON(t *testing.T) {
-	for _, document := range []string{
-		`{"z": 1, "a": {"list": [1, -2.5, 1e3, true, null, "x"], "empty": [], "none": {}}}`,
-		`{"strings": ["true", "null", "1", "2026-01-02T15:04:05Z", "", " ", "a: b", "- x", "line\nbreak\n", "\u001b[0m", "\"", "é\ud83d\ude00", "~", "0x1f"]}`,
-		`"text"`, `[]`, `[[1], [[]]]`,
-	} {
-		node, err := yamlOf(json.RawMessage(document))
-		testkit.Must(t, err)
-		text, err := yaml.Marshal(node)
-		testkit.Must(t, err)
-		var got, want any
-		testkit.Must(t, yaml.Unmarshal(text, &got))
-		testkit.Must(t, json.Unmarshal([]byte(document), &want))
-		if g, w := normal(t, got), normal(t, want); g != w {
-			t.Errorf("%s became\n%s, which is %s", document, text, g)
-		}
-	}
-}
-
-// normal returns v as JSON, in which all numbers have one type.
-func normal(t *testing.T, v any) string {
-	t.Helper()
-	var again any
-	testkit.Must(t, json.Unmarshal([]byte(jsonOf(t, v)), &again))
-	return jsonOf(t, again)
-}
-
-func TestYAML_KeepsTheOrderOfTheKeys(t *testing.T) {
-	node, err := yamlOf(json.RawMessage(`{"z":1,"a":2}`))
-	testkit.Must(t, err)
-	text, err := yaml.Marshal(node)
-	testkit.Must(t, err)
-	if string(text) != "z: 1\na: 2\n" {
-		t.Errorf("got %q", text)
 	}
 }
 

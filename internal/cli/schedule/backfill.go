@@ -81,6 +81,9 @@ func backfillRun(ctx context.Context, opts *backfillOptions) error {
 			return err
 		}
 		to = &current.Value.Cursor.Time
+		if to.Before(*from) {
+			return command.Usagef("--from: must not be after %s: later ticks are not decided yet", to.Format(time.RFC3339Nano))
+		}
 	}
 	body, err := rest.Body(wire.Backfill{From: wire.At(*from), To: wire.At(*to), Pace: flags.DurationText(opts.Pace)})
 	if err != nil {

@@ -158,7 +158,8 @@ func TestRollback_TellsWhatChanged(t *testing.T) {
 }
 
 func TestSchedule_RefusesBadUsage(t *testing.T) {
-	const times = `; write 2026-01-02T15:04:05Z, "2026-01-02 15:04" for local time, or 2h for two hours ago`
+	const times = `; write how long ago it was, as 90s, 2h or 36h, or 2026-01-02T15:04:05Z, or 2026-01-02, ` +
+		`"2026-01-02 15:04" or "2026-01-02 15:04:05" for local time`
 	for line, want := range map[string]string{
 		"schedule nonsense":                                `dtsctl schedule has no command "nonsense"`,
 		"schedule get":                                     "ID is missing",
@@ -177,8 +178,9 @@ func TestSchedule_RefusesBadUsage(t *testing.T) {
 		"schedule audit a --from x":                        `--from: "x" is not a time` + times,
 		"schedule audit a --to x":                          `--to: "x" is not a time` + times,
 		"schedule list --label x":                          `--label: "x" must be NAME=VALUE`,
-		"schedule next a --after 2h":                       `--after: "2h" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`,
-		"schedule forecast x":                              `"x" is one argument too many`,
+		"schedule next a --after 2h": `--after: "2h" is not a time; write 2026-01-02T15:04:05Z, or 2026-01-02, ` +
+			`"2026-01-02 15:04" or "2026-01-02 15:04:05" for local time`,
+		"schedule forecast x": `"x" is one argument too many`,
 	} {
 		got := clitest.Shell{Server: "http://127.0.0.1:1"}.Run(t, strings.Fields(line)...)
 		if first, _, _ := strings.Cut(got.Err, "\n"); got.Code != 2 || got.Out != "" || first != "dtsctl: "+want {

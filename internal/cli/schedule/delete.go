@@ -44,7 +44,7 @@ With --dry-run, the output is the same, and nothing is deleted. A terminal also 
   dtsctl schedule delete nightly --dry-run
   dtsctl schedule delete --label app=old --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := opts.Many.checkArgs(args); err != nil {
+			if err := opts.Many.checkArgs(cmd, args); err != nil {
 				return err
 			}
 			opts.IDs = args

@@ -4,15 +4,14 @@ import (
 	"context"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
-	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 type editOptions struct {
@@ -84,11 +83,9 @@ func editRun(ctx context.Context, opts *editOptions) error {
 func fileOf(answer rest.Answer[wire.Schedule]) (string, error) {
 	s, err := manifest.ScheduleOf(answer.Raw)
 	if err != nil {
-		return "", err
+		return "", rest.Misunderstood(err)
 	}
 	s.Namespace = nil
 	d := manifest.Document{Namespace: answer.Value.Namespace, Schedules: []manifest.Schedule{s}}
-	var b strings.Builder
-	err = d.Print(printer.New(printer.Options{Out: &b}))
-	return b.String(), err
+	return d.Text()
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
-	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 // editor has somebody edit a file. Error: that of the program.
@@ -76,13 +76,17 @@ func notesOf(lines []string) string {
 
 // faultNotes returns notes about faults. The lines are those of the file below the notes.
 func faultNotes(faults manifest.Faults) string {
-	lines := []string{"The file is invalid. Correct it, or empty it to change nothing."}
-	above := len(lines) + len(faults)
+	const advice = "The file is invalid. Correct it, or empty it to change nothing."
+	return notesOf(append([]string{advice}, faultLines(faults)...))
+}
+
+// faultLines says where in a file that begins with faultNotes the faults are, and what they are.
+func faultLines(faults manifest.Faults) (lines []string) {
 	for _, f := range faults {
-		f.Line += above
+		f.Line += 1 + len(faults)
 		lines = append(lines, fmt.Sprintf("line %s: %s", strings.TrimPrefix(f.Place(), ":"), f.Message()))
 	}
-	return notesOf(lines)
+	return lines
 }
 
 // withoutNotes returns a text without the notes at its top.
@@ -106,7 +110,7 @@ func isEmpty(text string) bool {
 
 // entryIn returns the entry of a schedule in a text that must have it and nothing else. The faults are what is wrong.
 func entryIn(text string, of wire.Schedule) (*manifest.Entry, manifest.Faults) {
-	m, err := manifest.ReadText("", []byte(text), manifest.Namespaces{Fallback: of.Namespace})
+	m, err := manifest.Read([]manifest.Source{{Text: []byte(text)}}, nil, manifest.Namespaces{Fallback: of.Namespace})
 	var faults manifest.Faults
 	switch {
 	case errors.As(err, &faults):

@@ -13,8 +13,8 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/diff"
-	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 // edit is one change of a schedule in an editor.
@@ -33,6 +33,7 @@ type edit struct {
 // nothing. Errors: those of the editor, of the file and of the server; ErrReported.
 func (e *edit) run(ctx context.Context, editor editor) error {
 	notes, shown := e.greeting(), e.original
+	var faults manifest.Faults // of what is shown
 	for {
 		if err := os.WriteFile(e.path, []byte(notes+shown), 0o600); err != nil {
 			return err
@@ -54,11 +55,13 @@ func (e *edit) run(ctx context.Context, editor editor) error {
 			e.printer.Notef("Nothing was changed.")
 			return nil
 		case text == shown: // with the errors above it
+			for _, line := range faultLines(faults) {
+				e.printer.Errorf("%s", line)
+			}
 			e.printer.Errorf("the file is still invalid, and nothing was changed")
 			return command.ErrReported
 		}
-		faults, err := e.apply(ctx, text)
-		if len(faults) == 0 {
+		if faults, err = e.apply(ctx, text); len(faults) == 0 {
 			return err
 		}
 		notes, shown = faultNotes(faults), text
@@ -85,7 +88,7 @@ func (e *edit) apply(ctx context.Context, text string) (manifest.Faults, error) 
 	}
 	preview, change, err := e.put(ctx, definition, true)
 	if refusal := rest.RefusalIn(err); refusal != nil && refusal.Code == wire.Invalid {
-		return entry.Faults(refusal), nil
+		return entry.Faults(refusal.Invalid()), nil
 	}
 	if err != nil {
 		return nil, err
@@ -131,12 +134,13 @@ func (e *edit) agreeAndPut(ctx context.Context, d wire.ScheduleDefinition, previ
 }
 
 func (e *edit) showChanges(after rest.Answer[wire.Schedule]) error {
-	changes, err := diff.Changes(e.before.Raw, after.Raw)
+	changes, err := manifest.Changes(e.before.Raw, after.Raw)
 	if err != nil {
 		return err
 	}
 	if was, is := e.before.Value.Paused, after.Value.Paused; was != is {
-		changes = append(changes, diff.Change{Name: "paused", Before: strconv.FormatBool(was), After: strconv.FormatBool(is)})
+		paused := manifest.Change{Name: "paused", Before: strconv.FormatBool(was), After: strconv.FormatBool(is)}
+		changes = append(changes, paused)
 	}
 	return diff.Print(e.printer, changes)
 }

@@ -185,7 +185,7 @@ func TestEdit_KeepsWhatCannotBePut(t *testing.T) {
 		},
 		"still invalid": {
 			`[ $n -gt 1 ] || sed -i.bak 's/7/9/' "$1"`, clitest.Problem(400, wire.Invalid, "cron", "cron: no"),
-			"dtsctl: the file is still invalid, and nothing was changed\n", 1,
+			"dtsctl: line 7:11: schedules[0].cron: no\ndtsctl: the file is still invalid, and nothing was changed\n", 1,
 		},
 		"editor": {`sed -i.bak 's/7/9/' "$1"; exit 7`, wire.Problem{}, "exit status 7\n", 1},
 	} {

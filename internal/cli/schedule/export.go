@@ -12,9 +12,9 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
-	"github.com/dts-sched/dts/internal/cli/manifest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 type exportOptions struct {
@@ -32,13 +32,13 @@ func newExportCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export [ID...]", Short: "Write schedules as a file that apply takes",
 		Annotations: command.Asks("listSchedules", "getSchedule"),
-		Long: `export writes schedules as a file for "dtsctl apply": those that are named, those with all labels of --label or
-with ids that begin with --prefix, or all of the namespace. It is YAML, or with -o json, JSON.
+		Long: `export writes schedules as a file for "dtsctl apply": the schedules that are named, those with all labels of
+--label, those with ids that begin with --prefix, or all of the namespace. The file is YAML; with -o json, it is JSON.
 
-The file has what was said when the schedules were put, sorted by id: no state, and no defaults. A schedule that is
-paused has "paused: true". To apply the file where it comes from changes nothing. Elsewhere it creates schedules with
-equal definitions; they begin without runs, ledger and history. An interval without start_at counts from then on, and a
-schedule that has no tick to come is refused.
+The file has the definitions as they were put, sorted by id: no state, and no defaults. A schedule that is paused has
+"paused: true". To apply the file where it comes from changes nothing. Elsewhere it creates schedules with equal
+definitions; they begin without runs, ledger and history. An interval without start_at counts from then on, and a
+schedule without a tick to come is refused.
 
 The namespace is written if the command line or DTSCTL_NAMESPACE names one, or with --all-namespaces. Without it, the
 file can be applied to any namespace: dtsctl schedule export | dtsctl -n other apply -f -
@@ -60,6 +60,7 @@ nothing is written.`,
 	set := cmd.Flags()
 	set.StringVar(&opts.Prefix, "prefix", "", "only those whose ids begin with this")
 	set.StringArrayVarP(&opts.Labels, "label", "l", nil, "only with this label, as NAME=VALUE; may be repeated")
+	flags.RefuseEmpty(set, "prefix", "label")
 	set.BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "write the schedules of all namespaces, as -n '*'")
 	return cmd
 }
@@ -95,7 +96,7 @@ func exportRun(ctx context.Context, opts *exportOptions) error {
 	for _, raw := range answers {
 		s, err := manifest.ScheduleOf(raw)
 		if err != nil {
-			return err
+			return rest.Misunderstood(err)
 		}
 		if namespace != everyNamespace {
 			s.Namespace = nil
@@ -103,7 +104,11 @@ func exportRun(ctx context.Context, opts *exportOptions) error {
 		d.Schedules = append(d.Schedules, s)
 	}
 	d.Sort()
-	if err := d.Print(opts.Printer); err != nil {
+	raw, err := d.JSON()
+	if err != nil {
+		return err
+	}
+	if err := opts.Printer.ShowFile(raw); err != nil {
 		return err
 	}
 	if !complete {

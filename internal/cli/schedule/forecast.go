@@ -20,6 +20,9 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
+// nextLimit is how many ticks the server lists at most.
+const nextLimit = 500
+
 type forecastOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
@@ -62,12 +65,15 @@ zone.`,
 			if opts.Hours != nil || opts.Within != nil {
 				return command.Usagef("--next cannot be given together with --hours and --within")
 			}
+			if *opts.Next < 1 || *opts.Next > nextLimit {
+				return command.Usagef("--next: %d must be 1 to %d", *opts.Next, nextLimit)
+			}
 			return nextTicksRun(cmd.Context(), opts)
 		},
 	}
 	flags.Int(cmd.Flags(), &opts.Hours, "hours", "how far to look ahead (default 24)")
 	flags.Duration(cmd.Flags(), &opts.Within, "within", "list what comes in this time, at most 1h, in whole minutes")
-	flags.Int(cmd.Flags(), &opts.Next, "next", "list so many of the next ticks, at most 500")
+	flags.Int(cmd.Flags(), &opts.Next, "next", "list the next `N` ticks, at most 500")
 	const all = "count the schedules of all namespaces, as -n '*'"
 	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, all)
 	return cmd

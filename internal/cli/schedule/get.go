@@ -8,8 +8,8 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
-	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 type getOptions struct {
@@ -61,7 +61,7 @@ func getRun(ctx context.Context, opts *getOptions) error {
 func details(answer rest.Answer[wire.Schedule]) ([]printer.Detail, error) {
 	s := answer.Value
 	all := []printer.Detail{{Name: "id", Value: s.ID}, {Name: "namespace", Value: s.Namespace}, {Name: "state", Value: stateOf(s)}}
-	definition, err := diff.Fields(answer.Raw)
+	definition, err := manifest.Fields(answer.Raw)
 	if err != nil {
 		return nil, err
 	}

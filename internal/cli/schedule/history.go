@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 type historyOptions struct {
@@ -88,7 +89,7 @@ func readRevisions(ctx context.Context, c *rest.Client, id string) (rest.Answer[
 		allRaw.Revisions, allRaw.Warnings = append(allRaw.Revisions, raw.Revisions...), append(allRaw.Warnings, raw.Warnings...)
 		if params.Cursor = page.Value.NextCursor; params.Cursor == nil {
 			all.Value.Warnings = allRaw.Warnings
-			all.Raw, err = rest.Encode(allRaw)
+			all.Raw, err = wire.Encode(allRaw)
 			return all, err
 		}
 	}
@@ -98,7 +99,7 @@ func readRevisions(ctx context.Context, c *rest.Client, id string) (rest.Answer[
 type comparedRevision struct {
 	wire.Revision
 	raw      json.RawMessage // all of it, as the server sent it
-	changes  []diff.Change
+	changes  []manifest.Change
 	compared bool // the revision before it is known
 }
 
@@ -114,15 +115,15 @@ func comparedRevisions(answer rest.Answer[wire.RevisionList]) ([]comparedRevisio
 		if i+1 == len(revisions) || answer.Value.Revisions[i+1].Revision != r.Revision-1 { // the one before it is not there, or cannot be read
 			continue
 		}
-		before, err := rest.Encode(answer.Value.Revisions[i+1].Definition)
+		before, err := wire.Encode(answer.Value.Revisions[i+1].Definition)
 		if err != nil {
 			return nil, err
 		}
-		after, err := rest.Encode(r.Definition)
+		after, err := wire.Encode(r.Definition)
 		if err != nil {
 			return nil, err
 		}
-		if revisions[i].changes, err = diff.Changes(before, after); err != nil {
+		if revisions[i].changes, err = manifest.Changes(before, after); err != nil {
 			return nil, err
 		}
 		revisions[i].compared = true
@@ -185,11 +186,11 @@ func showRevision(opts *historyOptions, revisions []comparedRevision) error {
 	}
 	r := revisions[i]
 	return p.Show(r.raw, func() error {
-		definition, err := rest.Encode(r.Definition)
+		definition, err := wire.Encode(r.Definition)
 		if err != nil {
 			return err
 		}
-		fields, err := diff.Fields(definition)
+		fields, err := manifest.Fields(definition)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type ledgerOptions struct {
@@ -82,11 +81,8 @@ func ledgerRun(ctx context.Context, opts *ledgerOptions) error {
 		answer, err := rest.Read[wire.LedgerPage](c.ReadLedgerWithResponse(ctx, opts.ID, &params))
 		return answer.Raw, err
 	}
-	pages, err := server.ReadPages[wire.LedgerEntry](opts.Window.Window, "entries", read)
+	pages, err := command.ListPages(opts.Printer, opts.Window.Window, "entries", read, ledgerColumns)
 	if err != nil {
-		return err
-	}
-	if err := command.ShowPages(opts.Printer, pages, ledgerColumns); err != nil {
 		return err
 	}
 	if !pages.More {

@@ -14,7 +14,6 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type listOptions struct {
@@ -71,6 +70,7 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	set.StringVar(&opts.Prefix, "prefix", "", "only those whose ids begin with this")
 	set.StringVar(&opts.Owner, "owner", "", "only of this owner")
 	set.StringArrayVarP(&opts.Labels, "label", "l", nil, "only with this label, as NAME=VALUE; may be repeated")
+	flags.RefuseEmpty(set, "prefix", "owner", "label")
 	set.BoolVar(&opts.Failing, "failing", false,
 		"only those whose newest run, of those that succeeded or failed, has failed")
 	set.BoolVar(&opts.Missed, "missed", false, "only those of which a tick of the last 24h was missed")
@@ -101,11 +101,9 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		answer, err := rest.Read[wire.ScheduleList](c.ListSchedulesWithResponse(ctx, &params))
 		return answer.Raw, err
 	}
-	pages, err := server.ReadPages[wire.Schedule](opts.Window.Window, "schedules", read)
-	if err != nil {
-		return err
-	}
-	return command.ShowPages(opts.Printer, pages, opts.columns(printer.Deref(params.Namespace) == "*"))
+	columns := opts.columns(printer.Deref(params.Namespace) == "*")
+	_, err = command.ListPages(opts.Printer, opts.Window.Window, "schedules", read, columns)
+	return err
 }
 
 // columns are those of the table. all: it may have schedules of several namespaces.

@@ -3,17 +3,16 @@ package schedule
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
-	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/taskview"
 )
 
 type logsOptions struct {
@@ -50,9 +49,9 @@ unless its definition says otherwise. Standard error names the tasks whose logs 
 			return logsRun(cmd.Context(), opts)
 		},
 	}
-	flags.Int(cmd.Flags(), &opts.Ticks, "ticks", "how many of the newest ticks that have a task, up to 20 (default 5)")
-	flags.Int(cmd.Flags(), &opts.Tail, "tail", "print so many of the newest lines (default all)")
-	opts.Lines.Bind(cmd.Flags())
+	flags.Int(cmd.Flags(), &opts.Ticks, "ticks", "read the newest `N` ticks that have a task, up to 20 (default 5)")
+	flags.Int(cmd.Flags(), &opts.Tail, "tail", "show the last `N` lines (default all)")
+	opts.Lines.Bind(cmd)
 	return cmd
 }
 
@@ -96,21 +95,5 @@ func logsRun(ctx context.Context, opts *logsOptions) error {
 	for _, id := range forgotten {
 		opts.Printer.Errorf("the log of %s is gone: the task is forgotten", id)
 	}
-	return printLines(opts.Printer, lines)
-}
-
-func printLines(p *printer.Printer, lines []json.RawMessage) error {
-	for _, raw := range lines {
-		err := p.ShowLine(raw, func() error {
-			var line wire.ScheduleLogLine
-			if err := json.Unmarshal(raw, &line); err != nil {
-				return rest.Misunderstood(err)
-			}
-			return p.LogLine(fmt.Sprintf("%s %d: ", line.Task, line.Attempt), line.Stream, line.Text)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return taskview.LogLines(opts.Printer, lines)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
 )
@@ -31,19 +32,27 @@ func (m *many) bind(cmd *cobra.Command) {
 	}
 	set.StringArrayVarP(&m.Labels, "label", "l", nil,
 		"all with this label, as NAME=VALUE, in place of ids; may be repeated")
+	flags.RefuseEmpty(set, "label")
 	set.BoolVar(&m.DryRun, "dry-run", false, dryRun)
 	set.BoolVarP(&m.Yes, "yes", "y", false, "with --label: do not ask")
 }
 
-// checkArgs refuses ids together with labels, and neither of both.
-func (m *many) checkArgs(ids []string) error {
-	if len(m.Labels) == 0 {
-		return command.IDs(nil, ids)
-	}
-	if len(ids) > 0 {
+// checkArgs refuses ids together with labels, and neither of both. Beside ids, it refuses the flags that are for labels
+// only.
+func (m *many) checkArgs(cmd *cobra.Command, ids []string) error {
+	if len(m.Labels) > 0 && len(ids) > 0 {
 		return command.Usagef("name schedules, or choose them with --label, and not both")
 	}
-	return nil
+	if len(m.Labels) > 0 {
+		return nil
+	}
+	if err := command.IDs(cmd, ids); err != nil {
+		return err
+	}
+	if m.previews {
+		return command.NotWithIDs(cmd, "yes")
+	}
+	return command.NotWithIDs(cmd, "yes", "dry-run")
 }
 
 // choose returns the ids, or those of the schedules with the labels, after it has asked whether to do that with them.

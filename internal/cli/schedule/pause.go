@@ -26,7 +26,7 @@ type pauseOptions struct {
 func newPauseCommand(f *command.Factory) *cobra.Command {
 	opts := &pauseOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In}}
 	cmd := &cobra.Command{
-		Use: "pause ID... | --label NAME=VALUE", Short: "Let schedules create no tasks for a while",
+		Use: "pause ID... | --label NAME=VALUE", Short: "Pause schedules",
 		Annotations: command.Asks("listSchedules", "pauseSchedule"),
 		Long: `pause keeps schedules from running until they are resumed. Tasks that they created before go on. Pausing a paused
 schedule changes only its note, if one is given.
@@ -37,7 +37,7 @@ All of the schedules are tried; the exit code is 1 if any was refused. A pipe ge
 		Example: `  dtsctl schedule pause nightly --note 'until the new disk is there'
   dtsctl schedule pause --label team=billing --note 'the mail server moves' --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := opts.Many.checkArgs(args); err != nil {
+			if err := opts.Many.checkArgs(cmd, args); err != nil {
 				return err
 			}
 			opts.IDs = args

@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 type putOptions struct {
@@ -189,7 +190,7 @@ func showPut(
 			return err
 		}
 		if before != nil {
-			changes, err := diff.Changes(before.Raw, after.Raw)
+			changes, err := manifest.Changes(before.Raw, after.Raw)
 			if err != nil {
 				return err
 			}

@@ -202,11 +202,11 @@ func TestPut_RefusesBadUsage(t *testing.T) {
 		"--jitter: -1s is negative":                                                 put("a", "--every", "1h", "--jitter", "-1s", "--", "true"),
 		`--label: "x" must be NAME=VALUE`:                                           put("a", "--every", "1s", "--label", "x", "--", "true"),
 		`--task-label: "x" must be NAME=VALUE`:                                      put("a", "--every", "1s", "--task-label", "x", "--", "true"),
-		`--end-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for a time in Asia/Tokyo`: put(
+		`--end-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or 2026-01-02, "2026-01-02 15:04" or "2026-01-02 15:04:05" for a time in Asia/Tokyo`: put(
 			"a", "--every", "1s", "--timezone", "Asia/Tokyo", "--end-at", "soon", "--", "true"),
-		`--start-at: "2026-11-27T09:00:00" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for a time in Asia/Tokyo`: put(
+		`--start-at: "2026-11-27T09:00:00" is not a time; write 2026-01-02T15:04:05Z, or 2026-01-02, "2026-01-02 15:04" or "2026-01-02 15:04:05" for a time in Asia/Tokyo`: put(
 			"a", "--every", "1s", "--timezone", "Asia/Tokyo", "--start-at", "2026-11-27T09:00:00", "--", "true"),
-		`--start-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`: put("a", "--every", "1s", "--start-at", "soon", "--", "true"),
+		`--start-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or 2026-01-02, "2026-01-02 15:04" or "2026-01-02 15:04:05" for local time`: put("a", "--every", "1s", "--start-at", "soon", "--", "true"),
 	} {
 		got := clitest.Shell{Server: "http://127.0.0.1:1"}.Run(t, args...)
 		if first, _, _ := strings.Cut(got.Err, "\n"); got.Code != 2 || first != "dtsctl: "+want {

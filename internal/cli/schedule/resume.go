@@ -25,7 +25,7 @@ type resumeOptions struct {
 func newResumeCommand(f *command.Factory) *cobra.Command {
 	opts := &resumeOptions{Client: f.Client, Printer: f.Printer, Many: many{in: f.In}}
 	cmd := &cobra.Command{
-		Use: "resume ID... | --label NAME=VALUE", Short: "Let paused schedules run again",
+		Use: "resume ID... | --label NAME=VALUE", Short: "Resume paused schedules",
 		Annotations: command.Asks("listSchedules", "resumeSchedule", "getSchedule"),
 		Long: `resume ends the pause of schedules. The misfire policy decides which ticks of the pause still run: none of them (skip),
 the newest one for all of them (once), or those within the window, one per second (all). A terminal is told which. The
@@ -37,7 +37,7 @@ All of the schedules are tried; the exit code is 1 if any was refused. A pipe ge
 		Example: `  dtsctl schedule resume nightly
   dtsctl schedule resume --label team=billing --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := opts.Many.checkArgs(args); err != nil {
+			if err := opts.Many.checkArgs(cmd, args); err != nil {
 				return err
 			}
 			opts.IDs = args

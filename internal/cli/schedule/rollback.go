@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/manifest"
 )
 
 type rollbackOptions struct {
@@ -98,7 +99,7 @@ func previewRollback(
 	if err := p.Printf("%s would change, to revision %d\n", printer.Flat(opts.ID), after.Value.Revision); err != nil {
 		return err
 	}
-	changes, err := diff.Changes(before.Raw, after.Raw)
+	changes, err := manifest.Changes(before.Raw, after.Raw)
 	if err != nil {
 		return err
 	}

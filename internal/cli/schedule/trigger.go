@@ -23,6 +23,7 @@ import (
 func bindKey(cmd *cobra.Command, key *string) {
 	cmd.Flags().StringVar(key, "idempotency-key", "",
 		"a name for this request: repeated within an hour, it runs nothing again")
+	flags.RefuseEmpty(cmd.Flags(), "idempotency-key")
 }
 
 // ledgerPoll is how often the ledger is read while a triggered run waits for its turn.
@@ -61,7 +62,7 @@ be cancelled (overlap replace).
   dtsctl schedule trigger nightly --idempotency-key release-42
   dtsctl task logs -f "$(dtsctl schedule trigger nightly | cut -f 1)"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := opts.Many.checkArgs(args); err != nil {
+			if err := opts.Many.checkArgs(cmd, args); err != nil {
 				return err
 			}
 			if opts.Wait && len(args) != 1 {

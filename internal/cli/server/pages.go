@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
 // pageLimit is the most rows that the server puts into one page.
 const pageLimit = 500
 
-// Window is how much of a list is wanted: the first Limit rows, at least 1, or All; from Cursor on, or from the start if that is
-// nil. Unless All are wanted, no further page is read after the time Within.
+// Window is how much of a list is wanted: the first Limit rows, at least 1, or All; from Cursor on, or from the start
+// if that is nil. Unless All are wanted, no further page is read after the time Within.
 type Window struct {
 	Limit  int
 	All    bool
@@ -24,6 +25,7 @@ type Window struct {
 // Pages is the joined pages of a list.
 type Pages[T any] struct {
 	Rows     []T
+	Count    int                        // of the rows, also of those that were passed on
 	More     bool                       // the list goes on, at Next
 	Next     string                     // a cursor
 	Late     bool                       // there are fewer rows than wanted, as the time is over
@@ -33,15 +35,21 @@ type Pages[T any] struct {
 	items    []json.RawMessage          // the rows as the server sent them
 }
 
+// Reader reads one page of a list from a cursor on.
+type Reader func(limit int, cursor *string) (json.RawMessage, error)
+
 // ReadPages reads pages until there are as many rows as wanted. The rows are in the field name of each page.
-func ReadPages[T any](
-	w Window, name string, read func(limit int, cursor *string) (json.RawMessage, error),
-) (Pages[T], error) {
+func ReadPages[T any](w Window, name string, read Reader) (Pages[T], error) {
+	return PassPages[T](w, name, read, nil)
+}
+
+// PassPages is ReadPages. It passes the rows of each page to take, and does not keep them, unless take is nil.
+func PassPages[T any](w Window, name string, read Reader, take func([]T) error) (Pages[T], error) {
 	p := Pages[T]{name: name, items: []json.RawMessage{}}
 	for cursor, started := w.Cursor, clock.Now(); ; {
 		limit := pageLimit
 		if !w.All {
-			limit = min(limit, w.Limit-len(p.Rows))
+			limit = min(limit, w.Limit-p.Count)
 		}
 		page, err := read(limit, cursor)
 		if err != nil {
@@ -50,6 +58,12 @@ func ReadPages[T any](
 		if cursor, err = p.add(page); err != nil {
 			return p, rest.Misunderstood(err)
 		}
+		if take != nil {
+			if err := take(p.Rows); err != nil {
+				return p, err
+			}
+			p.Rows, p.items = nil, nil
+		}
 		if p.More = cursor != nil; !p.More {
 			return p, nil
 		}
@@ -57,7 +71,7 @@ func ReadPages[T any](
 		if w.All {
 			continue
 		}
-		enough := len(p.Rows) >= w.Limit
+		enough := p.Count >= w.Limit
 		if p.Late = !enough && clock.Since(started) >= w.Within; enough || p.Late {
 			return p, nil
 		}
@@ -89,6 +103,7 @@ func (p *Pages[T]) add(page json.RawMessage) (cursor *string, err error) {
 		return nil, err
 	}
 	delete(p.Rest, p.name)
+	p.Count += len(rows)
 	p.Rows, p.items = append(p.Rows, rows...), append(p.items, items...)
 	return cursor, nil
 }
@@ -121,5 +136,5 @@ func (p *Pages[T]) JSON() (json.RawMessage, error) {
 		page["warnings"] = p.Warnings
 	}
 	page[p.name] = p.items
-	return rest.Encode(page)
+	return wire.Encode(page)
 }

@@ -41,7 +41,7 @@ By default, it cancels those that are scheduled or queued; --state running stops
   dtsctl task cancel --queue reports --dry-run
   dtsctl task cancel --label customer=4711 --note 'the customer left' --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := opts.Many.CheckArgs(args); err != nil {
+			if err := opts.Many.CheckArgs(cmd, args); err != nil {
 				return err
 			}
 			if opts.Many.ByFilter() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
 )
 
@@ -33,9 +35,9 @@ func newFailuresCommand(f *command.Factory) *cobra.Command {
 		Long: `failures shows why attempts failed, timed out or were lost lately, the most frequent cause first. Errors that
 differ by numbers, ids, addresses and quoted names only are one cause; # stands for what differs.
 
-The columns are: count, dead, error, queues, schedules, types, example, first, last. Dead is how many tasks ended failed
-with it, as they had no attempt left. The example is the task of the newest one. A * among the schedules stands for
-several that are not told apart.`,
+The columns are: count, dead, error, queues, schedules, types, example, first, last, namespace. Dead is how many tasks
+ended failed with it, as they had no attempt left. The example is the task of the newest one. A * among the schedules
+stands for several that are not told apart.`,
 		Example: `  dtsctl task failures
   dtsctl task failures --since 24h --queue mail
   dtsctl task get "$(dtsctl task failures | cut -f 7 | head -1)"`,
@@ -44,6 +46,7 @@ several that are not told apart.`,
 	cmd.Flags().StringVar(&opts.Since, "since", "1h", "how far to look back, from 1m to 24h")
 	cmd.Flags().StringVar(&opts.Queue, "queue", "", "only failures of tasks of this queue")
 	cmd.Flags().StringVar(&opts.Schedule, "schedule", "", "only failures of tasks of this schedule")
+	flags.RefuseEmpty(cmd.Flags(), "queue", "schedule")
 	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "the failures of all namespaces, as -n '*'")
 	return cmd
 }
@@ -73,7 +76,7 @@ func failuresRun(ctx context.Context, opts *failuresOptions) error {
 			}
 			err = p.Printf("Nothing failed in the last %s %s%s.\n", opts.Since, where, opts.part())
 		} else {
-			err = printer.PrintTable(p, failureColumns, answer.Value.Failures)
+			err = printer.PrintTable(p, opts.columns(printer.Deref(params.Namespace) == "*"), answer.Value.Failures)
 		}
 		if n := answer.Value.Untold; n > 0 {
 			p.Notef("%s in all namespaces, of rare causes, of which only the number is known",
@@ -81,6 +84,19 @@ func failuresRun(ctx context.Context, opts *failuresOptions) error {
 		}
 		return err
 	})
+}
+
+// columns are those of the table. A pipe always gets the namespace; a terminal gets it, as the first one, where there
+// may be several.
+func (o *failuresOptions) columns(all bool) []printer.Column[wire.Failure] {
+	namespace := printer.Column[wire.Failure]{Name: "namespace", Value: func(f wire.Failure) any { return f.Namespace }}
+	switch {
+	case !o.Printer.OutIsTerminal:
+		return slices.Concat(failureColumns, []printer.Column[wire.Failure]{namespace})
+	case all:
+		return slices.Concat([]printer.Column[wire.Failure]{namespace}, failureColumns)
+	}
+	return failureColumns
 }
 
 // part names the part of the namespaces that was asked for, behind a sentence; "" for all of it.

@@ -1,6 +1,7 @@
 package task_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -21,8 +22,13 @@ func TestFailures_PrintsCauses(t *testing.T) {
 	})
 	s.Pipe().Run(t, "task", "failures").Expect(t, 0,
 		"500\t100\torder # is not there\tdefault,mail\tnightly\thttp\tnightly@20260102T150405Z"+
-			"\t2026-01-02T14:04:05.000Z\t2026-01-02T15:04:05.000Z\n",
+			"\t2026-01-02T14:04:05.000Z\t2026-01-02T15:04:05.000Z\tdefault\n",
 		"7 further failures in all namespaces, of rare causes, of which only the number is known\n")
+	for command, want := range map[string]string{"task failures": "COUNT ", "task failures -A": "NAMESPACE "} {
+		if got := s.Terminal().Run(t, strings.Fields(command)...); !strings.HasPrefix(got.Out, want) {
+			t.Errorf("%s prints %s", command, got.Out)
+		}
+	}
 	s.Pipe().Run(t, "task", "failures", "--since", "24h", "--queue", "mail", "--schedule", "nightly", "-A")
 	if got := s.Last().Line; got != "GET /v1/failures?namespace=%2A&since=24h&queue=mail&schedule=nightly" {
 		t.Errorf("asked for %s", got)

@@ -37,7 +37,7 @@ All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a
   dtsctl task forget --state cancelled --since 2h --dry-run
   dtsctl task forget --state failed --type importer --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := opts.Many.CheckArgs(args); err != nil {
+			if err := opts.Many.CheckArgs(cmd, args); err != nil {
 				return err
 			}
 			if opts.Many.ByFilter() {

@@ -69,7 +69,7 @@ func details(t wire.Task) []printer.Detail {
 		{Name: "run_at", Value: t.RunAt}, {Name: "created_at", Value: t.CreatedAt}, {Name: "queued_at", Value: t.QueuedAt},
 		{Name: "started_at", Value: t.StartedAt}, {Name: "finished_at", Value: t.FinishedAt},
 		{Name: "cancel_requested_at", Value: t.CancelRequestedAt}, {Name: "node", Value: t.Node}, {Name: "error", Value: t.Error},
-		{Name: "checkpoint", Value: string(printer.PlainSigns(t.Checkpoint))}, {Name: "result", Value: t.Result}, {Name: "payload", Value: string(printer.PlainSigns(t.Payload))}, {Name: "timeout", Value: t.Timeout},
+		{Name: "checkpoint", Value: string(wire.PlainSigns(t.Checkpoint))}, {Name: "result", Value: t.Result}, {Name: "payload", Value: string(wire.PlainSigns(t.Payload))}, {Name: "timeout", Value: t.Timeout},
 		{Name: "retry", Value: retryText(t.Retry)}, {Name: "retention", Value: t.Retention}, {Name: "owner", Value: t.Owner},
 	}
 	if t.Labels != nil {

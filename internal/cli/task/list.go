@@ -15,7 +15,6 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type listOptions struct {
@@ -39,8 +38,8 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List tasks", Args: command.ExactArgs(),
 		Annotations: command.Asks("listTasks"),
-		Long: `list lists the tasks of a namespace, or of all of them, the newest first: those first that came last into their
-states or, of those that wait, that are due last. Filters are joined by "and".
+		Long: `list lists the tasks of a namespace, or of all of them. They are sorted by when they came into their states
+or, if they wait, by when they are due; the latest comes first. Filters are joined by "and".
 
 The columns are: id, state, type, queue, attempt, due, finished, node, error, started, namespace. Of a task that cannot
 be read in Redis, the error says so; what is left out of the list for that reason is told on stderr.`,
@@ -67,7 +66,7 @@ be read in Redis, the error says so; what is left out of the list for that reaso
 	opts.Filter.Bind(cmd)
 	opts.Selection.Bind(cmd)
 	cmd.Flags().StringVar(&opts.Sort, "sort", "",
-		"by what to sort: state (when it came into its state, or is due), created, due, ended or duration (default state)")
+		"sort by state (when it came into its state, or is due), created, due, ended or duration (default state)")
 	cmd.Flags().BoolVar(&opts.Reverse, "reverse", false, "list the smallest value first, as the oldest or the shortest")
 	cmd.Flags().BoolVar(&opts.Count, "count", false,
 		"show only how many tasks match, by state; + stands for more than that")
@@ -96,10 +95,6 @@ func listRun(ctx context.Context, opts *listOptions) error {
 		answer, err := rest.Read[wire.TaskList](c.ListTasksWithResponse(ctx, &params))
 		return answer.Raw, err
 	}
-	pages, err := server.ReadPages[wire.Task](opts.Window.Window, "tasks", read)
-	if err != nil {
-		return err
-	}
 	columns := slices.Concat(leadingColumns, []printer.Column[wire.Task]{errorColumn, startedColumn, namespaceColumn})
 	if opts.Printer.ForPeople() { // the error, which may be long, comes last
 		columns = slices.Concat(leadingColumns, []printer.Column[wire.Task]{startedColumn, errorColumn})
@@ -107,7 +102,8 @@ func listRun(ctx context.Context, opts *listOptions) error {
 			columns = slices.Insert(columns, 0, namespaceColumn)
 		}
 	}
-	return command.ShowPages(opts.Printer, pages, columns)
+	_, err = command.ListPages(opts.Printer, opts.Window.Window, "tasks", read, columns)
+	return err
 }
 
 // showCounts shows how many tasks match, by state.

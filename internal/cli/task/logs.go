@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/taskview"
 )
 
 type logsOptions struct {
@@ -56,9 +57,9 @@ breaks, it reconnects; no line is lost or printed twice.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&opts.Follow, "follow", "f", false, "go on until the task has ended")
-	flags.Int(cmd.Flags(), &opts.Tail, "tail", "begin with so many of the newest lines (default all)")
-	flags.String(cmd.Flags(), &opts.Before, "before", "only lines before that with this cursor")
-	opts.Lines.Bind(cmd.Flags())
+	flags.Int(cmd.Flags(), &opts.Tail, "tail", "show the last `N` lines (default all)")
+	flags.String(cmd.Flags(), &opts.Before, "before", "only lines before the line with this cursor")
+	opts.Lines.Bind(cmd)
 	return cmd
 }
 
@@ -131,7 +132,7 @@ func (r *logReader) printAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := r.printEach(page.Lines); err != nil {
+		if err := taskview.LogLines(r.Printer, page.Lines); err != nil {
 			return err
 		}
 		if page.NextCursor != nil {
@@ -166,19 +167,10 @@ func (r *logReader) printTail(ctx context.Context) error {
 			r.after = page.NextCursor
 		}
 		if page.PreviousCursor == nil || len(lines) >= wanted {
-			return r.printEach(lines[max(0, len(lines)-wanted):])
+			return taskview.LogLines(r.Printer, lines[max(0, len(lines)-wanted):])
 		}
 		params.Tail, params.Before, params.Limit = nil, page.PreviousCursor, new(wanted-len(lines))
 	}
-}
-
-func (r *logReader) printEach(lines []json.RawMessage) error {
-	for _, raw := range lines {
-		if err := r.print(raw); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // follow prints new lines until the task has ended.
@@ -201,7 +193,7 @@ func (r *logReader) take(m client.Message) (done bool, err error) {
 		return true, nil
 	case "log":
 		r.after = flags.NilIfZero(m.ID)
-		return false, r.print(m.Data)
+		return false, taskview.LogLine(r.Printer, m.Data)
 	case "dropped":
 		var gone wire.Dropped
 		if err := json.Unmarshal(m.Data, &gone); err != nil {
@@ -212,14 +204,4 @@ func (r *logReader) take(m client.Message) (done bool, err error) {
 		}
 	}
 	return false, nil
-}
-
-func (r *logReader) print(raw json.RawMessage) error {
-	return r.Printer.ShowLine(raw, func() error {
-		var line wire.LogLine
-		if err := json.Unmarshal(raw, &line); err != nil {
-			return rest.Misunderstood(err)
-		}
-		return r.Printer.LogLine("", line.Stream, line.Text)
-	})
 }

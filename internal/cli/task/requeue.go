@@ -41,7 +41,7 @@ All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a
 			if opts.To == "" {
 				return command.Usagef("--to QUEUE is missing")
 			}
-			if err := opts.Many.CheckArgs(args); err != nil {
+			if err := opts.Many.CheckArgs(cmd, args); err != nil {
 				return err
 			}
 			if opts.Many.ByFilter() {

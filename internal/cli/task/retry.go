@@ -41,7 +41,10 @@ By default, it retries failed tasks.`,
   dtsctl task retry --state failed --since 2h --error "order # not found" --dry-run
   dtsctl task retry --state failed --since "2026-01-02 02:00" --until "2026-01-02 03:00" --spread 10m --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := opts.Many.CheckArgs(args); err != nil {
+			if err := opts.Many.CheckArgs(cmd, args, "spread"); err != nil {
+				return err
+			}
+			if err := flags.CheckDurations(cmd.Flags()); err != nil {
 				return err
 			}
 			if opts.Many.ByFilter() {

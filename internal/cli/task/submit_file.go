@@ -119,7 +119,7 @@ func (s *fileSubmission) send(ctx context.Context, batch []fileLine) ([]result, 
 		}
 		p := wire.Problem{Code: wire.Invalid, Detail: line.why, Status: http.StatusBadRequest, Title: "The line is invalid", Type: "about:blank"}
 		results[i].BatchResult = wire.BatchResult{Status: p.Status, Error: &p}
-		raw, err := rest.Encode(results[i].BatchResult)
+		raw, err := wire.Encode(results[i].BatchResult)
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +185,7 @@ func (s *fileSubmission) show(batch []fileLine, results []result) error {
 		}
 		rows[i] = []any{batch[i].number, id, r.Status, reasonOf(r)}
 	}
-	raw, err := rest.Encode(map[string]any{"results": all})
+	raw, err := wire.Encode(map[string]any{"results": all})
 	if err != nil {
 		return err
 	}

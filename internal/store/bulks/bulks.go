@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,20 +50,25 @@ type Bulk struct {
 	State     State         `json:"state"`
 	Total     int           `json:"total"` // tasks that matched at the start
 	About     bool          `json:"about,omitempty"`
-	Changed   int           `json:"changed"` // tasks with which it was done
-	Skipped   int           `json:"skipped"` // tasks that were not as the filter says any more
-	Failed    int           `json:"failed"`  // tasks with which it could not be done
 	Error     string        `json:"error,omitempty"`
 	AsOf      time.Time     `json:"as_of"`
 	StartedAt time.Time     `json:"started_at"`
 	EndedAt   time.Time     `json:"ended_at,omitzero"`
+	Progress
 	// After is the last task that it came by.
 	After *index.Position `json:"after,omitempty"`
 
 	stored string // as it was read
 }
 
-// With returns the bulk action as it was read, with the progress of another reading. It goes on to stop if that is so.
+// Progress is how many tasks a bulk action came by.
+type Progress struct {
+	Changed int `json:"changed"` // with which it was done
+	Skipped int `json:"skipped"` // that no longer matched
+	Failed  int `json:"failed"`  // with which it could not be done
+}
+
+// With merges the progress into the action as it is stored. It goes on to stop if that is so.
 func (b Bulk) With(progress Bulk) Bulk {
 	stored, state := b.stored, progress.State
 	if !state.Ended() {
@@ -106,7 +112,9 @@ func (s *Bulks) Get(ctx context.Context, id string) (Bulk, error) {
 
 func decode(id, text string) (Bulk, error) {
 	var b Bulk
-	if err := json.Unmarshal([]byte(text), &b); err != nil || b.ID != id {
+	from := json.NewDecoder(strings.NewReader(text))
+	from.DisallowUnknownFields() // what a newer release asks for besides must not be left out
+	if err := from.Decode(&b); err != nil || b.ID != id {
 		return Bulk{}, task.Errorf(task.CodeUnreadable, "the bulk action %q cannot be read", id)
 	}
 	b.stored = text
@@ -135,8 +143,9 @@ func (s *Bulks) List(ctx context.Context) ([]Bulk, error) {
 	return all, nil
 }
 
-// Create writes a new one, and tells the leader. If there are too many, those go that ended first. Errors:
-// CodeOverloaded if none of them has ended, CodeUnavailable.
+// Create writes a new one, and tells the leader. If there is one with its ID, it stays, and is returned. If there are
+// too many, those go that ended first. Errors: CodeOverloaded if none of them has ended, CodeUnavailable,
+// CodeUnreadable.
 func (s *Bulks) Create(ctx context.Context, b Bulk) (Bulk, error) {
 	all, err := s.List(ctx)
 	if err != nil {
@@ -144,6 +153,9 @@ func (s *Bulks) Create(ctx context.Context, b Bulk) (Bulk, error) {
 	}
 	var gone []string
 	for _, old := range slices.Backward(all) {
+		if old.ID == b.ID {
+			return old, nil
+		}
 		if len(all)-len(gone) >= Limit && old.State.Ended() {
 			gone = append(gone, old.ID)
 		}
@@ -151,7 +163,11 @@ func (s *Bulks) Create(ctx context.Context, b Bulk) (Bulk, error) {
 	if len(all)-len(gone) >= Limit {
 		return b, task.Errorf(task.CodeOverloaded, "%d bulk actions run: wait for one to end, or stop one", len(all))
 	}
+	id := b.ID
 	b, err = s.write(ctx, b, gone)
+	if errors.Is(err, ErrChanged) { // it came meanwhile
+		return s.Get(ctx, id)
+	}
 	if err == nil {
 		s.l.DB.Publish(ctx, string(s.l.Keys.Wake(0)), layout.BulkWake) // if that is lost, the leader looks soon
 	}

@@ -82,6 +82,14 @@ var Checks = []Check{
 	{Name: leftovers, Severity: Warning, Means: "Entries, results, attempts or a log are left of a task that had ended and does not exist: they take memory.", Repair: "Deletes them.", Repairs: true, OfData: true},
 	{Name: "id-never-forgotten", Severity: Warning, Means: "The id of a deleted task would be taken for ever.", Repair: "Puts it at the end of the order in which ids are forgotten.", Repairs: true, OfData: true},
 	{Name: entryUnreadable, Severity: Error, Means: "An attempt, a checkpoint, a line of a log, a revision, a record of a ledger, a tick that waits, what became of a schedule's ticks, a limit, a namespace, the entry of a node or a name in a backlog cannot be read: it is left out.", Repair: "Puts the entry aside: see \"What is put aside\".", Repairs: true, OfData: true},
+	{
+		Name: listIndex, Severity: Warning,
+		Means: "Lists with a filter do not find a task, as one that a program with an earlier release of package `dts` has " +
+			"created; or the index of lists cannot be read, or its leader does not keep it in order.",
+		Notes:   "There is no whole index of lists yet: the detail says why, and how much of it is there.",
+		Repair:  "Has the leader build the index of the partition anew. If it does not keep it in order: see what it logs.",
+		Repairs: true, OfData: true,
+	},
 	{Name: "unconverted", Severity: Warning, Means: "Tasks of an older layout could not be converted: DTS does not know them any more.", Repair: "By hand: they are in `dts:{p}:unconverted`: see \"Upgrading\".", OfData: true},
 
 	{Name: unreadable, Severity: Error, Means: "The definition of a schedule cannot be read, or is lost: it does not tick.", Repair: "Puts a definition that cannot be read aside: see \"What is put aside\". If there are earlier revisions, it comes back from these, paused; else its ledger goes with it. What is left of a lost one stays. Put it again (`dtsctl schedule put`).", Repairs: true, OfData: true},

@@ -24,6 +24,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/listing"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -44,6 +45,7 @@ type Options struct {
 	Layout    *layout.Layout
 	Tasks     *tasks.Tasks
 	Schedules *schedules.Schedules
+	Listing   *listing.Listing
 	Queues    *queue.Queues
 	Nodes     func(ctx context.Context) ([]cluster.Node, error)
 	// Audit returns the ticks of a schedule, decided between two times, that have no record, and the records that have no tick.

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // newDoctor returns a doctor that reads so many entries at once, and does not audit ledgers.
 func newDoctor(w *storetest.World, entries int) *doctor.Doctor {
 	return doctor.New(doctor.Options{
-		Layout: w.Layout, Tasks: w.Tasks, Schedules: w.Schedules, Queues: queue.New(queue.Options{DB: w.DB}), Entries: entries,
+		Layout: w.Layout, Tasks: w.Tasks, Schedules: w.Schedules, Listing: w.Listing, Queues: queue.New(queue.Options{DB: w.DB}), Entries: entries,
 		Nodes:  func(context.Context) ([]cluster.Node, error) { return nil, nil },
 		Audit:  func(context.Context, task.Ref, time.Time, time.Time) ([]string, error) { return nil, nil },
 		Limits: func(context.Context) (map[string]int, error) { return nil, nil },

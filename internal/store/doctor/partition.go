@@ -63,6 +63,7 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		once("lease", "lease-unlimited", func(ctx context.Context) error { return e.examineLease(ctx, k) }),
 		e.rememberedIDs(k),
 		e.unconverted(k),
+		e.listed(p),
 	), nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/migration"
@@ -144,6 +145,15 @@ func (l *Layout) Now(ctx context.Context, partition int) (time.Time, error) {
 		return time.Time{}, Unavailable(err)
 	}
 	return now.UTC(), nil
+}
+
+// WithNow calls read and, unless *now is set, reads the partition's clock at the same time. Errors: that of read;
+// CodeUnavailable.
+func (l *Layout) WithNow(ctx context.Context, partition int, now *time.Time, read func() error) error {
+	if !now.IsZero() {
+		return read()
+	}
+	return calls.Try(read, func() (err error) { *now, err = l.Now(ctx, partition); return err })
 }
 
 // Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err; with CodeUnreadable, if

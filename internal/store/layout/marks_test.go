@@ -24,7 +24,7 @@ func TestCheck_GoesByTheMarksOfThePartitions(t *testing.T) {
 	}
 
 	testkit.Must(t, db.FlushAll(t.Context()).Err())
-	leave(t, db, 16, 16, 10) // as leaders, and workers that restore their tasks, do at once
+	leave(t, db, 16, 10) // as leaders, and workers that restore their tasks, do at once
 	if f := checked(t, a, forgotten); !f.Lost {
 		t.Errorf("all is gone: %+v", f)
 	}

@@ -93,6 +93,11 @@ func (l *Layout) openMeta(ctx context.Context, expected int) (meta, error) {
 		return meta{}, err
 	}
 	count, err := traces.count(expected)
+	if count > 0 || err != nil { // unless it is of a node that has started meanwhile, as the first one
+		if now, unread := l.readMeta(ctx); unread != nil || len(now.missing()) == 0 {
+			return now, unread
+		}
+	}
 	if err != nil {
 		return meta{}, err
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
@@ -24,6 +26,17 @@ func (l *Layout) NoteNamespaces(ctx context.Context, names []string) error {
 		return Unavailable(err)
 	}
 	return nil
+}
+
+// LatestNamespaces reads the names of up to n namespaces, those with the newest submissions first. What is no name is
+// left out. Error: CodeUnavailable.
+func (l *Layout) LatestNamespaces(ctx context.Context, n int) ([]string, error) {
+	newest := redis.ZRangeArgs{Key: string(l.Keys.Namespaces()), Start: 0, Stop: n - 1, Rev: true}
+	names, err := l.DB.ZRangeArgs(ctx, newest).Result()
+	if err != nil && !redisx.LeaveOutKey(ctx, string(l.Keys.Namespaces()), err) {
+		return nil, Unavailable(err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return task.ValidateName("namespace", name) != nil }), nil
 }
 
 // Namespaces reads the namespaces that are kept, sorted by name. Under redisx.LeavingOut, what is no name is left out.

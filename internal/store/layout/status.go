@@ -17,6 +17,10 @@ const common = 0
 // StatusWake is the message to the leader of partition 0 that somebody reads the status.
 const StatusWake = "status"
 
+// StaleWake begins the message to the leader of a partition with the numbers of segments of the index of lists that
+// have many rows of tasks that are gone or have changed, separated by blanks.
+const StaleWake = "stale "
+
 // BulkWake is the message to the leader of partition 0 that there is a new bulk action.
 const BulkWake = "bulk"
 

@@ -1,10 +1,14 @@
 package layout
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -12,10 +16,10 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// leave writes what an installation with so many partitions leaves: leases of the first ones, and tasks.
-func leave(t *testing.T, db *redisx.DB, partitions, led, tasks int) {
+// leave writes what an installation with 16 partitions leaves: leases of the first ones, and tasks.
+func leave(t *testing.T, db *redisx.DB, led, tasks int) {
 	t.Helper()
-	l := &Layout{partitions: partitions}
+	l := &Layout{partitions: 16}
 	for p := range led {
 		testkit.Must(t, db.Set(t.Context(), fmt.Sprintf("dts:{%d}:lease", p), "7:gone", 0).Err())
 	}
@@ -52,7 +56,7 @@ func TestOpen_TakesThePartitionsFromTheData(t *testing.T) {
 	} {
 		testkit.Must(t, db.FlushAll(t.Context()).Err())
 		testkit.Must(t, db.Set(t.Context(), "somebody:else", "x", 0).Err())
-		leave(t, db, 16, c.led, c.tasks)
+		leave(t, db, c.led, c.tasks)
 		l, err := Open(t.Context(), Options{DB: db, Partitions: c.setting})
 		stored := db.HGet(t.Context(), "dts:meta", "partitions").Val()
 		if c.refuses != "" {
@@ -116,12 +120,52 @@ func TestOpen_RefusesOlderDataWithoutItsLayout(t *testing.T) {
 	}
 }
 
+// starting lets another node start, and create a task, before data is looked for.
+type starting struct {
+	redis.Hook
+	start func()
+	once  sync.Once
+}
+
+func (h *starting) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *starting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *starting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		if c.Name() == "dbsize" {
+			h.once.Do(h.start)
+		}
+		return next(ctx, c)
+	}
+}
+
+// Of two nodes that start at once on an empty Redis, the second one takes the first one's data for what it is.
+func TestOpen_KnowsANodeThatStartedMeanwhile(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	db := server.DB(t)
+	db.AddHook(&starting{start: func() {
+		other := server.DB(t)
+		_, err := Open(t.Context(), Options{DB: other})
+		testkit.Must(t, err)
+		leave(t, other, 0, 1)
+	}})
+	log := &testkit.Log{}
+	l, err := Open(t.Context(), Options{DB: db, Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil || l.Partitions() != 16 || log.Has("gone") {
+		t.Errorf("%v, or it says that something is gone", err)
+	}
+}
+
 func TestOpen_LeavesMetaToALivingNode(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	living := serving(t, db)
 	before := metaOf(t, db)
-	leave(t, db, 16, 16, 10)
+	leave(t, db, 16, 10)
 	now, err := living.Now(t.Context(), 0)
 	testkit.Must(t, err)
 	entry := fmt.Sprintf(`%d {"state":"alive","beat_ms":60000}`, now.UnixMilli())

@@ -20,6 +20,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // CodeFull: as many tasks wait in the queue as its limit allows.
@@ -59,15 +60,15 @@ func New(l *layout.Layout, queues *queue.Queues) *Limits {
 	return &Limits{l: l, queues: queues, gauges: make(map[string]*gauge)}
 }
 
-// Set limits how many tasks may wait in a queue; 0 lifts the limit. Errors: CodeInvalid, CodeUnavailable.
-func (s *Limits) Set(ctx context.Context, name string, limit int) error {
+// Set limits how many tasks may wait in a queue; 0 lifts the limit. by is who wants it, "" if nobody knows.
+// Errors: CodeInvalid, CodeUnavailable.
+func (s *Limits) Set(ctx context.Context, name string, limit int, by string) error {
 	if err := task.ValidateQueue(name); err != nil {
 		return err
 	}
 	if limit < 0 || limit > Most {
 		return task.Invalid("limit", "is %d, must be 0 to %d; 0 for no limit", limit, Most)
 	}
-	key := string(s.l.Keys.Limits())
 	if limit > 0 {
 		known, err := s.All(ctx)
 		if err != nil {
@@ -76,10 +77,9 @@ func (s *Limits) Set(ctx context.Context, name string, limit int) error {
 		if _, has := known[name]; !has && len(known) >= MostQueues {
 			return task.Invalid("queue", "%d queues have limits, and no more may: remove another one", MostQueues)
 		}
-		if err := s.l.DB.HSet(ctx, key, name, limit).Err(); err != nil {
-			return layout.Unavailable(err)
-		}
-	} else if err := s.l.DB.HDel(ctx, key, name).Err(); err != nil {
+	}
+	call := lua.LimitQueue{Limits: s.l.Keys.Limits(), Queue: name, Limit: limit, By: by, Changes: s.l.Keys.Changes()}
+	if _, err := redisx.Run(ctx, s.l.DB, call); err != nil {
 		return layout.Unavailable(err)
 	}
 	s.mu.Lock()

@@ -41,12 +41,12 @@ func counts(t *testing.T, w *storetest.World, name string, n int) {
 	t.Helper()
 	l := open(w)
 	if n > 0 {
-		testkit.Must(t, l.Set(w.Ctx, name, n))
+		testkit.Must(t, l.Set(w.Ctx, name, n, ""))
 		if !full(t, w, name) {
 			t.Errorf("fewer than %d tasks of %s count", n, name)
 		}
 	}
-	testkit.Must(t, l.Set(w.Ctx, name, n+1))
+	testkit.Must(t, l.Set(w.Ctx, name, n+1, ""))
 	if full(t, w, name) {
 		t.Errorf("more than %d tasks of %s count", n, name)
 	}
@@ -90,7 +90,7 @@ func TestEnter_LetsNoMoreInThanThereIsRoomFor(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	l := open(w)
-	testkit.Must(t, l.Set(w.Ctx, "default", 3))
+	testkit.Must(t, l.Set(w.Ctx, "default", 3, ""))
 	var places []*limits.Place
 	for range 3 {
 		p, err := l.Enter(w.Ctx, "default")
@@ -140,12 +140,12 @@ func TestEnter_FollowsALimitThatAnotherNodeSets(t *testing.T) {
 	if _, err := here.Enter(w.Ctx, "default"); err != nil {
 		t.Fatalf("without a limit: %v", err)
 	}
-	testkit.Must(t, there.Set(w.Ctx, "default", 1))
+	testkit.Must(t, there.Set(w.Ctx, "default", 1, ""))
 	testkit.Eventually(t, "it is full", func() bool {
 		_, err := here.Enter(w.Ctx, "default")
 		return task.CodeOf(err) == limits.CodeFull && err != nil
 	})
-	testkit.Must(t, there.Set(w.Ctx, "default", 0))
+	testkit.Must(t, there.Set(w.Ctx, "default", 0, ""))
 	testkit.Eventually(t, "it has room", func() bool { _, err := here.Enter(w.Ctx, "default"); return err == nil })
 }
 
@@ -174,7 +174,7 @@ func TestEnter_LogsThatAQueueCannotBeCounted(t *testing.T) {
 	w.Layout.Log = slog.New(slog.NewTextHandler(&log, nil))
 	testkit.Must(t, w.DB.Set(w.Ctx, string(w.Keys.Partition(0).Ready("full")), "garbage", 0).Err())
 	l := open(w)
-	testkit.Must(t, l.Set(w.Ctx, "full", 1))
+	testkit.Must(t, l.Set(w.Ctx, "full", 1, ""))
 	if place, err := l.Enter(w.Ctx, "full"); place != nil || err != nil {
 		t.Errorf("a place %v, %v", place, err)
 	}
@@ -185,7 +185,7 @@ func TestEnter_LogsThatAQueueCannotBeCounted(t *testing.T) {
 
 func fillOne(t *testing.T, w *storetest.World) {
 	t.Helper()
-	testkit.Must(t, open(w).Set(w.Ctx, "default", 1))
+	testkit.Must(t, open(w).Set(w.Ctx, "default", 1, ""))
 	w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}})
 }
 
@@ -236,17 +236,17 @@ func TestSet_RefusesWhatIsNoLimit(t *testing.T) {
 	w := storetest.New(t)
 	l := open(w)
 	for name, limit := range map[string]int{"a b": 1, "negative": -1, "huge": limits.Most + 1} {
-		if err := l.Set(w.Ctx, name, limit); task.CodeOf(err) != task.CodeInvalid {
+		if err := l.Set(w.Ctx, name, limit, ""); task.CodeOf(err) != task.CodeInvalid {
 			t.Errorf("%s %d: %v", name, limit, err)
 		}
 	}
 	for i := range limits.MostQueues {
 		testkit.Must(t, w.DB.HSet(w.Ctx, string(w.Keys.Limits()), fmt.Sprint(i), 1).Err())
 	}
-	if err := l.Set(w.Ctx, "more", 1); task.CodeOf(err) != task.CodeInvalid {
+	if err := l.Set(w.Ctx, "more", 1, ""); task.CodeOf(err) != task.CodeInvalid {
 		t.Errorf("one too many: %v", err)
 	}
-	if err := l.Set(w.Ctx, "7", 2); err != nil {
+	if err := l.Set(w.Ctx, "7", 2, ""); err != nil {
 		t.Errorf("a change: %v", err)
 	}
 }
@@ -256,7 +256,7 @@ func TestAny_FollowsWhatIsSet(t *testing.T) {
 	w := storetest.New(t)
 	l := open(w)
 	for limit, want := range []bool{false, true} {
-		testkit.Must(t, l.Set(w.Ctx, "small", limit))
+		testkit.Must(t, l.Set(w.Ctx, "small", limit, ""))
 		if l.Any(w.Ctx) != want || l.Of(w.Ctx, "small") != limit || l.Of(w.Ctx, "other") != 0 {
 			t.Errorf("with the limit %d: %t, %d", limit, l.Any(w.Ctx), l.Of(w.Ctx, "small"))
 		}

@@ -1,15 +1,18 @@
 package listing_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -24,8 +27,11 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 // packers are those of all partitions of a world.
-func packers(w *storetest.World) (all []*listing.Packer) {
-	for p := range w.Layout.Partitions() {
+func packers(w *storetest.World) []*listing.Packer { return packersOf(w, w.Layout.Partitions()) }
+
+// packersOf are those of the first partitions.
+func packersOf(w *storetest.World, n int) (all []*listing.Packer) {
+	for p := range n {
 		all = append(all, w.Listing.Packer(p, storetest.Fence))
 	}
 	return all
@@ -37,7 +43,7 @@ func packAll(t *testing.T, w *storetest.World, packers []*listing.Packer) {
 	for _, p := range packers {
 		for more := true; more; {
 			var err error
-			more, err = p.Pack(w.Ctx, false)
+			more, err = p.Pack(w.Ctx)
 			testkit.Must(t, err)
 		}
 	}
@@ -170,13 +176,21 @@ func (f *fleet) indexFilter(filter tasks.Filter) index.Filter {
 	}
 	wanted := index.Filter{
 		States: filter.States, Queue: filter.Queue, Type: filter.Type, Owner: filter.Owner, Node: filter.Node,
-		Cause: filter.Error, Labels: index.Labels(filter.Labels), Created: ms(filter.Created), Due: ms(filter.Due),
-		Ended: ms(filter.Ended),
+		Causes: causes(filter.Error), Labels: index.Labels(filter.Labels), Created: ms(filter.Created), Due: ms(filter.Due),
+		OnlyEnded: filter.Sort.By == index.Ended || filter.Sort.By == index.Took,
+		Ended:     ms(filter.Ended),
 	}
 	if filter.Namespace != "*" {
 		wanted.Namespace = filter.Namespace
 	}
 	return wanted
+}
+
+func causes(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
 }
 
 func (f *fleet) filter() tasks.Filter {
@@ -205,6 +219,27 @@ func (f *fleet) filter() tasks.Filter {
 	return filter
 }
 
+// counted says how a page with counts differs from what a list must show; "" for not at all.
+func (f *fleet) counted(filter tasks.Filter, limit int, want []string) string {
+	page, counts, err := f.Listing.ListAndCount(f.Ctx, filter, limit, "")
+	testkit.Must(f.t, err)
+	for i, listed := range page.Tasks {
+		if i >= len(want) || listed.Ref.String() != want[i] {
+			return fmt.Sprintf("the page has %s at place %d", listed.Ref, i)
+		}
+	}
+	if len(page.Tasks) == 0 && len(want) > 0 {
+		return "the page is empty"
+	}
+	for _, state := range task.States {
+		filter.States = []task.State{state}
+		if n := len(f.want(filter)); counts[state] != (listing.Count{Tasks: n}) {
+			return fmt.Sprintf("%s: counted %+v, want %d", state, counts[state], n)
+		}
+	}
+	return ""
+}
+
 func TestList_ShowsWhatTheFilterMatchesInEachStateOfTheIndex(t *testing.T) {
 	t.Parallel()
 	w := storetest.On(t, redistest.Start(t).DB(t))
@@ -223,59 +258,227 @@ func TestList_ShowsWhatTheFilterMatchesInEachStateOfTheIndex(t *testing.T) {
 			packAll(t, w, all)
 		}
 		for range 12 {
-			filter := f.filter()
-			got, want := listAll(t, w, filter, 1+f.random.IntN(40)), f.want(filter)
+			filter, limit := f.filter(), 1+f.random.IntN(40)
+			got, want := listAll(t, w, filter, limit), f.want(filter)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d: %+v (-want +got):\n%s", seed, filter, diff)
+			}
+			if diff := f.counted(filter, limit, want); diff != "" {
+				t.Fatalf("seed %d: %+v: %s", seed, filter, diff)
 			}
 		}
 	}
 }
 
-func TestList_SaysHowFarTheIndexIsBuilt(t *testing.T) {
+// A count looks at some rows only. If few of these are out of date, it tells how many of all are.
+func TestCountStates_TellsTheLeaderWhatIsOutOfDate(t *testing.T) {
 	t.Parallel()
-	w := storetest.On(t, redistest.Start(t).DB(t))
+	w := storetest.New(t)
+	all := packers(w)
+	packAll(t, w, all)
 	var defs []task.Definition
-	for i := range 6000 {
+	for i := range 1300 {
 		defs = append(defs, task.Definition{
-			Ref: task.Ref{ID: fmt.Sprint("t", i)}, Type: "http", Delay: time.Hour, Labels: map[string]string{"app": "x"},
+			Ref: task.Ref{Namespace: "default", ID: fmt.Sprintf("t@%d", i)}, Type: "http", Queue: "low", Delay: time.Hour,
 		})
 	}
-	for some := range slices.Chunk(defs, 500) {
+	for some := range slices.Chunk(defs, 400) {
 		for _, c := range w.Tasks.Create(w.Ctx, some) {
 			testkit.Must(t, c.Err)
 		}
 	}
-	filter := tasks.Filter{Namespace: "default", Labels: map[string]string{"app": "x"}}
-	page, err := w.Listing.List(w.Ctx, filter, 10, "")
-	testkit.Must(t, err)
-	if page.Missing == "" {
-		t.Error("a list without an index does not say what it lacks")
-	}
-	all := packers(w)
-	for range 3 {
-		for _, p := range all {
-			_, err := p.Pack(w.Ctx, false)
-			testkit.Must(t, err)
-		}
-	}
-	if page, err = w.Listing.List(w.Ctx, filter, 10, ""); err != nil || len(page.Tasks) != 10 || page.Missing == "" {
-		t.Errorf("while the index is built: %d tasks, missing %q, %v", len(page.Tasks), page.Missing, err)
-	}
 	packAll(t, w, all)
-	if got := listAll(t, w, filter, 500); len(got) != len(defs) {
-		t.Errorf("%d of %d tasks are listed", len(got), len(defs))
-	}
-	for _, p := range all { // a node of an earlier release comes
-		_, err := p.Pack(w.Ctx, true)
+	for i := 0; i < len(defs); i += 13 {
+		_, err := w.Tasks.Cancel(w.Ctx, defs[i].Ref, "")
 		testkit.Must(t, err)
 	}
-	page, err = w.Listing.List(w.Ctx, filter, 10, "")
-	if err != nil || !strings.Contains(page.Missing, "earlier release") {
-		t.Errorf("beside a node of an earlier release: missing %q, %v", page.Missing, err)
+	wakes := w.DB.Subscribe(w.Ctx, string(w.Layout.WakeOf(defs[0].Ref)))
+	defer func() { _ = wakes.Close() }()
+	_, err := wakes.Receive(w.Ctx)
+	testkit.Must(t, err)
+	counts, err := w.Listing.CountStates(w.Ctx, tasks.Filter{Namespace: "default", Queue: "low"})
+	if got := counts[task.Scheduled]; err != nil || got != (listing.Count{Tasks: 1000, About: true}) {
+		t.Errorf("counted %+v, %v", got, err)
 	}
-	packAll(t, w, all)
-	if got := listAll(t, w, filter, 500); len(got) != len(defs) {
-		t.Errorf("%d of %d tasks are listed when it has gone", len(got), len(defs))
+	told, err := wakes.ReceiveTimeout(w.Ctx, 5*time.Second)
+	if err != nil || !strings.Contains(fmt.Sprint(told), "stale ") {
+		t.Errorf("the leader was told %v, %v", told, err)
+	}
+}
+
+func TestList_TellsTheLeaderWhatIsOutOfDate(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.PageTime = time.Hour // a machine may be slow
+	packers := packers(w)
+	packAll(t, w, packers)
+	const many = 16 * 200
+	var defs []task.Definition
+	for i := range many {
+		defs = append(defs, task.Definition{
+			Ref: task.Ref{Namespace: "default", ID: fmt.Sprint("t", i)}, Type: "http", Queue: "low", Delay: time.Hour,
+		})
+	}
+	for some := range slices.Chunk(defs, 400) {
+		for _, c := range w.Tasks.Create(w.Ctx, some) {
+			testkit.Must(t, c.Err)
+		}
+	}
+	packAll(t, w, packers)
+	low := tasks.Filter{Namespace: "default", Queue: "low"}
+	expect := func(scheduled, cancelled listing.Count) {
+		t.Helper()
+		counts, err := w.Listing.CountStates(w.Ctx, low)
+		if err != nil || counts[task.Scheduled] != scheduled || counts[task.Cancelled] != cancelled {
+			t.Errorf("counted %+v, %v, want %+v and %+v", counts, err, scheduled, cancelled)
+		}
+	}
+	expect(listing.Count{Tasks: 1000, About: true}, listing.Count{})
+	for _, d := range defs {
+		_, err := w.Tasks.Cancel(w.Ctx, d.Ref, "")
+		testkit.Must(t, err)
+	}
+	packAll(t, w, packers)
+	expect(listing.Count{}, listing.Count{Tasks: 1000, About: true}) // though the index still has the rows from before
+	told := make(map[int]string)
+	channels := make(map[string]int)
+	var names []string
+	for p := range packers {
+		name := string(w.Layout.Keys.Wake(p))
+		names, channels[name] = append(names, name), p
+	}
+	wakes := w.DB.Subscribe(w.Ctx, names...)
+	defer func() { _ = wakes.Close() }()
+	_, err := wakes.Receive(w.Ctx)
+	testkit.Must(t, err)
+	waiting := tasks.Filter{Namespace: "default", Queue: "low", States: []task.State{task.Scheduled}}
+	if got := listAll(t, w, waiting, 50); len(got) != 0 {
+		t.Errorf("%d tasks wait that are cancelled", len(got))
+	}
+	testkit.Eventually(t, "a list tells what is out of date", func() bool {
+		message, err := wakes.ReceiveMessage(w.Ctx)
+		testkit.Must(t, err)
+		told[channels[message.Channel]] = message.Payload
+		return len(told) == len(packers)
+	})
+	for p, payload := range told {
+		var segment int
+		_, err := fmt.Sscanf(payload, "stale %d", &segment)
+		testkit.Must(t, err)
+		packers[p].Suspect([]int{segment})
+	}
+	packAll(t, w, packers)
+	rows := 0
+	for p := range packers {
+		fields, err := w.DB.HGetAll(w.Ctx, string(w.Layout.Keys.Partition(p).Listed())).Result()
+		testkit.Must(t, err)
+		for number, text := range fields {
+			if summary, err := index.DecodeSummary(1, []byte(text)); err == nil && number != "*" && summary.Waits {
+				rows += summary.Rows
+			}
+		}
+	}
+	if rows != 0 {
+		t.Errorf("%d rows are left of tasks that do not wait", rows)
+	}
+}
+
+// rewriting has the leader write all segments anew each time a list is about to read rows.
+type rewriting struct {
+	redis.Hook
+	rows    string // a part of the names of the keys that have them
+	rewrite func()
+	busy    bool
+	times   int
+}
+
+func (h *rewriting) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *rewriting) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (h *rewriting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		reads := func(c redis.Cmder) bool {
+			return c.Name() == "hmget" && strings.HasSuffix(fmt.Sprint(c.Args()[1]), h.rows)
+		}
+		if !h.busy && slices.ContainsFunc(commands, reads) {
+			h.busy = true
+			h.rewrite()
+			h.busy = false
+			h.times++
+		}
+		return next(ctx, commands)
+	}
+}
+
+// A list reads the rows of segments that are replaced meanwhile. They are gone some time later.
+func TestList_ReadsSegmentsThatAreReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.PageTime = time.Hour
+	packers := packers(w)
+	packAll(t, w, packers)
+	var want []string
+	for i := range 100 {
+		d := task.Definition{
+			Ref: task.Ref{Namespace: "default", ID: fmt.Sprint("t", i)}, Type: "http", Queue: "low", Delay: time.Hour,
+		}
+		testkit.Must(t, w.Tasks.Create(w.Ctx, []task.Definition{d})[0].Err)
+		want = append(want, d.Ref.String())
+	}
+	packAll(t, w, packers)
+	hook := &rewriting{rows: ":listed:rows", rewrite: func() {
+		for p, segments := range segmentsOf(t, w) {
+			packers[p].Suspect(segments)
+		}
+		packAll(t, w, packers)
+	}}
+	w.DB.AddHook(hook)
+	got := listAll(t, w, tasks.Filter{Namespace: "default", Queue: "low"}, 10)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) || hook.times < 10 {
+		t.Errorf("listed %d of %d, while all was written anew %d times", len(got), len(want), hook.times)
+	}
+	hook.busy, w.PageTime = true, 0
+	if rest := packers[1].Rest(time.Hour); rest != 0 {
+		t.Errorf("the leader rests for %s, though there are rows to sweep", rest)
+	}
+	packers = append(packersOf(w, 1), packers[1:]...) // one of another leader, which has to find what is left
+	packAll(t, w, packers)
+	if rest := packers[1].Rest(time.Hour); rest != time.Hour {
+		t.Errorf("the leader rests for %s, though there is nothing to sweep", rest)
+	}
+	for p, segments := range segmentsOf(t, w) {
+		blocks, err := w.DB.HKeys(w.Ctx, string(w.Layout.Keys.Partition(p).ListedRows())).Result()
+		testkit.Must(t, err)
+		if len(blocks) != len(segments) {
+			t.Errorf("partition %d: there are rows %q of segments %d", p, blocks, segments)
+		}
+	}
+}
+
+// segmentsOf are the numbers of the segments by partition.
+func segmentsOf(t *testing.T, w *storetest.World) map[int][]int {
+	t.Helper()
+	found := make(map[int][]int)
+	for p := range w.Layout.Partitions() {
+		names, err := w.DB.HKeys(w.Ctx, string(w.Layout.Keys.Partition(p).Listed())).Result()
+		testkit.Must(t, err)
+		for _, name := range names {
+			if number, err := strconv.Atoi(name); err == nil {
+				found[p] = append(found[p], number)
+			}
+		}
+	}
+	return found
+}
+
+func TestList_FindsTheErrorThatAListShows(t *testing.T) {
+	t.Parallel()
+	cause := rollup.Shape("connection refused by 10.0.0.5")
+	filter := index.Filter{Causes: []string{"refused by 10.0.0.7", rollup.Shape("refused by 10.0.0.7")}}
+	if !filter.Matches(index.Row{Kind: index.Kind{State: task.Failed, Cause: cause}}) {
+		t.Errorf("the cause %q is not found", cause)
 	}
 }

@@ -1,16 +1,18 @@
 // Package listing finds tasks: it keeps the index of lists in Redis (see package index), and reads lists with its
 // help.
 //
-// A leader packs rows of the tasks that scripts have noted (Packer). A list with a filter searches the segments, and
-// looks itself at what the index does not have: tasks that are noted, that are queued or run, and that are due and no
-// leader has looked at. A list without a filter reads the sorted sets of the states.
+// A leader packs rows of the tasks that scripts have noted (Packer). A list with a filter searches the segments. It
+// also reads the tasks that the index does not have: those that are noted, those that are queued or run, and those that
+// are due and not claimed yet. A list without a filter reads the sorted sets of the states.
 package listing
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,34 +29,42 @@ import (
 
 // Listing reads lists of one installation.
 type Listing struct {
-	l     *layout.Layout
-	tasks *tasks.Tasks
+	l        *layout.Layout
+	tasks    *tasks.Tasks
+	hasOlder func() bool
 
-	mu    sync.Mutex
-	known map[int]partIndex // by partition: what was read last
+	mu     sync.Mutex
+	known  map[int]partIndex // by partition: what was read last
+	inVain time.Time         // when a list waited for new leaders in vain
 }
 
-// New returns the lists of an installation.
-func New(l *layout.Layout, t *tasks.Tasks) *Listing {
-	return &Listing{l: l, tasks: t, known: make(map[int]partIndex)}
+// New returns the lists of an installation. hasOlder reports whether nodes live of a release that notes no tasks: then
+// there is no index. nil: there are none.
+func New(l *layout.Layout, t *tasks.Tasks, hasOlder func() bool) *Listing {
+	if hasOlder == nil {
+		hasOlder = func() bool { return false }
+	}
+	return &Listing{l: l, tasks: t, hasOlder: hasOlder, known: make(map[int]partIndex)}
 }
 
 // partIndex is the index of a partition, without its rows.
 type partIndex struct {
 	revision int // 0: there is none
 	built    string
+	term     int // the token of the lease under which it was kept last
 	segments []index.Summary
 }
 
+// Fields that are no segments.
 const (
-	allSegments = "*" // the field that says how far the index is built
+	builtField = "*" // how far the index is built
+	termField  = "@" // the token of the lease under which it was kept last
 )
 
 // How far an index is built, if not as "<done> <of>", which are numbers of tasks.
 const (
 	builtAll     = "-"
 	builtNothing = "0 0"
-	builtLater   = "later" // while nodes of an earlier release live
 )
 
 // unbuilt returns how many of how many tasks the index has that is being built; 0 of 0 if it has all.
@@ -71,7 +81,7 @@ func (p partIndex) unbuilt() (done, of int) {
 // Most of what a list looks at itself in each partition.
 const (
 	notedLooked = 1000
-	headLooked  = 200
+	headLooked  = 1000
 	busyLooked  = 1000
 )
 
@@ -79,27 +89,44 @@ const (
 type part struct {
 	partIndex
 	number int
+	leader int      // the token of the lease under which a leader leads the partition, or did last
 	refs   []string // tasks that the index may not have
 	more   string   // which tasks the list may lack; "" for none
 }
 
-// readParts reads what lists of those partitions need. Error: CodeUnavailable.
-func (x *Listing) readParts(ctx context.Context, numbers []int, waiting, busy bool) ([]part, error) {
+// readParts reads what lists of those partitions need. A task comes from the wheel into the queue, runs, and is noted
+// at its end, or when it waits again. It is read in this order, so that a task that goes on meanwhile is found.
+//
+// Of the wheel, tasks are read that are due and that no leader has looked at: they may not be noted. Error:
+// CodeUnavailable.
+func (x *Listing) readParts(ctx context.Context, numbers []int, waiting, busy, noted bool) ([]part, error) {
 	type asked struct {
-		noted, queued, running *redis.StringSliceCmd
-		head                   *redis.ZSliceCmd
+		lease                         *redis.StringCmd
+		wheel, queued, running, noted *redis.StringSliceCmd
+	}
+	var due redis.ZRangeBy
+	if waiting {
+		var err error
+		if due, err = x.dueNow(ctx); err != nil {
+			return nil, err
+		}
+	}
+	last := int64(0) // the first that is noted says which revision there is
+	if noted {
+		last = notedLooked
 	}
 	pipe, all := x.l.DB.Pipeline(), make([]asked, len(numbers))
 	for i, number := range numbers {
 		k, a := x.l.Keys.Partition(number), &all[i]
-		a.noted = pipe.LRange(ctx, string(k.ListedNew()), 0, notedLooked)
+		a.lease = pipe.Get(ctx, string(k.Lease()))
 		if waiting {
-			a.head = pipe.ZRangeWithScores(ctx, string(k.Wheel()), 0, headLooked-1)
+			a.wheel = pipe.ZRangeByScore(ctx, string(k.Wheel()), &due)
 		}
 		if busy {
 			a.queued = pipe.ZRevRange(ctx, string(k.Queued()), 0, busyLooked-1)
 			a.running = pipe.ZRevRange(ctx, string(k.Running()), 0, busyLooked-1)
 		}
+		a.noted = pipe.LRange(ctx, string(k.ListedNew()), 0, last)
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
@@ -107,6 +134,10 @@ func (x *Listing) readParts(ctx context.Context, numbers []int, waiting, busy bo
 	parts := make([]part, len(numbers))
 	for i, number := range numbers {
 		p, a := part{number: number}, all[i]
+		p.leader = tokenOf(a.lease.Val())
+		p.add(a.wheel, headLooked, "some that are due and not claimed yet")
+		p.add(a.queued, busyLooked, "some that are queued or run")
+		p.add(a.running, busyLooked, "some that are queued or run")
 		if noted := a.noted.Val(); len(noted) > 0 {
 			p.revision, _ = strconv.Atoi(noted[0])
 			p.refs = append(p.refs, noted[1:]...)
@@ -114,33 +145,104 @@ func (x *Listing) readParts(ctx context.Context, numbers []int, waiting, busy bo
 				p.more = "some that were created or have ended lately"
 			}
 		}
-		if waiting {
-			p.addHead(a.head.Val(), clock.Now())
-		}
-		if busy {
-			p.refs = append(append(p.refs, a.queued.Val()...), a.running.Val()...)
-			if len(a.queued.Val()) == busyLooked || len(a.running.Val()) == busyLooked {
-				p.more = "some that are queued or run"
-			}
-		}
 		parts[i] = p
 	}
 	return parts, x.readSummaries(ctx, parts)
 }
 
-// addHead adds tasks that are due soon, or that are due and that no leader has looked at.
-func (p *part) addHead(head []redis.Z, now time.Time) {
-	for _, z := range head {
-		if member, ok := z.Member.(string); ok {
-			p.refs = append(p.refs, member)
+// tokenOf is the token of a lease or a fence; 0 for none.
+func tokenOf(fence string) int {
+	text, _, _ := strings.Cut(fence, ":")
+	token, _ := strconv.Atoi(text)
+	return token
+}
+
+// isBehind reports whether the newest leader of the partition does not keep its index. A new leader needs a moment to
+// take it over. One of an older release never does, so the index lacks what has changed since.
+func (p part) isBehind() bool { return p.revision != 0 && p.term < p.leader }
+
+const (
+	enterPause = 10 * time.Millisecond // before the first look at what new leaders keep; then twice as long, ...
+	enterAgain = time.Second           // how long lists do not wait for leaders after one has waited in vain
+)
+
+// readKept is readParts. While a new leader does not keep the index yet, it waits, but no longer than PageTime.
+func (x *Listing) readKept(ctx context.Context, numbers []int, waiting, busy, noted bool) ([]part, error) {
+	parts, err := x.readParts(ctx, numbers, waiting, busy, noted)
+	behind := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.isBehind() })
+	if err != nil || len(behind) == 0 || x.hasOlder() || !x.mayWait() {
+		return parts, err
+	}
+	until := clock.Now().Add(x.l.PageTime)
+	for pause := enterPause; clock.Until(until) > pause; pause *= 2 {
+		if err := clock.Sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+		kept, err := x.areKept(ctx, behind)
+		if kept || err != nil {
+			x.waited(time.Time{})
+			return x.readParts(ctx, numbers, waiting, busy, noted)
 		}
 	}
-	if n := len(head); n == headLooked && int64(head[n-1].Score) <= now.UnixMilli() {
-		p.more = "some that are due and that no leader has looked at"
+	x.waited(clock.Now())
+	return parts, nil
+}
+
+// areKept reports whether the newest leaders of some partitions keep their indexes. Error: that of Redis.
+func (x *Listing) areKept(ctx context.Context, parts []part) (bool, error) {
+	pipe := x.l.DB.Pipeline()
+	leases, terms := make([]*redis.StringCmd, len(parts)), make([]*redis.StringCmd, len(parts))
+	for i, p := range parts {
+		k := x.l.Keys.Partition(p.number)
+		leases[i], terms[i] = pipe.Get(ctx, string(k.Lease())), pipe.HGet(ctx, string(k.Listed()), termField)
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return false, err
+	}
+	for i := range parts {
+		if term, _ := terms[i].Int(); term < tokenOf(leases[i].Val()) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// mayWait reports whether a list may wait for new leaders: none has waited in vain a moment ago.
+func (x *Listing) mayWait() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return clock.Since(x.inVain) >= enterAgain
+}
+
+// waited notes when a list has waited in vain; the zero time: it has not.
+func (x *Listing) waited(inVain time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.inVain = inVain
+}
+
+// dueNow is the range of the wheel with the tasks that are due. In a cluster, the clocks of other servers may be a
+// second ahead. Error: CodeUnavailable.
+func (x *Listing) dueNow(ctx context.Context) (redis.ZRangeBy, error) {
+	now, err := x.l.Now(ctx, 0)
+	if x.l.DB.Sharded() {
+		now = now.Add(time.Second)
+	}
+	return redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: headLooked}, err
+}
+
+// add adds tasks that were asked for, of which at most limit were read. more says which there may be besides.
+func (p *part) add(asked *redis.StringSliceCmd, limit int, more string) {
+	if asked == nil {
+		return
+	}
+	p.refs = append(p.refs, asked.Val()...)
+	if len(asked.Val()) >= limit {
+		p.more = more
 	}
 }
 
-// readSummaries completes parts of which the index has changed since it was read last. Error: CodeUnavailable.
+// readSummaries completes the parts whose index has changed since it was read last. Error: CodeUnavailable.
 func (x *Listing) readSummaries(ctx context.Context, parts []part) error {
 	var changed []*part
 	pipe := x.l.DB.Pipeline()
@@ -177,9 +279,10 @@ func (x *Listing) readSummaries(ctx context.Context, parts []part) error {
 }
 
 func decodeIndex(fields map[string]string) (partIndex, error) {
-	p := partIndex{built: fields[allSegments]}
+	p := partIndex{built: fields[builtField]}
+	p.term, _ = strconv.Atoi(fields[termField])
 	for name, text := range fields {
-		if name == allSegments {
+		if name == builtField || name == termField {
 			continue
 		}
 		number, err := strconv.Atoi(name)
@@ -198,8 +301,14 @@ func decodeIndex(fields map[string]string) (partIndex, error) {
 // errReplaced says that a segment was replaced while a list was read.
 var errReplaced = errors.New("the index has changed")
 
-// field is that of a segment, in the hashes of its partition.
-type field struct{ partition, segment int }
+// field is one of a hash of a partition.
+type field struct {
+	partition int
+	name      string
+}
+
+// blockName is the field of a block of a segment.
+func blockName(segment, place int) string { return fmt.Sprintf("%d.%d", segment, place) }
 
 // readFields reads fields of the hashes of that key, in one round trip. One that does not exist is nil. Error:
 // CodeUnavailable.
@@ -208,7 +317,7 @@ func readFields(
 ) ([][]byte, error) {
 	names, places := make(map[int][]string), make(map[int][]int) // by partition
 	for i, f := range fields {
-		names[f.partition] = append(names[f.partition], strconv.Itoa(f.segment))
+		names[f.partition] = append(names[f.partition], f.name)
 		places[f.partition] = append(places[f.partition], i)
 	}
 	pipe, asked := l.DB.Pipeline(), make(map[int]*redis.SliceCmd)

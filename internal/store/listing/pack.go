@@ -5,16 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
-	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -22,41 +24,73 @@ import (
 // How much a round of packing reads.
 const (
 	notedPacked = 2048 // tasks that are noted
-	builtAtOnce = 1024 // tasks of which the index is built
+	builtAtOnce = 1024 // tasks that the build reads
 	readAtOnce  = 256  // tasks in one round trip: less than a ms of Redis
 )
 
 // Packer keeps the index of a partition that this node leads.
 type Packer struct {
-	l      *layout.Layout
-	tasks  *tasks.Tasks
+	*Listing
 	number int
 	keys   lua.Partition
 	fence  lua.Fence
+	token  int // of the fence
 
 	partIndex
 	cursor uint64 // where the build goes on
-	done   int    // tasks that the build has come by
+	done   int    // tasks that the build has read
 	builds bool   // this packer began the build that is not over
+
+	suspected map[int]bool // segments that seem to have many rows that are out of date
+	replaced  []replaced   // segments whose rows are still there, the oldest first
 }
+
+// replaced is a segment that the index no longer has. Lists that began before may read its rows.
+type replaced struct {
+	number int
+	since  time.Time
+}
+
+// replacedPages is how long the rows of a replaced segment stay, in times that a list may read for one page.
+const replacedPages = 8
+
+// sweptAtOnce is of how many segments one call deletes the rows.
+const sweptAtOnce = 32
 
 // Packer returns the packer of a partition, under the fence of its lease.
 func (x *Listing) Packer(number int, fence lua.Fence) *Packer {
-	return &Packer{l: x.l, tasks: x.tasks, number: number, keys: x.l.Keys.Partition(number), fence: fence}
+	return &Packer{
+		Listing: x, number: number, keys: x.l.Keys.Partition(number), fence: fence, token: tokenOf(string(fence)),
+	}
 }
 
-// Pack makes the index of the partition a little better: it packs rows of the tasks that are noted, goes on with the
-// build, and writes some segments anew. older: nodes of a release live that notes no tasks, so there can be no index;
-// it is built when they are gone. more: there is more to do at once. Errors: partition.ErrFenced, or one of Redis.
-func (p *Packer) Pack(ctx context.Context, older bool) (more bool, _ error) {
-	more, err := p.pack(ctx, older)
+// Enter says that this leader keeps the index, so that the next one goes on with it. Errors: as those of Pack.
+func (p *Packer) Enter(ctx context.Context) error {
+	noted, err := p.l.DB.LRange(ctx, string(p.keys.ListedNew()), 0, 0).Result()
+	if err != nil {
+		return layout.Unavailable(err)
+	}
+	if err := p.reload(ctx, noted); err != nil || p.revision == 0 || p.term == p.token {
+		return err
+	}
+	if err := p.run(ctx, p.call("")); !errors.Is(err, errReplaced) {
+		return err
+	}
+	return nil
+}
+
+// Pack does a part of the work on the index of the partition. It packs rows of the tasks that are noted, goes on with
+// the build, and writes some segments anew. While nodes live that note no tasks, there is no index; it is built when
+// they are gone. more: there is more to do at once. Errors: partition.ErrFenced, or one of Redis.
+func (p *Packer) Pack(ctx context.Context) (more bool, _ error) {
+	more, err := p.pack(ctx)
 	if errors.Is(err, errReplaced) {
 		return true, nil
 	}
 	return more, err
 }
 
-func (p *Packer) pack(ctx context.Context, older bool) (more bool, _ error) {
+func (p *Packer) pack(ctx context.Context) (more bool, _ error) {
 	noted, err := p.l.DB.LRange(ctx, string(p.keys.ListedNew()), 0, notedPacked).Result()
 	if err != nil {
 		return false, layout.Unavailable(err)
@@ -64,24 +98,80 @@ func (p *Packer) pack(ctx context.Context, older bool) (more bool, _ error) {
 	if err := p.reload(ctx, noted); err != nil {
 		return false, err
 	}
-	switch {
-	case older && (p.revision == 0 || p.built != builtLater):
-		return false, p.beginAnew(ctx, builtLater)
-	case older:
+	switch older := p.hasOlder(); {
+	case older && len(noted) == 0:
 		return false, nil
+	case older:
+		return false, p.beginAnew(ctx, "")
 	case p.revision == 0 || p.built != builtAll && !p.builds:
 		return true, p.beginAnew(ctx, builtNothing)
 	}
-	if len(noted) > 1 || p.builds {
+	if len(noted) > 1 || p.builds || p.term != p.token { // Enter may have failed
 		if err := p.add(ctx, parseRefs(noted[1:]), len(noted)-1); err != nil {
 			return false, err
 		}
 	}
-	tidied, err := p.tidy(ctx)
+	tidied, err := p.tidyOrSweep(ctx)
 	return tidied || p.builds || len(noted) > notedPacked, err
 }
 
-// add packs the rows of noted tasks, of which it takes so many off the list, and of some that the build has come by.
+func (p *Packer) tidyOrSweep(ctx context.Context) (bool, error) {
+	if tidied, err := p.tidy(ctx); tidied || err != nil {
+		return tidied, err
+	}
+	return p.sweep(ctx)
+}
+
+// sweep deletes rows of replaced segments, and reports whether it did. Each other write does so, too.
+func (p *Packer) sweep(ctx context.Context) (bool, error) {
+	if len(p.sweepable()) == 0 {
+		return false, nil
+	}
+	return true, p.run(ctx, p.call(""))
+}
+
+// Rest is for how long there is nothing to pack if nobody says so, at most that long: until rows can be swept.
+func (p *Packer) Rest(most time.Duration) time.Duration {
+	if len(p.replaced) == 0 {
+		return most
+	}
+	return max(min(most, replacedPages*p.l.PageTime-clock.Since(p.replaced[0].since)), 0)
+}
+
+// sweepable are some of the replaced segments that no list reads any more.
+func (p *Packer) sweepable() (numbers []string) {
+	for _, r := range p.replaced[:min(len(p.replaced), sweptAtOnce)] {
+		if clock.Since(r.since) < replacedPages*p.l.PageTime {
+			break
+		}
+		numbers = append(numbers, strconv.Itoa(r.number))
+	}
+	return numbers
+}
+
+// findReplaced reads which segments have rows but are not in the index: a leader before may have left them.
+func (p *Packer) findReplaced(ctx context.Context) error {
+	names, err := p.l.DB.HKeys(ctx, string(p.keys.ListedRows())).Result()
+	if err != nil {
+		return layout.Unavailable(err)
+	}
+	seen := make(map[int]bool, len(p.segments))
+	for _, s := range p.segments {
+		seen[s.Number] = true
+	}
+	p.replaced = nil
+	for _, name := range names {
+		text, _, _ := strings.Cut(name, ".")
+		if number, err := strconv.Atoi(text); err == nil && !seen[number] {
+			seen[number] = true
+			p.replaced = append(p.replaced, replaced{number, clock.Now()})
+		}
+	}
+	return nil
+}
+
+// add packs the rows of noted tasks, and of some that the build reads. It takes so many names off the list of noted
+// ones.
 func (p *Packer) add(ctx context.Context, refs []task.Ref, taken int) error {
 	built := ""
 	if p.builds {
@@ -96,7 +186,7 @@ func (p *Packer) add(ctx context.Context, refs []task.Ref, taken int) error {
 	if err != nil {
 		return err
 	}
-	if err := p.write(ctx, rows, nil, taken, built); err != nil {
+	if err := p.write(ctx, rows, written{taken: taken, built: built}); err != nil {
 		return err
 	}
 	p.builds = p.builds && built != builtAll
@@ -113,7 +203,7 @@ func (p *Packer) reload(ctx context.Context, noted []string) error {
 		return nil
 	}
 	if revision == 0 {
-		p.revision = 0
+		p.partIndex, p.replaced = partIndex{}, nil
 		return nil
 	}
 	fields, err := p.l.DB.HGetAll(ctx, string(p.keys.Listed())).Result()
@@ -122,14 +212,15 @@ func (p *Packer) reload(ctx context.Context, noted []string) error {
 	}
 	p.builds = false
 	p.partIndex, err = decodeIndex(fields)
-	if err != nil {
-		revision = 0 // nobody can read it: it begins anew
-	}
 	p.revision = revision
-	return nil
+	if err != nil || p.term != p.token && p.term != p.token-1 {
+		// Nobody can read it, or a leader came between that kept no index, as one of an earlier release: it begins anew.
+		p.partIndex = partIndex{}
+	}
+	return p.findReplaced(ctx)
 }
 
-// beginAnew begins to build the index from all tasks, or says that it is built later.
+// beginAnew begins to build the index from all tasks. built is how much is built; "" removes the index.
 func (p *Packer) beginAnew(ctx context.Context, built string) error {
 	p.partIndex, p.cursor, p.done = partIndex{}, 0, 0
 	call := p.call(built)
@@ -137,11 +228,11 @@ func (p *Packer) beginAnew(ctx context.Context, built string) error {
 	if err := p.run(ctx, call); err != nil {
 		return err
 	}
-	p.built, p.builds = built, built != builtLater
+	p.built, p.builds, p.term, p.replaced = built, built != "", p.token, nil
 	return nil
 }
 
-// scan returns the names of some tasks of which the build has not come by.
+// scan returns the names of some tasks that the build has not read yet.
 func (p *Packer) scan(ctx context.Context) (refs []task.Ref, _ error) {
 	for len(refs) < builtAtOnce {
 		fields, cursor, err := p.l.DB.HScan(ctx, string(p.keys.Defs()), p.cursor, "", readAtOnce).Result()
@@ -181,7 +272,7 @@ func (p *Packer) rows(ctx context.Context, refs []task.Ref) (rows []index.Row, _
 			return nil, err
 		}
 		for _, r := range found {
-			if r.State == task.Scheduled || r.State.Final() {
+			if hasRow(r.State) || r.State == task.Unreadable {
 				rows = append(rows, r)
 			}
 		}
@@ -189,40 +280,66 @@ func (p *Packer) rows(ctx context.Context, refs []task.Ref) (rows []index.Row, _
 	return rows, nil
 }
 
-// write writes rows in new segments, in place of others and of so many tasks that are noted.
-func (p *Packer) write(ctx context.Context, rows []index.Row, gone []index.Summary, taken int, built string) error {
+// hasRow reports whether tasks in a state have a row.
+func hasRow(s task.State) bool { return s == task.Scheduled || s.Final() }
+
+// written is what is written besides new segments.
+type written struct {
+	gone    []index.Summary // segments that they replace
+	taken   int             // noted tasks that are packed
+	built   string          // how far the index is built; "" as before
+	checked int64           // when rows of tasks that were due were compared with these; 0: never
+}
+
+// write writes rows in new segments. Errors: errReplaced, partition.ErrFenced, or one of Redis.
+func (p *Packer) write(ctx context.Context, rows []index.Row, w written) error {
 	next := 1
 	for _, s := range p.segments {
 		next = max(next, s.Number+1)
 	}
+	for _, r := range p.replaced {
+		next = max(next, r.number+1)
+	}
 	var fresh []index.Summary
-	call := p.call(built)
-	call.Taken = taken
+	call := p.call(w.built)
+	call.Taken = w.taken
 	for _, waits := range []bool{true, false} {
-		for some := range slices.Chunk(selectRows(rows, waits), index.SegmentRows) {
-			summary := index.Summarize(some)
-			summary.Number = next
+		for some := range index.Segments(selectRows(rows, waits)) {
+			summary, blocks := index.Pack(some)
+			summary.Number, summary.Checked = next, w.checked
 			fresh = append(fresh, summary)
-			call.Segments = append(call.Segments, lua.PackRowsSegment{
-				Number: strconv.Itoa(next), Summary: string(summary.Encode()),
-				Rows: string(index.Encode(some)), Labels: string(index.EncodeLabels(some)),
-			})
+			call.Blocks = append(call.Blocks, blocksOf(summary, blocks, some)...)
 			next++
 		}
 	}
-	removed := make(map[int]bool, len(gone))
+	removed := make(map[int]bool, len(w.gone))
 	var numbers []string
-	for _, s := range gone {
+	var left []replaced
+	for _, s := range w.gone {
 		removed[s.Number] = true
 		numbers = append(numbers, strconv.Itoa(s.Number))
+		left = append(left, replaced{s.Number, clock.Now()})
 	}
 	call.Gone = strings.Join(numbers, " ")
 	if err := p.run(ctx, call); err != nil {
 		return err
 	}
 	p.segments = append(slices.DeleteFunc(p.segments, func(s index.Summary) bool { return removed[s.Number] }), fresh...)
-	p.built = cmp.Or(built, p.built)
+	p.replaced = append(p.replaced, left...)
+	p.built = cmp.Or(w.built, p.built)
 	return nil
+}
+
+// blocksOf are the blocks of a segment as the script takes them.
+func blocksOf(summary index.Summary, blocks [][]byte, rows []index.Row) []lua.PackRowsBlock {
+	all := make([]lua.PackRowsBlock, len(blocks))
+	for place, text := range blocks {
+		all[place] = lua.PackRowsBlock{
+			Segment: strconv.Itoa(summary.Number), Place: strconv.Itoa(place), Rows: string(text), Summary: "", Labels: "",
+		}
+	}
+	all[0].Summary, all[0].Labels = string(summary.Encode()), string(index.EncodeLabels(rows))
+	return all
 }
 
 // selectRows returns the rows of tasks that wait, or of those that have ended, sorted as segments are.
@@ -240,7 +357,7 @@ func selectRows(rows []index.Row, waits bool) []index.Row {
 func (p *Packer) call(built string) lua.PackRows {
 	return lua.PackRows{
 		Lease: p.keys.Lease(), Listed: p.keys.Listed(), Fence: p.fence, Revision: p.revision, Built: built,
-		Taken: 0, Gone: "", Segments: nil,
+		Taken: 0, Gone: "", Swept: strings.Join(p.sweepable(), " "), Blocks: nil,
 	}
 }
 
@@ -255,7 +372,8 @@ func (p *Packer) run(ctx context.Context, call lua.PackRows) error {
 	case err != nil:
 		return err
 	}
-	p.revision = reply.Revision
+	p.revision, p.term = reply.Revision, p.token
+	p.replaced = p.replaced[min(len(strings.Fields(call.Swept)), len(p.replaced)):]
 	return nil
 }
 
@@ -265,33 +383,73 @@ func (p *Packer) tidy(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	plan, checks := index.Plan(p.segments, live)
-	if len(plan) == 0 {
-		return false, nil
-	}
-	wanted := make([]field, len(plan))
-	for i, s := range plan {
-		wanted[i] = field{p.number, s.Number}
-	}
-	texts, err := readFields(ctx, p.l, wanted, func(k lua.Partition) string { return string(k.ListedRows()) })
+	now, err := p.l.Now(ctx, p.number)
 	if err != nil {
 		return false, err
 	}
-	var rows []index.Row
-	for _, text := range texts {
-		for r, err := range index.Rows(text, index.Filter{}) {
-			if err != nil {
-				return true, p.beginAnew(ctx, builtNothing) // nobody can read it
-			}
-			rows = append(rows, r)
-		}
+	plan := index.Plan(p.segments, live, now.UnixMilli())
+	if some := p.suspects(); len(some) > 0 {
+		plan = index.Rewrite{Segments: some, Before: math.MaxInt64}
 	}
-	if checks {
-		if rows, err = p.living(ctx, rows); err != nil {
+	if len(plan.Segments) == 0 {
+		return false, nil
+	}
+	rows, err := rowsIn(ctx, p.l, p.number, plan.Segments)
+	if errors.Is(err, index.ErrUnreadable) || errors.Is(err, errReplaced) { // their rows are lost
+		return true, p.beginAnew(ctx, builtNothing)
+	}
+	if err != nil {
+		return false, err
+	}
+	w := written{gone: plan.Segments, checked: now.UnixMilli()}
+	if plan.Before > 0 {
+		if rows, err = p.check(ctx, rows, plan.Before); err != nil {
 			return false, err
 		}
+	} else {
+		for _, s := range plan.Segments {
+			w.checked = min(w.checked, s.Checked)
+		}
 	}
-	return true, p.write(ctx, rows, plan, 0, "")
+	return true, p.write(ctx, rows, w)
+}
+
+// Suspect has Pack look at all rows of segments of those numbers.
+func (p *Packer) Suspect(segments []int) {
+	if p.suspected == nil {
+		p.suspected = make(map[int]bool)
+	}
+	for _, number := range segments {
+		p.suspected[number] = true
+	}
+}
+
+// suspects returns some of the segments that are suspected, which then are no longer.
+func (p *Packer) suspects() (some []index.Summary) {
+	for _, s := range p.segments {
+		if p.suspected[s.Number] && len(some) < index.RewrittenTogether {
+			some = append(some, s)
+			delete(p.suspected, s.Number)
+		}
+	}
+	if len(some) == 0 {
+		clear(p.suspected) // they are gone
+	}
+	return some
+}
+
+// check leaves out the rows that do not agree with their tasks, of those that have ended or are due before a time.
+func (p *Packer) check(ctx context.Context, rows []index.Row, before int64) ([]index.Row, error) {
+	var kept, asked []index.Row
+	for _, r := range rows {
+		if r.Ended == 0 && r.Due >= before {
+			kept = append(kept, r)
+		} else {
+			asked = append(asked, r)
+		}
+	}
+	living, err := p.living(ctx, asked)
+	return append(kept, living...), err
 }
 
 // live counts the tasks that wait, and those that have ended, if there are enough rows that it matters.
@@ -318,11 +476,7 @@ func (p *Packer) live(ctx context.Context) (index.Live, error) {
 // living returns the rows that agree with their tasks.
 func (p *Packer) living(ctx context.Context, rows []index.Row) (kept []index.Row, _ error) {
 	for some := range slices.Chunk(rows, readAtOnce) {
-		members := make([]string, len(some))
-		for i, r := range some {
-			members[i] = r.Ref.String()
-		}
-		states, err := p.l.DB.HMGet(ctx, string(p.keys.States()), members...).Result()
+		states, err := p.l.DB.HMGet(ctx, string(p.keys.States()), namesOf(some)...).Result()
 		if err != nil {
 			return nil, layout.Unavailable(err)
 		}
@@ -332,7 +486,9 @@ func (p *Packer) living(ctx context.Context, rows []index.Row) (kept []index.Row
 			t := task.Task{State: task.Scheduled}
 			err := codec.DecodeState(&t, codec.Text(states[i]))
 			switch {
-			case err != nil || t.State != r.State: // it is gone, or has another row
+			case err != nil: // it is damaged, which lists show
+				kept = append(kept, r)
+			case t.State != r.State: // it is gone, or has another row
 			case r.Ended == 0:
 				waiting, due[r.Ref] = append(waiting, r.Ref), r.Due
 			case t.FinishedAt.UnixMilli() == r.Ended:

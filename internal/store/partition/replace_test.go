@@ -197,7 +197,7 @@ func TestFire_GoesOnReplacingOnlyWhileTheScheduleSaysSo(t *testing.T) {
 		t.Errorf("while it is paused, %d tasks are live, want %d", s.Live, live-schedule.StopLimit)
 	}
 	w.Put(storetest.Daily(func(d *schedule.Definition) { d.Overlap = schedule.OverlapQueue }))
-	_, err := w.Schedules.Resume(w.Ctx, nightly)
+	_, err := w.Schedules.Resume(w.Ctx, nightly, "")
 	testkit.Must(t, err)
 	w.Fire(nightly)
 	if s := w.Schedule(nightly); s.Live != live-schedule.StopLimit || s.Waiting != 1 {

@@ -162,7 +162,8 @@ func (l *Leader) fireCall(p Planned) lua.Fire {
 	return lua.Fire{
 		Lease: l.keys.Lease(), Schedule: l.keys.Schedule(a.Ref), Fence: l.fence, Member: a.Ref, Revision: a.revision,
 		Cursor: a.Cursor, Upto: plan.Upto, Upcoming: plan.Next, Forgotten: plan.Forgotten, Full: p.Full,
-		Events: l.o.Layout.Keys.Events(), Control: l.o.Layout.Keys.Control(), Wake: l.o.Layout.Keys.Wake(l.number), Decisions: decisions,
+		Events: l.o.Layout.Keys.Events(), Control: l.o.Layout.Keys.Control(), Wake: l.o.Layout.Keys.Wake(l.number), Changes: l.o.Layout.Keys.Changes(),
+		Decisions: decisions,
 	}
 }
 

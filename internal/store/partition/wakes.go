@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -21,21 +22,22 @@ const LeaseFreed = "free"
 const (
 	taskWake     = "task"     // to a partition's leader: a task became the first on the wheel
 	scheduleWake = "schedule" // to a partition's leader: a schedule became the first that is due
-	rowsWake     = "rows"     // to a partition's leader: some tasks are noted of which lists need a row
+	rowsWake     = "rows"     // to a partition's leader: some tasks are noted that need a row in the index of lists
 	roomWake     = "room "    // to all leaders, with the name of a queue behind it: it has room for more deliveries
 )
 
 // Callbacks has the functions that a Listener calls, one at a time. All of them are required. Wheel and Schedules are also called when
 // the subscription to a partition is established, for the first time or again: messages before it may be lost.
 type Callbacks struct {
-	Connected func()              // the subscription to the channel of all leaders is established, for the first time or again
-	Freed     func()              // a lease was released
-	Wheel     func(partition int) // a task became the first on the wheel
-	Schedules func(partition int) // a schedule became the first that is due
-	Rows      func(partition int) // some tasks are noted of which lists need a row
-	Room      func(queue string)  // a queue of which leaders have a backlog has room again
-	Bulk      func()              // there is a new bulk action, which this node runs
-	Status    func()              // somebody reads the status of the installation, which this node computes
+	Connected func()                              // the subscription to the channel of all leaders is established, for the first time or again
+	Freed     func()                              // a lease was released
+	Wheel     func(partition int)                 // a task became the first on the wheel
+	Schedules func(partition int)                 // a schedule became the first that is due
+	Rows      func(partition int)                 // some tasks are noted that need a row in the index of lists
+	Stale     func(partition int, segments []int) // of the index of lists: they have many rows that are out of date
+	Room      func(queue string)                  // a queue has room again that had none for ready tasks
+	Bulk      func()                              // there is a new bulk action, which this node runs
+	Status    func()                              // somebody reads the status of the installation, which this node computes
 }
 
 // WakeCounts reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. It calls heard for the
@@ -111,22 +113,40 @@ func (l *Listener) connected(channel string) {
 }
 
 func (l *Listener) message(channel, payload string) {
-	p, known := l.partitions[channel]
-	queue, ofRoom := strings.CutPrefix(payload, roomWake)
-	switch {
-	case known && payload == taskWake:
-		l.callbacks.Wheel(p)
-	case known && payload == scheduleWake:
-		l.callbacks.Schedules(p)
-	case known && payload == rowsWake:
-		l.callbacks.Rows(p)
-	case known && payload == layout.BulkWake:
-		l.callbacks.Bulk()
-	case known && payload == layout.StatusWake:
-		l.callbacks.Status()
-	case !known && payload == LeaseFreed:
-		l.callbacks.Freed()
-	case !known && ofRoom:
+	if p, known := l.partitions[channel]; known {
+		l.ofPartition(p, payload)
+	} else if queue, ofRoom := strings.CutPrefix(payload, roomWake); ofRoom {
 		l.callbacks.Room(queue)
+	} else if payload == LeaseFreed {
+		l.callbacks.Freed()
 	}
+}
+
+// ofPartition takes a message to the leader of a partition.
+func (l *Listener) ofPartition(p int, payload string) {
+	segments, stale := strings.CutPrefix(payload, layout.StaleWake)
+	switch {
+	case stale:
+		l.callbacks.Stale(p, numbersOf(segments))
+	case payload == taskWake:
+		l.callbacks.Wheel(p)
+	case payload == scheduleWake:
+		l.callbacks.Schedules(p)
+	case payload == rowsWake:
+		l.callbacks.Rows(p)
+	case payload == layout.BulkWake:
+		l.callbacks.Bulk()
+	case payload == layout.StatusWake:
+		l.callbacks.Status()
+	}
+}
+
+// numbersOf returns the numbers in a text, which are separated by blanks. It leaves out what is none.
+func numbersOf(text string) (numbers []int) {
+	for word := range strings.FieldsSeq(text) {
+		if n, err := strconv.Atoi(word); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
 }

@@ -1,12 +1,12 @@
 package schedules_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/schedules"
@@ -75,13 +75,74 @@ func TestTrigger_ForgetsAKeyAfterAnHour(t *testing.T) {
 	w := storetest.New(t)
 	w.Put(storetest.Daily(func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow }))
 	first := triggerWith(t, w, "a")
-	ledger := string(w.KeysOf(nightly).Ledger(nightly))
-	for _, record := range w.DB.ZRange(w.Ctx, ledger, 0, -1).Val() {
-		before := first.Tick.Add(-schedule.AskedFor - time.Second)
-		testkit.Must(t, w.DB.ZAdd(w.Ctx, ledger, redis.Z{Score: float64(before.UnixMilli()), Member: record}).Err())
+	asked := string(w.KeysOf(nightly).Asked(nightly))
+	if ttl := w.DB.PTTL(w.Ctx, asked).Val(); ttl <= 0 || ttl > schedule.AskedFor {
+		t.Errorf("the keys expire in %s", ttl)
 	}
+	before := first.Tick.Add(-schedule.AskedFor - time.Second)
+	testkit.Must(t, w.DB.HSet(w.Ctx, asked, "trigger a", fmt.Sprint(before.UnixMilli(), " ", first.Name)).Err())
 	if again := triggerWith(t, w, "a"); again.Name == first.Name {
 		t.Errorf("the repeat says %+v", again)
+	}
+}
+
+// A schedule that ticks often forgets records within the hour.
+func TestTrigger_KnowsAKeyWithoutItsRecord(t *testing.T) {
+	t.Parallel()
+	for overlap, want := range map[schedule.Overlap]schedule.Outcome{
+		schedule.OverlapAllow: schedule.Triggered, schedule.OverlapQueue: schedule.Queued,
+	} {
+		t.Run(string(overlap), func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			w.Put(storetest.Daily(func(d *schedule.Definition) { d.Overlap = overlap }))
+			triggerWith(t, w, "a")
+			second := triggerWith(t, w, "b")
+			testkit.Must(t, w.DB.Del(w.Ctx, string(w.KeysOf(nightly).Ledger(nightly))).Err())
+			again := triggerWith(t, w, "b")
+			again.DecidedAt, second.DecidedAt, second.Reason = time.Time{}, time.Time{}, again.Reason
+			if !cmp.Equal(again, second) || again.Outcome != want || again.Reason != "asked for by ann, key b" {
+				t.Errorf("the repeat says %+v, the first request %+v", again, second)
+			}
+		})
+	}
+}
+
+func TestTrigger_KeepsTheNewestKeys(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Put(storetest.Daily(func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow }))
+	old, first := triggerWith(t, w, "old"), triggerWith(t, w, "a")
+	asked := string(w.KeysOf(nightly).Asked(nightly))
+	long := first.Tick.Add(-time.Minute).UnixMilli()
+	keys := map[string]any{"trigger old": fmt.Sprint(long-1, " ", old.Name)}
+	for i := range schedule.AskedLimit {
+		keys[fmt.Sprint("trigger ", i)] = fmt.Sprint(long, " none")
+	}
+	testkit.Must(t, w.DB.HSet(w.Ctx, asked, keys).Err())
+	newest := triggerWith(t, w, "b")
+	if n := w.DB.HLen(w.Ctx, asked).Val(); n > schedule.AskedLimit || n < schedule.AskedLimit/2 {
+		t.Errorf("%d keys are kept", n)
+	}
+	for key, run := range map[string]schedule.Entry{"a": first, "b": newest} {
+		if again := triggerWith(t, w, key); again.Name != run.Name {
+			t.Errorf("key %s ran again", key)
+		}
+	}
+	if again := triggerWith(t, w, "old"); again.Name == old.Name {
+		t.Error("the oldest key is still there")
+	}
+}
+
+func TestDelete_ForgetsKeys(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Put(storetest.Daily(nil))
+	triggerWith(t, w, "a")
+	w.Pause(nightly)
+	testkit.Must(t, w.Schedules.Delete(w.Ctx, nightly, ""))
+	if asked := string(w.KeysOf(nightly).Asked(nightly)); w.DB.Exists(w.Ctx, asked).Val() != 0 {
+		t.Errorf("%s is left", asked)
 	}
 }
 

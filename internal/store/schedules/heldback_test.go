@@ -80,7 +80,7 @@ func TestHeldBack_LeavesOutWhatIsNot(t *testing.T) {
 	for name, after := range map[string]func(w *storetest.World){
 		"decided":   func(w *storetest.World) { w.MakeDue(nightly); w.Fire(nightly) },
 		"paused":    func(w *storetest.World) { w.Pause(nightly) },
-		"deleted":   func(w *storetest.World) { w.Pause(nightly); _ = w.Schedules.Delete(w.Ctx, nightly) },
+		"deleted":   func(w *storetest.World) { w.Pause(nightly); _ = w.Schedules.Delete(w.Ctx, nightly, "") },
 		"due again": func(w *storetest.World) { w.MakeDue(nightly) }, // and its leader is away
 		"unreadable": func(w *storetest.World) {
 			w.DB.HSet(w.Ctx, string(w.KeysOf(nightly).Schedule(nightly)), "def", "{")

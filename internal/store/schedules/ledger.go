@@ -72,7 +72,7 @@ func (f LedgerFilter) wants(e schedule.Entry) bool {
 // membersFor is how many members of a ledger are read at once for a page with limit entries, and one that says that more
 // follow.
 func (f LedgerFilter) membersFor(limit int) int {
-	if f.Gaps {
+	if f.Gaps || f.HasTask {
 		return layout.ScanChunk
 	}
 	return min(limit+1, layout.ScanChunk)
@@ -186,6 +186,9 @@ func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, befo
 // indexBefore returns the index in a history of the newest revision before another one. It is i, as the newest revision is the one before the
 // present one and there are no gaps; and less, if doctor has put some aside. Error: CodeUnavailable.
 func (s *Schedules) indexBefore(ctx context.Context, ref task.Ref, i, before int) (int, error) {
+	if i == 0 {
+		return 0, nil
+	}
 	key := string(s.l.KeysOf(ref).History(ref))
 	kept, err := s.l.DB.LLen(ctx, key).Result()
 	if err != nil {

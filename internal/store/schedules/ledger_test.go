@@ -358,3 +358,28 @@ func TestLedgerEntries_LeavesOutAnOddRecord(t *testing.T) {
 		t.Errorf("left out are %q", texts)
 	}
 }
+
+func TestLedger_ReadsOnQuicklyWhereNoTickHasATask(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Put(storetest.Daily(nil))
+	ledger := string(w.KeysOf(nightly).Ledger(nightly))
+	at := w.Schedule(nightly).CreatedAt.Truncate(time.Hour).Add(-time.Hour)
+	for i := range 1000 {
+		tick := at.Add(-time.Duration(i) * time.Second)
+		record := codec.EncodeEntry(schedule.Entry{
+			Name: schedule.TickName(tick), Tick: tick, Outcome: schedule.SkippedOverlap, DecidedAt: tick, Revision: 1,
+		})
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, ledger, redis.Z{Score: float64(tick.UnixMilli()), Member: record}).Err())
+	}
+	testkit.Must(t, w.DB.ConfigResetStat(w.Ctx).Err())
+	page, err := w.Schedules.Ledger(w.Ctx, nightly, schedules.LedgerFilter{HasTask: true}, 5, "")
+	if len(page.Entries) > 0 || page.NextCursor != "" || err != nil {
+		t.Errorf("got %+v, %v", page, err)
+	}
+	calls := 0
+	stats := w.DB.InfoMap(w.Ctx, "commandstats").Val()["Commandstats"]["cmdstat_evalsha"]
+	if _, err := fmt.Sscanf(stats, "calls=%d,", &calls); err != nil || calls > 4 {
+		t.Errorf("1,000 records were read with %s, %v", stats, err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -27,15 +28,17 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 	if err != nil {
 		return Page{}, err
 	}
-	now, err := s.l.Now(ctx, 0)
-	if err != nil {
-		return Page{}, err
-	}
 	var page Page
+	var now time.Time
+	var refs []task.Ref
+	var more bool
 	var portions layout.Portions
 	for scan := s.l.NewScan(limit, 0, true); ; {
 		names := min(scan.Next(), layout.ScanChunk) // of each partition, as nobody knows where the first ones are
-		refs, more, err := s.readRefs(ctx, f, after, names)
+		err := s.l.WithNow(ctx, 0, &now, func() (err error) {
+			refs, more, err = s.readRefs(ctx, f, after, names)
+			return err
+		})
 		if err != nil {
 			return Page{}, err
 		}
@@ -170,6 +173,50 @@ func (s *Schedules) readRefs(
 		return refs[:limit], true, nil
 	}
 	return refs, more, nil
+}
+
+// Names of schedules are looked for with about so many commands in one round trip, and in so many round trips at once.
+const (
+	namedCommands = 400
+	namedAtOnce   = 4
+)
+
+// Named returns the names of up to limit schedules of some namespaces whose ids begin with a prefix, sorted. Error:
+// CodeUnavailable.
+func (s *Schedules) Named(ctx context.Context, namespaces []string, prefix string, limit int) ([]task.Ref, error) {
+	parts := slices.Collect(slices.Chunk(namespaces, max(namedCommands/s.l.Partitions(), 1)))
+	found := make([][]task.Ref, len(parts))
+	err := calls.Each(namedAtOnce, parts, func(i int, some []string) (err error) {
+		found[i], err = s.named(ctx, some, prefix, limit)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	refs := slices.Concat(found...)
+	slices.SortFunc(refs, func(a, b task.Ref) int { return cmp.Compare(a.String(), b.String()) })
+	return refs[:min(len(refs), limit)], nil
+}
+
+// named is Named in one round trip. The names are not sorted, and up to limit of each namespace and partition.
+func (s *Schedules) named(ctx context.Context, namespaces []string, prefix string, limit int) ([]task.Ref, error) {
+	pipe := s.l.DB.Pipeline()
+	var found []*redis.StringSliceCmd
+	for _, namespace := range namespaces {
+		low, high := Filter{Namespace: namespace, Prefix: prefix}.namesAfter("")
+		for p := range s.l.Partitions() {
+			by := &redis.ZRangeBy{Min: low, Max: high, Count: int64(limit)}
+			found = append(found, pipe.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), by))
+		}
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, layout.Unavailable(err)
+	}
+	var refs []task.Ref
+	for _, names := range found {
+		refs = append(refs, parseRefs(names.Val())...)
+	}
+	return refs, nil
 }
 
 // lookForMisplaced reads, under redisx.LeavingOut, whether a set of schedules has a member with another score than 0,

@@ -52,7 +52,7 @@ func TestList_SaysNothingOfAScheduleDeletedMeanwhile(t *testing.T) {
 	w.Put(storetest.Daily(nil))
 	w.Pause(nightly)
 	w.Put(storetest.Daily(func(d *schedule.Definition) { d.ID = "stays" }))
-	w.DB.AddHook(&beforeHashes{do: func() { testkit.Must(t, w.Schedules.Delete(w.Ctx, nightly)) }})
+	w.DB.AddHook(&beforeHashes{do: func() { testkit.Must(t, w.Schedules.Delete(w.Ctx, nightly, "")) }})
 	names, leftOut := listed(t, w)
 	if !slices.Equal(names, []string{"stays"}) || len(leftOut) > 0 {
 		t.Errorf("listed %q, left out %q", names, leftOut)

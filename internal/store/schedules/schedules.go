@@ -52,6 +52,7 @@ func (s *Schedules) Write(ctx context.Context, d schedule.Definition, base int, 
 	reply, err := redisx.Run(ctx, s.l.DB, lua.PutSchedule{
 		Schedule: k.Schedule(d.Ref), History: k.History(d.Ref), Schedules: k.Schedules(), Ticks: k.Ticks(),
 		Member: d.Ref, Base: base, Asked: at, Def: def, Task: taskDef, Pause: paused, By: by, Nonce: rand.Text(), Wake: s.l.WakeOf(d.Ref),
+		Changes: s.l.Keys.Changes(),
 	})
 	if redisx.RefusedWith(err, lua.CodeChanged, lua.CodeEarly) {
 		return schedule.Schedule{}, fmt.Errorf("schedule %s: %w: %w", d.Ref, ErrMoved, err)
@@ -65,11 +66,14 @@ func (s *Schedules) Write(ctx context.Context, d schedule.Definition, base int, 
 // LookUp reads a schedule without its counts, and the time of Redis. found is false if the schedule does not exist.
 // Error: CodeUnavailable.
 func (s *Schedules) LookUp(ctx context.Context, ref task.Ref) (_ schedule.Schedule, found bool, now time.Time, _ error) {
-	hash, err := s.l.DB.HGetAll(ctx, string(s.l.KeysOf(ref).Schedule(ref))).Result()
-	if err != nil {
-		return schedule.Schedule{}, false, now, layout.Unavailable(err)
-	}
-	if now, err = s.l.Now(ctx, s.l.PartitionOf(ref)); err != nil || len(hash) == 0 {
+	var hash map[string]string
+	err := s.l.WithNow(ctx, s.l.PartitionOf(ref), &now, func() (err error) {
+		if hash, err = s.l.DB.HGetAll(ctx, string(s.l.KeysOf(ref).Schedule(ref))).Result(); err != nil {
+			return layout.Unavailable(err)
+		}
+		return nil
+	})
+	if err != nil || len(hash) == 0 {
 		return schedule.Schedule{}, false, now, err
 	}
 	sched, err := decode(ref, hash)
@@ -138,28 +142,32 @@ func (s *Schedules) Pause(ctx context.Context, ref task.Ref, note, by string) (s
 		return schedule.Schedule{}, err
 	}
 	k := s.l.KeysOf(ref)
-	reply, err := redisx.Run(ctx, s.l.DB, lua.PauseSchedule{Schedule: k.Schedule(ref), Ticks: k.Ticks(), Member: ref, Note: note, By: by})
+	reply, err := redisx.Run(ctx, s.l.DB, lua.PauseSchedule{
+		Schedule: k.Schedule(ref), Ticks: k.Ticks(), Member: ref, Note: note, By: by, Changes: s.l.Keys.Changes(),
+	})
 	return s.changed(ctx, ref, reply.Schedule, err)
 }
 
 // Resume lets a paused schedule create tasks again. The misfire policy decides the ticks of the pause. A schedule that is
-// not paused stays as it is. The result has its counts. Errors: schedule.CodeNotFound, CodeInvalid for the name,
-// CodeUnavailable.
-func (s *Schedules) Resume(ctx context.Context, ref task.Ref) (schedule.Schedule, error) {
+// not paused stays as it is. by is who wants it, "" if nobody knows. The result has its counts. Errors:
+// schedule.CodeNotFound, CodeInvalid for the name, CodeUnavailable.
+func (s *Schedules) Resume(ctx context.Context, ref task.Ref, by string) (schedule.Schedule, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return schedule.Schedule{}, err
 	}
-	reply, err := redisx.Run(ctx, s.l.DB, lua.ResumeSchedule{Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Wake: s.l.WakeOf(ref)})
+	reply, err := redisx.Run(ctx, s.l.DB, lua.ResumeSchedule{
+		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, By: by, Wake: s.l.WakeOf(ref), Changes: s.l.Keys.Changes(),
+	})
 	return s.changed(ctx, ref, reply.Schedule, err)
 }
 
-// Delete deletes a paused schedule with its ledger and history. Its tasks stay.
+// Delete deletes a paused schedule with its ledger and history. Its tasks stay. by is who wants it, "" if nobody knows.
 // Errors: ErrNotPaused, schedule.CodeNotFound, CodeUnavailable.
-func (s *Schedules) Delete(ctx context.Context, ref task.Ref) error {
+func (s *Schedules) Delete(ctx context.Context, ref task.Ref, by string) error {
 	k := s.l.KeysOf(ref)
 	_, err := redisx.Run(ctx, s.l.DB, lua.DeleteSchedule{
 		Schedule: k.Schedule(ref), Schedules: k.Schedules(), Ticks: k.Ticks(), History: k.History(ref), Live: k.Live(ref),
-		Waiting: k.Waiting(ref), Ledger: k.Ledger(ref), Member: ref,
+		Waiting: k.Waiting(ref), Ledger: k.Ledger(ref), Asked: k.Asked(ref), Member: ref, By: by, Changes: s.l.Keys.Changes(),
 	})
 	if redisx.RefusedWith(err, lua.CodeNotPaused) {
 		return fmt.Errorf("schedule %s: %w", ref, ErrNotPaused)

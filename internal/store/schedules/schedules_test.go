@@ -61,7 +61,7 @@ func TestResume_MakesTicksOfThePauseMisfires(t *testing.T) {
 	if got := w.Fire(nightly); len(got) != 0 {
 		t.Fatalf("paused, but fired %v", got)
 	}
-	s, err := w.Schedules.Resume(w.Ctx, nightly)
+	s, err := w.Schedules.Resume(w.Ctx, nightly, "")
 	if err != nil || !s.PausedAt.IsZero() {
 		t.Fatalf("%+v, %v", s, err)
 	}

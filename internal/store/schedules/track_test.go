@@ -159,7 +159,7 @@ func TestTrack_TakesBackOnlyWhatWasCounted(t *testing.T) {
 		"a retry of a task of another schedule": {allowAll, func(w *storetest.World, tick string) {
 			run := w.BeginTick(nightly, tick)
 			w.Pause(nightly)
-			testkit.Must(t, w.Schedules.Delete(w.Ctx, nightly))
+			testkit.Must(t, w.Schedules.Delete(w.Ctx, nightly, ""))
 			w.Put(storetest.Daily(nil))
 			setField(w, "tracked", 1)
 			setField(w, "day", tick[:8]+"f7")
@@ -198,7 +198,7 @@ func TestTrack_BeginsAnewWithTheSchedule(t *testing.T) {
 	w.EndTick(nightly, ticks[0], task.Failed)
 	run := w.BeginTick(nightly, ticks[1])
 	w.Pause(nightly)
-	testkit.Must(t, w.Schedules.Delete(w.Ctx, nightly))
+	testkit.Must(t, w.Schedules.Delete(w.Ctx, nightly, ""))
 	w.Put(storetest.Daily(nil))
 	// The task that goes on belongs to the schedule before.
 	testkit.Must(t, run.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", ""))

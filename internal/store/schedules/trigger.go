@@ -22,15 +22,7 @@ func (a Asker) by() string {
 	if a.Key == "" {
 		return a.By
 	}
-	return cmp.Or(a.By, "somebody") + a.key()
-}
-
-// key is what the reasons of requests with the same key end with.
-func (a Asker) key() string {
-	if a.Key == "" {
-		return ""
-	}
-	return ", key " + a.Key
+	return cmp.Or(a.By, "somebody") + ", key " + a.Key
 }
 
 // Trigger runs a schedule by hand, paused or not. now is the time of Redis; it becomes the tick's time and name. The
@@ -50,7 +42,7 @@ func (s *Schedules) trigger(
 	ctx context.Context, ref task.Ref, now time.Time, asker Asker, dry bool,
 ) (Triggered, error) {
 	reply, err := redisx.Run(ctx, s.l.DB, lua.TriggerSchedule{
-		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, At: now, By: asker.by(), Key: asker.key(),
+		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, At: now, By: asker.by(), Key: asker.Key,
 		Name: schedule.ManualName(now), Dry: dry,
 		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(ref),
 	})
@@ -95,7 +87,7 @@ func (s *Schedules) backfill(
 		at[past[i].Name] = t.At
 	}
 	reply, err := redisx.Run(ctx, s.l.DB, lua.BackfillSchedule{
-		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Pace: pace, Reason: reason, Key: asker.key(), Dry: dry,
+		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Pace: pace, Reason: reason, Key: asker.Key, Dry: dry,
 		Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref), PastTicks: past,
 	})
 	if err != nil {

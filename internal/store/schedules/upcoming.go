@@ -34,12 +34,8 @@ type Upcoming struct {
 // schedules only that are due next, and ends early after 2,000 of a partition, and after layout.PageTime. Under
 // redisx.LeavingOut it notes what cannot be read. Error: CodeUnavailable.
 func (s *Schedules) Upcoming(ctx context.Context, namespace string, count int) (Upcoming, error) {
-	now, err := s.l.Now(ctx, 0)
-	if err != nil {
-		return Upcoming{}, err
-	}
 	u := upcoming{
-		Schedules: s, namespace: namespace, count: count, now: now, until: clock.Now().Add(s.l.PageTime),
+		Schedules: s, namespace: namespace, count: count, until: clock.Now().Add(s.l.PageTime),
 		added: make(map[task.Ref]bool),
 	}
 	for _, limit := range []int{upcomingFirst, UpcomingLimit} {
@@ -55,7 +51,7 @@ type upcoming struct {
 	*Schedules
 	namespace string
 	count     int
-	now       time.Time // of Redis
+	now       time.Time // of Redis; zero before the first reading
 	until     time.Time // when it ends, by the clock of this node
 	merge     schedule.Merge
 	added     map[task.Ref]bool // schedules that were read
@@ -148,8 +144,14 @@ func (u *upcoming) dueFirst(ctx context.Context, limit int) (due []dueSchedule, 
 	for p := range found {
 		found[p] = pipe.ZRangeWithScores(ctx, string(u.l.Keys.Partition(p).Ticks()), 0, int64(limit-1))
 	}
-	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return nil, known, layout.Unavailable(err)
+	err := u.l.WithNow(ctx, 0, &u.now, func() error {
+		if err := redisx.ExecReads(ctx, pipe); err != nil {
+			return layout.Unavailable(err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, known, err
 	}
 	for _, cmd := range found {
 		for i, z := range cmd.Val() {

@@ -435,7 +435,7 @@ func testNothingDeletedIsRestored(t *testing.T, keep partition.Keep, withoutSche
 	}
 	if withoutSchedule {
 		w.Pause(storetest.Nightly)
-		testkit.Must(t, w.Schedules.Delete(w.Ctx, storetest.Nightly))
+		testkit.Must(t, w.Schedules.Delete(w.Ctx, storetest.Nightly, ""))
 	}
 	if n, failed := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 0 || len(failed) > 0 {
 		t.Errorf("%d ends of %v were lost, want 0", n, ended)

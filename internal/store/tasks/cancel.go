@@ -14,14 +14,15 @@ import (
 var cancelCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeFinished}
 
 // Cancel ends a waiting task, and asks the worker of a running one to stop it; the state of the result tells which. A
-// cancelled task stays as it is. by is who asks for it, "" if nobody knows. Errors: CodeTaskNotFound, CodeFinished, CodeInvalid for the name, CodeUnreadable for the state,
-// CodeUnavailable.
+// cancelled task stays as it is. by is who asks for it, "" if nobody knows. Errors: CodeTaskNotFound, CodeFinished,
+// CodeInvalid for the name, CodeUnreadable for the state, CodeUnavailable.
 func (s *Tasks) Cancel(ctx context.Context, ref task.Ref, by string) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Cancel{
-		Defs: s.l.KeysOf(ref).Defs(), Member: ref, By: by, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(ref),
+		Defs: s.l.KeysOf(ref).Defs(), Member: ref, By: by,
+		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, cancelCodes, ref)
@@ -35,15 +36,17 @@ func (s *Tasks) Cancel(ctx context.Context, ref task.Ref, by string) (task.Task,
 
 var retryCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
 
-// Retry is RetryIn without a delay.
+// Retry is RetryIn without a delay, whenever the task ended.
 func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
-	return s.RetryIn(ctx, ref, 0)
+	return s.RetryIn(ctx, ref, 0, time.Time{})
 }
 
-// RetryIn puts a task that has ended back on the wheel, due after delay, with its full number of attempts again. The numbers of the
-// attempts continue, so that every delivery has a unique name.
-// Errors: CodeTaskNotFound, CodeNotFinished, CodeInvalid for the name, CodeUnreadable for the definition or the state, CodeUnavailable.
-func (s *Tasks) RetryIn(ctx context.Context, ref task.Ref, delay time.Duration) (task.Task, error) {
+// RetryIn puts a task that has ended back on the wheel, due after delay, with its full number of attempts again. The
+// numbers of the attempts continue, so that every delivery has a unique name. A task that did not end at that time
+// stays as it is; the zero time stands for any.
+// Errors: CodeTaskNotFound, CodeNotFinished, CodeInvalid for the name, CodeUnreadable for the definition or the state,
+// CodeUnavailable.
+func (s *Tasks) RetryIn(ctx context.Context, ref task.Ref, delay time.Duration, ended time.Time) (task.Task, error) {
 	t, err := s.get(ctx, ref, true)
 	switch {
 	case err != nil:
@@ -54,7 +57,8 @@ func (s *Tasks) RetryIn(ctx context.Context, ref task.Ref, delay time.Duration) 
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
 		States: k.States(), Expiry: k.Expiry(),
-		Member: ref, Attempts: t.Policy().MaxAttempts, Delay: delay, Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
+		Member: ref, Attempts: t.Policy().MaxAttempts, Delay: delay, Ended: ended, Tick: tickOf(ref),
+		Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)
@@ -99,5 +103,6 @@ func (s *Tasks) Forget(ctx context.Context, ref task.Ref, ended time.Time, how F
 	return reply.Deleted[0], nil
 }
 
-// forgetNames is how many names of deleted tasks are looked at with each task that is deleted, as there can be too many.
+// forgetNames is how many names of deleted tasks are looked at with each task that is deleted, as there can be too
+// many.
 const forgetNames = 2

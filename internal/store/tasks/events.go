@@ -6,35 +6,46 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/change"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// EventListener has the functions that ListenEvents calls, one at a time. All but Disconnected are required.
+// EventListener has the functions that ListenEvents calls, one at a time. All but Disconnected, Change and
+// UnreadableChange are required.
 type EventListener struct {
-	Connected    func()            // the subscription is established, for the first time or again: events before it may be lost
-	Disconnected func()            // the connection is lost: events may be lost until the next Connected
-	Event        func(*task.Event) // a task changed, or reported progress or a log line
-	Unreadable   func(error)       // a message could not be decoded
+	Connected        func()               // the subscription is established, for the first time or again: events before it may be lost
+	Disconnected     func()               // the connection is lost: events may be lost until the next Connected
+	Event            func(*task.Event)    // a task changed, or reported progress or a log line
+	Unreadable       func(error)          // a message about tasks could not be decoded
+	Change           func(*change.Change) // a schedule, a queue or a node changed
+	UnreadableChange func(error)          // a message about one could not be decoded
 }
 
 // Scripts publish events only while the key listeners of their partition exists. A listener sets it for followTime, and
 // renews it after a third of that time.
 const followTime = 15 * time.Second
 
-// ListenEvents calls l for the events of all tasks until ctx ends; then it returns nil. Each call makes its own
-// subscription to Redis; readers share one through package events.
+// ListenEvents calls l for the events of all tasks, and for the changes of schedules, queues and nodes, until ctx ends;
+// then it returns nil. Each call makes its own subscription to Redis; readers share one through package events.
 func (s *Tasks) ListenEvents(ctx context.Context, l EventListener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	f := &follower{s: s, l: l}
 	go f.keepFollowing(ctx)
-	listener := redisx.Listener{
-		Connected: func(string) { f.connected(ctx) }, Disconnected: f.disconnected, Message: func(_, payload string) { f.message(payload) },
-	}
-	return s.l.DB.Listen(ctx, listener, string(s.l.Keys.Events()))
+	channels := []string{string(s.l.Keys.Events()), string(s.l.Keys.Changes()), string(s.l.Keys.Members())}
+	confirmed := 0 // subscriptions to one of them
+	return s.l.DB.Listen(ctx, redisx.Listener{
+		Connected: func(string) {
+			if confirmed++; confirmed%len(channels) == 0 {
+				f.connected(ctx)
+			}
+		},
+		Disconnected: func() { confirmed = 0; f.disconnected() },
+		Message:      f.message,
+	}, channels...)
 }
 
 // follower calls a listener, one call at a time.
@@ -46,9 +57,31 @@ type follower struct {
 	following bool // Connected was called since the connection was established
 }
 
-func (f *follower) message(payload string) {
+func (f *follower) message(channel, payload string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	switch channel {
+	case string(f.s.l.Keys.Changes()):
+		f.change(change.Decode(payload))
+	case string(f.s.l.Keys.Members()):
+		f.change(change.DecodeMember(payload))
+	default:
+		f.events(payload)
+	}
+}
+
+// change tells the listener of a change, or that one cannot be read.
+func (f *follower) change(c change.Change, err error) {
+	switch {
+	case err == nil && f.l.Change != nil:
+		f.l.Change(&c)
+	case err != nil && f.l.UnreadableChange != nil:
+		f.l.UnreadableChange(err)
+	}
+}
+
+// events tells the listener of the events of tasks in a message.
+func (f *follower) events(payload string) {
 	for line := range strings.SplitSeq(payload, "\n") {
 		event, err := codec.DecodeEvent(line)
 		if err != nil {

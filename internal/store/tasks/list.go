@@ -157,7 +157,7 @@ func (s *Tasks) match(
 		for len(refs) > 0 {
 			portion := refs[:min(len(refs), portions.Next(layout.ReadChunk))]
 			refs = refs[len(portion):]
-			tasks, err := s.getEach(ctx, s.l.DB, portion, f.Brief)
+			tasks, err := s.ReadListed(ctx, f, portion)
 			if err != nil {
 				return nil, 0, err
 			}

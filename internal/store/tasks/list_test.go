@@ -157,6 +157,45 @@ func TestList_MovesNoPayloadsToFilter(t *testing.T) {
 	}
 }
 
+// A brief list with errors has these, and moves neither payloads nor results.
+func TestList_MovesNoPayloadsForErrors(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	for i := range 5 {
+		ref := w.Create(task.Definition{Ref: task.Ref{ID: fmt.Sprint("t", i)}, Payload: longPayload("x")}).Ref
+		result := strings.Repeat("y", task.ResultLimit)
+		testkit.Must(t, w.Begin(ref).Finish(w.Ctx, task.Failed, task.OutcomeFailed, result, "it is broken"))
+	}
+	w.Create(task.Definition{Ref: task.Ref{ID: "new"}, Payload: longPayload("x")})
+	before := sent(t, w)
+	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default", Brief: true, Errors: true}, 10, "")
+	if err != nil || len(page.Tasks) != 6 {
+		t.Fatalf("%d tasks, %v", len(page.Tasks), err)
+	}
+	for _, listed := range page.Tasks {
+		if (listed.State == task.Failed) != (listed.Error == "it is broken") || listed.Payload != nil || listed.Result != "" {
+			t.Errorf("%s: error %q, result %.10q, payload %.10q", listed.ID, listed.Error, listed.Result, listed.Payload)
+		}
+	}
+	if n := sent(t, w) - before; n > task.ResultLimit {
+		t.Errorf("Redis sent %d bytes", n)
+	}
+}
+
+func TestErrors_AreThoseOfTasksThatHaveOne(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	failed := w.Create(task.Definition{Ref: task.Ref{ID: "a"}}).Ref
+	waits := w.Create(task.Definition{Ref: task.Ref{ID: "b"}}).Ref
+	testkit.Must(t, w.Begin(failed).Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "it is broken"))
+	for _, refs := range [][]task.Ref{nil, {failed, waits, {Namespace: "default", ID: "nobody"}}} {
+		got, err := w.Tasks.Errors(w.Ctx, refs)
+		if err != nil || len(got) != min(len(refs), 1) || len(refs) > 0 && got[failed] != "it is broken" {
+			t.Errorf("%v: %v, %v", refs, got, err)
+		}
+	}
+}
+
 // runs is a hook that counts the pipelines of scripts.
 type runs struct{ atomic.Int64 }
 

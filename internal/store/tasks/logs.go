@@ -76,8 +76,8 @@ func (s *Tasks) Logs(ctx context.Context, ref task.Ref, q LogQuery) (LogPage, er
 	return r.page, nil
 }
 
-// LogStart returns the cursor after which the lines of a query begin, for whoever reads them one page after the other
-// while the task goes on: Newest and Backwards mean nothing then. Errors: as Logs.
+// LogStart returns the cursor after which the lines of a query begin. It is for readers that follow a log page by page;
+// their later queries have neither Newest nor Backwards. Errors: as Logs.
 func (s *Tasks) LogStart(ctx context.Context, ref task.Ref, q LogQuery) (string, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return "", err

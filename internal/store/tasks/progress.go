@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/dts-sched/dts/internal/change"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -40,13 +42,30 @@ func (s *Tasks) progress(ctx context.Context, ref task.Ref, attempt int, run lua
 	return err
 }
 
-// WarnIfPaused logs a warning, and counts, if the end of a task paused its schedule.
+// WarnIfPaused logs a warning, counts and tells those who follow changes, if the end of a task paused its schedule.
 func (s *Tasks) WarnIfPaused(ctx context.Context, ref task.Ref, paused bool) {
-	if paused {
-		for _, c := range s.counters {
-			c.Paused()
-		}
-		id, _, _ := schedule.OfTask(ref)
-		s.l.Log.WarnContext(ctx, "paused a schedule: too many of its tasks failed one after the other", "namespace", ref.Namespace, "schedule", id)
+	if !paused {
+		return
+	}
+	for _, c := range s.counters {
+		c.Paused()
+	}
+	id, _, _ := schedule.OfTask(ref)
+	s.l.Log.WarnContext(ctx, "paused a schedule: too many of its tasks failed one after the other", "namespace", ref.Namespace, "schedule", id)
+	s.tellPaused(ctx, task.Ref{Namespace: ref.Namespace, ID: id})
+}
+
+// tellPaused publishes that a schedule has paused itself. The scripts that end tasks do not: each would need the name of
+// the channel for that. If Redis does not answer, nobody hears of it.
+func (s *Tasks) tellPaused(ctx context.Context, ref task.Ref) {
+	c := change.Change{Type: change.SchedulePaused, Ref: ref}
+	fields, err := s.l.DB.HMGet(ctx, string(s.l.KeysOf(ref).Schedule(ref)), "paused", "note", "revision").Result()
+	if err != nil {
+		return
+	}
+	paused, revision := codec.Number(codec.Text(fields[0])), codec.Number(codec.Text(fields[2]))
+	c.At, c.Note, c.Revision = codec.FromMS(paused), codec.Text(fields[1]), int(revision)
+	if !c.At.IsZero() { // nobody has resumed it meanwhile
+		_ = s.l.DB.Publish(ctx, string(s.l.Keys.Changes()), change.Encode(c)).Err()
 	}
 }

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -78,6 +77,50 @@ func (s *Tasks) Briefs(ctx context.Context, refs []task.Ref) ([]task.Task, error
 	return s.getEach(ctx, s.l.DB, refs, true)
 }
 
+// ReadListed reads tasks in one or two round trips, with as much of each as a list of the filter has. Errors are read
+// after the rest, so that one may be of another moment. Error: CodeUnavailable.
+func (s *Tasks) ReadListed(ctx context.Context, f Filter, refs []task.Ref) ([]task.Task, error) {
+	tasks, err := s.getEach(ctx, s.l.DB, refs, f.Brief)
+	if err != nil || !f.Brief || !f.Errors {
+		return tasks, err
+	}
+	var tried []task.Ref
+	for _, t := range tasks {
+		if t.Attempt > 0 {
+			tried = append(tried, t.Ref)
+		}
+	}
+	errors, err := s.Errors(ctx, tried)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tasks {
+		tasks[i].Error = errors[tasks[i].Ref]
+	}
+	return tasks, nil
+}
+
+// Errors reads why tasks did not succeed, in one round trip: of those that have an error. Error: CodeUnavailable.
+func (s *Tasks) Errors(ctx context.Context, refs []task.Ref) (map[task.Ref]string, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	pipe, found := s.l.DB.Pipeline(), make([]*redis.StringCmd, len(refs))
+	for i, ref := range refs {
+		found[i] = pipe.HGet(ctx, string(s.l.KeysOf(ref).Errors()), ref.String())
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, layout.Unavailable(err)
+	}
+	errors := make(map[task.Ref]string)
+	for i, ref := range refs {
+		if text := found[i].Val(); text != "" {
+			errors[ref] = text
+		}
+	}
+	return errors, nil
+}
+
 // getEach is GetEach; brief tasks have no payload, result and error.
 func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, brief bool) ([]task.Task, error) {
 	records, err := s.read(ctx, db, refs, brief)
@@ -117,7 +160,7 @@ func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief 
 		}
 	})
 	if failure == nil && len(damaged) > 0 {
-		failure = s.readDamaged(ctx, db, refs, damaged, records)
+		failure = s.readDamaged(ctx, db, refs, brief, damaged, records)
 	}
 	return records, failure
 }
@@ -126,55 +169,30 @@ func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief 
 // reads all of what read does, but of a task that waits in a ready set not the time when its next attempt is due.
 // Error: CodeUnavailable.
 func (s *Tasks) readDamaged(
-	ctx context.Context, db *redisx.DB, refs []task.Ref, places []int, records []codec.Record,
+	ctx context.Context, db *redisx.DB, refs []task.Ref, brief bool, places []int, records []codec.Record,
 ) error {
-	type parts struct {
-		definition, payload, state, result, reason *redis.SliceCmd
-		due                                        *redis.FloatSliceCmd
-	}
-	pipe, all := db.Pipeline(), make([]parts, len(places))
+	damaged := make([]task.Ref, len(places))
 	for n, i := range places {
-		k, member := s.l.KeysOf(refs[i]), refs[i].String()
-		field := func(key string) *redis.SliceCmd { return pipe.HMGet(ctx, key, member) }
-		all[n] = parts{
-			definition: field(string(k.Defs())), payload: field(string(k.Payloads())), state: field(string(k.States())),
-			result: field(string(k.Results())), reason: field(string(k.Errors())),
-			due: pipe.ZMScore(ctx, string(k.Wheel()), member),
-		}
+		damaged[n] = refs[i]
 	}
-	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return layout.Unavailable(err)
+	parts, err := s.readKeys(ctx, db, damaged, brief)
+	if err != nil {
+		return err
 	}
-	named := false // a key of the wrong type
-	for n, i := range places {
-		p := all[n]
-		failed := cmp.Or(p.definition.Err(), p.payload.Err(), p.state.Err(), p.result.Err(), p.reason.Err(), p.due.Err())
-		named = named || failed != nil
-		records[i] = codec.Record{
-			Definition: first(p.definition), Payload: first(p.payload), State: first(p.state),
-			Result: first(p.result), Error: first(p.reason),
+	for number, p := range parts {
+		if p.err() == nil {
+			redisx.LeaveOut(ctx, "a set in which due tasks of partition %d wait has the wrong type", number)
 		}
-		if p.state.Err() != nil {
-			key := s.l.KeysOf(refs[i]).States()
-			records[i].NoState = fmt.Sprintf("its state cannot be read: the key %s has the wrong type", key)
+		for k, n := range p.places {
+			record := p.record(k)
+			if p.states.Err() != nil {
+				key := s.l.Keys.Partition(number).States()
+				record.NoState = fmt.Sprintf("its state cannot be read: the key %s has the wrong type", key)
+			}
+			records[places[n]] = record
 		}
-		if due := p.due.Val(); len(due) > 0 {
-			records[i].Due = codec.FromMS(int64(due[0]))
-		}
-	}
-	if !named {
-		redisx.LeaveOut(ctx, "a set in which due tasks of partition %d wait has the wrong type",
-			s.l.PartitionOf(refs[places[0]]))
 	}
 	return nil
-}
-
-// first is the text in a reply with one value; "" if there is none.
-func first(reply *redis.SliceCmd) string {
-	if values := reply.Val(); len(values) > 0 {
-		return codec.Text(values[0])
-	}
-	return ""
 }
 
 // SizeLimit is the most that Sizes returns for a task, in bytes.
@@ -236,14 +254,14 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	}
 	attempts := decodeAttempts(ctx, ref, ended.Val())
 	t := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled}
-	err := codec.DecodeState(&t, first(state))
+	err := codec.DecodeState(&t, textAt(state, 0))
 	if err != nil && !redisx.LeaveOut(ctx, "the newest attempt of task %s is left out, as %v", ref, err) {
 		return nil, unreadablePart(ref, err)
 	}
 	if t.State == task.Running || t.Outcome != "" { // the newest attempt is in the state of the task
 		newest := task.Attempt{
 			Number: t.Attempt, Node: t.Node, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, Outcome: t.Outcome,
-			Error: first(reason),
+			Error: textAt(reason, 0),
 		}
 		if err := codec.CheckAttempt(newest); err == nil || !redisx.LeaveOut(ctx, "task %s: %v", ref, err) {
 			attempts = append(attempts, newest)

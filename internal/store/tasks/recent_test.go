@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx/embedded"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -80,6 +81,18 @@ func travelling(t *testing.T, test func(t *testing.T, w *storetest.World, o *out
 		w.Store = s
 		go func() { testkit.Must(t, s.Tasks.ForgetEnds(t.Context())) }()
 		test(t, w, o)
+	})
+}
+
+// The embedded Redis keeps the lines of all attempts, too.
+func TestLog_HasAllAttemptsOnTheEmbeddedRedis(t *testing.T) {
+	travelling(t, func(t *testing.T, w *storetest.World, _ *outage) {
+		ref := written(t, w)
+		page, err := w.Tasks.Logs(w.Ctx, ref, tasks.LogQuery{Limit: 2000})
+		testkit.Must(t, err)
+		if n := len(page.Lines); n != 1000 || page.Lines[n-1].Attempt != 3 {
+			t.Errorf("the log has %d lines", n)
+		}
 	})
 }
 

@@ -73,7 +73,7 @@ func TestFinish_FailuresInARowPauseTheSchedule(t *testing.T) {
 			t.Fatalf("after tick %d, which %s: paused is %v, want %v", i, c.end, paused, c.paused)
 		}
 	}
-	s, err := w.Schedules.Resume(w.Ctx, storetest.Nightly)
+	s, err := w.Schedules.Resume(w.Ctx, storetest.Nightly, "")
 	if err != nil || !s.PausedAt.IsZero() || s.Failures != 0 {
 		t.Errorf("resumed, it is %+v, %v", s, err)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Created is the result of one submission. If Err is nil, Task is the task as it is now, and Existed is true if a
-// task with the same name and content existed before. Deleted says that it has ended and was deleted since, and only
-// its name is remembered: of Task there are the definition, the state, and the times of its creation and its end.
+// Created is the result of one submission. If Err is nil, Task is the task as it is now. Existed says that a task with
+// the same name and content existed before. Deleted says that it has ended and was deleted since, and only its name is
+// remembered. Task then has the definition, the state, and the times of its creation and its end.
 type Created struct {
 	Task    task.Task
 	Existed bool
@@ -34,6 +34,7 @@ type Filter struct {
 	Ended     Span
 	Sort      index.Order
 	Brief     bool `json:"-"` // the tasks are read without payloads, results and errors
+	Errors    bool `json:"-"` // brief ones are read with errors
 }
 
 // Span is from Since until before Until. A zero time is no bound.
@@ -48,7 +49,7 @@ func (f *Filter) UsualTime() string {
 	return "created"
 }
 
-// Limit narrows the filter to tasks of which a time is in the span: created, due or ended; "" is the usual one.
+// Limit narrows the filter to tasks with a time in the span. by is created, due or ended; "" is UsualTime.
 func (f *Filter) Limit(by string, s Span) {
 	if by == "" {
 		by = f.UsualTime()

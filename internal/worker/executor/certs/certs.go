@@ -70,8 +70,8 @@ func (f *Files) identity() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// Config returns how connections are secured. It has the authorities as they are now, and reads the certificate of the
-// node for each connection, so that what renews it need not restart the node. Error: the authorities cannot be read.
+// Config returns how connections are secured. It reads the authorities now, and the certificate of the node for each
+// connection, so that the certificate can be renewed without a restart. Error: the authorities cannot be read.
 func (f *Files) Config(w Wanted) (*tls.Config, error) {
 	c := &tls.Config{ServerName: w.Name, MinVersion: tls.VersionTLS12}
 	var err error

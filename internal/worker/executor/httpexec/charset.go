@@ -1,36 +1,40 @@
 package httpexec
 
 import (
-	"encoding/binary"
 	"mime"
 	"net/http"
 	"strings"
-	"unicode/utf16"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // textOf is the body of an answer in UTF-8, as its Content-Type names the charset. A body of a charset that is not
-// known stays as it is. Names and meanings are those of browsers (WHATWG, Encoding): iso-8859-1 is windows-1252.
+// known stays as it is.
 func textOf(header http.Header, body []byte) string {
-	switch charsetOf(header) {
-	case "iso-8859-1", "iso8859-1", "latin1", "l1", "us-ascii", "ascii", "windows-1252", "cp1252":
-		return textOfBytes(body, &windows1252)
-	case "iso-8859-15", "iso8859-15", "latin-9", "l9":
-		return textOfBytes(body, &latin9)
-	case "utf-16", "utf-16le":
-		return textOfUnits(body, binary.LittleEndian)
-	case "utf-16be":
-		return textOfUnits(body, binary.BigEndian)
+	if charset := charsets[charsetOf(header)]; charset != nil {
+		if text, err := charset.NewDecoder().Bytes(body); err == nil {
+			return string(text)
+		}
 	}
 	return string(body)
 }
 
-// charsetOf is what the Content-Type says, in lower case; "" if it does not say it.
+// charsetOf is what the Content-Type says, in the spelling of charsets; "" if it does not say it.
 func charsetOf(header http.Header) string {
 	_, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil {
 		return ""
 	}
-	return strings.ToLower(strings.TrimSpace(parameters["charset"]))
+	name := strings.ToLower(strings.TrimSpace(parameters["charset"]))
+	if number, ok := strings.CutPrefix(name, "iso8859"); ok {
+		return "iso-8859" + number
+	}
+	if number, ok := strings.CutPrefix(strings.TrimPrefix(name, "x-"), "cp125"); ok {
+		return "windows-125" + number
+	}
+	return name
 }
 
 // bytesOf is how many bytes of an answer have at least that many bytes of text, if it is so long.
@@ -41,44 +45,35 @@ func bytesOf(header http.Header, text int64) int64 {
 	return text
 }
 
-// windows1252 and latin9 have the characters from 0x80 to 0xBF. All others of these charsets are those of Unicode.
-var windows1252, latin9 = [64]rune([]rune(
-	"\u20ac\u0081\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u008d\u017d\u008f" +
-		"\u0090\u2018\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\u009d\u017e\u0178" +
-		"\u00a0\u00a1\u00a2\u00a3\u00a4\u00a5\u00a6\u00a7\u00a8\u00a9\u00aa\u00ab\u00ac\u00ad\u00ae\u00af" +
-		"\u00b0\u00b1\u00b2\u00b3\u00b4\u00b5\u00b6\u00b7\u00b8\u00b9\u00ba\u00bb\u00bc\u00bd\u00be\u00bf")),
-	[64]rune([]rune(
-		"\u0080\u0081\u0082\u0083\u0084\u0085\u0086\u0087\u0088\u0089\u008a\u008b\u008c\u008d\u008e\u008f" +
-			"\u0090\u0091\u0092\u0093\u0094\u0095\u0096\u0097\u0098\u0099\u009a\u009b\u009c\u009d\u009e\u009f" +
-			"\u00a0\u00a1\u00a2\u00a3\u20ac\u00a5\u0160\u00a7\u0161\u00a9\u00aa\u00ab\u00ac\u00ad\u00ae\u00af" +
-			"\u00b0\u00b1\u00b2\u00b3\u017d\u00b5\u00b6\u00b7\u017e\u00b9\u00ba\u00bb\u0152\u0153\u0178\u00bf"))
+// charsets are UTF-16 and those with one byte for each character. Names and meanings are those of browsers (WHATWG,
+// Encoding): iso-8859-1 is windows-1252. The charsets of East Asia are left out: their tables would add 0.6 MB to each
+// program with package dts.
+var charsets = map[string]encoding.Encoding{
+	"utf-16":   unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), // a mark says the order, if there is one
+	"utf-16le": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM),
+	"utf-16be": unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
 
-// textOfBytes reads a charset with one byte for each character.
-func textOfBytes(body []byte, high *[64]rune) string {
-	var text strings.Builder
-	for _, b := range body {
-		if b >= 0x80 && b < 0xc0 {
-			text.WriteRune(high[b-0x80])
-		} else {
-			text.WriteRune(rune(b))
-		}
-	}
-	return text.String()
-}
+	"ascii": charmap.Windows1252, "us-ascii": charmap.Windows1252,
+	"l1": charmap.Windows1252, "latin1": charmap.Windows1252, "iso-8859-1": charmap.Windows1252,
+	"l2": charmap.ISO8859_2, "latin2": charmap.ISO8859_2, "iso-8859-2": charmap.ISO8859_2,
+	"l3": charmap.ISO8859_3, "latin3": charmap.ISO8859_3, "iso-8859-3": charmap.ISO8859_3,
+	"l4": charmap.ISO8859_4, "latin4": charmap.ISO8859_4, "iso-8859-4": charmap.ISO8859_4,
+	"l5": charmap.Windows1254, "latin5": charmap.Windows1254, "iso-8859-9": charmap.Windows1254,
+	"l6": charmap.ISO8859_10, "latin6": charmap.ISO8859_10, "iso-8859-10": charmap.ISO8859_10,
+	"l9": charmap.ISO8859_15, "latin-9": charmap.ISO8859_15, "iso-8859-15": charmap.ISO8859_15,
 
-// textOfUnits reads UTF-16. A byte order mark says the order, in place of order; a half unit at the end is left out.
-func textOfUnits(body []byte, order binary.ByteOrder) string {
-	if len(body) >= 2 {
-		switch binary.BigEndian.Uint16(body) {
-		case 0xfeff:
-			order, body = binary.BigEndian, body[2:]
-		case 0xfffe:
-			order, body = binary.LittleEndian, body[2:]
-		}
-	}
-	units := make([]uint16, len(body)/2)
-	for i := range units {
-		units[i] = order.Uint16(body[2*i:])
-	}
-	return string(utf16.Decode(units))
+	"iso-8859-5": charmap.ISO8859_5, "cyrillic": charmap.ISO8859_5,
+	"iso-8859-6": charmap.ISO8859_6, "arabic": charmap.ISO8859_6,
+	"iso-8859-7": charmap.ISO8859_7, "greek": charmap.ISO8859_7,
+	"iso-8859-8": charmap.ISO8859_8, "hebrew": charmap.ISO8859_8,
+	"iso-8859-11": charmap.Windows874, "tis-620": charmap.Windows874, "windows-874": charmap.Windows874,
+	"iso-8859-13": charmap.ISO8859_13, "iso-8859-14": charmap.ISO8859_14, "iso-8859-16": charmap.ISO8859_16,
+
+	"windows-1250": charmap.Windows1250, "windows-1251": charmap.Windows1251, "windows-1252": charmap.Windows1252,
+	"windows-1253": charmap.Windows1253, "windows-1254": charmap.Windows1254, "windows-1255": charmap.Windows1255,
+	"windows-1256": charmap.Windows1256, "windows-1257": charmap.Windows1257, "windows-1258": charmap.Windows1258,
+
+	"koi8": charmap.KOI8R, "koi8-r": charmap.KOI8R, "koi8-u": charmap.KOI8U,
+	"ibm866": charmap.CodePage866, "cp866": charmap.CodePage866,
+	"macintosh": charmap.Macintosh, "x-mac-cyrillic": charmap.MacintoshCyrillic,
 }

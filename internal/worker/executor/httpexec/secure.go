@@ -22,8 +22,8 @@ func (c *call) setTLS(value json.RawMessage) error {
 	return nil
 }
 
-// securedFor returns an executor for one call, and what ends it. A call that wants something of the server's
-// certificate has connections of its own: those of other calls may be to a server that was checked otherwise.
+// securedFor returns an executor for one call, and what ends it. A call that checks the server's certificate in its own
+// way gets connections of its own: those of other calls were checked differently.
 func (e *Executor) securedFor(c *call) (_ *Executor, end func(), _ error) {
 	if c.tls == (certs.Wanted{}) {
 		return e, func() {}, nil

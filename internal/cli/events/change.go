@@ -1,0 +1,57 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+// isChange reports whether an event of that type is about something else than a task.
+func isChange(kind string) bool {
+	about, _, _ := strings.Cut(kind, ".")
+	switch wire.EventSubject(about) {
+	case wire.SubjectSchedule, wire.SubjectQueue, wire.SubjectNode:
+		return true
+	}
+	return false
+}
+
+func printChange(p *printer.Printer, c wire.Change) error {
+	if p.OutIsTerminal {
+		return p.Printf("%s\n", sentenceOf(p, c))
+	}
+	return p.PrintTabbed([][]any{{
+		c.At, c.Type, c.Namespace, "", c.State, "", c.Queue, "", c.Node, "", "", "", "", "",
+		c.Schedule, cell(c.Revision), cell(c.Limit), c.By, c.Note,
+	}})
+}
+
+// sentenceOf returns a change for people: when, what, of which thing, and the details.
+func sentenceOf(p *printer.Printer, c wire.Change) string {
+	about, what, _ := strings.Cut(c.Type, ".")
+	name := wire.Value(c.Schedule) + wire.Value(c.Queue) + wire.Value(c.Node) // it has one of them
+	words := []string{
+		c.At.In(p.Zone).Format("15:04:05.000"), printer.Pad(printer.Flat(what), 10), printer.Flat(about + " " + name),
+	}
+	if c.Revision != nil {
+		words = append(words, fmt.Sprintf("revision %d", *c.Revision))
+	}
+	switch {
+	case c.Limit != nil && *c.Limit > 0:
+		words = append(words, fmt.Sprintf("limit %d", *c.Limit))
+	case c.Limit != nil:
+		words = append(words, "no limit")
+	}
+	if c.State != nil {
+		words = append(words, printer.Flat(*c.State))
+	}
+	if c.By != nil {
+		words = append(words, "by "+printer.Flat(*c.By))
+	}
+	if c.Note != nil {
+		words = append(words, "("+printer.Flat(*c.Note)+")")
+	}
+	return strings.Join(words, "  ")
+}

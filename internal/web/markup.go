@@ -1,0 +1,116 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"html/template"
+	"slices"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// helpers are functions of templates that need no reader.
+var helpers = template.FuncMap{
+	"icon": icon, "id": shortID, "stateMark": stateMark, "reasonMark": reasonMark, "codes": codes,
+	"sub":  func(a, b int) int { return a - b },
+	"pair": func(v *view, of any) pair { return pair{v, of} },
+}
+
+// pair is what a shared part shows, and its reader.
+type pair struct {
+	View *view
+	Of   any
+}
+
+// icon is a symbol of the sheet in the layout, with the class of its colour.
+func icon(name, class string) template.HTML {
+	return template.HTML(`<svg class="i ` + class + //nolint:gosec // both are ours
+		`" aria-hidden="true"><use href="#i-` + name + `"/></svg>`)
+}
+
+// shortID is an id in two parts, so that it is cut in its middle: its end tells ids apart.
+func shortID(id string) template.HTML {
+	at := strings.LastIndexByte(id, '@')
+	if at <= 0 {
+		at = max(len(id)-8, 0)
+		if len(id) <= 16 {
+			at = len(id)
+		}
+	}
+	return template.HTML("<span>" + template.HTMLEscapeString(id[:at]) + "</span><span>" + //nolint:gosec // escaped
+		template.HTMLEscapeString(id[at:]) + "</span>")
+}
+
+// codes is a text with what stands between backticks as code.
+func codes(text string) template.HTML {
+	var out strings.Builder
+	for i, piece := range strings.Split(text, "`") {
+		piece = template.HTMLEscapeString(piece)
+		if i%2 == 1 {
+			piece = "<code>" + piece + "</code>"
+		}
+		out.WriteString(piece)
+	}
+	return template.HTML(out.String()) //nolint:gosec // escaped
+}
+
+// escaped is a text as HTML.
+func escaped(text string) template.HTML {
+	return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
+}
+
+// code is a text as code.
+func code(text string) template.HTML { return `<code dir="auto">` + escaped(text) + "</code>" }
+
+// sentences is a paragraph, the first sentence of which is bold.
+func sentences(all []template.HTML) template.HTML {
+	text := "<b>" + all[0] + "</b>"
+	for _, s := range all[1:] {
+		text += " " + s
+	}
+	return text
+}
+
+// labelsOf are labels as a filter takes them, sorted.
+func labelsOf(labels map[string]string) (all []string) {
+	for name, value := range labels {
+		all = append(all, name+"="+value)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// pretty is JSON for people, however long it is.
+func pretty(text json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Indent(&out, text, "", "  ") != nil {
+		return string(text)
+	}
+	return out.String()
+}
+
+// indented is JSON for people, as much as the page shows.
+func indented(text json.RawMessage) string {
+	if len(text) > indentedText {
+		return cutHTML(string(text), shownText)
+	}
+	return cutHTML(pretty(text), shownText)
+}
+
+// cutHTML is a text that has at most limit bytes as HTML.
+func cutHTML(text string, limit int) string {
+	text = task.Cut(text, limit)
+	for n := htmlBytes(text); n > limit; n = htmlBytes(text) {
+		text = task.Cut(text, len(text)*limit/n)
+	}
+	return text
+}
+
+// htmlBytes is how many bytes a text has as HTML.
+func htmlBytes(text string) int {
+	return len(template.HTMLEscapeString(text)) + 4*strings.Count(text, "+") // templates escape that, too
+}
+
+// Reason is why an attempt or a task did not succeed, as much as a row shows.
+func (v *visit) Reason(text string) string { return cutHTML(text, shownReason) }

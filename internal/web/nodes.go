@@ -1,0 +1,223 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/status"
+)
+
+// drawnPartitions is up to how many partitions a row draws each of them; of more, it has the number.
+const drawnPartitions = 32
+
+// nodeList is what the list of nodes shows.
+type nodeList struct {
+	Sentence template.HTML
+	Rows     []nodeRow // dead and draining ones first
+	LeftOut  int
+	Figures  status.Figures
+	Slots    []segment
+	Led      []segment
+	Memory   []segment // of Redis, if it has a limit
+	Percent  int
+	Versions []string // of living nodes
+}
+
+// nodeRow is a node, or a worker by HTTP.
+type nodeRow struct {
+	cluster.Node
+	SlotBars []segment
+	Drawn    int               // how many partitions the drawing has; 0 for none
+	Leads    template.HTMLAttr // those that it leads
+	Others   template.HTMLAttr
+}
+
+// Dead reports whether it has stopped sending heartbeats.
+func (n nodeRow) Dead() bool { return n.State == cluster.StateDead }
+
+// Works reports whether it runs tasks.
+func (n nodeRow) Works() bool { return n.Has(config.RoleWorker) }
+
+// Schedules reports whether it can lead partitions.
+func (n nodeRow) Schedules() bool { return n.Has(config.RoleScheduler) }
+
+// Weights are its queues with their weights, the greatest first.
+func (n nodeRow) Weights() string {
+	names := slices.SortedFunc(maps.Keys(n.Queues), func(a, b string) int {
+		return cmp.Or(cmp.Compare(n.Queues[b], n.Queues[a]), strings.Compare(a, b))
+	})
+	words := make([]string, len(names))
+	for i, name := range names {
+		words[i] = fmt.Sprintf("%s %d", name, n.Queues[name])
+	}
+	return strings.Join(words, " ")
+}
+
+// MemoryBytes is what its process takes.
+func (n nodeRow) MemoryBytes() float64 { return float64(n.Memory) }
+
+// DrawingWidth is how wide the drawing of the partitions is.
+func (n nodeRow) DrawingWidth() int { return 8 * n.Drawn }
+
+// LeadsText are the numbers of the partitions that it leads.
+func (n nodeRow) LeadsText() string {
+	words := make([]string, len(n.Partitions))
+	for i, p := range n.Partitions {
+		words[i] = itoa(p)
+	}
+	return cmp.Or(strings.Join(words, ", "), "–")
+}
+
+func readNodes(ctx context.Context, v *visit) (any, string, error) {
+	nodes, err := v.site.Control.ListNodes(ctx, v.who)
+	if err != nil {
+		return nil, "", err
+	}
+	f := v.Status.Figures
+	l := nodeList{Figures: f, Versions: versionsOf(nodes)}
+	l.Led = meterOf(f.Partitions, amount{"f-ink", f.Led})
+	l.Sentence = v.nodesSentence(fleetOf(nodes), f, len(l.Versions))
+	l.Slots = meterOf(f.Capacity, amount{"f-run", f.Running})
+	if f.MaxMemory > 0 {
+		l.Percent = int(100 * f.Memory / f.MaxMemory)
+		l.Memory = meterOf(100, amount{memoryClass(l.Percent), l.Percent})
+	}
+	slices.SortStableFunc(nodes, func(a, b cluster.Node) int { return cmp.Compare(nodeRank(a), nodeRank(b)) })
+	for _, n := range nodes[:min(len(nodes), pageRows)] {
+		l.Rows = append(l.Rows, nodeRowOf(n, f.Partitions))
+	}
+	l.LeftOut = len(nodes) - len(l.Rows)
+	return l, string(v.T("Nodes")), nil
+}
+
+// nodeRank orders nodes: the dead, those that drain, schedulers, and all others.
+func nodeRank(n cluster.Node) int {
+	switch {
+	case n.State == cluster.StateDead:
+		return 0
+	case n.State == cluster.StateDraining:
+		return 1
+	case n.Has(config.RoleScheduler):
+		return 2
+	case n.Via == "":
+		return 3
+	}
+	return 4
+}
+
+// memoryClass is the colour of so many percent of Redis's memory.
+func memoryClass(percent int) string {
+	switch {
+	case float64(percent) > 100*status.FullAbove: // submissions are refused
+		return "f-bad"
+	case float64(percent) > 100*status.FillingAbove:
+		return "f-warn"
+	}
+	return "f-run"
+}
+
+func nodeRowOf(n cluster.Node, partitions int) nodeRow {
+	row := nodeRow{Node: n, SlotBars: meterOf(n.Capacity, amount{"f-run", n.Running})}
+	if !row.Schedules() || partitions > drawnPartitions {
+		return row
+	}
+	row.Drawn = partitions
+	var led, others strings.Builder
+	for p := range partitions {
+		if slices.Contains(n.Partitions, p) {
+			fmt.Fprintf(&led, "M%d 1h6v14h-6z", 8*p)
+		} else {
+			fmt.Fprintf(&others, "M%d 6h6v4h-6z", 8*p)
+		}
+	}
+	row.Leads, row.Others = pathOf(led.String()), pathOf(others.String())
+	return row
+}
+
+// fleetCounts is how many nodes there are of each kind. Workers by HTTP are no nodes.
+type fleetCounts struct{ nodes, workers, draining, dead int }
+
+func fleetOf(nodes []cluster.Node) (f fleetCounts) {
+	for _, n := range nodes {
+		switch {
+		case n.State == cluster.StateDead:
+			f.dead++
+			continue
+		case n.State == cluster.StateDraining:
+			f.draining++
+		}
+		if n.Via == "" {
+			f.nodes++
+		} else {
+			f.workers++
+		}
+	}
+	return f
+}
+
+// versionsOf are the versions of the nodes that live, sorted.
+func versionsOf(nodes []cluster.Node) []string {
+	versions := map[string]bool{}
+	for _, n := range nodes {
+		if n.State != cluster.StateDead && n.Via == "" && n.Version != "" {
+			versions[n.Version] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(versions))
+}
+
+// nodesSentence says whether all nodes are there, and whether they lead.
+func (v *visit) nodesSentence(fleet fleetCounts, f status.Figures, versions int) template.HTML {
+	unled := f.Partitions - f.Led
+	var all []template.HTML
+	if unled > 0 {
+		all = append(all, v.T("%d partitions of %d have no leader.", unled, f.Partitions))
+	}
+	if fleet.dead > 0 {
+		all = append(all, v.T("%d nodes have died.", fleet.dead))
+	}
+	if fleet.workers > 0 {
+		all = append(all, v.T("%d nodes live, and workers by HTTP: %d.", fleet.nodes, fleet.workers))
+	} else {
+		all = append(all, v.T("%d nodes live.", fleet.nodes))
+	}
+	if fleet.draining > 0 {
+		all = append(all, v.T("%d of them drain.", fleet.draining))
+	}
+	if f.Partitions > 0 && unled == 0 {
+		all = append(all, v.T("All %d partitions are led.", f.Partitions))
+	}
+	if versions > 1 {
+		all = append(all, v.T("They have %d versions: an upgrade goes on.", versions))
+	}
+	return sentences(all)
+}
+
+// NodeMark is the icon and the colour of a node.
+func (v *visit) NodeMark(n nodeRow) mark {
+	switch n.State {
+	case cluster.StateDead:
+		return mark{"dead", "t-bad"}
+	case cluster.StateDraining:
+		return mark{"drain", "t-warn"}
+	}
+	return mark{"alive", "t-ok"}
+}
+
+// NodeWord is the state of a node in a word.
+func (v *visit) NodeWord(n nodeRow) template.HTML {
+	switch n.State {
+	case cluster.StateDead:
+		return v.T("dead")
+	case cluster.StateDraining:
+		return v.T("draining")
+	}
+	return v.T("alive")
+}

@@ -1,0 +1,72 @@
+package web
+
+import (
+	"errors"
+	"slices"
+	"sync"
+)
+
+// errUnanswered is for who waited for an action that has panicked.
+var errUnanswered = errors.New("the form was not answered")
+
+// sentLimit is of how many forms it is known what they have done.
+const sentLimit = 1000
+
+// sentForms are the forms that were sent to this node: one that is sent again, as by a second click, does nothing, and
+// gets the answer of the first. One that failed, or was only checked, may be sent again. Where a form reaches two
+// nodes, triggers, backfills, bulk actions and submissions go by its key, and schedules by their revision. Other forms
+// then act twice.
+type sentForms struct {
+	mu    sync.Mutex
+	forms map[string]*sentForm
+	keys  []string // of forms, the oldest first
+}
+
+// sentForm is a form that was sent.
+type sentForm struct {
+	ended chan struct{} // closed when the rest is known
+	done  result
+	err   error
+}
+
+// once does what the form with a key is for, or waits for whoever does.
+func (s *sentForms) once(key string, do func() (result, error)) (result, error) {
+	s.mu.Lock()
+	form, again := s.forms[key]
+	if !again {
+		form = &sentForm{ended: make(chan struct{}), err: errUnanswered}
+		s.add(key, form)
+	}
+	s.mu.Unlock()
+	if again {
+		<-form.ended
+		return form.done, form.err
+	}
+	defer close(form.ended)
+	defer func() { // also if do panics
+		if form.err != nil || form.done == (result{}) {
+			s.forget(key)
+		}
+	}()
+	form.done, form.err = do()
+	return form.done, form.err
+}
+
+// add notes a form, and forgets the oldest ones.
+func (s *sentForms) add(key string, form *sentForm) {
+	s.forms[key] = form
+	s.keys = append(s.keys, key)
+	for len(s.keys) > sentLimit {
+		delete(s.forms, s.keys[0])
+		s.keys = s.keys[1:]
+	}
+}
+
+func (s *sentForms) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.forms, key)
+	if i := slices.Index(s.keys, key); i >= 0 {
+		s.keys = slices.Delete(s.keys, i, i+1)
+	}
+}

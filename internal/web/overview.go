@@ -1,0 +1,86 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"html/template"
+	"slices"
+
+	"github.com/dts-sched/dts/internal/calls"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/index"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/status"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// How many rows the parts of the overview have.
+const (
+	shownTicks  = 8
+	shownCauses = 5
+	shownTasks  = 5
+	shownQueues = 6
+)
+
+// overview is what the overview shows.
+type overview struct {
+	Reasons   []status.Reason
+	Hour      hour
+	Next      []schedule.MergedTick
+	Causes    []control.Failure
+	Longest   []task.Task
+	Queues    []control.QueueInfo
+	AllQueues int
+	Empty     bool // nothing has run in the last hour, and nothing is to come
+}
+
+func readOverview(ctx context.Context, v *visit) (any, string, error) {
+	c, all := v.site.Control, v.who
+	o := overview{Reasons: v.Status.Reasons}
+	running := control.TaskFilter{
+		Namespace: all.Namespace, States: []task.State{task.Running}, Brief: true, Sort: index.Order{Asc: true},
+	}
+	var stats control.Stats
+	var failures control.Failures
+	var next control.Upcoming
+	var longest control.TaskPage
+	var queues []control.QueueInfo
+	err := calls.Try(
+		func() (err error) { stats, failures, err = c.ReadHour(ctx, all, ""); return err },
+		func() (err error) { next, err = c.NextTicks(ctx, all, shownTicks); return err },
+		func() (err error) { longest, err = c.ListTasks(ctx, all, running, shownTasks, ""); return err },
+		func() (err error) { queues, err = c.ListQueues(ctx, all); return err },
+	)
+	if err != nil {
+		return nil, "", err
+	}
+	o.Hour, o.Next, o.Longest = hourOf(stats, v.Status.Figures), next.Ticks, longest.Tasks
+	o.Causes = failures.Causes[:min(len(failures.Causes), shownCauses)]
+	o.AllQueues = len(queues)
+	slices.SortStableFunc(queues, func(a, b control.QueueInfo) int {
+		return cmp.Compare(b.Waiting+b.Pending+b.Active, a.Waiting+a.Pending+a.Active)
+	})
+	o.Queues = queues[:min(len(queues), shownQueues)]
+	o.Empty = o.Hour.Ended == 0 && len(o.Next) == 0 && len(o.Longest) == 0 && o.Hour.Waiting == 0
+	return o, string(v.T("Overview")), nil
+}
+
+// Where is the page that shows what a reason of the status is about; "" if there is none, as of reasons to wait.
+func (v *visit) Where(reason any) template.URL {
+	r, _ := reason.(status.Reason)
+	switch r.Code {
+	case status.FailuresJumped:
+		return "/tasks?state=failed"
+	case status.DoctorFound:
+		return "/doctor"
+	}
+	switch r.Kind {
+	case "schedule":
+		return v.Path("schedules", r.Namespace, r.ID)
+	case "queue":
+		return v.Path("queues", r.ID)
+	case "node", "partition", "redis":
+		return "/nodes"
+	}
+	return ""
+}

@@ -1,0 +1,289 @@
+package web
+
+import (
+	"context"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/calls"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
+	"github.com/dts-sched/dts/internal/manifest"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
+)
+
+// How much of a schedule its page shows.
+const (
+	tapeTicks  = 60
+	ledgerRows = 30
+	nextTicks  = 6
+)
+
+// oneSchedule is what the page of a schedule shows.
+type oneSchedule struct {
+	schedule.Schedule
+	State      scheduleState
+	Verdict    template.HTML
+	LastError  string // why its newest run failed, if it is failing, or has paused itself for that; "" if nobody knows
+	Why        control.Why
+	Tape       tape
+	Legend     []legendItem
+	Calendar   calendar
+	Ledger     []ledgerRow
+	LedgerNext string    // the cursor of older records; "" at the end
+	KnownFrom  time.Time // the ledger has forgotten what was before; zero if nothing
+	Coming     []comingTick
+	Change     *clockChange // of the zone; nil for none
+	Revisions  []revisionRow
+	Audit      *schedule.Report // nil unless somebody asks for it
+	AuditWrong string           // why there is none
+	Text       string           // the definition, as a file
+	Labels     []string
+}
+
+// ledgerRow is a record of the ledger, and what became of its task.
+type ledgerRow struct {
+	schedule.Entry
+	Task   string // "" if none was created
+	Run    *schedule.TickResult
+	Mark   mark
+	Result string
+	Took   string
+	Why    string
+}
+
+// revisionRow is a revision, and what it has changed.
+type revisionRow struct {
+	schedule.Revision
+	Changes  []manifest.Change
+	Compared bool // the revision before it is known
+	InForce  bool
+}
+
+func readSchedule(ctx context.Context, v *visit) (any, string, error) {
+	c, id := v.site.Control, v.param("id")
+	v.who.Namespace = v.param("namespace")
+	o := oneSchedule{}
+	var ledger control.LedgerPage
+	var errors map[string]string // of its tasks
+	var next schedule.NextTicks
+	var revisions control.RevisionPage
+	reads := []func() error{
+		func() (err error) { o.Schedule, err = c.GetSchedule(ctx, v.who, id); return err },
+		func() (err error) { o.Why, err = c.WhySchedule(ctx, v.who, id); return err },
+		func() (err error) {
+			ledger, err = c.Ledger(ctx, v.who, id, v.ledgerFilter(), ledgerRows, v.query.Get("cursor"))
+			if err == nil {
+				errors, err = c.TaskErrors(ctx, v.who, tasksIn(ledger, id))
+			}
+			return err
+		},
+		func() (err error) {
+			next, err = c.Next(ctx, v.who, control.NextRequest{ID: id, Count: nextTicks})
+			return err
+		},
+	}
+	if !v.quiet { // they are no live parts
+		reads = append(reads, func() (err error) { revisions, err = c.Revisions(ctx, v.who, id, ""); return err },
+			func() error { return o.readAudit(ctx, v, id) })
+	}
+	if err := calls.Try(reads...); err != nil {
+		return nil, "", err
+	}
+	known := func(r why.Reason) bool { return r.Code == why.NotDue } // the verdict has it
+	o.Why.Reasons = slices.DeleteFunc(o.Why.Reasons, known)
+	o.Coming, o.Change = comingOf(next) // of a schedule that is paused: those that it would have
+	o.show(v, errors)
+	o.showLedger(v, ledger, errors)
+	err := o.compare(revisions.Revisions)
+	if err != nil {
+		return nil, "", err
+	}
+	d, err := manifest.DocumentOf(o.Definition, !o.PausedAt.IsZero())
+	if err != nil {
+		return nil, "", err
+	}
+	o.Text, err = d.Text()
+	return &o, id, err
+}
+
+// tasksIn are the ids of the tasks of a part of a ledger.
+func tasksIn(page control.LedgerPage, id string) (ids []string) {
+	for _, e := range page.Entries {
+		if e.HasTask {
+			ids = append(ids, e.TaskID(id))
+		}
+	}
+	return ids
+}
+
+// lastError is why the newest of the runs failed that did, given the errors of tasks.
+func (o *oneSchedule) lastError(errors map[string]string) string {
+	for _, r := range slices.Backward(o.Recent) {
+		if r.Result == schedule.ResultFailed {
+			return errors[o.ID+"@"+r.Name]
+		}
+	}
+	return ""
+}
+
+// show puts the schedule into words and drawings.
+func (o *oneSchedule) show(v *visit, errors map[string]string) {
+	s := o.Schedule
+	o.State, o.Verdict, o.Labels = v.scheduleState(s), v.scheduleVerdict(s), labelsOf(s.Labels)
+	if s.PausedItself() || s.PausedAt.IsZero() && s.Has(schedule.Failing, v.now, 0) {
+		o.LastError = v.Reason(o.lastError(errors))
+	}
+	o.Tape, o.Calendar = v.tapeOf(s.Recent, tapeTicks), v.calendarOf(s.Track.Days, v.now)
+	o.Legend = v.legendOf(s.Recent[max(0, len(s.Recent)-tapeTicks):])
+}
+
+// scheduleVerdict says in a sentence how a schedule is.
+func (v *visit) scheduleVerdict(s schedule.Schedule) template.HTML {
+	switch {
+	case s.PausedItself():
+		return v.T("Paused itself: %d tasks in a row failed", s.Failures)
+	case !s.PausedAt.IsZero() && s.PauseNote != "":
+		return v.T("Paused: %s", s.PauseNote)
+	case !s.PausedAt.IsZero():
+		return v.T("Paused")
+	case !s.EndedAt.IsZero():
+		return v.T("Has ended after %d runs", s.Runs)
+	case s.Has(schedule.Failing, v.now, 0) && s.PauseOnFailure > s.Failures:
+		return v.T("Failing: %d tasks in a row failed. After %d it pauses itself", s.Failures, s.PauseOnFailure)
+	case s.Has(schedule.Failing, v.now, 0):
+		return v.T("Failing: %d tasks in a row failed", s.Failures)
+	case s.Has(schedule.Missing, v.now, 0):
+		return v.T("Missed the tick of %s", v.stamp(s.Track.MissedAt))
+	case s.Has(schedule.Stale, v.now, schedule.StaleAfter):
+		return v.T("Has not succeeded for 24 h, though ticks were due")
+	case s.Live > 0:
+		return v.T("Runs: %d tasks have not ended", s.Live)
+	}
+	return v.quietVerdict(s)
+}
+
+// quietVerdict is that of a schedule with which nothing is wrong, and none of whose tasks runs or waits.
+func (v *visit) quietVerdict(s schedule.Schedule) template.HTML {
+	last, ran := s.Track.LastEnd()
+	next, comes := s.NextTick()
+	switch {
+	case !comes:
+		return v.T("Has no tick to come")
+	case ran && last.State == task.Succeeded:
+		return v.T("Well: the last run succeeded. The next tick comes %s", v.Time(next))
+	case ran:
+		return v.T("The last run was cancelled. The next tick comes %s", v.Time(next))
+	}
+	return v.T("Has not run yet. The first tick comes %s", v.Time(next))
+}
+
+// ledgerFilter is the part of the ledger that the address asks for.
+func (v *visit) ledgerFilter() control.LedgerFilter {
+	f := control.LedgerFilter{Gaps: v.query.Get("gaps") != ""}
+	if day, err := time.Parse(time.DateOnly, v.query.Get("day")); err == nil {
+		f.Since, f.Until = day, day.Add(24*time.Hour-time.Millisecond)
+	}
+	return f
+}
+
+// showLedger joins records with what became of their tasks.
+func (o *oneSchedule) showLedger(v *visit, page control.LedgerPage, errors map[string]string) {
+	o.LedgerNext, o.KnownFrom = page.NextCursor, page.ForgottenUntil
+	runs := make(map[string]*schedule.TickResult, len(o.Recent))
+	for i := range o.Recent {
+		runs[o.Recent[i].Name] = &o.Recent[i]
+	}
+	for _, e := range page.Entries {
+		o.Ledger = append(o.Ledger, v.ledgerRow(e, o.ID, runs[e.Name], errors))
+	}
+}
+
+// ledgerRow joins a record with what became of its task; run is nil if that is long ago.
+func (v *visit) ledgerRow(
+	e schedule.Entry, id string, run *schedule.TickResult, errors map[string]string,
+) ledgerRow {
+	r := ledgerRow{Entry: e, Task: e.TaskID(id), Run: run, Why: e.Reason}
+	if run == nil {
+		return r
+	}
+	r.Mark, r.Result = resultMark(run.Result), v.ResultName(run.Result)
+	if failure := errors[r.Task]; run.Result == schedule.ResultFailed && failure != "" {
+		r.Why = strings.TrimPrefix(e.Reason+"; "+v.Reason(failure), "; ")
+	}
+	if took, known := run.Took(); known {
+		r.Took = v.Took(took)
+	}
+	return r
+}
+
+// compare compares each of the newest revisions with the one before.
+func (o *oneSchedule) compare(revisions []schedule.Revision) (err error) {
+	for i, r := range revisions {
+		row := revisionRow{Revision: r, InForce: i == 0}
+		if i+1 < len(revisions) && revisions[i+1].Number == r.Number-1 {
+			row.Compared = true
+			if row.Changes, err = manifest.Differences(revisions[i+1].Definition, r.Definition); err != nil {
+				return err
+			}
+		}
+		o.Revisions = append(o.Revisions, row)
+	}
+	return nil
+}
+
+// readAudit compares all ticks with the ledger, if somebody asks for it.
+func (o *oneSchedule) readAudit(ctx context.Context, v *visit, id string) error {
+	if !v.page.costly {
+		return nil
+	}
+	report, err := v.site.Control.AuditSchedule(ctx, v.who, id, time.Time{}, time.Time{})
+	if edge.CodeOf(err) == task.CodeInvalid {
+		o.AuditWrong = err.Error()
+		return nil
+	}
+	if err == nil {
+		o.Audit = &report
+	}
+	return err
+}
+
+// Counts are the records of an audit, by outcome, in words.
+func (v *visit) Counts(r *schedule.Report) string {
+	var parts []string
+	for _, o := range schedule.Outcomes {
+		if n := r.Outcomes[o]; n > 0 {
+			parts = append(parts, v.Num(n)+" "+v.OutcomeName(o))
+		}
+	}
+	return v.List(parts)
+}
+
+// Can says what can be done with a schedule now.
+func (o *oneSchedule) Can(what string) bool {
+	switch what {
+	case "trigger":
+		return o.EffectiveOverlap() != schedule.OverlapSkip || o.Live == 0
+	case "pause":
+		return o.PausedAt.IsZero() && o.EndedAt.IsZero()
+	case "resume":
+		return !o.PausedAt.IsZero()
+	}
+	return false
+}
+
+// Times are the rules of the schedule, as its definition writes them, and in words.
+func (o *oneSchedule) Times() (times []timesInWords) {
+	words := o.InWords()
+	for i, rule := range rulesOf(o.Spec) {
+		times = append(times, timesInWords{rule, words[i]})
+	}
+	return times
+}
+
+// timesInWords is a rule, and when it ticks.
+type timesInWords struct{ Rule, Words string }

@@ -1,0 +1,311 @@
+package web
+
+import (
+	"context"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
+	"github.com/dts-sched/dts/internal/manifest"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// scheduleChange is what the page shows that asks before it changes a schedule: what follows, by a dry run.
+type scheduleChange struct {
+	task.Ref
+	Do      string // the last part of the path
+	Title   template.HTML
+	Follows []template.HTML // in sentences
+	Wrong   string          // why it cannot be done now; "" if it can
+	Button  template.HTML   // "" if there is nothing to do
+	Red     bool            // it destroys something
+	Hidden  []hiddenField
+	Note    bool // it takes a note
+	Range   *rangeForm
+	Choices []choice
+	Changes []manifest.Change
+	Tasks   []control.DeletedTask
+}
+
+// rangeForm is the form of a range of time.
+type rangeForm struct{ From, To, Pace string }
+
+// choice is one of several ways to do it.
+type choice struct {
+	Value   string
+	Label   template.HTML
+	Present bool
+}
+
+// asking is how a change of a schedule is asked for, by the last part of its path.
+var asking = map[string]func(context.Context, *visit, schedule.Schedule) (scheduleChange, error){
+	"trigger": askTrigger, "pause": askPause, "resume": askResume, "delete": askDelete,
+	"rollback": askRollback, "backfill": askBackfill,
+}
+
+func readScheduleChange(ctx context.Context, v *visit) (any, string, error) {
+	ask, known := asking[v.param("do")]
+	if !known {
+		return nil, "", echo.ErrNotFound
+	}
+	v.who = v.ofPath()
+	s, err := v.site.Control.GetSchedule(ctx, v.who, v.param("id"))
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := ask(ctx, v, s)
+	if refusal := refusalOf(err); refusal != nil {
+		c.Wrong, c.Button, err = refusal.Error(), "", nil
+	}
+	c.Ref, c.Do = s.Ref, v.param("do")
+	return c, string(c.Title) + " · " + s.ID, err
+}
+
+func askTrigger(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
+	c := scheduleChange{Title: v.T("Run it now, beside its ticks"), Button: v.T("Trigger")}
+	run, err := v.site.Control.PreviewTrigger(ctx, v.who, s.ID)
+	if err != nil {
+		return c, err
+	}
+	follows := v.T("A task begins as soon as a worker is free.")
+	if !run.HasTask {
+		follows = v.T("The run waits until the task before it has ended: its overlap policy is %s.", s.EffectiveOverlap())
+	}
+	c.Follows = append(c.Follows, follows)
+	if r := run.Replaces; r.Tasks > 0 {
+		c.Follows = append(c.Follows, v.T("It replaces %d tasks: they are cancelled, or asked to stop.", r.Tasks))
+	}
+	if r := run.Replaces; r.Ticks > 0 {
+		c.Follows = append(c.Follows, v.T("%d ticks that wait for their turn get no task.", r.Ticks))
+	}
+	c.Follows = append(c.Follows, v.T("Its ticks stay as they are."))
+	return c, nil
+}
+
+func askPause(_ context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
+	c := scheduleChange{Title: v.T("Pause"), Button: v.T("Pause"), Note: true}
+	if !s.PausedAt.IsZero() {
+		c.Button, c.Wrong = "", string(v.T("It is paused already."))
+		return c, nil
+	}
+	c.Follows = []template.HTML{
+		v.T("No tick runs until somebody resumes it. Tasks that run or wait go on."), escaped(s.Misfire.AfterPause()),
+	}
+	return c, nil
+}
+
+func askResume(_ context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
+	c := scheduleChange{Title: v.T("Resume"), Button: v.T("Resume")}
+	if s.PausedAt.IsZero() {
+		c.Button, c.Wrong = "", string(v.T("It is not paused."))
+		return c, nil
+	}
+	c.Follows = []template.HTML{escaped(s.Misfire.AfterPause())}
+	if s.PausedItself() {
+		c.Follows = append(c.Follows, v.T("It counts failures from 0 again."))
+	}
+	s.PausedAt = time.Time{}
+	if next, comes := s.NextTick(); comes && next.After(v.now) {
+		c.Follows = append(c.Follows, v.T("The next tick comes %s.", v.Time(next)))
+	}
+	return c, nil
+}
+
+func askDelete(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
+	c := scheduleChange{Title: v.T("Delete"), Red: true, Button: v.T("Delete the schedule")}
+	chosen := deleteTasks(v.query.Get("tasks"))
+	c.Hidden = []hiddenField{{"tasks", string(chosen)}}
+	c.Choices = []choice{
+		{string(control.DeleteWaiting), v.T("Cancel what waits; what runs goes on"), chosen == control.DeleteWaiting},
+		{string(control.DeleteAll), v.T("Stop what runs, too"), chosen == control.DeleteAll},
+		{string(control.DeleteNone), v.T("Let all go on"), chosen == control.DeleteNone},
+	}
+	d, err := v.site.Control.PreviewDelete(ctx, v.who, s.ID, chosen)
+	if err != nil {
+		return c, err
+	}
+	c.Follows = []template.HTML{
+		v.T("Its ledger and its %d revisions go with it: nobody can audit it afterwards.", s.Revision),
+	}
+	if d.Cancelled > 0 {
+		c.Follows = append(c.Follows, v.T("%d tasks that do not run are cancelled.", d.Cancelled))
+	}
+	if d.Stopping > 0 {
+		c.Follows = append(c.Follows, v.T("%d tasks that run are asked to stop.", d.Stopping))
+	}
+	if d.Left > 0 {
+		c.Follows = append(c.Follows, v.T("%d tasks go on.", d.Left))
+	}
+	if d.Waiting > 0 {
+		c.Follows = append(c.Follows, v.T("%d ticks that wait for their turn get no task.", d.Waiting))
+	}
+	if d.Cancelled+d.Stopping+d.Left == 0 {
+		c.Follows = append(c.Follows, v.T("None of its tasks runs or waits."))
+	}
+	c.Tasks = d.Examples
+	return c, nil
+}
+
+// deleteTasks is what a form says of the tasks of a deleted schedule.
+func deleteTasks(text string) control.DeleteTasks {
+	switch choice := control.DeleteTasks(text); choice {
+	case control.DeleteAll, control.DeleteNone:
+		return choice
+	}
+	return control.DeleteWaiting
+}
+
+func askRollback(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
+	revision, _ := strconv.Atoi(v.query.Get("revision"))
+	text := v.T("Roll back to revision %d", revision)
+	c := scheduleChange{Title: text, Button: text}
+	c.Hidden = []hiddenField{{"revision", itoa(revision)}, {"if_match", itoa(s.Revision)}}
+	put, err := v.site.Control.PreviewRollback(ctx, v.who, s.ID, revision, s.Revision)
+	if err != nil {
+		return c, err
+	}
+	if !put.Changed {
+		c.Button, c.Wrong = "", string(v.T("Revision %d says the same as the present one.", revision))
+		return c, nil
+	}
+	c.Follows = []template.HTML{
+		v.T("Its definition becomes revision %d.", put.Schedule.Revision),
+		v.T("Ticks that are due until then follow revision %d.", s.Revision),
+	}
+	if next, comes := put.Schedule.NextTick(); comes && next.After(v.now) {
+		c.Follows = append(c.Follows, v.T("The next tick comes %s.", v.Time(next)))
+	}
+	c.Changes, err = manifest.Differences(s.Definition, put.Schedule.Definition)
+	return c, err
+}
+
+// How far apart the tasks of a backfill are due.
+const (
+	backfillPace     = time.Second // the default
+	backfillPaceMost = 24 * time.Hour
+)
+
+func askBackfill(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
+	c := scheduleChange{Title: v.T("Run ticks of the past that did not run")}
+	c.Range = &rangeForm{From: v.query.Get("from"), To: v.query.Get("to"), Pace: v.query.Get("pace")}
+	if c.Range.From == "" {
+		return c, nil
+	}
+	r, err := v.backfillRange(v.query, s)
+	if err != nil {
+		return c, err
+	}
+	b, err := v.site.Control.PreviewBackfill(ctx, v.who, s.ID, r)
+	if err != nil {
+		return c, err
+	}
+	if n := len(b.Entries); n > 0 {
+		c.Button = v.T("Create %d tasks", n)
+		c.Follows = append(c.Follows, v.T("It would create %d tasks, for ticks from %s to %s. The last one is due %s.",
+			n, v.stamp(b.Entries[0].Tick), v.stamp(b.Entries[n-1].Tick), v.Time(b.LastDue)))
+	} else {
+		c.Follows = append(c.Follows, v.T("No tick of this time lacks a task."))
+	}
+	if n := len(b.Left); n > 0 {
+		c.Follows = append(c.Follows, v.T("%d ticks have run, or will: they are left as they are.", n))
+	}
+	c.Follows = append(c.Follows, v.T("Tasks that failed are not run again by this: retry them."))
+	c.Hidden = []hiddenField{
+		{"from", r.From.Format(time.RFC3339Nano)}, {"to", r.Until.Format(time.RFC3339Nano)}, {"pace", r.Pace.String()},
+	}
+	return c, nil
+}
+
+// backfillRange is the range that a form names. An end that is left out is the newest tick that is decided. Error:
+// CodeInvalid, with the field.
+func (v *visit) backfillRange(form url.Values, s schedule.Schedule) (r control.BackfillRange, err error) {
+	if r.From, err = v.readTime("from", form.Get("from")); err != nil {
+		return r, err
+	}
+	if r.Until, err = v.readTime("to", form.Get("to")); err != nil {
+		return r, err
+	}
+	if r.Until.IsZero() {
+		r.Until = s.Cursor
+	}
+	r.Pace = backfillPace
+	if text := strings.TrimSpace(form.Get("pace")); text != "" {
+		r.Pace, err = time.ParseDuration(text)
+		if err != nil || r.Pace < 0 || r.Pace > backfillPaceMost || r.Pace%time.Millisecond != 0 {
+			return r, v.invalid("pace", v.T("give a duration of up to %s, as in 30s", v.Span(backfillPaceMost)))
+		}
+	}
+	return r, nil
+}
+
+// ofSchedule is a result on the page of the schedule in the path.
+func (v *visit) ofSchedule(said string, n int) result {
+	return result{path: string(v.Path("schedules", v.param("namespace"), v.param("id"))), said: said, n: n}
+}
+
+func triggerSchedule(ctx context.Context, v *visit, _ url.Values) (result, error) {
+	run, err := v.site.Control.TriggerSchedule(ctx, v.ofPath(), v.param("id"))
+	if err != nil || !run.HasTask {
+		return v.ofSchedule("waits", 0), err
+	}
+	return result{path: string(v.Path("tasks", v.param("namespace"), run.TaskID(v.param("id")))), said: "triggered"}, nil
+}
+
+func pauseSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
+	_, err := v.site.Control.PauseSchedule(ctx, v.ofPath(), v.param("id"), strings.TrimSpace(form.Get("note")))
+	return v.ofSchedule("paused", 0), err
+}
+
+func resumeSchedule(ctx context.Context, v *visit, _ url.Values) (result, error) {
+	_, err := v.site.Control.ResumeSchedule(ctx, v.ofPath(), v.param("id"))
+	return v.ofSchedule("resumed", 0), err
+}
+
+// deleteSchedule also succeeds for a schedule that is gone, as for a form that is sent twice.
+func deleteSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
+	_, err := v.site.Control.DeleteSchedule(ctx, v.ofPath(), v.param("id"), deleteTasks(form.Get("tasks")))
+	if edge.CodeOf(err) == schedule.CodeNotFound {
+		err = nil
+	}
+	return result{path: "/schedules", said: "deleted"}, err
+}
+
+func rollBackSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
+	revision, _ := strconv.Atoi(form.Get("revision"))
+	match, _ := strconv.Atoi(form.Get("if_match"))
+	_, err := v.site.Control.RollbackSchedule(ctx, v.ofPath(), v.param("id"), revision, match)
+	if edge.CodeOf(err) == schedule.CodeChanged { // by this form, if it is sent twice
+		put, failed := v.site.Control.PreviewRollback(ctx, v.ofPath(), v.param("id"), revision, 0)
+		if failed == nil && !put.Changed {
+			err = nil
+		}
+	}
+	return v.ofSchedule("rolledback", revision), err
+}
+
+func backfillSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
+	r, err := v.backfillRange(form, schedule.Schedule{})
+	if err != nil {
+		return result{}, err
+	}
+	b, err := v.site.Control.BackfillSchedule(ctx, v.ofPath(), v.param("id"), r)
+	return v.ofSchedule("backfilled", len(b.Entries)), err
+}
+
+// Fate is what becomes of a task of a schedule that is deleted.
+func (v *visit) Fate(t control.DeletedTask) string {
+	switch t.Fate {
+	case control.TaskCancelled:
+		return string(v.T("is cancelled"))
+	case control.TaskStopping:
+		return string(v.T("is asked to stop"))
+	}
+	return string(v.T("goes on"))
+}

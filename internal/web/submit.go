@@ -1,0 +1,316 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"html/template"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/definition"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// typesShown is how many further types that nodes run are offered.
+const typesShown = 12
+
+// submission is what the page that submits a task shows.
+type submission struct {
+	Types   []typeLink
+	Type    string // "" for one that the reader types
+	AsJSON  bool   // the payload is typed as JSON
+	HasForm bool   // there is a form for the type
+	From    string // the task of which it is a copy; "" for none
+	Lacks   bool   // the copy lacks how long to wait between attempts
+	Payload []formField
+	Rare    []formField // of the payload
+	When    []formField
+	Further []formField
+}
+
+// typeLink leads to the form of a type.
+type typeLink struct {
+	Name    string
+	Path    string
+	Present bool
+}
+
+// formField is a field of a form, with what stands in it.
+type formField struct {
+	Name     string
+	Label    template.HTML
+	Hint     template.HTML
+	Value    string
+	Wrong    string
+	Long     bool // it has several lines
+	Check    bool // it is a box to check
+	Wide     bool
+	Required bool
+}
+
+// Rows is how many lines the field shows.
+func (f formField) Rows() int { return min(max(strings.Count(f.Value, "\n")+1, 3), 20) }
+
+// Open reports whether fields that few need are shown: one of them has something, or something is wrong with it.
+func (submission) Open(fields []formField) bool {
+	return slices.ContainsFunc(fields, func(f formField) bool { return f.Value != "" || f.Wrong != "" })
+}
+
+func readSubmit(ctx context.Context, v *visit) (any, string, error) {
+	nodes, err := v.site.Control.ListNodes(ctx, v.who)
+	if err != nil {
+		return nil, "", err
+	}
+	s := submission{From: v.first("from")}
+	var copied task.Task
+	if s.From != "" {
+		if copied, err = v.copied(ctx, s.From); err != nil {
+			return nil, "", err
+		}
+	}
+	s.Type = cmp.Or(v.first("type"), copied.Type, "http")
+	if s.Type == otherType || v.Typed("other", "") != "" {
+		s.Type = ""
+	}
+	s.AsJSON = v.first("as") == "json"
+	s.Lacks = copied.Retry.Backoff != (task.Backoff{})
+	s.Types = v.typeLinks(s.Type, typesOf(nodes))
+	first := v.firstValues(copied)
+	v.addPayload(&s, copied, first)
+	s.When, s.Further = v.fields(v.whenFields(), first), v.fields(v.furtherFields(), first)
+	return s, string(v.T("Submit a task")), nil
+}
+
+// otherType is what the address has for a type that the reader types.
+const otherType = "other"
+
+// first is a value of the form that was refused, or of the address.
+func (v *visit) first(name string) string { return strings.TrimSpace(v.Typed(name, v.query.Get(name))) }
+
+// copied is the task of which a copy is asked for. Errors: as for GetTask.
+func (v *visit) copied(ctx context.Context, from string) (task.Task, error) {
+	who := v.who
+	namespace, id, found := strings.Cut(from, "/")
+	if !found {
+		return task.Task{}, v.invalid("from", v.T("give a namespace and an id, as in default/report-1"))
+	}
+	who.Namespace = namespace
+	return v.site.Control.GetTask(ctx, who, id)
+}
+
+// typesOf are the types that living nodes run, beyond those that have a form.
+func typesOf(nodes []cluster.Node) []string {
+	var types []string
+	for _, n := range nodes {
+		if n.State == cluster.StateAlive {
+			types = append(types, n.Types...)
+		}
+	}
+	slices.Sort(types)
+	types = slices.DeleteFunc(slices.Compact(types), func(name string) bool { return slices.Contains(formTypes, name) })
+	return types[:min(len(types), typesShown)]
+}
+
+// typeLinks lead to the forms of types.
+func (v *visit) typeLinks(present string, more []string) []typeLink {
+	var links []typeLink
+	for _, name := range slices.Concat(formTypes, more) {
+		path := "/submit?" + url.Values{"type": {name}}.Encode()
+		links = append(links, typeLink{Name: name, Path: path, Present: name == present})
+	}
+	return append(links, typeLink{Name: string(v.T("other")), Path: "/submit?type=" + otherType, Present: present == ""})
+}
+
+// firstValues are what stands in the fields of a new form: that of the task of which it is a copy.
+func (v *visit) firstValues(t task.Task) map[string]string {
+	namespace := cmp.Or(t.Ref.Namespace, v.Namespace)
+	if namespace == control.EveryNamespace {
+		namespace = task.DefaultNamespace
+	}
+	first := map[string]string{
+		"namespace": namespace, "type": t.Type, "queue": t.Queue, "owner": t.Owner, "labels": textOf(t.Labels, "="),
+		"timeout": durationText(t.Timeout), "retention": durationText(t.Retention),
+	}
+	if t.Retry.MaxAttempts > 0 {
+		first["retry.max_attempts"] = itoa(t.Retry.MaxAttempts)
+	}
+	var delays []string
+	for _, d := range t.Retry.Delays {
+		delays = append(delays, durationText(d))
+	}
+	first["retry.delays"] = strings.Join(delays, ", ")
+	return first
+}
+
+// durationText is a duration as it is typed; "" for none.
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return definition.Duration(d)
+}
+
+// addPayload adds the fields of the payload: those of the type or, if it has none or they cannot have the payload of
+// the copy, one for JSON.
+func (v *visit) addPayload(s *submission, copied task.Task, first map[string]string) {
+	fields := v.payloadFields(s.Type)
+	s.HasForm = len(fields) > 0
+	if len(copied.Payload) > 0 {
+		typed, known := v.typedAs(fields, copied.Payload)
+		s.AsJSON = s.AsJSON || !known
+		maps.Copy(first, typed)
+		first["payload"] = pretty(copied.Payload)
+	}
+	if s.Type == "" {
+		s.Payload = []formField{{Name: "type", Label: v.T("Type"), Hint: v.T("as workers name it"), Required: true}}
+	}
+	if s.AsJSON = s.AsJSON || !s.HasForm; s.AsJSON {
+		s.Payload = append(s.Payload, formField{Name: "payload", Label: v.T("Payload"), Hint: "{}", Long: true, Wide: true})
+		fields = nil
+	}
+	for i, f := range fields {
+		required := i == 0 && s.Type != "noop"
+		field := formField{
+			Name: payloadPrefix + f.Name, Label: f.Label, Hint: f.Hint, Long: f.Kind.Long(), Check: f.Kind == yesOrNo,
+			Wide: required || f.Kind.Long(), Required: required && !f.Kind.Long(),
+		}
+		if f.More {
+			s.Rare = append(s.Rare, field)
+		} else {
+			s.Payload = append(s.Payload, field)
+		}
+	}
+	s.Payload, s.Rare = v.fields(s.Payload, first), v.fields(s.Rare, first)
+}
+
+// whenFields are the fields that say where and when a task runs.
+func (v *visit) whenFields() []formField {
+	return []formField{
+		{Name: "due", Label: v.T("When"), Hint: v.T("now, 10m, or 2026-01-02 15:04")},
+		{Name: "queue", Label: v.T("Queue"), Hint: task.DefaultQueue},
+		{Name: "namespace", Label: v.T("Namespace"), Hint: task.DefaultNamespace},
+		{Name: "id", Label: v.T("Id"), Hint: v.T("a new one")},
+		{Name: "labels", Label: v.T("Labels"), Hint: v.T("name=value, one a line"), Long: true, Wide: true},
+	}
+}
+
+// furtherFields are those that few need.
+func (v *visit) furtherFields() []formField {
+	return []formField{
+		{Name: "retry.max_attempts", Label: v.T("Attempts at most"), Hint: v.T("that of the type")},
+		{Name: "retry.delays", Label: v.T("Waits between attempts"), Hint: "1m, 5m, 10m"},
+		{Name: "timeout", Label: v.T("Timeout of an attempt"), Hint: "30s"},
+		{Name: "retention", Label: v.T("How long it is kept after its end"), Hint: "24h"},
+		{Name: "owner", Label: v.T("Owner"), Hint: ""},
+	}
+}
+
+// fields fills in what was typed, or else the first values, and what is wrong.
+func (v *visit) fields(fields []formField, first map[string]string) []formField {
+	for i := range fields {
+		f := &fields[i]
+		f.Value, f.Wrong = v.Typed(f.Name, first[f.Name]), v.Wrong(f.Name)
+		if f.Name == "due" {
+			f.Wrong = cmp.Or(f.Wrong, v.Wrong("delay"), v.Wrong("run_at"))
+		}
+	}
+	return fields
+}
+
+// submitTask is the action of the form that submits a task.
+func submitTask(ctx context.Context, v *visit, form url.Values) (result, error) {
+	d, err := v.definitionOf(form)
+	if err != nil {
+		return result{}, err
+	}
+	who := v.who
+	who.Namespace = d.Namespace
+	made, err := v.site.Control.Submit(ctx, who, d)
+	if err != nil {
+		return result{}, err
+	}
+	said := "submitted"
+	if made.Existed && d.ID != v.who.Key {
+		said = "there-before"
+	}
+	return result{path: string(v.Path("tasks", made.Task.Namespace, made.Task.ID)), said: said}, nil
+}
+
+// definitionOf is the task that a form asks for. A form that names no id gives its key, so that the same form, sent to
+// several nodes, makes one task. Error: CodeInvalid, with all fields that are wrong.
+func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
+	get := func(name string) string { return strings.TrimSpace(form.Get(name)) }
+	d := task.Definition{
+		Ref:  task.Ref{Namespace: cmp.Or(get("namespace"), task.DefaultNamespace), ID: cmp.Or(get("id"), form.Get(keyField))},
+		Type: get("type"), Queue: get("queue"), Owner: get("owner"),
+	}
+	var wrong problems
+	var err error
+	d.Payload, err = v.payloadTyped(d.Type, form)
+	wrong.add(err)
+	wrong.add(v.setDue(&d, get("due")))
+	d.Timeout, err = v.durationOf("timeout", get("timeout"))
+	wrong.add(err)
+	d.Retention, err = v.durationOf("retention", get("retention"))
+	wrong.add(err)
+	wrong.add(v.setRetry(&d.Retry, get("retry.max_attempts"), get("retry.delays")))
+	labels, said := v.pairsOf(form.Get("labels"), "=")
+	if d.Labels = labels; said != "" {
+		wrong.add(v.invalid("labels", said))
+	}
+	return d, wrong.err()
+}
+
+// payloadTyped is the payload that was typed, as JSON or into the fields of the type. Error: CodeInvalid.
+func (v *visit) payloadTyped(typeName string, form url.Values) (json.RawMessage, error) {
+	if fields := v.payloadFields(typeName); len(fields) > 0 && form.Get("as") != "json" {
+		return v.payloadOf(fields, form.Get)
+	}
+	text := strings.TrimSpace(form.Get("payload"))
+	if text != "" && !json.Valid([]byte(text)) {
+		return nil, v.invalid("payload", v.T("is not valid JSON"))
+	}
+	return json.RawMessage(text), nil
+}
+
+// setDue sets when a task is due: now, after a duration, or at a time in the reader's zone. Error: CodeInvalid.
+func (v *visit) setDue(d *task.Definition, text string) error {
+	if text == "" || text == "now" {
+		return nil
+	}
+	if delay, err := time.ParseDuration(strings.ReplaceAll(text, " ", "")); err == nil {
+		d.Delay = delay
+		return nil
+	}
+	at, found := v.timeOf(text)
+	if d.RunAt = at; !found {
+		return v.invalid("due", v.T("give a duration, as in 10m, or a time, as in 2026-01-02 15:04"))
+	}
+	return nil
+}
+
+// setRetry sets how often a task is tried, and the waits between. Error: CodeInvalid.
+func (v *visit) setRetry(r *task.Retry, attempts, delays string) error {
+	if attempts != "" {
+		n, err := strconv.Atoi(attempts)
+		if err != nil || n < 1 {
+			return v.invalid("retry.max_attempts", v.T("must be a whole number from 1 on"))
+		}
+		r.MaxAttempts = n
+	}
+	for _, word := range wordsOf(delays) {
+		d, err := v.durationOf("retry.delays", word)
+		if err != nil {
+			return err
+		}
+		r.Delays = append(r.Delays, d)
+	}
+	return nil
+}

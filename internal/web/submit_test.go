@@ -1,0 +1,121 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/text/language"
+
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestSubmit_MakesTheTaskThatWasTyped(t *testing.T) {
+	inWorld(t, func(w *world) {
+		form := w.typed("/submit?type=http", "type", "http", "id", "a", "namespace", "shop", "queue", "reports",
+			"due", "10 m", "payload.url", " http://localhost/a ",
+			"payload.headers", "X-A: 1\r\nX-B:2\r\n", "payload.body", "{\"n\": 1}",
+			"payload.success_codes", "200, 300-399", "labels", "order=4711\r\nteam=é=1", "retry.max_attempts", "3",
+			"retry.delays", "1m, 5m", "timeout", "90s", "retention", "1h", "owner", "ann")
+		w.expectDone("/submit", form, "/tasks/shop/a?said=submitted")
+		got, err := w.control.GetTask(w.ctx, control.Caller{Namespace: "shop"}, "a")
+		testkit.Must(t, err)
+		const payload = `{"url": "http://localhost/a", "headers": {"X-A": "1", "X-B": "2"}, "body": {"n": 1},
+			"success_codes": [200, "300-399"]}`
+		if !sameJSON(got.Payload, json.RawMessage(payload)) {
+			t.Errorf("the payload is %s", got.Payload)
+		}
+		if got.Queue != "reports" || got.Owner != "ann" || !got.DueAt.Equal(start.Add(10*time.Minute)) ||
+			got.Timeout != 90*time.Second || got.Retention != time.Hour || got.MaxAttempts != 3 ||
+			len(got.Retry.Delays) != 2 || got.Labels["order"] != "4711" || got.Labels["team"] != "é=1" {
+			t.Errorf("the task is %+v", got)
+		}
+	})
+}
+
+// The same form makes one task, whichever node gets it: without an id, the key of the form is that.
+func TestSubmit_MakesOneTaskOfAForm(t *testing.T) {
+	inWorld(t, func(w *world) {
+		form := w.typed("/submit", "type", "http", "payload.url", "http://localhost/a")
+		to := "/tasks/default/" + form.Get(keyField) + "?said=submitted"
+		w.expectDone("/submit", form, to)
+		w.serve()
+		w.expectDone("/submit", form, to)
+		form.Set("id", form.Get(keyField))
+		other := w.typed("/submit", "type", "http", "payload.url", "http://localhost/a", "id", form.Get(keyField))
+		w.expectDone("/submit", other, "/tasks/default/"+form.Get(keyField)+"?said=there-before")
+	})
+}
+
+func TestSubmit_ShowsWhatIsWrongWhereItIs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		form := w.typed("/submit?type=http", "type", "http", "due", "soon", "payload.url", "http://localhost/<b>",
+			"payload.headers", "X", "retry.max_attempts", "none", "timeout", "long", "labels", "a")
+		w.expectRefused("/submit", form,
+			`value="http://localhost/&lt;b&gt;"`, `value="soon"`, `id="w-due"`, `id="w-payload.headers"`,
+			`id="w-retry.max_attempts"`, `id="w-timeout"`, `id="w-labels"`, `<details class="sec" open>`)
+		form = w.typed("/submit?type=http", "type", "http", "due", "-5s", "payload.url", "http://localhost/a")
+		w.expectRefused("/submit", form, `id="w-due"`)
+		form = w.typed("/submit?type=other", "as", "json", "other", "true", "type", "a b", "payload", "{")
+		w.expectRefused("/submit", form, `id="w-payload"`, `value="a b"`)
+		form.Set("payload", "{}")
+		w.expectRefused("/submit", form, `id="w-type"`)
+		form = w.typed("/submit", "type", "http", "payload.url", "http://localhost/a", "id", "a")
+		w.submit("a", nil)
+		if got := w.send(http.MethodPost, "/submit", form); got.status != http.StatusConflict ||
+			!strings.Contains(got.text, "The task is not submitted.") {
+			t.Errorf("another task has the id: %d\n%s", got.status, got.text)
+		}
+	})
+}
+
+func TestSubmit_OffersTheTypesOfTheNodes(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.nodes[0].Types = []string{"http", "report.make"}
+		if text := w.get("/submit").text; !strings.Contains(text, `href="/submit?type=report.make"`) {
+			t.Errorf("the type is missing:\n%s", text)
+		}
+		if text := w.get("/submit?from=default/nobody"); text.status != http.StatusNotFound {
+			t.Errorf("a copy of nothing: %d", text.status)
+		}
+	})
+}
+
+// What a form can have becomes the same payload again; what it cannot have is shown as JSON.
+func TestTypedAs(t *testing.T) {
+	t.Parallel()
+	v := &visit{printer: newPrinter(language.English)}
+	for _, c := range []struct {
+		typeName, payload string
+		known             bool
+	}{
+		{"http", `{"url":"http://localhost"}`, true},
+		{"http", `{"url":"http://localhost","headers":{"A":"1","B":"x: y"},"body":"text","retry_codes":[404,"4-5"]}`, true},
+		{"http", `{"url":"http://localhost","body":{"n":12345678901234567890},"expect":{"contains":"ok"}}`, true},
+		{"http", `{"url":"http://localhost","body":"{\"n\":1}"}`, false},
+		{"http", `{"url":"http://localhost","headers":{"A":"two\nlines"}}`, false},
+		{"http", `{"url":"http://localhost","unheard_of":1}`, false},
+		{"http", `{"url":" http://localhost"}`, false},
+		{"shell", `{"command":["sh","-c","echo a"],"env":{"A":"1=2"},"final_exit_codes":[2],"limits":{"a":"1"}}`, true},
+		{"shell", `{"command":["sh","-c","echo a\necho b"]}`, false},
+		{"shell", `{"command":"make"}`, false},
+		{"grpc", `{"target":"a:1","method":"p.S/M","request":{"a":[1]},"tls":{},"retry_codes":["NOT_FOUND"]}`, true},
+		{"asynq", `{"type":"email","payload":{"a":1},"max_retry":3,"archived_is_final":true}`, true},
+		{"asynq", `{"type":"email","archived_is_final":false}`, false},
+		{"noop", `{"sleep":"10ms"}`, true},
+		{"noop", `{}`, true},
+		{"noop", `[]`, false},
+		{"unheard.of", `{"a":1}`, false},
+	} {
+		_, known := v.typedAs(v.payloadFields(c.typeName), json.RawMessage(c.payload))
+		if known != c.known {
+			t.Errorf("%s %s: a form can have it: %t, want %t", c.typeName, c.payload, known, c.known)
+		}
+	}
+	if _, wrong := v.pairsOf("a=1\na=2", "="); wrong == "" {
+		t.Error("a name that is there twice is accepted")
+	}
+}

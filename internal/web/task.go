@@ -1,0 +1,203 @@
+package web
+
+import (
+	"context"
+	"html/template"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/calls"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// How much of a task its page shows, whatever the task: bytes are those of HTML.
+const (
+	shownAttempts = 50
+	shownReason   = 200 // bytes of why an attempt failed
+	shownLines    = 200
+	shownLine     = 1 << 10  // bytes of a line of the log
+	shownLog      = 16 << 10 // bytes of the log
+	lineMarkup    = 64       // bytes of the markup of a line of the log
+	shownLabels   = 2 << 10  // bytes of labels, which are also in their links
+	shownText     = 8 << 10  // bytes of a payload or a result
+	indentedText  = 32 << 10 // bytes of a payload that is indented
+)
+
+// oneTask is what the page of a task shows.
+type oneTask struct {
+	Task       task.Task
+	Mark       mark
+	Verdict    template.HTML
+	Why        control.Why
+	Attempts   []task.Attempt // the newest first
+	Before     bool           // there are attempts before these
+	Log        []task.LogLine
+	Earlier    bool   // the log has lines before these, or more of these
+	Schedule   string // that made it; "" if none did
+	Payload    string
+	Result     string
+	Labels     []string
+	MoreLabels int // labels that are not shown
+}
+
+func readTask(ctx context.Context, v *visit) (any, string, error) {
+	c, id := v.site.Control, v.param("id")
+	v.who.Namespace = v.param("namespace")
+	var t task.Task
+	var o oneTask
+	var log control.LogPage
+	var reasons control.Why
+	var unexplained error
+	err := calls.Try(
+		func() (err error) { t, err = c.GetTask(ctx, v.who, id); return err },
+		func() error { reasons, unexplained = c.WhyTask(ctx, v.who, id); return nil }, // it is not always needed
+		func() (err error) { o.Attempts, err = c.Attempts(ctx, v.who, id); return err },
+		func() (err error) {
+			log, err = c.Logs(ctx, v.who, id, control.LogQuery{Backwards: true, Limit: shownLines})
+			if edge.CodeOf(err) == task.CodeTaskNotFound {
+				return nil
+			}
+			return err
+		},
+	)
+	if err != nil {
+		return nil, "", err
+	}
+	if !t.State.Final() {
+		if unexplained != nil {
+			return nil, "", unexplained
+		}
+		o.Why = reasons
+	}
+	o.Task, o.Mark, o.Verdict = t, stateMark(t), v.verdict(t)
+	o.Payload, o.Result = indented(t.Payload), cutHTML(t.Result, shownText)
+	slices.Reverse(o.Attempts)
+	if len(o.Attempts) > shownAttempts {
+		o.Attempts, o.Before = o.Attempts[:shownAttempts], true
+	}
+	var cut bool
+	o.Log, cut = cutLog(log.Lines)
+	o.Earlier = cut || log.More
+	if of, _, isTick := schedule.OfTask(t.Ref); isTick {
+		o.Schedule = of
+	}
+	all := labelsOf(t.Labels)
+	o.Labels = cutLabels(all)
+	o.MoreLabels = len(all) - len(o.Labels)
+	return o, id, nil
+}
+
+// cutLog is the newest lines of a log, each and all of them as much as the page shows. cut says that there is more.
+func cutLog(lines []task.LogLine) (shown []task.LogLine, cut bool) {
+	room := shownLog
+	for i := len(lines) - 1; i >= 0; i-- {
+		line := lines[i]
+		line.Text = cutHTML(line.Text, shownLine)
+		cut = cut || line.Text != lines[i].Text
+		if room -= htmlBytes(line.Text) + lineMarkup; room < 0 {
+			cut = true
+			break
+		}
+		shown = append(shown, line)
+	}
+	slices.Reverse(shown)
+	return shown, cut
+}
+
+// cutLabels is as many of the labels as the page shows.
+func cutLabels(labels []string) []string {
+	room := shownLabels
+	for i, l := range labels {
+		if room -= htmlBytes(l); room < 0 {
+			return labels[:i]
+		}
+	}
+	return labels
+}
+
+// verdict says in a sentence how a task is.
+func (v *visit) verdict(t task.Task) template.HTML {
+	switch {
+	case t.Damage != "":
+		return v.T("Cannot be read: %s", t.Damage)
+	case t.State == task.Succeeded:
+		return v.T("Succeeded in %s", v.Ran(t))
+	case t.State == task.Failed && t.Error != "":
+		return v.T("Failed: %s", task.Cut(t.Error, 200))
+	case t.State == task.Failed:
+		return v.T("Failed")
+	case t.State == task.Cancelled:
+		return v.T("Cancelled")
+	case t.State == task.Running && !t.CancelRequested.IsZero():
+		return v.T("Runs, and is asked to stop")
+	case t.State == task.Running:
+		return v.T("Runs for %s, attempt %d", v.Ran(t), t.Attempt)
+	case t.State == task.Queued:
+		return v.T("Waits for a worker")
+	case t.Attempt > 0:
+		return v.T("Tries again in %s: %s", v.Span(max(t.DueAt.Sub(v.now), 0)), task.Cut(t.Error, 200))
+	case t.DueAt.After(v.now):
+		return v.T("Waits until it is due in %s", v.Span(t.DueAt.Sub(v.now)))
+	}
+	return v.T("Is due, and waits")
+}
+
+// Lasted is how long an attempt took, or has taken so far.
+func (v *visit) Lasted(a task.Attempt) string {
+	end := a.FinishedAt
+	if end.IsZero() {
+		end = v.now
+	}
+	if a.StartedAt.IsZero() {
+		return ""
+	}
+	return v.Took(max(end.Sub(a.StartedAt), time.Duration(0)))
+}
+
+// Can says what can be done with a task now.
+func (o oneTask) Can(what string) bool {
+	switch what {
+	case "cancel":
+		return !o.Task.State.Final() && o.Task.CancelRequested.IsZero()
+	case "now":
+		return o.Task.State == task.Scheduled
+	case "move":
+		return o.Task.State == task.Scheduled || o.Task.State == task.Queued
+	case "retry":
+		return o.Task.State.Final()
+	}
+	return false
+}
+
+// Offers are the actions that the page of a task offers.
+func (o oneTask) Offers() string {
+	all := []string{"cancel", "now", "move", "retry"}
+	return strings.Join(slices.DeleteFunc(all, func(what string) bool { return !o.Can(what) }), " ")
+}
+
+func retryTask(ctx context.Context, v *visit, _ url.Values) (result, error) {
+	_, err := v.site.Control.RetryTask(ctx, v.ofPath(), v.param("id"))
+	return result{path: v.parent(), said: "retried"}, err
+}
+
+func cancelTask(ctx context.Context, v *visit, form url.Values) (result, error) {
+	_, err := v.site.Control.CancelTask(ctx, v.ofPath(), v.param("id"), strings.TrimSpace(form.Get("note")))
+	return result{path: v.parent(), said: "cancelled"}, err
+}
+
+func moveTask(ctx context.Context, v *visit, form url.Values) (result, error) {
+	queue := strings.TrimSpace(form.Get("queue"))
+	_, err := v.site.Control.ChangeTask(ctx, v.ofPath(), v.param("id"), control.TaskChange{Queue: &queue})
+	return result{path: v.parent(), said: "moved"}, err
+}
+
+func runTaskNow(ctx context.Context, v *visit, _ url.Values) (result, error) {
+	now := time.Duration(0)
+	_, err := v.site.Control.ChangeTask(ctx, v.ofPath(), v.param("id"), control.TaskChange{Delay: &now})
+	return result{path: v.parent(), said: "due"}, err
+}

@@ -1,0 +1,157 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// nested is JSON of some bytes, as deep as a payload may be.
+func nested(size int) []byte {
+	depth := task.DepthLimit - 1
+	text := strings.Repeat("[", depth) + strings.Repeat(`"<",`, (size-2*depth-4)/4) + `"<"` + strings.Repeat("]", depth)
+	return []byte(text)
+}
+
+// large submits a task of which there is as much of all as there can be, and lets it fail.
+func (w *world) large(id string, payload []byte) {
+	w.t.Helper()
+	text := func(size int) string { return strings.Repeat("<\"&", size/3) }
+	ref := w.submit(id, func(d *task.Definition) {
+		d.Payload, d.Owner, d.Retry.MaxAttempts = payload, text(task.OwnerLimit), task.AttemptsLimit
+		d.Labels = map[string]string{}
+		for i := range task.LabelsLimit {
+			d.Labels[text(task.LabelLimit-4)+strconv.Itoa(i)] = text(task.LabelLimit)
+		}
+	})
+	for attempt := 1; ; attempt++ {
+		run := w.beginAttempt(ref, attempt)
+		if attempt <= shownAttempts {
+			testkit.Must(w.t, run.Reattempt(w.ctx, time.Second, task.OutcomeFailed, text(task.ErrorLimit)))
+			testkit.Must(w.t, clock.Sleep(w.ctx, 2*time.Second))
+			continue
+		}
+		var lines []tasks.Line
+		for i := range shownLines + 100 {
+			lines = append(lines, tasks.Line{Stream: "stderr", Text: strconv.Itoa(i) + text(task.LogLineLimit-4)})
+		}
+		testkit.Must(w.t, run.Log(w.ctx, 1, lines))
+		testkit.Must(w.t, run.Finish(w.ctx, task.Failed, task.OutcomeFailed, text(task.ResultLimit), text(task.ErrorLimit)))
+		return
+	}
+}
+
+func TestTask_IsBoundedWhateverTheTask(t *testing.T) {
+	inWorld(t, func(w *world) {
+		id := strings.Repeat("x", task.IDLimit)
+		for i, size := range []int{task.PayloadLimit, indentedText} {
+			id := id[:len(id)-1] + strconv.Itoa(i)
+			w.large(id, nested(size))
+			page := w.get("/tasks/default/" + id)
+			if page.status != http.StatusOK || len(page.text) > sizeLimit {
+				t.Errorf("a payload of %d bytes: status %d, %d bytes", size, page.status, len(page.text))
+			}
+			for _, want := range []string{
+				"The newest attempts; there are earlier ones.", "dtsctl task logs " + id, "and ", "stderr</span> <bdi>299",
+			} {
+				if !strings.Contains(page.text, want) {
+					t.Errorf("the page lacks %q", want)
+				}
+			}
+		}
+	})
+}
+
+// A log of short lines is shown line by line, the newest ones, and says that there are more.
+func TestCutLog_KeepsTheNewestLines(t *testing.T) {
+	t.Parallel()
+	var lines []task.LogLine
+	for i := range shownLines {
+		lines = append(lines, task.LogLine{Text: fmt.Sprintf("%03d%s", i, strings.Repeat("x", 200))})
+	}
+	shown, cut := cutLog(lines)
+	if n := len(shown); !cut || n < 50 || n == len(lines) || shown[n-1] != lines[len(lines)-1] {
+		t.Errorf("%d lines, more: %t", n, cut)
+	}
+	if shown, cut := cutLog(lines[:10]); cut || len(shown) != 10 || shown[0] != lines[0] {
+		t.Errorf("of 10: %d lines, more: %t", len(shown), cut)
+	}
+	lines[0].Text = strings.Repeat("x", task.LogLineLimit)
+	if shown, cut := cutLog(lines[:1]); !cut || len(shown) != 1 || len(shown[0].Text) > shownLine {
+		t.Errorf("a long line: %d lines, more: %t", len(shown), cut)
+	}
+}
+
+// The list shows why tasks failed, in short, and reads neither payloads nor results.
+func TestTasks_ReadsErrorsOnly(t *testing.T) {
+	inWorld(t, func(w *world) {
+		reason := strings.Repeat("<", task.ErrorLimit)
+		for id, size := range map[string]int{"a": 1000, "b": task.PayloadLimit} {
+			ref := w.submit(id, func(d *task.Definition) { d.Payload = nested(size) })
+			w.run(ref, time.Second, task.Failed, "a result", reason)
+		}
+		text := w.get("/tasks").text
+		if strings.Count(text, `dir="auto">&lt;`) != 2 || strings.Count(text, "&lt;") > 2*shownReason {
+			t.Errorf("the list has %d bytes:\n%s", len(text), text)
+		}
+		v := inEnglish(start)
+		v.site, v.who = &Site{Options: Options{Control: w.control}}, me
+		found, _, err := readTasks(w.ctx, v)
+		testkit.Must(t, err)
+		for _, listed := range found.(taskList).Tasks {
+			if listed.Error != reason || listed.Payload != nil || listed.Result != "" {
+				t.Errorf("%s: payload %.40q, result %.40q, error %q", listed.ID, listed.Payload, listed.Result, listed.Error)
+			}
+		}
+	})
+}
+
+// What cannot be read is left out, and the page says so, each thing once.
+func TestPages_SayWhatTheyLeaveOut(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.submit("a", nil)
+		testkit.Must(t, w.db.SAdd(w.ctx, "asynq:queues", "default").Err())
+		testkit.Must(t, w.db.Set(w.ctx, "asynq:{default}:pending", "no list", 0).Err())
+		for _, path := range []string{"/", "/queues", "/queues/default"} {
+			page := w.get(path)
+			uncounted := strings.Count(page.text, "the deliveries of queue default are not counted")
+			named := strings.Count(page.text, "the key asynq:{default}:pending has the wrong type")
+			if page.status != http.StatusOK || uncounted != 1 || named > 1 {
+				t.Errorf("%s: status %d, says %d and %d times what it lacks", path, page.status, uncounted, named)
+			}
+		}
+	})
+}
+
+// A status is shared for a second, and the time goes on meanwhile.
+func TestPage_HasThePresentTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.get("/nodes")
+		w.pass(900 * time.Millisecond)
+		w.begin(w.submit("runs", nil))
+		page := w.get("/tasks/default/runs")
+		now := `data-now="` + clock.Now().UTC().Format(time.RFC3339Nano) + `"`
+		if !strings.Contains(page.text, now) || strings.Contains(page.text, "Runs for -") {
+			t.Errorf("the page is not of %s, or a time is negative", now)
+		}
+	})
+}
+
+// Readers get what is wrong in their language, and as it was typed.
+func TestInvalid_IsInTheLanguageOfTheReader(t *testing.T) {
+	t.Parallel()
+	v := &visit{printer: newPrinter(languages[1]), query: url.Values{"state": {`<a "b"`}}}
+	_, err := v.taskFilter()
+	if want := `state: "<a \"b\"" 不是任务的状态`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -1,0 +1,10 @@
+-- tell: publishes a change of a schedule or a queue, for those who follow changes.
+-- needs: arg changes
+-- includes: number
+
+-- tell publishes a change: its members, all of them texts. It comes after the last refusal, and only if something has
+-- changed.
+local function tell(change)
+  redis.call('PUBLISH', changes, cjson.encode(change))
+end
+
