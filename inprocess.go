@@ -19,7 +19,10 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	w := &inProcessWriter{header: http.Header{}, begun: make(chan io.ReadCloser, 1)}
+	w.body, w.pipe = io.Pipe()
 	ctx, cancel := context.WithCancel(r.Context())
+	// A handler that writes to a stream after the request has ended must not wait for a reader.
+	context.AfterFunc(ctx, func() { _ = w.pipe.CloseWithError(context.Cause(ctx)) })
 	go func() {
 		t.handler.ServeHTTP(w, r.WithContext(ctx))
 		w.end()
@@ -51,12 +54,14 @@ func (b cancelling) Close() error {
 // inProcessWriter is the http.ResponseWriter of inProcess. It collects what is written until the first flush, and passes it on
 // through a pipe from then on.
 type inProcessWriter struct {
-	header http.Header
-	sent   http.Header // a copy of header from the time of WriteHeader
-	status int         // 0 before WriteHeader
-	first  bytes.Buffer
-	pipe   *io.PipeWriter // nil before the first flush
-	begun  chan io.ReadCloser
+	header  http.Header
+	sent    http.Header // a copy of header from the time of WriteHeader
+	status  int         // 0 before WriteHeader
+	first   bytes.Buffer
+	flushed bool
+	body    *io.PipeReader
+	pipe    *io.PipeWriter
+	begun   chan io.ReadCloser
 }
 
 func (w *inProcessWriter) Header() http.Header { return w.header }
@@ -69,7 +74,7 @@ func (w *inProcessWriter) WriteHeader(status int) {
 
 func (w *inProcessWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	if w.pipe != nil {
+	if w.flushed {
 		return w.pipe.Write(p)
 	}
 	return w.first.Write(p)
@@ -78,18 +83,17 @@ func (w *inProcessWriter) Write(p []byte) (int, error) {
 // Flush makes the response a stream.
 func (w *inProcessWriter) Flush() {
 	w.WriteHeader(http.StatusOK)
-	if w.pipe != nil {
+	if w.flushed {
 		return
 	}
-	var body *io.PipeReader
-	body, w.pipe = io.Pipe()
-	w.begun <- joined{io.MultiReader(bytes.NewReader(w.first.Bytes()), body), body}
+	w.flushed = true
+	w.begun <- joined{io.MultiReader(bytes.NewReader(w.first.Bytes()), w.body), w.body}
 }
 
 // end ends the response.
 func (w *inProcessWriter) end() {
 	w.WriteHeader(http.StatusOK)
-	if w.pipe != nil {
+	if w.flushed {
 		_ = w.pipe.Close()
 		return
 	}
