@@ -10,7 +10,8 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// TestInProcess_HandlersEndWithTheirRequest has handlers that begin a stream, or go on with it, when nobody reads it any more.
+// TestInProcess_HandlersEndWithTheirRequest has handlers that begin a stream, or go on with it, when nobody reads it any
+// more.
 func TestInProcess_HandlersEndWithTheirRequest(t *testing.T) {
 	t.Parallel()
 	for name, flushFirst := range map[string]bool{"begin": false, "go on": true} {
@@ -38,6 +39,7 @@ func TestInProcess_HandlersEndWithTheirRequest(t *testing.T) {
 				t.Errorf("the write ended with %v", err)
 			}
 			if err == nil {
+				defer response.Body.Close()
 				_, err = io.ReadAll(response.Body)
 			}
 			if !errors.Is(err, context.Canceled) {
