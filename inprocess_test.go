@@ -10,8 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// TestInProcess_HandlersEndWithTheirRequest has handlers that begin a stream, or go on with it, when nobody reads it any
-// more.
+// TestInProcess_HandlersEndWithTheirRequest has handlers that begin a stream, or go on with it, when nobody reads it.
 func TestInProcess_HandlersEndWithTheirRequest(t *testing.T) {
 	t.Parallel()
 	for name, flushFirst := range map[string]bool{"begin": false, "go on": true} {
