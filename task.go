@@ -118,12 +118,13 @@ type Outcome string
 
 // The outcomes of attempts.
 const (
-	OutcomeSucceeded Outcome = "succeeded"
-	OutcomeFailed    Outcome = "failed"
-	OutcomeTimeout   Outcome = "timeout"
-	OutcomeCancelled Outcome = "cancelled"
-	OutcomeLost      Outcome = "lost"    // its worker died, was cut off or shut down
-	OutcomeSnoozed   Outcome = "snoozed" // its target asked to be called later: the attempt does not count
+	OutcomeSucceeded   Outcome = "succeeded"
+	OutcomeFailed      Outcome = "failed"
+	OutcomeTimeout     Outcome = "timeout"
+	OutcomeCancelled   Outcome = "cancelled"
+	OutcomeLost        Outcome = "lost"        // its worker died or was cut off
+	OutcomeSnoozed     Outcome = "snoozed"     // its handler, as by [Snooze], or its target asked to run later: the attempt does not count
+	OutcomeInterrupted Outcome = "interrupted" // its worker shut down: the attempt does not count
 )
 
 // Attempt is one try of a task.

@@ -1,6 +1,7 @@
 package dts
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -14,6 +15,13 @@ func Permanent(err error) error { return executor.Permanent(err) }
 // share on top (see Backoff.Jitter), at most 30 days. nil stays nil.
 func RetryAfter(err error, wait time.Duration) error { return executor.RetryAfter(err, wait) }
 
+// Snooze returns an error with which a handler puts its task off: it runs again after just that time, at least a second and at most 30 days,
+// and the attempt does not count. Another error may wrap it and say why. It counts as a failure after 1,000 attempts, and if it
+// would be due later than Retry.MaxElapsed allows. What a checkpoint has saved is there again.
+func Snooze(wait time.Duration) error {
+	return executor.PutOff(fmt.Errorf("snoozed for %s", wait), wait)
+}
+
 // Cancelled wraps the reason why a handler has given up a task that nobody needs any more: it ends as cancelled, not as failed. nil
 // stays nil.
 func Cancelled(reason error) error { return executor.Cancelled(reason) }
@@ -22,5 +30,5 @@ func Cancelled(reason error) error { return executor.Cancelled(reason) }
 var (
 	ErrTimeout   = executor.ErrTimeout   // the Timeout of the attempt is over
 	ErrCancelled = executor.ErrCancelled // somebody cancelled the task
-	ErrShutdown  = executor.ErrShutdown  // the worker stops: the task runs again elsewhere
+	ErrShutdown  = executor.ErrShutdown  // the worker stops: the task runs again elsewhere, and the attempt does not count
 )

@@ -21,7 +21,7 @@ import (
 
 // Handler does the work of one attempt of a task. What it returns becomes the result of the task, at most 16 KiB: a string or
 // a []byte as it is, anything else as JSON, which must not be longer, nil as no result. An error means that the attempt failed, and [Permanent],
-// [RetryAfter] and [Cancelled] say what follows; otherwise the task's Retry does.
+// [RetryAfter], [Snooze] and [Cancelled] say what follows; otherwise the task's Retry does.
 //
 // ctx ends when the timeout of the attempt is over, somebody cancels the task, or the worker stops; context.Cause says which:
 // [ErrTimeout], [ErrCancelled] or [ErrShutdown]. Then a Handler should return soon: the worker waits for it, and counts it in its concurrency.
@@ -36,7 +36,7 @@ type WorkerOptions struct {
 	Concurrency int            // attempts at once; 0 means twice the number of processors, at least 10
 	Queues      map[string]int // queues to serve and their weights; nil means critical=6, default=3, low=1
 	// DrainTimeout is how long running attempts may go on when the worker stops; 0 means 30 s. Those that take longer are interrupted,
-	// and run again elsewhere. Handlers that do not return then hold up Run for another 15 s.
+	// and run again elsewhere with their checkpoint: the attempt does not count. Handlers that do not return then hold up Run for another 15 s.
 	DrainTimeout time.Duration
 	// OutageTolerance is how long running attempts may go on while Redis cannot be reached; 0 means a minute. If only this worker cannot
 	// reach it, another one may begin the next attempt of a task after three seconds. A negative value stops them before that.

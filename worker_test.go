@@ -149,6 +149,12 @@ func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
 			}
 			return t.Attempt, nil
 		})
+		w.Handle("snoozed", func(_ context.Context, t *dts.Task) (any, error) {
+			if t.Attempt == 1 {
+				return nil, fmt.Errorf("no file yet: %w", dts.Snooze(time.Millisecond)) // counts as a second
+			}
+			return t.MaxAttempts, nil
+		})
 		w.Handle("again", func(_ context.Context, t *dts.Task) (any, error) { return nil, fmt.Errorf("failure %d", t.Attempt) })
 		w.Handle("panic", func(context.Context, *dts.Task) (any, error) { panic("oops") })
 		w.Handle("unfit", func(context.Context, *dts.Task) (any, error) { return func() {}, nil })
@@ -177,6 +183,7 @@ func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
 		{"permanent", dts.StateFailed, 1, "while at it: never"},
 		{"cancelled", dts.StateCancelled, 1, "not needed"},
 		{"later", dts.StateSucceeded, 2, ""},
+		{"snoozed", dts.StateSucceeded, 2, ""},
 		{"again", dts.StateFailed, 3, "failure 3"},
 		{"panic", dts.StateFailed, 3, "panic: oops\n"},
 		{"unfit", dts.StateFailed, 1, "result: "},

@@ -101,7 +101,7 @@ func TestRollingRestarts_LoseNothingThatTheyCutShort(t *testing.T) {
 				t.Errorf("%s: attempt %d of the history is number %d, and %s", task.ID, i+1, a.Number, *a.Outcome)
 			case last && (r.begun != 1 || r.ended != 1):
 				t.Errorf("%s: attempt %d has succeeded, and began %d times and ended %d times", task.ID, a.Number, r.begun, r.ended)
-			case !last && (*a.Outcome != wire.OutcomeLost || !stopped[a.Node] || r.begun > 1):
+			case !last && (*a.Outcome != wire.OutcomeInterrupted || !stopped[a.Node] || r.begun > 1):
 				t.Errorf("%s: attempt %d is %s on %s (which was stopped: %v), and began %d times",
 					task.ID, a.Number, *a.Outcome, a.Node, stopped[a.Node], r.begun)
 			case !last:

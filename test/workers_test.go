@@ -150,7 +150,7 @@ func TestWorkers_StoppedDrainAndHandOverTheRest(t *testing.T) {
 			c.t.Errorf("what ends within the drain timeout: %s", got.State)
 		}
 		await(c.t, 10*time.Second, "the rest runs elsewhere", func() bool { return c.runsOn("long", b) })
-		if history := c.attempts("long"); len(history) != 2 || *history[0].Outcome != "lost" {
+		if history := c.attempts("long"); len(history) != 2 || *history[0].Outcome != wire.OutcomeInterrupted {
 			c.t.Errorf("history %+v", history)
 		}
 		close(c.far.block)

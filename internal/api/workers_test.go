@@ -236,6 +236,7 @@ func TestWorker_FailuresFollowTheRetryPolicy(t *testing.T) {
 		"permanent": {wire.AttemptEnd{Outcome: wire.EndFailed, Permanent: new(true)}, task.Failed, 0},
 		"timeout":   {wire.AttemptEnd{Outcome: wire.EndTimeout}, task.Scheduled, time.Minute},
 		"cancelled": {wire.AttemptEnd{Outcome: wire.EndCancelled}, task.Cancelled, 0},
+		"snoozed":   {wire.AttemptEnd{Outcome: wire.EndSnoozed, RetryAfter: new("1h"), Error: new("no file yet")}, task.Scheduled, time.Hour},
 	} {
 		w.submit(id, &again)
 		a := w.take("py-1", 1)[0]
@@ -247,6 +248,9 @@ func TestWorker_FailuresFollowTheRetryPolicy(t *testing.T) {
 		got := w.get(ref(id))
 		if got.State != c.state || c.wait > 0 && (got.DueAt.Sub(before.Truncate(time.Millisecond)) < c.wait || got.DueAt.Sub(before) > c.wait+c.wait/10+time.Minute) {
 			t.Errorf("%s: it is %s, due at %s", id, got.State, got.DueAt)
+		}
+		if snoozed := c.end.Outcome == wire.EndSnoozed; (got.MaxAttempts == 4) != snoozed {
+			t.Errorf("%s: it may make %d attempts", id, got.MaxAttempts)
 		}
 	}
 }
@@ -266,6 +270,7 @@ func TestWorker_MayRepeatAFinish(t *testing.T) {
 		"failed":    {wire.AttemptEnd{Outcome: wire.EndFailed}, wire.AttemptEnd{Outcome: wire.EndTimeout}, task.Running, task.OutcomeFailed, false},
 		"for-good":  {wire.AttemptEnd{Outcome: wire.EndFailed, Permanent: new(true)}, wire.AttemptEnd{Outcome: wire.EndSucceeded}, task.Failed, task.OutcomeFailed, false},
 		"timeout":   {wire.AttemptEnd{Outcome: wire.EndTimeout}, wire.AttemptEnd{Outcome: wire.EndCancelled}, task.Running, task.OutcomeTimeout, false},
+		"off":       {wire.AttemptEnd{Outcome: wire.EndInterrupted}, wire.AttemptEnd{Outcome: wire.EndFailed}, task.Running, task.OutcomeInterrupted, false},
 		"cancelled": {wire.AttemptEnd{Outcome: wire.EndFailed}, wire.AttemptEnd{Outcome: wire.EndSucceeded}, task.Cancelled, task.OutcomeCancelled, true},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -303,8 +308,8 @@ func TestWorker_MayRepeatAFinish(t *testing.T) {
 			}
 		})
 	}
-	if n := testkit.Metric(t, w.metrics.AttemptSeconds.WithLabelValues("count")); n != 5 {
-		t.Errorf("the durations of %v attempts are counted, want 5", n)
+	if n := testkit.Metric(t, w.metrics.AttemptSeconds.WithLabelValues("count")); n != 6 {
+		t.Errorf("the durations of %v attempts are counted, want 6", n)
 	}
 }
 

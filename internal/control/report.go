@@ -84,6 +84,20 @@ func validateEnding(e AttemptEnding) error {
 	case e.Wait != 0 && over:
 		return task.Invalid("retry_after", "belongs to an attempt that failed")
 	}
+	return validateUncounted(e)
+}
+
+// validateUncounted refuses what does not belong to an outcome that does not count. Error: CodeInvalid.
+func validateUncounted(e AttemptEnding) error {
+	snoozed, interrupted := e.Outcome == task.OutcomeSnoozed, e.Outcome == task.OutcomeInterrupted
+	switch {
+	case snoozed && e.Wait == 0:
+		return task.Invalid("retry_after", "say when a snoozed task is to run again, as 5m")
+	case interrupted && e.Wait != 0:
+		return task.Invalid("retry_after", "an interrupted task runs again at once; for later, the outcome is snoozed")
+	case e.Final && (snoozed || interrupted):
+		return task.Invalid("permanent", "belongs to an attempt that failed")
+	}
 	return nil
 }
 
@@ -162,8 +176,9 @@ func (c *Control) finishedBefore(ctx context.Context, run *tasks.Run, o task.Out
 		return err
 	}
 	for _, a := range attempts {
-		cancelled := a.Outcome == task.OutcomeCancelled && o != task.OutcomeSucceeded // of a task that was asked to stop
-		if a.Number == run.Task.Attempt && a.Node == run.Node() && a.StartedAt.Equal(run.Task.StartedAt) && (a.Outcome == o || cancelled) {
+		cancelled := a.Outcome == task.OutcomeCancelled && o != task.OutcomeSucceeded           // of a task that was asked to stop
+		same := a.Outcome == o || o == task.OutcomeInterrupted && a.Outcome == task.OutcomeLost // which is written while older nodes live
+		if a.Number == run.Task.Attempt && a.Node == run.Node() && a.StartedAt.Equal(run.Task.StartedAt) && (same || cancelled) {
 			return nil
 		}
 	}

@@ -50,15 +50,14 @@ type Options struct {
 	Lost          func(partition int, l schedule.Loss, evidence string) // see layout.Options
 	MayHaveLost   func() bool                                           // see layout.Options
 	AwaitsReports func() bool                                           // see layout.Options
+	HasOlder      func() bool                                           // see layout.Options
 	Counters      []tasks.Counter                                       // count what this process records
-	// HasOlder, if set, reports whether nodes live of a release that notes no tasks for the index of lists.
-	HasOlder func() bool
 }
 
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
 // answer, holds another layout or another number of partitions than Options expects, or cannot be converted now.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Vital: o.Vital, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log, Lost: o.Lost, MayHaveLost: o.MayHaveLost, AwaitsReports: o.AwaitsReports})
+	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Vital: o.Vital, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log, Lost: o.Lost, MayHaveLost: o.MayHaveLost, AwaitsReports: o.AwaitsReports, HasOlder: o.HasOlder})
 	if err != nil {
 		return nil, err
 	}

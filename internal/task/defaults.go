@@ -41,7 +41,8 @@ const (
 	OwnerLimit     = 200                       // bytes
 	LabelsLimit    = 32                        // labels of one task
 	LabelLimit     = 200                       // bytes of the name or of the value of a label
-	AttemptsLimit  = 1000                      // of retry.max_attempts
+	AttemptsLimit  = 1000                      // of retry.max_attempts, and after which none is snoozed or interrupted
+	LeastSnooze    = time.Second               // of the wait for which a handler puts its task off
 	DelaysLimit    = 100                       // entries of retry.delays
 	BackoffLimit   = 30 * 24 * time.Hour       // of a wait between two attempts
 	TimeoutLimit   = 7 * 24 * time.Hour        // of the time of one attempt

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Retry is a retry policy: how many attempts a task has, and how long to wait before each further one. The wait comes either
-// from Backoff, which grows, or from the list Delays. The zero value is the default policy.
+// Retry is a retry policy: how many attempts a task has, and how long to wait before each further one. The wait comes
+// either from Backoff, which grows, or from the list Delays. The zero value is the default policy.
 type Retry struct {
-	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was, in whole ms; 0: no limit
-	MaxAttempts int             // including the first; 0: one more than the number of Delays, or the default without Delays
+	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first was, in whole ms; 0: no limit
+	MaxAttempts int             // including the first; 0: one more than there are Delays, or the default without Delays
 	Backoff     Backoff         // used if Delays is empty
 	Delays      []time.Duration // before attempt 2, 3, ..., in whole ms; the last one applies to all further attempts
 }
 
-// Backoff is an exponential backoff: the first wait is Initial, and each further one is Factor times as long, but at most
-// Max. Without Jitter, a wait is drawn at random from 0 to its full length. Jitter instead makes it longer or shorter by a
-// random share. Zero values mean the defaults.
+// Backoff is an exponential backoff: the first wait is Initial, and each further one is Factor times as long, but at
+// most Max. Without Jitter, a wait is drawn at random from 0 to its full length. Jitter instead makes it longer or
+// shorter by a random share. Zero values mean the defaults.
 type Backoff struct {
 	Initial time.Duration
 	Factor  float64
@@ -51,8 +51,10 @@ func (r Retry) resolved(defaults Retry) Retry {
 	}
 	r.MaxAttempts = cmp.Or(r.MaxAttempts, defaults.MaxAttempts)
 	r.Backoff = Backoff{
-		Initial: cmp.Or(r.Backoff.Initial, defaults.Backoff.Initial), Factor: cmp.Or(r.Backoff.Factor, defaults.Backoff.Factor),
-		Max: cmp.Or(r.Backoff.Max, defaults.Backoff.Max), Jitter: cmp.Or(r.Backoff.Jitter, defaults.Backoff.Jitter),
+		Initial: cmp.Or(r.Backoff.Initial, defaults.Backoff.Initial),
+		Factor:  cmp.Or(r.Backoff.Factor, defaults.Backoff.Factor),
+		Max:     cmp.Or(r.Backoff.Max, defaults.Backoff.Max),
+		Jitter:  cmp.Or(r.Backoff.Jitter, defaults.Backoff.Jitter),
 	}
 	return r
 }
@@ -62,8 +64,8 @@ func (r Retry) isDefault() bool {
 	return r.MaxAttempts == 0 && r.MaxElapsed == 0 && r.Backoff == (Backoff{}) && len(r.Delays) == 0
 }
 
-// MustEndBeforeTick reports whether an attempt after a failed one must be over before the next tick of the schedule that has
-// created the task. A schedule whose task has a retry policy decides otherwise.
+// MustEndBeforeTick reports whether an attempt after a failed one must be over before the next tick of the schedule
+// that has created the task. A schedule whose task has a retry policy decides otherwise.
 func (t Task) MustEndBeforeTick() bool {
 	return !t.Earlier && t.Retry.isDefault() && strings.Contains(t.ID, "@")
 }
@@ -86,7 +88,8 @@ func (r Retry) after(n int, random float64) time.Duration {
 }
 
 // spread returns the wait that a target asked for and a random share of it on top, at most BackoffLimit, in whole ms:
-// tasks that were told the same time do not come back together. The policy is resolved. random is from 0 to less than 1.
+// tasks that were told the same time do not come back together. The policy is resolved. random is from 0 to less than
+// 1.
 func (r Retry) spread(wait time.Duration, random float64) time.Duration {
 	share := DefaultSpread
 	if r.Backoff.Jitter != nil {
@@ -96,17 +99,17 @@ func (r Retry) spread(wait time.Duration, random float64) time.Duration {
 	return min(wait+longer, BackoffLimit).Round(time.Millisecond)
 }
 
-// NextAttempt decides what follows an attempt that ended without success: another one, due at that time, or none if ok is
-// false. outcome and at say how and when the attempt ended, by Redis's clock; one that was lost is repeated at once. After others the
-// next one waits as the policy says, and at least for least, with a random share on top and BackoffLimit at most.
-// random, from 0 to less than 1, selects the wait from the range that the jitter allows.
+// NextAttempt decides what follows an attempt that ended without success: another one, due at that time, or none if ok
+// is false. outcome and at say how and when the attempt ended, by Redis's clock; one that was lost or interrupted is
+// repeated at once. After others the next one waits as the policy says, and at least for least, with a random share on
+// top and BackoffLimit at most. random, from 0 to less than 1, selects the wait from the range that the jitter allows.
 //
 // After a client has retried an ended task, attempts, waits and MaxElapsed count from that retry.
 func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, random float64) (due time.Time, ok bool) {
 	if t.Attempt >= t.MaxAttempts {
 		return time.Time{}, false
 	}
-	if outcome != OutcomeLost {
+	if !outcome.AtOnce() {
 		policy := t.Policy()
 		// Attempts made before it was retried, or snoozed since. A node of an earlier release may have stored a lower limit.
 		before := max(t.MaxAttempts-policy.MaxAttempts, 0)

@@ -68,25 +68,29 @@ type Task struct {
 // Outcome is the result of an attempt.
 type Outcome string
 
-// The outcomes of an attempt. It is lost if its worker died, was cut off, shut down, or lost the
-// attempt before the end. It is snoozed if its target asked to be called again later: it is not among the attempts of the
-// retry policy.
+// The outcomes of an attempt. It is lost if its worker died, was cut off, or lost the attempt before the end. It is snoozed if its
+// handler or target asked to run again later, and interrupted if its worker shut down: those are not among the attempts of the retry
+// policy.
 const (
-	OutcomeSucceeded Outcome = "succeeded"
-	OutcomeFailed    Outcome = "failed"
-	OutcomeTimeout   Outcome = "timeout"
-	OutcomeCancelled Outcome = "cancelled"
-	OutcomeLost      Outcome = "lost"
-	OutcomeSnoozed   Outcome = "snoozed"
+	OutcomeSucceeded   Outcome = "succeeded"
+	OutcomeFailed      Outcome = "failed"
+	OutcomeTimeout     Outcome = "timeout"
+	OutcomeCancelled   Outcome = "cancelled"
+	OutcomeLost        Outcome = "lost"
+	OutcomeSnoozed     Outcome = "snoozed"
+	OutcomeInterrupted Outcome = "interrupted"
 )
 
 // Outcomes lists every outcome.
 var Outcomes = []Outcome{
-	OutcomeSucceeded, OutcomeFailed, OutcomeTimeout, OutcomeCancelled, OutcomeLost, OutcomeSnoozed,
+	OutcomeSucceeded, OutcomeFailed, OutcomeTimeout, OutcomeCancelled, OutcomeLost, OutcomeSnoozed, OutcomeInterrupted,
 }
 
 // Valid reports whether it is one of the outcomes.
 func (o Outcome) Valid() bool { return slices.Contains(Outcomes, o) }
+
+// AtOnce reports whether the next attempt waits for nothing: the task itself has not failed.
+func (o Outcome) AtOnce() bool { return o == OutcomeLost || o == OutcomeInterrupted }
 
 // Attempt is one attempt to run a task. A running attempt has no FinishedAt and no Outcome.
 type Attempt struct {

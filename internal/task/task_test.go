@@ -224,6 +224,7 @@ func TestNextAttempt_FollowsThePolicy(t *testing.T) {
 		{"not before the policy allows it", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeFailed, time.Minute, true, time.Second},
 		{"after the longest wait at most", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeFailed, BackoffLimit, true, 2 * BackoffLimit},
 		{"asked to wait beyond max_elapsed", bounded(2 * time.Minute), OutcomeFailed, 0, false, 5 * time.Minute},
+		{"at once after an interruption", Task{Definition: policy, Attempt: 2, MaxAttempts: 3}, OutcomeInterrupted, 0, true, 0},
 		{"at once after a loss, whatever was asked for", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeLost, 0, true, time.Minute},
 	} {
 		due, ok := c.task.NextAttempt(c.outcome, ended, c.least, 0)

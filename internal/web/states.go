@@ -128,6 +128,8 @@ func (v *visit) End(o task.Outcome) template.HTML {
 		return v.T("lost")
 	case task.OutcomeSnoozed:
 		return v.T("snoozed")
+	case task.OutcomeInterrupted:
+		return v.T("interrupted")
 	}
 	return escaped(string(o))
 }

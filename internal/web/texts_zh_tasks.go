@@ -162,6 +162,7 @@ var chineseTasks = map[string]string{
 	"other":                                   "其他",
 	"queued":                                  "排队中",
 	"scheduled":                               "已安排",
+	"interrupted":                             "已中断",
 	"snoozed":                                 "稍后再试",
 	"that of the type":                        "该类型的默认值",
 	"timeout":                                 "超时",

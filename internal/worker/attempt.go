@@ -218,6 +218,8 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 	switch {
 	case executor.IsCancelled(err):
 		return tasks.Ending{Outcome: task.OutcomeCancelled, Reason: err.Error()}
+	case executor.IsPutOff(err):
+		return tasks.Ending{Outcome: task.OutcomeSnoozed, Reason: err.Error(), Wait: executor.Wait(err)}
 	case cause == nil || executor.IsPermanent(err):
 		return tasks.Ending{
 			Outcome: task.OutcomeFailed, Reason: err.Error(), Final: executor.IsPermanent(err), Wait: executor.Wait(err),
@@ -227,8 +229,10 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 		return tasks.Ending{Outcome: task.OutcomeTimeout, Reason: fmt.Sprintf("timeout after %s: %s", timeout, err)}
 	case errors.Is(cause, errStopped):
 		return tasks.Ending{Outcome: task.OutcomeCancelled, Reason: err.Error()}
+	case errors.Is(cause, errShutdown):
+		return tasks.Ending{Outcome: task.OutcomeInterrupted, Reason: cause.Error()}
 	}
-	return tasks.Ending{Outcome: task.OutcomeLost, Reason: cause.Error()} // the node shut down, or was cut off from the others
+	return tasks.Ending{Outcome: task.OutcomeLost, Reason: cause.Error()} // the node was cut off from the others
 }
 
 // report tells Redis how the attempt ended, until there is an answer. Whatever the outcome, it returns nil or

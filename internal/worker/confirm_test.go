@@ -131,5 +131,5 @@ func TestDrain_EndsAnAttemptThatWaitsForReplicasWithoutRunningIt(t *testing.T) {
 	ref := u.begin()
 	u.worker.end()
 	u.expect(ref, task.Failed, 0)
-	u.last(ref, task.OutcomeLost)
+	u.last(ref, task.OutcomeInterrupted)
 }

@@ -139,13 +139,14 @@ func TestDrain_LetsWorkFinishAndHandsTheRestBackAtOnce(t *testing.T) {
 	r.end()
 
 	got := w.get(slow)
-	if a := w.last(slow, task.OutcomeLost); got.State != task.Scheduled || !got.DueAt.Equal(a.FinishedAt) {
-		t.Errorf("what did not finish is %+v, want due again at once", got)
+	a := w.last(slow, task.OutcomeInterrupted)
+	if got.State != task.Scheduled || !got.DueAt.Equal(a.FinishedAt) || got.MaxAttempts != task.DefaultMaxAttempts+1 {
+		t.Errorf("what did not finish is %+v, want due again at once, and the attempt not counted", got)
 	}
 	if got := w.get(once); got.State != task.Failed {
 		t.Errorf("what may not be tried again is %s, want failed", got.State)
 	}
-	w.last(once, task.OutcomeLost)
+	w.last(once, task.OutcomeInterrupted)
 	if state := w.delivery(once, 1); state != "archived" {
 		t.Errorf("its delivery is %q, want archived", state)
 	}

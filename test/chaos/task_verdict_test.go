@@ -106,7 +106,7 @@ func (e evidence) judgeAttempt(a wire.Attempt, begun map[int]call, p *past) (v v
 		if e.behaviour != hangs {
 			v.add("attempt %d of %s ended by its timeout: %s", a.Number, e.id, c)
 		}
-	case wire.OutcomeLost:
+	case wire.OutcomeLost, wire.OutcomeInterrupted:
 		if lived := livedFrom(a, c, called, p); !e.mayBeLost(e.members[a.Node], lived, p) {
 			v.add("attempt %d of %s was lost (%s) on %s %s, and nothing had happened to that from %s to %s: %s",
 				a.Number, e.id, value(a.Error), a.Node, e.members[a.Node], lived.from.UTC().Format(stamp), lived.until.UTC().Format(stamp), c)

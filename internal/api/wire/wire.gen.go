@@ -9,10 +9,12 @@ import (
 
 // Defines values for AttemptEndOutcome.
 const (
-	EndCancelled AttemptEndOutcome = "cancelled"
-	EndFailed    AttemptEndOutcome = "failed"
-	EndSucceeded AttemptEndOutcome = "succeeded"
-	EndTimeout   AttemptEndOutcome = "timeout"
+	EndCancelled   AttemptEndOutcome = "cancelled"
+	EndFailed      AttemptEndOutcome = "failed"
+	EndInterrupted AttemptEndOutcome = "interrupted"
+	EndSnoozed     AttemptEndOutcome = "snoozed"
+	EndSucceeded   AttemptEndOutcome = "succeeded"
+	EndTimeout     AttemptEndOutcome = "timeout"
 )
 
 // Valid indicates whether the value is a known member of the AttemptEndOutcome enum.
@@ -21,6 +23,10 @@ func (e AttemptEndOutcome) Valid() bool {
 	case EndCancelled:
 		return true
 	case EndFailed:
+		return true
+	case EndInterrupted:
+		return true
+	case EndSnoozed:
 		return true
 	case EndSucceeded:
 		return true
@@ -384,12 +390,13 @@ func (e NodeState) Valid() bool {
 
 // Defines values for Outcome.
 const (
-	OutcomeCancelled Outcome = "cancelled"
-	OutcomeFailed    Outcome = "failed"
-	OutcomeLost      Outcome = "lost"
-	OutcomeSnoozed   Outcome = "snoozed"
-	OutcomeSucceeded Outcome = "succeeded"
-	OutcomeTimeout   Outcome = "timeout"
+	OutcomeCancelled   Outcome = "cancelled"
+	OutcomeFailed      Outcome = "failed"
+	OutcomeInterrupted Outcome = "interrupted"
+	OutcomeLost        Outcome = "lost"
+	OutcomeSnoozed     Outcome = "snoozed"
+	OutcomeSucceeded   Outcome = "succeeded"
+	OutcomeTimeout     Outcome = "timeout"
 )
 
 // Valid indicates whether the value is a known member of the Outcome enum.
@@ -398,6 +405,8 @@ func (e Outcome) Valid() bool {
 	case OutcomeCancelled:
 		return true
 	case OutcomeFailed:
+		return true
+	case OutcomeInterrupted:
 		return true
 	case OutcomeLost:
 		return true
@@ -1093,8 +1102,9 @@ type Attempt struct {
 	Node   string `json:"node"`
 	Number int    `json:"number"`
 
-	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-	// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
+	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, or lost the attempt before the end.
+	// `snoozed`: its handler or target asked to run again later. `interrupted`: its worker shut down; while nodes of an
+	// earlier release live, that is `lost`. Neither counts for `retry.max_attempts`.
 	Outcome   *Outcome `json:"outcome,omitempty"`
 	StartedAt Time     `json:"started_at"`
 }
@@ -1105,6 +1115,9 @@ type AttemptEnd struct {
 	Error *string `json:"error,omitempty"`
 
 	// Outcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
+	// `snoozed` has the task run again after `retry_after`, and `interrupted`, as the worker shuts down, at once:
+	// neither counts for `retry.max_attempts`. After 1,000 attempts, or later than `retry.max_elapsed` allows, they
+	// count as failures.
 	Outcome AttemptEndOutcome `json:"outcome"`
 
 	// Permanent No further attempt can succeed, so there is none.
@@ -1114,6 +1127,7 @@ type AttemptEnd struct {
 	Result *string `json:"result,omitempty"`
 
 	// RetryAfter The least time until the next attempt; a random share of it, up to `retry.backoff.jitter` or a tenth, is added.
+	// With `snoozed`, just that time: at least 1s, at most 30 days.
 	RetryAfter *Duration `json:"retry_after,omitempty"`
 
 	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
@@ -1121,6 +1135,9 @@ type AttemptEnd struct {
 }
 
 // AttemptEndOutcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
+// `snoozed` has the task run again after `retry_after`, and `interrupted`, as the worker shuts down, at once:
+// neither counts for `retry.max_attempts`. After 1,000 attempts, or later than `retry.max_elapsed` allows, they
+// count as failures.
 type AttemptEndOutcome string
 
 // AttemptList defines model for AttemptList.
@@ -1446,10 +1463,12 @@ type Counts struct {
 	Lost    int       `json:"lost"`
 
 	// Oldest For how long the first of these had been due.
-	Oldest    Duration `json:"oldest"`
-	Snoozed   int      `json:"snoozed"`
-	Succeeded int      `json:"succeeded"`
-	Timeout   int      `json:"timeout"`
+	Oldest Duration `json:"oldest"`
+
+	// Snoozed Or `interrupted`. They do not count for `retry.max_attempts`.
+	Snoozed   int `json:"snoozed"`
+	Succeeded int `json:"succeeded"`
+	Timeout   int `json:"timeout"`
 
 	// Waiting Due tasks that waited, here or in asynq, at the end of the period, or now if it still lasts; of an hour, the most of its minutes.
 	Waiting int `json:"waiting"`
@@ -2333,8 +2352,9 @@ type NodeList struct {
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
-// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
+// Outcome How an attempt ended. `lost` means that its worker died, was cut off, or lost the attempt before the end.
+// `snoozed`: its handler or target asked to run again later. `interrupted`: its worker shut down; while nodes of an
+// earlier release live, that is `lost`. Neither counts for `retry.max_attempts`.
 type Outcome string
 
 // Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -3334,7 +3354,7 @@ type Task struct {
 	Labels *Labels `json:"labels,omitempty"`
 
 	// MaxAttempts The number of the last attempt that may be made. Running an ended task again raises it, and so does an
-	// attempt that is `snoozed`.
+	// attempt that is `snoozed` or `interrupted`.
 	MaxAttempts int `json:"max_attempts"`
 
 	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.

@@ -45,6 +45,7 @@ type Layout struct {
 	PageTime      time.Duration // how long a list reads for one page: that of the package, unless a test sets it
 	mayHaveLost   func() bool
 	awaitsReports func() bool
+	hasOlder      func() bool
 }
 
 // Options says where the data is. DB is required.
@@ -60,6 +61,9 @@ type Options struct {
 	// MayHaveLost, if set, reports whether Redis may have lost writes lately, and AwaitsReports, whether so lately that it may yet hear from
 	// other nodes what it has lost.
 	MayHaveLost, AwaitsReports func() bool
+	// HasOlder, if set, reports whether nodes live of the release before, which notes no tasks for the index of lists and knows no attempt
+	// that was interrupted.
+	HasOlder func() bool
 
 	serves []string // see Serves; nil: as this release does
 }
@@ -69,7 +73,7 @@ type Options struct {
 // Errors: Redis does not answer, holds another layout or another number of partitions than Options expects, or one that nobody can
 // tell; or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
-	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), PageTime: PageTime, mayHaveLost: o.MayHaveLost, awaitsReports: o.AwaitsReports}
+	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), PageTime: PageTime, mayHaveLost: o.MayHaveLost, awaitsReports: o.AwaitsReports, hasOlder: o.HasOlder}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}

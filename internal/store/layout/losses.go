@@ -44,6 +44,10 @@ func (l *Layout) MayHaveLost() bool { return l.mayHaveLost != nil && l.mayHaveLo
 // AwaitsReports reports whether Redis may yet hear from other nodes what it has lost.
 func (l *Layout) AwaitsReports() bool { return l.awaitsReports != nil && l.awaitsReports() }
 
+// HasOlder reports whether nodes live of the release before, which notes no tasks for the index of lists and knows no attempt that was
+// interrupted.
+func (l *Layout) HasOlder() bool { return l.hasOlder != nil && l.hasOlder() }
+
 // NoticeLoss has this process know that Redis has lost writes of a partition that it had acknowledged between two times. evidence says which of them
 // shows that, for the log. RecordLosses must follow, which tells Redis.
 func (l *Layout) NoticeLoss(partition int, from, until time.Time, evidence string) {

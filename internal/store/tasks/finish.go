@@ -20,7 +20,7 @@ type End struct {
 	Result  string        // cut to its limit; "" for none
 	Reason  string        // the error, cut to its limit; "" for none
 	Delay   time.Duration // until the further attempt is due
-	Last    int           // the number of the last attempt that may be made, if the attempt was snoozed; else 0
+	Last    int           // the number of the last attempt that may be made, if this one does not count; else 0
 	Span    time.Duration // the timeout of the further attempt, if it must end before the next tick of the task's schedule; else 0
 }
 
@@ -30,7 +30,7 @@ type Ending struct {
 	Result  string
 	Reason  string        // the error
 	Final   bool          // no further attempt can succeed, whatever the retry policy allows
-	Wait    time.Duration // least time until the next attempt
+	Wait    time.Duration // least time until the next attempt; with OutcomeSnoozed, just that time
 	Snooze  bool          // the target asks for Wait: the attempt does not count, as far as task.Task.Snooze allows that
 	Timeout time.Duration // of the next attempt
 }
@@ -56,12 +56,27 @@ func (e Ending) After(err error) (_ Ending, ok bool) {
 // Redis; random, from 0 to less than 1, selects the wait from the range that the jitter of the retry policy allows.
 func (r *Run) End(e Ending, now time.Time, random float64) End {
 	end := End{Run: r, State: task.Failed, Outcome: e.Outcome, Reason: e.Reason}
+	uncounted := func(due time.Time) End {
+		end.State, end.Delay, end.Last = task.Scheduled, due.Sub(now), r.Task.MaxAttempts+1
+		return end
+	}
 	switch e.Outcome {
 	case task.OutcomeSucceeded:
 		return End{Run: r, State: task.Succeeded, Outcome: e.Outcome, Result: e.Result}
 	case task.OutcomeCancelled:
 		end.State = task.Cancelled
 		return end
+	case task.OutcomeInterrupted:
+		if r.Task.Interrupted(now) {
+			return uncounted(now)
+		}
+	case task.OutcomeSnoozed:
+		due, err := r.Task.PutOff(now, e.Wait)
+		if err == nil {
+			return uncounted(due)
+		}
+		why := "; " + err.Error()
+		end.Outcome, end.Reason = task.OutcomeFailed, task.Cut(e.Reason, task.ErrorLimit-len(why))+why
 	}
 	due, again := r.Task.NextAttempt(e.Outcome, now, e.Wait, random)
 	if e.Snooze && !e.Final {
@@ -72,7 +87,7 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 	}
 	if again && !e.Final {
 		end.State, end.Delay = task.Scheduled, due.Sub(now)
-		if e.Outcome != task.OutcomeLost && r.Task.MustEndBeforeTick() {
+		if !e.Outcome.AtOnce() && r.Task.MustEndBeforeTick() {
 			end.Span = cmp.Or(e.Timeout, task.DefaultTimeout)
 		}
 	}
@@ -138,7 +153,11 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 	runParts(ctx, db, s.parts(refs), func(p part) lua.Finish {
 		call := lua.Finish{States: p.keys.States(), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(refs[p.places[0]]), Ends: nil}
 		for _, i := range p.places {
-			call.Ends = append(call.Ends, finishEnd(ends[i]))
+			end := finishEnd(ends[i])
+			if end.Outcome == task.OutcomeInterrupted && s.l.HasOlder() {
+				end.Outcome = task.OutcomeLost // which those nodes know
+			}
+			call.Ends = append(call.Ends, end)
 		}
 		return call
 	}, func(i, k int, r redisx.Result[lua.FinishReply]) {

@@ -113,7 +113,7 @@ var (
 	ErrTimeout = errors.New("timeout")
 	// ErrCancelled means that somebody cancelled the task.
 	ErrCancelled = errors.New("cancelled")
-	// ErrShutdown means that the node shuts down: the attempt ends as lost, and another node makes the next one.
+	// ErrShutdown means that the node shuts down: the attempt ends as interrupted, and another node makes the next one.
 	ErrShutdown = errors.New("the node shut down")
 )
 

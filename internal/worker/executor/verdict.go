@@ -16,7 +16,7 @@ import (
 type Verdict struct {
 	Err     error
 	Follows Follows
-	Wait    time.Duration // with FollowsWait and FollowsSnooze: from the end of this attempt on; longer ones than task.BackoffLimit count as that
+	Wait    time.Duration // with FollowsWait, FollowsSnooze and FollowsPutOff: from the end of this attempt on; longer ones than task.BackoffLimit count as that
 }
 
 // Follows is what follows an error.
@@ -27,6 +27,7 @@ const (
 	FollowsNothing   Follows = iota // the task has failed: no further attempt can succeed
 	FollowsWait                     // the next attempt does not begin before some time has passed
 	FollowsSnooze                   // as FollowsWait, and the attempt does not count, as far as the task may be snoozed
+	FollowsPutOff                   // the task runs again after just that time, and the attempt does not count
 	FollowsCancelled                // the task ends as cancelled: nobody needs it any more
 )
 
@@ -46,6 +47,11 @@ func RetryAfter(err error, wait time.Duration) error {
 // Snooze wraps an error of a target that asks to be called again after that time. nil stays nil.
 func Snooze(err error, wait time.Duration) error {
 	return judged(Verdict{Err: err, Follows: FollowsSnooze, Wait: max(wait, 0)})
+}
+
+// PutOff wraps the reason why work is to be done later: its handler says so. nil stays nil.
+func PutOff(reason error, wait time.Duration) error {
+	return judged(Verdict{Err: reason, Follows: FollowsPutOff, Wait: max(wait, 0)})
 }
 
 // Cancelled wraps the reason to give up work that nobody needs any more. nil stays nil.
@@ -77,6 +83,9 @@ func IsCancelled(err error) bool { return follows(err, FollowsCancelled) }
 
 // IsSnooze reports whether err says that its target asks to be called again later.
 func IsSnooze(err error) bool { return follows(err, FollowsSnooze) }
+
+// IsPutOff reports whether err says that the handler has put its task off.
+func IsPutOff(err error) bool { return follows(err, FollowsPutOff) }
 
 // IsPermanent reports whether no attempt can succeed after err.
 func IsPermanent(err error) bool { return follows(err, FollowsNothing) }

@@ -122,6 +122,9 @@ func (e *Executor) poll(ctx context.Context, c *call, a executor.Attempt, at *ur
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, bytesOf(resp.Header, c.expect.limit())))
 	wait, text := min(retryAfter(resp.Header), retryAfterLimit), textOf(resp.Header, body)
+	if err := putOff(resp, text); err != nil {
+		return polled{ended: true, err: err}
+	}
 	switch {
 	case err != nil:
 		return polled{}

@@ -143,6 +143,9 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 	limit := bytesOf(resp.Header, c.expect.limit())
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
 	text := textOf(resp.Header, body)
+	if err := putOff(resp, text); err != nil {
+		return "", err
+	}
 	if c.accepted(resp.StatusCode) {
 		_ = resp.Body.Close() // the connection is for others meanwhile
 		tellProgress(a, body)
@@ -262,6 +265,23 @@ func (c *call) refused(resp *http.Response, body string) error {
 		return executor.Snooze(err, wait)
 	}
 	return executor.RetryAfter(err, wait)
+}
+
+// snoozeHeader is the header of an answer that puts the task off. Its value is a duration, such as 5m.
+const snoozeHeader = "Dts-Snooze"
+
+// putOff is the error of an answer that puts the task off, or that wants to and does not say for how long; nil for others.
+func putOff(resp *http.Response, body string) error {
+	value := resp.Header.Get(snoozeHeader)
+	if value == "" {
+		return nil
+	}
+	err := statusError(resp, body)
+	wait, notOne := time.ParseDuration(value)
+	if notOne != nil || wait <= 0 {
+		return fmt.Errorf("the answer's %s is %.100q, which must be a duration such as 5m: %w", snoozeHeader, value, err)
+	}
+	return executor.PutOff(err, wait)
 }
 
 // retryAfter reads the header Retry-After, which has seconds or a time; 0 if there is none (RFC 9110, 10.2.3).

@@ -33,6 +33,26 @@ func TestExecutor_SaysWhichAnswersAreFinal(t *testing.T) {
 	}
 }
 
+func TestExecutor_PutsOffWhatTheAnswerPutsOff(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"90m": "HTTP 200 OK: later", "0s": "the answer's Dts-Snooze is \"0s\", which must be a duration such as 5m: HTTP 200 OK: later",
+		"soon": "the answer's Dts-Snooze is \"soon\", which must be a duration such as 5m: HTTP 200 OK: later",
+	} {
+		url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Dts-Snooze", value)
+			_, _ = w.Write([]byte("later"))
+		})
+		_, err := execute(t, newExecutor(t), object{"url": url})
+		if err == nil || !strings.HasSuffix(err.Error(), want) || executor.IsPermanent(err) {
+			t.Errorf("%s: %v, want %s", value, err, want)
+		}
+		if put := executor.IsPutOff(err); put != (value == "90m") || put && executor.Wait(err) != 90*time.Minute {
+			t.Errorf("%s: put off %v, by %s", value, put, executor.Wait(err))
+		}
+	}
+}
+
 func TestExecutor_WaitsAsLongAsTheAnswerAsks(t *testing.T) {
 	t.Parallel()
 	date := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
