@@ -19,8 +19,13 @@ func TypesText(types []string) string {
 }
 
 // LaneName returns the name of a lane: where tasks of a queue wait that have one type, apart from the others of the
-// queue. Neither a queue's name nor a type has a blank.
-func LaneName(queue, taskType string) string { return queue + " " + taskType }
+// queue; or, if the type is "", that of the queue. Neither a queue's name nor a type has a blank.
+func LaneName(queue, taskType string) string {
+	if taskType == "" {
+		return queue
+	}
+	return queue + " " + taskType
+}
 
 // SplitLane returns the queue and the type of a lane; the type is "" if the name is that of a queue.
 func SplitLane(name string) (queue, taskType string) {

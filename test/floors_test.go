@@ -26,7 +26,7 @@ const (
 // internal/worker), and packages that belong to the same one may import each other.
 //
 // Some layers have several rows, each of which may import the rows before it. In layer 0, schedule uses task, and the Lua
-// border uses both. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 3, the use
+// border uses both. The planner of hand-overs writes what claims are told as that border reads it. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 3, the use
 // cases have the event hub and the sessions of remote workers below them. In layer 4, what is served over HTTP has the
 // server below it, the types that it shares with clients, and what reads and writes these. In layer 5, the commands of dtsctl use what they share, and
 // do not import each other.
@@ -35,6 +35,7 @@ var floors = []floor{
 	{0, []string{"internal/change", "internal/fresh", "internal/schedule"}},
 	{0, []string{"internal/index", "internal/rollup", "internal/status", "internal/why"}},
 	{0, []string{"lua"}},
+	{0, []string{"internal/handover"}},
 	{1, []string{"internal/redisx", "internal/telemetry", "internal/tracing"}},
 	{2, []string{"internal/cluster", "internal/lease", "internal/queue"}},
 	{2, []string{"internal/store"}},

@@ -11,12 +11,12 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -151,7 +151,7 @@ func (b *backend) get(ref task.Ref) task.Task {
 func (b *backend) claim(id string) {
 	b.t.Helper()
 	testkit.Must(b.t, b.db.ZAddXX(b.ctx, "dts:{0}:wheel", redis.Z{Member: ref(id).String()}).Err())
-	_, err := b.store.Partitions.At(0).Lead(fence).Claim(b.ctx, 1, partition.Quotas{Default: 1000}, time.Second)
+	_, err := b.store.Partitions.At(0).Lead(fence).Claim(b.ctx, 1, handover.Grant{Default: 1000}, time.Second)
 	testkit.Must(b.t, err)
 	if got := b.get(ref(id)); got.State != task.Queued {
 		b.t.Fatalf("%s is %s", id, got.State)

@@ -14,9 +14,9 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/remote"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
@@ -83,7 +83,7 @@ func (w *workerRig) join(b *backend) *rig {
 // dispatch does what the leader does.
 func (w *workerRig) dispatch() {
 	w.t.Helper()
-	claimed, err := w.store.Partitions.At(0).Lead(fence).Claim(w.ctx, 100, partition.Quotas{Default: 1000}, time.Second)
+	claimed, err := w.store.Partitions.At(0).Lead(fence).Claim(w.ctx, 100, handover.Grant{Default: 1000}, time.Second)
 	testkit.Must(w.t, err)
 	testkit.Must(w.t, w.queues.HandOver(w.ctx, claimed.Deliveries, nil).Failure())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -72,7 +73,7 @@ func newWard(t *testing.T, opts ...redistest.Option) *ward {
 	w.handOver("queued")
 	w.Create(task.Definition{Ref: ref("waiting"), Delay: time.Hour})
 	w.Create(task.Definition{Ref: ref("ready"), Queue: "full"})
-	_, err := w.Leader(ref("ready")).Claim(w.Ctx, 100, partition.Quotas{Queues: map[string]partition.Quota{"full": {}}, Default: 0}, time.Second)
+	_, err := w.Leader(ref("ready")).Claim(w.Ctx, 100, handover.Grant{Lanes: handover.Quotas{{Queue: "full"}: {}}, Default: 0}, time.Second)
 	testkit.Must(t, err)
 	w.Create(task.Definition{Ref: ref("changed"), Delay: time.Hour})
 	w.postpone("changed")

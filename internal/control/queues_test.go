@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/queue"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -20,7 +20,7 @@ func TestPauseQueue_BeforeItsFirstWorkerComes(t *testing.T) {
 	}
 	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "new"}})[0].Task
 	leader := w.store.Partitions.At(w.store.PartitionOf(made.Ref)).Lead(fence)
-	_, err := leader.Claim(w.ctx, 10, partition.Quotas{}, time.Second)
+	_, err := leader.Claim(w.ctx, 10, handover.Grant{}, time.Second)
 	testkit.Must(t, err)
 	testkit.Must(t, w.PauseQueue(w.ctx, me, "new", ""))
 	queues, err := w.ListQueues(w.ctx, me)
@@ -37,7 +37,7 @@ func TestGetQueue_IsAsTheListHasIt(t *testing.T) {
 	testkit.Must(t, w.LimitQueue(w.ctx, me, "later", 5))
 	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "new"}})[0].Task
 	leader := w.store.Partitions.At(w.store.PartitionOf(made.Ref)).Lead(fence)
-	_, err := leader.Claim(w.ctx, 10, partition.Quotas{}, time.Second)
+	_, err := leader.Claim(w.ctx, 10, handover.Grant{}, time.Second)
 	testkit.Must(t, err)
 	queues, err := w.ListQueues(w.ctx, me)
 	if err != nil || len(queues) != 3 {

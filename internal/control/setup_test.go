@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -170,7 +171,7 @@ func (w *world) fire(ref task.Ref) []partition.Ticked {
 func (w *world) claim(ref task.Ref) {
 	w.t.Helper()
 	testkit.Must(w.t, w.db.ZAddXX(w.ctx, w.partitionKey(ref, "wheel"), z(0, ref.String())).Err())
-	claimed, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence).Claim(w.ctx, 100, partition.Quotas{Default: 1000}, time.Second)
+	claimed, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence).Claim(w.ctx, 100, handover.Grant{Default: 1000}, time.Second)
 	testkit.Must(w.t, err)
 	for _, d := range claimed.Deliveries {
 		testkit.Must(w.t, w.queues.HandOver(w.ctx, []task.Delivery{d}, nil).Failure())

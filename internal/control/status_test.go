@@ -17,9 +17,9 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/fresh"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/status"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/why"
@@ -54,7 +54,7 @@ func (w *world) waiting(id, queue string) {
 	w.t.Helper()
 	ref := w.due(id, queue)
 	lead := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence)
-	_, err := lead.Claim(w.ctx, 10, partition.Quotas{}, time.Second)
+	_, err := lead.Claim(w.ctx, 10, handover.Grant{}, time.Second)
 	testkit.Must(w.t, err)
 	due := float64(w.now().Add(-time.Minute).UnixMilli())
 	ready := string(w.store.KeysOf(ref).Ready(queue))

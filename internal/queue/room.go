@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/lua"
 )
@@ -20,20 +21,10 @@ const awaitedFor = 5 * time.Second
 // countLimit is the most waiting deliveries whose types are counted.
 const countLimit = 256
 
-// NoLevel stands for a queue whose workers are not asked to tell anything.
-const NoLevel = -1
-
-// Look is what a leader sees of a queue for which it has more deliveries.
-type Look struct {
-	Waiting int            // deliveries that wait for a worker
-	Ended   int64          // deliveries that have ended so far
-	Types   map[string]int // how many of those that wait have each type, if workers pass over some, else nil: an estimate
-}
-
 // AwaitRoom looks at queues, and has their workers tell all leaders when that many deliveries are left of those that wait,
 // or fewer: on the channel of leaders, once, within the next 5 s. It leaves out queues that cannot be read; if the workers cannot be
 // asked, as Redis is full, the look counts nevertheless. Error: those of Redis, joined.
-func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[string]Look, error) {
+func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[string]handover.Look, error) {
 	type reply struct {
 		waiting *redis.IntCmd
 		ended   *redis.StringCmd
@@ -43,7 +34,7 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 	pipe := q.db.Pipeline()
 	for name, level := range levels {
 		k := lua.AsynqQueue(q.names.asynq(name))
-		if level != NoLevel {
+		if level != handover.NoLevel {
 			pipe.Set(ctx, string(k.Awaited()), level, awaitedFor) // before the look, so that nothing is missed between the two
 		}
 		replies[name] = reply{
@@ -51,7 +42,7 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 		}
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its error
-	looks := make(map[string]Look, len(levels))
+	looks := make(map[string]handover.Look, len(levels))
 	var failures []error
 	for name, r := range replies {
 		ended, err := r.ended.Int64()
@@ -62,7 +53,7 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 			failures = append(failures, fmt.Errorf("looking at queue %s: %w", name, err))
 			continue
 		}
-		look := Look{Waiting: int(r.waiting.Val()), Ended: ended}
+		look := handover.Look{Waiting: int(r.waiting.Val()), Ended: ended}
 		if r.skipped.Val() > 0 {
 			if look.Types, err = q.countTypes(ctx, name, look.Waiting); err != nil {
 				failures = append(failures, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -165,8 +166,8 @@ func TestAwaitRoom_CountsTypesOnceSomeArePassedOver(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
 	x.handOver("echo", "shell", "shell")
-	look := func() Look {
-		looks, err := x.AwaitRoom(t.Context(), map[string]int{"default": NoLevel})
+	look := func() handover.Look {
+		looks, err := x.AwaitRoom(t.Context(), map[string]int{"default": handover.NoLevel})
 		testkit.Must(t, err)
 		return looks["default"]
 	}

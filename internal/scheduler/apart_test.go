@@ -3,14 +3,13 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
-	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -91,12 +90,12 @@ func TestDispatch_ManyUnservedNamesHoldUpNoOther(t *testing.T) {
 			if k := a.runs("take_back"); k != 0 {
 				t.Errorf("take_back ran %d times: a claim took what nobody serves", k)
 			}
-			a.quotas.mu.Lock()
-			flows := len(a.quotas.flows)
-			a.quotas.mu.Unlock()
-			if flows > 1 {
-				t.Errorf("the leader keeps %d names, want that of the served queue at most", flows)
-			}
+			a.plan.tell(func(h *handover.Planner, _ time.Time) {
+				g, _ := h.Grant(0, true, time.Time{})
+				if flows := len(g.Lanes); flows > 1 {
+					t.Errorf("the leader keeps %d names, want that of the served queue at most", flows)
+				}
+			})
 			if got := w.get(refs[n-1]); got.State != task.Scheduled || got.Attempt != 0 {
 				t.Errorf("one of them is %s, attempt %d", got.State, got.Attempt)
 			}
@@ -129,115 +128,6 @@ func TestDispatch_StartsWhatWaitedApartWhenAWorkerComes(t *testing.T) {
 	w.join(1000, "type7")
 	w.dispatched(late, 1)
 }
-
-func TestSlots_SaysWhatIsServed(t *testing.T) {
-	t.Parallel()
-	many := make([]string, 2000)
-	for i := range many {
-		many[i] = fmt.Sprintf("%s%04d", strings.Repeat("x", 40), i)
-	}
-	node := func(capacity int, types []string, queues ...string) cluster.Node {
-		n := cluster.Node{State: cluster.StateAlive, Roles: []string{config.RoleWorker}, Types: types, Capacity: capacity}
-		n.Queues = map[string]int{}
-		for _, q := range queues {
-			n.Queues[q] = 1
-		}
-		return n
-	}
-	guest := func(types []string, queues ...string) cluster.Node {
-		n := node(1, types, queues...)
-		n.Via = "node"
-		return n
-	}
-	dead := node(1, []string{"old"}, "default")
-	dead.State = cluster.StateDead
-	for name, c := range map[string]struct {
-		nodes   []cluster.Node
-		foreign map[string]int
-		want    string
-		leftOut int
-	}{
-		"nobody":      {want: "\n"},
-		"a dead node": {nodes: []cluster.Node{dead}, want: "\n"},
-		"no slots":    {nodes: []cluster.Node{node(0, []string{"a"}, "q")}, want: "\n"},
-		"several nodes": {
-			nodes: []cluster.Node{node(1, []string{"b"}, "q", "r"), node(1, []string{"a"}, "q", "s")},
-			want:  ",q,s, a \n,q,r, b \n",
-		},
-		"any type": {nodes: []cluster.Node{node(1, []string{"b"}, "q"), node(1, nil, "q")}, want: ",q, * \n"},
-		"asynq's own server": {
-			nodes: []cluster.Node{node(1, []string{"b"}, "q", "r")}, foreign: map[string]int{"q": 2, "none": 0},
-			want: ",q, * \n,q,r, b \n",
-		},
-		"many types of a node": {nodes: []cluster.Node{node(1, many, "q")}, want: ",q, " + strings.Join(many, " ") + " \n"},
-		"too many of guests": {
-			nodes: []cluster.Node{
-				guest(many, "most"), guest(many, "most"), node(1, []string{"b"}, "q"),
-				guest(many[:1000], "more"), guest([]string{"c"}, "q"),
-			},
-			want: ",q, b c \n,more, " + strings.Join(many[:1000], " ") + " \n", leftOut: 2,
-		},
-		"many types of a node and few of a guest": {
-			nodes: []cluster.Node{guest([]string{"c"}, "r"), node(1, many, "q")},
-			want:  ",r, c \n,q, " + strings.Join(many, " ") + " \n",
-		},
-	} {
-		s := slots{members: fixed(c.nodes)}
-		s.setForeign(nil, c.foreign, nil)
-		if got := s.served(); got != c.want {
-			t.Errorf("%s: %.200q, want %.200q", name, got, c.want)
-		}
-		if s.leftOut != c.leftOut {
-			t.Errorf("%s: %d are left out, want %d", name, s.leftOut, c.leftOut)
-		}
-	}
-}
-
-// What is served may change, and change back, while claims look at many tasks in parts.
-func TestApart_LooksAgainIfWhatIsServedChangesDuringALook(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(0, 0)
-	a := &apart{names: []string{"waits"}}
-	claim := func(served, next string) string {
-		t.Helper()
-		now = now.Add(unnamedPause)
-		if !a.due(served, now) {
-			return ""
-		}
-		r := partition.Quotas{Served: served}
-		a.reserve(&r, now)
-		a.note(r, outcome{backlog: partition.Backlog{}, apart: []string{"waits"}, unnamed: next}, now)
-		return r.Unnamed
-	}
-	for i, c := range []struct{ served, next, want string }{
-		{"one", "5 t", lua.FirstUnnamed}, {"both", "6 t", "5 t"}, {"one", "", "6 t"},
-		{"one", "", lua.FirstUnnamed}, // what the looks have passed while "both" were served
-		{"one", "", ""}, {"both", "", lua.FirstUnnamed}, {"both", "", ""},
-	} {
-		if got := claim(c.served, c.next); got != c.want {
-			t.Errorf("claim %d looks from %q, want %q", i, got, c.want)
-		}
-	}
-	if now = now.Add(unnamedTime); claim("both", "") != lua.FirstUnnamed {
-		t.Error("it does not look again after a long time")
-	}
-	now = now.Add(unnamedTime)
-	r := partition.Quotas{Served: "both"}
-	a.reserve(&r, now)
-	a.note(r, outcome{}, now)
-	if got := claim("both", ""); got != lua.FirstUnnamed {
-		t.Errorf("after a claim that failed, one looks from %q", got)
-	}
-}
-
-// fixed is members that stay as they are.
-type fixed []cluster.Node
-
-func (f fixed) View() cluster.View { return cluster.View{At: time.Unix(1, 0), Nodes: slices.Clone(f)} }
-
-func (fixed) Watch() (<-chan struct{}, func()) { return nil, func() {} }
-
-func (f fixed) Nodes(context.Context) ([]cluster.Node, error) { return slices.Clone(f), nil }
 
 // More names than may be: the rest waits without one, starts when somebody serves it, and costs nothing before.
 func TestDispatch_StartsWhatHadNoNameWhenAWorkerComes(t *testing.T) {

@@ -6,30 +6,27 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
-	"github.com/dts-sched/dts/lua"
 )
 
-const (
-	claimLimit     = 256 // tasks claimed at once
-	dispatchBudget = 5 * time.Second
-)
+const dispatchBudget = 5 * time.Second
 
 // dispatch claims due tasks and enqueues their deliveries in asynq, until ctx ends or the lease is over. If a leader dies in
 // between, or cannot enqueue, watch enqueues them later: the delivery's id makes that harmless.
 func (t *term) dispatch(ctx context.Context) error {
-	defer t.s.quotas.leave(t.partition)
+	defer t.s.plan.leave(t.partition)
 	var last partition.Claimed
 	var got time.Time // when Redis answered the last claim
 	due := true       // whether there may be due tasks on the wheel
 	for ctx.Err() == nil {
-		reserved, ok := t.s.quotas.reserve(ctx, t.partition, due)
+		grant, ok := t.s.plan.grant(ctx, t.partition, due)
 		if !ok {
 			due = t.sleepUntilDue(ctx, last, got)
 			continue
 		}
-		claimed, at, err := t.claimAndDeliver(ctx, reserved)
+		claimed, at, err := t.claimAndDeliver(ctx, grant)
 		switch {
 		case errors.Is(err, partition.ErrFenced):
 			return err
@@ -53,7 +50,7 @@ func (t *term) sleepUntilDue(ctx context.Context, last partition.Claimed, got ti
 		defer timer.Stop()
 		due = timer.C
 	}
-	if pause, waits := t.s.quotas.pause(t.partition); waits {
+	if pause, waits := t.s.plan.pause(t.partition); waits {
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		look = timer.C
@@ -70,11 +67,13 @@ func (t *term) sleepUntilDue(ctx context.Context, last partition.Claimed, got ti
 	return true
 }
 
-// claimAndDeliver claims what was reserved, and enqueues it. got is when Redis answered the claim.
-func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (claimed partition.Claimed, got time.Time, _ error) {
-	o := outcome{claimed: make(map[string]int)}
-	defer func() { t.s.quotas.release(t.partition, reserved, o) }()
-	claimed, err := t.leader.Claim(ctx, claimLimit, reserved, t.s.pace.lookFirst)
+// claimAndDeliver claims what was granted, and enqueues it. got is when Redis answered the claim.
+func (t *term) claimAndDeliver(
+	ctx context.Context, grant handover.Grant,
+) (claimed partition.Claimed, got time.Time, _ error) {
+	o := handover.Outcome{Claimed: make(map[handover.Lane]int)}
+	defer func() { t.s.plan.claimed(t.partition, grant, o) }()
+	claimed, err := t.leader.Claim(ctx, handover.ClaimLimit, grant, t.s.pace.lookFirst)
 	got = clock.Now()
 	// A lost reply may have claimed some, and a Redis that went back may have tasks that had ended.
 	if err != nil || len(claimed.Deliveries) > 0 || claimed.Watched > 0 {
@@ -83,17 +82,17 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	if err != nil {
 		return claimed, got, err
 	}
-	o.backlog, o.apart, o.unnamed = claimed.Backlog, claimed.Apart, claimed.Unnamed
-	split, err := t.s.quotas.splitServed(ctx, claimed.Deliveries)
-	countByQuota(o.claimed, reserved, split.served)
-	countByQuota(o.claimed, reserved, split.unserved)
-	served := split.served
+	o.Backlog, o.Apart, o.Unnamed = claimed.Backlog, claimed.Apart, claimed.Unnamed
+	split, err := t.s.plan.split(ctx, claimed.Deliveries)
+	grant.Count(o.Claimed, split.Served)
+	grant.Count(o.Claimed, split.Unserved)
+	served := split.Served
 	failures := []error{t.unlessSharded(ctx, "cannot look for asynq's own servers", err)} // what nobody may serve is taken back
 	if len(served) > 0 {
 		t.s.o.Metrics.Claimed.Add(float64(len(served)))
-		room := t.s.quotas.roomSince(served)
-		handed := t.s.quotas.handOver(ctx, served)
-		o.lengths = handed.Lengths
+		room := t.s.plan.roomSince(served)
+		handed := t.s.plan.handOver(ctx, served)
+		o.Lengths = handed.Lengths
 		failures = append(failures, t.unlessSharded(ctx, "cannot hand over due tasks", handed.Failure()))
 		for i, err := range handed.Failures {
 			if err == nil {
@@ -104,7 +103,7 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 			}
 		}
 	}
-	failures = append(failures, t.takeBack(ctx, split, o.backlog))
+	failures = append(failures, t.takeBack(ctx, split, o.Backlog))
 	return claimed, got, errors.Join(failures...)
 }
 
@@ -121,23 +120,23 @@ func (t *term) unlessSharded(ctx context.Context, message string, err error) err
 }
 
 // takeBack takes back what was claimed and cannot be handed over, and notes it in what waits in the partition.
-func (t *term) takeBack(ctx context.Context, s split, backlog partition.Backlog) error {
-	if len(s.unserved)+len(s.apart) == 0 {
+func (t *term) takeBack(ctx context.Context, s handover.Split, backlog handover.Backlog) error {
+	if len(s.Unserved)+len(s.Apart) == 0 {
 		return nil
 	}
 	var failures []error
-	if len(s.unserved) > 0 {
-		failures = append(failures, t.leader.TakeBack(ctx, s.unserved, false))
-		for _, d := range s.unserved {
-			backlog[d.Queue] = time.Time{}
+	if len(s.Unserved) > 0 {
+		failures = append(failures, t.leader.TakeBack(ctx, s.Unserved, false))
+		for _, d := range s.Unserved {
+			backlog[handover.Lane{Queue: d.Queue}] = time.Time{}
 		}
 	}
-	if len(s.apart) > 0 {
-		failures = append(failures, t.leader.TakeBack(ctx, s.apart, true))
-		for _, d := range s.apart {
-			backlog[lua.LaneName(d.Queue, d.Type)] = time.Time{}
+	if len(s.Apart) > 0 {
+		failures = append(failures, t.leader.TakeBack(ctx, s.Apart, true))
+		for _, d := range s.Apart {
+			backlog[handover.LaneOf(d)] = time.Time{}
 		}
 	}
-	t.s.quotas.tookBack(t.partition)
+	t.s.plan.tookBack(t.partition)
 	return errors.Join(failures...)
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -83,7 +83,7 @@ func TestDispatch_DoesNotPollTheWheel(t *testing.T) {
 func TestDispatch_TakesAWholeBacklog(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
-	const n = 3*claimLimit + 17
+	const n = 3*handover.ClaimLimit + 17
 	w := newWorld(t)
 	refs := w.siblings(n)
 	for _, ref := range refs {
@@ -102,8 +102,8 @@ func (w *world) claimAsDeadLeader(ref task.Ref) {
 	p := w.store.PartitionOf(ref)
 	key := w.store.Partitions.LeaseKey(p)
 	leasetest.Grant(w.t, w.db, key, "1:dead", 0)
-	quotas := partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 1000}, "foreign": {Number: 1}}} // those that wait, too
-	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), claimLimit, quotas, time.Second)
+	quotas := handover.Grant{Lanes: handover.Quotas{{Queue: "default"}: {Number: 1000}, {Queue: "foreign"}: {Number: 1}}} // those that wait, too
+	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), handover.ClaimLimit, quotas, time.Second)
 	testkit.Must(w.t, err)
 	leasetest.End(w.t, w.db, key)
 }
@@ -117,7 +117,7 @@ func TestDispatch_HandsOverWhatWasClaimedBeforeItsTermEnded(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	d := task.Delivery{Ref: ref, Attempt: 1, Type: "echo", Queue: "default", ClaimedAt: w.now()}
-	testkit.Must(t, a.quotas.handOver(ended, []task.Delivery{d}).Failure())
+	testkit.Must(t, a.plan.handOver(ended, []task.Delivery{d}).Failure())
 	w.dispatched(ref, 1)
 }
 
@@ -140,13 +140,13 @@ func TestWatch_EnqueuesWhatADeadLeaderClaimed(t *testing.T) {
 func TestWatch_EnqueuesAllThatWasLostWithinSomeLooks(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
-	const n = 4 * claimLimit
+	const n = 4 * handover.ClaimLimit
 	w := newWorld(t)
 	refs := w.siblings(n)
 	for _, ref := range refs {
 		w.create(task.Definition{Ref: ref})
 	}
-	for range 2 * n / claimLimit { // a claim takes fewer if some are overdue by then, as newer ones wait apart
+	for range 2 * n / handover.ClaimLimit { // a claim takes fewer if some are overdue by then, as newer ones wait apart
 		w.claimAsDeadLeader(refs[0])
 	}
 	if queued := w.db.ZCard(t.Context(), string(w.store.KeysOf(refs[0]).Queued())).Val(); queued != n {

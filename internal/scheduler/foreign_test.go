@@ -12,6 +12,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -122,7 +123,7 @@ func TestForeignServer_IsNotReliedOnWhenItHasGone(t *testing.T) {
 	w.reaches(w.create(task.Definition{Queue: "foreign"}), task.Succeeded)
 	stop()
 	before := a.runs("enqueue")
-	ref := w.create(task.Definition{Queue: "foreign", Delay: foreignFirst})
+	ref := w.create(task.Definition{Queue: "foreign", Delay: handover.ForeignFirst})
 	testkit.Eventually(t, "it waits in DTS", func() bool { return w.backlog()["foreign"] == 1 })
 	if got := w.get(ref); got.State != task.Scheduled || got.Attempt != 0 || a.runs("enqueue") != before {
 		t.Errorf("it is %s, attempt %d; enqueue ran %d times, before %d", got.State, got.Attempt, a.runs("enqueue"), before)

@@ -2,13 +2,11 @@ package scheduler
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/telemetry"
@@ -52,7 +50,7 @@ func TestDispatch_CountsNoWaitForRoomAsLateness(t *testing.T) {
 	t.Parallel()
 	const tasks = 90
 	w := newWorld(t)
-	w.slots = 1 // so that leastAhead deliveries may wait
+	w.slots = 1 // so that handover.LeastAhead deliveries may wait
 	w.createOverdue(w.siblings(tasks), time.Hour)
 	a := w.start("a", never)
 	testkit.Eventually(t, "the rest waits", func() bool { return w.backlog()["default"]+w.pending("default") == tasks })
@@ -79,39 +77,6 @@ func TestDispatch_CountsNoWaitForRoomAsLateness(t *testing.T) {
 	if own := b.counted(tasks - handed); own > time.Minute {
 		t.Errorf("the next leader counts %s for %d tasks that waited for room", own, tasks-handed)
 	}
-}
-
-// Word of room counts from the first one since the last look, and none that came before there was no room.
-func TestFlow_KnowsSinceWhenThereIsRoom(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &flow{}
-		pass := func() time.Time {
-			testkit.Must(t, clock.Sleep(t.Context(), time.Second))
-			return clock.Now()
-		}
-		if f.noteRoom(pass()); !f.since.IsZero() {
-			t.Errorf("there was no room so far, and now there is since %s", f.since)
-		}
-		word := pass()
-		f.forgetAsked()
-		pass()
-		f.forgetAsked()
-		pass()
-		f.free = 1
-		if f.noteRoom(f.begin()); !f.since.Equal(word) {
-			t.Errorf("there is room since %s, want %s, the first word of it", f.since, word)
-		}
-		f.forgetAsked()
-		f.free = 0
-		f.noteRoom(f.begin())
-		f.forgetAsked()
-		f.fill()
-		f.free, f.asked = 1, pass()
-		if f.noteRoom(f.begin()); !f.since.Equal(f.asked) {
-			t.Errorf("there is room since %s, want %s, when it was asked", f.since, f.asked)
-		}
-	})
 }
 
 func TestDispatch_CountsNoWaitForAWorkerAsLateness(t *testing.T) {

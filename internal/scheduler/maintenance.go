@@ -64,8 +64,7 @@ func (t *term) maintain(ctx context.Context) error {
 func (t *term) rest(ctx context.Context, busy bool) error {
 	signal(t.claimed) // in case there is something to look after that dispatch does not know of
 	// Somebody else may have listed further names of queues and lanes.
-	if len(t.s.quotas.namesApart(t.partition)) > 0 {
-		t.s.quotas.lookAgain(t.partition)
+	if t.s.plan.lookAgain(t.partition) {
 		t.s.wake(t.partition)
 	}
 	interval := t.s.pace.maintenance

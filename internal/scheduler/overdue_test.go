@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -45,7 +46,7 @@ func TestDispatch_DrainsWhatIsOverdueAtThePaceOfTheWorkers(t *testing.T) {
 	start := w.now()
 	a := w.start("a", never)
 	w.serve("fresh", 1000)
-	bound := w.slots*a.o.HandOver + w.store.Partitions.Count()*leastAhead // a claim that knows nothing of the queue takes leastAhead
+	bound := w.slots*a.o.HandOver + w.store.Partitions.Count()*handover.LeastAhead // a claim that knows nothing of the queue takes handover.LeastAhead
 	var lateness []time.Duration
 	for i := 0; ; i++ {
 		fresh := w.create(task.Definition{Ref: task.Ref{ID: fmt.Sprint("fresh-", i)}, Queue: "fresh"})

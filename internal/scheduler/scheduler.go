@@ -5,8 +5,8 @@
 // a lease until it is released or lost. During a term, these loops run:
 //
 //   - tick (ticks.go) creates the tasks of schedules that are due.
-//   - dispatch (dispatch.go) claims due tasks and enqueues their deliveries, as many as the quotas of their queues (quotas.go)
-//     say. Neither of the two polls: they sleep until the first task or schedule is due, and are woken when something earlier
+//   - dispatch (dispatch.go) claims due tasks and enqueues their deliveries, as many as package handover
+//     grants (plan.go). Neither of the two polls: they sleep until the first task or schedule is due, and are woken when something earlier
 //     arrives.
 //   - watch (watch.go) ends lost attempts, and delivers lost deliveries again. deaths.go tells which tasks kill their workers, and
 //     losses.go what the log says of them.
@@ -98,7 +98,7 @@ type Scheduler struct {
 	ready      chan struct{}
 	heard      sync.Once
 
-	quotas  *quotas
+	plan    *plan
 	limits  *limits.Limits
 	contact *contact
 	losses  *losses
@@ -119,11 +119,11 @@ func New(o Options) *Scheduler {
 	if o.Unhurried {
 		s.pace = unhurriedPace
 	}
-	s.quotas = newQuotas(s)
+	s.plan = newPlan(s)
 	s.limits = limits.New(o.Store.Layout, o.Queues)
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
-		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
+		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: func(queue string) { s.plan.hasRoom(queue) },
 		Rows: func(p int) { signal(s.rowWakes[p]) }, Stale: s.toldStale, Bulk: func() { signal(s.bulk) }, Status: func() { signal(s.asked) },
 	})
 	for p := range o.Store.Partitions.Count() {
@@ -154,7 +154,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.balance(ctx) })
 	err := g.Wait()
-	s.quotas.wait()
+	s.plan.wait()
 	if err != nil {
 		return fmt.Errorf("scheduler: %w", err)
 	}
@@ -198,7 +198,7 @@ func (s *Scheduler) watchMembers(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-			s.quotas.toldAll()
+			s.plan.workersChanged()
 			for _, wake := range s.rowWakes {
 				signal(wake)
 			}
@@ -210,7 +210,7 @@ func (s *Scheduler) watchMembers(ctx context.Context) error {
 func (s *Scheduler) connected() {
 	s.heard.Do(func() { close(s.ready) })
 	signal(s.freed)
-	s.quotas.toldAll()
+	s.plan.workersChanged()
 }
 
 func (s *Scheduler) wakeTick(partition int) { signal(s.tickWakes[partition]) }

@@ -120,6 +120,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 	for _, c := range change {
 		c(n)
 	}
+	n.plan = newPlan(n.Scheduler) // of that pace
 	n.run()
 	return n
 }

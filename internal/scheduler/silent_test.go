@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -137,7 +139,7 @@ func TestDispatch_HandsOverInTimeWhileTheServerOfAnotherQueueIsSilent(t *testing
 		t.Errorf("the last task of %d for the silent server is %s, want scheduled", len(waiting), got)
 	}
 	silent.Continue()
-	testkit.Within(t, 5*time.Second, "the queue gets its tasks", func() bool { return w.pending(away) >= leastAhead })
+	testkit.Within(t, 5*time.Second, "the queue gets its tasks", func() bool { return w.pending(away) >= handover.LeastAhead })
 	testkit.Within(t, 5*time.Second, "so it does those that were claimed first", s.handedOver(waiting[0], away))
 }
 
@@ -192,18 +194,18 @@ func TestDispatch_ServesAsynqsServersWhileTheServerOfTheirListIsAway(t *testing.
 }
 
 // What a leader asks for others is no reason to wait.
-func TestQuotas_APartitionWithoutABacklogWaitsForNoAnswer(t *testing.T) {
+func TestPlan_APartitionWithoutABacklogWaitsForNoAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	q := w.stillScheduler().quotas
-	q.asking.Lock()
-	defer q.asking.Unlock()
+	p := w.stillScheduler().plan
+	p.asking.Lock()
+	defer p.asking.Unlock()
 	reserved := make(chan bool, 1)
 	go func() {
-		_, ok := q.reserve(t.Context(), 0, true)
+		_, ok := p.grant(t.Context(), 0, true)
 		reserved <- ok
 	}()
-	if !testkit.Receive(t, reserved, "the quotas") {
+	if !testkit.Receive(t, reserved, "the grant") {
 		t.Error("nothing may be claimed")
 	}
 }
@@ -294,22 +296,22 @@ func TestHandOver_FailsIfTheClusterCannotBeReached(t *testing.T) {
 	s := w.stillScheduler()
 	s.o.DB = unreachable(t)
 	s.o.Queues = queue.New(queue.Options{DB: s.o.DB})
-	q := newQuotas(s)
+	p := newPlan(s)
 	var deliveries []task.Delivery
 	for _, name := range []string{"closed", "open", "open"} {
 		deliveries = append(deliveries, task.Delivery{Ref: task.Ref{Namespace: "default", ID: name}, Attempt: 1, Queue: name})
 	}
-	q.close("closed", false)
-	handed := q.handOver(t.Context(), deliveries)
+	p.learn("closed", errors.New("refused"))
+	handed := p.handOver(t.Context(), deliveries)
 	for i, err := range handed.Failures {
 		if err == nil || !handed.At[i].IsZero() || handed.Ended[i] != (queue.Ended{}) {
 			t.Errorf("%s: %v, at %v", deliveries[i].Ref, err, handed.At[i])
 		}
 	}
-	if looks, err := q.lookAt(t.Context(), map[string]int{"closed": 1, "open": 1}); err == nil || len(looks) != 0 {
+	if looks, err := p.lookAt(t.Context(), map[string]int{"closed": 1, "open": 1}); err == nil || len(looks) != 0 {
 		t.Errorf("looks %v, %v", looks, err)
 	}
-	if err := q.readSlots(t.Context(), []string{"open"}); err == nil {
+	if err := p.readSlots(t.Context(), []handover.Lane{{Queue: "open"}}); err == nil {
 		t.Error("the slots of a cluster that cannot be reached were read")
 	}
 	b := newBalancer(s)
@@ -318,7 +320,7 @@ func TestHandOver_FailsIfTheClusterCannotBeReached(t *testing.T) {
 	if b.adopt(t.Context()); len(b.terms) != 0 {
 		t.Errorf("it leads %d partitions", len(b.terms))
 	}
-	q.wait()
+	p.wait()
 }
 
 // Nobody else can lead what a node that stops goes on to lead.

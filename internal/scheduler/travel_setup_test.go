@@ -166,6 +166,7 @@ func (v *voyage) start() *traveller {
 	n.contact = unbroken()
 	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: time.Minute,
 		pack: time.Hour, peek: time.Hour}
+	n.plan = newPlan(n.Scheduler) // of that pace
 	var member, ctx context.Context
 	member, n.leave = context.WithCancel(context.Background())
 	ctx, n.cancel = context.WithCancel(context.Background())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -16,7 +17,7 @@ import (
 
 // watchLimit is the most tasks of each kind that are looked after at once: as many as a claim takes. Tasks that are looked after
 // together are handed over in order of their due time.
-const watchLimit = claimLimit
+const watchLimit = handover.ClaimLimit
 
 // watch looks after what was claimed: it ends runs whose lease is over, because their worker died or has lost them, and
 // enqueues deliveries again that no worker has begun for a while. It looks when the first of these times comes, and sleeps
@@ -139,7 +140,7 @@ func (t *term) sleepUntilLook(ctx context.Context, now, next, got time.Time) {
 func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 	failures := []error{t.reapLapsed(ctx, w), t.parkUnrunnable(ctx, &w)}
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
-	handed := t.s.quotas.handOver(ctx, w.Waiting)
+	handed := t.s.plan.handOver(ctx, w.Waiting)
 	failures = append(failures, handed.Failure())
 	for i, end := range handed.Ended {
 		failures = append(failures, t.endHandled(ctx, w.Queued[i], end, w.Now))
@@ -149,6 +150,49 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 		failures = append(failures, t.endHandled(ctx, damaged, queue.Ended{Error: damaged.Damage}, w.Now))
 	}
 	return errors.Join(failures...)
+}
+
+// parkUnrunnable takes back tasks whose deliveries wait in asynq though no worker can run them any more. There they would
+// take the room of others, and could not be counted. A delivery that somebody has taken stays as it is.
+func (t *term) parkUnrunnable(ctx context.Context, w *partition.Watched) error {
+	s, err := t.s.plan.split(ctx, w.Waiting)
+	if err != nil { // somebody may serve them
+		return err
+	}
+	var failures []error
+	for _, some := range []struct {
+		deliveries []task.Delivery
+		apart      bool
+	}{{s.Unserved, false}, {s.Apart, true}} {
+		reachable := t.s.plan.reachable(some.deliveries)
+		if len(reachable) == 0 {
+			continue
+		}
+		recalled, err := t.s.o.Queues.Recall(ctx, reachable)
+		failures = append(failures, err)
+		if len(recalled) > 0 {
+			forget(w, recalled)
+			failures = append(failures, t.leader.TakeBack(ctx, recalled, some.apart))
+			t.s.plan.tookBack(t.partition)
+			t.s.wake(t.partition) // so that a claim sees what waits
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// forget removes deliveries from those that wait.
+func forget(w *partition.Watched, deliveries []task.Delivery) {
+	gone := make(map[string]bool, len(deliveries))
+	for _, d := range deliveries {
+		gone[d.String()] = true
+	}
+	waiting, queued := w.Waiting, w.Queued
+	w.Waiting, w.Queued = nil, nil
+	for i, d := range waiting {
+		if !gone[d.String()] {
+			w.Waiting, w.Queued = append(w.Waiting, d), append(w.Queued, queued[i])
+		}
+	}
 }
 
 // reapLapsed ends lapsed runs, but not those that have ended or were extended since the look, and those that must wait for the next

@@ -22,6 +22,7 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/edge"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -29,7 +30,6 @@ import (
 	"github.com/dts-sched/dts/internal/rollup"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -217,7 +217,7 @@ func (w *world) claim(free int) {
 	w.t.Helper()
 	for p := range w.store.Partitions.Count() {
 		leader := w.store.Partitions.At(p).Lead(fence)
-		_, err := leader.Claim(w.ctx, 100, partition.Quotas{Default: free}, time.Second)
+		_, err := leader.Claim(w.ctx, 100, handover.Grant{Default: free}, time.Second)
 		testkit.Must(w.t, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -187,7 +188,7 @@ func (w *world) claim() []task.Delivery {
 	w.t.Helper()
 	var all []task.Delivery
 	for p := range w.store.Partitions.Count() {
-		c, err := w.store.Partitions.At(p).Lead(fence).Claim(w.t.Context(), 100, partition.Quotas{Default: 1000}, time.Second)
+		c, err := w.store.Partitions.At(p).Lead(fence).Claim(w.t.Context(), 100, handover.Grant{Default: 1000}, time.Second)
 		testkit.Must(w.t, err)
 		all = append(all, c.Deliveries...)
 	}

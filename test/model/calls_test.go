@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/codec"
@@ -129,9 +130,9 @@ func (w *world) callLeader(c Call) Reply {
 // callClaim claims one task. Two claims of a task have never the same time.
 func (w *world) callClaim(c Call, leader *partition.Leader) Reply {
 	w.t.Helper()
-	quotas := partition.Quotas{}
+	quotas := handover.Grant{}
 	if c.Task != noTask {
-		quotas.Queues = map[string]partition.Quota{w.queueOf(c.Task): {Number: 1}}
+		quotas.Lanes = handover.Quotas{{Queue: w.queueOf(c.Task)}: {Number: 1}}
 	}
 	w.nextMillisecond()
 	claimed, err := leader.Claim(w.ctx, 100, quotas, long)

@@ -12,12 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/doctor"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -301,7 +301,7 @@ func TestExamine_LetsADueTaskWaitWithoutAName(t *testing.T) {
 	}
 	w.Create(task.Definition{Ref: ref, Type: "nobody-runs-it"})
 	served := lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
-	_, err := w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Default: 10, Served: served}, time.Second)
+	_, err := w.Leader(ref).Claim(w.Ctx, 10, handover.Grant{Default: 10, Served: served}, time.Second)
 	testkit.Must(t, err)
 	if n := w.DB.ZCard(w.Ctx, string(k.Ready(lua.Unnamed))).Val(); n != 1 {
 		t.Fatalf("%d tasks wait without a name", n)

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/limits"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -66,12 +66,12 @@ func TestEnter_CountsWhatIsDueAndNoWorkerHas(t *testing.T) {
 	w.Create(task.Definition{Ref: ref(21), Queue: "other"})
 	counts(t, w, "other", 1)
 
-	none := partition.Quotas{Queues: map[string]partition.Quota{"default": {}}}
+	none := handover.Grant{Lanes: handover.Quotas{{Queue: "default"}: {}}}
 	_, err := w.Leader(ref(0)).Claim(w.Ctx, 100, none, time.Second)
 	testkit.Must(t, err)
 	counts(t, w, "default", 11) // ready
 
-	four := partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 4}}}
+	four := handover.Grant{Lanes: handover.Quotas{{Queue: "default"}: {Number: 4}}}
 	claimed, err := w.Leader(ref(0)).Claim(w.Ctx, 100, four, time.Second)
 	testkit.Must(t, err)
 	testkit.Must(t, queues.HandOver(w.Ctx, claimed.Deliveries[:3], nil).Failure())

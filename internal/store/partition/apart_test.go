@@ -2,6 +2,7 @@ package partition_test
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -22,17 +23,25 @@ import (
 // claimed is what came of a claim in the partition of the siblings: ids and names, sorted.
 type claimed struct{ Tasks, Backlog, Apart []string }
 
-func claim(t *testing.T, w *storetest.World, q partition.Quotas) claimed {
+func claim(t *testing.T, w *storetest.World, q handover.Grant) claimed {
 	t.Helper()
 	got, err := w.Leader(sibling(0)).Claim(w.Ctx, 256, q, time.Second)
 	testkit.Must(t, err)
 	w.CheckSets()
-	c := claimed{Backlog: slices.Sorted(maps.Keys(got.Backlog)), Apart: slices.Sorted(slices.Values(got.Apart))}
+	c := claimed{Backlog: names(maps.Keys(got.Backlog)), Apart: names(slices.Values(got.Apart))}
 	for _, d := range got.Deliveries {
 		c.Tasks = append(c.Tasks, strings.TrimPrefix(d.Ref.ID, "s@"))
 	}
 	slices.Sort(c.Tasks)
 	return c
+}
+
+func names(lanes iter.Seq[handover.Lane]) (sorted []string) {
+	for lane := range lanes {
+		sorted = append(sorted, lua.LaneName(lane.Queue, lane.Type))
+	}
+	slices.Sort(sorted)
+	return sorted
 }
 
 func TestClaim_LetsWhatNobodyServesWaitApart(t *testing.T) {
@@ -46,7 +55,7 @@ func TestClaim_LetsWhatNobodyServesWaitApart(t *testing.T) {
 		d.Ref = sibling(i)
 		w.Create(d)
 	}
-	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{
+	quotas := handover.Grant{Default: 1000, Served: lua.ServedText([]lua.Offer{
 		{Queues: []string{"default", "more"}, Types: []string{"http"}}, {Queues: []string{"mail"}, Types: []string{"http2"}},
 		{Queues: []string{"any"}, Types: []string{lua.AllTypes}},
 		{Queues: []string{"mail", "more"}, Types: []string{"shell"}},
@@ -71,7 +80,7 @@ func TestClaim_LetsWhatNobodyServesWaitApart(t *testing.T) {
 	if got := claim(t, w, quotas); !cmp.Equal(got, want) {
 		t.Error("when some are served", cmp.Diff(want, got))
 	}
-	quotas.Queues = map[string]partition.Quota{"default shell": {Number: 9}, "none": {Number: 9}}
+	quotas.Lanes = handover.Quotas{{Queue: "default", Type: "shell"}: {Number: 9}, {Queue: "none"}: {Number: 9}}
 	quotas.Known = true
 	if got := claim(t, w, quotas); !cmp.Equal(got, claimed{Tasks: []string{"1", "6"}}) {
 		t.Errorf("with quotas for them, it claimed %+v", got)
@@ -85,8 +94,8 @@ func TestClaim_SetsApartWhatWaitedForItsQueue(t *testing.T) {
 	for i := range 4 {
 		w.Create(task.Definition{Ref: sibling(i), Type: []string{"shell", "http"}[i%2]})
 	}
-	claim(t, w, partition.Quotas{Queues: map[string]partition.Quota{"default": {}}})
-	quotas := partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 4}}, Known: true}
+	claim(t, w, handover.Grant{Lanes: handover.Quotas{{Queue: "default"}: {}}})
+	quotas := handover.Grant{Lanes: handover.Quotas{{Queue: "default"}: {Number: 4}}, Known: true}
 	quotas.Served = lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
 	want := claimed{Tasks: []string{"1", "3"}, Apart: []string{"default shell"}}
 	if got := claim(t, w, quotas); !cmp.Equal(got, want) {
@@ -100,7 +109,7 @@ func TestClaim_ReadsNoNamesThatTheLeaderKnows(t *testing.T) {
 	reads := func() int {
 		return strings.Count(w.DB.Info(w.Ctx, "commandstats").Val(), "cmdstat_smembers:")
 	}
-	quotas := partition.Quotas{Default: 10, Known: true, Served: lua.ServedText(nil)}
+	quotas := handover.Grant{Default: 10, Known: true, Served: lua.ServedText(nil)}
 	for i := range 10 {
 		w.Create(task.Definition{Ref: sibling(i), Type: fmt.Sprint("type", i)})
 	}
@@ -151,7 +160,7 @@ func TestClaim_LeavesEachNamespaceAShareOfTheNames(t *testing.T) {
 	w := storetest.New(t)
 	const all = contract.WaitingNamesLimit
 	served := lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
-	quotas := partition.Quotas{Default: 10, Served: served}
+	quotas := handover.Grant{Default: 10, Served: served}
 	before := 0
 	for _, c := range []struct {
 		namespace string
@@ -177,7 +186,7 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 	const without = 600
 	many(t, w, "default", contract.WaitingNamesLimit/2+without)
 	offer := lua.Offer{Queues: []string{"default"}, Types: []string{"http"}}
-	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{offer})}
+	quotas := handover.Grant{Default: 1000, Served: lua.ServedText([]lua.Offer{offer})}
 	for range 6 {
 		claim(t, w, quotas)
 	}
@@ -232,12 +241,12 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 }
 
 // withUnnamed has more tasks wait than there are names for, and returns the quotas of the claims that put them there.
-func withUnnamed(t *testing.T) (*storetest.World, partition.Quotas) {
+func withUnnamed(t *testing.T) (*storetest.World, handover.Grant) {
 	t.Helper()
 	w := storetest.New(t)
 	many(t, w, "default", contract.WaitingNamesLimit/2+4)
 	http := lua.Offer{Queues: []string{"default"}, Types: []string{"http"}}
-	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{http})}
+	quotas := handover.Grant{Default: 1000, Served: lua.ServedText([]lua.Offer{http})}
 	for range 3 {
 		claim(t, w, quotas)
 	}
@@ -313,7 +322,7 @@ func TestTakeBack_LeavesOthersAShareOfTheNames(t *testing.T) {
 	w := storetest.New(t)
 	const without, all = 30, contract.WaitingNamesLimit/2 + 30
 	many(t, w, "default", all)
-	quotas := partition.Quotas{Default: 1000, Queues: map[string]partition.Quota{"default": {Number: 1000}}}
+	quotas := handover.Grant{Default: 1000, Lanes: handover.Quotas{{Queue: "default"}: {Number: 1000}}}
 	for claimed := 0; claimed < all; { // how many claims that takes depends on how late they are
 		got, err := w.Leader(sibling(0)).Claim(w.Ctx, 256, quotas, time.Second)
 		testkit.Must(t, err)

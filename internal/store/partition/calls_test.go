@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -56,8 +56,8 @@ func TestFire_CountsLiveTasksOnce(t *testing.T) {
 // EXISTS is also called for the term of the leader, and for those who follow events.
 func TestClaim_LooksOnceAtEachSet(t *testing.T) {
 	t.Parallel()
-	served := partition.Quotas{Queues: map[string]partition.Quota{"a": {Number: 1}, "b": {Number: 1}}, Known: true}
-	for name, quotas := range map[string]partition.Quotas{
+	served := handover.Grant{Lanes: handover.Quotas{{Queue: "a"}: {Number: 1}, {Queue: "b"}: {Number: 1}}, Known: true}
+	for name, quotas := range map[string]handover.Grant{
 		"some wait":     served,
 		"nobody serves": {Default: 10, Known: true, Served: lua.ServedText(nil)},
 	} {
@@ -67,7 +67,7 @@ func TestClaim_LooksOnceAtEachSet(t *testing.T) {
 		}
 		l := w.Leader(nightly)
 		if name == "some wait" {
-			_, err := l.Claim(w.Ctx, 10, partition.Quotas{}, time.Second)
+			_, err := l.Claim(w.Ctx, 10, handover.Grant{}, time.Second)
 			testkit.Must(t, err)
 		}
 		counts := calls(t, w, func() {

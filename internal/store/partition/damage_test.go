@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
@@ -116,7 +117,7 @@ func goesOn(t *testing.T, w *storetest.World, other task.Ref) {
 	}
 	full := task.Ref{Namespace: "default", ID: other.ID + "@full"}
 	w.Create(task.Definition{Ref: full, Queue: "full"})
-	quotas := partition.Quotas{Default: 100, Queues: map[string]partition.Quota{"full": {}}}
+	quotas := handover.Grant{Default: 100, Lanes: handover.Quotas{{Queue: "full"}: {}}}
 	ticks := 0
 	for _, quotas.Known = range []bool{true, false} {
 		claimed, err := l.Claim(w.Ctx, 100, quotas, time.Second)
@@ -135,7 +136,7 @@ func goesOn(t *testing.T, w *storetest.World, other task.Ref) {
 	}
 	minuteLater := redis.Z{Score: 1, Member: full.String()}
 	testkit.Must(t, w.DB.ZAddXX(w.Ctx, string(w.KeysOf(full).Wheel()), minuteLater).Err())
-	quotas.Queues["full"] = partition.Quota{Number: 1}
+	quotas.Lanes[handover.Lane{Queue: "full"}] = handover.Quota{Number: 1}
 	for _, quotas.Known = range []bool{true, false} {
 		_, err := l.Claim(w.Ctx, 100, quotas, time.Second)
 		testkit.Must(t, err)
@@ -168,7 +169,7 @@ func TestClaim_GoesPastBrokenSetsOfReadyTasks(t *testing.T) {
 			w.Create(task.Definition{Ref: sibling(0)})
 			w.Create(task.Definition{Ref: sibling(1), Type: "shell"})
 			w.Create(task.Definition{Ref: sibling(2), Queue: "none"})
-			quotas := partition.Quotas{Default: 10, Served: served, Known: known, Unnamed: lua.FirstUnnamed}
+			quotas := handover.Grant{Default: 10, Served: served, Known: known, Unnamed: lua.FirstUnnamed}
 			got, err := w.Leader(sibling(0)).Claim(w.Ctx, 100, quotas, time.Second)
 			testkit.Must(t, err)
 			if len(got.Deliveries) != 1 || got.Deliveries[0].Ref != sibling(0) {
@@ -241,7 +242,7 @@ func TestClaim_QueuesATaskWhoseQueueIsNoName(t *testing.T) {
 		if queue != `""` { // which readers take for the default
 			damaged = ""
 		}
-		quotas := partition.Quotas{Default: 10, Served: ",default, * \n"}
+		quotas := handover.Grant{Default: 10, Served: ",default, * \n"}
 		claimed, err := w.Leader(ref).Claim(w.Ctx, 10, quotas, time.Second)
 		testkit.Must(t, err)
 		if got := w.Get(ref); got.State != task.Queued || (len(claimed.Deliveries) == 1) != (damaged != "") {

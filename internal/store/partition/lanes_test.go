@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -37,7 +37,7 @@ func TestClaim_LeavesALaneAloneUntilItHasAQuota(t *testing.T) {
 	later, other := sibling(3), sibling(4)
 	w.Create(task.Definition{Ref: later, Type: "shell"})
 	w.Create(task.Definition{Ref: other})
-	claim := func(q partition.Quotas) []string {
+	claim := func(q handover.Grant) []string {
 		claimed, err := w.Leader(refs[0]).Claim(w.Ctx, 100, q, time.Second)
 		testkit.Must(t, err)
 		w.CheckSets()
@@ -56,11 +56,11 @@ func TestClaim_LeavesALaneAloneUntilItHasAQuota(t *testing.T) {
 	if n, err := w.Backlog(w.Ctx); err != nil || n["default"] != 4 || len(n) != 1 {
 		t.Errorf("the backlog is %v, %v: a lane counts for its queue", n, err)
 	}
-	quotas := partition.Quotas{Default: 1000, Queues: map[string]partition.Quota{"default shell": {Number: 2}}}
+	quotas := handover.Grant{Default: 1000, Lanes: handover.Quotas{{Queue: "default", Type: "shell"}: {Number: 2}}}
 	if got := claim(quotas); !cmp.Equal(got, []string{"s@0", "s@1"}) {
 		t.Errorf("with a quota of 2, it claimed %v", got)
 	}
-	quotas.Queues["default shell"] = partition.Quota{Number: 1000}
+	quotas.Lanes[handover.Lane{Queue: "default", Type: "shell"}] = handover.Quota{Number: 1000}
 	if got := claim(quotas); !cmp.Equal(got, []string{"s@2", "s@3"}) {
 		t.Errorf("with any quota, it claimed %v", got)
 	}
@@ -76,10 +76,10 @@ func TestClaim_MovesWaitingTasksIntoTheirLane(t *testing.T) {
 	for i := range 6 {
 		w.Create(task.Definition{Ref: sibling(i), Type: []string{"shell", "http"}[i%2]})
 	}
-	none := partition.Quotas{Queues: map[string]partition.Quota{"default": {}}}
+	none := handover.Grant{Lanes: handover.Quotas{{Queue: "default"}: {}}}
 	_, err := w.Leader(sibling(0)).Claim(w.Ctx, 100, none, time.Second)
 	testkit.Must(t, err)
-	quotas := partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 4}, "default shell": {}}}
+	quotas := handover.Grant{Lanes: handover.Quotas{{Queue: "default"}: {Number: 4}, {Queue: "default", Type: "shell"}: {}}}
 	claimed, err := w.Leader(sibling(0)).Claim(w.Ctx, 100, quotas, time.Second)
 	testkit.Must(t, err)
 	w.CheckSets()

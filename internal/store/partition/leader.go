@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -33,55 +34,31 @@ type Claimed struct {
 	Now        time.Time // Redis's time of the claim
 	Next       time.Time // when the next task on the wheel is due; zero if there is none
 	Watched    int       // number of queued and running tasks, without these
-	Backlog    Backlog
-	// Apart has some of the queues and lanes that nobody serves and of which tasks wait; after a claim with Known,
-	// those for which it had tasks.
-	Apart []string
+	Backlog    handover.Backlog
+	// Apart has some of the lanes that nobody serves and of which tasks wait; after a claim with Known, those for which it
+	// had tasks.
+	Apart []handover.Lane
 	// Unnamed is where the next claim goes on among the tasks that nobody serves and that have no name of their own; "" if
 	// this one came to the end, or did not look.
 	Unnamed string
 }
 
-// Backlog has the queues, and lanes, that somebody serves and of which due tasks wait, and when the first of them was
-// due: the zero time if that was not looked up, as the quota of the queue was 0.
-type Backlog map[string]time.Time
-
-// Quotas is how many tasks of each queue, and lane, a claim may take: of Queues as it says there, of any other with a backlog none, of
-// the rest Default. A task that nobody serves is not claimed.
-type Quotas struct {
-	Queues  map[string]Quota
-	Default int
-	Served  string // what ServedText returns; "" if it is not known: then everything counts as served
-	// Known says that Queues has all names that are served and of which tasks wait; else the claim looks at all names.
-	Known bool
-	// Unnamed has the claim look at tasks without a name of their own, whether somebody serves them now: lua.FirstUnnamed from
-	// the first one on, or Claimed.Unnamed of an earlier claim. "" stands for none.
-	Unnamed string
-}
-
-// Quota is how many tasks of a queue a claim may take. Of the tasks that wait it takes, after the first one, none that was due
-// after UpTo; the zero time is no such bound.
-type Quota struct {
-	Number int
-	UpTo   time.Time
-}
-
 // Lead returns the partition with the right to change it, under the fence of its lease (see package lease).
 func (p *Partition) Lead(fence lua.Fence) *Leader { return &Leader{Partition: p, fence: fence} }
 
-// Claim takes up to limit due tasks, as many of each queue as its quota says, and queues them; other due tasks wait. While more are due than
-// it looks at, it also takes newly due ones, up to an eighth of limit. LookAfter
-// returns those that no worker has begun within look. Errors: ErrFenced, or an error of Redis, after which tasks may have been
-// claimed.
-func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.Duration) (Claimed, error) {
+// Claim takes up to limit due tasks, as many of each lane as its quota says, and queues them; other due tasks wait. While
+// more are due than it looks at, it also takes newly due ones, up to an eighth of limit. LookAfter returns those that no
+// worker has begun within look. Errors: ErrFenced, or an error of Redis, after which tasks may have been claimed.
+func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look time.Duration) (Claimed, error) {
 	k := l.keys
 	call := lua.Claim{
-		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: quotas.Default, Look: look,
-		Served: quotas.Served, Known: quotas.Known, Unnamed: quotas.Unnamed,
+		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: g.Default, Look: look,
+		Served: g.Served, Known: g.Known, Unnamed: g.Unnamed,
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number), Quotas: nil,
 	}
-	for queue, q := range quotas.Queues {
-		call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: queue, Number: q.Number, Upto: q.UpTo})
+	for lane, q := range g.Lanes {
+		name := lua.LaneName(lane.Queue, lane.Type)
+		call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: name, Number: q.Number, Upto: q.UpTo})
 	}
 	// A queue that may get few must not find that others have used up the limit.
 	slices.SortFunc(call.Quotas, func(a, b lua.ClaimQuota) int { return cmp.Compare(a.Number, b.Number) })
@@ -89,14 +66,23 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 	if err != nil {
 		return Claimed{}, fenced(err)
 	}
-	backlog := make(Backlog, len(reply.Backlog))
-	for _, b := range reply.Backlog {
-		backlog[b.Queue] = b.Oldest
+	claimed := Claimed{
+		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Unnamed: reply.Unnamed,
+		Backlog: make(handover.Backlog, len(reply.Backlog)), Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
 	}
-	return Claimed{
-		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Backlog: backlog, Apart: reply.Apart, Unnamed: reply.Unnamed,
-		Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
-	}, nil
+	for _, b := range reply.Backlog {
+		claimed.Backlog[laneOf(b.Queue)] = b.Oldest
+	}
+	for _, name := range reply.Apart {
+		claimed.Apart = append(claimed.Apart, laneOf(name))
+	}
+	return claimed, nil
+}
+
+// laneOf returns the lane of that name.
+func laneOf(name string) handover.Lane {
+	queue, taskType := lua.SplitLane(name)
+	return handover.Lane{Queue: queue, Type: taskType}
 }
 
 // TakeBack takes tasks back that Claim has queued and whose deliveries no worker can take: they wait as if they had not been

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -164,7 +165,7 @@ func TestClaim_TakesOfEachQueueItsQuotaInOrder(t *testing.T) {
 		}
 	}
 	hour := now.Add(-time.Hour)
-	claim := func(limit int, quotas partition.Quotas) ([]string, partition.Backlog) {
+	claim := func(limit int, quotas handover.Grant) ([]string, handover.Backlog) {
 		claimed, err := w.Leader(ref).Claim(w.Ctx, limit, quotas, time.Second)
 		testkit.Must(t, err)
 		var got []string
@@ -174,18 +175,18 @@ func TestClaim_TakesOfEachQueueItsQuotaInOrder(t *testing.T) {
 		w.CheckSets()
 		return got, claimed.Backlog
 	}
-	got, backlog := claim(100, partition.Quotas{Default: 2, Queues: map[string]partition.Quota{"full": {Number: 0}}})
+	got, backlog := claim(100, handover.Grant{Default: 2, Lanes: handover.Quotas{{Queue: "full"}: {Number: 0}}})
 	if diff := cmp.Diff([]string{"default00", "low00", "default01", "low01"}, got); diff != "" {
 		t.Errorf("first claim (-want +got):\n%s", diff)
 	}
 	second := hour.Add(2 * time.Second).UTC().Truncate(time.Millisecond)
-	first := partition.Backlog{"default": second, "full": hour.UTC().Truncate(time.Millisecond), "low": second}
+	first := handover.Backlog{{Queue: "default"}: second, {Queue: "full"}: hour.UTC().Truncate(time.Millisecond), {Queue: "low"}: second}
 	if diff := cmp.Diff(first, backlog); diff != "" {
 		t.Errorf("backlog (-want +got):\n%s", diff)
 	}
 	createDue(t, w, "s@low-late", "low", now) // waits behind the others
 	createDue(t, w, "s@other", "other", now)  // has room
-	got, _ = claim(100, partition.Quotas{Default: 2, Queues: map[string]partition.Quota{"low": {Number: 28}, "full": {Number: 1}, "default": {Number: 0}}})
+	got, _ = claim(100, handover.Grant{Default: 2, Lanes: handover.Quotas{{Queue: "low"}: {Number: 28}, {Queue: "full"}: {Number: 1}, {Queue: "default"}: {Number: 0}}})
 	want := []string{"full00", "other"}
 	for i := range 28 {
 		want = append(want, fmt.Sprintf("low%02d", i+2))
@@ -195,11 +196,11 @@ func TestClaim_TakesOfEachQueueItsQuotaInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("second claim (-want +got):\n%s", diff)
 	}
-	got, backlog = claim(100, partition.Quotas{Default: 0, Queues: map[string]partition.Quota{"low": {Number: 5}}})
+	got, backlog = claim(100, handover.Grant{Default: 0, Lanes: handover.Quotas{{Queue: "low"}: {Number: 5}}})
 	if diff := cmp.Diff([]string{"low-late"}, got); diff != "" {
 		t.Errorf("third claim (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(partition.Backlog{"default": time.Time{}, "full": time.Time{}}, backlog); diff != "" {
+	if diff := cmp.Diff(handover.Backlog{{Queue: "default"}: time.Time{}, {Queue: "full"}: time.Time{}}, backlog); diff != "" {
 		t.Errorf("backlog at the end (-want +got):\n%s", diff)
 	}
 }
@@ -212,20 +213,20 @@ func TestClaim_TakesNoWaitingTaskThatWasDueLater(t *testing.T) {
 	for i := range 6 {
 		ref = createDue(t, w, fmt.Sprintf("s@%d", i), "full", now.Add(time.Duration(i)*time.Second))
 	}
-	claim := func(q partition.Quota) int {
-		claimed, err := w.Leader(ref).Claim(w.Ctx, 100, partition.Quotas{Queues: map[string]partition.Quota{"full": q}}, time.Second)
+	claim := func(q handover.Quota) int {
+		claimed, err := w.Leader(ref).Claim(w.Ctx, 100, handover.Grant{Lanes: handover.Quotas{{Queue: "full"}: q}}, time.Second)
 		testkit.Must(t, err)
 		w.CheckSets()
 		return len(claimed.Deliveries)
 	}
 	for i, c := range []struct {
-		quota partition.Quota
+		quota handover.Quota
 		want  int
 	}{
-		{partition.Quota{}, 0},
-		{partition.Quota{Number: 5, UpTo: now.Add(2500 * time.Millisecond)}, 3},
-		{partition.Quota{Number: 5, UpTo: now}, 1}, // the first one
-		{partition.Quota{Number: 5}, 2},
+		{handover.Quota{}, 0},
+		{handover.Quota{Number: 5, UpTo: now.Add(2500 * time.Millisecond)}, 3},
+		{handover.Quota{Number: 5, UpTo: now}, 1}, // the first one
+		{handover.Quota{Number: 5}, 2},
 	} {
 		if got := claim(c.quota); got != c.want {
 			t.Errorf("claim %d took %d tasks, want %d", i, got, c.want)
@@ -240,7 +241,7 @@ func TestBacklog_CanBeListedChangedCancelledAndCounted(t *testing.T) {
 		w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: fmt.Sprintf("s@%d", i)}, Queue: "full"})
 	}
 	ref := task.Ref{Namespace: "default", ID: "s@0"}
-	none := partition.Quotas{Queues: map[string]partition.Quota{"full": {Number: 0}}}
+	none := handover.Grant{Lanes: handover.Quotas{{Queue: "full"}: {Number: 0}}}
 	if claimed, err := w.Leader(ref).Claim(w.Ctx, 10, none, time.Second); err != nil || len(claimed.Deliveries) != 0 {
 		t.Fatalf("claimed %v, %v", claimed.Deliveries, err)
 	}
@@ -268,7 +269,7 @@ func TestBacklog_CanBeListedChangedCancelledAndCounted(t *testing.T) {
 	if err != nil || len(claimed.Deliveries) != 0 { // the default is 0 too
 		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}
-	claimed, err = w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Queues: map[string]partition.Quota{"other": {Number: 5}}}, time.Second)
+	claimed, err = w.Leader(ref).Claim(w.Ctx, 10, handover.Grant{Lanes: handover.Quotas{{Queue: "other"}: {Number: 5}}}, time.Second)
 	if err != nil || len(claimed.Deliveries) != 1 || claimed.Deliveries[0].Ref != ref || claimed.Deliveries[0].Queue != "other" {
 		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}
@@ -283,7 +284,7 @@ func TestBacklog_ForgetsAQueueThatHasNone(t *testing.T) {
 		refs = append(refs, task.Ref{Namespace: "default", ID: fmt.Sprintf("s@%d", i)})
 		w.Create(task.Definition{Ref: refs[i], Queue: fmt.Sprintf("typo%d", i)})
 	}
-	_, err := w.Leader(refs[0]).Claim(w.Ctx, 10, partition.Quotas{}, time.Second)
+	_, err := w.Leader(refs[0]).Claim(w.Ctx, 10, handover.Grant{}, time.Second)
 	testkit.Must(t, err)
 	if counts, err := w.Backlog(w.Ctx); err != nil || !maps.Equal(counts, map[string]int{"typo0": 1, "typo1": 1}) {
 		t.Errorf("backlog %v, %v", counts, err)
@@ -310,7 +311,7 @@ func TestTakeBack_LetsATaskWaitForTheSameAttempt(t *testing.T) {
 			t.Fatalf("it is %s, attempt %d, due at %s", got.State, got.Attempt, got.DueAt)
 		}
 	}
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 1}}}, time.Second)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, handover.Grant{Lanes: handover.Quotas{{Queue: "default"}: {Number: 1}}}, time.Second)
 	if err != nil || len(claimed.Deliveries) != 1 || claimed.Deliveries[0].Attempt != 1 {
 		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}

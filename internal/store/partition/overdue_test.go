@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -52,7 +52,7 @@ func TestClaim_TakesNewlyDueTasksOfAnotherQueueWhileManyAreOverdue(t *testing.T)
 	w := storetest.New(t)
 	createOverdue(t, w, n, "bulk", w.DB.Time(w.Ctx).Val().Add(-time.Minute))
 	root := task.Ref{Namespace: "default", ID: "s"}
-	quotas := partition.Quotas{Default: room, Queues: map[string]partition.Quota{"bulk": {Number: room}}}
+	quotas := handover.Grant{Default: room, Lanes: handover.Quotas{{Queue: "bulk"}: {Number: room}}}
 	var bulk, lateness []string
 	var longest time.Duration
 	claims, fresh, newly := 0, "", 0
@@ -81,14 +81,14 @@ func TestClaim_TakesNewlyDueTasksOfAnotherQueueWhileManyAreOverdue(t *testing.T)
 		if !found {
 			t.Fatalf("claim %d did not take %s, which had just become due", claims, fresh)
 		}
-		if fresh = ""; len(claimed.Deliveries) > room+1 && quotas.Queues["bulk"].Number == room {
+		if fresh = ""; len(claimed.Deliveries) > room+1 && quotas.Lanes[handover.Lane{Queue: "bulk"}].Number == room {
 			t.Fatalf("claim %d took %d tasks, and there was room for %d of bulk", claims, len(claimed.Deliveries), room)
 		}
 		if len(bulk) == n+newly {
 			break
 		}
 		if claimed.Next.IsZero() { // all have left the wheel: take the rest fast
-			quotas.Queues["bulk"] = partition.Quota{Number: limit}
+			quotas.Lanes[handover.Lane{Queue: "bulk"}] = handover.Quota{Number: limit}
 		}
 	}
 	if !slices.IsSorted(bulk[:n]) || bulk[n-1] != fmt.Sprintf("s@%07d", n-1) {
@@ -105,7 +105,7 @@ func TestClaim_TakesAsManyAsItMayWhileManyAreOverdue(t *testing.T) {
 	w := storetest.New(t)
 	createOverdue(t, w, n, "bulk", w.DB.Time(w.Ctx).Val().Add(-time.Minute))
 	leader := w.Leader(task.Ref{Namespace: "default", ID: "s"})
-	quotas := partition.Quotas{Queues: map[string]partition.Quota{"bulk": {Number: limit}}}
+	quotas := handover.Grant{Lanes: handover.Quotas{{Queue: "bulk"}: {Number: limit}}}
 	var taken []string
 	claims := 0
 	for ; len(taken) < n && claims < n; claims++ {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -23,7 +24,7 @@ import (
 const Fence = "1:tester"
 
 // Quotas allow many tasks of every queue.
-var Quotas = partition.Quotas{Default: 1000}
+var Quotas = handover.Grant{Default: 1000}
 
 // partitions is the number of partitions of a World.
 const partitions = 2

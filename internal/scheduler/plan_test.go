@@ -16,10 +16,9 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -63,13 +62,13 @@ func TestDispatch_HandsOverWhatTheWorkersTakeSoonAndKeepsTheRest(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
-	w.slots = 1 // so that leastAhead deliveries may wait
+	w.slots = 1 // so that handover.LeastAhead deliveries may wait
 	refs := w.siblings(300)
 	w.createOverdue(refs, time.Millisecond)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	atMost := leastAhead + leastAhead // as all tasks are in one partition
-	testkit.Eventually(t, "the queue is full", func() bool { return w.pending("default") >= leastAhead })
+	atMost := handover.LeastAhead + handover.LeastAhead // as all tasks are in one partition
+	testkit.Eventually(t, "the queue is full", func() bool { return w.pending("default") >= handover.LeastAhead })
 	testkit.Eventually(t, "the rest waits", func() bool { return w.backlog()["default"]+w.pending("default") == 300 })
 	if n := w.pending("default"); n > atMost {
 		t.Errorf("%d deliveries wait, want %d at most", n, atMost)
@@ -213,8 +212,8 @@ func TestDispatch_HandsOverLittleToAQueueThatIsPausedInAsynq(t *testing.T) {
 	testkit.Eventually(t, "all have left the wheel", func() bool { return w.backlog()["default"]+w.pending("default") == 301 })
 	w.create(task.Definition{Ref: last, Queue: "other"})
 	testkit.Eventually(t, "the other queue gets its task", func() bool { return w.pending("other") == 1 })
-	if n := w.pending("default"); n > 2*leastAhead {
-		t.Errorf("%d deliveries wait in a paused queue, want %d at most", n, 2*leastAhead)
+	if n := w.pending("default"); n > 2*handover.LeastAhead {
+		t.Errorf("%d deliveries wait in a paused queue, want %d at most", n, 2*handover.LeastAhead)
 	}
 	if got := w.get(refs[299]); got.State != task.Scheduled {
 		t.Errorf("the last one is %s", got.State)
@@ -231,7 +230,7 @@ func TestDispatch_HearsThatAQueueHasRoom(t *testing.T) {
 	}
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	testkit.Eventually(t, "the queue is full", func() bool { return w.pending("default") >= leastAhead })
+	testkit.Eventually(t, "the queue is full", func() bool { return w.pending("default") >= handover.LeastAhead })
 	testkit.Eventually(t, "the rest has left the wheel", func() bool { return w.backlog()["default"]+w.pending("default") == 300 })
 	testkit.Eventually(t, "the leader awaits room", func() bool {
 		return w.db.Exists(t.Context(), string(lua.AsynqQueue("default").Awaited())).Val() == 1
@@ -299,45 +298,6 @@ func TestDispatch_HandsOverToAsynqsOwnServers(t *testing.T) {
 	}
 }
 
-// flowOf returns a flow of which tasks wait since the given number of ms in partitions 0, 1, ...; -1 stands for none, 0 for an
-// unknown time.
-func flowOf(free int, since ...int) *flow {
-	f := &flow{oldest: make(map[int]time.Time), free: free}
-	for p, ms := range since {
-		switch {
-		case ms > 0:
-			f.oldest[p] = time.UnixMilli(int64(ms))
-		case ms == 0:
-			f.oldest[p] = time.Time{}
-		}
-	}
-	return f
-}
-
-func TestFlow_PortionsGoToThoseThatHaveWaitedLongest(t *testing.T) {
-	t.Parallel()
-	const slack = int(orderSlack / time.Millisecond)
-	for name, c := range map[string]struct {
-		flow *flow
-		want []int // of partitions 0, 1, 2
-	}{
-		"no backlog":               {flowOf(100, -1), []int{leastAhead, leastAhead, leastAhead}},
-		"no backlog, nothing free": {flowOf(0, -1), []int{0, 0, 0}},
-		"the only one":             {flowOf(100, 5000), []int{100, 0, 0}},
-		"more than a claim takes":  {flowOf(1000, 5000), []int{claimLimit, 0, 0}},
-		"all alike":                {flowOf(100, 5000, 5000+slack, 5001), []int{34, 34, 34}},
-		"one later":                {flowOf(100, 5000, 5000+slack+1, 5000), []int{50, 0, 50}},
-		"one unknown":              {flowOf(100, 5000, 0), []int{0, 100, 0}},
-		"nothing free":             {flowOf(0, 5000, 5000), []int{0, 0, 0}},
-	} {
-		for p, want := range c.want {
-			if got := c.flow.portion(p).Number; got != want {
-				t.Errorf("%s: partition %d gets %d, want %d", name, p, got, want)
-			}
-		}
-	}
-}
-
 // still is a list of nodes that does not change.
 type still struct{ view cluster.View }
 
@@ -354,152 +314,19 @@ func (w *world) stillScheduler() *Scheduler {
 		Members: still{cluster.View{At: time.Now(), Nodes: []cluster.Node{{ID: "a", State: cluster.StateAlive, Roles: []string{config.RoleWorker}, Queues: map[string]int{"default": 1}, Capacity: w.slots}}}},
 	})
 	s.pace.ask = never
+	s.plan = newPlan(s)
 	return s
 }
 
-func TestFlow_PortionsEndWhereOthersBegin(t *testing.T) {
-	t.Parallel()
-	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)).Add(orderSlack) }
-	for name, c := range map[string]struct {
-		flow *flow
-		want time.Time // of partition 0
-	}{
-		"the only one":         {flowOf(100, 5000), time.Time{}},
-		"others are later":     {flowOf(100, 5000, 9000, 7000), at(7000)},
-		"others are unknown":   {flowOf(100, 5000, 0, 7000), time.Time{}}, // it is their turn
-		"itself is unknown":    {flowOf(100, 0, 9000, 7000), at(7000)},
-		"as unknown as others": {flowOf(100, 0, 0, 7000), at(7000)},
-	} {
-		if got := c.flow.portion(0).UpTo; !got.Equal(c.want) {
-			t.Errorf("%s: up to %s, want %s", name, got, c.want)
-		}
-	}
-}
-
-func TestQuotas_ReleaseGivesBackWhatWasNotClaimed(t *testing.T) {
-	t.Parallel()
-	a := newWorld(t).stillScheduler()
-	q := a.quotas
-	old, young := time.UnixMilli(1000), time.UnixMilli(9000)
-	q.mu.Lock()
-	q.setBacklog(1, partition.Backlog{"default": old})
-	q.setBacklog(2, partition.Backlog{"default": young})
-	q.flows["default"].free, q.flows["default"].asked = 50, time.Now()
-	q.mu.Unlock()
-	if _, ok := q.reserve(t.Context(), 2, false); ok {
-		t.Error("partition 2 may claim, although tasks of partition 1 have waited longer")
-	}
-	reserved, ok := q.reserve(t.Context(), 1, false)
-	if !ok || reserved.Queues["default"].Number != 50 {
-		t.Fatalf("partition 1 may claim %v, %v", reserved, ok)
-	}
-	if other, _ := q.reserve(t.Context(), 3, true); other.Queues["default"].Number != 0 {
-		t.Errorf("partition 3 may claim %v of what is reserved", other)
-	}
-	drain(a.roomWakes[2])
-	q.release(1, reserved, outcome{claimed: map[string]int{"default": 20}, backlog: partition.Backlog{}})
-	testkit.Receive(t, a.roomWakes[2], "the wake-up of partition 2, whose turn it is")
-	if reserved, ok = q.reserve(t.Context(), 2, false); !ok || reserved.Queues["default"].Number != 30 {
-		t.Errorf("then partition 2 may claim %v, %v, want 30", reserved, ok)
-	}
-	q.release(2, reserved, outcome{claimed: map[string]int{"default": 30}, backlog: partition.Backlog{}, lengths: map[string]int{"default": 1}})
-	q.mu.Lock()
-	q.flow("default").used = time.Now().Add(-2 * never)
-	q.mu.Unlock()
-	reserved, _ = q.reserve(t.Context(), 5, true)
-	q.release(5, reserved, outcome{})
-	if n := len(q.flows); n != 0 {
-		t.Errorf("%d queues are remembered", n)
-	}
-}
-
-// Word of room comes while the partition whose turn it is claims. Afterwards it is the turn of another one, which must ask.
-func TestQuotas_WordOfRoomIsPassedOn(t *testing.T) {
-	t.Parallel()
-	a := newWorld(t).stillScheduler()
-	q := a.quotas
-	q.mu.Lock()
-	q.setBacklog(1, partition.Backlog{"default": time.UnixMilli(1000)})
-	q.setBacklog(2, partition.Backlog{"default": time.UnixMilli(9000)})
-	q.flows["default"].free, q.flows["default"].asked = 5, time.Now()
-	q.mu.Unlock()
-	reserved, _ := q.reserve(t.Context(), 1, false)
-	q.told("default")
-	drain(a.roomWakes[2])
-	q.release(1, reserved, outcome{claimed: map[string]int{"default": 5}, backlog: partition.Backlog{"default": time.UnixMilli(20_000)}})
-	testkit.Receive(t, a.roomWakes[2], "the wake-up of partition 2")
-}
-
-// A partition that cannot be claimed from must not hold up those that can.
-func TestQuotas_APartitionThatFailsLosesItsTurn(t *testing.T) {
-	t.Parallel()
-	a := newWorld(t).stillScheduler()
-	q := a.quotas
-	q.mu.Lock()
-	q.setBacklog(1, partition.Backlog{"default": time.UnixMilli(1000)})
-	q.setBacklog(2, partition.Backlog{"default": time.UnixMilli(9000)})
-	q.flows["default"].free, q.flows["default"].asked = 50, time.Now()
-	q.mu.Unlock()
-	reserved, _ := q.reserve(t.Context(), 1, false)
-	drain(a.roomWakes[2])
-	q.release(1, reserved, outcome{})
-	testkit.Receive(t, a.roomWakes[2], "the wake-up of partition 2")
-}
-
-func drain(c <-chan struct{}) {
-	select {
-	case <-c:
-	default:
-	}
-}
-
-// The workers of a queue end more in a moment than may wait for their slots: the bound follows them, and they end less.
-func TestQuotas_TheBoundFollowsTheWorkers(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.slots = 10
-	a := w.stillScheduler()
-	a.pace.ask = time.Second
-	q := a.quotas
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	f := q.flow("default")
-	f.measure(queue.Look{Ended: 1000})
-	f.measured = f.measured.Add(-time.Second / 2)
-	f.measure(queue.Look{Ended: 6000})
-	if f.rate < 9000 || f.rate > 10_000 {
-		t.Errorf("the rate is %.0f a second, want about 10,000", f.rate)
-	}
-	if idle, busy := q.bound("default", nil), q.bound("default", f); idle != 40 || busy < 2250 || busy > 2500 {
-		t.Errorf("%d and %d deliveries may wait, want 40 and about 2,500", idle, busy)
-	}
-	f.free = 2400
-	q.note(map[string]int{"default": 30})
-	if f.free < 2200 {
-		t.Errorf("%d are free while the workers are fast", f.free)
-	}
-	f.measured = f.measured.Add(-time.Minute)
-	q.note(map[string]int{"default": 30})
-	if f.free != 10 {
-		t.Errorf("%d are free when they are not any more, want 10", f.free)
-	}
-	if n := q.bound("other", f); n != 0 {
-		t.Errorf("%d deliveries may wait in a queue that nobody serves", n)
-	}
-}
-
-func TestQuotas_NodesShareWhatIsFree(t *testing.T) {
+func TestPlan_KnowsHowManyNodesShareWhatIsFree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	b := w.start("b", never)
 	w.leads(map[*node]int{a: 8, b: 8})
 	for _, n := range []*node{a, b} {
-		n.quotas.mu.Lock()
-		got := n.quotas.share(41)
-		n.quotas.mu.Unlock()
-		if got != 21 {
-			t.Errorf("a share of 41 is %d, want 21", got)
+		if got := fleetOf(n.members.View()); got.Leaders != 2 || len(got.Workers) != 2 {
+			t.Errorf("it knows %d leaders and %d workers, want 2 of each", got.Leaders, len(got.Workers))
 		}
 	}
 }
@@ -533,7 +360,7 @@ func TestDispatch_StartsABacklogOfAllPartitionsInOrder(t *testing.T) {
 		}
 		return w.backlog()["default"]+w.pending("default") == 0
 	})
-	if worst > orderSlack+time.Millisecond {
+	if worst > handover.OrderSlack+time.Millisecond {
 		t.Errorf("a task was overtaken by one that was due %s later", worst)
 	}
 }

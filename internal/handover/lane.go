@@ -1,0 +1,63 @@
+package handover
+
+import (
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Lane is where tasks of a queue wait together.
+type Lane struct {
+	Queue string
+	Type  string // "" for the tasks of all types that have no lane of their own
+}
+
+// Backlog has the lanes that somebody serves and of which due tasks wait, and when the first of them was due: the zero
+// time if that was not looked up, as the quota of the lane was 0.
+type Backlog map[Lane]time.Time
+
+// Grant is how many tasks of each lane a claim may take: of Lanes as it says there, of any other with a backlog none, of
+// the rest Default. A task that nobody serves is not claimed.
+type Grant struct {
+	Lanes   Quotas
+	Default int
+	Served  string // what lua.ServedText returns; "" if it is not known: then everything counts as served
+	// Known says that Lanes has all that are served and of which tasks wait; else the claim looks at all names.
+	Known bool
+	// Unnamed has the claim look at tasks without a name of their own, whether somebody serves them now: lua.FirstUnnamed
+	// from the first one on, or Outcome.Unnamed of an earlier claim. "" stands for none.
+	Unnamed string
+}
+
+// Quotas are by lane.
+type Quotas map[Lane]Quota
+
+// Quota is how many tasks of a lane a claim may take. Of the tasks that wait it takes, after the first one, none that
+// was due after UpTo; the zero time is no such bound.
+type Quota struct {
+	Number int
+	UpTo   time.Time
+}
+
+// Outcome is what came of a grant.
+type Outcome struct {
+	Claimed map[Lane]int   // tasks by lane, as Count counts them
+	Lengths map[string]int // deliveries that wait now, by queue to which some were handed over
+	Backlog Backlog        // what waits in the partition now; nil if that is not known
+	Apart   []Lane         // some lanes that nobody serves and of which tasks wait
+	Unnamed string         // where the next claim goes on among the tasks without a name; "" at the end
+}
+
+// Count adds claimed tasks to the numbers of Outcome.Claimed, by the quota under which the claim has taken them.
+func (g Grant) Count(claimed map[Lane]int, deliveries []task.Delivery) {
+	for _, d := range deliveries {
+		lane := LaneOf(d)
+		if _, known := g.Lanes[lane]; !known {
+			lane = Lane{Queue: d.Queue}
+		}
+		claimed[lane]++
+	}
+}
+
+// LaneOf returns the lane of a delivery's type.
+func LaneOf(d task.Delivery) Lane { return Lane{Queue: d.Queue, Type: d.Type} }

@@ -1,0 +1,186 @@
+package handover
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// aheadTime is how much of the work of fast workers may wait in a queue.
+	aheadTime = 250 * time.Millisecond
+	// silentPause is the time between two looks at what tells no leader that it has room: a queue with a backlog that only
+	// asynq's own servers serve, and a lane with a backlog, as workers tell only how many deliveries of all types are left.
+	silentPause = 50 * time.Millisecond
+)
+
+// NoLevel stands for a queue whose workers are not asked to tell anything.
+const NoLevel = -1
+
+// Look is what a leader sees of a queue for which it has more deliveries.
+type Look struct {
+	Waiting int            // deliveries that wait for a worker
+	Ended   int64          // deliveries that have ended so far
+	Types   map[string]int // how many of those that wait have each type, if workers pass over some, else nil: an estimate
+}
+
+// bound is how many deliveries of a lane may wait: 0 if nobody serves it. f may be nil.
+func (p *Planner) bound(lane Lane, f *flow, now time.Time) int {
+	n := p.fleet.of(lane)
+	if n == 0 {
+		return 0
+	}
+	bound := max(n*p.o.HandOver, LeastAhead)
+	if f != nil && now.Sub(f.measured) <= p.o.Ask {
+		bound = max(bound, int(f.rate*aheadTime.Seconds()))
+	}
+	return bound
+}
+
+// share is the part of what a queue may get that this node may hand over, as other nodes hand over too.
+func (p *Planner) share(free int) int {
+	nodes := max(min(p.fleet.Leaders, p.o.Partitions), 1)
+	return (max(free, 0) + nodes - 1) / nodes
+}
+
+// Waits reports whether tasks wait in a partition, for room or for a worker.
+func (p *Planner) Waits(partition int) bool {
+	if p.WaitsApart(partition) {
+		return true
+	}
+	for _, f := range p.flows {
+		if f.waits(partition) {
+			return true
+		}
+	}
+	return false
+}
+
+// Waiting returns the lanes of which tasks wait in a partition, in any order, and some of those that nobody serves.
+func (p *Planner) Waiting(partition int) []Lane {
+	lanes := slices.Clone(p.apartIn(partition).lanes)
+	for lane, f := range p.flows {
+		if f.waits(partition) {
+			lanes = append(lanes, lane)
+		}
+	}
+	return lanes
+}
+
+// Asks returns the lanes to ask Redis for, of those that have tasks in a partition, and for each of their queues the
+// number of waiting deliveries at which its workers are to tell. What came of it is told to Looked.
+func (p *Planner) Asks(partition int, now time.Time) (asked []Lane, levels map[string]int) {
+	levels = make(map[string]int)
+	for lane, f := range p.flows {
+		if !f.waits(partition) {
+			continue
+		}
+		bound := p.bound(lane, f, now)
+		switch {
+		case bound == 0:
+			f.free = 0
+			f.fill()
+		case p.servers[lane.Queue] == Asked:
+		case now.Sub(f.asked) >= p.askPause(lane) && contains(f.first(), partition):
+			f.asked = now // before Redis is asked: word that comes meanwhile makes it zero again
+			asked = append(asked, lane)
+			if _, known := levels[lane.Queue]; lane.Type == "" {
+				levels[lane.Queue] = bound / 2
+			} else if !known {
+				levels[lane.Queue] = NoLevel
+			}
+		}
+	}
+	return asked, levels
+}
+
+// Looked tells what was seen of the queues of lanes that were asked for. Those that could not be looked at get nothing
+// until the next time.
+func (p *Planner) Looked(asked []Lane, looks map[string]Look, now time.Time) {
+	for _, lane := range asked {
+		if look, ok := looks[lane.Queue]; ok {
+			p.evaluate(lane, look, now)
+		} else {
+			p.flow(lane).free = 0
+		}
+	}
+}
+
+// evaluate finds out from a look at its queue what a lane may get.
+func (p *Planner) evaluate(lane Lane, look Look, now time.Time) {
+	f := p.flow(lane)
+	f.measure(look, now)
+	waiting := look.Waiting
+	if lane.Type == "" {
+		f.apart = p.closeLanes(lane.Queue, look.Types, now)
+		waiting -= f.apart
+	} else if look.Types != nil {
+		waiting = look.Types[lane.Type]
+	}
+	f.free = max(p.share(p.bound(lane, f, now)-waiting)-f.reserved, 0)
+	f.noteRoom(f.begin(now))
+}
+
+// closeLanes returns how many of the deliveries that wait in a queue have types that only some of its workers run, or
+// none. A type of which as many wait as those workers take soon gets a lane without room, where further tasks of it
+// wait; the lane is asked for by itself then.
+func (p *Planner) closeLanes(queue string, types map[string]int, now time.Time) (apart int) {
+	for taskType, n := range types {
+		lane := Lane{queue, taskType}
+		if taskType == "" || p.fleet.of(lane) == p.fleet.of(Lane{Queue: queue}) {
+			continue
+		}
+		apart += n
+		if n >= p.bound(lane, nil, now) {
+			p.flow(lane).used = now
+		}
+	}
+	return apart
+}
+
+// note records how many deliveries wait in queues after some were handed over to them.
+func (p *Planner) note(lengths map[string]int, now time.Time) {
+	for queue, length := range lengths {
+		lane := Lane{Queue: queue}
+		f := p.flows[lane]
+		if f != nil {
+			length -= f.apart
+		}
+		free := p.share(p.bound(lane, f, now) - length)
+		if f == nil {
+			if 2*length <= p.bound(lane, nil, now) {
+				continue
+			}
+			f = p.flow(lane)
+			f.free = free
+		}
+		f.used = now
+		f.free = min(f.free, max(free-f.reserved, 0))
+		if free <= f.reserved {
+			f.fill()
+		}
+	}
+}
+
+// Pause returns how long the term of a partition may sleep until it asks for a grant again; false if nothing waits in
+// the partition.
+func (p *Planner) Pause(partition int) (time.Duration, bool) {
+	a := p.apartIn(partition)
+	pause, waits := p.o.Ask, len(a.lanes) > 0
+	if a.unnamed != "" {
+		pause, waits = min(pause, unnamedPause), true
+	}
+	for lane, f := range p.flows {
+		if f.waits(partition) {
+			pause, waits = min(pause, p.askPause(lane)), true
+		}
+	}
+	return pause, waits
+}
+
+// askPause is the time between two looks at a lane with a backlog.
+func (p *Planner) askPause(lane Lane) time.Duration {
+	if p.fleet.onlyForeign(lane) || lane.Type != "" && p.fleet.of(lane) > 0 {
+		return min(silentPause, p.o.Ask)
+	}
+	return p.o.Ask
+}

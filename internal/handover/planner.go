@@ -1,0 +1,232 @@
+package handover
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Options are what a planner goes by. All are needed.
+type Options struct {
+	HandOver   int           // deliveries that may wait in a queue for each slot of its living workers
+	Partitions int           // of the installation
+	Ask        time.Duration // between two looks at a full queue whose workers tell when it has room
+}
+
+// Planner is what one node knows of the fleet, of what waits and of what is on its way. Its methods tell it what has
+// happened, or ask it what to do. The caller calls one at a time, and SetFleet first.
+type Planner struct {
+	o       Options
+	fleet   fleet
+	flows   map[Lane]*flow    // that are served, or were a moment ago
+	apart   map[int]*apart    // by partition
+	servers map[string]Server // those that do not answer, by queue
+	wakes   map[int]bool      // partitions whose terms are to ask for a grant
+}
+
+// New returns a planner that knows nothing yet.
+func New(o Options) *Planner {
+	return &Planner{
+		o: o, flows: make(map[Lane]*flow), apart: make(map[int]*apart), servers: make(map[string]Server),
+		wakes: make(map[int]bool),
+	}
+}
+
+func (p *Planner) flow(lane Lane) *flow {
+	f := p.flows[lane]
+	if f == nil {
+		f = &flow{}
+		p.flows[lane] = f
+	}
+	return f
+}
+
+// Wakes returns the partitions whose terms are to ask for a grant, as what was told since the last call may give them
+// one.
+func (p *Planner) Wakes() []int {
+	if len(p.wakes) == 0 {
+		return nil
+	}
+	woken := slices.Sorted(maps.Keys(p.wakes))
+	clear(p.wakes)
+	return woken
+}
+
+// wake wakes the terms that may claim tasks of a lane next.
+func (p *Planner) wake(f *flow) {
+	for _, w := range f.first() {
+		p.wakes[w.partition] = true
+	}
+}
+
+// Grant returns what the term of a partition may claim at once. If no task on its wheel is due, ok is false unless some
+// of its waiting tasks may be claimed. If ok, what is granted is reserved until Claimed is called.
+func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok bool) {
+	g = Grant{Lanes: make(Quotas, len(p.flows)), Default: LeastAhead, Served: p.fleet.served}
+	a := p.apartIn(partition)
+	ok = due || a.due(g.Served, now)
+	for lane, f := range p.flows {
+		quota := f.portion(partition)
+		if p.servers[lane.Queue] != Answers {
+			quota = Quota{}
+		}
+		g.Lanes[lane] = quota
+		ok = ok || quota.Number > 0 && f.waits(partition)
+	}
+	if !ok {
+		return Grant{}, false
+	}
+	a.grant(&g, now)
+	for lane, quota := range g.Lanes {
+		f := p.flows[lane]
+		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
+	}
+	return g, true
+}
+
+// Claimed tells what came of a grant.
+func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
+	for lane, quota := range g.Lanes {
+		f := p.flow(lane)
+		f.reserved -= quota.Number
+		f.free += max(quota.Number-o.Claimed[lane], 0)
+	}
+	p.setBacklog(partition, o.Backlog)
+	p.apartIn(partition).note(g, o, now)
+	p.note(o.Lengths, now)
+	for lane, quota := range g.Lanes {
+		f := p.flows[lane]
+		if quota.Number > 0 {
+			f.noteRoom(now)
+			if f.free > 0 || f.asked.IsZero() { // it may be the turn of others now
+				p.wake(f)
+			}
+		}
+		silent := lane.Type == "" && p.servers[lane.Queue] != Answers
+		if len(f.line) == 0 && f.reserved == 0 && now.Sub(f.used) > p.o.Ask && !silent {
+			delete(p.flows, lane)
+		}
+	}
+}
+
+// setBacklog records what waits in a partition. What a claim finds there without a quota has waited since before: for
+// room, or for a worker.
+func (p *Planner) setBacklog(partition int, backlog Backlog) {
+	for lane, f := range p.flows {
+		if _, waits := backlog[lane]; !waits {
+			f.leave(partition)
+		}
+	}
+	for lane, at := range backlog {
+		f := p.flow(lane)
+		waits := f.waits(partition)
+		if at.IsZero() && !waits {
+			f.fill()
+		}
+		if !at.IsZero() || !waits {
+			f.wait(partition, at)
+		}
+	}
+}
+
+// Leave tells that this node leads a partition no more.
+func (p *Planner) Leave(partition int) {
+	p.setBacklog(partition, nil)
+	delete(p.apart, partition)
+	for _, f := range p.flows {
+		p.wake(f) // the partition may have come before others
+	}
+}
+
+// HasRoom tells that the workers of a queue say that it has room again.
+func (p *Planner) HasRoom(queue string, now time.Time) {
+	for lane, f := range p.flows {
+		if lane.Queue == queue {
+			f.forgetAsked(now)
+			p.wake(f)
+		}
+	}
+}
+
+// WorkersChanged tells that workers have come or gone, or that word of room may be lost.
+func (p *Planner) WorkersChanged(now time.Time) {
+	for _, f := range p.flows {
+		f.forgetAsked(now)
+		p.wake(f)
+	}
+	p.wakeApart()
+}
+
+// Server is whether the server of a queue answers. In a cluster, the queue of one that does not has no room.
+type Server int
+
+// What is known of a server.
+const (
+	Answers Server = iota
+	Silent         // it did not answer when it was asked last, or refused
+	Asked          // it did not, and is being asked
+)
+
+// Server returns what is known of the server of a queue.
+func (p *Planner) Server(queue string) Server { return p.servers[queue] }
+
+// ServerFailed tells that the server of a queue has not answered: Silent, or Asked.
+func (p *Planner) ServerFailed(queue string, s Server) {
+	p.servers[queue] = s
+	p.flow(Lane{Queue: queue}) // so that a claim has a quota for it
+}
+
+// ServerAnswered tells that the server of a queue answers. again reports that it did not before.
+func (p *Planner) ServerAnswered(queue string, now time.Time) (again bool) {
+	if p.servers[queue] == Answers {
+		return false
+	}
+	delete(p.servers, queue)
+	p.HasRoom(queue, now)
+	return true
+}
+
+// Split is deliveries by who can take them.
+type Split struct {
+	Served   []task.Delivery
+	Unserved []task.Delivery // nobody serves their queue
+	Apart    []task.Delivery // their queue is served, but nobody runs their type: they belong into lanes
+	Strange  []Lane          // of those that no node can take
+}
+
+// Split separates deliveries by who can take them.
+func (p *Planner) Split(deliveries []task.Delivery) (s Split) {
+	for _, d := range deliveries {
+		lane := LaneOf(d)
+		if p.fleet.ofNodes(lane) == 0 && !slices.Contains(s.Strange, lane) {
+			s.Strange = append(s.Strange, lane)
+		}
+		switch {
+		case p.fleet.of(lane) > 0:
+			s.Served = append(s.Served, d)
+		case p.fleet.of(Lane{Queue: d.Queue}) > 0:
+			s.Apart = append(s.Apart, d)
+		default:
+			s.Unserved = append(s.Unserved, d)
+		}
+	}
+	return s
+}
+
+// RoomSince returns, for each of the deliveries that were claimed, since when its lane has had room, as far as this node
+// knows; the zero time if it always had.
+func (p *Planner) RoomSince(deliveries []task.Delivery) []time.Time {
+	since := make([]time.Time, len(deliveries))
+	for i, d := range deliveries {
+		f := p.flows[LaneOf(d)]
+		if f == nil {
+			f = p.flows[Lane{Queue: d.Queue}]
+		}
+		if f != nil {
+			since[i] = f.since
+		}
+	}
+	return since
+}
