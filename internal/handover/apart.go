@@ -92,11 +92,16 @@ func (a *apart) due(served string, now time.Time) bool {
 	return a.goesOn(now) || len(a.lanes) > 0 && (a.seen != served || a.unnamed == "" && a.mayTry(served, now))
 }
 
-// WaitsApart reports whether tasks wait in a partition that nobody serves.
-func (p *Planner) WaitsApart(partition int) bool { return len(p.apartIn(partition).lanes) > 0 }
-
-// LookAgain has the next claim in a partition look at all names.
-func (p *Planner) LookAgain(partition int) { p.apartIn(partition).seen = "" }
+// LookAgain has the next claim in a partition look at all names, and reports true, if tasks wait there that nobody
+// serves.
+func (p *Planner) LookAgain(partition int) bool {
+	a := p.apartIn(partition)
+	if len(a.lanes) == 0 {
+		return false
+	}
+	a.seen = ""
+	return true
+}
 
 // TookBack tells that claimed tasks wait in a partition again: the next claim looks at all names and all tasks.
 func (p *Planner) TookBack(partition int) { p.apartIn(partition).forget() }

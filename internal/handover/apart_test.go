@@ -20,7 +20,7 @@ func TestApart_LooksAgainIfWhatIsServedChangesDuringALook(t *testing.T) {
 		}
 		g := Grant{Served: served}
 		a.grant(&g, now)
-		a.note(g, Outcome{Backlog: Backlog{}, Apart: waits, Unnamed: next}, now)
+		a.note(g, Outcome{Found: Found{Backlog: Backlog{}, Apart: waits, Unnamed: next}}, now)
 		return g.Unnamed
 	}
 	for i, c := range []struct{ served, next, want string }{

@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	foreignTime  = 5 * time.Second        // after which the list of asynq's own servers is due again
-	ForeignFirst = 500 * time.Millisecond // the same for a queue that had a server the last time, or was not asked for
+	// foreignTime is after what time the list of asynq's own servers is due again.
+	foreignTime = 5 * time.Second
+	// ForeignFirst is the same for a queue that had a server the last time, or was not asked for.
+	ForeignFirst = 500 * time.Millisecond
 	// ServedLimit is how many bytes of the offers of guests a claim carries: more are not worth their transport.
 	ServedLimit = 64 << 10
 )
@@ -32,16 +34,19 @@ type Node struct {
 	Guest    bool // it is no dtsd, but a worker by HTTP
 }
 
-func (n Node) runs(taskType string) bool {
-	return len(n.Types) == 0 || slices.Contains(n.Types, taskType)
+func (n Node) types() []string {
+	if len(n.Types) == 0 {
+		return []string{lua.AllTypes}
+	}
+	return n.Types
 }
 
 // fleet knows how many attempts the workers of each queue can run at once, and of which types.
 type fleet struct {
 	Fleet
-	own     map[string]slots // of nodes, by queue
-	served  string           // the queues and types that somebody serves, as claims take it
-	leftOut int              // guests that served leaves out
+	own     map[Lane]int // slots of nodes: of a queue, of a type, or, as lua.AllTypes, of those that run any type
+	served  string       // the queues and types that somebody serves, as claims take it
+	leftOut int          // guests that served leaves out
 
 	foreign map[string]int // slots of asynq's own servers, by queue
 	asked   map[Lane]bool  // for which foreign was read since began
@@ -50,33 +55,12 @@ type fleet struct {
 	late    bool      // Redis has not answered yet
 }
 
-// slots is how many attempts the nodes that serve a queue can run at once.
-type slots struct {
-	all    int            // of whatever type
-	any    int            // of any type: of nodes that do not say which ones they run
-	byType map[string]int // of the others
-}
-
-func (s *slots) add(n Node) {
-	s.all += n.Capacity
-	if len(n.Types) == 0 {
-		s.any += n.Capacity
-	}
-	for _, taskType := range n.Types {
-		if s.byType == nil {
-			s.byType = make(map[string]int, len(n.Types))
-		}
-		s.byType[taskType] += n.Capacity
-	}
-}
-
 // ofNodes returns the slots of a lane without those of asynq's own servers.
 func (f *fleet) ofNodes(lane Lane) int {
-	s := f.own[lane.Queue]
 	if lane.Type == "" {
-		return s.all
+		return f.own[lane]
 	}
-	return s.any + s.byType[lane.Type]
+	return f.own[lane] + f.own[Lane{lane.Queue, lua.AllTypes}]
 }
 
 // of returns the slots of a lane. Those of asynq's own servers, which say of no type that they do not run it, count if
@@ -88,17 +72,16 @@ func (f *fleet) of(lane Lane) int {
 	return f.foreign[lane.Queue]
 }
 
-func (f *fleet) onlyForeign(lane Lane) bool { return f.ofNodes(lane) == 0 && f.of(lane) > 0 }
-
 // SetFleet tells which nodes live.
 func (p *Planner) SetFleet(nodes Fleet) {
 	f := &p.fleet
-	f.Fleet, f.own = nodes, make(map[string]slots)
+	f.Fleet, f.own = nodes, make(map[Lane]int)
 	for _, n := range nodes.Workers {
 		for queue := range n.Queues {
-			s := f.own[queue]
-			s.add(n)
-			f.own[queue] = s
+			f.own[Lane{Queue: queue}] += n.Capacity
+			for _, taskType := range n.types() {
+				f.own[Lane{queue, taskType}] += n.Capacity
+			}
 		}
 	}
 	f.describe()
@@ -148,24 +131,17 @@ func (f *fleet) describe() {
 		}
 	}
 	for _, n := range f.Workers {
+		offer := lua.Offer{Queues: slices.Collect(maps.Keys(n.Queues)), Types: n.types()}
 		switch {
 		case n.Capacity <= 0 || len(n.Queues) == 0:
 		case n.Guest:
-			ofGuests = append(ofGuests, offerOf(n))
+			ofGuests = append(ofGuests, offer)
 		default:
-			offers = append(offers, offerOf(n))
+			offers = append(offers, offer)
 		}
 	}
 	told, leftOut := fewestNames(ofGuests)
 	f.served, f.leftOut = lua.ServedText(append(offers, told...)), leftOut
-}
-
-func offerOf(n Node) lua.Offer {
-	o := lua.Offer{Queues: slices.Collect(maps.Keys(n.Queues)), Types: n.Types}
-	if len(n.Types) == 0 {
-		o.Types = []string{lua.AllTypes}
-	}
-	return o
 }
 
 // fewestNames returns the offers that ServedLimit allows, and how many it does not.

@@ -16,8 +16,8 @@ type Lane struct {
 // time if that was not looked up, as the quota of the lane was 0.
 type Backlog map[Lane]time.Time
 
-// Grant is how many tasks of each lane a claim may take: of Lanes as it says there, of any other with a backlog none, of
-// the rest Default. A task that nobody serves is not claimed.
+// Grant is how many tasks of each lane a claim may take: of Lanes as it says there, of any other with a backlog none,
+// of the rest Default. A task that nobody serves is not claimed.
 type Grant struct {
 	Lanes   Quotas
 	Default int
@@ -25,7 +25,7 @@ type Grant struct {
 	// Known says that Lanes has all that are served and of which tasks wait; else the claim looks at all names.
 	Known bool
 	// Unnamed has the claim look at tasks without a name of their own, whether somebody serves them now: lua.FirstUnnamed
-	// from the first one on, or Outcome.Unnamed of an earlier claim. "" stands for none.
+	// from the first one on, or Found.Unnamed of an earlier claim. "" stands for none.
 	Unnamed string
 }
 
@@ -43,9 +43,14 @@ type Quota struct {
 type Outcome struct {
 	Claimed map[Lane]int   // tasks by lane, as Count counts them
 	Lengths map[string]int // deliveries that wait now, by queue to which some were handed over
-	Backlog Backlog        // what waits in the partition now; nil if that is not known
-	Apart   []Lane         // some lanes that nobody serves and of which tasks wait
-	Unnamed string         // where the next claim goes on among the tasks without a name; "" at the end
+	Found
+}
+
+// Found is what a claim has found in its partition. A claim that failed has found nothing: all is nil.
+type Found struct {
+	Backlog Backlog
+	Apart   []Lane // some lanes that nobody serves and of which tasks wait; if Known, those for which the claim had tasks
+	Unnamed string // where the next claim goes on among tasks without a name; "" at the end, or if this one did not look
 }
 
 // Count adds claimed tasks to the numbers of Outcome.Claimed, by the quota under which the claim has taken them.

@@ -8,8 +8,8 @@ import (
 const (
 	// aheadTime is how much of the work of fast workers may wait in a queue.
 	aheadTime = 250 * time.Millisecond
-	// silentPause is the time between two looks at what tells no leader that it has room: a queue with a backlog that only
-	// asynq's own servers serve, and a lane with a backlog, as workers tell only how many deliveries of all types are left.
+	// silentPause is the time between two looks at what tells no leader that it has room: a queue with a backlog that
+	// only asynq's own servers serve, and a lane with a backlog. Workers tell how many deliveries of all types are left.
 	silentPause = 50 * time.Millisecond
 )
 
@@ -40,19 +40,6 @@ func (p *Planner) bound(lane Lane, f *flow, now time.Time) int {
 func (p *Planner) share(free int) int {
 	nodes := max(min(p.fleet.Leaders, p.o.Partitions), 1)
 	return (max(free, 0) + nodes - 1) / nodes
-}
-
-// Waits reports whether tasks wait in a partition, for room or for a worker.
-func (p *Planner) Waits(partition int) bool {
-	if p.WaitsApart(partition) {
-		return true
-	}
-	for _, f := range p.flows {
-		if f.waits(partition) {
-			return true
-		}
-	}
-	return false
 }
 
 // Waiting returns the lanes of which tasks wait in a partition, in any order, and some of those that nobody serves.
@@ -179,7 +166,7 @@ func (p *Planner) Pause(partition int) (time.Duration, bool) {
 
 // askPause is the time between two looks at a lane with a backlog.
 func (p *Planner) askPause(lane Lane) time.Duration {
-	if p.fleet.onlyForeign(lane) || lane.Type != "" && p.fleet.of(lane) > 0 {
+	if p.fleet.of(lane) > 0 && (p.fleet.ofNodes(lane) == 0 || lane.Type != "") {
 		return min(silentPause, p.o.Ask)
 	}
 	return p.o.Ask

@@ -43,7 +43,7 @@ func (p *Planner) Choose(queue string, byType map[string]int, draw func(n int) i
 func able(all []*candidate, taskType string) []*candidate {
 	var some []*candidate
 	for _, c := range all {
-		if c.runs(taskType) {
+		if len(c.Types) == 0 || slices.Contains(c.Types, taskType) {
 			some = append(some, c)
 		}
 	}
@@ -54,9 +54,7 @@ func able(all []*candidate, taskType string) []*candidate {
 // first.
 func rarestFirst(all []*candidate, byType map[string]int) []string {
 	types := slices.Sorted(maps.Keys(byType))
-	if len(types) > 1 {
-		slices.SortStableFunc(types, func(a, b string) int { return cmp.Compare(len(able(all, a)), len(able(all, b))) })
-	}
+	slices.SortStableFunc(types, func(a, b string) int { return cmp.Compare(len(able(all, a)), len(able(all, b))) })
 	return types
 }
 

@@ -215,8 +215,8 @@ func (p *Planner) Split(deliveries []task.Delivery) (s Split) {
 	return s
 }
 
-// RoomSince returns, for each of the deliveries that were claimed, since when its lane has had room, as far as this node
-// knows; the zero time if it always had.
+// RoomSince returns since when the lane of each claimed delivery has had room, as far as this node knows; the zero time
+// if it always had.
 func (p *Planner) RoomSince(deliveries []task.Delivery) []time.Time {
 	since := make([]time.Time, len(deliveries))
 	for i, d := range deliveries {

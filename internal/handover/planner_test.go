@@ -44,13 +44,13 @@ func TestClaimed_GivesBackWhatWasNotClaimed(t *testing.T) {
 	if other, _ := p.Grant(3, true, start); other.Lanes[plain].Number != 0 {
 		t.Errorf("partition 3 may claim %v of what is reserved", other)
 	}
-	p.Claimed(1, g, Outcome{Claimed: map[Lane]int{plain: 20}, Backlog: Backlog{}}, start)
+	p.Claimed(1, g, Outcome{Claimed: map[Lane]int{plain: 20}, Found: Found{Backlog: Backlog{}}}, start)
 	p.wakesOnly(t, 2) // it is its turn
 	if g, ok = p.Grant(2, false, start); !ok || g.Lanes[plain].Number != 30 {
 		t.Errorf("then partition 2 may claim %v, %v, want 30", g, ok)
 	}
 	p.Claimed(2, g, Outcome{
-		Claimed: map[Lane]int{plain: 30}, Backlog: Backlog{}, Lengths: map[string]int{"default": 1},
+		Claimed: map[Lane]int{plain: 30}, Found: Found{Backlog: Backlog{}}, Lengths: map[string]int{"default": 1},
 	}, start)
 	later := start.Add(2 * never)
 	g, _ = p.Grant(5, true, later)
@@ -67,8 +67,8 @@ func TestHasRoom_IsPassedOn(t *testing.T) {
 	g, _ := p.Grant(1, false, start)
 	p.HasRoom("default", start)
 	p.wakesOnly(t, 1)
-	claimed := map[Lane]int{plain: 5}
-	p.Claimed(1, g, Outcome{Claimed: claimed, Backlog: Backlog{plain: time.UnixMilli(20_000)}}, start)
+	found := Found{Backlog: Backlog{plain: time.UnixMilli(20_000)}}
+	p.Claimed(1, g, Outcome{Claimed: map[Lane]int{plain: 5}, Found: found}, start)
 	p.wakesOnly(t, 2)
 }
 

@@ -54,7 +54,8 @@ func tell(t *testing.T, seed uint64, shuffle *rand.Rand) *story {
 		granted: make(map[int]grants),
 	}
 	o := Options{
-		HandOver: 1 + s.r.IntN(5), Partitions: pickOf(s, 1, 4, 16), Ask: pickOf(s, 20*time.Millisecond, time.Second, time.Hour),
+		HandOver: 1 + s.r.IntN(5), Partitions: pickOf(s, 1, 4, 16),
+		Ask: pickOf(s, 20*time.Millisecond, time.Second, time.Hour),
 	}
 	s.new, s.old = New(o), oldNewQuotas(o.HandOver, o.Partitions, o.Ask)
 	s.changeFleet()
@@ -101,11 +102,14 @@ func (s *story) event() {
 		s.new.Leave(p)
 		s.old.leave(p)
 	case n < 83:
-		s.new.LookAgain(p)
-		s.old.apartIn(p).seen = ""
+		waits := len(s.old.namesApart(p)) > 0
+		if waits {
+			s.old.lookAgain(p)
+		}
+		s.same("looks again", s.new.LookAgain(p), waits)
 	case n < 85:
 		s.new.TookBack(p)
-		s.old.apartIn(p).forget()
+		s.old.tookBack(p)
 	case n < 93:
 		s.server(queue)
 	default:
@@ -117,8 +121,6 @@ func (s *story) event() {
 		pause, waits := s.new.Pause(p)
 		before, waited := s.old.pause(p)
 		s.same("pause", []any{pause, waits}, []any{before, waited})
-		s.same("waits", s.new.Waits(p), len(s.old.backlogOf(p))+len(s.old.apartIn(p).names) > 0)
-		s.same("apart", s.new.WaitsApart(p), len(s.old.apartIn(p).names) > 0)
 	}
 }
 
@@ -302,7 +304,7 @@ func (s *story) ask(p int) {
 		return
 	}
 	lanes := s.new.Waiting(p)
-	names := append(slices.Clone(s.old.apartIn(p).names), s.old.backlogOf(p)...)
+	names := append(s.old.namesApart(p), s.old.backlogOf(p)...)
 	s.same("waiting", sortedNames(lanes), slices.Sorted(slices.Values(names)))
 	due, late := s.new.ForeignDue(lanes, s.now)
 	s.same("foreign", []bool{due, late}, []bool{s.old.slots.readAgain(names), s.old.slots.reading})

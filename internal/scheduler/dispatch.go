@@ -9,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const dispatchBudget = 5 * time.Second
@@ -16,7 +17,7 @@ const dispatchBudget = 5 * time.Second
 // dispatch claims due tasks and enqueues their deliveries in asynq, until ctx ends or the lease is over. If a leader dies in
 // between, or cannot enqueue, watch enqueues them later: the delivery's id makes that harmless.
 func (t *term) dispatch(ctx context.Context) error {
-	defer t.s.plan.leave(t.partition)
+	defer t.s.plan.tell(func(h *handover.Planner, _ time.Time) { h.Leave(t.partition) })
 	var last partition.Claimed
 	var got time.Time // when Redis answered the last claim
 	due := true       // whether there may be due tasks on the wheel
@@ -50,7 +51,10 @@ func (t *term) sleepUntilDue(ctx context.Context, last partition.Claimed, got ti
 		defer timer.Stop()
 		due = timer.C
 	}
-	if pause, waits := t.s.plan.pause(t.partition); waits {
+	var pause time.Duration
+	var waits bool
+	t.s.plan.tell(func(h *handover.Planner, _ time.Time) { pause, waits = h.Pause(t.partition) })
+	if waits {
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		look = timer.C
@@ -72,7 +76,7 @@ func (t *term) claimAndDeliver(
 	ctx context.Context, grant handover.Grant,
 ) (claimed partition.Claimed, got time.Time, _ error) {
 	o := handover.Outcome{Claimed: make(map[handover.Lane]int)}
-	defer func() { t.s.plan.claimed(t.partition, grant, o) }()
+	defer t.s.plan.tell(func(h *handover.Planner, now time.Time) { h.Claimed(t.partition, grant, o, now) })
 	claimed, err := t.leader.Claim(ctx, handover.ClaimLimit, grant, t.s.pace.lookFirst)
 	got = clock.Now()
 	// A lost reply may have claimed some, and a Redis that went back may have tasks that had ended.
@@ -82,7 +86,7 @@ func (t *term) claimAndDeliver(
 	if err != nil {
 		return claimed, got, err
 	}
-	o.Backlog, o.Apart, o.Unnamed = claimed.Backlog, claimed.Apart, claimed.Unnamed
+	o.Found = claimed.Found
 	split, err := t.s.plan.split(ctx, claimed.Deliveries)
 	grant.Count(o.Claimed, split.Served)
 	grant.Count(o.Claimed, split.Unserved)
@@ -90,7 +94,8 @@ func (t *term) claimAndDeliver(
 	failures := []error{t.unlessSharded(ctx, "cannot look for asynq's own servers", err)} // what nobody may serve is taken back
 	if len(served) > 0 {
 		t.s.o.Metrics.Claimed.Add(float64(len(served)))
-		room := t.s.plan.roomSince(served)
+		var room []time.Time
+		t.s.plan.tell(func(h *handover.Planner, _ time.Time) { room = h.RoomSince(served) })
 		handed := t.s.plan.handOver(ctx, served)
 		o.Lengths = handed.Lengths
 		failures = append(failures, t.unlessSharded(ctx, "cannot hand over due tasks", handed.Failure()))
@@ -103,7 +108,13 @@ func (t *term) claimAndDeliver(
 			}
 		}
 	}
-	failures = append(failures, t.takeBack(ctx, split, o.Backlog))
+	for _, d := range split.Unserved {
+		o.Backlog[handover.Lane{Queue: d.Queue}] = time.Time{}
+	}
+	for _, d := range split.Apart {
+		o.Backlog[handover.LaneOf(d)] = time.Time{}
+	}
+	failures = append(failures, t.takeBack(ctx, split.Unserved, split.Apart))
 	return claimed, got, errors.Join(failures...)
 }
 
@@ -119,24 +130,11 @@ func (t *term) unlessSharded(ctx context.Context, message string, err error) err
 	return nil
 }
 
-// takeBack takes back what was claimed and cannot be handed over, and notes it in what waits in the partition.
-func (t *term) takeBack(ctx context.Context, s handover.Split, backlog handover.Backlog) error {
-	if len(s.Unserved)+len(s.Apart) == 0 {
+// takeBack takes back what was claimed and nobody can take: its queue has no workers, or they do not run its type.
+func (t *term) takeBack(ctx context.Context, unserved, apart []task.Delivery) error {
+	if len(unserved)+len(apart) == 0 {
 		return nil
 	}
-	var failures []error
-	if len(s.Unserved) > 0 {
-		failures = append(failures, t.leader.TakeBack(ctx, s.Unserved, false))
-		for _, d := range s.Unserved {
-			backlog[handover.Lane{Queue: d.Queue}] = time.Time{}
-		}
-	}
-	if len(s.Apart) > 0 {
-		failures = append(failures, t.leader.TakeBack(ctx, s.Apart, true))
-		for _, d := range s.Apart {
-			backlog[handover.LaneOf(d)] = time.Time{}
-		}
-	}
-	t.s.plan.tookBack(t.partition)
-	return errors.Join(failures...)
+	defer t.s.plan.tell(func(h *handover.Planner, _ time.Time) { h.TookBack(t.partition) })
+	return errors.Join(t.leader.TakeBack(ctx, unserved, false), t.leader.TakeBack(ctx, apart, true))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
@@ -64,7 +65,9 @@ func (t *term) maintain(ctx context.Context) error {
 func (t *term) rest(ctx context.Context, busy bool) error {
 	signal(t.claimed) // in case there is something to look after that dispatch does not know of
 	// Somebody else may have listed further names of queues and lanes.
-	if t.s.plan.lookAgain(t.partition) {
+	again := false
+	t.s.plan.tell(func(h *handover.Planner, _ time.Time) { again = h.LookAgain(t.partition) })
+	if again {
 		t.s.wake(t.partition)
 	}
 	interval := t.s.pace.maintenance

@@ -25,18 +25,16 @@ type plan struct {
 	known   bool      // the planner knows of nodes
 	at      time.Time // of the view that it knows
 
-	leftOut telemetry.Seldom // when workers were named of which claims are not told
+	leftOut telemetry.Seldom // when a warning said that claims are not told of all workers
 	asking  sync.Mutex       // is held while Redis is asked, so that one term asks for all
 	errands redisx.Errands   // to servers of a cluster that may be silent
 	probes  redisx.Errands   // to those that are, for which nobody waits
 }
 
 func newPlan(s *Scheduler) *plan {
+	o := handover.Options{HandOver: s.o.HandOver, Partitions: s.o.Store.Partitions.Count(), Ask: s.pace.ask}
 	return &plan{
-		s: s,
-		planner: handover.New(handover.Options{
-			HandOver: s.o.HandOver, Partitions: s.o.Store.Partitions.Count(), Ask: s.pace.ask,
-		}),
+		s: s, planner: handover.New(o),
 		errands: redisx.Errands{DB: s.o.DB, Patience: redisx.Patience}, probes: redisx.Errands{DB: s.o.DB},
 	}
 }
@@ -68,61 +66,17 @@ func fleetOf(view cluster.View) handover.Fleet {
 	return f
 }
 
-// grant returns what the term of a partition may claim at once. If no task on its wheel is due, ok is false unless some
-// of its waiting tasks may be claimed. If ok, the caller calls claimed afterwards.
-func (p *plan) grant(ctx context.Context, partition int, due bool) (g handover.Grant, ok bool) {
-	p.ask(ctx, partition)
-	p.tell(func(h *handover.Planner, now time.Time) { g, ok = h.Grant(partition, due, now) })
-	return g, ok
-}
-
-// claimed tells what came of a grant.
-func (p *plan) claimed(partition int, g handover.Grant, o handover.Outcome) {
-	p.tell(func(h *handover.Planner, now time.Time) { h.Claimed(partition, g, o, now) })
-}
-
-// leave forgets the backlog of a partition that this node does not lead any more.
-func (p *plan) leave(partition int) {
-	p.tell(func(h *handover.Planner, _ time.Time) { h.Leave(partition) })
-}
-
-// hasRoom is called when the workers of a queue say that it has room again.
-func (p *plan) hasRoom(queue string) {
-	p.tell(func(h *handover.Planner, now time.Time) { h.HasRoom(queue, now) })
-}
-
 // workersChanged is called when workers have come or gone.
 func (p *plan) workersChanged() {
-	n := 0
+	leftOut := 0
 	p.tell(func(h *handover.Planner, now time.Time) {
 		h.WorkersChanged(now)
-		n = h.LeftOut()
+		leftOut = h.LeftOut()
 	})
-	if n > 0 && p.leftOut.Due("") {
+	if leftOut > 0 && p.leftOut.Due("") {
 		p.s.o.Log.Warn("workers by HTTP name more queues and types than leaders can tell: tasks that only those with the "+
-			"most names serve wait", "workers", n, "limit", handover.ServedLimit)
+			"most names serve wait", "workers", leftOut, "limit", handover.ServedLimit)
 	}
-}
-
-// pause returns how long the term of a partition may sleep until it calls grant again; false if nothing waits there.
-func (p *plan) pause(partition int) (pause time.Duration, waits bool) {
-	p.tell(func(h *handover.Planner, _ time.Time) { pause, waits = h.Pause(partition) })
-	return pause, waits
-}
-
-// tookBack has the next claim in a partition look at all names and all tasks: some may wait there again.
-func (p *plan) tookBack(partition int) {
-	p.tell(func(h *handover.Planner, _ time.Time) { h.TookBack(partition) })
-}
-
-// lookAgain has the next claim in a partition look at all names, if tasks wait there that nobody serves.
-func (p *plan) lookAgain(partition int) (waits bool) {
-	p.tell(func(h *handover.Planner, _ time.Time) {
-		if waits = h.WaitsApart(partition); waits {
-			h.LookAgain(partition)
-		}
-	})
-	return waits
 }
 
 // choose is queue.Choose: the nodes to wake for deliveries of a queue that was empty.
@@ -131,23 +85,23 @@ func (p *plan) choose(queue string, byType map[string]int) (nodes []string) {
 	return nodes
 }
 
-// roomSince returns since when the lanes of claimed deliveries have had room, as far as this node knows.
-func (p *plan) roomSince(deliveries []task.Delivery) (since []time.Time) {
-	p.tell(func(h *handover.Planner, _ time.Time) { since = h.RoomSince(deliveries) })
-	return since
+// grant returns what the term of a partition may claim at once. If no task on its wheel is due, ok is false unless some
+// of its waiting tasks may be claimed. If ok, the caller tells the planner afterwards what was claimed.
+func (p *plan) grant(ctx context.Context, partition int, due bool) (g handover.Grant, ok bool) {
+	p.ask(ctx, partition)
+	p.tell(func(h *handover.Planner, now time.Time) { g, ok = h.Grant(partition, due, now) })
+	return g, ok
 }
 
 // ask reads from Redis what the queues may get of which tasks wait in a partition, unless that was done a moment ago.
 func (p *plan) ask(ctx context.Context, partition int) {
-	var waits bool
-	p.tell(func(h *handover.Planner, _ time.Time) { waits = h.Waits(partition) })
-	if !waits { // what others ask for is nothing to wait for
+	var lanes []handover.Lane
+	p.tell(func(h *handover.Planner, _ time.Time) { lanes = h.Waiting(partition) })
+	if len(lanes) == 0 { // what others ask for is nothing to wait for
 		return
 	}
 	p.asking.Lock()
 	defer p.asking.Unlock()
-	var lanes []handover.Lane
-	p.tell(func(h *handover.Planner, _ time.Time) { lanes = h.Waiting(partition) })
 	p.s.warn(ctx, partition, "cannot look for asynq's own servers", p.readForeign(ctx, lanes))
 	var levels map[string]int
 	p.tell(func(h *handover.Planner, now time.Time) { lanes, levels = h.Asks(partition, now) })
@@ -185,11 +139,4 @@ func (p *plan) split(ctx context.Context, deliveries []task.Delivery) (s handove
 	err = p.readForeign(ctx, s.Strange)
 	p.tell(split)
 	return s, err
-}
-
-// wait waits for calls to servers that are silent. No term calls any more.
-func (p *plan) wait() {
-	p.errands.Wait()
-	p.probes.Wait()
-	p.s.o.Queues.Wait()
 }

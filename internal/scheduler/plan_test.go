@@ -109,8 +109,9 @@ func (w *world) asynqServer(concurrency int, h asynq.HandlerFunc) (stop func()) 
 func (w *world) asynqServerOn(db *redisx.DB, queue string, concurrency int, h asynq.HandlerFunc) (stop func()) {
 	w.t.Helper()
 	server := asynq.NewServerFromRedisClient(db.UniversalClient, asynq.Config{
-		Concurrency: concurrency, Queues: map[string]int{queue: 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
-		DelayedTaskCheckInterval: 10 * time.Millisecond, RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
+		Concurrency: concurrency, Queues: map[string]int{queue: 1}, LogLevel: asynq.FatalLevel,
+		TaskCheckInterval: 10 * time.Millisecond, DelayedTaskCheckInterval: 10 * time.Millisecond,
+		RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
 	})
 	testkit.Must(w.t, server.Start(h))
 	stop = sync.OnceFunc(server.Shutdown)
@@ -138,11 +139,14 @@ func TestDispatch_RunsATaskAgainThatWasChangedWhileAsynqsServerHandledIt(t *test
 		return err
 	})
 	ref := w.create(task.Definition{Queue: "foreign"})
-	// The first look comes as late as it does by default, after the leader has taken back what it claimed before it knew of the server.
+	// The first look comes as late as it does by default, after the leader has taken back what it claimed before it knew
+	// of the server.
 	a := w.start("a", never, func(n *node) { n.pace.lookAgain = 50 * time.Millisecond })
 	w.leads(map[*node]int{a: 16})
 	testkit.Receive(t, started, "the start of the handler")
-	changed, err := useCases(w.store).ChangeTask(t.Context(), caller, ref.ID, control.TaskChange{Delay: new(200 * time.Millisecond), Payload: []byte(`{"new":true}`)})
+	changed, err := useCases(w.store).ChangeTask(t.Context(), caller, ref.ID, control.TaskChange{
+		Delay: new(200 * time.Millisecond), Payload: []byte(`{"new":true}`),
+	})
 	if err != nil || changed.State != task.Scheduled {
 		t.Fatalf("%+v, %v", changed, err)
 	}
@@ -160,7 +164,8 @@ func TestDispatch_RunsATaskAgainThatWasChangedWhileAsynqsServerHandledIt(t *test
 func (w *world) serve(queue string, slots int) {
 	w.t.Helper()
 	r := cluster.New(cluster.Options{
-		DB: redistest.Open(w.t, w.url), Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: "serves-" + queue, Beat: beat,
+		DB: redistest.Open(w.t, w.url), Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(),
+		ID: "serves-" + queue, Beat: beat,
 		Self: func() cluster.Node {
 			return cluster.Node{Roles: []string{config.RoleWorker}, Queues: map[string]int{queue: 1}, Capacity: slots}
 		},
@@ -182,7 +187,9 @@ func TestDispatch_AQueueThatNobodyServesHoldsUpNoOther(t *testing.T) {
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	w.dispatched(last, 1)
-	testkit.Eventually(t, "the others wait in DTS", func() bool { return w.backlog()["nobody"] == 200 && w.pending("nobody") == 0 })
+	testkit.Eventually(t, "the others wait in DTS", func() bool {
+		return w.backlog()["nobody"] == 200 && w.pending("nobody") == 0
+	})
 	if got := w.get(refs[0]); got.State != task.Scheduled || got.Attempt != 0 {
 		t.Errorf("one of them is %s, attempt %d", got.State, got.Attempt)
 	}
@@ -209,7 +216,9 @@ func TestDispatch_HandsOverLittleToAQueueThatIsPausedInAsynq(t *testing.T) {
 	for _, ref := range refs[:300] {
 		w.create(task.Definition{Ref: ref})
 	}
-	testkit.Eventually(t, "all have left the wheel", func() bool { return w.backlog()["default"]+w.pending("default") == 301 })
+	testkit.Eventually(t, "all have left the wheel", func() bool {
+		return w.backlog()["default"]+w.pending("default") == 301
+	})
 	w.create(task.Definition{Ref: last, Queue: "other"})
 	testkit.Eventually(t, "the other queue gets its task", func() bool { return w.pending("other") == 1 })
 	if n := w.pending("default"); n > 2*handover.LeastAhead {
@@ -231,7 +240,9 @@ func TestDispatch_HearsThatAQueueHasRoom(t *testing.T) {
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	testkit.Eventually(t, "the queue is full", func() bool { return w.pending("default") >= handover.LeastAhead })
-	testkit.Eventually(t, "the rest has left the wheel", func() bool { return w.backlog()["default"]+w.pending("default") == 300 })
+	testkit.Eventually(t, "the rest has left the wheel", func() bool {
+		return w.backlog()["default"]+w.pending("default") == 300
+	})
 	testkit.Eventually(t, "the leader awaits room", func() bool {
 		return w.db.Exists(t.Context(), string(lua.AsynqQueue("default").Awaited())).Val() == 1
 	})
@@ -258,7 +269,8 @@ func TestDispatch_HandsOverToAsynqsOwnServers(t *testing.T) {
 	const n = 100
 	var want []string
 	for i := range n {
-		ref := w.create(task.Definition{Ref: task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint("t", i)}, Queue: "foreign"})
+		named := task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint("t", i)}
+		ref := w.create(task.Definition{Ref: named, Queue: "foreign"})
 		want = append(want, ref.String()+":1")
 	}
 	bad := w.create(task.Definition{
@@ -266,7 +278,8 @@ func TestDispatch_HandsOverToAsynqsOwnServers(t *testing.T) {
 		Retry: task.Retry{MaxAttempts: 2, Delays: []time.Duration{time.Millisecond}},
 	})
 	want = append(want, bad.String()+":1", bad.String()+":2")
-	// The first look comes as late as it does by default, after the leader has taken back what it claimed before it knew of the server.
+	// The first look comes as late as it does by default, after the leader has taken back what it claimed before it knew
+	// of the server.
 	a := w.start("a", never, func(n *node) { n.pace.lookAgain = 50 * time.Millisecond })
 	w.leads(map[*node]int{a: 16})
 	for i := range n {
@@ -311,7 +324,10 @@ func (s still) Nodes(context.Context) ([]cluster.Node, error) { return s.view.No
 func (w *world) stillScheduler() *Scheduler {
 	s := New(Options{
 		Store: w.store, Node: "a", HandOver: 4, LeaseTTL: never, Log: slog.New(slog.DiscardHandler),
-		Members: still{cluster.View{At: time.Now(), Nodes: []cluster.Node{{ID: "a", State: cluster.StateAlive, Roles: []string{config.RoleWorker}, Queues: map[string]int{"default": 1}, Capacity: w.slots}}}},
+		Members: still{cluster.View{At: time.Now(), Nodes: []cluster.Node{{
+			ID: "a", State: cluster.StateAlive, Roles: []string{config.RoleWorker}, Queues: map[string]int{"default": 1},
+			Capacity: w.slots,
+		}}}},
 	})
 	s.pace.ask = never
 	s.plan = newPlan(s)
@@ -345,7 +361,9 @@ func TestDispatch_StartsABacklogOfAllPartitionsInOrder(t *testing.T) {
 	due := w.createOverdue(refs, 2*time.Second/n)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	testkit.Eventually(t, "all have left the wheel", func() bool { return w.backlog()["default"]+w.pending("default") == n })
+	testkit.Eventually(t, "all have left the wheel", func() bool {
+		return w.backlog()["default"]+w.pending("default") == n
+	})
 	for w.pending("default") > 0 { // the first claims of all partitions come as they come
 		w.take(100)
 	}

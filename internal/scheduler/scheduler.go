@@ -33,6 +33,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -123,7 +124,7 @@ func New(o Options) *Scheduler {
 	s.limits = limits.New(o.Store.Layout, o.Queues)
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
-		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: func(queue string) { s.plan.hasRoom(queue) },
+		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.hasRoom,
 		Rows: func(p int) { signal(s.rowWakes[p]) }, Stale: s.toldStale, Bulk: func() { signal(s.bulk) }, Status: func() { signal(s.asked) },
 	})
 	for p := range o.Store.Partitions.Count() {
@@ -211,6 +212,10 @@ func (s *Scheduler) connected() {
 	s.heard.Do(func() { close(s.ready) })
 	signal(s.freed)
 	s.plan.workersChanged()
+}
+
+func (s *Scheduler) hasRoom(queue string) {
+	s.plan.tell(func(h *handover.Planner, now time.Time) { h.HasRoom(queue, now) })
 }
 
 func (s *Scheduler) wakeTick(partition int) { signal(s.tickWakes[partition]) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/handover"
@@ -13,16 +12,6 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
-
-// reachable returns those of the deliveries whose queues are on servers that answer.
-func (p *plan) reachable(deliveries []task.Delivery) (some []task.Delivery) {
-	p.tell(func(h *handover.Planner, _ time.Time) {
-		some = slices.DeleteFunc(slices.Clone(deliveries), func(d task.Delivery) bool {
-			return h.Server(d.Queue) != handover.Answers
-		})
-	})
-	return some
-}
 
 // learn tells the planner what the server of a queue has answered. If it does again, the terms claim and look after what
 // waits for it.
@@ -209,4 +198,11 @@ func (p *plan) readSlots(ctx context.Context, lanes []handover.Lane) error {
 		learn(read)
 	}
 	return read.Err
+}
+
+// wait waits for calls to servers that are silent. No term calls any more.
+func (p *plan) wait() {
+	p.errands.Wait()
+	p.probes.Wait()
+	p.s.o.Queues.Wait()
 }

@@ -159,25 +159,28 @@ func (t *term) parkUnrunnable(ctx context.Context, w *partition.Watched) error {
 	if err != nil { // somebody may serve them
 		return err
 	}
-	var failures []error
-	for _, some := range []struct {
-		deliveries []task.Delivery
-		apart      bool
-	}{{s.Unserved, false}, {s.Apart, true}} {
-		reachable := t.s.plan.reachable(some.deliveries)
-		if len(reachable) == 0 {
-			continue
-		}
-		recalled, err := t.s.o.Queues.Recall(ctx, reachable)
-		failures = append(failures, err)
-		if len(recalled) > 0 {
-			forget(w, recalled)
-			failures = append(failures, t.leader.TakeBack(ctx, recalled, some.apart))
-			t.s.plan.tookBack(t.partition)
-			t.s.wake(t.partition) // so that a claim sees what waits
-		}
+	unserved, errUnserved := t.recall(ctx, w, s.Unserved)
+	apart, errApart := t.recall(ctx, w, s.Apart)
+	err = t.takeBack(ctx, unserved, apart)
+	if len(unserved)+len(apart) > 0 {
+		t.s.wake(t.partition) // so that a claim sees what waits
 	}
-	return errors.Join(failures...)
+	return errors.Join(errUnserved, errApart, err)
+}
+
+// recall takes deliveries back that nobody has taken, from the queues whose servers answer.
+func (t *term) recall(ctx context.Context, w *partition.Watched, deliveries []task.Delivery) ([]task.Delivery, error) {
+	var reachable []task.Delivery
+	t.s.plan.tell(func(h *handover.Planner, _ time.Time) {
+		for _, d := range deliveries {
+			if h.Server(d.Queue) == handover.Answers {
+				reachable = append(reachable, d)
+			}
+		}
+	})
+	recalled, err := t.s.o.Queues.Recall(ctx, reachable)
+	forget(w, recalled)
+	return recalled, err
 }
 
 // forget removes deliveries from those that wait.

@@ -34,13 +34,7 @@ type Claimed struct {
 	Now        time.Time // Redis's time of the claim
 	Next       time.Time // when the next task on the wheel is due; zero if there is none
 	Watched    int       // number of queued and running tasks, without these
-	Backlog    handover.Backlog
-	// Apart has some of the lanes that nobody serves and of which tasks wait; after a claim with Known, those for which it
-	// had tasks.
-	Apart []handover.Lane
-	// Unnamed is where the next claim goes on among the tasks that nobody serves and that have no name of their own; "" if
-	// this one came to the end, or did not look.
-	Unnamed string
+	handover.Found
 }
 
 // Lead returns the partition with the right to change it, under the fence of its lease (see package lease).
@@ -67,8 +61,8 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 		return Claimed{}, fenced(err)
 	}
 	claimed := Claimed{
-		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Unnamed: reply.Unnamed,
-		Backlog: make(handover.Backlog, len(reply.Backlog)), Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
+		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
+		Found: handover.Found{Backlog: make(handover.Backlog, len(reply.Backlog)), Unnamed: reply.Unnamed},
 	}
 	for _, b := range reply.Backlog {
 		claimed.Backlog[laneOf(b.Queue)] = b.Oldest
@@ -88,6 +82,9 @@ func laneOf(name string) handover.Lane {
 // TakeBack takes tasks back that Claim has queued and whose deliveries no worker can take: they wait as if they had not been
 // claimed, in their queues or, if lane is set, in their lanes. Errors: ErrFenced, or an error of Redis.
 func (l *Leader) TakeBack(ctx context.Context, deliveries []task.Delivery, lane bool) error {
+	if len(deliveries) == 0 {
+		return nil
+	}
 	call := lua.TakeBack{
 		Lease: l.keys.Lease(), States: l.keys.States(), Fence: l.fence, Events: l.o.Layout.Keys.Events(),
 		Wake: l.o.Layout.Keys.Wake(l.number), Deliveries: nil,
