@@ -9,9 +9,9 @@
 // Package scheduler has what stays outside: the mutex, the clock, the calls and the waiting (plan.go).
 //
 // A queue gets enough deliveries to keep its living workers busy, and no more. What is beyond waits in its partition,
-// where it can be counted, changed, cancelled and moved. Of most queues nothing waits, and nothing is known of them here:
-// a claim takes up to 16 of their tasks. Of the others, the planner knows how many more deliveries they may get, and
-// which partitions have tasks for them. The partitions whose tasks have waited longest get what is free. See
+// where it can be counted, changed, cancelled and moved. Of most queues nothing waits, and nothing is known of them
+// here: a claim takes up to 16 of their tasks. Of the others, the planner knows how many more deliveries they may get,
+// and which partitions have tasks for them. The partitions whose tasks have waited longest get what is free. See
 // docs/adr/0013-a-backlog-waits-in-dts.md.
 //
 // Deliveries that only some of a queue's workers run, or none, must not take the room of the others. Too many of them
