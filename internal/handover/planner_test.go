@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const never = time.Hour // for what must not be waited for
@@ -116,6 +118,111 @@ func TestShare_IsThatOfOneOfTheNodesThatLead(t *testing.T) {
 		p.SetFleet(Fleet{Leaders: leaders})
 		if got := p.share(41); got != want {
 			t.Errorf("a share of 41 among %d nodes is %d, want %d", leaders, got, want)
+		}
+	}
+}
+
+// look has the term of a partition look at its queues.
+func (p *Planner) look(t *testing.T, partition int, looks map[string]Look, now time.Time) {
+	t.Helper()
+	asked, _ := p.Asks(partition, now)
+	if len(asked) == 0 {
+		t.Fatalf("partition %d asks for nothing", partition)
+	}
+	p.Looked(asked, looks, now)
+}
+
+// What waits for the few workers of a type takes no room of the others, and more of it waits in a lane.
+func TestLooked_CountsWhatFewRunForTheirLane(t *testing.T) {
+	t.Parallel()
+	all, few := aWorker("all", 10, 0, "default"), aWorker("few", 1, 0, "default")
+	all.Types, few.Types = []string{"http"}, []string{"http", "shell"}
+	p := New(Options{HandOver: 4, Partitions: 16, Ask: time.Second})
+	p.SetFleet(Fleet{Workers: []Node{all, few}, Leaders: 1})
+	p.setBacklog(1, Backlog{plain: start})
+	p.look(t, 1, map[string]Look{"default": {Waiting: 30, Types: map[string]int{"http": 5, "shell": 25}}}, start)
+	g, _ := p.Grant(1, false, start)
+	shell, known := g.Lanes[Lane{"default", "shell"}]
+	if want := 4*11 - 5; g.Lanes[plain].Number != want || shell.Number != 0 || !known {
+		t.Errorf("%d tasks and %d in a lane (%t) may be claimed, want %d and none",
+			g.Lanes[plain].Number, shell.Number, known, want)
+	}
+}
+
+func TestGrant_HasNothingForAServerThatIsSilent(t *testing.T) {
+	t.Parallel()
+	p := waitingIn(50)
+	for _, s := range []Server{Silent, Asked} {
+		p.ServerFailed("default", s)
+		if g, ok := p.Grant(1, false, start); ok {
+			t.Errorf("while its server is known as %d, %v may be claimed", s, g.Lanes)
+		}
+	}
+	later := start.Add(2 * never)
+	if asked, _ := p.Asks(1, later); len(asked) != 0 {
+		t.Errorf("%v are asked for while their server is being asked", asked)
+	}
+	if !p.ServerAnswered("default", later) || p.ServerAnswered("default", later) {
+		t.Error("a server answers again once")
+	}
+	p.wakesOnly(t, 1)
+	if g, ok := p.Grant(1, false, later); !ok || g.Lanes[plain].Number != 50 {
+		t.Errorf("then %v may be claimed", g.Lanes)
+	}
+}
+
+func TestForeignRead_CountsServersOfQueuesWithoutNodes(t *testing.T) {
+	t.Parallel()
+	p, foreign := waitingIn(0), Lane{Queue: "foreign"}
+	p.setBacklog(3, Backlog{foreign: start})
+	if due, _ := p.ForeignDue(p.Waiting(1), start); due {
+		t.Error("the list of asynq's servers is due for a queue that nodes serve")
+	}
+	if due, _ := p.ForeignDue(p.Waiting(3), start); !due {
+		t.Error("the list of asynq's servers is not due")
+	}
+	p.ForeignRead(p.Waiting(3), map[string]int{"foreign": 2}, start)
+	if due, _ := p.ForeignDue(p.Waiting(3), start); due {
+		t.Error("the list of asynq's servers is due again at once")
+	}
+	p.look(t, 3, map[string]Look{"foreign": {Waiting: 10}}, start)
+	if g, _ := p.Grant(3, false, start); g.Lanes[foreign].Number != LeastAhead-10 {
+		t.Errorf("%d tasks may be claimed, want %d", g.Lanes[foreign].Number, LeastAhead-10)
+	}
+	if pause, _ := p.Pause(3); pause != silentPause {
+		t.Errorf("the next look is in %s, want %s", pause, silentPause)
+	}
+}
+
+func TestRoomSince_IsWhenSomebodySaidSo(t *testing.T) {
+	t.Parallel()
+	p := waitingIn(0)
+	p.setBacklog(1, nil)
+	p.setBacklog(1, Backlog{plain: {}}) // a claim without a quota has found some
+	said := start.Add(time.Second)
+	p.HasRoom("default", said)
+	p.look(t, 1, map[string]Look{"default": {}}, said.Add(time.Second))
+	since := p.RoomSince([]task.Delivery{{Queue: "default", Type: "http"}, {Queue: "other", Type: "http"}})
+	if !since[0].Equal(said) || !since[1].IsZero() {
+		t.Errorf("there is room since %v, want %s and always", since, said)
+	}
+}
+
+func TestLeave_LetsTheOthersClaim(t *testing.T) {
+	t.Parallel()
+	p := waitingIn(50)
+	p.Leave(1)
+	p.wakesOnly(t, 2)
+}
+
+// Each of the partitions that have waited as long gets a part of what was free before any of them claimed.
+func TestGrant_SharesWhatTwoPartitionsClaimAtOnce(t *testing.T) {
+	t.Parallel()
+	p := waitingIn(80)
+	p.setBacklog(2, Backlog{plain: time.UnixMilli(1000)})
+	for _, partition := range []int{1, 2} {
+		if g, _ := p.Grant(partition, false, start); g.Lanes[plain].Number != 40 {
+			t.Errorf("partition %d may claim %d, want 40", partition, g.Lanes[plain].Number)
 		}
 	}
 }

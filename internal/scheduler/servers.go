@@ -34,8 +34,9 @@ func (p *plan) learn(queue string, err error) {
 	}
 }
 
-// handOver enqueues deliveries in asynq. It finishes even if ctx ends meanwhile. In a cluster, it does not wait for a server that is silent: the
-// deliveries for that have the error redisx.ErrLate, and those that are handed over nevertheless, later, are there when they are looked after.
+// handOver enqueues deliveries in asynq. It finishes even if ctx ends meanwhile. In a cluster, it does not wait for a
+// server that is silent: the deliveries for that have the error redisx.ErrLate. Those that are handed over later
+// nevertheless are there when they are looked after.
 func (p *plan) handOver(ctx context.Context, deliveries []task.Delivery) queue.Handed {
 	ctx = context.WithoutCancel(ctx)
 	if !p.s.o.DB.Sharded() {
@@ -74,31 +75,25 @@ type part struct {
 }
 
 // enqueueAt enqueues those of the deliveries that have the places, and adds what comes of it to handed.
-func (p *plan) enqueueAt(ctx context.Context, e *redisx.Errands, deliveries []task.Delivery, places []int, handed queue.Handed) {
+func (p *plan) enqueueAt(
+	ctx context.Context, e *redisx.Errands, deliveries []task.Delivery, places []int, handed queue.Handed,
+) {
 	some := redisx.Pick(deliveries, places)
-	keys := make([]string, len(some))
+	queues := make([]string, len(some))
 	for k, d := range some {
-		keys[k] = p.s.o.Queues.Key(d.Queue)
+		queues[k] = d.Queue
 	}
-	results := redisx.CallEach(ctx, e, redisx.Calls[part]{
-		Keys: keys,
-		Do: func(of []int) []redisx.Result[part] {
-			h := p.enqueue(ctx, redisx.Pick(some, of))
-			parts := make([]redisx.Result[part], len(of))
-			for k := range parts {
-				parts[k] = redisx.Result[part]{Reply: part{h, k}, Err: h.Failures[k]}
-			}
-			return parts
-		},
-		Late:  func(k int) { p.learn(some[k].Queue, redisx.ErrLate) },
-		After: func(k int, r redisx.Result[part]) { p.learn(some[k].Queue, r.Err) },
+	results := callEach(ctx, p, e, queues, func(of []int) []redisx.Result[part] {
+		h := p.enqueue(ctx, redisx.Pick(some, of))
+		parts := make([]redisx.Result[part], len(of))
+		for k := range parts {
+			parts[k] = redisx.Result[part]{Reply: part{h, k}, Err: h.Failures[k]}
+		}
+		return parts
 	})
 	for k, r := range results {
 		i := places[k]
-		if handed.Failures[i] = r.Err; errors.Is(r.Err, redisx.ErrLate) {
-			continue
-		}
-		if p.learn(some[k].Queue, r.Err); r.Err != nil {
+		if handed.Failures[i] = r.Err; r.Err != nil {
 			continue // there may be no reply
 		}
 		handed.At[i] = r.Reply.At[r.Reply.place]
@@ -109,8 +104,29 @@ func (p *plan) enqueueAt(ctx context.Context, e *redisx.Errands, deliveries []ta
 	}
 }
 
-// lookAt looks at queues, as queue.AwaitRoom does. It does not wait for a server that is silent, and not at all for one that was when it was asked
-// last. Error: those of the queues that it leaves out, joined.
+// callEach makes calls about queues at their servers, and learns which of these answer.
+func callEach[R any](
+	ctx context.Context, p *plan, e *redisx.Errands, queues []string, do func(places []int) []redisx.Result[R],
+) []redisx.Result[R] {
+	keys := make([]string, len(queues))
+	for i, name := range queues {
+		keys[i] = p.s.o.Queues.Key(name)
+	}
+	results := redisx.CallEach(ctx, e, redisx.Calls[R]{
+		Keys: keys, Do: do,
+		Late:  func(i int) { p.learn(queues[i], redisx.ErrLate) },
+		After: func(i int, r redisx.Result[R]) { p.learn(queues[i], r.Err) },
+	})
+	for i, r := range results {
+		if !errors.Is(r.Err, redisx.ErrLate) {
+			p.learn(queues[i], r.Err)
+		}
+	}
+	return results
+}
+
+// lookAt looks at queues, as queue.AwaitRoom does. It does not wait for a server that is silent, and not at all for one
+// that was when it was asked last. Error: those of the queues that it leaves out, joined.
 func (p *plan) lookAt(ctx context.Context, levels map[string]int) (map[string]handover.Look, error) {
 	if !p.s.o.DB.Sharded() {
 		return p.s.o.Queues.AwaitRoom(ctx, levels)
@@ -126,32 +142,23 @@ func (p *plan) lookAt(ctx context.Context, levels map[string]int) (map[string]ha
 		}
 	})
 	looks := make(map[string]handover.Look, len(levels))
-	return looks, errors.Join(p.lookEach(ctx, &p.probes, away, levels, looks), p.lookEach(ctx, &p.errands, open, levels, looks))
+	errAway := p.lookEach(ctx, &p.probes, away, levels, looks)
+	return looks, errors.Join(errAway, p.lookEach(ctx, &p.errands, open, levels, looks))
 }
 
 // lookEach is lookAt for some of the queues.
-func (p *plan) lookEach(ctx context.Context, e *redisx.Errands, names []string, levels map[string]int, looks map[string]handover.Look) error {
-	keys := make([]string, len(names))
-	for i, name := range names {
-		keys[i] = p.s.o.Queues.Key(name)
-	}
-	results := redisx.CallEach(ctx, e, redisx.Calls[handover.Look]{
-		Keys: keys,
-		Do: func(places []int) []redisx.Result[handover.Look] {
-			return p.await(ctx, redisx.Pick(names, places), levels)
-		},
-		Late:  func(i int) { p.learn(names[i], redisx.ErrLate) },
-		After: func(i int, r redisx.Result[handover.Look]) { p.learn(names[i], r.Err) },
+func (p *plan) lookEach(
+	ctx context.Context, e *redisx.Errands, names []string, levels map[string]int, looks map[string]handover.Look,
+) error {
+	results := callEach(ctx, p, e, names, func(places []int) []redisx.Result[handover.Look] {
+		return p.await(ctx, redisx.Pick(names, places), levels)
 	})
 	var failures []error
 	for i, r := range results {
-		switch {
-		case r.Err == nil:
+		if r.Err == nil {
 			looks[names[i]] = r.Reply
-			p.learn(names[i], nil)
-		case !errors.Is(r.Err, redisx.ErrLate):
+		} else if !errors.Is(r.Err, redisx.ErrLate) {
 			failures = append(failures, r.Err)
-			p.learn(names[i], r.Err)
 		}
 	}
 	return errors.Join(failures...)
