@@ -13,8 +13,8 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// learn tells the planner what the server of a queue has answered. If it does again, the terms claim and look after what
-// waits for it.
+// learn tells the planner what the server of a queue has answered. If it answers again, the terms claim and look after
+// what waits for it.
 func (p *plan) learn(queue string, err error) {
 	again := false
 	p.tell(func(h *handover.Planner, now time.Time) {
