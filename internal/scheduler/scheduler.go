@@ -5,8 +5,8 @@
 // a lease until it is released or lost. During a term, these loops run:
 //
 //   - tick (ticks.go) creates the tasks of schedules that are due.
-//   - dispatch (dispatch.go) claims due tasks and enqueues their deliveries, as many as package handover
-//     grants (plan.go). Neither of the two polls: they sleep until the first task or schedule is due, and are woken when something earlier
+//   - dispatch (dispatch.go) claims due tasks and enqueues their deliveries, as many as package handover grants (plan.go).
+//     Neither of the two polls: they sleep until the first task or schedule is due, and are woken when something earlier
 //     arrives.
 //   - watch (watch.go) ends lost attempts, and delivers lost deliveries again. deaths.go tells which tasks kill their workers, and
 //     losses.go what the log says of them.

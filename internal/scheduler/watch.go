@@ -178,6 +178,9 @@ func (t *term) recall(ctx context.Context, w *partition.Watched, deliveries []ta
 			}
 		}
 	})
+	if len(reachable) == 0 {
+		return nil, nil
+	}
 	recalled, err := t.s.o.Queues.Recall(ctx, reachable)
 	forget(w, recalled)
 	return recalled, err
