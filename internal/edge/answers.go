@@ -64,7 +64,7 @@ func (s *Server) Send(c echo.Context, status int, header http.Header, text []byt
 		}
 	}
 	out := http.ResponseWriter(c.Response())
-	if n := int64(len(text)); n > SmallAnswer {
+	if n := int64(len(text)); n > SmallAnswer && c.Request().Method != http.MethodHead {
 		from := clientOf(c.Request())
 		if err := s.count(from, n, c.Request().Method == http.MethodGet); err != nil {
 			return err

@@ -63,7 +63,7 @@ func (s *Server) guardBase(next echo.HandlerFunc) echo.HandlerFunc {
 		switch {
 		case c.Get(outsideKey) == nil || s.policyOf(c).Always:
 			return next(c)
-		case c.Request().URL.Path == "/" && c.Request().Method == http.MethodGet:
+		case c.Request().URL.Path == "/" && onlyReads(c.Request()):
 			return c.Redirect(http.StatusFound, "/")
 		}
 		return task.Errorf(CodeNotFound, "everything is served below %s", s.options.BasePath)

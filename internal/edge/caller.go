@@ -14,10 +14,11 @@ const callerHeader = "Dts-Caller"
 // arrivedKey is where the Caller of a request is kept that was let in before it was read.
 const arrivedKey = "arrived"
 
-// identify refuses a request whose client says in a wrong way who it is. Error: CodeInvalid.
-func identify(next echo.HandlerFunc) echo.HandlerFunc {
+// identify refuses a request whose client says in a wrong way who it is. Paths whose Policy says Always take any
+// header: that of a probe, or of a proxy before it, must not make a node look dead. Error: CodeInvalid.
+func (s *Server) identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if name := c.Request().Header.Get(callerHeader); name != "" {
+		if name := c.Request().Header.Get(callerHeader); name != "" && !s.policyOf(c).Always {
 			err := task.ValidateLine(callerHeader, name, control.CallerLimit, "give a name, as in ann@vm-a")
 			if err != nil {
 				return err

@@ -16,6 +16,7 @@ const (
 	CodeMethodNotAllowed     task.Code = "method_not_allowed"
 	CodeBodyTooLarge         task.Code = "body_too_large"
 	CodeBodyTooSlow          task.Code = "body_too_slow"
+	CodeHeadTooLarge         task.Code = "head_too_large"
 	CodeUnsupportedMediaType task.Code = "unsupported_media_type"
 	CodeCrossOrigin          task.Code = "cross_origin"
 	CodeTooManyConnections   task.Code = "too_many_connections"
@@ -194,6 +195,11 @@ var catalogue = map[task.Code]entry{
 		status: http.StatusRequestTimeout, title: "The body arrives too slowly",
 		meaning: "64 KiB of the body took longer than 10 s to arrive, or a smaller body did",
 		help:    "Send smaller batches, or check the network between the client and the node.",
+	},
+	CodeHeadTooLarge: {
+		status: http.StatusRequestHeaderFieldsTooLarge, title: "The head of the request is too large",
+		meaning: "the address and the headers of the request have more than 64 KiB",
+		help:    "Send fewer cookies and headers, or a shorter address.",
 	},
 	CodeUnsupportedMediaType: {
 		status: http.StatusUnsupportedMediaType, title: "The body is not plain JSON",

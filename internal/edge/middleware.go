@@ -114,6 +114,24 @@ func (s *Server) guardRefusal(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// limitHead refuses a request whose head is larger than a client may send. Error: CodeHeadTooLarge.
+func limitHead(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		size := len(r.RequestURI) + len(r.Host)
+		for name, values := range r.Header {
+			for _, value := range values {
+				size += len(name) + len(": ") + len(value) + len("\r\n")
+			}
+		}
+		if size > headLimit {
+			return task.Errorf(CodeHeadTooLarge,
+				"the address and the headers of the request have more than %d bytes", headLimit)
+		}
+		return next(c)
+	}
+}
+
 // limitBody makes reading more of a body than is allowed an error.
 func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {

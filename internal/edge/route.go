@@ -20,6 +20,14 @@ var methods = []string{
 // parameter is that of a path of Echo, such as :id.
 var parameter = regexp.MustCompile(`:([A-Za-z0-9_]+)`)
 
+// addHead has the server answer HEAD wherever it answers GET: with the same headers and no body, which net/http and
+// Send leave out.
+func (s *Server) addHead(_ string, r echo.Route, handler echo.HandlerFunc, before []echo.MiddlewareFunc) {
+	if r.Method == http.MethodGet {
+		s.echo.HEAD(r.Path, handler, before...)
+	}
+}
+
 // routeOf is the path that a request was routed to, as the document writes it.
 func routeOf(c echo.Context) string {
 	if c.Path() == "" {

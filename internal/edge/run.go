@@ -15,7 +15,11 @@ import (
 const (
 	headerTimeout = 10 * time.Second // for the head of a request to arrive
 	idleTimeout   = 2 * time.Minute  // between two requests of a connection
-	headerLimit   = 64 << 10         // bytes of the head of a request
+
+	// headLimit is how many bytes the head of a request may have: its address and headers. net/http reads some more, so
+	// that the refusal is a Problem, or a page; of what is even larger, it says so in a line of text.
+	headLimit     = 64 << 10
+	headReadLimit = 256 << 10
 )
 
 // connKey is where the context of a request has its connection.
@@ -63,7 +67,7 @@ func (s *Server) httpServer(requests context.Context) *http.Server {
 		ReadTimeout:       s.options.ReadTimeout,
 		WriteTimeout:      s.options.ReadTimeout + s.writeLimit(),
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    headerLimit,
+		MaxHeaderBytes:    headReadLimit,
 		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 	}
 }

@@ -80,7 +80,9 @@ func New(o Options) (*Server, error) {
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
-	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin, s.guardRefusal, identify, s.limitBody)
+	s.echo.OnAddRouteHandler = s.addHead
+	s.echo.Use(
+		requestID, s.accessLog, s.recover, limitHead, s.guardOrigin, s.guardRefusal, s.identify, s.limitBody)
 	if o.BasePath != "" {
 		s.echo.Pre(s.takeBase)
 		s.echo.Use(s.guardBase)

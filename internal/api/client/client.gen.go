@@ -704,7 +704,7 @@ type ClientInterface interface {
 
 	// Healthz Is the process alive?
 	//
-	// Looks at nothing outside of the process, nor at parameters.
+	// Looks at nothing outside of the process, nor at parameters and `Dts-Caller`, whatever they are, as what a probe or a proxy adds must not make a node look dead.
 	//
 	// Corresponds with GET /healthz (the `Healthz` operationId).
 	Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -716,7 +716,7 @@ type ClientInterface interface {
 
 	// Readyz Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1570,7 +1570,7 @@ type ClientInterface interface {
 
 // Healthz Is the process alive?
 //
-// Looks at nothing outside of the process, nor at parameters.
+// Looks at nothing outside of the process, nor at parameters and `Dts-Caller`, whatever they are, as what a probe or a proxy adds must not make a node look dead.
 //
 // Corresponds with GET /healthz (the `Healthz` operationId).
 func (c *Client) Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1602,7 +1602,7 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // Readyz Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
 //
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7800,7 +7800,7 @@ type ClientWithResponsesInterface interface {
 
 	// HealthzWithResponse Is the process alive?
 	//
-	// Looks at nothing outside of the process, nor at parameters.
+	// Looks at nothing outside of the process, nor at parameters and `Dts-Caller`, whatever they are, as what a probe or a proxy adds must not make a node look dead.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7816,7 +7816,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadyzWithResponse Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12179,7 +12179,7 @@ func (r TakeAttemptsResponse) ContentType() string {
 
 // HealthzWithResponse Is the process alive?
 //
-// Looks at nothing outside of the process, nor at parameters.
+// Looks at nothing outside of the process, nor at parameters and `Dts-Caller`, whatever they are, as what a probe or a proxy adds must not make a node look dead.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12207,7 +12207,7 @@ func (c *ClientWithResponses) OpenapiWithResponse(ctx context.Context, reqEditor
 
 // ReadyzWithResponse Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -452,6 +452,7 @@ const (
 	BulkNotFound         ProblemCode = "bulk_not_found"
 	CrossOrigin          ProblemCode = "cross_origin"
 	DataUnreadable       ProblemCode = "data_unreadable"
+	HeadTooLarge         ProblemCode = "head_too_large"
 	HostNotAllowed       ProblemCode = "host_not_allowed"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
@@ -496,6 +497,8 @@ func (e ProblemCode) Valid() bool {
 	case CrossOrigin:
 		return true
 	case DataUnreadable:
+		return true
+	case HeadTooLarge:
 		return true
 	case HostNotAllowed:
 		return true
@@ -2431,6 +2434,7 @@ type Problem struct {
 	// | `method_not_allowed` | 405 | the path exists, the method does not |
 	// | `body_too_large` | 413 | the body is over the limit |
 	// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
+	// | `head_too_large` | 431 | the address and the headers of the request have more than 64 KiB |
 	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 	// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`), or all have half of the files that the node may open |
@@ -2497,6 +2501,7 @@ type Problem struct {
 // | `method_not_allowed` | 405 | the path exists, the method does not |
 // | `body_too_large` | 413 | the body is over the limit |
 // | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
+// | `head_too_large` | 431 | the address and the headers of the request have more than 64 KiB |
 // | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 // | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 // | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`), or all have half of the files that the node may open |
