@@ -18,7 +18,8 @@ type action struct {
 	do func(ctx context.Context, v *visit, form url.Values) (result, error)
 	// says is what the page then says, by the key that the result has. "%d" stands for its number.
 	says sentencesByKey
-	// form is the path of the page that shows the form again. "": an error is a page of its own.
+	// form is the path of Echo of the page that has the form, and shows it again if it was refused. "": the path of the
+	// action.
 	form string
 }
 
@@ -32,39 +33,48 @@ type result struct {
 	n    int    // the number in it; 0 for none
 }
 
+// Paths of pages with several forms.
+const (
+	taskPath  = "/tasks/:namespace/:id"
+	queuePath = "/queues/:name"
+)
+
 // actions are what forms do. Their functions are in the files of their pages.
 var actions = []*action{
-	{path: "/tasks/:namespace/:id/retry", do: retryTask, says: sentencesByKey{"retried": "The task is due again."}},
-	{path: "/tasks/:namespace/:id/cancel", do: cancelTask, says: sentencesByKey{
+	{path: "/tasks/:namespace/:id/retry", do: retryTask, form: taskPath, says: sentencesByKey{
+		"retried": "The task is due again.",
+	}},
+	{path: "/tasks/:namespace/:id/cancel", do: cancelTask, form: taskPath, says: sentencesByKey{
 		"cancelled": "The task is cancelled, or is asked to stop.",
 	}},
-	{path: "/tasks/:namespace/:id/queue", do: moveTask, says: sentencesByKey{"moved": "The task is in another queue."}},
-	{path: "/tasks/:namespace/:id/now", do: runTaskNow, says: sentencesByKey{"due": "The task is due now."}},
-	{path: "/submit", do: submitTask, form: "/submit", says: sentencesByKey{
+	{path: "/tasks/:namespace/:id/queue", do: moveTask, form: taskPath, says: sentencesByKey{
+		"moved": "The task is in another queue.",
+	}},
+	{path: "/tasks/:namespace/:id/now", do: runTaskNow, form: taskPath, says: sentencesByKey{
+		"due": "The task is due now.",
+	}},
+	{path: "/submit", do: submitTask, says: sentencesByKey{
 		"submitted":    "The task is submitted.",
 		"there-before": "A task with this id and content was there before: nothing is new.",
 	}},
 	{path: "/bulk/new/:do", do: startBulk, says: sentencesByKey{
 		"bulk-started": "It has begun. It goes on if you leave this page.",
 	}},
-	{path: "/bulk/:id/stop", do: stopBulk, says: sentencesByKey{
+	{path: "/bulk/:id/stop", do: stopBulk, form: "/bulk/:id", says: sentencesByKey{
 		"bulk-stopped": "It stops with the tasks at hand. What was changed stays so.",
 	}},
-	{path: "/queues/:name/pause", do: pauseQueue, form: "/queues/:name", says: sentencesByKey{
+	{path: "/queues/:name/pause", do: pauseQueue, form: queuePath, says: sentencesByKey{
 		"queue-paused": "The queue is paused: workers take nothing from it.",
 	}},
-	{path: "/queues/:name/resume", do: resumeQueue, says: sentencesByKey{
+	{path: "/queues/:name/resume", do: resumeQueue, form: queuePath, says: sentencesByKey{
 		"queue-resumed": "The queue is resumed: workers take tasks from it.",
 	}},
-	{path: "/queues/:name/limit", do: limitQueue, form: "/queues/:name", says: sentencesByKey{
+	{path: "/queues/:name/limit", do: limitQueue, form: queuePath, says: sentencesByKey{
 		"queue-limited":   "The limit is set. Other nodes know it after a second.",
 		"queue-unlimited": "The limit is lifted. Other nodes know it after a second.",
 	}},
-	{path: "/schedules/new", do: putSchedule, form: "/schedules/new", says: revisionInForce},
-	{
-		path: "/schedules/:namespace/:id/edit", do: putSchedule, form: "/schedules/:namespace/:id/edit",
-		says: revisionInForce,
-	},
+	{path: "/schedules/new", do: putSchedule, says: revisionInForce},
+	{path: "/schedules/:namespace/:id/edit", do: putSchedule, says: revisionInForce},
 	{path: "/schedules/:namespace/:id/trigger", do: triggerSchedule, says: sentencesByKey{
 		"triggered": "The schedule was triggered. This is the task of that run.",
 		"waits":     "The schedule was triggered. The run waits until the task before it has ended.",

@@ -13,7 +13,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -65,6 +64,19 @@ func (v *visit) offers(counts map[task.State]control.TaskCount) (all []offer) {
 	return all
 }
 
+// NoOffers says why the list of tasks offers no other bulk actions, given those that it offers.
+func (v *visit) NoOffers(offers []offer) template.HTML {
+	switch chosen := task.State(v.query.Get("state")); {
+	case len(offers) == 0:
+		return v.T("No task here can be retried, moved or cancelled.")
+	case chosen == task.Running:
+		return v.T("Tasks that run can only be cancelled.")
+	case !chosen.Final():
+		return v.T("To forget tasks, choose a state in which they have ended.")
+	}
+	return ""
+}
+
 // bulkAsk is what the page shows that asks before it changes many tasks.
 type bulkAsk struct {
 	Do       string
@@ -72,7 +84,6 @@ type bulkAsk struct {
 	Sentence template.HTML
 	Button   template.HTML // "" if there is nothing to do
 	Red      bool
-	Wrong    string
 	Missing  string
 	Query    template.URL  // of the address
 	Filter   []hiddenField // the same without what is asked for besides
@@ -122,12 +133,13 @@ func readBulkAsk(ctx context.Context, v *visit) (any, string, error) {
 		a.Sentence = v.T("Say to which queue they move.")
 		return a, string(a.Title), nil
 	}
+	r.Note = "" // of the form that was refused for it
 	var p control.BulkPreview
 	if err == nil {
 		p, err = v.site.Control.PreviewBulk(ctx, v.who, r)
 	}
-	if edge.CodeOf(err) == task.CodeInvalid {
-		a.Wrong = err.Error()
+	if refusal := refusalOf(err); refusal != nil && refusal.Code == task.CodeInvalid {
+		v.mark(refusal)
 		return a, string(a.Title), nil
 	}
 	if err != nil {

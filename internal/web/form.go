@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"net/http"
@@ -23,7 +24,8 @@ import (
 // cookie, as only TLS lets a browser refuse that: nothing but the guard protects from it. The cookie also comes with a
 // link from elsewhere, so that forms in other tabs stay good.
 //
-// Each form has a key, which is new when the form is shown: what is sent twice is done once.
+// Each form has a key, which is new when the form is shown: what is sent twice is done once. A form that is shown again
+// keeps its key: what it asks for may have been done, if Redis did not answer.
 const (
 	tokenCookie = "dts-form"
 	tokenField  = "token"
@@ -33,8 +35,13 @@ const (
 // Token is the token of the reader's forms.
 func (v *visit) Token() string { return v.token }
 
-// Key is a new key for a form.
-func (v *visit) Key() string { return rand.Text() }
+// Key is the key of a form: that of the form that is shown again, else a new one.
+func (v *visit) Key() string {
+	if v.form != nil {
+		return v.who.Key
+	}
+	return rand.Text()
+}
 
 // giveToken gives the reader a token, if there is none yet.
 func (s *Site) giveToken(c echo.Context, v *visit) {
@@ -77,44 +84,90 @@ func (s *Site) visitOfForm(c echo.Context) (*visit, error) {
 	return v, nil
 }
 
+// visitKey is where a request has the visit of its form, once that may act.
+const visitKey = "dts-visit"
+
 // act answers a form.
 func (s *Site) act(c echo.Context, a *action) error {
 	v, err := s.visitOfForm(c)
 	if err != nil {
 		return err
 	}
-	done, err := s.sent.once(v.token+v.who.Key, func() (result, error) {
+	c.Set(visitKey, v)
+	done, err := s.sent.once(v.sentForm(), func() (result, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), requestLimit)
 		defer cancel()
 		return a.do(ctx, v, v.form)
 	})
-	switch {
-	case a.form != "" && (err != nil || done == result{}):
-		return s.again(c, v, a.form, err)
-	case err != nil:
-		return err
+	if err != nil || done == (result{}) {
+		return s.again(c, v, a, err)
 	}
 	return c.Redirect(http.StatusSeeOther, v.inNamespace(done.address(v.token)))
 }
 
+// sentForm is the same for a form that is sent again as it was.
+func (v *visit) sentForm() string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{v.path, v.query.Encode(), v.form.Encode()}, "\n")))
+	return string(sum[:])
+}
+
 // again shows a form once more, with what was typed and, if it was refused, with what is wrong. It returns the refusal
-// if it cannot.
-func (s *Site) again(c echo.Context, v *visit, form string, refusal error) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), requestLimit)
-	defer cancel()
-	i := slices.IndexFunc(pages, func(p *page) bool { return p.path == form })
-	v.path, v.query = v.filled(form), url.Values{}
-	status := http.StatusOK
+// if it cannot: the page of the error then has what was typed.
+func (s *Site) again(c echo.Context, v *visit, a *action, refusal error) error {
+	shown := v.showing(cmp.Or(a.form, a.path))
+	if !isAway(refusal) {
+		shown.refuse(c, refusal)
+		ctx, cancel := context.WithTimeout(c.Request().Context(), requestLimit)
+		defer cancel()
+		text, err := s.render(ctx, shown.page, shown)
+		switch {
+		case err == nil:
+			return s.sendAgain(c, shown, text)
+		case refusal == nil:
+			refusal = err
+		}
+	}
+	if !isAway(refusal) || shown.page.bare == nil {
+		return refusal
+	}
+	shown.refuse(c, refusal)
+	data, title := shown.page.bare(shown)
+	text, err := s.write(shown.page, &view{visit: shown, Nav: shown.page.nav, Title: title, Data: data})
+	if err != nil {
+		return err
+	}
+	return s.sendAgain(c, shown, text)
+}
+
+// isAway reports whether nothing can be done or read now, as Redis does not answer.
+func isAway(err error) bool { return err != nil && edge.StatusOf(err) == http.StatusServiceUnavailable }
+
+// showing is the visit of the page that shows a form again, by its path of Echo in the terms of the action.
+func (v *visit) showing(pattern string) *visit {
+	shown := *v
+	shown.path, shown.query = v.filled(pattern), v.queryWithout(saidParameters...)
+	shown.page = pages[slices.IndexFunc(pages, func(p *page) bool { return p.has(shown.path) })]
+	params := shown.page.paramsIn(shown.path)
+	shown.param = func(name string) string { return params[name] }
+	return &shown
+}
+
+// refuse notes why the form was refused; nil if it was not.
+func (v *visit) refuse(c echo.Context, refusal error) {
 	if refusal != nil {
 		problem := edge.ProblemFor(c, refusal)
-		v.problem, status = &problem, problem.Status
+		v.problem = &problem
 	}
-	text, err := s.render(ctx, pages[i], v)
-	switch {
-	case err != nil && refusal != nil:
-		return refusal
-	case err != nil:
-		return err
+}
+
+// sendAgain answers with the page of a form that is shown again.
+func (s *Site) sendAgain(c echo.Context, v *visit, text []byte) error {
+	status := http.StatusOK
+	if v.problem != nil {
+		status = v.problem.Status
+		if v.problem.RetryAfter > 0 {
+			c.Response().Header().Set(echo.HeaderRetryAfter, itoa(v.problem.RetryAfter))
+		}
 	}
 	return s.send(c, status, text)
 }
@@ -130,12 +183,20 @@ func (v *visit) filled(pattern string) string {
 	return string(v.Path(parts...))
 }
 
+// mark has the page mark the field that its address has wrong, as if it was that of a form that was refused. If one
+// was, the page tells of that.
+func (v *visit) mark(wrong *task.Error) {
+	if v.problem == nil {
+		v.problem = &edge.Problem{Detail: wrong.Error(), Field: wrong.Field}
+	}
+}
+
 // Typed is what stands in a field of a form: what was typed, if the form is shown again, else a first value.
 func (v *visit) Typed(field, first string) string {
-	if v.form == nil {
-		return first
+	if v.form.Has(field) {
+		return v.form.Get(field)
 	}
-	return v.form.Get(field)
+	return first
 }
 
 // Refused is why the form was refused; "" if it was not.
@@ -145,6 +206,9 @@ func (v *visit) Refused() string {
 	}
 	return v.problem.Detail
 }
+
+// Doubtful reports whether what the form asks for may have been done nevertheless.
+func (v *visit) Doubtful() bool { return v.problem != nil && v.problem.Code == task.CodeUnavailable }
 
 // Wrong is what is wrong with a field of a form that was refused, or with a part of it; "" for nothing.
 func (v *visit) Wrong(field string) string {
@@ -189,8 +253,8 @@ func (s *Site) prefer(c echo.Context) error {
 	switch {
 	case !known:
 		return echo.ErrNotFound
-	case !valid(value) && name == "zone":
-		return task.Invalid("zone", "must be the name of a time zone, such as UTC or Europe/Berlin")
+	case !valid(value) && name == zoneField:
+		return task.Invalid(zoneField, "must be the name of a time zone, such as UTC or Europe/Berlin")
 	case !valid(value):
 		return echo.ErrNotFound
 	}
@@ -201,14 +265,20 @@ func (s *Site) prefer(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, s.back(c.Request()))
 }
 
-// back is the address of the page from which a request comes. That of the answer to a form has no page: then it is the
-// nearest page above.
+// zoneField is what a wrong time zone is told of.
+const zoneField = "zone"
+
+// back is the address of the page from which a request comes: a form says it, or the browser. That of the answer to a
+// form has no page: then it is the nearest page above.
 func (s *Site) back(r *http.Request) string {
 	from, err := url.Parse(r.Referer())
 	if err != nil || from.Host != r.Host {
-		return "/"
+		from = &url.URL{}
 	}
 	path := strings.TrimPrefix(from.EscapedPath(), s.server.Options().BasePath)
+	if asked, err := url.Parse(r.URL.Query().Get(fromField)); err == nil && asked.Path != "" {
+		from, path = asked, asked.EscapedPath()
+	}
 	for path != "" && !slices.ContainsFunc(pages, func(p *page) bool { return p.has(path) }) {
 		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
 	}
@@ -217,3 +287,6 @@ func (s *Site) back(r *http.Request) string {
 	}
 	return cmp.Or(path, "/")
 }
+
+// fromField is the field of a form that says from which page it comes.
+const fromField = "from"

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"strings"
 )
 
@@ -15,6 +16,9 @@ type page struct {
 	bar     *barLink // its own link of the bar; nil for none
 	// read returns the data of the page, and its title.
 	read func(ctx context.Context, v *visit) (data any, title string, err error)
+	// bare returns the data of the page, and its title, from the form that was sent and without Redis, which does not
+	// answer. nil: the page of the error has the fields.
+	bare func(v *visit) (data any, title string)
 	// trips is how many calls to Redis it may make one after the other. Calls that it makes at the same time count as
 	// one. A test measures it, unless the page is costly.
 	trips int
@@ -57,10 +61,13 @@ var pages = []*page{
 		name: "schedule", path: "/schedules/:namespace/:id/audit", example: "/schedules/default/hourly/audit",
 		nav: "schedules", read: readSchedule, costly: true,
 	},
-	{name: "schedule_edit", path: "/schedules/new", nav: "schedules", read: readScheduleEdit, whole: true},
+	{
+		name: "schedule_edit", path: "/schedules/new", nav: "schedules", read: readScheduleEdit, bare: bareScheduleEdit,
+		whole: true,
+	},
 	{
 		name: "schedule_edit", path: "/schedules/:namespace/:id/edit", example: "/schedules/default/hourly/edit",
-		nav: "schedules", read: readScheduleEdit, trips: 4, whole: true,
+		nav: "schedules", read: readScheduleEdit, bare: bareScheduleEdit, trips: 4, whole: true,
 	},
 	{
 		name: "schedule_change", path: "/schedules/:namespace/:id/:do", example: "/schedules/default/hourly/pause",
@@ -76,7 +83,7 @@ var pages = []*page{
 	},
 	{name: "find", path: "/find", example: "/find?q=nobody", read: readFind, trips: 2},
 	{
-		name: "task", path: "/tasks/:namespace/:id", example: "/tasks/default/runs", nav: "tasks",
+		name: "task", path: taskPath, example: "/tasks/default/runs", nav: "tasks",
 		read: readTask, trips: 4, live: []string{"can", "verdict", "attempts", "log", "result"},
 	},
 	{
@@ -91,14 +98,14 @@ var pages = []*page{
 		name: "bulk_ask", path: "/bulk/new/:do", example: "/bulk/new/retry", nav: "tasks",
 		read: readBulkAsk, trips: 7, whole: true,
 	},
-	{name: "submit", path: "/submit", nav: "tasks", read: readSubmit},
+	{name: "submit", path: "/submit", nav: "tasks", read: readSubmit, bare: bareSubmit},
 	{
 		name: "queues", path: "/queues", nav: "queues",
 		bar:  &barLink{text: "Queues", key: "q", needs: []string{"queue"}},
 		read: readQueues, trips: 3, live: []string{"sentence", "rows"}, asks: []string{"name"},
 	},
 	{
-		name: "queue", path: "/queues/:name", example: "/queues/default", nav: "queues",
+		name: "queue", path: queuePath, example: "/queues/default", nav: "queues",
 		read: readQueue, trips: 4, live: []string{"can", "verdict", "meters", "causes"},
 	},
 	{
@@ -127,6 +134,17 @@ func (p *page) has(path string) bool {
 		}
 	}
 	return true
+}
+
+// paramsIn are the parts of a path of the page that differ, by their names.
+func (p *page) paramsIn(path string) map[string]string {
+	params, parts := map[string]string{}, strings.Split(path, "/")
+	for i, part := range strings.Split(p.path, "/") {
+		if name, isParam := strings.CutPrefix(part, ":"); isParam {
+			params[name], _ = url.PathUnescape(parts[i]) // which was made by escaping
+		}
+	}
+	return params
 }
 
 // pageRows is how many rows a list has.

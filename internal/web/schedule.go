@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"html/template"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -274,6 +275,13 @@ func (o *oneSchedule) Can(what string) bool {
 		return !o.PausedAt.IsZero()
 	}
 	return false
+}
+
+// NoTrigger says why a schedule cannot be triggered now.
+func (v *visit) NoTrigger(o *oneSchedule) template.HTML {
+	tasks := "/tasks?" + url.Values{"namespace": {o.Namespace}, "schedule": {o.ID}}.Encode()
+	link := `<a href="` + escaped(tasks) + `">` + v.T("%d of its tasks have not ended", o.Live) + "</a>"
+	return v.T("It cannot be triggered now: %s, and its overlap policy is %s.", link, o.EffectiveOverlap())
 }
 
 // Times are the rules of the schedule, as its definition writes them, and in words.

@@ -62,7 +62,12 @@ func readScheduleChange(ctx context.Context, v *visit) (any, string, error) {
 	}
 	c, err := ask(ctx, v, s)
 	if refusal := refusalOf(err); refusal != nil {
-		c.Wrong, c.Button, err = refusal.Error(), "", nil
+		c.Button, err = "", nil
+		if refusal.Code == task.CodeInvalid {
+			v.mark(refusal)
+		} else {
+			c.Wrong = refusal.Error()
+		}
 	}
 	c.Ref, c.Do = s.Ref, v.param("do")
 	return c, string(c.Title) + " · " + s.ID, err
@@ -120,7 +125,7 @@ func askResume(_ context.Context, v *visit, s schedule.Schedule) (scheduleChange
 
 func askDelete(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
 	c := scheduleChange{Title: v.T("Delete"), Red: true, Button: v.T("Delete the schedule")}
-	chosen := deleteTasks(v.query.Get("tasks"))
+	chosen := deleteTasks(v.first("tasks"))
 	c.Hidden = []hiddenField{{"tasks", string(chosen)}}
 	c.Choices = []choice{
 		{string(control.DeleteWaiting), v.T("Cancel what waits; what runs goes on"), chosen == control.DeleteWaiting},
@@ -163,7 +168,7 @@ func deleteTasks(text string) control.DeleteTasks {
 }
 
 func askRollback(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
-	revision, _ := strconv.Atoi(v.query.Get("revision"))
+	revision, _ := strconv.Atoi(v.first("revision"))
 	text := v.T("Roll back to revision %d", revision)
 	c := scheduleChange{Title: text, Button: text}
 	c.Hidden = []hiddenField{{"revision", itoa(revision)}, {"if_match", itoa(s.Revision)}}
@@ -194,11 +199,11 @@ const (
 
 func askBackfill(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
 	c := scheduleChange{Title: v.T("Run ticks of the past that did not run")}
-	c.Range = &rangeForm{From: v.query.Get("from"), To: v.query.Get("to"), Pace: v.query.Get("pace")}
+	c.Range = &rangeForm{From: v.first("from"), To: v.first("to"), Pace: v.first("pace")}
 	if c.Range.From == "" {
 		return c, nil
 	}
-	r, err := v.backfillRange(v.query, s)
+	r, err := v.backfillRange(v.first, s)
 	if err != nil {
 		return c, err
 	}
@@ -225,18 +230,20 @@ func askBackfill(ctx context.Context, v *visit, s schedule.Schedule) (scheduleCh
 
 // backfillRange is the range that a form names. An end that is left out is the newest tick that is decided. Error:
 // CodeInvalid, with the field.
-func (v *visit) backfillRange(form url.Values, s schedule.Schedule) (r control.BackfillRange, err error) {
-	if r.From, err = v.readTime("from", form.Get("from")); err != nil {
+func (v *visit) backfillRange(
+	typed func(field string) string, s schedule.Schedule,
+) (r control.BackfillRange, err error) {
+	if r.From, err = v.readTime("from", typed("from")); err != nil {
 		return r, err
 	}
-	if r.Until, err = v.readTime("to", form.Get("to")); err != nil {
+	if r.Until, err = v.readTime("to", typed("to")); err != nil {
 		return r, err
 	}
 	if r.Until.IsZero() {
 		r.Until = s.Cursor
 	}
 	r.Pace = backfillPace
-	if text := strings.TrimSpace(form.Get("pace")); text != "" {
+	if text := strings.TrimSpace(typed("pace")); text != "" {
 		r.Pace, err = time.ParseDuration(text)
 		if err != nil || r.Pace < 0 || r.Pace > backfillPaceMost || r.Pace%time.Millisecond != 0 {
 			return r, v.invalid("pace", v.T("give a duration of up to %s, as in 30s", v.Span(backfillPaceMost)))
@@ -291,7 +298,7 @@ func rollBackSchedule(ctx context.Context, v *visit, form url.Values) (result, e
 }
 
 func backfillSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
-	r, err := v.backfillRange(form, schedule.Schedule{})
+	r, err := v.backfillRange(form.Get, schedule.Schedule{})
 	if err != nil {
 		return result{}, err
 	}

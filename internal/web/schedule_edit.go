@@ -70,12 +70,33 @@ func readScheduleEdit(ctx context.Context, v *visit) (any, string, error) {
 	return e, string(v.T("Edit")) + " " + e.Ref.ID, nil
 }
 
-// scheduleEdit reads the schedule that the path names, if it names one, and checks the text if a form was sent.
+// bareScheduleEdit shows a form again while Redis does not answer.
+func bareScheduleEdit(v *visit) (any, string) {
+	e := &scheduleEdit{Text: v.text(), Revision: v.revisionRead()}
+	if e.Revision == 0 {
+		return e, string(v.T("New schedule"))
+	}
+	e.Ref = task.Ref{Namespace: v.param("namespace"), ID: v.param("id")}
+	return e, string(v.T("Edit")) + " " + e.Ref.ID
+}
+
+// text is the text that a form has, with the ends of lines that it had before a browser sent it.
+func (v *visit) text() string { return strings.ReplaceAll(v.form.Get("text"), "\r\n", "\n") }
+
+// revisionRead is the revision that was in force when the text of a form was read; 0 for none.
+func (v *visit) revisionRead() int {
+	n, _ := strconv.Atoi(v.form.Get("revision"))
+	return n
+}
+
+// scheduleEdit reads the schedule that the path names, if it names one, and checks the text if a form was sent. The
+// text of a schedule that was deleted meanwhile is that of a new one.
 func (v *visit) scheduleEdit(ctx context.Context) (e *scheduleEdit, err error) {
 	e = &scheduleEdit{}
 	if id := v.param("id"); id != "" {
 		v.who = v.ofPath()
-		if e.before, err = v.site.Control.GetSchedule(ctx, v.who, id); err != nil {
+		e.before, err = v.site.Control.GetSchedule(ctx, v.who, id)
+		if err != nil && (v.form == nil || edge.CodeOf(err) != schedule.CodeNotFound) {
 			return nil, err
 		}
 		e.Ref, e.Revision = e.before.Ref, e.before.Revision
@@ -105,9 +126,8 @@ func (e *scheduleEdit) begin(v *visit) error {
 
 // check reads the text that was sent, and finds out what putting it would do. What is wrong with it is no error.
 func (e *scheduleEdit) check(ctx context.Context, v *visit) error {
-	e.Text = strings.ReplaceAll(v.form.Get("text"), "\r\n", "\n")
-	read, _ := strconv.Atoi(v.form.Get("revision"))
-	e.Meantime = read != e.Revision
+	e.Text = v.text()
+	e.Meantime = v.revisionRead() != e.Revision
 	entry, err := e.read(v)
 	if entry == nil || err != nil {
 		return err
@@ -123,13 +143,14 @@ func (e *scheduleEdit) check(ctx context.Context, v *visit) error {
 
 // read reads the text. It returns no entry if something is wrong with it.
 func (e *scheduleEdit) read(v *visit) (*manifest.Entry, error) {
-	fallback := cmp.Or(e.before.Namespace, task.DefaultNamespace)
+	fallback := cmp.Or(v.param("namespace"), task.DefaultNamespace)
 	m, err := manifest.Read([]manifest.Source{{Text: []byte(e.Text)}}, nil, manifest.Namespaces{Fallback: fallback})
 	switch {
 	case errors.As(err, &e.Faults):
 		return nil, nil //nolint:nilnil // the page says what is wrong
 	case err != nil || len(m.Schedules) != 1 || len(m.Tasks) > 0:
-		e.Wrong = string(v.T("The text must have one schedule, and nothing else."))
+		e.Wrong = string(v.T("The text must have one schedule, and nothing else. Put several one after another, " +
+			"or in a shell: dtsctl apply -f FILE."))
 		return nil, nil //nolint:nilerr,nilnil // the page says it
 	}
 	entry := &m.Schedules[0]

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,7 @@ type world struct {
 	nodes   fleet
 	calls   atomic.Int64 // how often Redis was called
 	delay   atomic.Int64 // of each call, in ns of the clock of the world
+	away    atomic.Int32 // what becomes of calls: see counting
 	cookies []*http.Cookie
 	base    string // the path below which the pages are
 	site    *Site
@@ -91,7 +93,7 @@ func (w *world) open() {
 	testkit.Must(w.t, err)
 	w.db, err = redisx.Open(w.ctx, redisx.Options{URL: w.redis.URL()})
 	testkit.Must(w.t, err)
-	w.db.AddHook(counting{&w.calls, &w.delay})
+	w.db.AddHook(counting{&w.calls, &w.delay, &w.away})
 	w.tally = rollup.NewTally(clock.Now)
 	w.store, err = store.Open(w.ctx, store.Options{DB: w.db, Partitions: 2, Counters: []tasks.Counter{w.tally}})
 	testkit.Must(w.t, err)
@@ -148,14 +150,37 @@ func (f *fleet) View() cluster.View { return cluster.View{At: clock.Now(), Nodes
 
 // counting counts the calls to Redis, and delays them: a pipeline is one. A new connection is none: how many there are
 // depends on chance.
-type counting struct{ calls, delay *atomic.Int64 }
+type counting struct {
+	calls, delay *atomic.Int64
+	away         *atomic.Int32 // unreachable or unheard
+}
 
-func (c counting) note(ctx context.Context, first redis.Cmder) {
-	if first.Name() == "hello" || first.Name() == "client" {
-		return
+// What becomes of calls to Redis, if not 0.
+const (
+	unreachable = 1 + iota // they do not reach it
+	unheard                // what their scripts reply does not come back
+)
+
+var errAway = &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+
+// call makes calls to Redis.
+func (c counting) call(ctx context.Context, cmds []redis.Cmder, next func() error) error {
+	if name := cmds[0].Name(); name == "hello" || name == "client" {
+		return next()
 	}
 	c.calls.Add(1)
 	_ = clock.Sleep(ctx, time.Duration(c.delay.Load()))
+	away, err := c.away.Load(), error(nil)
+	if away != unreachable {
+		err = next()
+	}
+	if away == unreachable || away == unheard && strings.HasPrefix(cmds[0].Name(), "eval") {
+		err = errAway
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+	}
+	return err
 }
 
 func (c counting) DialHook(next redis.DialHook) redis.DialHook {
@@ -165,11 +190,15 @@ func (c counting) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 func (c counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error { c.note(ctx, cmd); return next(ctx, cmd) }
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return c.call(ctx, []redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
+	}
 }
 
 func (c counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error { c.note(ctx, cmds[0]); return next(ctx, cmds) }
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return c.call(ctx, cmds, func() error { return next(ctx, cmds) })
+	}
 }
 
 // pass writes what was counted, and lets time pass.

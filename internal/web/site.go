@@ -191,12 +191,17 @@ func (s *Site) serve(c echo.Context, p *page) error {
 // elsewhere is a redirect to another page.
 type elsewhere string
 
-// send answers with a page.
+// send answers with a page. The answer to a form may be kept by the browser alone, which then shows it when its reader
+// goes back: else it asks whether to send the form again.
 func (s *Site) send(c echo.Context, status int, text []byte) error {
+	kept := "no-store"
+	if c.Request().Method == http.MethodPost {
+		kept = "private, no-cache"
+	}
 	return s.server.Send(c, status, http.Header{
 		echo.HeaderContentType:           {"text/html; charset=utf-8"},
 		echo.HeaderContentSecurityPolicy: {contentPolicy},
-		echo.HeaderCacheControl:          {"no-store"},
+		echo.HeaderCacheControl:          {kept},
 		echo.HeaderVary:                  {"Accept-Language, Cookie"},
 	}, s.based(text))
 }
@@ -291,13 +296,17 @@ func (s *Site) fail(c echo.Context, p edge.Problem) (answered bool) {
 	if !strings.Contains(c.Request().Header.Get(echo.HeaderAccept), "text/html") {
 		return false
 	}
-	v := s.visitOf(c)
+	v, sent := c.Get(visitKey).(*visit)
+	if !sent {
+		v = s.visitOf(c)
+	}
+	again := s.fieldsOf(c, v, p)
 	if v.checkNamespace() != nil { // links may not keep it
 		v.Namespace = control.EveryNamespace
 	}
 	v.now = time.Now() //nolint:forbidigo // Redis may be away; nothing is computed from it
-	isAway := errorPage{p}.Away()
-	shown := &view{visit: v, Title: p.Title, Data: errorPage{p}, Away: isAway, Live: isAway && s.isLive(c)}
+	e := errorPage{p, again}
+	shown := &view{visit: v, Title: p.Title, Data: e, Away: e.Away(), Live: e.Away() && s.isLive(c)}
 	var text bytes.Buffer
 	if err := s.templates["error"].ExecuteTemplate(&text, "layout", shown); err != nil {
 		s.server.Options().Log.Error("cannot make the page of an error", "error", err)
@@ -314,10 +323,16 @@ func (s *Site) isLive(c echo.Context) bool {
 }
 
 // errorPage is the data of the page of an error.
-type errorPage struct{ edge.Problem }
+type errorPage struct {
+	edge.Problem
+	Again *fieldsAgain // nil if nothing was typed that may be sent again
+}
 
 // NotFound says that nothing has the path.
 func (e errorPage) NotFound() bool { return e.Status == http.StatusNotFound }
 
-// Away says that Redis cannot be reached, or that the node ends.
-func (e errorPage) Away() bool { return e.Status == http.StatusServiceUnavailable }
+// Away says that the page cannot be made before Redis answers, or that the node ends.
+func (e errorPage) Away() bool { return e.Status == http.StatusServiceUnavailable && !e.Acts() }
+
+// Acts says that a form was sent that acts, and may be sent again.
+func (e errorPage) Acts() bool { return e.Again != nil && e.Again.Acts }

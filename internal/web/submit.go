@@ -68,24 +68,34 @@ func readSubmit(ctx context.Context, v *visit) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	s := submission{From: v.first("from")}
 	var copied task.Task
-	if s.From != "" {
-		if copied, err = v.copied(ctx, s.From); err != nil {
+	if from := v.first("from"); from != "" {
+		if copied, err = v.copied(ctx, from); err != nil {
 			return nil, "", err
 		}
 	}
+	return v.submission(copied, typesOf(nodes)), string(v.T("Submit a task")), nil
+}
+
+// bareSubmit shows a form again while Redis does not answer.
+func bareSubmit(v *visit) (any, string) {
+	return v.submission(task.Task{}, nil), string(v.T("Submit a task"))
+}
+
+// submission is what the page shows, given the task of which it is a copy, and the types that nodes run besides.
+func (v *visit) submission(copied task.Task, types []string) submission {
+	s := submission{From: v.first("from")}
 	s.Type = cmp.Or(v.first("type"), copied.Type, "http")
 	if s.Type == otherType || v.Typed("other", "") != "" {
 		s.Type = ""
 	}
 	s.AsJSON = v.first("as") == "json"
 	s.Lacks = copied.Retry.Backoff != (task.Backoff{})
-	s.Types = v.typeLinks(s.Type, typesOf(nodes))
+	s.Types = v.typeLinks(s.Type, types)
 	first := v.firstValues(copied)
 	v.addPayload(&s, copied, first)
 	s.When, s.Further = v.fields(v.whenFields(), first), v.fields(v.furtherFields(), first)
-	return s, string(v.T("Submit a task")), nil
+	return s
 }
 
 // otherType is what the address has for a type that the reader types.
@@ -217,6 +227,9 @@ func (v *visit) fields(fields []formField, first map[string]string) []formField 
 	for i := range fields {
 		f := &fields[i]
 		f.Value, f.Wrong = v.Typed(f.Name, first[f.Name]), v.Wrong(f.Name)
+		if f.Check && v.form != nil { // of a box that is not checked, a browser sends nothing
+			f.Value = v.form.Get(f.Name)
+		}
 		if f.Name == "due" {
 			f.Wrong = cmp.Or(f.Wrong, v.Wrong("delay"), v.Wrong("run_at"))
 		}

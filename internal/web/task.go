@@ -174,6 +174,21 @@ func (o oneTask) Can(what string) bool {
 	return false
 }
 
+// NotOffered says why the page of a task offers no other actions.
+func (v *visit) NotOffered(o oneTask) template.HTML {
+	switch t := o.Task; {
+	case t.State.Final():
+		return v.T("It has ended: it cannot be cancelled or moved.")
+	case t.State == task.Running && !t.CancelRequested.IsZero():
+		return v.T("It is asked to stop. When it has ended, it can be retried.")
+	case t.State == task.Running:
+		return v.T("A worker runs it: it cannot be moved. When it has ended, it can be retried.")
+	case t.State == task.Queued:
+		return v.T("It is due already. When it has ended, it can be retried.")
+	}
+	return v.T("When it has ended, it can be retried.")
+}
+
 // Offers are the actions that the page of a task offers.
 func (o oneTask) Offers() string {
 	all := []string{"cancel", "now", "move", "retry"}

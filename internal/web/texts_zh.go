@@ -7,7 +7,7 @@ import (
 
 // chinese are all texts in Chinese. A page has its texts in the file of its topic, and those that other topics use too
 // in this one.
-var chinese = allOf(chineseShared, chineseTasks, chineseSchedules, chineseFleet)
+var chinese = allOf(chineseShared, chineseTasks, chineseSchedules, chineseFleet, chineseForms)
 
 // allOf is all texts of several maps, none of which may have a text of another one.
 func allOf(parts ...map[string]string) map[string]string {

@@ -164,8 +164,6 @@ var chineseSchedules = map[string]string{
 	"The schedule is resumed.":                                                      "计划已恢复。",
 	"The schedule was triggered. The run waits until the task before it has ended.": "已触发计划，等前一个任务结束后运行。",
 	"The schedule was triggered. This is the task of that run.":                     "已触发计划，这是该次运行的任务。",
-	"The text is what dtsctl apply takes.":                                          "文本格式与 dtsctl apply 相同。",
-	"The text must have one schedule, and nothing else.":                            "文本中必须只有一个计划，不能有其他内容。",
 	"The upper bars show how long each run took, at most %s.":                       "上方的柱表示每次运行的用时，最长 %s。",
 	"There are no schedules yet.":                                                   "还没有计划。",
 	"This cannot be done now:":                                                      "现在无法执行：",

@@ -1,0 +1,306 @@
+package web
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// aField is a field of a form: a tag, or the text between two.
+var aField = regexp.MustCompile(
+	`(?s)<(?:input|textarea)[^>]* name="([^"]*)"[^>]*?(?: value="([^"]*)"[^>]*>|>\n?([^<]*)</textarea>)`)
+
+// visible is a field or a button.
+var visible = regexp.MustCompile(`<(input id=|textarea|button)`)
+
+// shownAgain is what the form on a page would send, which has a key.
+func (w *world) shownAgain(page, key string) url.Values {
+	w.t.Helper()
+	for _, form := range regexp.MustCompile(`(?s)<form[^>]* method="post".*?</form>`).FindAllString(page, -1) {
+		fields := url.Values{}
+		for _, f := range aField.FindAllStringSubmatch(form, -1) {
+			fields.Set(f[1], html.UnescapeString(f[2]+f[3]))
+		}
+		if fields.Get(keyField) == key {
+			return fields
+		}
+	}
+	w.t.Fatalf("no form has the key %s:\n%s", key, page)
+	return nil
+}
+
+// forms are a form of each page, in an installation with the tasks waits and failed, and the schedule a, which all have
+// not been touched.
+var forms = []struct {
+	page   string // that has the form
+	path   string // that it is sent to
+	fields []string
+	done   func(w *world) bool
+}{
+	{"/submit?type=http", "/submit", []string{
+		"type", "http", "payload.url", "http://localhost/<b>", "payload.headers", "X-A: 1", "id", "new", "labels", "a=b",
+		"retry.max_attempts", "3",
+	}, func(w *world) bool { return w.has("new") }},
+	{"/submit?type=other&as=json", "/submit", []string{
+		"other", "true", "type", "http", "as", "json", "payload", `{"url": "http://localhost/"}`, "id", "new",
+	}, func(w *world) bool { return w.has("new") }},
+	{"/schedules/new", "/schedules/new", []string{
+		"text", strings.ReplaceAll(definitionOf("every: 1h"), "id: a", "id: new"), "do", "put",
+	}, func(w *world) bool { _, err := w.control.GetSchedule(w.ctx, me, "new"); return err == nil }},
+	{"/schedules/default/a/edit", "/schedules/default/a/edit", []string{
+		"text", definitionOf("every: 2h"), "do", "put",
+	}, func(w *world) bool { return w.schedule("a").Revision == 2 }},
+	{"/schedules/default/a/trigger", "/schedules/default/a/trigger", nil,
+		func(w *world) bool { return w.schedule("a").Live == 1 }},
+	{"/schedules/default/a/pause", "/schedules/default/a/pause", []string{"note", "the <disk>"},
+		func(w *world) bool { return w.schedule("a").PauseNote == "the <disk>" }},
+	{"/schedules/default/a/backfill?from=3h&pace=5s", "/schedules/default/a/backfill", nil,
+		func(w *world) bool { return w.tasks() > 3 }},
+	{"/schedules/default/a/delete", "/schedules/default/a/delete", nil,
+		func(w *world) bool { _, err := w.control.GetSchedule(w.ctx, me, "a"); return err != nil }},
+	{"/tasks/default/waits", "/tasks/default/waits/cancel", []string{"note", "withdrawn"},
+		func(w *world) bool { return strings.HasSuffix(w.task(w.ref("waits")).Error, "withdrawn") }},
+	{"/tasks/default/waits", "/tasks/default/waits/queue", []string{"queue", "reports"},
+		func(w *world) bool { return w.task(w.ref("waits")).Queue == "reports" }},
+	{"/tasks/default/failed", "/tasks/default/failed/retry", nil,
+		func(w *world) bool { return w.task(w.ref("failed")).State != task.Failed }},
+	{"/queues/default", "/queues/default/pause", []string{"note", "month-end"},
+		func(w *world) bool { return w.queue("default").PauseNote == "month-end" }},
+	{"/queues/default", "/queues/default/limit", []string{"limit", "7", "do", "set"},
+		func(w *world) bool { return w.queue("default").Limit == 7 }},
+	{"/bulk/new/cancel?state=scheduled", "/bulk/new/cancel?state=scheduled", []string{"note", "too many"},
+		func(w *world) bool {
+			all, err := w.control.ListBulks(w.ctx, control.Caller{Namespace: control.EveryNamespace})
+			return err == nil && len(all) == 1 && all[0].Note == "too many"
+		}},
+}
+
+func (w *world) ref(id string) task.Ref { return task.Ref{Namespace: "default", ID: id} }
+
+// has reports whether there is a task.
+func (w *world) has(id string) bool {
+	_, err := w.control.GetTask(w.ctx, me, id)
+	return err == nil
+}
+
+// tasks is how many tasks there are.
+func (w *world) tasks() int {
+	w.t.Helper()
+	all, err := w.control.ListTasks(w.ctx, me, control.TaskFilter{}, 50, "")
+	testkit.Must(w.t, err)
+	return len(all.Tasks)
+}
+
+// withForms runs a test in a world for each of forms.
+func withForms(t *testing.T, test func(w *world, path string, form url.Values, fields []string, done func() bool)) {
+	t.Helper()
+	for _, f := range forms {
+		t.Run(f.path+" "+strings.Join(f.fields[:min(2, len(f.fields))], " "), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.put("a", func(d *schedule.Definition) { d.StartAt = start.Add(-5 * time.Hour) })
+				w.failed("failed")
+				w.submit("due", nil)
+				w.claim(0)
+				w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour })
+				w.pass(time.Minute)
+				w.pack()
+				test(w, f.path, w.fill(f.page, f.fields...), f.fields, func() bool { return f.done(w) })
+			})
+		})
+	}
+}
+
+// A form that is sent while Redis is away is shown again, with what was typed and its key, and does what it is for when
+// it is sent once more.
+func TestForms_OutliveThatRedisIsAway(t *testing.T) {
+	withForms(t, func(w *world, path string, form url.Values, fields []string, done func() bool) {
+		w.away.Store(unreachable)
+		got := w.send(http.MethodPost, path, form)
+		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+			w.t.Errorf("%d, Retry-After %q", got.status, got.header.Get("Retry-After"))
+		}
+		_, main, _ := strings.Cut(got.text, `<main`)
+		known, first := strings.Index(main, "It is not known whether this was done"), visible.FindStringIndex(main)
+		if known < 0 || first == nil || known > first[0] {
+			w.t.Errorf("the page does not begin with what went wrong:\n%s", main)
+		}
+		w.away.Store(0)
+		if done() {
+			w.t.Fatal("it was done while Redis was away")
+		}
+		again := w.shownAgain(got.text, form.Get(keyField))
+		for i := 0; i < len(fields); i += 2 {
+			if fields[i] == "do" {
+				again.Set("do", fields[i+1]) // the button
+			} else if typed := again.Get(fields[i]); typed != fields[i+1] {
+				w.t.Errorf("%s is %q, want %q", fields[i], typed, fields[i+1])
+			}
+		}
+		if got := w.send(http.MethodPost, path, again); got.status != http.StatusSeeOther || !done() {
+			w.t.Errorf("sent again: %d\n%s", got.status, got.text)
+		}
+	})
+}
+
+// What was done though no reply came is not done twice.
+func TestForms_ActOnceThoughNoReplyCame(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("a", func(d *schedule.Definition) { d.StartAt = start.Add(-5 * time.Hour) })
+		w.submit("first", nil) // so that Redis knows the script
+		w.pass(time.Minute)
+		for path, form := range map[string]url.Values{
+			"/submit":                       w.typed("/submit", "type", "http", "payload.url", "http://localhost/a"),
+			"/schedules/default/a/trigger":  w.fill("/schedules/default/a/trigger"),
+			"/schedules/default/a/backfill": w.fill("/schedules/default/a/backfill?from=3h"),
+		} {
+			w.away.Store(unheard)
+			if got := w.send(http.MethodPost, path, form); got.status != http.StatusServiceUnavailable {
+				t.Errorf("%s: %d", path, got.status)
+			}
+			w.away.Store(0)
+			before := w.tasks()
+			if got := w.send(http.MethodPost, path, form); got.status != http.StatusSeeOther {
+				t.Errorf("%s: sent again: %d\n%s", path, got.status, got.text)
+			}
+			if after := w.tasks(); after == 0 || before != after {
+				t.Errorf("%s: %d tasks, and %d when it was sent again", path, before, after)
+			}
+		}
+	})
+}
+
+// Whatever field is wrong, the form keeps all that was typed, names the field, and works once it is corrected.
+func TestForms_KeepWhatWasTyped(t *testing.T) {
+	long := strings.Repeat("x", 501)
+	wrong := map[string]string{
+		"/submit": "retry.max_attempts", "/schedules/default/a/pause": "note", "/tasks/default/waits/cancel": "note",
+		"/tasks/default/waits/queue": "queue", "/queues/default/pause": "note", "/queues/default/limit": "limit",
+		"/bulk/new/cancel?state=scheduled": "note", "/schedules/default/a/backfill": "pace",
+	}
+	withForms(t, func(w *world, path string, form url.Values, fields []string, done func() bool) {
+		field := wrong[path]
+		if field == "" || form.Get("as") == "json" {
+			return
+		}
+		good := form.Get(field)
+		form.Set(field, long)
+		got := w.send(http.MethodPost, path, form)
+		if got.status != http.StatusBadRequest || !strings.Contains(got.text, `role="alert"`) ||
+			!strings.Contains(got.text, `aria-invalid="true" aria-describedby="w-`+field+`"`) ||
+			!strings.Contains(got.text, ` id="w-`+field+`"`) || !strings.Contains(got.text, long) {
+			w.t.Errorf("%d: the page does not name %s, or not what it had:\n%s", got.status, field, got.text)
+		}
+		if path == "/schedules/default/a/backfill" { // whose fields are those of its preview
+			return
+		}
+		again := w.shownAgain(got.text, form.Get(keyField))
+		for i := 0; i < len(fields); i += 2 {
+			switch typed := again.Get(fields[i]); {
+			case fields[i] == "do":
+				again.Set("do", fields[i+1])
+			case fields[i] != field && typed != fields[i+1]:
+				w.t.Errorf("%s is %q, want %q", fields[i], typed, fields[i+1])
+			}
+		}
+		again.Set(field, good)
+		if got := w.send(http.MethodPost, path, again); got.status != http.StatusSeeOther || !done() {
+			w.t.Errorf("corrected: %d\n%s", got.status, got.text)
+		}
+	})
+}
+
+// A preview with a wrong field keeps the others, and names it.
+func TestPreviews_KeepWhatWasTyped(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("a", nil)
+		w.failed("failed")
+		for address, wants := range map[string][]string{
+			"/schedules/default/a/backfill?from=3h&to=soon&pace=5s": {
+				`value="3h"`, `value="soon"`, `value="5s"`, `id="w-to"`,
+			},
+			"/bulk/new/retry?state=failed&spread=long":    {`name="state" value="failed"`, `value="long"`, `id="w-spread"`},
+			"/bulk/new/requeue?state=failed&to_queue=a+b": {`value="a b"`, `role="alert"`},
+		} {
+			got := w.get(address)
+			for _, want := range wants {
+				if !strings.Contains(got.text, want) {
+					t.Errorf("%s lacks %s:\n%s", address, want, got.text)
+				}
+			}
+		}
+	})
+}
+
+// A wrong time zone, and a wrong namespace, are told beside the field, with what was typed and a way back.
+func TestPreferences_KeepWhatWasTyped(t *testing.T) {
+	inWorld(t, func(w *world) {
+		got := w.get("/prefer/zone?value=Nowhere%3C", "Referer", "http://example.com/tasks?state=failed")
+		for _, want := range []string{
+			`action="/prefer/zone"`, `name="value" value="Nowhere&lt;"`, `id="w-value"`, "must be the name of a time zone",
+			`href="/tasks?state=failed"`, `name="from" value="/tasks?state=failed"`,
+		} {
+			if !strings.Contains(got.text, want) {
+				t.Errorf("the page lacks %s:\n%s", want, got.text)
+			}
+		}
+		to := w.get("/prefer/zone?value=UTC&from=" + url.QueryEscape("/tasks?state=failed")).header.Get("Location")
+		if to != "/tasks?state=failed" {
+			t.Errorf("corrected, it leads to %q", to)
+		}
+		for from, want := range map[string]string{
+			"//evil.example/tasks": "/tasks", "http://evil.example/": "/", `/\evil`: "/",
+		} {
+			if to := w.get("/prefer/zone?value=UTC&from=" + url.QueryEscape(from)).header.Get("Location"); to != want {
+				t.Errorf("from %s it leads to %q", from, to)
+			}
+		}
+		got = w.get("/tasks?namespace=a+b&state=failed")
+		for _, want := range []string{
+			`name="state" value="failed"`, `name="namespace" value="a b"`, `id="w-namespace"`, `action="/tasks"`,
+		} {
+			if got.status != http.StatusBadRequest || !strings.Contains(got.text, want) {
+				t.Errorf("%d: the page lacks %s:\n%s", got.status, want, got.text)
+			}
+		}
+	})
+}
+
+// A form whose fields were changed is another one, though it has the same key, as after going back.
+func TestForm_WithOtherFieldsActsAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("a", nil)
+		form := w.fill("/schedules/default/a/edit", "text", definitionOf("every: 2h"), "do", "put")
+		w.expectDone("/schedules/default/a/edit", form, "/schedules/default/a?n=2&said=put")
+		form.Set("text", definitionOf("every: 3h"))
+		got := w.send(http.MethodPost, "/schedules/default/a/edit", form)
+		if got.status != http.StatusOK || !strings.Contains(got.text, "Somebody has put revision 2 meanwhile.") {
+			t.Errorf("%d: %s", got.status, got.text)
+		}
+	})
+}
+
+// The text of a schedule that was deleted meanwhile is not lost.
+func TestScheduleEdit_OutlivesItsSchedule(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("a", nil)
+		form := w.fill("/schedules/default/a/edit", "text", definitionOf("every: 2h"), "do", "put")
+		_, err := w.control.DeleteSchedule(w.ctx, me, "a", control.DeleteNone)
+		testkit.Must(t, err)
+		got := w.send(http.MethodPost, "/schedules/default/a/edit", form)
+		if got.status != http.StatusOK || !strings.Contains(got.text, "Somebody has deleted the schedule meanwhile.") {
+			t.Fatalf("%d: %s", got.status, got.text)
+		}
+		again := w.shownAgain(got.text, form.Get(keyField))
+		again.Set("do", "put")
+		w.expectDone("/schedules/default/a/edit", again, "/schedules/default/a?n=1&said=put")
+	})
+}
