@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"html/template"
 	"net/url"
 	"regexp"
@@ -36,7 +37,7 @@ func (v *visit) Advice(text string) (a advice) {
 			break
 		}
 		begin, end, words := from+at[0], from+at[1], rest[from+at[2]:from+at[3]]
-		path := v.pageOf(words)
+		path := pageOf(words)
 		if path == "" {
 			from = end
 			continue
@@ -67,56 +68,61 @@ func linked(text string) (before, link string) {
 	return text[:at], text[at:]
 }
 
+// pagesOfCommands are the pages that do or show what commands of dtsctl do, by what these begin with.
+var pagesOfCommands = map[string]string{
+	"doctor":           "/doctor",
+	"node get":         "/tasks?node=:name",
+	"node list":        "/nodes",
+	"queue limit":      "/queues/:name#limit",
+	"queue resume":     "/queues/:name",
+	"queue why":        "/queues/:name",
+	"schedule ledger":  "/schedules/:namespace/:name#ledger",
+	"schedule put":     "/schedules/:namespace/:name/edit",
+	"schedule resume":  "/schedules/:namespace/:name/resume",
+	"schedule trigger": "/schedules/:namespace/:name/trigger",
+	"schedule why":     "/schedules/:namespace/:name",
+	"task cancel":      "/tasks/:namespace/:name",
+	"task change":      "/tasks/:namespace/:name",
+	"task failures":    "/#causes",
+	"task list":        "/tasks?",
+	"task why":         "/tasks/:namespace/:name",
+}
+
 // pageOf is the page that does or shows what a command of dtsctl does; "" for none.
-func (v *visit) pageOf(text string) template.URL {
-	words, flags := strings.Fields(text)[1:], map[string]string{"-n": task.DefaultNamespace}
-	for i := 0; i < len(words); {
-		if !strings.HasPrefix(words[i], "-") {
-			i++
-			continue
-		}
-		n := 1
-		if i+1 < len(words) && words[i] != "-A" {
-			flags[words[i]], n = words[i+1], 2
-		}
-		words = slices.Delete(words, i, i+n)
-	}
-	namespace, list := flags["-n"], url.Values{}
-	switch what := strings.Join(words[:min(2, len(words))], " "); {
-	case what == "doctor":
-		return "/doctor"
-	case what == "node list":
-		return "/nodes"
-	case what == "task failures":
-		return "/#causes"
-	case what == "task list":
-		for _, name := range []string{"schedule", "state"} {
-			if value := flags["--"+name]; value != "" {
-				list.Set(name, value)
-			}
-		}
-		if list.Has("schedule") {
-			list.Set("namespace", namespace)
-		}
-		return template.URL("/tasks?" + list.Encode()) //nolint:gosec // it is encoded
-	case len(words) < 3:
+func pageOf(command string) template.URL {
+	words, flags := flagsIn(strings.Fields(command)[1:])
+	path, known := pagesOfCommands[strings.Join(words[:min(2, len(words))], " ")]
+	namespace := cmp.Or(flags.Get("-n"), task.DefaultNamespace)
+	switch {
+	case !known || strings.Contains(path, ":name") && len(words) < 3:
 		return ""
-	case what == "node get":
-		return template.URL("/tasks?" + url.Values{"node": {words[2]}}.Encode()) //nolint:gosec // it is encoded
-	case what == "queue limit":
-		return v.Path("queues", words[2]) + "#limit"
-	case words[0] == "queue":
-		return v.Path("queues", words[2])
-	case words[0] == "task":
-		return v.Path("tasks", namespace, words[2])
-	case what == "schedule put":
-		return v.Path("schedules", namespace, words[2], "edit")
-	case what == "schedule resume", what == "schedule trigger":
-		return v.Path("schedules", namespace, words[2], words[1])
-	case what == "schedule ledger":
-		return v.Path("schedules", namespace, words[2]) + "#ledger"
-	case words[0] == "schedule":
-		return v.Path("schedules", namespace, words[2])
+	case path == "/tasks?":
+		list := url.Values{}
+		if id := flags.Get("--schedule"); id != "" {
+			list = url.Values{"namespace": {namespace}, "schedule": {id}}
+		}
+		if state := flags.Get("--state"); state != "" {
+			list.Set("state", state)
+		}
+		path += list.Encode()
+	case len(words) > 2:
+		name := url.PathEscape(words[2])
+		path = strings.NewReplacer(":namespace", url.PathEscape(namespace), ":name", name).Replace(path)
 	}
-	return ""
+	return template.URL(path) //nolint:gosec // what was put in is escaped
+}
+
+// flagsIn takes the flags from the words of a command. All but -A have a value.
+func flagsIn(words []string) (rest []string, flags url.Values) {
+	flags = url.Values{}
+	for i := 0; i < len(words); i++ {
+		switch {
+		case words[i] == "-A" || !strings.HasPrefix(words[i], "-"):
+			rest = append(rest, strings.TrimPrefix(words[i], "-A"))
+		case i+1 < len(words):
+			flags.Set(words[i], words[i+1])
+			i++
+		}
+	}
+	return slices.DeleteFunc(rest, func(word string) bool { return word == "" }), flags
 }

@@ -69,14 +69,14 @@ var forms = []struct {
 		func(w *world) bool { _, err := w.control.GetSchedule(w.ctx, me, "a"); return err != nil }},
 	{"/tasks/default/waits", "/tasks/default/waits/cancel", []string{"note", "withdrawn"},
 		func(w *world) bool { return strings.HasSuffix(w.task(w.ref("waits")).Error, "withdrawn") }},
-	{"/tasks/default/waits", "/tasks/default/waits/queue", []string{"queue", "reports"},
-		func(w *world) bool { return w.task(w.ref("waits")).Queue == "reports" }},
+	{"/tasks/default/waits", "/tasks/default/waits/queue", []string{"queue", "mails"},
+		func(w *world) bool { return w.task(w.ref("waits")).Queue == "mails" }},
 	{"/tasks/default/failed", "/tasks/default/failed/retry", nil,
 		func(w *world) bool { return w.task(w.ref("failed")).State != task.Failed }},
-	{"/queues/default", "/queues/default/pause", []string{"note", "month-end"},
-		func(w *world) bool { return w.queue("default").PauseNote == "month-end" }},
-	{"/queues/default", "/queues/default/limit", []string{"limit", "7", "do", "set"},
-		func(w *world) bool { return w.queue("default").Limit == 7 }},
+	{"/queues/reports", "/queues/reports/pause", []string{"note", "month-end"},
+		func(w *world) bool { return w.queue("reports").PauseNote == "month-end" }},
+	{"/queues/reports", "/queues/reports/limit", []string{"limit", "7", "do", "set"},
+		func(w *world) bool { return w.queue("reports").Limit == 7 }},
 	{"/bulk/new/cancel?state=scheduled", "/bulk/new/cancel?state=scheduled", []string{"note", "too many"},
 		func(w *world) bool {
 			all, err := w.control.ListBulks(w.ctx, control.Caller{Namespace: control.EveryNamespace})
@@ -108,7 +108,7 @@ func withForms(t *testing.T, test func(w *world, path string, form url.Values, f
 			inWorld(t, func(w *world) {
 				w.put("a", func(d *schedule.Definition) { d.StartAt = start.Add(-5 * time.Hour) })
 				w.failed("failed")
-				w.submit("due", nil)
+				w.submit("due", func(d *task.Definition) { d.Queue = "reports" })
 				w.claim(0)
 				w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour })
 				w.pass(time.Minute)
@@ -183,7 +183,7 @@ func TestForms_KeepWhatWasTyped(t *testing.T) {
 	long := strings.Repeat("x", 501)
 	wrong := map[string]string{
 		"/submit": "retry.max_attempts", "/schedules/default/a/pause": "note", "/tasks/default/waits/cancel": "note",
-		"/tasks/default/waits/queue": "queue", "/queues/default/pause": "note", "/queues/default/limit": "limit",
+		"/tasks/default/waits/queue": "queue", "/queues/reports/pause": "note", "/queues/reports/limit": "limit",
 		"/bulk/new/cancel?state=scheduled": "note", "/schedules/default/a/backfill": "pace",
 	}
 	withForms(t, func(w *world, path string, form url.Values, fields []string, done func() bool) {

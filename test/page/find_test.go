@@ -17,9 +17,7 @@ func (b *tab) goTo(id string) {
 }
 
 // By the keys or the mouse, with a script or without: an id leads to its page.
-func TestFind_LeadsToAnID(t *testing.T) {
-	t.Parallel()
-	n := startNode(t)
+func findLeadsToAnID(_ *testing.T, n *node) {
 	n.shell("order-1", "true", fields{"delay": "1h"})
 	n.send(http.MethodPut, "/v1/schedules/nightly", fields{
 		"every": "24h", "task": fields{"type": "shell", "payload": fields{"command": []string{"true"}}},

@@ -35,9 +35,7 @@ func (n *node) hostile() (longest string) {
 var longestSchedule = strings.Repeat("s", 150) + ".the-end"
 
 // Whatever text comes from outside is shown as text, and breaks no page.
-func TestPages_ShowHostileText(t *testing.T) {
-	t.Parallel()
-	n := startNode(t)
+func pagesShowHostileText(t *testing.T, n *node) {
 	longest := n.hostile()
 	b := n.openTab()
 	for _, page := range []struct {

@@ -56,13 +56,11 @@ func TestLive_ShowsTheEndOfATask(t *testing.T) {
 }
 
 // A browser has six connections to a server, so a tab that nobody sees must keep none.
-func TestLive_RestsWhileNobodySeesTheTab(t *testing.T) {
-	t.Parallel()
-	n := startNode(t)
-	n.shell("a", "exec sleep 600", nil)
-	n.awaitState("a", "running")
+func liveRestsWhileNobodySeesTheTab(t *testing.T, n *node) {
+	n.shell("unseen", "exec sleep 600", nil)
+	n.awaitState("unseen", "running")
 	b := n.openTab()
-	b.open("/tasks/default/a")
+	b.open("/tasks/default/unseen")
 	b.await("#live", "Live")
 	eval[any](b, `(() => {
 		const close = EventSource.prototype.close;
@@ -77,8 +75,8 @@ func TestLive_RestsWhileNobodySeesTheTab(t *testing.T) {
 	if closed := eval[int](b, `window.closes`); closed != 1 {
 		t.Errorf("the stream was closed %d times when the tab was left, want once", closed)
 	}
-	n.send(http.MethodDelete, "/v1/tasks/a", nil)
-	n.awaitState("a", "cancelled")
+	n.send(http.MethodDelete, "/v1/tasks/unseen", nil)
+	n.awaitState("unseen", "cancelled")
 	eval[any](b, `see(true)`)
 	b.await("#verdict", "Cancelled")
 	b.expectNoProblem("the task")

@@ -13,20 +13,38 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// The log follows what is written while its end is in view. Else it stays where its reader is. A payload begins at its
-// beginning.
-func TestLog_StaysWhereItsReaderIs(t *testing.T) {
+// What needs no node of its own is tested with the same one.
+func TestReader_OfOneNode(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
+	for name, test := range map[string]func(*testing.T, *node){
+		"its choices hold":                  pagesFollowTheReader,
+		"a script chooses without new page": preferencesNeedNoNewPage,
+		"keys can be switched off":          keysCanBeSwitchedOff,
+		"a log stays where its reader is":   logStaysWhereItsReaderIs,
+		"a tab that nobody sees rests":      liveRestsWhileNobodySeesTheTab,
+		"hostile text is shown":             pagesShowHostileText,
+		"an id leads to its page":           findLeadsToAnID,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, n.with(t))
+		})
+	}
+}
+
+// The log follows what is written while its end is in view. Else it stays where its reader is. A payload begins at its
+// beginning.
+func logStaysWhereItsReaderIs(t *testing.T, n *node) {
 	second, third := filepath.Join(t.TempDir(), "second"), filepath.Join(t.TempDir(), "third")
 	command := fmt.Sprintf(`await() { until [ -e "$1" ]; do sleep 0.1; done; }
 		seq 100; await %s; echo second; await %s; echo third; exec sleep 600`, second, third)
-	n.shell("a", "", fields{"payload": fields{
+	n.shell("log", "", fields{"payload": fields{
 		"command": append([]string{"sh", "-c", command}, strings.Fields(strings.Repeat("more ", 50))...),
 	}})
-	n.awaitState("a", "running")
+	n.awaitState("log", "running")
 	b := n.openTab()
-	b.open("/tasks/default/a")
+	b.open("/tasks/default/log")
 	b.await("#log", "stdout 100")
 	const atEnd = `(l => l.scrollHeight > l.clientHeight + 20 && l.scrollHeight - l.scrollTop - l.clientHeight < 8)` +
 		`(document.querySelector(".log"))`
@@ -43,7 +61,7 @@ func TestLog_StaysWhereItsReaderIs(t *testing.T) {
 	if top := eval[int](b, `document.querySelector(".log").scrollTop`); top != 50 {
 		t.Errorf("the log has moved from 50 to %d", top)
 	}
-	b.open("/tasks/default/a")
+	b.open("/tasks/default/log")
 	if !eval[bool](b, atEnd) {
 		t.Error("the log does not begin at its end")
 	}
@@ -88,9 +106,8 @@ func (b *tab) pressed() bool {
 	})()`)
 }
 
-func TestKeys_CanBeSwitchedOff(t *testing.T) {
-	t.Parallel()
-	b := startNode(t).openTab()
+func keysCanBeSwitchedOff(t *testing.T, n *node) {
+	b := n.openTab()
 	b.open("/")
 	for _, want := range []bool{true, false, true} {
 		if checked := eval[bool](b, `document.querySelector("#keys").checked`); checked != want || b.pressed() != want {
@@ -107,9 +124,8 @@ func TestKeys_CanBeSwitchedOff(t *testing.T) {
 }
 
 // A script chooses the theme without a new page, and knows the zone of the browser. The server keeps both.
-func TestPreferences_NeedNoNewPage(t *testing.T) {
-	t.Parallel()
-	b := startNode(t).openTab()
+func preferencesNeedNoNewPage(t *testing.T, n *node) {
+	b := n.openTab()
 	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Shanghai"})
 	b.open("/")
 	b.keep()
@@ -120,9 +136,9 @@ func TestPreferences_NeedNoNewPage(t *testing.T) {
 		}
 		testkit.Eventually(t, "the server knows "+theme, func() bool {
 			// no script can read the cookie: the page says what the server knows
-			page := eval[string](b, `(fetch("/").then(r => r.text()).then(t => { window.got = t }), window.got ?? "")`)
+			page := eval[string](b, `fetch("/").then(r => r.text())`)
 			chosen := strings.Contains(page, ` data-theme="`+theme+`"`)
-			return chosen || theme == "system" && page != "" && !strings.Contains(page, ` data-theme="`)
+			return chosen || theme == "system" && !strings.Contains(page, ` data-theme="`)
 		})
 	}
 	if kept := eval[int](b, `localStorage.length`); kept != 0 {

@@ -2,8 +2,14 @@ package page
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // follow clicks a link, and waits for the page with a heading.
@@ -17,6 +23,21 @@ func (b *tab) follow(selector, heading string) {
 func (b *tab) write(selector, text string) {
 	b.t.Helper()
 	eval[any](b, fmt.Sprintf(`document.querySelector(%q).value = %q; 0`, selector, text))
+}
+
+// value is what stands in a field.
+func (b *tab) value(selector string) string {
+	b.t.Helper()
+	return eval[string](b, fmt.Sprintf(`document.querySelector(%q).value`, selector))
+}
+
+// awaitAgain opens a page again and again, as a reader does without a script, until an element shows a text.
+func (b *tab) awaitAgain(path, selector, text string) {
+	b.t.Helper()
+	testkit.Eventually(b.t, path+" shows "+text, func() bool {
+		b.open(path)
+		return strings.Contains(b.text(selector), text)
+	})
 }
 
 // send clicks the button of the form, and waits until the next page says what was done.
@@ -52,6 +73,12 @@ func TestSchedules_WorkWithoutScript(t *testing.T) {
 	b.click(`button[value="check"]`)
 	b.await("[role=alert]", "Line 2, column 23")
 	b.put(definition("30 2 * * FRI"), "at 02:30, on Friday", "Revision 1 is in force.")
+	b.do(chromedp.NavigateBack()) // which shows the check, and does not ask whether to send it again
+	b.await("main", "It is valid.")
+	if text := b.value("#text"); !strings.Contains(text, "30 2 * * FRI") {
+		t.Errorf("back on the page, the text is %q", text)
+	}
+	b.open("/schedules/default/night")
 
 	b.follow(`.acts a[href$="/trigger"]`, "Run it now")
 	b.send("This is the task of that run.")
@@ -66,11 +93,61 @@ func TestSchedules_WorkWithoutScript(t *testing.T) {
 	b.send("The schedule is resumed.")
 
 	b.follow(`.acts a[href$="/edit"]`, "Edit night")
-	text := eval[string](b, `document.querySelector("#text").value`)
+	text := b.value("#text")
 	b.put(strings.Replace(text, "30 2 * * FRI", "45 2 * * FRI", 1), "cron: 45 2 * * FRI", "Revision 2 is in force.")
 	b.click(`#revisions details:last-of-type summary`)
 	b.follow(`a[href$="/rollback?revision=1"]`, "Roll back to revision 1")
 	b.send("The definition of revision 1 is in force again.")
 	b.follow(`.acts a[href$="/delete"]`, "Delete")
 	b.send("The schedule is deleted.")
+}
+
+// With JavaScript off, somebody puts a recurring task, sees it run, sees it fail, reads why, mends it, and sees it
+// succeed.
+func TestJourney_FromAFailureToItsCure(t *testing.T) {
+	t.Parallel()
+	goOn := make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/report" {
+			return
+		}
+		select {
+		case <-goOn:
+		case <-r.Context().Done():
+		}
+		http.Error(w, "no such report", http.StatusNotFound)
+	}))
+	t.Cleanup(service.Close)
+	n := startNode(t)
+	b := n.openTab()
+	b.withoutScript()
+	b.open("/")
+	b.follow(`nav a[href="/schedules"]`, "Schedules")
+	b.follow(`a.btn[href="/schedules/new"]`, "New schedule")
+	b.put("schedules:\n  - id: report\n    every: 1s\n    task:\n      type: http\n      payload: {url: "+
+		service.URL+"/raport}\n", "every 1s", "Revision 1 is in force.")
+
+	const page = "/schedules/default/report"
+	b.awaitAgain(page, "#verdict", "Runs: one task has not ended")
+	if why := b.text("#acts"); !strings.Contains(why, "It cannot be triggered now: One of its tasks has not ended") {
+		t.Errorf("while a task runs, the buttons are %q", why)
+	}
+	b.click("#acts .mute a")
+	b.await("#rows", "running")
+
+	close(goOn)
+	b.awaitAgain(page, "#verdict", "Failing:")
+	if why := b.text("#verdict"); !strings.Contains(why, "404") {
+		t.Errorf("the schedule says %q", why)
+	}
+	b.click(`#ledger a[href^="/tasks/"]`)
+	b.await("#verdict", "Failed: ")
+	if why := b.text("main"); !strings.Contains(why, "no such report") {
+		t.Errorf("the task says %q", why)
+	}
+
+	b.follow(`a[href="`+page+`"]`, "report")
+	b.follow(`.acts a[href$="/edit"]`, "Edit report")
+	b.put(strings.Replace(b.value("#text"), "/raport", "/report", 1), "/report", "Revision 2 is in force.")
+	b.awaitAgain(page, "#verdict", "Well: the last run succeeded")
 }

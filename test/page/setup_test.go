@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	goruntime "runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -63,6 +65,10 @@ func TestMain(m *testing.M) {
 		panic(fmt.Sprintf("chromium does not start: %v", err))
 	}
 	browser = chromium{first}
+	// Most tests wait for something to happen, and do not need a processor meanwhile.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*goruntime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	m.Run()
 }
 
@@ -98,6 +104,13 @@ func startNodeAt(t *testing.T, base string, flags ...string) *node {
 		}
 	})
 	return n
+}
+
+// with is the node in a part of its test.
+func (n *node) with(t *testing.T) *node {
+	its := *n
+	its.t = t
+	return &its
 }
 
 // serve starts the process of the node.
