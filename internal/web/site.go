@@ -48,6 +48,8 @@ type Site struct {
 	sent      sentForms
 }
 
+const assetPath = "/assets/:name"
+
 // asset is a file that browsers may keep for ever, as its name has its hash.
 type asset struct {
 	kind string
@@ -88,7 +90,8 @@ func register(s *edge.Server, o Options) (*Site, error) {
 		s.Echo().GET(path, site.prefer)
 		s.SetPolicy(edge.Policy{Fail: site.fail}, path)
 	}
-	s.Echo().GET("/assets/:name", site.serveAsset)
+	s.Echo().GET(assetPath, site.serveAsset)
+	s.SetPolicy(edge.Policy{Fail: site.fail}, assetPath)
 	return site, nil
 }
 

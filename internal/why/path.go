@@ -18,8 +18,8 @@ func (p Path) handOver() []Reason {
 	return []Reason{{
 		Code:   NoLeader,
 		Detail: fmt.Sprintf("No node leads partition %d, so nobody hands its tasks over.", p.Partition),
-		Do: "Wait 15 s: another scheduler node takes over. If none does, start one (dtsd serve --roles scheduler), " +
-			"and look at \"dtsctl node list\".",
+		Do: "Wait 15 s: another scheduler node takes over. If none does, start one: dtsd serve --roles scheduler. " +
+			"See which nodes live: dtsctl node list.",
 	}}
 }
 

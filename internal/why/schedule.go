@@ -101,7 +101,7 @@ func (f ScheduleFacts) next() []Reason {
 		all = append(all, Reason{
 			Code:   RedisFull,
 			Detail: "Redis is almost full, so its leader holds ticks back. The misfire policy decides about them later.",
-			Do:     "Free memory, or raise maxmemory of Redis: dtsctl doctor says how full it is.",
+			Do:     "Free memory, or raise maxmemory of Redis. See how full it is: dtsctl doctor.",
 		})
 	}
 	if f.Full {
