@@ -10,7 +10,8 @@
 //	          what readers type                     fields.go
 //	          drawings                              strip.go, calendar.go, chart.go
 //	          times and numbers, helpers of markup  format.go, markup.go
-//	          who reads, and the layout             view.go
+//	          who reads; the layout                 visit.go, view.go
+//	          what is sent, in one pass             output.go
 //	          languages                             texts.go
 //	   |
 //	markup    one file a page, and shared parts     templates/*.html
@@ -18,7 +19,7 @@
 // A page is a row of the table pages: it names the function that reads the data and chooses the sentences, and the
 // template. Pages of one subject share a Go file, as bulk.go. What forms do is a row of the table actions, with what is
 // said afterwards. All of it works without JavaScript; assets/page.js makes it live (live.go).
-// Links and forms keep the namespace that the reader has chosen (namespace.go).
+// Links and forms keep the namespace that the reader has chosen (namespace.go), and have the base path (output.go).
 //
 // The page find is "Go to" on screen. Where only one thing matches, it redirects there: its data is an elsewhere.
 //

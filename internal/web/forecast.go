@@ -20,7 +20,7 @@ import (
 const (
 	comingTicks   = 12              // how many ticks the forecast names
 	shades        = 5               // of minutes in the map
-	rowHeight     = 18              // of an hour in the map
+	rowHeight     = 1.125           // of an hour in the map, in sizes of text
 	forecastLimit = 8 * time.Second // less than requestLimit, so that the page says what to ask instead
 )
 
@@ -34,7 +34,7 @@ type forecast struct {
 	Spans    []spanLink
 	Rows     []mapRow
 	Shades   []shade
-	Height   int               // of the map
+	Height   string            // of the map
 	Most     int               // in a minute
 	Bars     template.HTMLAttr // of the hours
 	Hottest  []schedule.HotMinute
@@ -126,7 +126,7 @@ func (v *visit) draw(f *forecast, found control.Forecast) {
 		at := begin.Add(time.Duration(60*row-first) * time.Minute)
 		f.Rows = append(f.Rows, mapRow{At: at, Begin: row == 0 || at.Hour() == 0, Sum: sum})
 	}
-	f.Height = rowHeight * rows
+	f.Height = fmt.Sprintf("%grem", rowHeight*float64(rows))
 	f.Shades, f.Bars = shadesOf(counts, first, f.Most), sumBars(sums)
 	f.Hottest = found.Hottest
 	if len(f.Hottest) > 0 {

@@ -44,8 +44,8 @@ func (v *visit) timeElement(at time.Time, layout string) template.HTML {
 		at.UTC().Format(time.RFC3339Nano), at.In(v.zone).Format(layout)))
 }
 
-// stamp is a time in the reader's zone.
-func (v *visit) stamp(at time.Time) string { return at.In(v.zone).Format("2006-01-02 15:04:05") }
+// Stamp is a time in the reader's zone.
+func (v *visit) Stamp(at time.Time) string { return at.In(v.zone).Format("2006-01-02 15:04:05") }
 
 // Date is a day.
 func (v *visit) Date(t time.Time) string { return t.Format(time.DateOnly) }

@@ -46,23 +46,23 @@ type patch struct {
 }
 
 // statePart is the part of a page that says whether it can be made: live, away while Redis cannot be used, failed, or
-// gone: who reads the page again sees why.
+// gone: who reads the page again sees why. Behind that is when it was made last, if it cannot be made now.
 const statePart = "state"
 
 // failedInterval is between two tries to make a page that has failed for a reason of its own, as a panic.
 const failedInterval = 10 * time.Second
 
 // stateOf is the state of a page that was made, or not for a reason.
-func stateOf(err error) []byte {
+func stateOf(err error) string {
 	switch {
 	case err == nil:
-		return []byte("live")
+		return "live"
 	case edge.CodeOf(err) == task.CodeUnavailable:
-		return []byte("away")
+		return "away"
 	case edge.StatusOf(err) < http.StatusInternalServerError:
-		return []byte("gone")
+		return "gone"
 	}
-	return []byte("failed")
+	return "failed"
 }
 
 // showsLimit is how many pages are live at a node. Further ones are shown, and do not change by themselves. 300 pages
@@ -115,12 +115,19 @@ func (w *show) drop(viewer chan patch) {
 func (s *shows) run(ctx context.Context, w *show, p *page, v *visit) {
 	own := *v
 	own.quiet = true
+	made := "" // when the page was, behind a space
 	for ctx.Err() == nil {
 		parts, err := s.site.parts(ctx, p, &own)
 		state, pause := stateOf(err), liveInterval
-		s.send(w, append(parts, patch{statePart, state}))
-		if string(state) == "failed" {
+		switch state {
+		case "live":
+			s.send(w, append(parts, patch{statePart, []byte(state)}))
+			made = " " + own.now.UTC().Format(time.RFC3339)
+		case "failed":
 			pause = failedInterval
+			fallthrough
+		default:
+			s.send(w, []patch{{statePart, []byte(state + made)}})
 		}
 		_ = clock.Sleep(ctx, pause)
 	}
@@ -169,7 +176,7 @@ func (s *Site) parts(ctx context.Context, p *page, v *visit) (_ []patch, err err
 		if err := s.templates[p.name].ExecuteTemplate(&text, part, shown); err != nil {
 			return nil, fmt.Errorf("making the part %s of the page %s: %w", part, p.name, err)
 		}
-		all[i] = patch{part, shown.htmlInNamespace(text.Bytes())}
+		all[i] = patch{part, s.finished(shown.visit, text.Bytes())}
 	}
 	return all, nil
 }
@@ -210,7 +217,7 @@ func (s *Site) sendPatch(out *edge.Stream, part patch) error {
 	if part.part == statePart {
 		event = statePart
 	}
-	if err := out.Send(event, "", string(s.based(part.html))); err != nil {
+	if err := out.Send(event, "", string(part.html)); err != nil {
 		return err
 	}
 	return out.Flush()

@@ -481,9 +481,11 @@ func TestLive_SaysThatRedisIsAway(t *testing.T) {
 		v := w.watch("/tasks/default/a")
 		defer v.leave()
 		v.seen()
+		testkit.Must(t, clock.Sleep(w.ctx, 7*time.Second))
+		v.seen()
 		w.redis.Close()
 		testkit.Must(t, clock.Sleep(w.ctx, time.Minute))
-		if seen := v.seen(); len(seen) != 1 || seen[0] != (streamed{"state", "away"}) {
+		if seen := v.seen(); len(seen) != 1 || seen[0] != (streamed{"state", "away 2026-01-02T15:04:12Z"}) {
 			t.Errorf("while Redis is away, it sends %+v", seen)
 		}
 		page := w.get("/tasks/default/a").text

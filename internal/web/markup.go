@@ -109,7 +109,8 @@ func cutHTML(text string, limit int) string {
 
 // htmlBytes is how many bytes a text has as HTML.
 func htmlBytes(text string) int {
-	return len(template.HTMLEscapeString(text)) + 4*strings.Count(text, "+") // templates escape that, too
+	const plus = len("&#43;") - 1 // templates escape that, too
+	return len(template.HTMLEscapeString(text)) + plus*strings.Count(text, "+") + unseenBytes(text)
 }
 
 // Reason is why an attempt or a task did not succeed, as much as a row shows.

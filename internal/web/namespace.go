@@ -1,9 +1,7 @@
 package web
 
 import (
-	"bytes"
 	"context"
-	"html"
 	"net/url"
 	"regexp"
 	"slices"
@@ -80,33 +78,4 @@ func (v *visit) inNamespace(address string) string {
 		path += "#" + fragment
 	}
 	return path
-}
-
-// leading are attributes that lead to a page on this server. Text from outside has none, as its quotes are escaped.
-var leading = regexp.MustCompile(` (href|action)="(/[^"]*)"`)
-
-// aForm is a form, with what is in it.
-var aForm = regexp.MustCompile(`(?s)(<form[^>]*>)(.*?)</form>`)
-
-// htmlInNamespace is HTML whose links and forms keep the namespace that the reader has chosen. A form that sends GET
-// has a field for it, as a browser drops the query of its address.
-func (v *visit) htmlInNamespace(text []byte) []byte {
-	if v.Chosen() == "" {
-		return text
-	}
-	field := []byte(`<input type="hidden" name="namespace" value="` + html.EscapeString(v.Namespace) + `">`)
-	text = aForm.ReplaceAllFunc(text, func(form []byte) []byte {
-		parts := aForm.FindSubmatch(form)
-		begin, fields := parts[1], parts[2]
-		if bytes.Contains(begin, []byte(` method="post"`)) || bytes.Contains(begin, []byte(` action="/prefer/`)) ||
-			bytes.Contains(fields, []byte(` name="namespace"`)) {
-			return form
-		}
-		return slices.Concat(begin, field, fields, []byte("</form>"))
-	})
-	return leading.ReplaceAllFunc(text, func(found []byte) []byte {
-		parts := leading.FindSubmatch(found)
-		address := v.inNamespace(html.UnescapeString(string(parts[2])))
-		return []byte(" " + string(parts[1]) + `="` + html.EscapeString(address) + `"`)
-	})
 }

@@ -14,6 +14,12 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
+// leading are attributes that lead to a page on this server.
+var leading = regexp.MustCompile(` (href|action)="(/[^"]*)"`)
+
+// aForm is a form, with what is in it.
+var aForm = regexp.MustCompile(`(?s)(<form[^>]*>)(.*?)</form>`)
+
 func TestVisit_KeepsTheNamespace(t *testing.T) {
 	v := inEnglish(start)
 	v.Namespace = "a&b"
@@ -35,11 +41,11 @@ func TestVisit_KeepsTheNamespace(t *testing.T) {
 		`<form method="get"><input type="hidden" name="namespace" value="a&amp;b">"/z"</form>` +
 		`<form method="post" action="/a?namespace=a%26b">b</form><form action="/prefer/zone"></form>` +
 		`<form><input name="namespace"></form>`
-	if got := string(v.htmlInNamespace([]byte(text))); got != want {
+	if got := string(v.finished([]byte(text), "")); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	v.Namespace = "*"
-	if got := string(v.htmlInNamespace([]byte(text))); got != text {
+	if got := string(v.finished([]byte(text), "")); got != text {
 		t.Errorf("of all namespaces: %s", got)
 	}
 }

@@ -80,7 +80,7 @@ func readNodes(ctx context.Context, v *visit) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	f := v.Status.Figures
+	f := figuresOf(v.Status.Figures, nodes)
 	l := nodeList{Figures: f, Versions: versionsOf(nodes)}
 	l.Led = meterOf(f.Partitions, amount{"f-ink", f.Led})
 	l.Sentence = v.nodesSentence(fleetOf(nodes), f, len(l.Versions))
@@ -95,6 +95,23 @@ func readNodes(ctx context.Context, v *visit) (any, string, error) {
 	}
 	l.LeftOut = len(nodes) - len(l.Rows)
 	return l, string(v.T("Nodes")), nil
+}
+
+// figuresOf are the figures of the status, with those of the nodes as the list has them: a status is seconds older.
+func figuresOf(f status.Figures, nodes []cluster.Node) status.Figures {
+	f.Nodes, f.Running, f.Capacity = 0, 0, 0
+	led := make(map[int]bool)
+	for _, n := range nodes {
+		if n.State == cluster.StateDead {
+			continue
+		}
+		f.Nodes, f.Running, f.Capacity = f.Nodes+1, f.Running+n.Running, f.Capacity+n.Capacity
+		for _, p := range n.Partitions {
+			led[p] = true
+		}
+	}
+	f.Led = min(len(led), f.Partitions)
+	return f
 }
 
 // nodeRank orders nodes: the dead, those that drain, schedulers, and all others.

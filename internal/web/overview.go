@@ -54,7 +54,9 @@ func readOverview(ctx context.Context, v *visit) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	o.Hour, o.Next, o.Longest = hourOf(stats, v.Status.Figures), next.Ticks, longest.Tasks
+	now := v.Status.Figures
+	now.Running, now.Waiting = runningNow(v, longest), dueIn(queues)
+	o.Hour, o.Next, o.Longest = hourOf(stats, now), next.Ticks, longest.Tasks
 	o.Causes = failures.Causes[:min(len(failures.Causes), shownCauses)]
 	o.AllQueues = len(queues)
 	slices.SortStableFunc(queues, func(a, b control.QueueInfo) int {
@@ -63,6 +65,27 @@ func readOverview(ctx context.Context, v *visit) (any, string, error) {
 	o.Queues = queues[:min(len(queues), shownQueues)]
 	o.Empty = o.Hour.Ended == 0 && len(o.Next) == 0 && len(o.Longest) == 0 && o.Hour.Waiting == 0
 	return o, string(v.T("Overview")), nil
+}
+
+// Name is that of the queue of which the causes are: of all.
+func (overview) Name() string { return "" }
+
+// runningNow is how many tasks run. The status is seconds old; a list that has all of them is not, and stands beside
+// the number.
+func runningNow(v *visit, longest control.TaskPage) int {
+	if v.Chosen() == "" && longest.NextCursor == "" && longest.Missing == "" {
+		return len(longest.Tasks)
+	}
+	return max(v.Status.Figures.Running, len(longest.Tasks))
+}
+
+// dueIn is how many due tasks wait in some queues.
+func dueIn(queues []control.QueueInfo) *int {
+	due := 0
+	for _, q := range queues {
+		due += q.Waiting + q.Pending
+	}
+	return &due
 }
 
 // Where is the page that shows what a reason of the status is about; "" if there is none, as of reasons to wait.

@@ -159,7 +159,7 @@ func (v *visit) scheduleVerdict(s schedule.Schedule) template.HTML {
 	case s.Has(schedule.Failing, v.now, 0):
 		return v.T("Failing: %d tasks in a row failed", s.Failures)
 	case s.Has(schedule.Missing, v.now, 0):
-		return v.T("Missed the tick of %s", v.stamp(s.Track.MissedAt))
+		return v.T("Missed the tick of %s", v.Stamp(s.Track.MissedAt))
 	case s.Has(schedule.Stale, v.now, schedule.StaleAfter):
 		return v.T("Has not succeeded for 24 h, though ticks were due")
 	case s.Live > 0:

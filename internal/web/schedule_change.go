@@ -214,7 +214,7 @@ func askBackfill(ctx context.Context, v *visit, s schedule.Schedule) (scheduleCh
 	if n := len(b.Entries); n > 0 {
 		c.Button = v.T("Create %d tasks", n)
 		c.Follows = append(c.Follows, v.T("It would create %d tasks, for ticks from %s to %s. The last one is due %s.",
-			n, v.stamp(b.Entries[0].Tick), v.stamp(b.Entries[n-1].Tick), v.Time(b.LastDue)))
+			n, v.Stamp(b.Entries[0].Tick), v.Stamp(b.Entries[n-1].Tick), v.Time(b.LastDue)))
 	} else {
 		c.Follows = append(c.Follows, v.T("No tick of this time lacks a task."))
 	}

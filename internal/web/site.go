@@ -206,24 +206,7 @@ func (s *Site) send(c echo.Context, status int, text []byte) error {
 		echo.HeaderContentSecurityPolicy: {contentPolicy},
 		echo.HeaderCacheControl:          {kept},
 		echo.HeaderVary:                  {"Accept-Language, Cookie"},
-	}, s.based(text))
-}
-
-// addresses are the beginnings of attributes that have an address on this server. Text from outside has none of them,
-// as its quotes are escaped.
-var addresses = []string{` href="/`, ` action="/`, ` src="/`, ` data-stream="/`}
-
-// based is HTML with the base path in front of all addresses on this server. Nothing else in this package knows of it,
-// but for cookies.
-func (s *Site) based(html []byte) []byte {
-	base := s.server.Options().BasePath
-	if base == "" {
-		return html
-	}
-	for _, begin := range addresses {
-		html = bytes.ReplaceAll(html, []byte(begin), []byte(begin[:len(begin)-1]+base+"/"))
-	}
-	return html
+	}, text)
 }
 
 // render makes a page.
@@ -241,7 +224,12 @@ func (s *Site) write(p *page, shown *view) ([]byte, error) {
 	if err := s.templates[p.name].ExecuteTemplate(&text, "layout", shown); err != nil {
 		return nil, fmt.Errorf("making the page %s: %w", p.name, err)
 	}
-	return shown.htmlInNamespace(text.Bytes()), nil
+	return s.finished(shown.visit, text.Bytes()), nil
+}
+
+// finished is HTML as it is sent to a reader.
+func (s *Site) finished(v *visit, html []byte) []byte {
+	return v.finished(html, s.server.Options().BasePath)
 }
 
 // view reads what a page shows.
@@ -315,7 +303,7 @@ func (s *Site) fail(c echo.Context, p edge.Problem) (answered bool) {
 		s.server.Options().Log.Error("cannot make the page of an error", "error", err)
 		return false
 	}
-	return s.send(c, p.Status, v.htmlInNamespace(text.Bytes())) == nil
+	return s.send(c, p.Status, s.finished(v, text.Bytes())) == nil
 }
 
 // isLive reports whether a request is for a page that has a stream, which tells when it can be made.

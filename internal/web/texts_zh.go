@@ -40,6 +40,7 @@ var chineseShared = map[string]string{
 	"A task with this id and content was there before: nothing is new.": "已有 id 和内容相同的任务，没有新建。",
 	"All namespaces":                 "全部命名空间",
 	"All schedules":                  "全部计划",
+	"All below is of %s.":            "以下内容均为 %s 时的状态。",
 	"All tasks":                      "全部任务",
 	"All":                            "全部",
 	"Another one":                    "其他命名空间",

@@ -2,6 +2,8 @@ package web
 
 // chineseSchedules are the texts of the pages of schedules.
 var chineseSchedules = map[string]string{
+	"Audit, and definition":                                  "审计与定义",
+	"Next ticks, and facts":                                  "接下来的触发时刻与详情",
 	"%d are failing":                                         "%d 个持续失败",
 	"%d failed in a row":                                     "连续失败 %d 次",
 	"%d failures in a row":                                   "连续失败 %d 次",

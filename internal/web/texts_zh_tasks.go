@@ -95,6 +95,7 @@ var chineseTasks = map[string]string{
 	"None lately.":                             "最近没有批量操作。",
 	"None yet.":                                "还没有。",
 	"Nothing runs.":                            "没有任务在运行。",
+	"No task of %s runs.":                      "%s 没有任务在运行。",
 	"Nothing to do yet":                        "还没有要做的事",
 	"Nothing was written.":                     "没有输出。",
 	"Number":                                   "序号",

@@ -3,6 +3,7 @@ package page
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -130,11 +131,18 @@ func TestLive_TellsThatRedisIsAway(t *testing.T) {
 	watched.await("#live", "Live")
 	n.redis.Pause()
 	watched.await("#live", "Redis does not answer")
+	warning := regexp.MustCompile(`^Redis does not answer. All below is of \d\d:\d\d:\d\d\.`)
+	if first := watched.text("main"); !warning.MatchString(first) {
+		t.Errorf("the page begins with %.100q", first)
+	}
 	opened.open("/tasks")
 	opened.await("h1", "The data cannot be read now")
 	n.redis.Continue()
 	opened.await("h1", "Tasks")
 	watched.await("#live", "Live")
+	if first := watched.text("main"); strings.Contains(first, "All below") {
+		t.Errorf("the page begins with %.100q", first)
+	}
 	n.send(http.MethodDelete, "/v1/tasks/a", nil)
 	watched.await("#rows", "cancelled")
 	opened.await("#rows", "cancelled")

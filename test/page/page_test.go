@@ -132,6 +132,13 @@ func (b *tab) examine(path string, looks ...look) {
 		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(look.width) {
 			b.t.Errorf("%s: it is %d pixels wide", where, wide)
 		}
+		b.expectRoom(where)
+		if look.width < 500 {
+			b.expectTargets(where)
+		}
+		b.large(200)
+		b.expectRoom(where + ", large text")
+		b.large(100)
 	}
 	b.mu.Lock()
 	b.problems = nil

@@ -6,11 +6,16 @@
   const off = () => { try { return localStorage["dts.keys"] } catch { } };
 
   // ---- words in the reader's language, in the order of texts.go
-  const [IN, AGO, S, MIN, H, D, LIVE, LOST, REFUSED, AWAY, HELD, COPIED, PRESS, THEME] = data.words.split("|");
+  const [IN, AGO, S, MIN, H, D, LIVE, LOST, REFUSED, AWAY, HELD, COPIED, PRESS, THEME, BELOW] = data.words.split("|");
   const put = (text, arg) => text.replace("%s", arg);
 
   // ---- times: "4 min ago" stays true. The server's clock counts: <html data-now>, not this machine's.
   const skew = Date.parse(data.now) - Date.now();
+  // a time as the page has it, with the date if that is another day
+  const clock = (at, whole) => {
+    const [then, now] = [at, Date.now() + skew].map(t => new Date(t).toLocaleString("sv", { timeZone: data.zone }));
+    return !whole && then.slice(0, 10) === now.slice(0, 10) ? then.slice(11) : then;
+  };
   const words = ms => {
     const s = Math.abs(ms) / 1000, [n, u] = s < 99.5 ? [s, S] : s < 5970 ? [s / 60, MIN] : s < 172800 ? [s / 3600, H] : [s / 86400, D];
     return put(ms > 0 ? IN : AGO, put(u, Math.round(n)));
@@ -27,9 +32,15 @@
   const say = (cls, text) => { const e = $("#live"); if (e) { e.className = "live " + cls; $("span", e).textContent = text } };
   const parse = html => { const t = d.createElement("template"); t.innerHTML = html; return t.content };
   const scroll = (part, top) => $$(".log", part).forEach(l => l.scrollTop = Math.min(top, l.scrollHeight));
-  // why nothing comes: class and text
-  let link;
-  const show = () => say(...link || (waiting.size ? ["held", put(HELD, waiting.size)] : ["", LIVE]));
+  // why nothing comes: class, text, and whether that matters; and until when all was so that is shown, "" while it is
+  let link, until = data.now;
+  const show = () => {
+    say(...link || (waiting.size ? ["held", put(HELD, waiting.size)] : ["", LIVE]));
+    const e = $("#stale"), text = link && link[2] ? link[1] + ". " + put(BELOW, clock(until)) : "";
+    if (!e || e.textContent === text) return;
+    e.lastChild.textContent = text;
+    e.hidden = !text;
+  };
   const apply = force => {
     for (const [id, part] of waiting) {
       const old = d.getElementById(id);
@@ -90,17 +101,20 @@
     if (es?.readyState < 2) return;
     es = new EventSource(data.stream);
     const is = (...why) => { link = why[0] && why; show() };
-    es.onopen = () => { refused = 0; is() };
+    es.onopen = () => { refused = 0 };
     es.onerror = () => {
-      if (es.readyState < 2) return is("lost", LOST);
-      is("still", REFUSED);
+      until ||= new Date(Date.now() + skew).toISOString();
+      // a proxy may cut a stream now and then
+      if (es.readyState < 2) return is("lost", LOST, link);
+      is("still", REFUSED, true);
       setTimeout(listen, Math.min(5000 * 2 ** refused++, 300000));
     };
     on(es, "patch", e => patch(JSON.parse(e.data)));
     on(es, "state", e => {
-      const state = JSON.parse(e.data);
-      if (state === "away") is("lost", AWAY);
-      else if (state === "failed") is("still", REFUSED);
+      const [state, at] = JSON.parse(e.data).split(" ");
+      until = state === "live" ? "" : at || until || data.now;
+      if (state === "away") is("lost", AWAY, true);
+      else if (state === "failed") is("still", REFUSED, true);
       else if (state === "gone" || "away" in data) reload();
       else is();
       // a browser has six connections to a server without HTTP/2: a tab that nobody sees keeps none, and looks each minute
@@ -160,6 +174,7 @@
     });
     for (const left of ["pointerout", "focusout"])
       on(d, left, () => { if (waiting.size) soon() });
+    on(window, "beforeprint", () => $("#asof").textContent = clock(until || new Date(Date.now() + skew), true));
     scroll(d, Infinity);
     tell();
     setInterval(() => { if (!d.hidden) tell() }, 1000);
