@@ -345,7 +345,9 @@ func (a *App) buildScheduler(db *redisx.DB) {
 	if !a.o.Config.Roles.Has(config.RoleScheduler) {
 		return
 	}
-	chores := func(ctx context.Context, told scheduler.Told) { a.control.Chores(ctx, told.Status, told.Bulk) }
+	chores := func(ctx context.Context, told scheduler.Told) {
+		a.control.Chores(ctx, told.Status, told.Bulk, told.Look)
+	}
 	if a.unhurried() {
 		// Nobody watches a Redis inside the process.
 		chores = func(ctx context.Context, told scheduler.Told) { a.control.KeepBulks(ctx, told.Bulk) }

@@ -58,7 +58,11 @@ func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (sc
 	if _, err := c.begin(ctx, who, "resumeSchedule", who.Ref(id)); err != nil {
 		return schedule.Schedule{}, err
 	}
-	return c.store.Schedules.Resume(ctx, who.Ref(id), who.By())
+	resumed, err := c.store.Schedules.Resume(ctx, who.Ref(id), who.By())
+	if err == nil {
+		c.store.TellLook(ctx, who.Ref(id))
+	}
+	return resumed, err
 }
 
 // Triggered is a run by hand, and what it replaces.

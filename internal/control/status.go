@@ -36,6 +36,7 @@ type statuses struct {
 	examined fresh.Value[status.Examination]
 	past     fresh.Value[past]
 	troubled fresh.Value[troubled]
+	told     told
 }
 
 // shownRules bound how often this node reads the status for all of its viewers.

@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -48,6 +50,68 @@ func (c *Control) keepTroubled(ctx context.Context) {
 	}
 }
 
+// told are schedules that were looked at one by one, as something has told that they may need somebody, or no longer
+// do. A look at all of them may take place only once a minute.
+type told struct {
+	mu  sync.Mutex
+	all map[task.Ref]toldOf
+}
+
+// toldOf is what may be wrong with a schedule; the zero Schedule for nothing.
+type toldOf struct {
+	status.Schedule
+	at time.Time // by the clock of this process
+}
+
+// keepTold looks at schedules as it is told of them, until ctx ends.
+func (c *Control) keepTold(ctx context.Context, refs <-chan task.Ref) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case ref := <-refs:
+			began, found := clock.Now(), status.Schedule{}
+			limited, cancel := context.WithTimeout(ctx, statusTimeout)
+			s, now, err := c.store.Schedules.Read(limited, ref)
+			cancel()
+			switch {
+			case err == nil:
+				found = namedTroubleOf(s, now)
+			case task.CodeOf(err) != schedule.CodeNotFound: // the next look at all finds it
+				continue
+			}
+			c.statuses.told.mu.Lock()
+			if c.statuses.told.all == nil {
+				c.statuses.told.all = make(map[task.Ref]toldOf)
+			}
+			c.statuses.told.all[ref] = toldOf{found, began}
+			c.statuses.told.mu.Unlock()
+		}
+	}
+}
+
+// since are schedules of a look at all of them, with what was found one by one since that began.
+func (t *told) since(began time.Time, schedules []status.Schedule) []status.Schedule {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.all, func(_ task.Ref, one toldOf) bool { return one.at.Before(began) })
+	if len(t.all) == 0 {
+		return schedules
+	}
+	var all []status.Schedule
+	for _, s := range schedules {
+		if _, later := t.all[task.Ref{Namespace: s.Namespace, ID: s.ID}]; !later {
+			all = append(all, s)
+		}
+	}
+	for _, one := range t.all {
+		if one.Schedule != (status.Schedule{}) {
+			all = append(all, one.Schedule)
+		}
+	}
+	return all
+}
+
 // readSchedules reads what the last look at all schedules has found. A node that computes the status as no leader does
 // looks by itself. Error: CodeUnavailable; there may be an older finding.
 func (c *Control) readSchedules(ctx context.Context, how look, f *status.Facts, u *unread) error {
@@ -57,7 +121,7 @@ func (c *Control) readSchedules(ctx context.Context, how look, f *status.Facts, 
 		rules.Lifetime = max(troubledPause, troubledTimes*last.took)
 	}
 	t, err := c.statuses.troubled.Get(ctx, rules, c.findTroubled)
-	f.Schedules = t.schedules
+	f.Schedules = c.statuses.told.since(t.at.Add(-t.took), t.schedules)
 	u.add(t.left...)
 	if age := clock.Since(t.at); !t.at.IsZero() && age > troubledOld {
 		f.Notes = append(f.Notes, fmt.Sprintf("the schedules were looked at %d minutes ago", int(age.Minutes())))
@@ -87,14 +151,22 @@ func (c *Control) findTroubled(ctx context.Context) (t troubled, _ error) {
 	ctx, left := redisx.LeavingOut(redisx.PassingOver(ctx))
 	began, now := clock.Now(), c.now(ctx, task.Ref{})
 	err := c.store.Schedules.EachTracked(ctx, EveryNamespace, func(s schedule.Schedule) {
-		if one := troubleOf(s, now); one != (status.Schedule{}) {
-			one.Namespace, one.ID = s.Namespace, s.ID
+		if one := namedTroubleOf(s, now); one != (status.Schedule{}) {
 			t.add(one)
 		}
 	})
 	t.cut()
 	t.left, t.at, t.took = left.Texts(), clock.Now(), clock.Since(began)
 	return t, err
+}
+
+// namedTroubleOf is troubleOf with the name of the schedule, unless nothing is wrong.
+func namedTroubleOf(s schedule.Schedule, now time.Time) status.Schedule {
+	t := troubleOf(s, now)
+	if t != (status.Schedule{}) {
+		t.Namespace, t.ID = s.Namespace, s.ID
+	}
+	return t
 }
 
 // troubleOf returns what may be wrong with a schedule; the zero value for nothing.

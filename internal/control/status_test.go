@@ -538,3 +538,43 @@ func TestStatus_TellsWhyAQueueIsPaused(t *testing.T) {
 		t.Errorf("%s", r.Detail)
 	}
 }
+
+// A schedule that pauses itself is in the next status, and out of the next one after somebody resumed it, however long
+// ago the last look at all schedules was.
+func TestStatus_HearsOfAScheduleAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(daily(nil))
+	w.statuses.troubled.Read(w.ctx, w.findTroubled)
+	refs, led := make(chan task.Ref, 1), make(chan struct{}, 1)
+	ignore := func(int) {}
+	listener := w.store.Partitions.NewListener(partition.Callbacks{
+		Connected: func() {}, Freed: func() {}, Schedules: ignore, Rows: ignore, Bulk: func() {}, Status: func() {},
+		Wheel: func(int) { led <- struct{}{} }, Stale: func(int, []int) {}, Room: func(string) {},
+		Look: func(ref task.Ref) { refs <- ref },
+	})
+	listener.Lead(0)
+	ctx, stop := context.WithCancel(w.ctx)
+	var kept sync.WaitGroup
+	defer kept.Wait()
+	defer stop()
+	kept.Go(func() { _ = listener.Run(ctx) })
+	kept.Go(func() { w.keepTold(ctx, refs) })
+	testkit.Receive(t, led, "the leader hears")
+	paused := func(want bool) {
+		t.Helper()
+		testkit.Eventually(t, "the status follows", func() bool {
+			s := w.judge(w.ctx, status.Status{}, look{lately: true})
+			return want == slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.PausedItself })
+		})
+	}
+	key := w.key(nightly, "schedule")
+	note := "paused by itself: 3 tasks in a row failed"
+	testkit.Must(t, w.db.HSet(w.ctx, key, "paused", w.now().UnixMilli(), "note", note).Err())
+	tick := task.Ref{Namespace: nightly.Namespace, ID: nightly.ID + "@20260101T000000Z"}
+	w.store.Tasks.WarnIfPaused(w.ctx, tick, true)
+	paused(true)
+	_, err := w.ResumeSchedule(w.ctx, me, nightly.ID)
+	testkit.Must(t, err)
+	paused(false)
+}

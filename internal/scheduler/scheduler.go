@@ -40,6 +40,7 @@ import (
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/tracing"
 )
@@ -78,6 +79,7 @@ type Options struct {
 type Told struct {
 	Status <-chan struct{} // somebody reads the status
 	Bulk   <-chan struct{} // there is a new bulk action
+	Look   <-chan task.Ref // a schedule may need somebody, or no longer does
 }
 
 // Scheduler leads its share of the partitions.
@@ -94,6 +96,7 @@ type Scheduler struct {
 	lookWakes  []chan struct{} // by partition: look after runs and deliveries
 	asked      chan struct{}   // somebody reads the status of the installation
 	bulk       chan struct{}   // there is a new bulk action
+	look       chan task.Ref   // schedules that may need somebody, or no longer do; of too many some are left out
 	freed      chan struct{}   // some node released a lease
 	listener   *partition.Listener
 	ready      chan struct{}
@@ -113,7 +116,8 @@ type Scheduler struct {
 // New prepares a scheduler.
 func New(o Options) *Scheduler {
 	s := &Scheduler{
-		o: o, pace: defaultPace, freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), bulk: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
+		o: o, pace: defaultPace, freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), bulk: make(chan struct{}, 1),
+		look: make(chan task.Ref, 1000), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
 		losses:  newLosses(),
 		packing: make(chan struct{}, 1),
 	}
@@ -126,6 +130,7 @@ func New(o Options) *Scheduler {
 	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.hasRoom,
 		Rows: func(p int) { signal(s.rowWakes[p]) }, Stale: s.toldStale, Bulk: func() { signal(s.bulk) }, Status: func() { signal(s.asked) },
+		Look: s.toldLook,
 	})
 	for p := range o.Store.Partitions.Count() {
 		s.leases = append(s.leases, lease.New(lease.Options{

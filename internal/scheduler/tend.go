@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // commonPartition is the partition whose leader does what one node does for the whole installation.
@@ -30,10 +31,18 @@ func (t *term) tend(ctx context.Context) error {
 	return nil
 }
 
+// toldLook passes on which schedule may need somebody, or no longer does. If too many wait, the next look at all finds it.
+func (s *Scheduler) toldLook(schedule task.Ref) {
+	select {
+	case s.look <- schedule:
+	default:
+	}
+}
+
 // chores runs Options.Chores until ctx ends, if this is the leader of commonPartition.
 func (t *term) chores(ctx context.Context) error {
 	if t.partition == commonPartition && t.s.o.Chores != nil {
-		t.s.o.Chores(ctx, Told{Status: t.s.asked, Bulk: t.s.bulk})
+		t.s.o.Chores(ctx, Told{Status: t.s.asked, Bulk: t.s.bulk, Look: t.s.look})
 	}
 	<-ctx.Done()
 	return nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // common is the partition that has what is kept once for the installation.
@@ -23,6 +25,15 @@ const StaleWake = "stale "
 
 // BulkWake is the message to the leader of partition 0 that there is a new bulk action.
 const BulkWake = "bulk"
+
+// LookWake begins the message to the leader of partition 0 with the reference of a schedule that may need somebody, or
+// no longer does.
+const LookWake = "look "
+
+// TellLook tells the leader of partition 0 to look at a schedule. If that is lost, it looks at all schedules soon.
+func (l *Layout) TellLook(ctx context.Context, schedule task.Ref) {
+	l.DB.Publish(ctx, string(l.Keys.Wake(common)), LookWake+schedule.String())
+}
 
 // ReadStatus reads what WriteStatus wrote; "" if there is nothing. Error: CodeUnavailable.
 func (l *Layout) ReadStatus(ctx context.Context) (string, error) {

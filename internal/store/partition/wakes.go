@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -38,6 +39,7 @@ type Callbacks struct {
 	Room      func(queue string)                  // a queue has room again that had none for ready tasks
 	Bulk      func()                              // there is a new bulk action, which this node runs
 	Status    func()                              // somebody reads the status of the installation, which this node computes
+	Look      func(schedule task.Ref)             // a schedule may need somebody, or no longer does
 }
 
 // WakeCounts reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. It calls heard for the
@@ -125,9 +127,14 @@ func (l *Listener) message(channel, payload string) {
 // ofPartition takes a message to the leader of a partition.
 func (l *Listener) ofPartition(p int, payload string) {
 	segments, stale := strings.CutPrefix(payload, layout.StaleWake)
+	name, look := strings.CutPrefix(payload, layout.LookWake)
 	switch {
 	case stale:
 		l.callbacks.Stale(p, numbersOf(segments))
+	case look:
+		if ref, err := task.ParseRef(name); err == nil {
+			l.callbacks.Look(ref)
+		}
 	case payload == taskWake:
 		l.callbacks.Wheel(p)
 	case payload == scheduleWake:

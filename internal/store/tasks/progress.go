@@ -55,7 +55,7 @@ func (s *Tasks) WarnIfPaused(ctx context.Context, ref task.Ref, paused bool) {
 	s.tellPaused(ctx, task.Ref{Namespace: ref.Namespace, ID: id})
 }
 
-// tellPaused publishes that a schedule has paused itself. The scripts that end tasks do not: each would need the name of
+// tellPaused publishes that a schedule has paused itself, for those who follow changes and for the status. The scripts that end tasks do not: each would need the name of
 // the channel for that. If Redis does not answer, nobody hears of it.
 func (s *Tasks) tellPaused(ctx context.Context, ref task.Ref) {
 	c := change.Change{Type: change.SchedulePaused, Ref: ref}
@@ -67,5 +67,6 @@ func (s *Tasks) tellPaused(ctx context.Context, ref task.Ref) {
 	c.At, c.Note, c.Revision = codec.FromMS(paused), codec.Text(fields[1]), int(revision)
 	if !c.At.IsZero() { // nobody has resumed it meanwhile
 		_ = s.l.DB.Publish(ctx, string(s.l.Keys.Changes()), change.Encode(c)).Err()
+		s.l.TellLook(ctx, ref)
 	}
 }
