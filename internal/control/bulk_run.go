@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/bulks"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -48,7 +49,10 @@ func (c *Control) KeepBulks(ctx context.Context, told <-chan struct{}) {
 				continue
 			}
 			all.Go(func() {
-				c.runBulk(ctx, b.ID)
+				if err := c.runOrRecover(ctx, b.ID); err != nil {
+					c.log.ErrorContext(ctx, "cannot go on with a bulk action; trying again later", "bulk", b.ID, "error", err)
+					_ = clock.Sleep(ctx, bulkLook)
+				}
 				mu.Lock()
 				delete(runs, b.ID)
 				mu.Unlock()
@@ -67,6 +71,13 @@ func (c *Control) KeepBulks(ctx context.Context, told <-chan struct{}) {
 		}
 		timer.Stop()
 	}
+}
+
+// runOrRecover is runBulk, with a panic as an error: nobody waits for one of them who would answer for it.
+func (c *Control) runOrRecover(ctx context.Context, id string) (err error) {
+	defer func() { err = calls.Recovered(recover()) }()
+	c.runBulk(ctx, id)
+	return nil
 }
 
 // runBulk goes on with a bulk action until it has ended, or ctx ends.
@@ -110,17 +121,11 @@ func (c *Control) bulkPiece(ctx context.Context, b Bulk) (Bulk, error) {
 		b.Error = "it may have missed " + steps.Missing
 	}
 	results := make([]error, len(steps.Tasks))
-	places := make(chan struct{}, bulkAtOnce)
-	var all sync.WaitGroup
 	came := b.Changed + b.Skipped + b.Failed
-	for i, t := range steps.Tasks {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			results[i] = c.bulkOne(ctx, b, t, came+i)
-		})
-	}
-	all.Wait()
+	_ = calls.Each(bulkAtOnce, steps.Tasks, func(i int, t task.Task) error {
+		results[i] = c.bulkOne(ctx, b, t, came+i)
+		return nil
+	})
 	if err := ctx.Err(); err != nil {
 		return b, err
 	}

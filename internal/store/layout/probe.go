@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
@@ -25,24 +27,21 @@ type Answer struct {
 // heard; and never for a partition without an answer. It returns when each server has answered, or the deadline has passed.
 func (l *Layout) Probe(ctx context.Context, heard func(partition int, a Answer)) {
 	servers, _ := l.servers(ctx)
-	var asking sync.WaitGroup
-	for _, partitions := range servers {
-		asking.Go(func() {
-			calls := make([]lua.Probe, len(partitions))
-			for i, p := range partitions {
-				calls[i].States = l.Keys.Partition(p).States()
+	_ = calls.Each(max(len(servers), 1), slices.Collect(maps.Values(servers)), func(_ int, partitions []int) error {
+		probes := make([]lua.Probe, len(partitions))
+		for i, p := range partitions {
+			probes[i].States = l.Keys.Partition(p).States()
+		}
+		asked := clock.Now()
+		results := redisx.RunEach[lua.ProbeReply](ctx, l.Vital, probes)
+		got := clock.Now()
+		for i, r := range results {
+			if r.Err == nil {
+				heard(partitions[i], Answer{Time: r.Reply.Now, Asked: asked, Got: got})
 			}
-			asked := clock.Now()
-			results := redisx.RunEach[lua.ProbeReply](ctx, l.Vital, calls)
-			got := clock.Now()
-			for i, r := range results {
-				if r.Err == nil {
-					heard(partitions[i], Answer{Time: r.Reply.Now, Asked: asked, Got: got})
-				}
-			}
-		})
-	}
-	asking.Wait()
+		}
+		return nil
+	})
 }
 
 // servers returns the partitions to probe, by the address of the server that holds them. Error: those of the partitions whose server is not known.

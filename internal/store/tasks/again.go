@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
@@ -49,17 +49,17 @@ func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, fai
 func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd, noticed map[int]bool, failed Failures) (again, lost []*recentEnd) {
 	ctx, cancel := context.WithTimeout(ctx, s.runLease/3)
 	defer cancel()
-	calls := make([]End, len(ends))
+	reports := make([]End, len(ends))
 	for i, e := range ends {
-		calls[i] = e.End
+		reports[i] = e.End
 	}
-	for i, f := range s.finishKnown(ctx, s.l.Vital, calls) {
-		p := s.l.PartitionOf(calls[i].Run.Task.Ref)
+	for i, f := range s.finishKnown(ctx, s.l.Vital, reports) {
+		p := s.l.PartitionOf(reports[i].Run.Task.Ref)
 		switch {
 		case f.err == nil && f.recorded:
 			lost = append(lost, ends[i])
 			noticed[p] = true
-			s.l.NoticeLoss(p, ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
+			s.l.NoticeLoss(p, ends[i].at, f.at, "the end of an attempt of "+reports[i].Run.Task.Ref.String())
 		case f.err != nil && !errors.Is(f.err, ErrStale):
 			failed.Add(p, f.err)
 			continue
@@ -153,16 +153,16 @@ func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(p
 	if s.l.DB.Sharded() {
 		apart = s.byPartition(refsOf(runs))
 	}
-	var ended sync.WaitGroup
+	some := make([]func(), 0, len(apart))
 	for _, places := range apart {
-		ended.Go(func() {
+		some = append(some, func() {
 			if !called {
 				r.record(places)
 			}
 			r.restore(ctx, places)
 		})
 	}
-	ended.Wait()
+	calls.Do(some...)
 	return r.results
 }
 
