@@ -19,12 +19,14 @@ func (a *App) own() []executor.Endpoint {
 	all := append(executor.RedisEndpoints("the Redis of DTS", a.link.Servers()), a.executors.Endpoints()...)
 	if a.listener != nil {
 		all = append(all, executor.Endpoint{
-			Part: "the API of this node", Address: a.Addr(), Also: a.nodeIP(), Setting: "http-allow-api",
+			Part: "the API of the node that ran it", Address: a.Addr(), Also: a.nodeIP(), Setting: "http-allow-api",
 			Allowed: a.o.Config.HTTPAllowAPI,
 		})
 	}
 	if a.debug != nil {
-		all = append(all, executor.Endpoint{Part: "the profile server of this node", Address: a.debug.Addr().String()})
+		all = append(all, executor.Endpoint{
+			Part: "the profile server of the node that ran it", Address: a.debug.Addr().String(),
+		})
 	}
 	return append(all, a.ofNeighbours()...)
 }

@@ -55,11 +55,12 @@ func TestApp_LetsNoTaskCallItsOwnAddresses(t *testing.T) {
 		"any":      {"http", `{"url":"http://0.0.0.0:` + port + `/"}`, "the Redis of DTS"},
 		"other":    {"http", `{"url":"http://127.0.0.77:` + port + `/"}`, "the Redis of DTS"},
 		"redirect": {"http", `{"method":"GET","url":"` + redirect.URL + `"}`, "the Redis of DTS"},
-		"api":      {"http", `{"method":"GET","url":"http://` + r.address + `/healthz"}`, "the API of this node"},
-		"node-ip":  {"http", `{"url":"http://192.0.2.78:` + portOf(r.address) + `/"}`, "the API of this node"},
-		"profiles": {"http", `{"url":"http://` + r.debug.Addr().String() + `/"}`, "the profile server of this node"},
+		"api":      {"http", `{"method":"GET","url":"http://` + r.address + `/healthz"}`, "the API of the node that ran it"},
+		"node-ip":  {"http", `{"url":"http://192.0.2.78:` + portOf(r.address) + `/"}`, "the API of the node that ran it"},
+		"profiles": {"http", `{"url":"http://` + r.debug.Addr().String() + `/"}`,
+			"the profile server of the node that ran it"},
 		"grpc":     {"grpc", `{"target":"` + redis.Addr() + `","method":"a.B/C","tls":{}}`, "the Redis of DTS"},
-		"grpc-api": {"grpc", `{"target":"` + r.address + `","method":"a.B/C"}`, "the API of this node"},
+		"grpc-api": {"grpc", `{"target":"` + r.address + `","method":"a.B/C"}`, "the API of the node that ran it"},
 	} {
 		task := r.ended(name, c.kind, c.payload)
 		if !strings.Contains(task, c.part+" listens there; --http-allow") || !strings.Contains(task, `"state":"failed"`) {

@@ -139,7 +139,7 @@ func (r *Rules) checkOne(ctx context.Context, at netip.AddrPort) error {
 }
 
 func denied(address fmt.Stringer, why string) error {
-	return executor.Permanent(fmt.Errorf("this node may not call the address %s: %s", address, why))
+	return executor.Permanent(fmt.Errorf("this task may not call the address %s: %s", address, why))
 }
 
 // Dial connects to an address and checks it first: after its name was resolved, and for every redirect. If a name has

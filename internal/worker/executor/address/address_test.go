@@ -239,8 +239,8 @@ func TestRules_OpenTheInstallationByPortOnly(t *testing.T) {
 		}
 	}
 	err := check(t, own(t), "127.0.0.1:8080")
-	want := "this node may not call the address 127.0.0.1:8080: the API of this node listens there; " +
-		"--http-allow-api, or --http-allow 127.0.0.1:8080, would allow it"
+	want := "this task may not call the address 127.0.0.1:8080: the API of this node listens there; " +
+		"--http-allow-api, as dtsd dev has it by default, or --http-allow 127.0.0.1:8080, would allow it"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

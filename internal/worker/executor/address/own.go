@@ -67,7 +67,7 @@ func remedy(e executor.Endpoint, at netip.AddrPort) string {
 		return "only the URL of a task may name it, and no redirect, unless there is " + text
 	}
 	if e.Setting != "" {
-		text = "--" + e.Setting + ", or " + text + ","
+		text = "--" + e.Setting + ", as dtsd dev has it by default, or " + text + ","
 	}
 	return text + " would allow it"
 }

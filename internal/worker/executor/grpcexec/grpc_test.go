@@ -275,10 +275,10 @@ func TestExecutor_CallsNoAddressThatIsDenied(t *testing.T) {
 		want     string
 	}{
 		{nil, s.target, ""},
-		{[]string{"--http-deny=127.0.0.0/8,::1"}, s.target, "this node may not call the address 127.0.0.1: it is one of http-deny"},
+		{[]string{"--http-deny=127.0.0.0/8,::1"}, s.target, "this task may not call the address 127.0.0.1: it is one of http-deny"},
 		{[]string{"--http-deny=127.0.0.0/8,::1"}, "localhost" + port, "it is one of http-deny"},
 		{[]string{"--http-deny=0.0.0.0/0,::/0", "--http-allow=127.0.0.1"}, s.target, ""},
-		{nil, "169.254.169.254:80", "this node may not call the address 169.254.169.254: it gives away the credentials"},
+		{nil, "169.254.169.254:80", "this task may not call the address 169.254.169.254: it gives away the credentials"},
 	} {
 		e := described(t, c.settings...)
 		for range 2 { // the second one finds what the first one left

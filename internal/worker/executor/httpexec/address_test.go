@@ -34,7 +34,7 @@ func restricted(t *testing.T, settings ...string) *Executor {
 
 func wantDenied(t *testing.T, err error, address string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), "this node may not call the address "+address) || !executor.IsPermanent(err) {
+	if err == nil || !strings.Contains(err.Error(), "this task may not call the address "+address) || !executor.IsPermanent(err) {
 		t.Errorf("got %v, want a final error that names %s", err, address)
 	}
 }
