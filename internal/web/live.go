@@ -119,15 +119,14 @@ func (s *shows) run(ctx context.Context, w *show, p *page, v *visit) {
 	for ctx.Err() == nil {
 		parts, err := s.site.parts(ctx, p, &own)
 		state, pause := stateOf(err), liveInterval
-		switch state {
-		case "live":
-			s.send(w, append(parts, patch{statePart, []byte(state)}))
+		if err == nil {
 			made = " " + own.now.UTC().Format(time.RFC3339)
-		case "failed":
-			pause = failedInterval
-			fallthrough
-		default:
+			s.send(w, append(parts, patch{statePart, []byte(state)}))
+		} else {
 			s.send(w, []patch{{statePart, []byte(state + made)}})
+		}
+		if state == "failed" {
+			pause = failedInterval
 		}
 		_ = clock.Sleep(ctx, pause)
 	}

@@ -38,12 +38,13 @@ var pictures = []struct {
 	{"task-phone", "task", 390, 844, "dark", 1.5},
 }
 
-// saved serves pages that the test of the same name in internal/web has written, with a stream on which nothing
-// happens.
+// saved serves pages that the test of the same name in internal/web has written, with a stream that says that they
+// are live.
 func saved(dir string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Accept") == "text/event-stream" {
 			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte("event: state\ndata: \"live\"\n\n"))
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 			return
