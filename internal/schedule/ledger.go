@@ -72,8 +72,10 @@ func ManualName(at time.Time) string { return at.UTC().Format(manualLayout) }
 // ParseTickName parses a name from TickName or ManualName. manual is true for a manual run; tick is then the time at which
 // it was triggered.
 func ParseTickName(name string) (tick time.Time, manual bool, _ error) {
-	if at, err := time.Parse(manualLayout, name); err == nil {
-		return at, true, nil
+	if strings.HasSuffix(name, ManualSuffix) {
+		if at, err := time.Parse(manualLayout, name); err == nil {
+			return at, true, nil
+		}
 	}
 	at, err := time.Parse(tickLayout, name) // accepts a fraction, too
 	if err != nil || TickName(at) != name {

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
@@ -132,6 +133,9 @@ func resultOf(s task.State) Result {
 
 // isManual reports whether a name is that of a run by hand.
 func isManual(name string) bool {
+	if !strings.HasSuffix(name, ManualSuffix) { // almost all
+		return false
+	}
 	_, manual, err := ParseTickName(name)
 	return manual && err == nil
 }
