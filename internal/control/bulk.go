@@ -77,14 +77,10 @@ func (c *Control) PreviewBulk(ctx context.Context, who Caller, r BulkRequest) (B
 	if err != nil {
 		return BulkPreview{}, err
 	}
-	counted, err := c.store.Listing.Count(ctx, r.Filter)
-	if err != nil {
-		return BulkPreview{}, err
-	}
-	p := BulkPreview{Total: counted.Tasks, About: counted.About, AsOf: r.AsOf, Missing: counted.Missing}
-	page, err := c.store.Listing.List(ctx, r.Filter, bulkExamples, "")
-	p.Examples = page.Tasks
-	return p, err
+	counted, examples, err := c.store.Listing.CountAndList(ctx, r.Filter, bulkExamples)
+	return BulkPreview{
+		Total: counted.Tasks, About: counted.About, Examples: examples, AsOf: r.AsOf, Missing: counted.Missing,
+	}, err
 }
 
 // StartBulk starts a bulk action. The leader of partition 0 runs it. A caller with the Key of an earlier request gets

@@ -118,8 +118,8 @@ func (c *Control) CountTasks(ctx context.Context, who Caller, f TaskFilter) (map
 	return c.store.Listing.CountStates(ctx, f)
 }
 
-// ListAndCountTasks is ListTasks, and CountTasks for tasks of all states that match the filter otherwise. Errors: those
-// of ListTasks.
+// ListAndCountTasks is ListTasks, and counts the tasks of all states that match the filter otherwise, up to 100 of
+// each. Errors: those of ListTasks.
 func (c *Control) ListAndCountTasks(
 	ctx context.Context, who Caller, f TaskFilter, limit int, cursor string,
 ) (TaskPage, map[task.State]TaskCount, error) {

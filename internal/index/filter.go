@@ -61,6 +61,8 @@ func (f Filter) Matches(r Row) bool {
 	})
 }
 
+func (f Filter) ofGroup(g *Group) bool { return f.ofNamespace(g.Namespace) && f.ofKind(g.Kind) }
+
 func (f Filter) ofNamespace(name string) bool { return f.Namespace == "" || f.Namespace == name }
 
 func (f Filter) ofKind(k Kind) bool {
@@ -81,6 +83,13 @@ func (f Filter) ofState(s task.State) bool {
 		s = task.Scheduled
 	}
 	return len(f.States) == 0 || slices.Contains(f.States, s)
+}
+
+// ofPhase reports whether a list wants tasks that wait, or else tasks that have ended.
+func (f Filter) ofPhase(waits bool) bool {
+	return !(waits && f.OnlyEnded) && (len(f.States) == 0 || slices.ContainsFunc(f.States, func(s task.State) bool {
+		return s.Final() != waits
+	}))
 }
 
 func (f Filter) ofTimes(r Row) bool {

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // shelf keeps segments, as Redis does.
@@ -28,9 +30,9 @@ func (s *shelf) add(t testing.TB, rows []Row) {
 	s.summaries = append(s.summaries, summary)
 }
 
-func (s *shelf) read(_ context.Context, some []*Block) (texts [][]byte, _ error) {
+func (s *shelf) read(_ context.Context, some []Block) (texts [][]byte, _ error) {
 	for _, b := range some {
-		texts = append(texts, s.segments[b.Number-1][b.Place])
+		texts = append(texts, s.segments[b.Segment.Number-1][b.Place])
 	}
 	s.reads += len(some)
 	return texts, nil
@@ -80,6 +82,47 @@ func TestSearch_ReturnsWhatAllRowsSorted(t *testing.T) {
 	}
 }
 
+func TestSomeOfEach_ReturnsAllRowsOrEnough(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(13, 14))
+	var kept shelf
+	var all []Row
+	for i := range 40 {
+		rows := randomRows(random, 1+random.IntN(pickInt(random, 40, 1200)), i%2 == 0)
+		kept.add(t, rows)
+		if i%4 == 0 { // as a segment that is being replaced
+			kept.add(t, rows)
+		}
+		all = append(all, rows...)
+	}
+	for range 100 {
+		filters, n := []Filter{randomFilter(random), randomFilter(random), {}}, 1+random.IntN(300)
+		found, err := SomeOfEach(t.Context(), kept.summaries, filters, n, kept.read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range filters {
+			got := Order{}.Best(found[i], 0)
+			want := len(Order{}.Best(slices.DeleteFunc(slices.Clone(all), func(r Row) bool { return !f.Matches(r) }), 0))
+			if slices.ContainsFunc(got, func(r Row) bool { return !f.Matches(r) }) || len(got) < min(n, want) {
+				t.Fatalf("%+v, %d of them: got %d of %d rows", f, n, len(got), want)
+			}
+		}
+	}
+}
+
+func TestSomeOfEach_ReadsFewBlocks(t *testing.T) {
+	t.Parallel()
+	var kept shelf
+	for some := range slices.Chunk(waitingRows(20000), 4000) {
+		kept.add(t, some)
+	}
+	filters := []Filter{{}, {States: []task.State{task.Failed}}}
+	if _, err := SomeOfEach(t.Context(), kept.summaries, filters, 100, kept.read); err != nil || kept.reads != 1 {
+		t.Errorf("it read %d blocks for 100 of 20000 rows, want 1 (%v)", kept.reads, err)
+	}
+}
+
 func TestSearch_ReadsFewBlocks(t *testing.T) {
 	t.Parallel()
 	var kept shelf
@@ -100,7 +143,7 @@ func TestSearch_ReadsFewBlocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if kept.reads > readsAtOnce {
-				t.Errorf("%+v: it read %d of %d blocks", f, kept.reads, len(blocks(kept.summaries)))
+				t.Errorf("%+v: it read %d of %d blocks", f, kept.reads, len(promising(kept.summaries, Filter{}, Order{}, nil)))
 			}
 		}
 	}
@@ -112,7 +155,7 @@ func TestSearch_TellsErrors(t *testing.T) {
 	kept.add(t, waitingRows(10))
 	broken := errors.New("no connection")
 	_, err := Search(t.Context(), kept.summaries, Filter{}, Order{}, nil, 5,
-		func(context.Context, []*Block) ([][]byte, error) { return nil, broken })
+		func(context.Context, []Block) ([][]byte, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}

@@ -10,18 +10,23 @@ import (
 
 // Summary is what is known of a segment without reading it.
 type Summary struct {
-	Number  int // of the segment; a later one has a greater number; 0 until it has one
-	Rows    int
-	Waits   bool // the tasks wait; else they have ended
-	Ticks   bool // some of them are ticks of schedules
+	Number int // of the segment; a later one has a greater number; 0 until it has one
+	Rows   int
+	Waits  bool // the tasks wait; else they have ended
+	Ticks  bool // some of them are ticks of schedules
+	Times
+	Groups []Group // none if the segment has more than summaryGroups
+	Blocks []BlockTimes
+	// Checked is when the rows of tasks that were due were last compared with their tasks; 0: never.
+	Checked int64
+}
+
+// Times are those of the rows of a segment, or of one of its blocks.
+type Times struct {
 	Created Range
 	Due     Range
 	Ended   Range
 	Took    Range
-	Groups  []Group // none if the segment has more than summaryGroups
-	Blocks  []BlockTimes
-	// Checked is when the rows of tasks that were due were last compared with their tasks; 0: never.
-	Checked int64
 }
 
 // BlockTimes are the times of the rows of a block.
@@ -54,35 +59,48 @@ func summarize(rows []Row) Summary {
 
 // MayMatch reports whether the segment can have rows that match. It does not look at labels.
 func (s *Summary) MayMatch(f Filter) bool {
-	if s.Rows == 0 || !s.Created.meets(f.Created) || !s.Due.meets(f.Due) {
+	if s.Rows == 0 || !f.ofPhase(s.Waits) || !s.mayMatch(f, s.Waits) || f.Schedule != "" && !s.Ticks {
 		return false
 	}
-	if !f.Ended.isZero() && (s.Waits || !s.Ended.meets(f.Ended)) || f.OnlyEnded && s.Waits {
-		return false
-	}
-	if f.Schedule != "" && !s.Ticks {
-		return false
-	}
-	for _, g := range s.Groups {
-		if f.ofNamespace(g.Namespace) && f.ofKind(g.Kind) {
+	for i := range s.Groups {
+		if f.ofGroup(&s.Groups[i]) {
 			return true
 		}
 	}
 	return s.Groups == nil
 }
 
-// stateTimes is the range of the stateTime of the rows.
-func (s *Summary) stateTimes() *Range {
-	if s.Waits {
-		return &s.Due
+// share is the part of its groups whose rows can match; 0 if it does not name its groups.
+func (s *Summary) share(f Filter) float64 {
+	n := 0
+	for i := range s.Groups {
+		if f.ofGroup(&s.Groups[i]) {
+			n++
+		}
 	}
-	return &s.Ended
+	return float64(n) / float64(max(len(s.Groups), 1))
+}
+
+// mayMatch reports whether rows of these times can match. waits: their tasks wait.
+func (t *Times) mayMatch(f Filter, waits bool) bool {
+	return t.Created.meets(f.Created) && t.Due.meets(f.Due) && (f.Ended.isZero() || !waits && t.Ended.meets(f.Ended))
+}
+
+// stateTimes is the range of the stateTime of the rows.
+func (s *Summary) stateTimes() *Range { return s.Times.stateTimes(s.Waits) }
+
+func (t *Times) stateTimes(waits bool) *Range {
+	if waits {
+		return &t.Due
+	}
+	return &t.Ended
 }
 
 // Block is a part of a segment that is read by itself.
 type Block struct {
-	Summary     // of the segment, but with the times of the block
-	Place   int // in the segment, from 0
+	Segment     *Summary
+	Place       int   // in the segment, from 0
+	first, last int64 // the keys of the first and the last row that it can have, in the order of a search
 }
 
 // overdue is about how many of the rows are of tasks that were due before now, and that were not checked since. Most of
@@ -97,34 +115,28 @@ func (s *Summary) overdue(now int64) int {
 	return past * s.Rows / max(len(s.Blocks), 1)
 }
 
-// blocks returns the blocks of segments.
-func blocks(segments []Summary) []*Block {
-	all := make([]*Block, 0, len(segments)*SegmentBlocks)
-	for _, s := range segments {
-		for i, times := range s.Blocks {
-			b, last := &Block{s, i}, s.stateTimes().From
-			if i+1 < len(s.Blocks) {
-				last = s.Blocks[i+1].First
-			}
-			b.Created, b.Took = times.Created, times.Took
-			*b.stateTimes() = Range{last, times.First + 1}
-			all = append(all, b)
-		}
+// timesOf are the times of a block.
+func (s *Summary) timesOf(place int) Times {
+	t, last := s.Times, s.stateTimes().From
+	if place+1 < len(s.Blocks) {
+		last = s.Blocks[place+1].First
 	}
-	return all
+	t.Created, t.Took = s.Blocks[place].Created, s.Blocks[place].Took
+	*t.stateTimes(s.Waits) = Range{last, s.Blocks[place].First + 1}
+	return t
 }
 
-// bounds are the keys of the first and the last row that the segment can have, in an order.
-func (o Order) bounds(s *Summary) (first, last int64) {
-	of := s.Ended
+// bounds are the keys of the first and the last row of these times, in an order. waits: their tasks wait.
+func (o Order) bounds(t *Times, waits bool) (first, last int64) {
+	of := t.Ended
 	switch {
 	case o.By == Created:
-		of = s.Created
+		of = t.Created
 	case o.By == Ended:
 	case o.By == Took:
-		of = s.Took
-	case o.By == Due || s.Waits:
-		of = s.Due
+		of = t.Took
+	case o.By == Due || waits:
+		of = t.Due
 	}
 	if o.Asc {
 		return -of.From, -(of.Until - 1)

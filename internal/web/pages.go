@@ -54,7 +54,7 @@ var pages = []*page{
 	},
 	{
 		name: "schedule", path: "/schedules/:namespace/:id", example: "/schedules/default/hourly", nav: "schedules",
-		read: readSchedule, trips: 3, live: []string{"acts", "verdict", "tape", "ledger", "coming", "runs"},
+		read: readSchedule, trips: 2, live: []string{"acts", "verdict", "tape", "ledger", "coming", "runs"},
 		asks: []string{"gaps", "day", "cursor"},
 	},
 	{
@@ -67,7 +67,7 @@ var pages = []*page{
 	},
 	{
 		name: "schedule_edit", path: "/schedules/:namespace/:id/edit", example: "/schedules/default/hourly/edit",
-		nav: "schedules", read: readScheduleEdit, bare: bareScheduleEdit, trips: 4, whole: true,
+		nav: "schedules", read: readScheduleEdit, bare: bareScheduleEdit, trips: 2, whole: true,
 	},
 	{
 		name: "schedule_change", path: "/schedules/:namespace/:id/:do", example: "/schedules/default/hourly/pause",
@@ -76,7 +76,7 @@ var pages = []*page{
 	{
 		name: "tasks", path: "/tasks", nav: "tasks",
 		bar:  &barLink{text: "Tasks", key: "t"},
-		read: readTasks, trips: 6, chooses: true, live: []string{"sentence", "states", "offers", "rows"},
+		read: readTasks, trips: 3, chooses: true, live: []string{"sentence", "states", "offers", "rows"},
 		asks: []string{
 			"state", "queue", "type", "schedule", "owner", "node", "label", "since", "until", "error", "cursor",
 		},
@@ -84,7 +84,7 @@ var pages = []*page{
 	{name: "find", path: "/find", example: "/find?q=nobody", read: readFind, trips: 2},
 	{
 		name: "task", path: taskPath, example: "/tasks/default/runs", nav: "tasks",
-		read: readTask, trips: 4, live: []string{"can", "verdict", "attempts", "log", "result"},
+		read: readTask, trips: 2, live: []string{"can", "verdict", "attempts", "log", "result"},
 	},
 	{
 		name: "bulks", path: "/bulk", nav: "tasks",
@@ -96,22 +96,22 @@ var pages = []*page{
 	},
 	{
 		name: "bulk_ask", path: "/bulk/new/:do", example: "/bulk/new/retry", nav: "tasks",
-		read: readBulkAsk, trips: 7, whole: true,
+		read: readBulkAsk, trips: 4, whole: true,
 	},
 	{name: "submit", path: "/submit", nav: "tasks", read: readSubmit, bare: bareSubmit},
 	{
 		name: "queues", path: "/queues", nav: "queues",
 		bar:  &barLink{text: "Queues", key: "q", needs: []string{"queue"}},
-		read: readQueues, trips: 3, live: []string{"sentence", "rows"}, asks: []string{"name"},
+		read: readQueues, trips: 2, live: []string{"sentence", "rows"}, asks: []string{"name"},
 	},
 	{
 		name: "queue", path: queuePath, example: "/queues/default", nav: "queues",
-		read: readQueue, trips: 4, live: []string{"can", "verdict", "meters", "causes"},
+		read: readQueue, trips: 3, live: []string{"can", "verdict", "meters", "causes"},
 	},
 	{
 		name: "nodes", path: "/nodes", nav: "nodes",
 		bar:  &barLink{text: "Nodes", key: "n", needs: []string{"node", "partition", "redis"}},
-		read: readNodes, trips: 1, live: []string{"sentence", "meters", "rows"},
+		read: readNodes, live: []string{"sentence", "meters", "rows"},
 	},
 	{
 		name: "forecast", path: "/forecast", nav: "forecast",

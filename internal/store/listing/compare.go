@@ -145,7 +145,7 @@ func (c *Comparison) Lacking(ctx context.Context, refs []task.Ref, now time.Time
 
 // without returns the rows of those tasks that wait or have ended and have none in the index. Error: CodeUnavailable.
 func (c *Comparison) without(ctx context.Context, refs []task.Ref, now time.Time) ([]index.Row, error) {
-	rows, err := rowsOf(ctx, c.x.l, c.x.tasks, refs)
+	rows, err := rowsOf(ctx, c.x.l, c.x.tasks, refs, true)
 	return slices.DeleteFunc(rows, func(r index.Row) bool {
 		return !hasRow(r.State) || c.rows[c.hash(r)] || awaitsLeader(r, now)
 	}), err

@@ -304,6 +304,14 @@ func TestCountStates_TellsTheLeaderWhatIsOutOfDate(t *testing.T) {
 	if err != nil || !strings.Contains(fmt.Sprint(told), "stale ") {
 		t.Errorf("the leader was told %v, %v", told, err)
 	}
+	_, counts, err = w.Listing.ListAndCount(w.Ctx, tasks.Filter{Namespace: "default", Queue: "low"}, 10, "")
+	want := map[task.State]listing.Count{
+		task.Scheduled: {Tasks: 100, About: true}, task.Cancelled: {Tasks: 100}, task.Queued: {}, task.Running: {},
+		task.Succeeded: {}, task.Failed: {},
+	}
+	if diff := cmp.Diff(want, counts); diff != "" || err != nil {
+		t.Errorf("counts beside a list (-want +got), %v:\n%s", err, diff)
+	}
 }
 
 func TestList_TellsTheLeaderWhatIsOutOfDate(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/index"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -33,9 +34,12 @@ type Listing struct {
 	tasks    *tasks.Tasks
 	hasOlder func() bool
 
-	mu     sync.Mutex
-	known  map[int]partIndex // by partition: what was read last
-	inVain time.Time         // when a list waited for new leaders in vain
+	mu       sync.Mutex
+	known    map[int]partIndex // by partition: what was read last
+	restless map[int]bool      // partitions whose index had changed when it was looked at last
+	inVain   time.Time         // when a list waited for new leaders in vain
+	told     time.Time         // the time that Redis told last
+	toldAt   time.Time         // when that was, by the clock of this process
 }
 
 // New returns the lists of an installation. hasOlder reports whether nodes live of a release that notes no tasks: then
@@ -44,7 +48,7 @@ func New(l *layout.Layout, t *tasks.Tasks, hasOlder func() bool) *Listing {
 	if hasOlder == nil {
 		hasOlder = func() bool { return false }
 	}
-	return &Listing{l: l, tasks: t, hasOlder: hasOlder, known: make(map[int]partIndex)}
+	return &Listing{l: l, tasks: t, hasOlder: hasOlder, known: make(map[int]partIndex), restless: make(map[int]bool)}
 }
 
 // partIndex is the index of a partition, without its rows.
@@ -97,57 +101,100 @@ type part struct {
 // readParts reads what lists of those partitions need. A task comes from the wheel into the queue, runs, and is noted
 // at its end, or when it waits again. It is read in this order, so that a task that goes on meanwhile is found.
 //
-// Of the wheel, tasks are read that are due and that no leader has looked at: they may not be noted. Error:
-// CodeUnavailable.
-func (x *Listing) readParts(ctx context.Context, numbers []int, waiting, busy, noted bool) ([]part, error) {
-	type asked struct {
-		lease                         *redis.StringCmd
-		wheel, queued, running, noted *redis.StringSliceCmd
+// Of the wheel, tasks are read that are due and that no leader has looked at: they may not be noted. The time of Redis
+// is read meanwhile. If it is later than was thought, all is read again. Error: CodeUnavailable.
+func (x *Listing) readParts(ctx context.Context, numbers []int, waiting, busy, noted bool) (parts []part, _ error) {
+	r := reading{numbers: numbers, waiting: waiting, busy: busy, noted: noted, now: x.guessNow()}
+	var now time.Time
+	read := func() (err error) { parts, err = x.readDue(ctx, r); return err }
+	var err error
+	switch {
+	case !waiting:
+		err = read()
+	case r.now.IsZero():
+		now, err = x.readNow(ctx)
+	default:
+		err = calls.Try(read, func() (err error) { now, err = x.readNow(ctx); return err })
 	}
-	var due redis.ZRangeBy
-	if waiting {
-		var err error
-		if due, err = x.dueNow(ctx); err != nil {
-			return nil, err
-		}
+	if err == nil && now.After(r.now) {
+		r.now = now
+		err = read()
 	}
-	last := int64(0) // the first that is noted says which revision there is
-	if noted {
-		last = notedLooked
-	}
-	pipe, all := x.l.DB.Pipeline(), make([]asked, len(numbers))
-	for i, number := range numbers {
-		k, a := x.l.Keys.Partition(number), &all[i]
-		a.lease = pipe.Get(ctx, string(k.Lease()))
-		if waiting {
-			a.wheel = pipe.ZRangeByScore(ctx, string(k.Wheel()), &due)
-		}
-		if busy {
-			a.queued = pipe.ZRevRange(ctx, string(k.Queued()), 0, busyLooked-1)
-			a.running = pipe.ZRevRange(ctx, string(k.Running()), 0, busyLooked-1)
-		}
-		a.noted = pipe.LRange(ctx, string(k.ListedNew()), 0, last)
+	return parts, err
+}
+
+// reading says what lists need of partitions.
+type reading struct {
+	numbers              []int
+	waiting, busy, noted bool
+	now                  time.Time // up to which tasks of the wheel are due
+}
+
+// readDue is readParts for a time of Redis. Error: CodeUnavailable.
+func (x *Listing) readDue(ctx context.Context, r reading) ([]part, error) {
+	pipe, all := x.l.DB.Pipeline(), make([]asked, len(r.numbers))
+	for i, number := range r.numbers {
+		all[i] = x.ask(ctx, pipe, number, r)
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
-	parts := make([]part, len(numbers))
-	for i, number := range numbers {
-		p, a := part{number: number}, all[i]
-		p.leader = tokenOf(a.lease.Val())
-		p.add(a.wheel, headLooked, "some that are due and not claimed yet")
-		p.add(a.queued, busyLooked, "some that are queued or run")
-		p.add(a.running, busyLooked, "some that are queued or run")
-		if noted := a.noted.Val(); len(noted) > 0 {
-			p.revision, _ = strconv.Atoi(noted[0])
-			p.refs = append(p.refs, noted[1:]...)
-			if len(noted) > notedLooked {
-				p.more = "some that were created or have ended lately"
-			}
-		}
-		parts[i] = p
+	parts := make([]part, len(r.numbers))
+	for i, number := range r.numbers {
+		parts[i] = all[i].part(number)
 	}
-	return parts, x.readSummaries(ctx, parts)
+	return parts, x.readSummaries(ctx, parts, all)
+}
+
+// asked is what is asked of a partition. nil is not asked.
+type asked struct {
+	lease                         *redis.StringCmd
+	wheel, queued, running, noted *redis.StringSliceCmd
+	summaries                     *redis.MapStringStringCmd
+}
+
+// ask asks for what a reading needs of a partition.
+func (x *Listing) ask(ctx context.Context, pipe redis.Pipeliner, number int, r reading) (a asked) {
+	k := x.l.Keys.Partition(number)
+	a.lease = pipe.Get(ctx, string(k.Lease()))
+	if r.waiting {
+		due := r.now
+		if x.l.DB.Sharded() { // the clocks of other servers may be a second ahead
+			due = due.Add(time.Second)
+		}
+		a.wheel = pipe.ZRangeByScore(ctx, string(k.Wheel()), &redis.ZRangeBy{
+			Min: "-inf", Max: strconv.FormatInt(due.UnixMilli(), 10), Count: headLooked,
+		})
+	}
+	if r.busy {
+		a.queued = pipe.ZRevRange(ctx, string(k.Queued()), 0, busyLooked-1)
+		a.running = pipe.ZRevRange(ctx, string(k.Running()), 0, busyLooked-1)
+	}
+	last := int64(0) // the first that is noted says which revision there is
+	if r.noted {
+		last = notedLooked
+	}
+	a.noted = pipe.LRange(ctx, string(k.ListedNew()), 0, last)
+	if x.isRestless(number) {
+		a.summaries = pipe.HGetAll(ctx, string(k.Listed()))
+	}
+	return a
+}
+
+// part is what the answers tell.
+func (a asked) part(number int) part {
+	p := part{number: number, leader: tokenOf(a.lease.Val())}
+	p.add(a.wheel, headLooked, "some that are due and not claimed yet")
+	p.add(a.queued, busyLooked, "some that are queued or run")
+	p.add(a.running, busyLooked, "some that are queued or run")
+	if noted := a.noted.Val(); len(noted) > 0 {
+		p.revision, _ = strconv.Atoi(noted[0])
+		p.refs = append(p.refs, noted[1:]...)
+		if len(noted) > notedLooked {
+			p.more = "some that were created or have ended lately"
+		}
+	}
+	return p
 }
 
 // tokenOf is the token of a lease or a fence; 0 for none.
@@ -221,14 +268,28 @@ func (x *Listing) waited(inVain time.Time) {
 	x.inVain = inVain
 }
 
-// dueNow is the range of the wheel with the tasks that are due. In a cluster, the clocks of other servers may be a
-// second ahead. Error: CodeUnavailable.
-func (x *Listing) dueNow(ctx context.Context) (redis.ZRangeBy, error) {
-	now, err := x.l.Now(ctx, 0)
-	if x.l.DB.Sharded() {
-		now = now.Add(time.Second)
+// clockMargin is by how much Redis's clock may be ahead of what is thought.
+const clockMargin = 50 * time.Millisecond
+
+// guessNow is a time that Redis's clock has not reached yet, as far as this process knows; zero if it knows nothing.
+func (x *Listing) guessNow() time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.told.IsZero() {
+		return time.Time{}
 	}
-	return redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: headLooked}, err
+	return x.told.Add(clock.Since(x.toldAt) + clockMargin)
+}
+
+// readNow reads the time of Redis. Error: CodeUnavailable.
+func (x *Listing) readNow(ctx context.Context) (time.Time, error) {
+	now, err := x.l.Now(ctx, 0)
+	if err == nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.told, x.toldAt = now, clock.Now()
+	}
+	return now, err
 }
 
 // add adds tasks that were asked for, of which at most limit were read. more says which there may be besides.
@@ -242,30 +303,29 @@ func (p *part) add(asked *redis.StringSliceCmd, limit int, more string) {
 	}
 }
 
-// readSummaries completes the parts whose index has changed since it was read last. Error: CodeUnavailable.
-func (x *Listing) readSummaries(ctx context.Context, parts []part) error {
-	var changed []*part
+// readSummaries completes the parts whose index has changed since it was read last. Where it changes all the time, it
+// has been asked for already. Error: CodeUnavailable.
+func (x *Listing) readSummaries(ctx context.Context, parts []part, all []asked) error {
+	var changed []int
 	pipe := x.l.DB.Pipeline()
-	var asked []*redis.MapStringStringCmd
-	x.mu.Lock()
 	for i := range parts {
 		p := &parts[i]
-		if known := x.known[p.number]; p.revision != 0 && known.revision == p.revision {
-			p.partIndex = known
-		} else if p.revision != 0 {
-			changed = append(changed, p)
-			asked = append(asked, pipe.HGetAll(ctx, string(x.l.Keys.Partition(p.number).Listed())))
+		if p.revision == 0 || x.recall(p) {
+			continue
+		}
+		changed = append(changed, i)
+		if all[i].summaries == nil {
+			all[i].summaries = pipe.HGetAll(ctx, string(x.l.Keys.Partition(p.number).Listed()))
 		}
 	}
-	x.mu.Unlock()
-	if len(changed) == 0 {
-		return nil
+	if pipe.Len() > 0 {
+		if err := redisx.ExecReads(ctx, pipe); err != nil {
+			return layout.Unavailable(err)
+		}
 	}
-	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return layout.Unavailable(err)
-	}
-	for i, p := range changed {
-		found, err := decodeIndex(asked[i].Val())
+	for _, i := range changed {
+		p := &parts[i]
+		found, err := decodeIndex(all[i].summaries.Val())
 		if err != nil {
 			return publicError(fmt.Errorf("partition %d: %w", p.number, err))
 		}
@@ -276,6 +336,25 @@ func (x *Listing) readSummaries(ctx context.Context, parts []part) error {
 		x.mu.Unlock()
 	}
 	return nil
+}
+
+// recall completes a part if its index is as it was read last.
+func (x *Listing) recall(p *part) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	known := x.known[p.number]
+	x.restless[p.number] = known.revision != p.revision
+	if known.revision == p.revision {
+		p.partIndex = known
+	}
+	return known.revision == p.revision
+}
+
+// isRestless reports whether the index of a partition changes all the time.
+func (x *Listing) isRestless(number int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.restless[number]
 }
 
 func decodeIndex(fields map[string]string) (partIndex, error) {

@@ -267,7 +267,7 @@ func (p *Packer) progress(ctx context.Context) string {
 // rows returns the rows of those tasks that wait or have ended.
 func (p *Packer) rows(ctx context.Context, refs []task.Ref) (rows []index.Row, _ error) {
 	for some := range slices.Chunk(refs, readAtOnce) {
-		found, err := rowsOf(ctx, p.l, p.tasks, some)
+		found, err := rowsOf(ctx, p.l, p.tasks, some, true)
 		if err != nil {
 			return nil, err
 		}

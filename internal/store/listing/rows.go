@@ -42,15 +42,20 @@ func rowsIn(
 	return rows, nil
 }
 
-// rowsOf returns the rows of tasks that exist. Error: CodeUnavailable.
-func rowsOf(ctx context.Context, l *layout.Layout, t *tasks.Tasks, refs []task.Ref) ([]index.Row, error) {
+// rowsOf returns the rows of tasks that exist; withCauses: those of tasks that have failed say why. Error:
+// CodeUnavailable.
+func rowsOf(
+	ctx context.Context, l *layout.Layout, t *tasks.Tasks, refs []task.Ref, withCauses bool,
+) ([]index.Row, error) {
 	found, err := t.CheapBriefs(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
-	causes, err := readCauses(ctx, l, found)
-	if err != nil {
-		return nil, err
+	var causes map[task.Ref]string
+	if withCauses {
+		if causes, err = readCauses(ctx, l, found); err != nil {
+			return nil, err
+		}
 	}
 	rows := make([]index.Row, 0, len(found))
 	for _, listed := range found {

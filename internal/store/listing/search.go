@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
@@ -22,13 +23,25 @@ type search struct {
 	missing  string // which tasks the list may lack; "" for none
 	unbuilt  bool   // there is no whole index
 	order    index.Order
-	loose    []index.Row // that match, of tasks that the index may not have, sorted
-	segments []index.Summary
-	homes    []int      // the partitions of the segments, by their places
-	portion  func() int // how many tasks are read at once
-	stale    []int      // rows that were out of date, by the places of their segments
-	sifts    bool       // most of the rows that were looked at last were out of date
+	loose    *looseRows
+	segments []index.Summary // with their places here as numbers
+	homes    []home          // of the segments, by their places
+	portion  func() int      // how many tasks are read at once
+	stale    []int           // rows that were out of date, by the places of their segments
+	sifts    bool            // most of the rows that were looked at last were out of date
 }
+
+// looseRows are the rows of tasks that the index may not have. Who needs them first reads them for all.
+type looseRows struct {
+	refs  []task.Ref
+	begun atomic.Bool
+	ended chan struct{} // closed when the rest is known
+	rows  []index.Row
+	err   error
+}
+
+// home is where a segment is in Redis.
+type home struct{ partition, number int }
 
 // mostRows is up to how many rows are searched for at once, if so many are out of date.
 const mostRows = 4096
@@ -108,38 +121,57 @@ func (s *search) wants(state task.State) bool {
 	return len(s.filter.States) == 0 || slices.Contains(s.filter.States, state)
 }
 
-// begin reads the tasks that the index may not have, and which segments have labels of the filter.
+// begin chooses the segments that can have rows that match. Error: CodeUnavailable.
 func (s *search) begin(ctx context.Context, parts []part) error {
 	var members []string
 	for _, p := range parts {
 		members = append(members, p.refs...)
-	}
-	chunks := slices.Collect(slices.Chunk(slices.DeleteFunc(parseRefs(members), s.isElsewhere), looseChunk))
-	found := make([][]index.Row, len(chunks))
-	err := calls.Each(readsAtOnce, chunks, func(i int, refs []task.Ref) (err error) {
-		found[i], err = rowsOf(ctx, s.l, s.tasks, refs)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, r := range slices.Concat(found...) {
-		if r.Fresh = true; s.filter.Matches(r) {
-			s.loose = append(s.loose, r)
-		}
-	}
-	s.loose = s.order.Best(s.loose, 0)
-	for _, p := range parts {
 		for _, summary := range p.segments {
 			if summary.MayMatch(s.filter) {
-				s.segments, s.homes = append(s.segments, summary), append(s.homes, p.number)
+				s.add(summary, home{p.number, summary.Number})
 			}
 		}
 	}
+	s.loose = &looseRows{refs: slices.DeleteFunc(parseRefs(members), s.isElsewhere), ended: make(chan struct{})}
 	if len(s.filter.Labels) == 0 {
 		return nil
 	}
-	return s.keepLabelled(ctx)
+	return calls.Try(
+		func() error { _, err := s.looseRows(ctx); return err },
+		func() error { return s.keepLabelled(ctx) },
+	)
+}
+
+// add adds a segment.
+func (s *search) add(summary index.Summary, at home) {
+	summary.Number = len(s.segments)
+	s.segments, s.homes = append(s.segments, summary), append(s.homes, at)
+}
+
+// looseRows returns the rows of tasks that the index may not have. Error: CodeUnavailable.
+func (s *search) looseRows(ctx context.Context) ([]index.Row, error) {
+	l := s.loose
+	if l.begun.CompareAndSwap(false, true) {
+		defer close(l.ended)
+		l.rows, l.err = s.readLoose(ctx, l.refs)
+	} else {
+		<-l.ended
+	}
+	return l.rows, l.err
+}
+
+func (s *search) readLoose(ctx context.Context, refs []task.Ref) ([]index.Row, error) {
+	chunks := slices.Collect(slices.Chunk(refs, looseChunk))
+	found := make([][]index.Row, len(chunks))
+	err := calls.Each(readsAtOnce, chunks, func(i int, refs []task.Ref) (err error) {
+		found[i], err = rowsOf(ctx, s.l, s.tasks, refs, len(s.filter.Causes) > 0)
+		return err
+	})
+	rows := slices.Concat(found...)
+	for i := range rows {
+		rows[i].Fresh = true
+	}
+	return rows, err
 }
 
 // readsAtOnce is how many round trips a list makes at once. What else is done in Redis needs connections, too.
@@ -156,35 +188,41 @@ func (s *search) isElsewhere(ref task.Ref) bool {
 
 // keepLabelled keeps the segments that may have rows with the labels of the filter. Error: CodeUnavailable.
 func (s *search) keepLabelled(ctx context.Context) error {
-	wanted := make([]field, len(s.segments))
-	for i, summary := range s.segments {
-		wanted[i] = field{s.homes[i], strconv.Itoa(summary.Number)}
+	wanted := make([]field, len(s.homes))
+	for i, h := range s.homes {
+		wanted[i] = field{h.partition, strconv.Itoa(h.number)}
 	}
 	sets, err := readFields(ctx, s.l, wanted, func(k lua.Partition) string { return string(k.ListedLabels()) })
 	if err != nil {
 		return err
 	}
-	var segments []index.Summary
-	var homes []int
+	segments, homes := s.segments, s.homes
+	s.segments, s.homes = nil, nil
 	for i, set := range sets {
 		if index.HasLabels(set, s.filter.Labels) {
-			segments, homes = append(segments, s.segments[i]), append(homes, s.homes[i])
+			s.add(segments[i], homes[i])
 		}
 	}
-	s.segments, s.homes = segments, homes
 	return nil
 }
 
 // next returns the next rows that match, about n, and whether there may be more.
 func (s *search) next(ctx context.Context, after *index.Position, n int) (rows []index.Row, more bool, _ error) {
-	n += n/8 + 8 // some may be out of date
-	rows, err := index.Search(ctx, s.places(), s.filter, s.order, after, n, s.read)
+	n = withStale(n)
+	var loose []index.Row
+	err := calls.Try(
+		func() (err error) {
+			rows, err = index.Search(ctx, s.segments, s.filter, s.order, after, n, s.read)
+			return publicError(err)
+		},
+		func() (err error) { loose, err = s.looseRows(ctx); return err },
+	)
 	if err != nil {
-		return nil, false, publicError(err)
+		return nil, false, err
 	}
 	more = len(rows) >= n
-	for _, r := range s.loose {
-		if s.order.IsAfter(r, after) {
+	for _, r := range loose {
+		if s.filter.Matches(r) && s.order.IsAfter(r, after) {
 			rows = append(rows, r)
 		}
 	}
@@ -195,6 +233,9 @@ func (s *search) next(ctx context.Context, after *index.Position, n int) (rows [
 	return rows, more, nil
 }
 
+// withStale is how many rows to look for, to find about n tasks: some may be out of date.
+func withStale(n int) int { return n + n/8 + 8 }
+
 // first returns the first n of rows that are sorted, and all rows of the last task.
 func (s *search) first(rows []index.Row, n int) []index.Row {
 	n = min(n, len(rows))
@@ -202,16 +243,6 @@ func (s *search) first(rows []index.Row, n int) []index.Row {
 		n++
 	}
 	return rows[:n]
-}
-
-// places are the segments with their places as numbers.
-func (s *search) places() []index.Summary {
-	places := make([]index.Summary, len(s.segments))
-	for i, summary := range s.segments {
-		places[i] = summary
-		places[i].Number = i
-	}
-	return places
 }
 
 func publicError(err error) error {
@@ -222,7 +253,7 @@ func publicError(err error) error {
 }
 
 // read is readAny if all blocks are there. Errors: errReplaced, CodeUnavailable.
-func (s *search) read(ctx context.Context, some []*index.Block) ([][]byte, error) {
+func (s *search) read(ctx context.Context, some []index.Block) ([][]byte, error) {
 	texts, err := s.readAny(ctx, some)
 	if err == nil && slices.ContainsFunc(texts, func(text []byte) bool { return text == nil }) {
 		return nil, errReplaced
@@ -232,10 +263,11 @@ func (s *search) read(ctx context.Context, some []*index.Block) ([][]byte, error
 
 // readAny reads blocks of segments that have their places as numbers, in one round trip. One that is gone is nil.
 // Error: CodeUnavailable.
-func (s *search) readAny(ctx context.Context, some []*index.Block) ([][]byte, error) {
+func (s *search) readAny(ctx context.Context, some []index.Block) ([][]byte, error) {
 	wanted := make([]field, len(some))
 	for i, b := range some {
-		wanted[i] = field{s.homes[b.Number], blockName(s.segments[b.Number].Number, b.Place)}
+		at := s.homes[b.Segment.Number]
+		wanted[i] = field{at.partition, blockName(at.number, b.Place)}
 	}
 	return readFields(ctx, s.l, wanted, func(k lua.Partition) string { return string(k.ListedRows()) })
 }
@@ -248,12 +280,12 @@ func (s *search) report(ctx context.Context) {
 	found := make(map[int][]string) // by partition
 	for place, n := range s.stale {
 		if n >= staleReported {
-			home := s.homes[place]
-			found[home] = append(found[home], strconv.Itoa(s.segments[place].Number))
+			at := s.homes[place]
+			found[at.partition] = append(found[at.partition], strconv.Itoa(at.number))
 		}
 	}
-	for home, segments := range found {
-		s.l.DB.Publish(ctx, string(s.l.Keys.Wake(home)), layout.StaleWake+strings.Join(segments, " "))
+	for partition, segments := range found {
+		s.l.DB.Publish(ctx, string(s.l.Keys.Wake(partition)), layout.StaleWake+strings.Join(segments, " "))
 	}
 }
 
@@ -264,15 +296,12 @@ func (s *search) confirm(
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	found, err := read(ctx, parseRefs(namesOf(rows)))
-	if err != nil {
-		return nil, err
-	}
-	present := make(map[task.Ref]task.Task, len(found))
-	for _, t := range found {
-		present[t.Ref] = t
-	}
-	var confirmed []task.Task
+	found, err := read(ctx, refsOf(rows))
+	return s.compare(rows, byRef(found)), err
+}
+
+// compare returns those of some tasks that are as their rows say, in the order of the rows, and takes them away.
+func (s *search) compare(rows []index.Row, present map[task.Ref]task.Task) (confirmed []task.Task) {
 	for _, r := range rows {
 		t, there := present[r.Ref]
 		// The cause belongs to the end that the row has.
@@ -287,7 +316,27 @@ func (s *search) confirm(
 			delete(present, r.Ref) // a task can have several rows
 		}
 	}
-	return confirmed, nil
+	return confirmed
+}
+
+// refsOf are the names of the tasks of rows, each once.
+func refsOf(rows []index.Row) []task.Ref {
+	refs, seen := make([]task.Ref, 0, len(rows)), make(map[task.Ref]bool, len(rows))
+	for _, r := range rows {
+		if !seen[r.Ref] {
+			seen[r.Ref] = true
+			refs = append(refs, r.Ref)
+		}
+	}
+	return refs
+}
+
+func byRef(all []task.Task) map[task.Ref]task.Task {
+	found := make(map[task.Ref]task.Task, len(all))
+	for _, t := range all {
+		found[t.Ref] = t
+	}
+	return found
 }
 
 // namesOf are the names of the tasks of rows.

@@ -2,6 +2,7 @@ package listing
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -63,32 +64,52 @@ type Count struct {
 // Count counts the tasks that match a filter: up to 10,000 exactly. Beyond that it counts rows, and draws some to see
 // how many are out of date. Errors: CodeUnavailable, CodeUnreadable for the index.
 func (x *Listing) Count(ctx context.Context, f tasks.Filter) (Count, error) {
-	return again(x, func() (Count, error) { return x.count(ctx, f) })
+	return again(x, func() (c Count, _ error) {
+		s, err := x.prepare(ctx, f)
+		if err != nil {
+			return c, err
+		}
+		return s.count(ctx)
+	})
 }
 
-func (x *Listing) count(ctx context.Context, f tasks.Filter) (c Count, _ error) {
-	s, err := x.prepare(ctx, f)
-	if err != nil {
+// CountAndList is Count with the first tasks of the list, of one reading. Errors: those of Count.
+func (x *Listing) CountAndList(ctx context.Context, f tasks.Filter, limit int) (c Count, first []task.Task, _ error) {
+	c, err := again(x, func() (c Count, _ error) {
+		s, err := x.prepare(ctx, f)
+		if err != nil {
+			return c, err
+		}
+		var page tasks.Page
+		err = calls.Try(
+			func() (err error) { c, err = s.of(f.States).count(ctx); return err },
+			func() (err error) { page, err = s.of(f.States).page(ctx, f, limit, nil); return err },
+		)
+		first = page.Tasks
 		return c, err
-	}
+	})
+	return c, first, err
+}
+
+func (s *search) count(ctx context.Context) (c Count, _ error) {
 	c.Missing, c.Unbuilt = s.missing, s.unbuilt
 	seen := 0
 	take := func(found []task.Task, rows []index.Row) (enough bool) {
 		c.Tasks, seen = c.Tasks+len(found), seen+len(rows)
 		return seen >= countedWalk
 	}
-	end, err := s.each(ctx, nil, countedWalk, x.tasks.CheapBriefs, take)
+	end, err := s.each(ctx, nil, countedWalk, s.tasks.CheapBriefs, take)
 	if err != nil || end {
 		return c, err
 	}
-	all, drawn, err := index.CountRows(ctx, s.places(), s.filter, countedSample, s.readAny)
+	all, drawn, err := index.CountRows(ctx, s.segments, s.filter, countedSample, s.readAny)
 	if err != nil {
 		return c, publicError(err)
 	}
 	confirmed := 0
 	s.stale = make([]int, len(s.segments)) // reported already
 	for some := range slices.Chunk(drawn, readAtOnce) {
-		found, err := s.confirm(ctx, some, x.tasks.CheapBriefs)
+		found, err := s.confirm(ctx, some, s.tasks.CheapBriefs)
 		if err != nil {
 			return c, err
 		}
@@ -98,8 +119,11 @@ func (x *Listing) count(ctx context.Context, f tasks.Filter) (c Count, _ error) 
 	return c, nil
 }
 
-// countedByState is up to which number the tasks of a state are counted one by one.
-const countedByState = 1000
+// Up to which numbers the tasks of a state are counted: by themselves, and beside a list.
+const (
+	countedByState    = 1000
+	countedBesideList = 100
+)
 
 // CountStates counts the tasks that match a filter by state: those that have ended exactly, if the filter names one
 // namespace and nothing else, and others up to 1,000; About says that there are more. Errors: CodeUnavailable,
@@ -124,18 +148,28 @@ func (x *Listing) CountStates(ctx context.Context, f tasks.Filter) (map[task.Sta
 	if len(searched) == 0 {
 		return counts, nil
 	}
-	f.States = searched
+	found, err := x.countSearched(ctx, f, searched, countedByState)
+	maps.Copy(counts, found)
+	return counts, err
+}
+
+// countSearched counts the tasks that match a filter in each of some states up to a number, with the index. Errors:
+// those of CountStates.
+func (x *Listing) countSearched(
+	ctx context.Context, f tasks.Filter, states []task.State, most int,
+) (map[task.State]Count, error) {
+	f.States = states
 	return again(x, func() (map[task.State]Count, error) {
 		s, err := x.prepare(ctx, f)
 		if err != nil {
 			return nil, err
 		}
-		return counts, s.countEach(ctx, searched, counts)
+		return s.countEach(ctx, states, most)
 	})
 }
 
-// ListAndCount is List, and CountStates for tasks of all states that match the filter otherwise, of one reading where
-// both need the index.
+// ListAndCount is List, and counts the tasks of all states that match the filter otherwise, up to 100 of each. Where
+// both need the index, both are of one reading.
 func (x *Listing) ListAndCount(
 	ctx context.Context, f tasks.Filter, limit int, cursor string,
 ) (page tasks.Page, counts map[task.State]Count, _ error) {
@@ -143,10 +177,13 @@ func (x *Listing) ListAndCount(
 	all.States = nil
 	after, err := parseCursor(f.Sort, cursor)
 	if isPlain(f) || err != nil { // a cursor may be one of a list without the index
-		if page, err = x.List(ctx, f, limit, cursor); err != nil {
-			return page, nil, err
-		}
-		counts, err = x.CountStates(ctx, all)
+		err = calls.Try(
+			func() (err error) { page, err = x.List(ctx, f, limit, cursor); return err },
+			func() (err error) {
+				counts, err = x.countSearched(ctx, all, task.States, countedBesideList)
+				return err
+			},
+		)
 		return page, counts, err
 	}
 	page, err = again(x, func() (page tasks.Page, _ error) {
@@ -154,11 +191,10 @@ func (x *Listing) ListAndCount(
 		if err != nil {
 			return page, err
 		}
-		counts = make(map[task.State]Count, len(task.States))
-		err = s.countEach(ctx, task.States, counts, func() (err error) {
-			page, err = s.of(f.States).page(ctx, f, limit, after)
-			return err
-		})
+		err = calls.Try(
+			func() (err error) { page, err = s.of(f.States).page(ctx, f, limit, after); return err },
+			func() (err error) { counts, err = s.countEach(ctx, task.States, countedBesideList); return err },
+		)
 		return page, err
 	})
 	return page, counts, err
@@ -168,29 +204,119 @@ func (x *Listing) ListAndCount(
 func (s *search) of(states []task.State) *search {
 	some := *s
 	some.filter.States = states
-	some.loose = slices.DeleteFunc(slices.Clone(s.loose), func(r index.Row) bool { return !some.filter.Matches(r) })
+	some.stale = make([]int, len(s.segments))
 	return &some
 }
 
-// countEach counts the tasks of each of some states, and makes other readings before and meanwhile.
-func (s *search) countEach(
-	ctx context.Context, states []task.State, counts map[task.State]Count, others ...func() error,
-) error {
-	counted := make([]Count, len(states))
+// countEach counts the tasks of each of some states up to a number. About says that there are more. Errors:
+// errReplaced, CodeUnavailable, CodeUnreadable.
+func (s *search) countEach(ctx context.Context, states []task.State, most int) (map[task.State]Count, error) {
+	all := make([]tally, len(states))
+	var filters []index.Filter
 	for i, state := range states {
-		others = append(others, func() (err error) {
-			counted[i], err = s.of([]task.State{state}).countUpTo(ctx, countedByState)
-			return err
-		})
+		all[i] = tally{search: s.of([]task.State{state}), most: most}
+		filters = append(filters, all[i].filter)
 	}
-	err := calls.Each(readsAtOnce, others, func(_ int, read func() error) error { return read() })
+	n := withStale(most + 1)
+	var found [][]index.Row
+	var loose []index.Row
+	err := calls.Try(
+		func() (err error) {
+			found, err = index.SomeOfEach(ctx, s.segments, filters, n, s.read)
+			return publicError(err)
+		},
+		func() (err error) { loose, err = s.looseRows(ctx); return err },
+	)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var looked []index.Row
+	for i := range all {
+		all[i].take(found[i], loose, n)
+		looked = append(looked, all[i].looked...)
+	}
+	present, err := s.readTasks(ctx, refsOf(looked))
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].judge(ctx, present)
+	}
+	err = calls.Each(readsAtOnce, all, func(i int, _ tally) error { return all[i].complete(ctx) })
+	counts := make(map[task.State]Count, len(states))
 	for i, state := range states {
-		counts[state] = counted[i]
+		counts[state] = Count{Tasks: all[i].count, About: all[i].about, Missing: s.missing, Unbuilt: s.unbuilt}
 	}
-	return nil
+	return counts, err
+}
+
+// tally is the count of the tasks of one state.
+type tally struct {
+	*search
+	most   int
+	fresh  map[task.Ref]bool // tasks that the index may not have, which were read a moment ago
+	rows   []index.Row       // of others, or some of them if there are more
+	more   bool
+	looked []index.Row // those of them that are compared with their tasks
+	count  int
+	about  bool // there are more tasks
+	known  bool
+}
+
+// take takes the rows that were found; n or more say that there may be others.
+func (c *tally) take(rows, loose []index.Row, n int) {
+	c.fresh = make(map[task.Ref]bool)
+	for _, r := range loose {
+		if c.filter.Matches(r) {
+			c.fresh[r.Ref] = true
+		}
+	}
+	rows = c.order.Best(rows, 0)
+	c.more = len(rows) >= n
+	c.rows = slices.DeleteFunc(rows, func(r index.Row) bool { return c.fresh[r.Ref] })
+	if c.known = len(c.fresh) > c.most; c.known {
+		c.count, c.about = c.most, true
+		return
+	}
+	if c.looked = c.rows; c.more {
+		c.looked = someOf(c.rows, readAtOnce)
+	}
+}
+
+// judge counts the tasks that are as their rows say. Of more rows than most it looks at some. If more than about 88 %
+// of these are up to date, it assumes the same of all rows, and so finds more than most.
+func (c *tally) judge(ctx context.Context, present map[task.Ref]task.Task) {
+	if c.known {
+		return
+	}
+	found, looked := len(c.compare(c.looked, present)), len(c.looked)
+	enough := c.more && found*len(c.rows)+len(c.fresh)*looked > c.most*looked
+	if c.known = enough || !c.more; !c.known {
+		return
+	}
+	for place, n := range c.stale { // as many of those that were not looked at
+		c.stale[place] = n * len(c.rows) / max(looked, 1)
+	}
+	c.report(ctx)
+	found += len(c.fresh)
+	c.count, c.about = min(found, c.most), enough || found > c.most
+	if enough {
+		c.count = c.most
+	}
+}
+
+// complete counts one by one what is not known yet.
+func (c *tally) complete(ctx context.Context) error {
+	if c.known {
+		return nil
+	}
+	n := 0
+	end, err := c.each(ctx, nil, c.most+1, c.tasks.CheapBriefs, func(found []task.Task, _ []index.Row) (enough bool) {
+		n += len(found)
+		return n > c.most
+	})
+	c.count, c.about = min(n, c.most), n > c.most || !end
+	return err
 }
 
 // countEnded counts the tasks of a namespace that ended in a state. Error: CodeUnavailable.
@@ -209,46 +335,6 @@ func (x *Listing) countEnded(ctx context.Context, namespace string, state task.S
 	return c, nil
 }
 
-// countUpTo counts tasks one by one, and says if there are more than most. Of more rows it looks at some. If more than
-// about 88 % of these are up to date, it assumes the same of all rows, and so finds more than most.
-func (s *search) countUpTo(ctx context.Context, most int) (c Count, _ error) {
-	c.Missing, c.Unbuilt = s.missing, s.unbuilt
-	rows, more, err := s.next(ctx, nil, most+1)
-	if err != nil {
-		return c, err
-	}
-	looked := rows
-	if more {
-		looked = someOf(rows, readAtOnce)
-	}
-	s.stale = make([]int, len(s.segments))
-	found, err := s.confirm(ctx, looked, s.briefs)
-	if err != nil {
-		return c, err
-	}
-	enough := more && len(found)*len(rows) > most*len(looked)
-	if enough || !more {
-		for place, n := range s.stale { // as many of those that were not looked at
-			s.stale[place] = n * len(rows) / max(len(looked), 1)
-		}
-		s.report(ctx)
-	}
-	switch {
-	case enough:
-		c.Tasks, c.About = most, true
-		return c, nil
-	case !more:
-		c.Tasks, c.About = min(len(found), most), len(found) > most
-		return c, nil
-	}
-	end, err := s.each(ctx, nil, most+1, s.tasks.CheapBriefs, func(found []task.Task, _ []index.Row) (enough bool) {
-		c.Tasks += len(found)
-		return c.Tasks > most
-	})
-	c.Tasks, c.About = min(c.Tasks, most), c.Tasks > most || !end
-	return c, err
-}
-
 // someOf are n of rows, at equal distances; all if there are no more.
 func someOf(rows []index.Row, n int) []index.Row {
 	if len(rows) <= n {
@@ -261,15 +347,13 @@ func someOf(rows []index.Row, n int) []index.Row {
 	return some
 }
 
-// briefs is CheapBriefs for more tasks than one round trip may read. It makes one after the other, as other searches
-// make theirs at the same time.
-func (s *search) briefs(ctx context.Context, refs []task.Ref) (found []task.Task, _ error) {
-	for some := range slices.Chunk(refs, readAtOnce) {
-		briefs, err := s.tasks.CheapBriefs(ctx, some)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, briefs...)
-	}
-	return found, nil
+// readTasks reads tasks, without what can be long. Error: CodeUnavailable.
+func (s *search) readTasks(ctx context.Context, refs []task.Ref) (map[task.Ref]task.Task, error) {
+	chunks := slices.Collect(slices.Chunk(refs, readAtOnce))
+	found := make([][]task.Task, len(chunks))
+	err := calls.Each(readsAtOnce, chunks, func(i int, some []task.Ref) (err error) {
+		found[i], err = s.tasks.CheapBriefs(ctx, some)
+		return err
+	})
+	return byRef(slices.Concat(found...)), err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -77,25 +78,24 @@ func (s *Tasks) Briefs(ctx context.Context, refs []task.Ref) ([]task.Task, error
 	return s.getEach(ctx, s.l.DB, refs, true)
 }
 
-// ReadListed reads tasks in one or two round trips, with as much of each as a list of the filter has. Errors are read
-// after the rest, so that one may be of another moment. Error: CodeUnavailable.
-func (s *Tasks) ReadListed(ctx context.Context, f Filter, refs []task.Ref) ([]task.Task, error) {
-	tasks, err := s.getEach(ctx, s.l.DB, refs, f.Brief)
-	if err != nil || !f.Brief || !f.Errors {
-		return tasks, err
+// ReadListed reads tasks in one round trip, with as much of each as a list of the filter has. Errors are read beside
+// the rest, so that one may be of another moment. Error: CodeUnavailable.
+func (s *Tasks) ReadListed(ctx context.Context, f Filter, refs []task.Ref) (tasks []task.Task, _ error) {
+	if !f.Brief || !f.Errors {
+		return s.getEach(ctx, s.l.DB, refs, f.Brief)
 	}
-	var tried []task.Ref
-	for _, t := range tasks {
-		if t.Attempt > 0 {
-			tried = append(tried, t.Ref)
-		}
-	}
-	errors, err := s.Errors(ctx, tried)
+	var errors map[task.Ref]string
+	err := calls.Try(
+		func() (err error) { tasks, err = s.getEach(ctx, s.l.DB, refs, true); return err },
+		func() (err error) { errors, err = s.Errors(ctx, refs); return err },
+	)
 	if err != nil {
 		return nil, err
 	}
-	for i := range tasks {
-		tasks[i].Error = errors[tasks[i].Ref]
+	for i, t := range tasks {
+		if t.Attempt > 0 {
+			tasks[i].Error = errors[t.Ref]
+		}
 	}
 	return tasks, nil
 }
