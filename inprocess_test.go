@@ -38,7 +38,7 @@ func TestInProcess_HandlersEndWithTheirRequest(t *testing.T) {
 				t.Errorf("the write ended with %v", err)
 			}
 			if err == nil {
-				defer response.Body.Close()
+				defer func() { _ = response.Body.Close() }()
 				_, err = io.ReadAll(response.Body)
 			}
 			if !errors.Is(err, context.Canceled) {

@@ -238,7 +238,7 @@ func TestSite_ServesItsAssets(t *testing.T) {
 				!strings.Contains(got.header.Get("Cache-Control"), "immutable") {
 				t.Errorf("%s: %d, %v", found[1], got.status, got.header)
 			}
-			if most := map[string]int{"text/css": 25 << 10, "text/javascript": 7 << 10}[kind]; len(got.text) > most {
+			if most := map[string]int{"text/css": 25 << 10, "text/javascript": 6 << 10}[kind]; len(got.text) > most {
 				t.Errorf("%s has %d bytes, more than %d", found[1], len(got.text), most)
 			}
 		}

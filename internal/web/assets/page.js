@@ -7,39 +7,35 @@
 
   // ---- words in the reader's language, in the order of texts.go
   const [IN, AGO, S, MIN, H, D, LIVE, LOST, REFUSED, AWAY, HELD, COPIED, PRESS, THEME, BELOW] = data.words.split("|");
+  const say = (e, text) => { if (e && e.textContent !== text) e.textContent = text };
   const put = (text, arg) => text.replace("%s", arg);
 
   // ---- times: "4 min ago" stays true. The server's clock counts: <html data-now>, not this machine's.
   const skew = Date.parse(data.now) - Date.now();
-  // a time as the page has it, with the date if that is another day
-  const clock = (at, whole) => {
-    const [then, now] = [at, Date.now() + skew].map(t => new Date(t).toLocaleString("sv", { timeZone: data.zone }));
-    return !whole && then.slice(0, 10) === now.slice(0, 10) ? then.slice(11) : then;
-  };
+  const now = () => new Date(Date.now() + skew);
+  const clock = at => new Date(at).toLocaleString("sv", { timeZone: data.zone });
   const words = ms => {
     const s = Math.abs(ms) / 1000, [n, u] = s < 99.5 ? [s, S] : s < 5970 ? [s / 60, MIN] : s < 172800 ? [s / 3600, H] : [s / 86400, D];
     return put(ms > 0 ? IN : AGO, put(u, Math.round(n)));
   };
-  const tell = () => $$("time [data-rel]").forEach(e => {
-    const text = words(Date.parse(e.closest("time").dateTime) - Date.now() - skew);
-    if (e.textContent !== text) e.textContent = text;
-  });
+  const tell = () => $$("time [data-rel]").forEach(e => say(e, words(Date.parse(e.closest("time").dateTime) - now())));
 
   // ---- live: the server sends whole elements; each replaces its namesake (id). Nothing moves under a pointer or a focus:
   // what would change there waits until both have left, or "." is pressed.
   const waiting = new Map();
   const busy = e => e.matches(":hover") || e.contains(d.activeElement);
-  const say = (cls, text) => { const e = $("#live"); if (e) { e.className = "live " + cls; $("span", e).textContent = text } };
   const parse = html => { const t = d.createElement("template"); t.innerHTML = html; return t.content };
   const scroll = (part, top) => $$(".log", part).forEach(l => l.scrollTop = Math.min(top, l.scrollHeight));
   // why nothing comes: class, text, and whether that matters; and until when all was so that is shown, "" while it is
   let link, until = data.now;
   const show = () => {
-    say(...link || (waiting.size ? ["held", put(HELD, waiting.size)] : ["", LIVE]));
-    const e = $("#stale"), text = link && link[2] ? link[1] + ". " + put(BELOW, clock(until)) : "";
-    if (!e || e.textContent === text) return;
-    e.lastChild.textContent = text;
-    e.hidden = !text;
+    const [cls, text, matters] = link || (waiting.size ? ["held", put(HELD, waiting.size)] : ["", LIVE]);
+    const e = $("#live"), stale = $("#stale");
+    if (e) e.className = "live " + cls;
+    say($("#live span"), text);
+    if (!stale) return;
+    if (matters) say(stale.lastChild, text + ". " + put(BELOW, clock(until)));
+    stale.hidden = !matters;
   };
   const apply = force => {
     for (const [id, part] of waiting) {
@@ -103,7 +99,7 @@
     const is = (...why) => { link = why[0] && why; show() };
     es.onopen = () => { refused = 0 };
     es.onerror = () => {
-      until ||= new Date(Date.now() + skew).toISOString();
+      until ||= now();
       // a proxy may cut a stream now and then
       if (es.readyState < 2) return is("lost", LOST, link);
       is("still", REFUSED, true);
@@ -174,7 +170,7 @@
     });
     for (const left of ["pointerout", "focusout"])
       on(d, left, () => { if (waiting.size) soon() });
-    on(window, "beforeprint", () => $("#asof").textContent = clock(until || new Date(Date.now() + skew), true));
+    on(window, "beforeprint", () => $("#asof").textContent = clock(until || now()));
     scroll(d, Infinity);
     tell();
     setInterval(() => { if (!d.hidden) tell() }, 1000);
