@@ -131,7 +131,7 @@ func TestLive_TellsThatRedisIsAway(t *testing.T) {
 	watched.await("#live", "Live")
 	n.redis.Pause()
 	watched.await("#live", "Redis does not answer")
-	warning := regexp.MustCompile(`^Redis does not answer. All below is of \d\d:\d\d:\d\d\.`)
+	warning := regexp.MustCompile(`^Redis does not answer. All below is of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.`)
 	if first := watched.text("main"); !warning.MatchString(first) {
 		t.Errorf("the page begins with %.100q", first)
 	}
