@@ -313,6 +313,25 @@ func TestWorker_MayRepeatAFinish(t *testing.T) {
 	}
 }
 
+// An attempt that may not be put off any more has failed, also for who repeats the report.
+func TestWorker_MayRepeatAFinishThatPutsOffTooLate(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	w.submit("a", &wire.Retry{MaxElapsed: new("1m")})
+	a := w.take("py-1", 1)[0]
+	for range 2 {
+		if code := w.finish(a, wire.AttemptEnd{Outcome: wire.EndSnoozed, RetryAfter: new("1h")}); code != "" {
+			t.Errorf("finish: %s", code)
+		}
+	}
+	if got := w.get(ref("a")); got.State != task.Failed || !strings.Contains(got.Error, "not put off again: retry.max_elapsed") {
+		t.Errorf("it is %s: %s", got.State, got.Error)
+	}
+	if n := w.counted(task.OutcomeFailed); n != 1 {
+		t.Errorf("%v failures are counted", n)
+	}
+}
+
 // counted is how many attempts the metrics say that ended so.
 func (w *workerRig) counted(o task.Outcome) float64 {
 	return testkit.Metric(w.t, w.metrics.Attempts.WithLabelValues("count", string(o)))

@@ -2,8 +2,10 @@ package control
 
 import (
 	"context"
+	"time"
 
 	"github.com/dts-sched/dts/internal/calls"
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -12,10 +14,29 @@ import (
 // action. look has schedules that may need somebody, or no longer do.
 func (c *Control) Chores(ctx context.Context, asked, bulk <-chan struct{}, look <-chan task.Ref) {
 	calls.Do(
-		func() { c.keepMinutes(ctx) },
-		func() { c.keepTroubled(ctx) },
-		func() { c.keepTold(ctx, look) },
-		func() { c.keepStatus(ctx, asked) },
-		func() { c.KeepBulks(ctx, bulk) },
+		c.going(ctx, "counting minutes", func() { c.keepMinutes(ctx) }),
+		c.going(ctx, "looking for schedules that need somebody", func() { c.keepTroubled(ctx) }),
+		c.going(ctx, "looking at schedules that have changed", func() { c.keepTold(ctx, look) }),
+		c.going(ctx, "keeping the status", func() { c.keepStatus(ctx, asked) }),
+		c.going(ctx, "keeping bulk actions", func() { c.KeepBulks(ctx, bulk) }),
 	)
+}
+
+// chorePause is after what time a chore that has panicked begins again.
+const chorePause = 10 * time.Second
+
+// going is a chore that begins again after a panic, until ctx ends: the others do not end with it, and nobody waits for
+// it who would answer for the panic.
+func (c *Control) going(ctx context.Context, name string, chore func()) func() {
+	try := func() (err error) {
+		defer func() { err = calls.Recovered(recover()) }()
+		chore()
+		return nil
+	}
+	return func() {
+		for err := try(); err != nil && ctx.Err() == nil; err = try() {
+			c.log.ErrorContext(ctx, "a chore of the leader has panicked; it begins again", "chore", name, "error", err)
+			_ = clock.Sleep(ctx, chorePause)
+		}
+	}
 }

@@ -136,7 +136,7 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	case err != nil:
 		return reportError(run, err)
 	case recorded:
-		c.noteEnd(run, e.Outcome, end, now)
+		c.noteEnd(run, end, now)
 	}
 	c.settle(ctx, run, end)
 	return nil
@@ -159,9 +159,9 @@ func (c *Control) completeRun(ctx context.Context, run *tasks.Run) error {
 }
 
 // noteEnd counts an end that this call has recorded, and makes the span of the attempt.
-func (c *Control) noteEnd(run *tasks.Run, reported task.Outcome, end tasks.End, now time.Time) {
+func (c *Control) noteEnd(run *tasks.Run, end tasks.End, now time.Time) {
 	if c.workers != nil {
-		c.workers.CountEnd(run.Task.Type, reported, now.Sub(run.Task.StartedAt))
+		c.workers.CountEnd(run.Task.Type, end.Outcome, now.Sub(run.Task.StartedAt))
 	}
 	if !run.Limit.IsZero() { // else a worker of a node makes the span
 		c.tracer.Return(run.Task, end.Outcome, end.Reason, now)
@@ -176,8 +176,10 @@ func (c *Control) finishedBefore(ctx context.Context, run *tasks.Run, o task.Out
 		return err
 	}
 	for _, a := range attempts {
-		cancelled := a.Outcome == task.OutcomeCancelled && o != task.OutcomeSucceeded           // of a task that was asked to stop
-		same := a.Outcome == o || o == task.OutcomeInterrupted && a.Outcome == task.OutcomeLost // which is written while older nodes live
+		cancelled := a.Outcome == task.OutcomeCancelled && o != task.OutcomeSucceeded // of a task that was asked to stop
+		same := a.Outcome == o ||
+			o == task.OutcomeInterrupted && a.Outcome == task.OutcomeLost || // which is written while older nodes live
+			o == task.OutcomeSnoozed && a.Outcome == task.OutcomeFailed // which is no longer put off
 		if a.Number == run.Task.Attempt && a.Node == run.Node() && a.StartedAt.Equal(run.Task.StartedAt) && (same || cancelled) {
 			return nil
 		}

@@ -19,7 +19,7 @@ const (
 	// headLimit is how many bytes the head of a request may have: its address and headers. net/http reads some more, so
 	// that the refusal is a Problem, or a page; of what is even larger, it says so in a line of text.
 	headLimit     = 64 << 10
-	headReadLimit = 256 << 10
+	headReadLimit = 96 << 10
 )
 
 // connKey is where the context of a request has its connection.

@@ -249,7 +249,7 @@ func (a *attempt) report(run *tasks.Run, e tasks.Ending) error {
 		switch {
 		case err == nil && end.State == task.Failed:
 			a.recorded(end)
-			return fmt.Errorf("%w: %s", queue.ErrDeadLetter, e.Reason)
+			return fmt.Errorf("%w: %s", queue.ErrDeadLetter, end.Reason)
 		case err == nil:
 			a.recorded(end)
 			return nil
