@@ -81,13 +81,17 @@ func labelsOf(labels map[string]string) (all []string) {
 	return all
 }
 
+// unescapes has what programs escape in JSON for browsers. The first pair is there so that a backslash that is escaped
+// itself begins no other.
+var unescapes = strings.NewReplacer(`\\`, `\\`, `\u0026`, "&", `\u003c`, "<", `\u003e`, ">")
+
 // pretty is JSON for people, however long it is.
 func pretty(text json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Indent(&out, text, "", "  ") != nil {
 		return string(text)
 	}
-	return out.String()
+	return unescapes.Replace(out.String())
 }
 
 // indented is JSON for people, as much as the page shows.
