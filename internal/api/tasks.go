@@ -90,16 +90,19 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 		return err
 	}
 	var counts []wire.StateCount
+	missing := page.Missing
 	if params.Counts {
-		if counts, err = e.countStates(ctx, callerOf(c), filter); err != nil {
+		var uncounted string
+		if counts, uncounted, err = e.countStates(ctx, callerOf(c), filter); err != nil {
 			return err
 		}
+		missing = cmp.Or(missing, uncounted)
 	}
 	shown := func(t task.Task) wire.Task { return withFields(e.explained(c, t), params.Fields) }
 	return e.ok(c, wire.TaskList{
 		Counts: counts, Tasks: each(page.Tasks, shown), NextCursor: wire.Given(page.NextCursor),
 		Incomplete: wire.Given(page.NextCursor != "" && len(page.Tasks) < limit),
-		Warnings:   warningsOf(left.Texts(), page.Missing),
+		Warnings:   warningsOf(left.Texts(), missing),
 	})
 }
 
@@ -124,20 +127,21 @@ func withFields(t wire.Task, fields []wire.TaskField) wire.Task {
 }
 
 // countStates are the counts of a list of tasks by state, in the order in which a task passes through the states.
+// missing says what they may lack; "" for nothing.
 func (e *endpoints) countStates(
 	ctx context.Context, who control.Caller, f control.TaskFilter,
-) ([]wire.StateCount, error) {
+) (counts []wire.StateCount, missing string, _ error) {
 	found, err := e.Control.CountTasks(ctx, who, f)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	counts := make([]wire.StateCount, 0, len(found))
 	for _, state := range task.States {
 		if n, asked := found[state]; asked {
 			counts = append(counts, wire.StateCount{State: wire.State(state), Count: n.Tasks, More: wire.Given(n.About)})
+			missing = cmp.Or(missing, n.Missing)
 		}
 	}
-	return counts, nil
+	return counts, missing, nil
 }
 
 // warningsOf adds to warnings which tasks a list may lack.

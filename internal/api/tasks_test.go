@@ -378,3 +378,17 @@ func TestTaskField_NamesWhatTasksMayLack(t *testing.T) {
 		t.Errorf("TaskField (-want +got):\n%s", diff)
 	}
 }
+
+// The list is whole without an index, and its counts are not.
+func TestListTasks_SaysWhatCountsLack(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.call("POST", "/v1/tasks", `{"id":"a","type":"http","delay":"1h","payload":{"url":"http://x"}}`)
+	const warning = `"warnings":["the list may lack tasks, as no leader has begun to build the index of lists"]`
+	for query, warned := range map[string]bool{"": false, "?counts=true": true, "?counts=true&state=failed": false} {
+		got := r.call("GET", "/v1/tasks"+query, "")
+		if got.status != http.StatusOK || strings.Contains(string(got.body), warning) != warned {
+			t.Errorf("%q: status %d, %s; want a warning: %t", query, got.status, got.body, warned)
+		}
+	}
+}

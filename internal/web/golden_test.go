@@ -67,6 +67,7 @@ const sizeLimit = 80 << 10
 func TestGolden_Empty(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pass(2 * time.Second)
+		w.pack()
 		w.page("overview-empty", "/", http.StatusOK)
 		w.page("tasks-empty", "/tasks", http.StatusOK)
 		w.page("not-found", "/nowhere", http.StatusNotFound)
@@ -81,6 +82,7 @@ func TestGolden_Well(t *testing.T) {
 		w.run(w.submit("order-2", nil), 300*time.Millisecond, task.Failed, "", "HTTP 503: the service is busy")
 		w.begin(w.submit("order-3", nil))
 		w.pass(70 * time.Second)
+		w.pack()
 		w.page("overview-well", "/", http.StatusOK)
 		w.page("tasks", "/tasks", http.StatusOK)
 		w.page("tasks-filtered", "/tasks?state=failed&label=order%3D4711&namespace=default", http.StatusOK)

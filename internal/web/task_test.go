@@ -155,3 +155,28 @@ func TestInvalid_IsInTheLanguageOfTheReader(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// While there is no whole index, the list can be whole, and its counts too low.
+func TestTasks_ShowWhatCountsLack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.failed("a")
+		w.failed("b")
+		const lack = "The list may lack tasks, as no leader has begun to build the index of lists."
+		for address, wants := range map[string][]string{
+			"/tasks?namespace=default":              {lack, "2+ tasks match: 2+ failed.", "Retry 2+…", `<span class="num">0+<`},
+			"/tasks?namespace=default&state=failed": {lack, "2+ tasks match: 2+ failed.", "Forget 2+…"},
+		} {
+			text := w.get(address).text
+			for _, want := range append(wants, "/tasks/default/a", "/tasks/default/b") {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s does not say %q:\n%s", address, want, text)
+				}
+			}
+		}
+		w.pack()
+		text := w.get("/tasks?namespace=default").text
+		if !strings.Contains(text, "2 tasks match: 2 failed.") || strings.Contains(text, "The list may lack") {
+			t.Errorf("with an index:\n%s", text)
+		}
+	})
+}

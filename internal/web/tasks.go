@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"html/template"
 	"net/url"
@@ -30,7 +31,7 @@ type stateTab struct {
 	Label   string
 	Mark    mark
 	Count   int
-	More    bool // there are more
+	More    bool // there are more, or may be
 	Present bool
 }
 
@@ -64,10 +65,29 @@ func readTasks(ctx context.Context, v *visit) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	l.Tasks, l.Next, l.Lacks = page.Tasks, page.NextCursor, page.Missing
+	l.Tasks, l.Next, l.Lacks = page.Tasks, page.NextCursor, cmp.Or(page.Missing, countTheShown(counts, page.Tasks))
 	l.States, l.Offers = v.stateTabs(counts), v.offers(counts)
 	l.Sentence = v.tasksSentence(l.States)
 	return l, title, nil
+}
+
+// countTheShown makes counts that may be too low no lower than what is shown, and says that there may be more. It
+// returns what they may lack; "" for nothing.
+func countTheShown(counts map[task.State]control.TaskCount, shown []task.Task) (missing string) {
+	for s, c := range counts {
+		if c.Missing == "" {
+			continue
+		}
+		n := 0
+		for _, t := range shown {
+			if t.State == s {
+				n++
+			}
+		}
+		missing, c.Tasks, c.About = c.Missing, max(c.Tasks, n), true
+		counts[s] = c
+	}
+	return missing
 }
 
 // taskFilter is the filter that the address asks for. Error: CodeInvalid, with the field.

@@ -170,6 +170,26 @@ func TestList_SaysHowFarTheIndexIsBuilt(t *testing.T) {
 	u.hasAll("when the index is built again")
 }
 
+// A list that can do without the index is whole while there is none. Its counts are not, and say so.
+func TestListAndCount_SaysWhatCountsLack(t *testing.T) {
+	t.Parallel()
+	u := newUpgraded(t)
+	u.end(10, false)
+	u.packAll(u.take())
+	u.older = true
+	for _, states := range [][]task.State{nil, {task.Cancelled}} {
+		page, counts, err := u.lists.ListAndCount(u.Ctx, tasks.Filter{Namespace: "default", States: states}, 20, "")
+		if err != nil || len(page.Tasks) != 10 || page.Missing != "" {
+			t.Errorf("%d of 10 tasks are listed, which lack %q; %v", len(page.Tasks), page.Missing, err)
+		}
+		for _, state := range task.States {
+			if c := counts[state]; !c.Unbuilt || !strings.Contains(c.Missing, "earlier release") {
+				t.Errorf("%s: counted %+v, as if that were all", state, c)
+			}
+		}
+	}
+}
+
 // A node remembers what it has read of an index that began anew meanwhile.
 func TestList_ShowsTheIndexThatBeganAnew(t *testing.T) {
 	t.Parallel()
