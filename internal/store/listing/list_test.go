@@ -233,8 +233,9 @@ func (f *fleet) counted(filter tasks.Filter, limit int, want []string) string {
 	}
 	for _, state := range task.States {
 		filter.States = []task.State{state}
-		if n := len(f.want(filter)); counts[state] != (listing.Count{Tasks: n}) {
-			return fmt.Sprintf("%s: counted %+v, want %d", state, counts[state], n)
+		n := len(f.want(filter))
+		if want := (listing.Count{Tasks: min(n, 100), About: n > 100}); counts[state] != want {
+			return fmt.Sprintf("%s: counted %+v, want %+v", state, counts[state], want)
 		}
 	}
 	return ""
