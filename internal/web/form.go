@@ -93,6 +93,9 @@ func (s *Site) act(c echo.Context, a *action) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(strings.Split(v.path, "/")[1:], "") { // a part of the path is empty: no page has the form
+		return echo.ErrNotFound
+	}
 	c.Set(visitKey, v)
 	done, err := s.sent.once(v.sentForm(), func() (result, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), requestLimit)

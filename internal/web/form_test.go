@@ -126,6 +126,22 @@ func TestForm_IsRefused(t *testing.T) {
 	}
 }
 
+// A form for a path with an empty part, which no page has, is answered with a page.
+func TestForm_WithAnEmptyPartIsNotFound(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.failed("a")
+		form := w.form("/tasks/default/a")
+		for _, path := range []string{
+			"/tasks//a/retry", "/tasks/default//retry", "/queues//pause", "/schedules//a/pause", "/bulk//stop",
+		} {
+			got := w.send(http.MethodPost, path, form)
+			if got.status != http.StatusNotFound || !strings.Contains(got.text, "Nothing is here") {
+				t.Errorf("%s: %d\n%.300s", path, got.status, got.text)
+			}
+		}
+	})
+}
+
 func TestForm_SendsTheNoteOfACancel(t *testing.T) {
 	inWorld(t, func(w *world) {
 		ref := w.submit("a", func(d *task.Definition) { d.Delay = time.Hour })

@@ -28,7 +28,12 @@ func (v *visit) finished(page []byte, base string) []byte {
 		text, _, _ := bytes.Cut(page, []byte("<"))
 		out.Write(legible(text, inside))
 		tag := page[len(text):]
-		tag = tag[:bytes.IndexByte(tag, '>')+1]
+		end := bytes.IndexByte(tag, '>')
+		if end < 0 { // a tag without an end, which no template has
+			out.Write(tag)
+			break
+		}
+		tag = tag[:end+1]
 		rest := page[len(text)+len(tag):]
 		out.Write(v.finishedTag(tag, rest, base))
 		page, inside = rest, ""

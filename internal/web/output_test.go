@@ -26,7 +26,8 @@ func TestFinished_NamesWhatNobodySees(t *testing.T) {
 		`<a title="` + "\u202e" + `">x`:              `<a title="` + "\u202e" + `">x`,
 		"<title>\u202e</title>":                      "<title>U+202E</title>",
 		"<textarea rows=2>\n\u200b</textarea>\u200b": "<textarea rows=2>\n\u200b</textarea>" + ctl + "U+200B</span>",
-		"\xff\u202e": "\ufffd" + ctl + "U+202E</span>",
+		"\xff\u202e":    "\ufffd" + ctl + "U+202E</span>",
+		"\u202e<b>x<br": ctl + "U+202E</span><b>x<br",
 	} {
 		if got := string(inEnglish(start).finished([]byte(text), "")); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
