@@ -21,6 +21,9 @@ type action struct {
 	// form is the path of Echo of the page that has the form, and shows it again if it was refused. "": the path of the
 	// action.
 	form string
+	// once says that it is done once, however often its form is sent, also to several nodes: it goes by the key of the
+	// form, or by the revision that the form has.
+	once bool
 }
 
 // sentencesByKey maps a value of ?said= to its sentence. Keys are unique.
@@ -53,11 +56,11 @@ var actions = []*action{
 	{path: "/tasks/:namespace/:id/now", do: runTaskNow, form: taskPath, says: sentencesByKey{
 		"due": "The task is due now.",
 	}},
-	{path: "/submit", do: submitTask, says: sentencesByKey{
+	{path: "/submit", do: submitTask, once: true, says: sentencesByKey{
 		"submitted":    "The task is submitted.",
 		"there-before": "A task with this id and content was there before: nothing is new.",
 	}},
-	{path: "/bulk/new/:do", do: startBulk, says: sentencesByKey{
+	{path: "/bulk/new/:do", do: startBulk, once: true, says: sentencesByKey{
 		"bulk-started": "It has begun. It goes on if you leave this page.",
 	}},
 	{path: "/bulk/:id/stop", do: stopBulk, form: "/bulk/:id", says: sentencesByKey{
@@ -73,9 +76,9 @@ var actions = []*action{
 		"queue-limited":   "The limit is set. Other nodes know it after a second.",
 		"queue-unlimited": "The limit is lifted. Other nodes know it after a second.",
 	}},
-	{path: "/schedules/new", do: putSchedule, says: revisionInForce},
-	{path: "/schedules/:namespace/:id/edit", do: putSchedule, says: revisionInForce},
-	{path: "/schedules/:namespace/:id/trigger", do: triggerSchedule, says: sentencesByKey{
+	{path: "/schedules/new", do: putSchedule, once: true, says: revisionInForce},
+	{path: "/schedules/:namespace/:id/edit", do: putSchedule, once: true, says: revisionInForce},
+	{path: "/schedules/:namespace/:id/trigger", do: triggerSchedule, once: true, says: sentencesByKey{
 		"triggered": "The schedule was triggered. This is the task of that run.",
 		"waits":     "The schedule was triggered. The run waits until the task before it has ended.",
 	}},
@@ -88,10 +91,10 @@ var actions = []*action{
 	{path: "/schedules/:namespace/:id/delete", do: deleteSchedule, says: sentencesByKey{
 		"deleted": "The schedule is deleted.",
 	}},
-	{path: "/schedules/:namespace/:id/rollback", do: rollBackSchedule, says: sentencesByKey{
+	{path: "/schedules/:namespace/:id/rollback", do: rollBackSchedule, once: true, says: sentencesByKey{
 		"rolledback": "The definition of revision %d is in force again.",
 	}},
-	{path: "/schedules/:namespace/:id/backfill", do: backfillSchedule, says: sentencesByKey{
+	{path: "/schedules/:namespace/:id/backfill", do: backfillSchedule, once: true, says: sentencesByKey{
 		"backfilled": "%d tasks were created. The ledger has them.",
 	}},
 }

@@ -34,7 +34,7 @@ func (s *Site) fieldsOf(c echo.Context, v *visit, p edge.Problem) *fieldsAgain {
 		}
 		for _, field := range slices.Sorted(maps.Keys(v.form)) {
 			if field != tokenField && field != keyField {
-				f.add(v, field, v.form.Get(field))
+				f.add(v, field, v.form[field])
 			}
 		}
 		return f
@@ -52,7 +52,7 @@ func (s *Site) fieldsOf(c echo.Context, v *visit, p edge.Problem) *fieldsAgain {
 		f := &fieldsAgain{Action: v.path}
 		for _, field := range slices.Sorted(maps.Keys(v.query)) {
 			if field != p.Field {
-				f.Hidden = append(f.Hidden, hiddenField{field, v.query.Get(field)})
+				f.hide(field, v.query[field])
 				continue
 			}
 			f.Fields = append(f.Fields, formField{
@@ -66,12 +66,19 @@ func (s *Site) fieldsOf(c echo.Context, v *visit, p edge.Problem) *fieldsAgain {
 }
 
 // add adds a field, which is hidden if no reader types into it.
-func (f *fieldsAgain) add(v *visit, name, value string) {
+func (f *fieldsAgain) add(v *visit, name string, values []string) {
 	if label := v.fieldLabel(name); label != "" {
-		f.Fields = append(f.Fields, formField{Name: name, Label: label, Value: value})
+		f.Fields = append(f.Fields, formField{Name: name, Label: label, Value: values[0]})
 		return
 	}
-	f.Hidden = append(f.Hidden, hiddenField{name, value})
+	f.hide(name, values)
+}
+
+// hide adds a hidden field with each of the values.
+func (f *fieldsAgain) hide(name string, values []string) {
+	for _, value := range values {
+		f.Hidden = append(f.Hidden, hiddenField{name, value})
+	}
 }
 
 // fieldLabel is the label of a field that a reader types into; "" for another one. Fields of pages that can be made

@@ -129,6 +129,12 @@ func TestForms_OutliveThatRedisIsAway(t *testing.T) {
 			w.t.Errorf("%d, Retry-After %q", got.status, got.header.Get("Retry-After"))
 		}
 		_, main, _ := strings.Cut(got.text, `<main`)
+		once := strings.Contains(main, "it is done once")
+		for _, a := range actions {
+			if path, _, _ := strings.Cut(path, "?"); (&page{path: a.path}).has(path) && once != a.once {
+				w.t.Errorf("that it is done once: %t", once)
+			}
+		}
 		known, first := strings.Index(main, "It is not known whether this was done"), visible.FindStringIndex(main)
 		if known < 0 || first == nil || known > first[0] {
 			w.t.Errorf("the page does not begin with what went wrong:\n%s", main)
@@ -176,6 +182,49 @@ func TestForms_ActOnceThoughNoReplyCame(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A submission that was edited after no reply came is refused once, with the way to what was submitted first.
+func TestSubmit_EditedAfterNoReplyCame(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.submit("first", nil) // so that Redis knows the script
+		form := w.typed("/submit", "type", "http", "payload.url", "http://localhost/a")
+		w.away.Store(unheard)
+		if got := w.send(http.MethodPost, "/submit", form); got.status != http.StatusServiceUnavailable {
+			t.Errorf("without a reply: %d", got.status)
+		}
+		w.away.Store(0)
+		before, key := w.tasks(), form.Get(keyField)
+		form.Set("payload.url", "http://localhost/b")
+		got := w.send(http.MethodPost, "/submit", form)
+		want := `was submitted as <a class="mono" href="/tasks/default/` + key + `">` + key + `</a>. Send again`
+		if got.status != http.StatusConflict || !strings.Contains(got.text, want) || strings.Contains(got.text, "is taken") {
+			t.Fatalf("edited: %d\n%s", got.status, got.text)
+		}
+		again := w.shownAgain(got.text, keyOf(got.text))
+		if url := again.Get("payload.url"); again.Get(keyField) == key || url != "http://localhost/b" {
+			t.Errorf("shown again, its key is %s, and its URL %s", again.Get(keyField), url)
+		}
+		got = w.send(http.MethodPost, "/submit", again)
+		if after := w.tasks(); got.status != http.StatusSeeOther || after != before+1 {
+			t.Errorf("sent again: %d, %d tasks, and %d before\n%s", got.status, after, before, got.text)
+		}
+		w.submit("taken", nil) // by somebody
+		got = w.send(http.MethodPost, "/submit", w.typed("/submit", "type", "http", "payload.url", "http://localhost/b", "id", "taken"))
+		if got.status != http.StatusConflict || strings.Contains(got.text, "What you sent first") {
+			t.Errorf("with the id of another task: %d\n%s", got.status, got.text)
+		}
+	})
+}
+
+// keyOf is the key of the last form of a page.
+func keyOf(page string) (key string) {
+	for _, field := range hidden.FindAllStringSubmatch(page, -1) {
+		if field[1] == keyField {
+			key = field[2]
+		}
+	}
+	return key
 }
 
 // Whatever field is wrong, the form keeps all that was typed, names the field, and works once it is corrected.
@@ -263,9 +312,10 @@ func TestPreferences_KeepWhatWasTyped(t *testing.T) {
 				t.Errorf("from %s it leads to %q", from, to)
 			}
 		}
-		got = w.get("/tasks?namespace=a+b&state=failed")
+		got = w.get("/tasks?namespace=a+b&state=failed&label=a%3D1&label=b%3D2")
 		for _, want := range []string{
 			`name="state" value="failed"`, `name="namespace" value="a b"`, `id="w-namespace"`, `action="/tasks"`,
+			`name="label" value="a=1"`, `name="label" value="b=2"`,
 		} {
 			if got.status != http.StatusBadRequest || !strings.Contains(got.text, want) {
 				t.Errorf("%d: the page lacks %s:\n%s", got.status, want, got.text)

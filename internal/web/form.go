@@ -25,7 +25,8 @@ import (
 // link from elsewhere, so that forms in other tabs stay good.
 //
 // Each form has a key, which is new when the form is shown: what is sent twice is done once. A form that is shown again
-// keeps its key: what it asks for may have been done, if Redis did not answer.
+// keeps its key: what it asks for may have been done, if Redis did not answer. Actions that do not go by the key, nor by a
+// revision, say that instead.
 const (
 	tokenCookie = "dts-form"
 	tokenField  = "token"
@@ -35,9 +36,9 @@ const (
 // Token is the token of the reader's forms.
 func (v *visit) Token() string { return v.token }
 
-// Key is the key of a form: that of the form that is shown again, else a new one.
+// Key is the key of a form: that of the form that is shown again, else a new one. A key that a task has is used up.
 func (v *visit) Key() string {
-	if v.form != nil {
+	if v.form != nil && v.SentBefore() == "" {
 		return v.who.Key
 	}
 	return rand.Text()
@@ -65,8 +66,8 @@ var errToken = &task.Error{
 	Message: "the form is too old, or of another page: open the page again, and send it once more",
 }
 
-// visitOfForm reads a form, and what its request says about its reader. Errors: errToken; CodeInvalid.
-func (s *Site) visitOfForm(c echo.Context) (*visit, error) {
+// visitOfForm reads the form of an action, and what its request says about its reader. Errors: errToken; CodeInvalid.
+func (s *Site) visitOfForm(c echo.Context, a *action) (*visit, error) {
 	form, err := c.FormParams()
 	if err != nil {
 		return nil, task.Invalid("", "the form cannot be read")
@@ -76,6 +77,7 @@ func (s *Site) visitOfForm(c echo.Context) (*visit, error) {
 		return nil, errToken
 	}
 	v := s.visitOf(c)
+	v.once = a.once
 	v.form, v.token, v.who.Key = form, cookie.Value, form.Get(keyField)
 	if len(v.who.Key) != len(rand.Text()) {
 		return nil, task.Invalid(keyField, "must be that of the form")
@@ -89,7 +91,7 @@ const visitKey = "dts-visit"
 
 // act answers a form.
 func (s *Site) act(c echo.Context, a *action) error {
-	v, err := s.visitOfForm(c)
+	v, err := s.visitOfForm(c, a)
 	if err != nil {
 		return err
 	}
@@ -212,6 +214,9 @@ func (v *visit) Refused() string {
 
 // Doubtful reports whether what the form asks for may have been done nevertheless.
 func (v *visit) Doubtful() bool { return v.problem != nil && v.problem.Code == task.CodeUnavailable }
+
+// Once reports whether the form is done once, however often it is sent.
+func (v *visit) Once() bool { return v.once }
 
 // Wrong is what is wrong with a field of a form that was refused, or with a part of it; "" for nothing.
 func (v *visit) Wrong(field string) string {

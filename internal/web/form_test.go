@@ -318,6 +318,19 @@ func TestSentForms_WaitForTheFirst(t *testing.T) {
 	})
 }
 
+func TestSentForms_KeepWhatRuns(t *testing.T) {
+	s := sentForms{forms: map[string]*sentForm{}}
+	_, _ = s.once("runs", func() (result, error) {
+		for i := range 2 * sentLimit {
+			_, _ = s.once(itoa(i), func() (result, error) { return result{said: "done"}, nil })
+		}
+		if s.forms["runs"] == nil || len(s.forms) != sentLimit || len(s.keys) != sentLimit {
+			t.Errorf("of %d forms, it keeps the one that runs: %t", len(s.forms), s.forms["runs"] != nil)
+		}
+		return result{said: "done"}, nil
+	})
+}
+
 func TestSentForms_ForgetAPanic(t *testing.T) {
 	s := sentForms{forms: map[string]*sentForm{}}
 	func() {

@@ -14,8 +14,7 @@ const sentLimit = 1000
 
 // sentForms are the forms that were sent to this node: one that is sent again, as by a second click, does nothing, and
 // gets the answer of the first. One that failed, or was only checked, may be sent again. Where a form reaches two
-// nodes, triggers, backfills, bulk actions and submissions go by its key, and schedules by their revision. Other forms
-// then act twice.
+// nodes, or its reply is lost, some actions still act once: see action. Other forms then act twice.
 type sentForms struct {
 	mu    sync.Mutex
 	forms map[string]*sentForm
@@ -27,6 +26,15 @@ type sentForm struct {
 	ended chan struct{} // closed when the rest is known
 	done  result
 	err   error
+}
+
+func (f *sentForm) hasEnded() bool {
+	select {
+	case <-f.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // once does what the form with a key is for, or waits for whoever does.
@@ -52,13 +60,17 @@ func (s *sentForms) once(key string, do func() (result, error)) (result, error) 
 	return form.done, form.err
 }
 
-// add notes a form, and forgets the oldest ones.
+// add notes a form, and forgets the oldest of those that have ended.
 func (s *sentForms) add(key string, form *sentForm) {
 	s.forms[key] = form
 	s.keys = append(s.keys, key)
 	for len(s.keys) > sentLimit {
-		delete(s.forms, s.keys[0])
-		s.keys = s.keys[1:]
+		i := slices.IndexFunc(s.keys, func(key string) bool { return s.forms[key].hasEnded() })
+		if i < 0 {
+			return
+		}
+		delete(s.forms, s.keys[i])
+		s.keys = slices.Delete(s.keys, i, i+1)
 	}
 }
 

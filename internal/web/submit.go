@@ -256,6 +256,18 @@ func submitTask(ctx context.Context, v *visit, form url.Values) (result, error) 
 	return result{path: string(v.Path("tasks", made.Task.Namespace, made.Task.ID)), said: said}, nil
 }
 
+// SentBefore is why the form was refused, if the task that it asked for before it was edited is there: the id of that
+// task is the key of the form. "" for another reason.
+func (v *visit) SentBefore() template.HTML {
+	if v.path != "/submit" || v.problem == nil || v.problem.Code != task.CodeTaskConflict || v.first("id") != "" {
+		return ""
+	}
+	path := v.Path("tasks", cmp.Or(v.first("namespace"), task.DefaultNamespace), v.who.Key)
+	link := `<a class="mono" href="` + template.HTMLEscapeString(string(path)) + `">` + v.who.Key + `</a>`
+	return v.T("What you sent first was submitted as %s. Send again to submit this as another task.",
+		template.HTML(link)) //nolint:gosec // the parts of the path are escaped, and a task has the key as its id
+}
+
 // definitionOf is the task that a form asks for. A form that names no id gives its key, so that the same form, sent to
 // several nodes, makes one task. Error: CodeInvalid, with all fields that are wrong.
 func (v *visit) definitionOf(form url.Values) (task.Definition, error) {

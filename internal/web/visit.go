@@ -31,6 +31,7 @@ type visit struct {
 	now       time.Time
 	Status    status.Status // of the installation
 	token     string
+	once      bool          // of a form that was sent: see action
 	problem   *edge.Problem // why the form was refused; nil if it was not
 	page      *page         // that is made; nil before that
 	quiet     bool          // relative times are left to the browser, so that a part changes only if something has
