@@ -210,7 +210,8 @@ func TestSubmit_EditedAfterNoReplyCame(t *testing.T) {
 			t.Errorf("sent again: %d, %d tasks, and %d before\n%s", got.status, after, before, got.text)
 		}
 		w.submit("taken", nil) // by somebody
-		got = w.send(http.MethodPost, "/submit", w.typed("/submit", "type", "http", "payload.url", "http://localhost/b", "id", "taken"))
+		form = w.typed("/submit", "type", "http", "payload.url", "http://localhost/b", "id", "taken")
+		got = w.send(http.MethodPost, "/submit", form)
 		if got.status != http.StatusConflict || strings.Contains(got.text, "What you sent first") {
 			t.Errorf("with the id of another task: %d\n%s", got.status, got.text)
 		}

@@ -25,8 +25,8 @@ import (
 // link from elsewhere, so that forms in other tabs stay good.
 //
 // Each form has a key, which is new when the form is shown: what is sent twice is done once. A form that is shown again
-// keeps its key: what it asks for may have been done, if Redis did not answer. Actions that do not go by the key, nor by a
-// revision, say that instead.
+// keeps its key: what it asks for may have been done, if Redis did not answer. Actions that go neither by the key nor
+// by a revision say that instead.
 const (
 	tokenCookie = "dts-form"
 	tokenField  = "token"

@@ -23,9 +23,12 @@ var chineseForms = map[string]string{
 	"The text must have one schedule, and nothing else. Put several one after another, " +
 		"or in a shell: dtsctl apply -f FILE.": "文本中必须只有一个计划，不能有其他内容。" +
 		"多个请逐个提交，或执行 dtsctl apply -f FILE。",
-	"This is what you have sent. When Redis answers, look at the page first: it may be done already.": "这是您发送的内容。Redis 恢复后请先查看页面，可能已经执行。",
-	"This is what you have sent. Send it again when Redis answers: it is done once.":                  "这是您发送的内容。请在 Redis 恢复后再次发送，只会执行一次。",
-	"To forget tasks, choose a state in which they have ended.":                                       "要清除任务，请选择已结束的状态。",
-	"What you sent first was submitted as %s. Send again to submit this as another task.":             "您先前发送的内容已提交为 %s。再次发送将作为另一个任务提交。",
-	"When it has ended, it can be retried.":                                                           "结束后可以重试。",
+	"This is what you have sent. " +
+		"When Redis answers, look at the page first: it may be done already.": "这是您发送的内容。Redis 恢复后请先查看页面，可能已经执行。",
+	"This is what you have sent. " +
+		"Send it again when Redis answers: it is done once.": "这是您发送的内容。请在 Redis 恢复后再次发送，只会执行一次。",
+	"To forget tasks, choose a state in which they have ended.": "要清除任务，请选择已结束的状态。",
+	"What you sent first was submitted as %s. " +
+		"Send again to submit this as another task.": "您先前发送的内容已提交为 %s。再次发送将作为另一个任务提交。",
+	"When it has ended, it can be retried.": "结束后可以重试。",
 }
