@@ -67,7 +67,7 @@ func (f Filter) ofNamespace(name string) bool { return f.Namespace == "" || f.Na
 
 func (f Filter) ofKind(k Kind) bool {
 	matches := func(want, value string) bool { return want == "" || want == value }
-	if k.Type == "" { // its definition cannot be read: no list leaves it out in silence
+	if k.Damaged() { // no list leaves it out in silence
 		k.Queue, k.Type, k.Owner = f.Queue, f.Type, f.Owner
 	}
 	return f.ofState(k.State) && matches(f.Queue, k.Queue) &&

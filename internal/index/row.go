@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -33,6 +34,9 @@ type Kind struct {
 	Cause string // the shape of the error of a task that failed
 }
 
+// Damaged reports whether the definition of the task cannot be read. Then it has no type, queue, labels or times of its own.
+func (k Kind) Damaged() bool { return k.Type == "" }
+
 // NewRow returns the row of a task. cause is the shape of its error. Segments have rows of tasks that wait or have
 // ended.
 func NewRow(t task.Task, cause string) Row {
@@ -40,7 +44,7 @@ func NewRow(t task.Task, cause string) Row {
 		Ref:  t.Ref,
 		Kind: Kind{State: t.State, Queue: t.Queue, Type: t.Type, Owner: t.Owner, Node: t.Node, Cause: cause},
 
-		Labels: Labels(t.Labels), Created: t.CreatedAt.UnixMilli(), Due: t.DueAt.UnixMilli(),
+		Labels: Labels(t.Labels), Created: ms(t.CreatedAt), Due: ms(t.DueAt),
 	}
 	switch {
 	case t.State == task.Queued:
@@ -54,6 +58,14 @@ func NewRow(t task.Task, cause string) Row {
 		}
 	}
 	return r
+}
+
+// ms is a time in ms since 1970; 0 for one that nobody knows, as of a task whose definition cannot be read.
+func ms(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 // Labels returns labels as a row has them.

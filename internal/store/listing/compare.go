@@ -143,11 +143,12 @@ func (c *Comparison) Lacking(ctx context.Context, refs []task.Ref, now time.Time
 	return slices.DeleteFunc(after, func(r index.Row) bool { return !same[c.hash(r)] || noted[r.Ref.String()] }), err
 }
 
-// without returns the rows of those tasks that wait or have ended and have none in the index. Error: CodeUnavailable.
+// without returns the rows of those tasks that wait or have ended and have none in the index. Those whose definition
+// cannot be read are not among them: they have no times to compare. Error: CodeUnavailable.
 func (c *Comparison) without(ctx context.Context, refs []task.Ref, now time.Time) ([]index.Row, error) {
 	rows, err := rowsOf(ctx, c.x.l, c.x.tasks, refs, true)
 	return slices.DeleteFunc(rows, func(r index.Row) bool {
-		return !hasRow(r.State) || c.rows[c.hash(r)] || awaitsLeader(r, now)
+		return !hasRow(r.State) || r.Damaged() || c.rows[c.hash(r)] || awaitsLeader(r, now)
 	}), err
 }
 

@@ -481,7 +481,7 @@ func (p *Packer) living(ctx context.Context, rows []index.Row) (kept []index.Row
 			return nil, layout.Unavailable(err)
 		}
 		var waiting []task.Ref
-		due := make(map[task.Ref]int64)
+		before := make(map[task.Ref]index.Row)
 		for i, r := range some {
 			t := task.Task{State: task.Scheduled}
 			err := codec.DecodeState(&t, codec.Text(states[i]))
@@ -490,7 +490,7 @@ func (p *Packer) living(ctx context.Context, rows []index.Row) (kept []index.Row
 				kept = append(kept, r)
 			case t.State != r.State: // it is gone, or has another row
 			case r.Ended == 0:
-				waiting, due[r.Ref] = append(waiting, r.Ref), r.Due
+				waiting, before[r.Ref] = append(waiting, r.Ref), r
 			case t.FinishedAt.UnixMilli() == r.Ended:
 				kept = append(kept, r)
 			}
@@ -500,7 +500,12 @@ func (p *Packer) living(ctx context.Context, rows []index.Row) (kept []index.Row
 			return nil, err
 		}
 		for _, r := range found {
-			if r.State == task.Scheduled && r.Due == due[r.Ref] {
+			old := before[r.Ref]
+			switch {
+			case r.State != task.Scheduled:
+			case r.Damaged(): // the old row knows more than the task tells
+				kept = append(kept, old)
+			case r.Due == old.Due:
 				kept = append(kept, r)
 			}
 		}
