@@ -110,7 +110,7 @@ func TestDispatch_ATypeThatFewRunTakesNoRoomOfTheOthers(t *testing.T) {
 	for range 100 {
 		w.create(task.Definition{})
 	}
-	a := w.start("a", never, func(n *node) { n.pace.ask = 20 * time.Millisecond })
+	a := w.start("a", never, func(n *node) { n.pace.ask = 100 * time.Millisecond })
 	w.leads(map[*node]int{a: 16})
 	taken := map[string]bool{}
 	testkit.Eventually(t, "all tasks of the other type are taken", func() bool {
