@@ -40,6 +40,7 @@ type forecast struct {
 	Hottest  []schedule.HotMinute
 	Crowded  bool // the fullest minute has many more ticks than the others
 	Next     []schedule.MergedTick
+	NextLate bool // as on the overview
 }
 
 // spanLink is a link to a forecast of so many hours.
@@ -89,7 +90,7 @@ func readForecast(ctx context.Context, v *visit) (any, string, error) {
 	case unread != nil:
 		return nil, "", unread
 	}
-	f.Next = next.Ticks
+	f.Next, f.NextLate = next.Ticks, isLate(next)
 	v.draw(&f, found)
 	f.Sentence = v.forecastSentence(found, f.Crowded)
 	return f, title, nil

@@ -27,6 +27,7 @@ type overview struct {
 	Reasons   []status.Reason
 	Hour      hour
 	Next      []schedule.MergedTick
+	NextLate  bool // Next is not known, as it took too long to look for it
 	Causes    []control.Failure
 	Longest   []task.Task
 	Queues    []control.QueueInfo
@@ -57,15 +58,19 @@ func readOverview(ctx context.Context, v *visit) (any, string, error) {
 	now := v.Status.Figures
 	now.Running, now.Waiting = runningNow(v, longest), dueIn(queues)
 	o.Hour, o.Next, o.Longest = hourOf(stats, now), next.Ticks, longest.Tasks
+	o.NextLate = isLate(next)
 	o.Causes = failures.Causes[:min(len(failures.Causes), shownCauses)]
 	o.AllQueues = len(queues)
 	slices.SortStableFunc(queues, func(a, b control.QueueInfo) int {
 		return cmp.Compare(b.Waiting+b.Pending+b.Active, a.Waiting+a.Pending+a.Active)
 	})
 	o.Queues = queues[:min(len(queues), shownQueues)]
-	o.Empty = o.Hour.Ended == 0 && len(o.Next) == 0 && len(o.Longest) == 0 && o.Hour.Waiting == 0
+	o.Empty = o.Hour.Ended == 0 && len(o.Next) == 0 && !o.NextLate && len(o.Longest) == 0 && o.Hour.Waiting == 0
 	return o, string(v.T("Overview")), nil
 }
+
+// isLate reports whether no tick is known, though there may be some: it took too long to look for them.
+func isLate(next control.Upcoming) bool { return len(next.Ticks) == 0 && !next.KnownUntil.IsZero() }
 
 // Name is that of the queue of which the causes are: of all.
 func (overview) Name() string { return "" }

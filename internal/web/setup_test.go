@@ -291,6 +291,25 @@ func (w *world) get(path string, headers ...string) answer {
 	return w.send(http.MethodGet, path, nil, headers...)
 }
 
+// expect expects words on a page.
+func (w *world) expect(path string, words ...string) {
+	w.t.Helper()
+	page := w.get(path).text
+	for _, word := range words {
+		if !strings.Contains(page, word) {
+			w.t.Errorf("%s lacks %q:\n%s", path, word, page)
+		}
+	}
+}
+
+// expectNot expects a word to be missing on a page.
+func (w *world) expectNot(path, word string) {
+	w.t.Helper()
+	if page := w.get(path).text; strings.Contains(page, word) {
+		w.t.Errorf("%s has %q:\n%s", path, word, page)
+	}
+}
+
 // send sends a request, with a form if there is one, and keeps the cookies that come.
 func (w *world) send(method, path string, form url.Values, headers ...string) answer {
 	w.t.Helper()

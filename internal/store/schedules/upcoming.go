@@ -20,6 +20,9 @@ import (
 // UpcomingLimit is how many schedules of a partition Upcoming looks at: those that tick first.
 const UpcomingLimit = 2000
 
+// upcomingPatience is how much longer than others a search goes on that has found no tick.
+const upcomingPatience = 2 * time.Second
+
 // upcomingFirst is how many of them it looks at first. Those of other namespaces are among them.
 const upcomingFirst = 100
 
@@ -31,8 +34,8 @@ type Upcoming struct {
 }
 
 // Upcoming returns the next count ticks of the schedules of a namespace; "*" is all namespaces. It reads those
-// schedules only that are due next, and ends early after 2,000 of a partition, and after layout.PageTime. Under
-// redisx.LeavingOut it notes what cannot be read. Error: CodeUnavailable.
+// schedules only that are due next, and ends early after 2,000 of a partition, and after layout.PageTime; without any
+// tick, two seconds later. Under redisx.LeavingOut it notes what cannot be read. Error: CodeUnavailable.
 func (s *Schedules) Upcoming(ctx context.Context, namespace string, count int) (Upcoming, error) {
 	u := upcoming{
 		Schedules: s, namespace: namespace, count: count, until: clock.Now().Add(s.l.PageTime),
@@ -77,7 +80,7 @@ func (u *upcoming) search(ctx context.Context, limit int) (full bool, _ error) {
 		case len(u.found.Ticks) == u.count || bound.IsZero():
 			u.found.KnownUntil = time.Time{}
 			return true, nil
-		case len(due) == 0 || clock.Now().After(u.until):
+		case len(due) == 0 || clock.Now().After(u.end()):
 			u.found.KnownUntil = bound
 			return len(due) > 0, nil
 		}
@@ -87,6 +90,14 @@ func (u *upcoming) search(ctx context.Context, limit int) (full bool, _ error) {
 		}
 		due = due[len(some):]
 	}
+}
+
+// end is when the search ends early. A Redis that answers late is no reason to say that nothing comes.
+func (u *upcoming) end() time.Time {
+	if len(u.found.Ticks) == 0 {
+		return u.until.Add(upcomingPatience)
+	}
+	return u.until
 }
 
 // collect takes the ticks before a time.

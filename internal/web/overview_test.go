@@ -1,0 +1,34 @@
+package web
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// Whoever reads the overview after a while waits longer for Redis, and its answers are no less true for that.
+func TestOverview_HasTheNextTicksOfASlowRedis(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("hourly", nil)
+		for _, delay := range []time.Duration{0, 300 * time.Millisecond, 500 * time.Millisecond, 900 * time.Millisecond} {
+			testkit.Must(t, clock.Sleep(w.ctx, 40*time.Second))
+			w.delay.Store(int64(delay))
+			w.expectNot("/", "No schedule has a tick to come.")
+			w.expect("/", `<a class="id" href="/schedules/default/hourly">`)
+			w.delay.Store(0)
+		}
+	})
+}
+
+// A search that was given up says so.
+func TestOverview_SaysThatTheNextTicksAreNotKnown(t *testing.T) {
+	if known := (control.Upcoming{}); isLate(known) {
+		t.Error("nothing comes, and that is known")
+	}
+	if given := (control.Upcoming{KnownUntil: start}); !isLate(given) {
+		t.Error("nobody knows what comes")
+	}
+}
