@@ -74,9 +74,10 @@ func scheduleOf(s schedule.Schedule) wire.Schedule {
 		Failures:       s.Failures,
 		Live:           s.Live,
 		Waiting:        s.Waiting,
-		Conditions:     each(s.Conditions, func(c schedule.Condition) wire.ScheduleCondition { return wire.ScheduleCondition(c) }),
+		Conditions:     each(s.Conditions, conditionOf),
 		LastRun:        lastRunOf(s),
 		LastMissed:     missedOf(s.LastMissed),
+		Retry:          retryOf(s.Retry),
 		LastSuccessAt:  wire.AtIfAny(s.Track.SucceededAt),
 		Recent:         each(s.Recent, tickResultOf(s.ID)),
 		Days:           each(s.Track.Days, dayOf),
@@ -107,6 +108,16 @@ func missedOf(e schedule.Entry) *wire.MissedTick {
 	return &wire.MissedTick{Tick: wire.At(e.Tick), Reason: wire.Given(e.Reason), DecidedAt: wire.AtIfAny(e.DecidedAt)}
 }
 
+// retryOf is a task that is tried again; nil for none.
+func retryOf(r schedule.Retry) *wire.ScheduleRetry {
+	if r.Task == "" {
+		return nil
+	}
+	return &wire.ScheduleRetry{
+		Task: r.Task, Attempts: r.Attempts, EndedAt: wire.At(r.EndedAt), Error: r.Error, DueAt: wire.AtIfAny(r.DueAt),
+	}
+}
+
 func tickResultOf(id string) func(schedule.TickResult) wire.TickResult {
 	return func(r schedule.TickResult) wire.TickResult {
 		out := wire.TickResult{Tick: wire.At(r.Tick), Result: wire.RunResult(r.Result), Attempts: wire.Given(r.Attempts)}
@@ -126,9 +137,12 @@ func tickResultOf(id string) func(schedule.TickResult) wire.TickResult {
 	}
 }
 
+func conditionOf(c schedule.Condition) wire.ScheduleCondition { return wire.ScheduleCondition(c) }
+
 func dayOf(d schedule.Day) wire.TickDay {
 	return wire.TickDay{
-		Date: d.Date.Format(time.DateOnly), Succeeded: d.Counts[schedule.ResultSucceeded], Failed: d.Counts[schedule.ResultFailed],
+		Date:      d.Date.Format(time.DateOnly),
+		Succeeded: d.Counts[schedule.ResultSucceeded], Failed: d.Counts[schedule.ResultFailed],
 		Cancelled: d.Counts[schedule.ResultCancelled], Missed: d.Counts[schedule.ResultMissed],
 		SkippedOverlap: d.Counts[schedule.ResultSkipped], Excluded: d.Counts[schedule.ResultExcluded],
 		Replaced: d.Counts[schedule.ResultReplaced],

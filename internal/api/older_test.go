@@ -16,7 +16,8 @@ import (
 )
 
 // Package migration says how the data was made, and tests what becomes of it in Redis. The answers differ only where the API
-// has new fields: next_cursor of logs, which was not written down, and after_pause, conditions and recent of schedules.
+// has new fields: next_cursor of logs, which was not written down, and after_pause, conditions, recent and retry of
+// schedules.
 func TestOlder_IsAnsweredAsBefore(t *testing.T) {
 	t.Parallel()
 	data := storetest.ReadOlder(t, "../store/migration/testdata/layout-1.json")
@@ -37,7 +38,7 @@ func TestOlder_IsAnsweredAsBefore(t *testing.T) {
 	}
 	for _, a := range data.Answers.Schedules {
 		path, query := pathOf("schedules", a.Schedule)
-		r.compare(t, path+query, a.Schedule, "after_pause", "conditions", "recent")
+		r.compare(t, path+query, a.Schedule, "after_pause", "conditions", "recent", "retry")
 		r.compare(t, path+"/ledger"+query+"&limit=500", map[string]any{"entries": a.Ledger})
 		r.compare(t, path+"/history"+query, map[string]any{"revisions": a.History})
 	}

@@ -181,17 +181,19 @@ func (e *endpoints) RollbackSchedule(c echo.Context, id wire.ScheduleID, params 
 		rollback = e.Control.PreviewRollback
 	}
 	put, err := rollback(ctx, callerOf(c), id, in.Revision, ifMatch)
-	return e.answerSchedule(c, put.Schedule, left, err)
+	return e.answerSchedule(c, put.Schedule, left, err, put.Warnings...)
 }
 
-// answerSchedule answers one schedule, with its revision as the ETag, and with what was left out.
-func (e *endpoints) answerSchedule(c echo.Context, s schedule.Schedule, left *redisx.LeftOut, err error) error {
+// answerSchedule answers one schedule, with its revision as the ETag, and with what was left out, and other warnings.
+func (e *endpoints) answerSchedule(
+	c echo.Context, s schedule.Schedule, left *redisx.LeftOut, err error, warnings ...string,
+) error {
 	if err != nil {
 		return err
 	}
 	tagRevision(c, s)
 	out := scheduleOf(s)
-	out.Warnings = left.Texts()
+	out.Warnings = slices.Concat(left.Texts(), warnings)
 	return e.ok(c, out)
 }
 

@@ -48,6 +48,9 @@ func whyOf(w control.Why) wire.Why {
 			out.Also = append(out.Also, waits)
 		}
 	}
+	for _, r := range w.Beside {
+		out.Beside = append(out.Beside, waitingForOf(r))
+	}
 	return out
 }
 

@@ -96,7 +96,11 @@ func (c *Control) rollback(ctx context.Context, who Caller, id string, revision 
 		return Put{}, err
 	}
 	o.IfMatch = cmp.Or(o.IfMatch, present)
-	return c.put(ctx, who, d, o)
+	put, err := c.put(ctx, who, d, o)
+	if err == nil {
+		put.Warnings = c.outdatedTask(ctx, put)
+	}
+	return put, err
 }
 
 // definitionOf returns the definition of a revision of a schedule, and which revision is in force. Errors:

@@ -9,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
 )
 
 // putTries is how often a definition is put again if the schedule changed between reading and writing it.
@@ -50,6 +51,7 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 		return put, err
 	}
 	put.Warnings = append(c.warnings(ctx, put.Schedule.Task.Type, put.Schedule.Task.Queue), d.Doubts()...)
+	put.Warnings = append(put.Warnings, c.outdatedTask(ctx, put)...)
 	if !o.DryRun {
 		c.noteNamespaces(ctx, d.Namespace)
 	}
@@ -69,6 +71,20 @@ func (c *Control) put(ctx context.Context, who Caller, d schedule.Definition, o 
 		}
 	}
 	return Put{}, task.Errorf(schedule.CodeChanged, "schedule %q changed during each of %d tries to replace it: try again", d.ID, putTries)
+}
+
+// outdatedTask says that a task of the schedule is tried again by the definition that a put has replaced. It reads nothing
+// unless tasks have not ended.
+func (c *Control) outdatedTask(ctx context.Context, put Put) []string {
+	if put.Created || !put.Changed || put.Schedule.Live == 0 {
+		return nil
+	}
+	again, err := c.store.Schedules.RetryOf(ctx, put.Schedule)
+	text := why.OutdatedTask(put.Schedule, again)
+	if err != nil || text == "" { // the definition was put: the page of the schedule tells the rest
+		return nil
+	}
+	return []string{text}
 }
 
 func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) error {

@@ -5,16 +5,19 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
 )
 
 // Why is what a task, a schedule or a queue waits for.
 type Why struct {
-	At      time.Time    // by the clock of Redis; zero if that does not answer
-	State   task.State   // of a task; "" if that cannot be read, or the question is about something else
-	Now     string       // what it does now, in sentences; "" if that cannot be read
-	Reasons []why.Reason // what must change first at the beginning; none if it waits for nothing
+	At      time.Time      // by the clock of Redis; zero if that does not answer
+	State   task.State     // of a task; "" if that cannot be read, or the question is about something else
+	Now     string         // what it does now, in sentences; "" if that cannot be read
+	Reasons []why.Reason   // what must change first at the beginning; none if it waits for nothing
+	Beside  []why.Reason   // what does not hold it up, and may need somebody
+	Retry   schedule.Retry // the task of a schedule of which Beside tells; zero for none
 	// Warnings say what could not be read: there may be further reasons.
 	Warnings []string
 }

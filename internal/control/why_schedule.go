@@ -7,6 +7,7 @@ import (
 	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
 )
@@ -26,7 +27,10 @@ func (c *Control) WhySchedule(ctx context.Context, who Caller, id string) (Why, 
 	if err != nil {
 		return Why{}, err
 	}
-	return Why{At: f.Now, Now: why.ScheduleNow(f), Reasons: why.OfSchedule(f), Warnings: u.texts}, nil
+	return Why{
+		At: f.Now, Now: why.ScheduleNow(f), Reasons: why.OfSchedule(f), Beside: why.BesideSchedule(f), Retry: f.Retry,
+		Warnings: u.texts,
+	}, nil
 }
 
 // scheduleFacts reads what decides what the next tick of a schedule waits for, in three round trips.
@@ -45,12 +49,13 @@ func (c *Control) scheduleFacts(
 // readSchedule reads a schedule, and all that decides what it waits for but who leads its partition. Errors: those of
 // scheduleFacts.
 func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.ScheduleFacts, u *unread) error {
+	var standing schedules.Standing
 	var failure, silent error
 	refuses := ""
 	calls.Do(
 		func() {
-			standing, err := c.store.Schedules.Standing(ctx, ref)
-			f.Schedule, f.Live, f.WaitsTick, failure = standing.Schedule, standing.Live, standing.Waits, err
+			standing, failure = c.store.Schedules.Standing(ctx, ref)
+			f.Schedule, f.Live, f.WaitsTick = standing.Schedule, standing.Live, standing.Waits
 		},
 		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
 		func() { c.readFleet(ctx, &f.Path, u) },
@@ -69,8 +74,18 @@ func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.Schedul
 		func() { c.readForeign(ctx, &f.Path, f.CanRun(f.Type), u) },
 		func() { f.Next, failure = c.nextUndecided(ctx, f.Schedule) },
 		func() { c.readHolds(ctx, f, u) },
+		func() { c.readRetry(ctx, f, standing, u) },
 	)
 	return failure
+}
+
+// readRetry reads which of the tasks of a schedule is tried again.
+func (c *Control) readRetry(ctx context.Context, f *why.ScheduleFacts, standing schedules.Standing, u *unread) {
+	again, err := c.store.Schedules.Retry(ctx, standing)
+	if u.note("whether a task is tried again", err) {
+		return
+	}
+	f.Retry = again
 }
 
 // undecidedTicks is how many ticks that are not decided are looked through for the first one that is not excluded.

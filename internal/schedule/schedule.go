@@ -79,6 +79,7 @@ type Schedule struct {
 	Track      Track        // what became of its ticks
 	Recent     []TickResult // the newest ticks and runs by hand, the oldest first
 	Conditions []Condition  // what is wrong with its runs
+	Retry      Retry        // the first of its live tasks that is tried again after a failure
 	LastMissed Entry        // in the condition Missing: the newest tick that was missed, without a reason if it is forgotten
 }
 

@@ -118,12 +118,13 @@ type TaskFacts struct {
 type ScheduleFacts struct {
 	Path      // of its tasks
 	Schedule  schedule.Schedule
-	Next      time.Time // the first tick that is not decided and not excluded; zero if there is none
-	Full      bool      // its leader holds Next back, since the queue is at its limit
-	Crowded   bool      // its leader holds ticks back, since Redis is almost full
-	Live      string    // the id of the first of its tasks that have not ended; "" for none
-	LiveTick  time.Time // its tick
-	WaitsTick time.Time // the first tick that waits for it; zero if none does
+	Next      time.Time      // the first tick that is not decided and not excluded; zero if there is none
+	Full      bool           // its leader holds Next back, since the queue is at its limit
+	Crowded   bool           // its leader holds ticks back, since Redis is almost full
+	Live      string         // the id of the first of its tasks that have not ended; "" for none
+	LiveTick  time.Time      // its tick
+	WaitsTick time.Time      // the first tick that waits for it; zero if none does
+	Retry     schedule.Retry // one of its tasks that is tried again; the zero value for none
 }
 
 // QueueFacts is what is known of a queue. Its Path has no type.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
 )
 
 // OfSchedule returns what the next tick of a schedule waits for, what must change first at the beginning.
@@ -92,8 +94,7 @@ func (f ScheduleFacts) next() []Reason {
 		return join([]Reason{{
 			Code: NotDue, Since: f.Schedule.Cursor, NextAttemptAt: f.Next,
 			Detail: fmt.Sprintf("The next tick is at %s.", moment(f.Next)),
-			Do: fmt.Sprintf("Wait, or run it now: %s schedule trigger %s.",
-				ctl(f.Schedule.Ref), f.Schedule.ID),
+			Do:     f.waitOrTrigger(),
 		}}, f.handOver())
 	}
 	all := f.handOver()
@@ -116,6 +117,74 @@ func (f ScheduleFacts) next() []Reason {
 		Do:     "Wait: nothing holds it up.",
 	}}
 }
+
+// waitOrTrigger is what to do until the next tick of a schedule that is not paused, and none of whose ticks waits. The
+// overlap policy decides what a run by hand does meanwhile: see lua/trigger_schedule.lua.
+func (f ScheduleFacts) waitOrTrigger() string {
+	s := f.Schedule
+	trigger := fmt.Sprintf("%s schedule trigger %s.", ctl(s.Ref), s.ID)
+	overlap := s.EffectiveOverlap()
+	switch {
+	case s.Live == 0:
+		return "Wait, or run it now: " + trigger
+	case overlap == schedule.OverlapSkip && f.Live != "":
+		return fmt.Sprintf("Wait. The overlap policy skip refuses a run by hand until the task %s has ended. "+
+			"Or cancel that task: %s task cancel %s. Then run it now: %s", f.Live, ctl(s.Ref), f.Live, trigger)
+	case overlap == schedule.OverlapAllow && s.Live >= schedule.LiveLimit:
+		return fmt.Sprintf("Wait. It cannot be run by hand before one of its %d tasks has ended. "+
+			"See them: %s task list --schedule %s.", s.Live, ctl(s.Ref), s.ID)
+	case overlap == schedule.OverlapReplace:
+		return "Wait, or run it now, which cancels its tasks that have not ended: " + trigger
+	case overlap == schedule.OverlapQueue:
+		return "Wait, or run it when its tasks have ended: " + trigger
+	}
+	return "Wait, or run it now: " + trigger
+}
+
+// BesideSchedule returns what does not hold up the next tick of a schedule, and may need somebody: that a task fails,
+// and is tried again.
+func BesideSchedule(f ScheduleFacts) []Reason {
+	again, s := f.Retry, f.Schedule
+	if again.Task == "" {
+		return nil
+	}
+	r := Reason{
+		Code: Retry, Since: again.EndedAt, NextAttemptAt: again.DueAt, LastError: again.Error,
+		Detail: fmt.Sprintf("The next attempt of the task %s has begun, or waits for a worker.", again.Task),
+		Do:     fmt.Sprintf("See what the task does: %s task why %s.", ctl(s.Ref), again.Task),
+	}
+	if !again.DueAt.IsZero() {
+		r.Detail = fmt.Sprintf("The task %s tries again at %s.", again.Task, moment(again.DueAt))
+	}
+	r.Detail += fmt.Sprintf(" Attempt %d did not succeed: %s.", again.Attempts, strings.TrimSuffix(again.Error, "."))
+	if again.Outdated {
+		r.Detail += " " + upper(outdated(again)) + "."
+		r.Do = fmt.Sprintf("Cancel the task: %s task cancel %s. Then trigger the schedule: %s schedule trigger %s.",
+			ctl(s.Ref), again.Task, ctl(s.Ref), s.ID)
+	}
+	return []Reason{r}
+}
+
+// OutdatedTask warns that a task still runs by an earlier definition of the schedule, as warnings are written; "" if
+// none is known that does.
+func OutdatedTask(s schedule.Schedule, again schedule.Retry) string {
+	if !again.Outdated {
+		return ""
+	}
+	return fmt.Sprintf("%s: cancel it (%s task cancel %s), then trigger the schedule (%s schedule trigger %s)",
+		outdated(again), ctl(s.Ref), again.Task, ctl(s.Ref), s.ID)
+}
+
+func outdated(again schedule.Retry) string {
+	of := "an earlier revision"
+	if again.Revision > 0 {
+		of = fmt.Sprintf("revision %d", again.Revision)
+	}
+	return "a task of " + of + " still tries again with the old definition"
+}
+
+// upper is a sentence with a great first letter.
+func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // full says that the queue of a tick is at its limit.
 func (f ScheduleFacts) full(tick time.Time) Reason {

@@ -171,6 +171,18 @@ func TestOfSchedule_SaysWhatTheNextTickWaitsFor(t *testing.T) {
 	}{
 		{"next", why.ScheduleFacts{Path: path(nil), Schedule: plain, Next: now.Add(time.Hour)}, []why.Code{why.NotDue},
 			[]string{"2026-01-02T04:04:05Z"}},
+		{"next, while a task runs", why.ScheduleFacts{Path: path(nil), Schedule: overlapping(schedule.OverlapSkip, 1),
+			Next: now.Add(time.Hour), Live: "nightly@1"}, []why.Code{why.NotDue},
+			[]string{"refuses a run by hand until the task nightly@1 has ended", "task cancel nightly@1. Then run it now: "}},
+		{"next, while tasks run", why.ScheduleFacts{Path: path(nil), Schedule: overlapping(schedule.OverlapAllow, 2),
+			Next: now.Add(time.Hour), Live: "nightly@1"}, []why.Code{why.NotDue}, []string{"Wait, or run it now: "}},
+		{"next, while too many run", why.ScheduleFacts{Path: path(nil), Next: now.Add(time.Hour), Live: "nightly@1",
+			Schedule: overlapping(schedule.OverlapAllow, schedule.LiveLimit)}, []why.Code{why.NotDue},
+			[]string{"before one of its 10000 tasks has ended", "task list --schedule nightly"}},
+		{"next, and a run replaces", why.ScheduleFacts{Path: path(nil), Schedule: overlapping(schedule.OverlapReplace, 1),
+			Next: now.Add(time.Hour), Live: "nightly@1"}, []why.Code{why.NotDue}, []string{"which cancels its tasks"}},
+		{"next, and a run waits", why.ScheduleFacts{Path: path(nil), Schedule: overlapping(schedule.OverlapQueue, 1),
+			Next: now.Add(time.Hour), Live: "nightly@1"}, []why.Code{why.NotDue}, []string{"when its tasks have ended: "}},
 		{"next, of a queue without a worker", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Workers = nil }),
 			Schedule: plain, Next: now.Add(time.Hour)}, []why.Code{why.NotDue, why.QueueUnserved}, nil},
 		{"by hand", why.ScheduleFacts{Path: path(nil), Schedule: byHand, Next: now.Add(time.Hour)},
@@ -199,6 +211,45 @@ func TestOfSchedule_SaysWhatTheNextTickWaitsFor(t *testing.T) {
 			[]why.Code{why.QueueFull, why.QueuePaused}, []string{"limit of waiting tasks (9)", "from 2026-01-02T03:03:05Z"}},
 	} {
 		expect(t, c.name, why.OfSchedule(c.facts), c.codes, c.words...)
+	}
+}
+
+// overlapping is a schedule with an overlap policy and so many live tasks.
+func overlapping(policy schedule.Overlap, live int) schedule.Schedule {
+	s := schedule.Schedule{Live: live}
+	s.Ref, s.Overlap = task.Ref{Namespace: "default", ID: "nightly"}, policy
+	return s
+}
+
+func TestBesideSchedule_TellsOfATaskThatTriesAgain(t *testing.T) {
+	t.Parallel()
+	again := schedule.Retry{
+		Task: "nightly@1", Attempts: 9, EndedAt: now, Error: "connection refused.", DueAt: now.Add(time.Hour),
+	}
+	runs, old, lost := again, again, again
+	runs.DueAt = time.Time{}
+	old.Outdated, old.Revision = true, 3
+	lost.Outdated = true
+	for _, c := range []struct {
+		name  string
+		again schedule.Retry
+		codes []why.Code
+		words []string
+	}{
+		{"none", schedule.Retry{}, nil, nil},
+		{"waits", again, []why.Code{why.Retry}, []string{
+			"The task nightly@1 tries again at 2026-01-02T04:04:05Z. Attempt 9 did not succeed: connection refused. ",
+			"task why nightly@1",
+		}},
+		{"runs", runs, []why.Code{why.Retry}, []string{"next attempt of the task nightly@1 has begun, or waits"}},
+		{"outdated", old, []why.Code{why.Retry}, []string{
+			"A task of revision 3 still tries again with the old definition.",
+			"task cancel nightly@1. Then trigger the schedule: ",
+		}},
+		{"outdated, of nobody knows which", lost, []why.Code{why.Retry}, []string{"A task of an earlier revision still"}},
+	} {
+		facts := why.ScheduleFacts{Schedule: overlapping(schedule.OverlapAllow, 1), Retry: c.again}
+		expect(t, c.name, why.BesideSchedule(facts), c.codes, c.words...)
 	}
 }
 

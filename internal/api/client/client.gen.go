@@ -1253,7 +1253,7 @@ type ClientInterface interface {
 	//
 	// Says what the next tick of a schedule waits for, what must change first at the beginning. It is computed when it is asked for, from
 	// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
-	// the codes.
+	// the codes. `beside` has a task that failed and is tried again, and says if its definition is an old one.
 	//
 	// Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
 	WhySchedule(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2649,7 +2649,7 @@ func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *Tri
 //
 // Says what the next tick of a schedule waits for, what must change first at the beginning. It is computed when it is asked for, from
 // what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
-// the codes.
+// the codes. `beside` has a task that failed and is tried again, and says if its definition is an old one.
 //
 // Corresponds with GET /v1/schedules/{id}/why (the `WhySchedule` operationId).
 func (c *Client) WhySchedule(ctx context.Context, id ScheduleID, params *WhyScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8411,7 +8411,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Says what the next tick of a schedule waits for, what must change first at the beginning. It is computed when it is asked for, from
 	// what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
-	// the codes.
+	// the codes. `beside` has a task that failed and is tried again, and says if its definition is an old one.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13108,7 +13108,7 @@ func (c *ClientWithResponses) TriggerScheduleWithResponse(ctx context.Context, i
 //
 // Says what the next tick of a schedule waits for, what must change first at the beginning. It is computed when it is asked for, from
 // what Redis has and the newest heartbeats tell. If Redis does not answer, that is the reason. `docs/why.md` lists
-// the codes.
+// the codes. `beside` has a task that failed and is tried again, and says if its definition is an old one.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -2808,6 +2808,10 @@ type Schedule struct {
 	// are none, and in the answer to a change.
 	Recent []TickResult `json:"recent,omitempty,omitzero"`
 
+	// Retry A task that has not ended, whose newest attempt to end failed, and that is tried again. Of the tasks of the first
+	// three ticks that have not ended, it is the first such one. Left out if there is none, and in the answer to a change.
+	Retry *ScheduleRetry `json:"retry,omitempty"`
+
 	// Revision Counts the changes of the definition, from 1.
 	Revision int `json:"revision"`
 
@@ -2830,7 +2834,8 @@ type Schedule struct {
 	Waiting int `json:"waiting"`
 
 	// Warnings In the answer to a PUT: why its tasks may not run, though it is accepted; no living node serves their queue, or
-	// runs their type. And that a cron expression means something else in Quartz and AWS. In the answer to a GET: which limit of
+	// runs their type. And that a cron expression means something else in Quartz and AWS. Also in the answer to a rollback:
+	// that a task is tried again which has the definition of an earlier revision. In the answer to a GET: which limit of
 	// a queue holds its ticks back, and since which tick; and why the tasks in that queue wait. In each answer: what cannot be
 	// read in Redis, as `live` or `waiting`, which is 0 then.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
@@ -3009,6 +3014,25 @@ type SchedulePreview struct {
 	Ticks      []UpcomingTick `json:"ticks"`
 	Timezone   string         `json:"timezone"`
 	Transition *ClockChange   `json:"transition,omitempty"`
+}
+
+// ScheduleRetry A task that has not ended, whose newest attempt to end failed, and that is tried again. Of the tasks of the first
+// three ticks that have not ended, it is the first such one. Left out if there is none, and in the answer to a change.
+type ScheduleRetry struct {
+	// Attempts How many attempts have ended.
+	Attempts int `json:"attempts"`
+
+	// DueAt When the next attempt is due; left out if it waits for a worker, or runs.
+	DueAt *Time `json:"due_at,omitempty"`
+
+	// EndedAt When the newest of them ended.
+	EndedAt Time `json:"ended_at"`
+
+	// Error Why that one did not succeed.
+	Error string `json:"error"`
+
+	// Task Its id.
+	Task string `json:"task"`
 }
 
 // ScheduleRule One way to name times; exactly one of the two.
@@ -3662,6 +3686,9 @@ type Why struct {
 
 	// At When that was so, by the clock of Redis. Left out if Redis does not answer.
 	At *Time `json:"at,omitempty"`
+
+	// Beside Of a schedule: what does not hold up its next tick, and may need somebody: the first of its tasks that failed and is tried again, with the code `retry`. Left out if there is none.
+	Beside []WaitingFor `json:"beside,omitempty,omitzero"`
 
 	// Now What it does now, in sentences. Left out if Redis does not answer.
 	Now *string `json:"now,omitempty"`

@@ -144,6 +144,16 @@ func TestDelete_SaysWhatBecameOfTheTasks(t *testing.T) {
 	s.Terminal().Run(t, "schedule", "delete", "a").Expect(t, 0, "a deleted; all of its tasks had ended\n", "")
 }
 
+func TestRollback_TellsItsWarnings(t *testing.T) {
+	s := clitest.Start(t)
+	after := aSchedule("a", func(c *wire.Schedule) { c.Revision, c.Warnings = 5, []string{"a task is old"} })
+	s.On("GET /v1/schedules/{id}", 200, aSchedule("a"))
+	s.On("POST /v1/schedules/{id}/rollback", 200, after)
+	if got := s.Pipe().Run(t, "schedule", "rollback", "a", "3"); got.Code != 0 || got.Err != "warning: a task is old\n" {
+		t.Errorf("exit code %d, %q", got.Code, got.Err)
+	}
+}
+
 func TestRollback_TellsWhatChanged(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *wire.Schedule) { c.Revision, c.Jitter = 4, new("1s") }))

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -35,11 +36,11 @@ const listLong = `list lists the schedules of a namespace, or of all of them, by
 "and".
 
 The columns in a pipe are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note, last,
-ended, took, recent, conditions, namespace, missed, why. The state is active, paused or ended; next is the next tick;
-runs is how many ticks ran; failures is how many tasks failed since the last one that did not; live is how many of its
-tasks have not ended; waiting is how many ticks wait for those; note is the reason for a pause. Last, ended and took are
-of the run that ended last: its outcome, when it ended, and how long its last attempt took. Recent is what became of the
-newest 30 ticks and runs by hand, the newest at the right:
+ended, took, recent, conditions, namespace, missed, why, retry_at, retry_error. The state is active, paused or ended;
+next is the next tick; runs is how many ticks ran; failures is how many tasks failed since the last one that did not;
+live is how many of its tasks have not ended; waiting is how many ticks wait for those; note is the reason for a pause.
+Last, ended and took are of the run that ended last: its outcome, when it ended, and how long its last attempt took.
+Recent is what became of the newest 30 ticks and runs by hand, the newest at the right:
 
   .  succeeded              c  cancelled
   F  failed                 r  replaced by a later one
@@ -48,7 +49,9 @@ newest 30 ticks and runs by hand, the newest at the right:
   w  waiting                ?  not known, as its end was not recorded
 
 Conditions are what is wrong with it: failing, missed, stale (for 24h). Missed is the newest tick that was missed, if
-that was in the last 24h, and why is the reason that the ledger has. A terminal gets what fits it.`
+that was in the last 24h, and why is the reason that the ledger has. Retry_at and retry_error are of a task that failed
+and is tried again: when its next attempt is due, and why the last one failed. A terminal gets what fits it, and has
+that in the column note.`
 
 func newListCommand(f *command.Factory) *cobra.Command {
 	opts := &listOptions{Client: f.Client, Printer: f.Printer}
@@ -111,7 +114,7 @@ func (o *listOptions) columns(all bool) []printer.Column[wire.Schedule] {
 	if !o.Printer.OutIsTerminal {
 		return listColumns
 	}
-	columns := terminalColumns
+	columns := append(slices.Clip(terminalColumns), noteColumn(o.Printer))
 	if o.Missed {
 		columns = missedColumns
 	}
@@ -172,6 +175,8 @@ var listColumns = []printer.Column[wire.Schedule]{
 	namespaceColumn,
 	{Name: "missed", Value: missedTick},
 	{Name: "why", Value: func(s wire.Schedule) any { return wire.Value(s.LastMissed).Reason }},
+	{Name: "retry_at", Value: retryTime},
+	{Name: "retry_error", Value: retryError},
 }
 
 var namespaceColumn = printer.Column[wire.Schedule]{
@@ -198,7 +203,7 @@ func missedTick(s wire.Schedule) any {
 	return printer.Timestamp(s.LastMissed.Tick)
 }
 
-// terminalColumns are those that fit a terminal.
+// terminalColumns are those that fit a terminal, without the note.
 var terminalColumns = []printer.Column[wire.Schedule]{
 	{Name: "id", Value: func(s wire.Schedule) any { return s.ID }},
 	{Name: "state", Value: func(s wire.Schedule) any { return stateOf(s) }},
@@ -209,7 +214,13 @@ var terminalColumns = []printer.Column[wire.Schedule]{
 	{Name: "took", Value: lastDuration},
 	{Name: "recent", Value: func(s wire.Schedule) any { return stripOf(s.Recent) }},
 	{Name: "conditions", Value: conditionsOf},
-	{Name: "note", Value: func(s wire.Schedule) any { return printer.Remark(printer.Deref(s.PauseNote)) }},
+}
+
+// noteColumn says why a schedule is paused, or else which task of it is tried again.
+func noteColumn(p *printer.Printer) printer.Column[wire.Schedule] {
+	return printer.Column[wire.Schedule]{Name: "note", Value: func(s wire.Schedule) any {
+		return printer.Remark(cmp.Or(printer.Deref(s.PauseNote), retrySentence(p, s)))
+	}}
 }
 
 // rulesOf returns the rules that name a schedule's ticks, as its definition writes them.

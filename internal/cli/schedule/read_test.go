@@ -45,8 +45,8 @@ func TestList_PrintsSchedules(t *testing.T) {
 	args := []string{"schedule", "list", "--paused=false", "--owner", "me", "--label", "a=b", "--label", "c=d"}
 	s.Pipe().Run(t, args...).Expect(t, 0,
 		"a\tactive\t7 * * * *\tAsia/Tokyo\t2026-01-02T15:07:05.000Z\t7\t0\t0\t0\tshell\tme\t\t"+
-			"failed\t2026-01-02T15:02:05.000Z\t1.5s\t..F>\tfailing,stale\tdefault\t\t\n"+
-			"b\tended\t1,2 * * * *; every 1h\t\t\t0\t0\t0\t0\tshell\t\t\t\t\t\t\t\tdefault\t\t\n", "")
+			"failed\t2026-01-02T15:02:05.000Z\t1.5s\t..F>\tfailing,stale\tdefault\t\t\t\t\n"+
+			"b\tended\t1,2 * * * *; every 1h\t\t\t0\t0\t0\t0\tshell\t\t\t\t\t\t\t\tdefault\t\t\t\t\n", "")
 	if got := s.Last().Line; got != "GET /v1/schedules?paused=false&owner=me&label=a%3Db&label=c%3Dd&limit=50" {
 		t.Error(got)
 	}
@@ -104,9 +104,41 @@ func TestList_ShowsMissedTicksOfAllNamespaces(t *testing.T) {
 	if got := s.Last().Line; got != "GET /v1/schedules?namespace=%2A&condition=missed&limit=50" {
 		t.Error(got)
 	}
-	const end = "shop\t2026-01-02T15:04:05.000Z\tpaused; misfires do not run\n"
+	const end = "shop\t2026-01-02T15:04:05.000Z\tpaused; misfires do not run\t\t\n"
 	if got := s.Pipe().Run(t, "schedule", "list", "-A", "--missed").Out; !strings.HasSuffix(got, end) {
 		t.Errorf("%q does not end with %q", got, end)
+	}
+}
+
+// again has a task of a schedule tried again.
+func again(c *wire.Schedule) {
+	c.Retry = &wire.ScheduleRetry{
+		Task: "a@20260102T150000Z", Attempts: 9, EndedAt: wire.At(clitest.Now), Error: "connection refused",
+		DueAt: new(wire.At(clitest.Now.Add(3 * time.Minute))),
+	}
+}
+
+func TestRead_TellsOfATaskThatTriesAgain(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", again))
+	want := "retry.task\ta@20260102T150000Z\nretry.attempts\t9\nretry.due_at\t2026-01-02T15:07:05.000Z\n" +
+		"retry.error\tconnection refused\n"
+	if got := s.Pipe().Run(t, "schedule", "get", "a").Out; !strings.Contains(got, want) {
+		t.Errorf("got\n%s\nwant in it\n%s", got, want)
+	}
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: []wire.Schedule{aSchedule("a", again)}})
+	const end = "\t2026-01-02T15:07:05.000Z\tconnection refused\n"
+	if got := s.Pipe().Run(t, "schedule", "list").Out; !strings.HasSuffix(got, end) {
+		t.Errorf("%q does not end with %q", got, end)
+	}
+	if got := s.Terminal().Run(t, "schedule", "list").Out; !strings.Contains(got, "tries again in 3 minutes: connection refused\n") {
+		t.Errorf("got\n%s", got)
+	}
+	now := aSchedule("a", again, func(c *wire.Schedule) { c.Retry.DueAt = nil })
+	s = clitest.Start(t)
+	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: []wire.Schedule{now}})
+	if got := s.Terminal().Run(t, "schedule", "list").Out; !strings.Contains(got, "tries again now: connection refused\n") {
+		t.Errorf("got\n%s", got)
 	}
 }
 

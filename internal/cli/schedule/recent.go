@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/wire"
@@ -49,6 +50,33 @@ func conditionsOf(s wire.Schedule) any {
 	return list
 }
 
+// retryTime and retryError are of the task that is tried again; nil if there is none.
+func retryTime(s wire.Schedule) any {
+	if s.Retry == nil {
+		return nil
+	}
+	return s.Retry.DueAt
+}
+
+func retryError(s wire.Schedule) any {
+	if s.Retry == nil {
+		return nil
+	}
+	return s.Retry.Error
+}
+
+// retrySentence says for people when a task is tried again, and why; "" if there is none.
+func retrySentence(p *printer.Printer, s wire.Schedule) string {
+	r := s.Retry
+	switch {
+	case r == nil:
+		return ""
+	case r.DueAt == nil:
+		return "tries again now: " + r.Error
+	}
+	return fmt.Sprintf("tries again %s: %s", p.Relative(r.DueAt.Time), r.Error)
+}
+
 // runDetails returns what became of the runs of a schedule. Only people get the legend of the strip.
 func runDetails(s wire.Schedule, forPeople bool) []printer.Detail {
 	strip := stripOf(s.Recent)
@@ -62,6 +90,13 @@ func runDetails(s wire.Schedule, forPeople bool) []printer.Detail {
 		all = append(all,
 			printer.Detail{Name: "last_run.attempts", Value: s.LastRun.Attempts},
 			printer.Detail{Name: "last_run.task", Value: s.LastRun.Task})
+	}
+	if r := s.Retry; r != nil {
+		all = append(all,
+			printer.Detail{Name: "retry.task", Value: r.Task},
+			printer.Detail{Name: "retry.attempts", Value: r.Attempts},
+			printer.Detail{Name: "retry.due_at", Value: r.DueAt},
+			printer.Detail{Name: "retry.error", Value: r.Error})
 	}
 	all = append(all,
 		printer.Detail{Name: "last_success_at", Value: s.LastSuccessAt},

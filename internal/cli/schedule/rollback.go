@@ -78,6 +78,7 @@ func rollbackRun(ctx context.Context, opts *rollbackOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(after.Value.Warnings)
 	result := putChanged
 	if before.Value.Revision == after.Value.Revision {
 		result = putUnchanged

@@ -3,6 +3,7 @@ package whyview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/rest"
@@ -20,7 +21,7 @@ func Show(p *printer.Printer, name string, answer rest.Answer[wire.Why]) error {
 		if p.OutIsTerminal {
 			return p.Printf("%s", text(p, name, answer.Value))
 		}
-		return printer.PrintTable(p, columns, reasonsOf(answer.Value))
+		return printer.PrintTable(p, columns, slices.Concat(reasonsOf(answer.Value), answer.Value.Beside))
 	})
 }
 
@@ -66,12 +67,23 @@ func text(p *printer.Printer, name string, w wire.Why) string {
 		case 1:
 			lines = append(lines, "", "Then this must change, too:")
 		}
-		lines = append(lines, "  "+heading(p, r), "    "+printer.Flat(r.Detail), "    "+printer.Flat(r.ToDo))
+		lines = append(lines, paragraph(p, r)...)
 	}
 	if w.WaitingFor == nil {
 		lines = append(lines, subject+" waits for nothing.")
 	}
+	for i, r := range w.Beside {
+		if i == 0 {
+			lines = append(lines, "", "Beside that:")
+		}
+		lines = append(lines, paragraph(p, r)...)
+	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// paragraph is a reason, and what to do.
+func paragraph(p *printer.Printer, r wire.WaitingFor) []string {
+	return []string{"  " + heading(p, r), "    " + printer.Flat(r.Detail), "    " + printer.Flat(r.ToDo)}
 }
 
 // heading is the code of a reason, since when it holds, and how many tasks go first or, of a queue, wait for it.

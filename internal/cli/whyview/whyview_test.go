@@ -70,6 +70,33 @@ Then this must change, too:
 		"type_unserved\t\t8\t\t\tNobody runs it.\tRun it.\t5\nqueue_full\t\t8\t\t\tIt is full.\tWait.\t\n", "")
 }
 
+func TestWhy_SaysWhatDoesNotHoldItUp(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules/{id}/why", 200, wire.Why{
+		Now: new("It ticks."), Also: []wire.WaitingFor{},
+		WaitingFor: &wire.WaitingFor{Code: wire.WaitsForNotDue, Detail: "It is due at 16:04.", ToDo: "Wait."},
+		Beside: []wire.WaitingFor{{
+			Code: wire.WaitsForRetry, NextAttemptAt: new(wire.At(clitest.Now.Add(time.Hour))), LastError: new("refused"),
+			Detail: "Its task fails.", ToDo: "See why.",
+		}},
+	})
+	s.Terminal().Run(t, "schedule", "why", "a").Expect(t, 0, `a: It ticks.
+
+It waits for this:
+  not_due
+    It is due at 16:04.
+    Wait.
+
+Beside that:
+  retry, due in 1 hour
+    Its task fails.
+    See why.
+`, "")
+	s.Pipe().Run(t, "schedule", "why", "a").Expect(t, 0,
+		"not_due\t\t\t\t\tIt is due at 16:04.\tWait.\t\n"+
+			"retry\t\t\t2026-01-02T16:04:05.000Z\trefused\tIts task fails.\tSee why.\t\n", "")
+}
+
 func TestWhy_SaysThatNothingIsWaitedFor(t *testing.T) {
 	s := clitest.Start(t)
 	nothing := wire.Why{At: new(wire.At(clitest.Now)), Now: new("Nothing waits in it."), Also: []wire.WaitingFor{}}

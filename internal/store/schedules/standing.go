@@ -18,6 +18,7 @@ type Standing struct {
 	Schedule schedule.Schedule
 	Live     string    // the id of the first of its tasks that have not ended; "" for none
 	Waits    time.Time // the first tick that waits for it; zero if none does
+	live     []liveTask
 }
 
 // Standing reads a schedule in one round trip. Errors: CodeScheduleNotFound, CodeInvalid for the name, CodeUnavailable.
@@ -28,7 +29,7 @@ func (s *Schedules) Standing(ctx context.Context, ref task.Ref) (Standing, error
 	k := s.l.KeysOf(ref)
 	pipe := s.l.DB.ReadTogether()
 	hash := pipe.HGetAll(ctx, string(k.Schedule(ref)))
-	live, first := pipe.ZCard(ctx, string(k.Live(ref))), pipe.ZRange(ctx, string(k.Live(ref)), 0, 0)
+	live, first := pipe.ZCard(ctx, string(k.Live(ref))), queueLive(ctx, pipe, k, ref)
 	waiting, next := pipe.LLen(ctx, string(k.Waiting(ref))), pipe.LRange(ctx, string(k.Waiting(ref)), 0, 0)
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return Standing{}, layout.Unavailable(err)
@@ -41,9 +42,9 @@ func (s *Schedules) Standing(ctx context.Context, ref task.Ref) (Standing, error
 		return Standing{}, err
 	}
 	read.Live, read.Waiting = int(live.Val()), int(waiting.Val())
-	standing := Standing{Schedule: read}
-	for _, name := range first.Val() {
-		standing.Live = ref.ID + "@" + name
+	standing := Standing{Schedule: read, live: liveIn(first)}
+	if len(standing.live) > 0 {
+		standing.Live = ref.ID + "@" + standing.live[0].name
 	}
 	for _, entry := range next.Val() { // "<tick ms> <name>"
 		tick, _, _ := strings.Cut(entry, " ")
@@ -52,4 +53,9 @@ func (s *Schedules) Standing(ctx context.Context, ref task.Ref) (Standing, error
 		}
 	}
 	return standing, nil
+}
+
+// Retry returns the first of the live tasks that is tried again, in one round trip. Error: CodeUnavailable.
+func (s *Schedules) Retry(ctx context.Context, standing Standing) (schedule.Retry, error) {
+	return s.retryAmong(ctx, standing.Schedule, standing.live)
 }

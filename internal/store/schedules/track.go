@@ -29,6 +29,7 @@ type recent struct {
 	sched   *schedule.Schedule
 	entries []schedule.Entry // newest first
 	more    bool             // the ledger may have older ones
+	live    []liveTask       // the first ones
 }
 
 // follow completes schedules: counts of tasks, Track, Recent with n results, and Conditions at that time, with the tick
@@ -111,9 +112,11 @@ func (s *Schedules) readRecent(ctx context.Context, found []recent, fields []str
 	pipe := s.l.DB.Pipeline()
 	live, waiting := make([]*redis.IntCmd, len(found)), make([]*redis.IntCmd, len(found))
 	hashes, ledgers := make([]*redis.SliceCmd, len(found)), make([]*redis.ZSliceCmd, len(found))
+	first := make([]*redis.ZSliceCmd, len(found))
 	for i, r := range found {
 		ref, k := r.sched.Ref, s.l.KeysOf(r.sched.Ref)
 		live[i], waiting[i] = pipe.ZCard(ctx, string(k.Live(ref))), pipe.LLen(ctx, string(k.Waiting(ref)))
+		first[i] = queueLive(ctx, pipe, k, ref)
 		hashes[i] = pipe.HMGet(ctx, string(k.Schedule(ref)), fields...)
 		ledgers[i] = pipe.ZRevRangeWithScores(ctx, string(k.Ledger(ref)), 0, int64(members-1))
 	}
@@ -122,7 +125,7 @@ func (s *Schedules) readRecent(ctx context.Context, found []recent, fields []str
 	}
 	for i := range found {
 		r := &found[i]
-		r.sched.Live, r.sched.Waiting = int(live[i].Val()), int(waiting[i].Val())
+		r.sched.Live, r.sched.Waiting, r.live = int(live[i].Val()), int(waiting[i].Val()), liveIn(first[i])
 		track, damage := codec.DecodeTrack(valuesOf(fields, hashes[i].Val()))
 		r.sched.Track = track
 		for _, words := range damage {
@@ -152,13 +155,14 @@ func valuesOf(fields []string, values []any) map[string]string {
 	return h
 }
 
-// join sets Recent to n results. Ticks whose end is not recorded take the result from their tasks, which one further
-// round trip reads.
+// join sets Recent to n results, and Retry. Ticks whose end is not recorded take the result from their tasks, which one
+// further round trip reads, as it does live ones.
 func (s *Schedules) join(ctx context.Context, found []recent, n int) error {
 	names, states := make([][]string, len(found)), make([]*redis.SliceCmd, len(found))
-	exist := make([][]*redis.BoolCmd, len(found))
+	exist, again := make([][]*redis.BoolCmd, len(found)), make([]*retryReading, len(found))
 	pipe := s.l.DB.Pipeline()
 	for i, r := range found {
+		again[i] = s.queueRetry(ctx, pipe, *r.sched, r.live, false)
 		names[i] = schedule.Unresolved(r.entries, r.sched.Track.Ends, n)
 		if len(names[i]) == 0 {
 			continue
@@ -183,6 +187,7 @@ func (s *Schedules) join(ctx context.Context, found []recent, n int) error {
 				tasks[name] = taskOf(codec.Text(states[i].Val()[j]))
 			}
 		}
+		r.sched.Retry = again[i].first()
 		r.sched.Recent = schedule.Strip(r.entries, r.sched.Track.Ends, tasks, n)
 	}
 	return nil
