@@ -60,6 +60,11 @@ func escaped(text string) template.HTML {
 	return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
 }
 
+// linkTo is a link with some words.
+func linkTo(path template.URL, words template.HTML) template.HTML {
+	return `<a href="` + escaped(string(path)) + `">` + words + "</a>"
+}
+
 // code is a text as code.
 func code(text string) template.HTML { return `<code dir="auto">` + escaped(text) + "</code>" }
 

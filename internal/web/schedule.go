@@ -99,6 +99,9 @@ func readSchedule(ctx context.Context, v *visit) (any, string, error) {
 	o.Why.Reasons = slices.DeleteFunc(o.Why.Reasons, known)
 	o.Coming, o.Change = comingOf(next) // of a schedule that is paused: those that it would have
 	o.show(v, errors)
+	if r := o.Why.Retry; !r.Outdated && !v.triesAgain(o.Schedule) { // else the verdict has it, or the note
+		o.Why.Reasons = append(o.Why.Reasons, o.Why.Beside...)
+	}
 	o.showLedger(v, ledger, errors)
 	err := o.compare(revisions.Revisions)
 	if err != nil {
@@ -158,6 +161,8 @@ func (v *visit) scheduleVerdict(s schedule.Schedule) template.HTML {
 		return v.T("Failing: %d tasks in a row failed. After %d it pauses itself", s.Failures, s.PauseOnFailure)
 	case s.Has(schedule.Failing, v.now, 0):
 		return v.T("Failing: %d tasks in a row failed", s.Failures)
+	case v.triesAgain(s):
+		return v.retryVerdict(s)
 	case s.Has(schedule.Missing, v.now, 0):
 		return v.T("Missed the tick of %s", v.Stamp(s.Track.MissedAt))
 	case s.Has(schedule.Stale, v.now, schedule.StaleAfter):
@@ -166,6 +171,27 @@ func (v *visit) scheduleVerdict(s schedule.Schedule) template.HTML {
 		return v.T("Runs: %d tasks have not ended", s.Live)
 	}
 	return v.quietVerdict(s)
+}
+
+// triesAgain reports whether the first to say of a schedule is that a task of it is tried again.
+func (v *visit) triesAgain(s schedule.Schedule) bool {
+	return s.Retry.Task != "" && s.PausedAt.IsZero() && s.EndedAt.IsZero() && !s.Has(schedule.Failing, v.now, 0)
+}
+
+// retryVerdict says when a task of a schedule is tried again, and why. The reason leads to the task.
+func (v *visit) retryVerdict(s schedule.Schedule) template.HTML {
+	r := s.Retry
+	link := linkTo(v.Path("tasks", s.Namespace, r.Task), escaped(v.Reason(r.Error)))
+	if r.DueAt.IsZero() {
+		return v.T("Tries again now: %s (%s)", link, v.T("%d attempts so far", r.Attempts))
+	}
+	return v.T("Tries again %s: %s (%s)", v.Time(r.DueAt), link, v.T("%d attempts so far", r.Attempts))
+}
+
+// Renew is how the task of a schedule that is tried again gives way to one with the present definition.
+func (v *visit) Renew(o *oneSchedule) template.HTML {
+	return v.T("%s, then %s.", linkTo(v.Path("tasks", o.Namespace, o.Why.Retry.Task), v.T("Cancel the task")),
+		linkTo(v.Path("schedules", o.Namespace, o.ID, "trigger"), v.T("trigger the schedule")))
 }
 
 // quietVerdict is that of a schedule with which nothing is wrong, and none of whose tasks runs or waits.
@@ -213,7 +239,11 @@ func (v *visit) ledgerRow(
 		return r
 	}
 	r.Mark, r.Result = resultMark(run.Result), v.ResultName(run.Result)
-	if failure := errors[r.Task]; run.Result == schedule.ResultFailed && failure != "" {
+	failure := errors[r.Task]
+	if failure != "" && run.Result == schedule.ResultWaiting {
+		r.Mark, r.Result = mark{"retry", "t-warn"}, string(v.T("tries again"))
+	}
+	if failure != "" && (run.Result == schedule.ResultFailed || run.Result == schedule.ResultWaiting) {
 		r.Why = strings.TrimPrefix(e.Reason+"; "+v.Reason(failure), "; ")
 	}
 	if took, known := run.Took(); known {

@@ -65,6 +65,7 @@ type scheduleState struct {
 	More template.HTML // "" for nothing
 	Text string        // a text of somebody; "" for none
 	At   time.Time
+	Task string // of which Text tells; "" for none
 }
 
 func readSchedules(ctx context.Context, v *visit) (any, string, error) {
@@ -243,11 +244,11 @@ func (v *visit) scheduleState(s schedule.Schedule) scheduleState {
 	switch {
 	case s.PausedItself():
 		inARow := v.T("%d failed in a row", s.Failures)
-		return scheduleState{mark{"pause", "t-bad"}, v.T("paused itself"), inARow, "", s.PausedAt}
+		return scheduleState{mark{"pause", "t-bad"}, v.T("paused itself"), inARow, "", s.PausedAt, ""}
 	case !s.PausedAt.IsZero():
-		return scheduleState{mark{"pause", "t-warn"}, v.T("paused"), "", s.PauseNote, s.PausedAt}
+		return scheduleState{mark{"pause", "t-warn"}, v.T("paused"), "", s.PauseNote, s.PausedAt, ""}
 	case !s.EndedAt.IsZero():
-		return scheduleState{mark{"end", "t-off"}, v.T("ended"), v.T("ran %d times", s.Runs), "", s.EndedAt}
+		return scheduleState{mark{"end", "t-off"}, v.T("ended"), v.T("ran %d times", s.Runs), "", s.EndedAt, ""}
 	case s.Has(schedule.Failing, v.now, 0):
 		st := scheduleState{Mark: mark{"fail", "t-bad"}, Word: v.T("failing"), At: last.At}
 		st.More = v.T("%d failed in a row", s.Failures)
@@ -255,10 +256,15 @@ func (v *visit) scheduleState(s schedule.Schedule) scheduleState {
 			st.More += "; " + v.T("pauses after %d", s.PauseOnFailure)
 		}
 		return st
+	case v.triesAgain(s):
+		st := scheduleState{Mark: mark{"retry", "t-warn"}, Word: v.T("tries again"), At: s.Retry.DueAt}
+		st.More, st.Text = v.T("%d attempts so far", s.Retry.Attempts), v.Reason(s.Retry.Error)
+		st.Task = s.Retry.Task
+		return st
 	case s.Has(schedule.Missing, v.now, 0):
-		return scheduleState{mark{"missed", "t-bad"}, v.T("missed a tick"), "", s.LastMissed.Reason, s.Track.MissedAt}
+		return scheduleState{mark{"missed", "t-bad"}, v.T("missed a tick"), "", s.LastMissed.Reason, s.Track.MissedAt, ""}
 	case s.Has(schedule.Stale, v.now, schedule.StaleAfter):
-		return scheduleState{mark{"timeout", "t-warn"}, v.T("no success for 24 h"), "", "", s.Track.SucceededAt}
+		return scheduleState{mark{"timeout", "t-warn"}, v.T("no success for 24 h"), "", "", s.Track.SucceededAt, ""}
 	case s.Live > 0:
 		return scheduleState{Mark: mark{"run", "t-run"}, Word: v.T("runs"), At: startOf(s)}
 	case ran:

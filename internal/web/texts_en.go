@@ -23,6 +23,7 @@ var english = map[string][2]string{
 	"Forget %d tasks":                    {"Forget one task", "Forget %d tasks"},
 	"It is done: %d tasks were changed.": {"It is done: one task was changed.", "It is done: %d tasks were changed."},
 	"%d of %d tasks are done.":           {"One of %[2]d tasks is done.", "%d of %d tasks are done."},
+	"%d attempts so far":                 {"1 attempt so far", "%d attempts so far"},
 	"%d of its tasks have not ended":     {"One of its tasks has not ended", "%d of its tasks have not ended"},
 	"%d things need somebody":            {"One thing needs somebody", "%d things need somebody"},
 	"On %d living nodes.":                {"On one living node.", "On %d living nodes."},
