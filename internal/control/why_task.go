@@ -80,7 +80,7 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 		func() {
 			standing, err := c.store.Tasks.Standing(ctx, t.Ref)
 			if !u.note("what the leader does about the task", err) {
-				f.LookAt, f.LeaseUntil, f.EndedAt = standing.LookAt, standing.LeaseUntil, standing.EndedAt
+				f.LookAt, f.LeaseUntil, f.Last = standing.LookAt, standing.LeaseUntil, standing.Last
 			}
 		},
 	}

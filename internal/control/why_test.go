@@ -91,6 +91,19 @@ func TestWhyTask_TellsTheErrorBeforeARetry(t *testing.T) {
 	}
 }
 
+// An attempt that asked to run again later is no failure.
+func TestWhyTask_TellsOfASnooze(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = fleet{worker("node", 0, nil, "default")}
+	run := w.begun(w.due("a", ""))
+	testkit.Must(t, run.Reattempt(w.ctx, time.Minute, task.OutcomeSnoozed, "snoozed for 1m0s"))
+	r := w.expectTask("a", why.NotDue)
+	if r.LastError != "" || !strings.Contains(r.Detail, "attempt 2 is due at") || !r.NextAttemptAt.After(r.Since) || r.Since.IsZero() {
+		t.Errorf("%+v, want the time of attempt 2 and no error", r)
+	}
+}
+
 func TestWhyTask_TellsOfTheQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

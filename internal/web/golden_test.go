@@ -122,8 +122,10 @@ func TestGolden_Task(t *testing.T) {
 		w.run(w.submit("failed", nil), 300*time.Millisecond, task.Failed, "", "HTTP 503: the service is busy")
 		again := w.begin(w.submit("again", nil))
 		testkit.Must(t, again.Reattempt(w.ctx, time.Hour, task.OutcomeTimeout, "took longer than 30s"))
+		snoozed := w.begin(w.submit("snoozed", nil))
+		testkit.Must(t, snoozed.Reattempt(w.ctx, time.Hour, task.OutcomeSnoozed, "snoozed for 1h0m0s"))
 		w.pass(2 * time.Second)
-		for _, name := range []string{"waits", "runs", "succeeded", "failed", "again"} {
+		for _, name := range []string{"waits", "runs", "succeeded", "failed", "again", "snoozed"} {
 			w.page("task-"+name, "/tasks/default/"+name, http.StatusOK)
 		}
 	})

@@ -75,6 +75,9 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 		o.Why = reasons
 	}
 	o.Task, o.Mark, o.Verdict = t, stateMark(t), v.verdict(t)
+	if t.State == task.Scheduled && len(o.Attempts) > 0 {
+		o.again(v, o.Attempts[len(o.Attempts)-1].Outcome)
+	}
 	o.Payload, o.Result = indented(t.Payload), cutHTML(t.Result, shownText)
 	slices.Reverse(o.Attempts)
 	if len(o.Attempts) > shownAttempts {
@@ -90,6 +93,17 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 	o.Labels = cutLabels(all)
 	o.MoreLabels = len(all) - len(o.Labels)
 	return o, id, nil
+}
+
+// again says of a task that an attempt before its next one did not fail, if that is so.
+func (o *oneTask) again(v *visit, before task.Outcome) {
+	wait := v.Span(max(o.Task.DueAt.Sub(v.now), 0))
+	switch before {
+	case task.OutcomeSnoozed:
+		o.Mark, o.Verdict = mark{"sched", ""}, v.T("Asked to run again later: runs in %s", wait)
+	case task.OutcomeInterrupted:
+		o.Mark, o.Verdict = mark{"sched", ""}, v.T("Was interrupted as its worker shut down: runs again in %s", wait)
+	}
 }
 
 // cutLog is the newest lines of a log, each and all of them as much as the page shows. cut says that there is more.
@@ -139,6 +153,8 @@ func (v *visit) verdict(t task.Task) template.HTML {
 		return v.T("Runs for %s, attempt %d", v.Ran(t), t.Attempt)
 	case t.State == task.Queued:
 		return v.T("Waits for a worker")
+	case t.Attempt > 0 && t.Error == "":
+		return v.T("Tries again in %s", v.Span(max(t.DueAt.Sub(v.now), 0)))
 	case t.Attempt > 0:
 		return v.T("Tries again in %s: %s", v.Span(max(t.DueAt.Sub(v.now), 0)), task.Cut(t.Error, 200))
 	case t.DueAt.After(v.now):

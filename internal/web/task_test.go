@@ -71,6 +71,23 @@ func TestTask_IsBoundedWhateverTheTask(t *testing.T) {
 	})
 }
 
+// An attempt that was put off, or interrupted, is not told as a failure; a failure may have no reason.
+func TestTask_SaysWhyItRunsAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for outcome, want := range map[task.Outcome]string{
+			task.OutcomeSnoozed:     "Asked to run again later: runs in 60 min<",
+			task.OutcomeInterrupted: "Was interrupted as its worker shut down: runs again in 60 min<",
+			task.OutcomeFailed:      "Tries again in 60 min<",
+		} {
+			run := w.begin(w.submit(string(outcome), nil))
+			testkit.Must(t, run.Reattempt(w.ctx, time.Hour, outcome, ""))
+			if text := w.get("/tasks/default/" + string(outcome)).text; !strings.Contains(text, want) {
+				t.Errorf("%s: the page does not say %q:\n%s", outcome, want, text)
+			}
+		}
+	})
+}
+
 // A log of short lines is shown line by line, the newest ones, and says that there are more.
 func TestCutLog_KeepsTheNewestLines(t *testing.T) {
 	t.Parallel()

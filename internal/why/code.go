@@ -39,7 +39,7 @@ var Codes = []Meaning{
 	{PausedByFailures, "The schedule has paused itself, since too many of its tasks failed in a row."},
 	{Overlap, "The next tick waits until the task before it has ended."},
 	{Ended, "The schedule has no further tick."},
-	{NotDue, "Its time has not come."},
+	{NotDue, "Its time has not come, or an attempt asked to run again later."},
 	{Retry, "The last attempt did not succeed, and the time of the next one has not come."},
 	{RedisSilent, "The server of Redis that is needed does not answer, turns this node away, or refuses writes."},
 	{SlotMoving, "The data moves to another server of the cluster."},

@@ -107,10 +107,10 @@ const (
 type TaskFacts struct {
 	Path
 	Task       task.Task
-	Place      Place     // of a queued task
-	LookAt     time.Time // when the leader looks after the delivery; zero if that is not known
-	EndedAt    time.Time // when its last attempt ended; zero if that is not known
-	LeaseUntil time.Time // of a running task: until when its worker's word holds; zero if that is not known
+	Place      Place        // of a queued task
+	LookAt     time.Time    // when the leader looks after the delivery; zero if that is not known
+	Last       task.Attempt // the last one that has ended; without a number if none did, or if it is not known
+	LeaseUntil time.Time    // of a running task: until when its worker's word holds; zero if that is not known
 	Lease      time.Duration
 }
 

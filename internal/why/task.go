@@ -37,11 +37,31 @@ func (f TaskFacts) early() []Reason {
 		Do:     fmt.Sprintf("Wait, or run it now: %s task change %s --delay 0s.", ctl(t.Ref), t.ID),
 	}
 	if t.Attempt > 0 {
-		r.Code, r.Since, r.LastError = Retry, f.EndedAt, t.Error
-		r.Detail = fmt.Sprintf("Attempt %d of %d is due at %s. Attempt %d did not succeed: %s.",
-			t.Attempt+1, t.MaxAttempts, moment(t.DueAt), t.Attempt, cmp.Or(t.Error, string(t.Outcome), "nobody knows why"))
+		r.Since = f.Last.FinishedAt
+		f.further(&r)
 	}
 	return join([]Reason{r}, f.handOver(), f.attended(), f.paused())
+}
+
+// further says of a reason that it is about a further attempt, and why there is one.
+func (f TaskFacts) further(r *Reason) {
+	t, due := f.Task, moment(f.Task.DueAt)
+	switch f.Last.Outcome {
+	case task.OutcomeSnoozed:
+		const text = "It asked to run again later: attempt %d is due at %s. Attempt %d does not count"
+		r.Detail = fmt.Sprintf(text, t.Attempt+1, due, t.Attempt)
+		if t.Error != "" {
+			r.Detail += ": " + t.Error
+		}
+		r.Detail += "."
+	case task.OutcomeInterrupted:
+		const text = "Attempt %d is due at %s. The worker of attempt %d shut down, so that one does not count."
+		r.Detail = fmt.Sprintf(text, t.Attempt+1, due, t.Attempt)
+	default:
+		r.Code, r.LastError = Retry, t.Error
+		r.Detail = fmt.Sprintf("Attempt %d of %d is due at %s. Attempt %d did not succeed: %s.",
+			t.Attempt+1, t.MaxAttempts, due, t.Attempt, cmp.Or(t.Error, string(f.Last.Outcome), "nobody knows why"))
+	}
 }
 
 // queued is what a task waits for that a leader has claimed.

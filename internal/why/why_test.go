@@ -54,6 +54,11 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 	later.DueAt, later.CreatedAt = now.Add(time.Minute), now.Add(-time.Hour)
 	again := later
 	again.Attempt, again.MaxAttempts, again.Error, again.FinishedAt = 2, 5, "connection refused", now.Add(-time.Second)
+	snoozed, interrupted := again, again
+	snoozed.MaxAttempts, snoozed.Error = 6, "snoozed for 5m0s"
+	ended := func(t task.Task, outcome task.Outcome) why.TaskFacts {
+		return why.TaskFacts{Path: path(nil), Task: t, Last: task.Attempt{Outcome: outcome}}
+	}
 	queued := due
 	queued.State, queued.Attempt = task.Queued, 1
 	for _, c := range []struct {
@@ -66,6 +71,12 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 			"task change nightly --delay 0s"}},
 		{"retry", why.TaskFacts{Path: path(nil), Task: again}, []why.Code{why.Retry}, []string{"Attempt 3 of 5",
 			"connection refused"}},
+		{"snoozed", ended(snoozed, task.OutcomeSnoozed), []why.Code{why.NotDue}, []string{
+			"It asked to run again later: attempt 3 is due at 2026-01-02T03:05:05Z.",
+			"Attempt 2 does not count: snoozed for 5m0s.",
+		}},
+		{"interrupted", ended(interrupted, task.OutcomeInterrupted), []why.Code{why.NotDue},
+			[]string{"The worker of attempt 2 shut down, so that one does not count."}},
 		{"future, slots taken", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Running = 1 }), Task: later},
 			[]why.Code{why.NotDue}, nil},
 		{"future, queue paused", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused = true }), Task: later},

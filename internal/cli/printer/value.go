@@ -25,6 +25,15 @@ type (
 	LocalTime string    // a time of the API with the offset of some zone
 )
 
+// Explained is a value that people get with an explanation behind it, in parentheses.
+type Explained struct {
+	Value any
+	Text  string
+}
+
+// String is the value as programs get it.
+func (e Explained) String() string { return textForPrograms(e.Value) }
+
 // OptionalTimestamp returns the timestamp of a time that may be nil.
 func OptionalTimestamp(t *wire.Time) any {
 	if t == nil {
@@ -62,6 +71,8 @@ func (p *Printer) textForPeople(v any) string {
 		return p.Relative(v.Time)
 	case time.Duration:
 		return round(v).String()
+	case Explained:
+		return fmt.Sprintf("%s (%s)", v, v.Text)
 	case Timestamp:
 		return v.UTC().Format("2006-01-02 15:04:05.999Z")
 	case LocalTime:

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -64,7 +65,7 @@ func details(t wire.Task) []printer.Detail {
 		{Name: "id", Value: t.ID}, {Name: "namespace", Value: t.Namespace}, {Name: "schedule", Value: t.Schedule},
 		{Name: "tick", Value: printer.OptionalTimestamp(t.Tick)}, {Name: "type", Value: t.Type}, {Name: "queue", Value: t.Queue},
 		{Name: "state", Value: printer.Status(t.State)}, {Name: "attempt", Value: t.Attempt},
-		{Name: "max_attempts", Value: t.MaxAttempts}, {Name: "progress", Value: t.Progress},
+		{Name: "max_attempts", Value: lastAttempt(t)}, {Name: "progress", Value: t.Progress},
 		{Name: "progress_note", Value: t.ProgressNote},
 		{Name: "run_at", Value: t.RunAt}, {Name: "created_at", Value: t.CreatedAt}, {Name: "queued_at", Value: t.QueuedAt},
 		{Name: "started_at", Value: t.StartedAt}, {Name: "finished_at", Value: t.FinishedAt},
@@ -82,6 +83,17 @@ func details(t wire.Task) []printer.Detail {
 		all = append(all, printer.Detail{Name: "warnings", Value: printer.List(t.Warnings)})
 	}
 	return all
+}
+
+// lastAttempt is the number of the last attempt that may be made, and why it is higher than the retry policy says.
+func lastAttempt(t wire.Task) any {
+	counted := wire.Value(t.Retry.MaxAttempts)
+	more := t.MaxAttempts - counted
+	if counted == 0 || more <= 0 {
+		return t.MaxAttempts
+	}
+	why := fmt.Sprintf("%d of retry, and %d more for attempts that were snoozed, interrupted or made before a retry", counted, more)
+	return printer.Explained{Value: t.MaxAttempts, Text: why}
 }
 
 func retryText(r wire.Retry) string {

@@ -38,6 +38,19 @@ func TestGet_ShowsEverythingAboutATask(t *testing.T) {
 	s.Pipe().Run(t, "task", "get", "a", "-o", "json").Expect(t, 0, clitest.JSON(t, task)+"\n", "")
 }
 
+// People are told why the last attempt has a higher number than the retry policy says; a pipe gets the number.
+func TestGet_ExplainsMoreAttemptsThanThePolicyHas(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled, func(t *wire.Task) { t.MaxAttempts = 5 }))
+	want := "max attempts  5 (4 of retry, and 1 more for attempts that were snoozed, interrupted or made before a retry)\n"
+	if got := s.Terminal().Run(t, "task", "get", "a").Out; !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+	if got := s.Pipe().Run(t, "task", "get", "a").Out; !strings.Contains(got, "\nmax_attempts\t5\n") {
+		t.Errorf("a pipe gets\n%s", got)
+	}
+}
+
 func TestGet_EscapesIDs(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/tasks/{id}", 404, clitest.Problem(404, wire.TaskNotFound, "", "no such task"))

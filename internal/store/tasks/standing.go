@@ -12,9 +12,9 @@ import (
 
 // Standing is what a partition does about a task that was claimed.
 type Standing struct {
-	EndedAt    time.Time // when the last attempt ended that did; zero if none did, or that cannot be read
-	LookAt     time.Time // when the leader looks after its delivery; zero if it is not queued
-	LeaseUntil time.Time // until when its run is leased; zero if it does not run
+	Last       task.Attempt // the last one that has ended; without a number if none did, or if it cannot be read
+	LookAt     time.Time    // when the leader looks after its delivery; zero if it is not queued
+	LeaseUntil time.Time    // until when its run is leased; zero if it does not run
 }
 
 // Standing reads it in one round trip. Error: CodeUnavailable.
@@ -29,7 +29,7 @@ func (s *Tasks) Standing(ctx context.Context, ref task.Ref) (Standing, error) {
 	}
 	st := Standing{LookAt: codec.FromMS(int64(look.Val())), LeaseUntil: codec.FromMS(int64(until.Val()))}
 	for _, attempt := range decodeAttempts(ctx, ref, last.Val()) {
-		st.EndedAt = attempt.FinishedAt
+		st.Last = attempt
 	}
 	return st, nil
 }
