@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// overlaps is a script that returns which texts overlap, a sentence for each pair. What is cut counts as far as it is
-// shown. What floats above the page, as the bar, is left out.
+// overlaps is a script that returns which texts and fields overlap, a sentence for each pair. What is cut counts as far
+// as it is shown. What floats above the page, as the bar, is left out.
 const overlaps = `(() => {
 	const floats = e => e.closest(".vh, .skip, .drop, .newer, svg") ||
 		/sticky|fixed/.test(getComputedStyle(e.closest("th, .top") ?? e).position);
@@ -30,6 +30,11 @@ const overlaps = `(() => {
 			if (right - left > 1 && bottom - top > 1) texts.push({node, left, top, right, bottom});
 		}
 	}
+	for (const e of document.querySelectorAll("input:not([type=hidden]), select, textarea")) {
+		const r = e.getBoundingClientRect(), node = {data: "the field " + (e.id || e.name), parentElement: e};
+		if (e.checkVisibility() && r.width > 1 && (!floats(e) || e.closest(".top")))
+			texts.push({node, left: r.left, top: r.top, right: r.right, bottom: r.bottom});
+	}
 	const found = [];
 	texts.forEach((a, i) => texts.slice(i + 1).forEach(b => {
 		const inBar = text => text.node.parentElement.closest(".top") !== null;
@@ -42,6 +47,12 @@ const overlaps = `(() => {
 	}));
 	return found.slice(0, 5);
 })()`
+
+// cutTables is a script that returns the captions of tables that are wider than the box that cuts them.
+const cutTables = `[...document.querySelectorAll(".box table")].filter(table => {
+	const box = table.closest(".box");
+	return table.getBoundingClientRect().right > box.getBoundingClientRect().right + 1;
+}).map(table => table.innerText.slice(0, 60))`
 
 // smallTargets is a script that returns what is hard to hit with a finger. A link in a sentence may be as high as its
 // line.
@@ -74,6 +85,51 @@ func (b *tab) expectTargets(where string) {
 	b.t.Helper()
 	for _, small := range eval[[]string](b, smallTargets) {
 		b.t.Errorf("%s: %s", where, small)
+	}
+}
+
+// Text that is twice as large has room on a screen, where the width alone leaves the links in the bar.
+func TestLooks_LargeTextHasRoom(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	n.furnish()
+	b := n.openTab()
+	b.look(1200, "light")
+	for _, path := range []string{"/", "/schedules/default/often", "/tasks/default/failed"} {
+		b.open(path)
+		eval[any](b, `document.documentElement.style.fontSize = "200%"`)
+		b.expectRoom(path + ", text twice as large")
+		for _, table := range eval[[]string](b, cutTables) {
+			t.Errorf("%s: a table is cut: %s", path, table)
+		}
+	}
+}
+
+// What an action has said is pale once the verdict below is bad.
+func TestLooks_MessagePalesAboveABadVerdict(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	n.shell("failed", "exit 3", nil)
+	n.shell("waits", "true", fields{"delay": "1h"})
+	n.awaitState("failed", "failed")
+	b := n.openTab()
+	const note, pale = "[role=status].note", "rgba(0, 0, 0, 0)"
+	ground := func() string {
+		return eval[string](b, `getComputedStyle(document.querySelector("`+note+`")).backgroundColor`)
+	}
+	b.open("/tasks/default/waits")
+	b.click(`summary.red`)
+	b.click(`form[action$="/cancel"] button`)
+	b.await(note, "is cancelled, or is asked to stop")
+	if got := ground(); got == pale {
+		t.Errorf("the message is pale though nothing is bad")
+	}
+	b.open("/tasks/default/failed")
+	b.click(`form[action$="/retry"] button`)
+	b.await(note, "The task is due again.")
+	b.await("#verdict", "Failed")
+	if got := ground(); got != pale {
+		t.Errorf("the message has the ground %s above what failed", got)
 	}
 }
 
