@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/dts-sched/dts/internal/calls"
@@ -22,9 +23,8 @@ func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, erro
 	if blocked := c.blockedBy(err); blocked != nil {
 		return blockedWhy(*blocked), nil
 	}
-	if task.CodeOf(err) == task.CodeTaskNotFound && ref.Root() != ref.ID {
-		const text = "no task %q in namespace %q: a tick has none while it waits (dtsctl schedule why %s)"
-		err = task.Errorf(task.CodeTaskNotFound, text, ref.ID, ref.Namespace, ref.Root())
+	if task.CodeOf(err) == task.CodeTaskNotFound {
+		err = c.whereToLook(ctx, ref, err)
 	}
 	if err != nil {
 		return Why{}, err
@@ -32,6 +32,24 @@ func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, erro
 	return Why{
 		At: f.Now, State: f.Task.State, Now: why.TaskNow(f.Task), Reasons: why.OfTask(f), Warnings: u.texts,
 	}, nil
+}
+
+// whereToLook is the error for a task that is not there, with what there may be instead. missing is the error without
+// that: it may say already that the task was deleted.
+func (c *Control) whereToLook(ctx context.Context, ref task.Ref, missing error) error {
+	text := taskNotFound(ref).Error()
+	if missing.Error() != text {
+		return missing
+	}
+	if ref.Root() != ref.ID {
+		text += fmt.Sprintf(": a tick has none while it waits (dtsctl schedule why %s)", ref.Root())
+	} else if _, _, err := c.store.Schedules.Read(ctx, ref); err == nil {
+		text += fmt.Sprintf(", but a schedule of that id (dtsctl schedule why %s)", ref.ID)
+	} else {
+		const hint = ": it may be in another namespace (dtsctl task get %s -A), or was deleted after its end"
+		text += fmt.Sprintf(hint, ref.ID)
+	}
+	return &task.Error{Code: task.CodeTaskNotFound, Message: text}
 }
 
 // taskFacts reads what decides what a task waits for, in three round trips, each of which has several calls at once.

@@ -99,7 +99,8 @@ func TestWhyTask_TellsOfASnooze(t *testing.T) {
 	run := w.begun(w.due("a", ""))
 	testkit.Must(t, run.Reattempt(w.ctx, time.Minute, task.OutcomeSnoozed, "snoozed for 1m0s"))
 	r := w.expectTask("a", why.NotDue)
-	if r.LastError != "" || !strings.Contains(r.Detail, "attempt 2 is due at") || !r.NextAttemptAt.After(r.Since) || r.Since.IsZero() {
+	told := strings.Contains(r.Detail, "attempt 2 is due at")
+	if r.LastError != "" || !told || !r.NextAttemptAt.After(r.Since) || r.Since.IsZero() {
 		t.Errorf("%+v, want the time of attempt 2 and no error", r)
 	}
 }
@@ -185,9 +186,16 @@ func TestWhyTask_TellsWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s: %v, want %s", id, err, want)
 		}
 	}
-	_, err := w.WhyTask(w.ctx, me, "nightly@20260102T030000Z")
-	if task.CodeOf(err) != task.CodeTaskNotFound || !strings.Contains(err.Error(), "schedule why nightly)") {
-		t.Errorf("of a tick that has no task, it says %v", err)
+	w.put(daily(nil))
+	for id, want := range map[string]string{
+		"nightly@20260102T030000Z": "a tick has none while it waits (dtsctl schedule why nightly)",
+		"nightly":                  "but a schedule of that id (dtsctl schedule why nightly)",
+		"none":                     "it may be in another namespace (dtsctl task get none -A), or was deleted after its end",
+	} {
+		_, err := w.WhyTask(w.ctx, me, id)
+		if task.CodeOf(err) != task.CodeTaskNotFound || !strings.Contains(err.Error(), want) {
+			t.Errorf("of %s it says %v", id, err)
+		}
 	}
 	if _, err := w.WhySchedule(w.ctx, me, "none"); task.CodeOf(err) != schedule.CodeNotFound {
 		t.Errorf("%v, want %s", err, schedule.CodeNotFound)
