@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -231,7 +232,7 @@ func (e *endpoints) guardLarge(c echo.Context, id string) error {
 
 // RetryTask answers POST /v1/tasks/{id}/retry.
 func (e *endpoints) RetryTask(c echo.Context, id wire.TaskID, _ RetryTaskParams) error {
-	t, err := e.Control.RetryTask(c.Request().Context(), callerOf(c), id)
+	t, err := e.Control.RetryTask(c.Request().Context(), callerOf(c), id, time.Time{})
 	return e.answerTask(c, t, err)
 }
 

@@ -98,7 +98,7 @@ func TestSubmit_IsRefusedAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 			_, err := c.RollbackSchedule(ctx, me, nightly.ID, 1, 0)
 			return err
 		},
-		"retry":   func(ctx context.Context) error { _, err := c.RetryTask(ctx, me, there.ID); return err },
+		"retry":   func(ctx context.Context) error { _, err := c.RetryTask(ctx, me, there.ID, time.Time{}); return err },
 		"trigger": func(ctx context.Context) error { _, err := c.TriggerSchedule(ctx, me, nightly.ID); return err },
 		"backfill": func(ctx context.Context) error {
 			_, err := c.BackfillSchedule(ctx, me, nightly.ID, BackfillRange{})

@@ -83,7 +83,7 @@ func TestRetryTask_OfABackfilledTickDoesNotCountForOverlap(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	w.end(nightly, got.Entries[0].Name, task.Failed)
-	if _, err := w.RetryTask(w.ctx, me, got.Entries[0].TaskID("nightly")); err != nil {
+	if _, err := w.RetryTask(w.ctx, me, got.Entries[0].TaskID("nightly"), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.schedule(nightly); s.Live != 0 {

@@ -34,13 +34,14 @@ func (c *Control) cancel(ctx context.Context, by string, ref task.Ref) (task.Tas
 }
 
 // RetryTask runs a task that has ended again, due now, with all of its attempts allowed once more; attempts are counted
-// on. Errors: CodeTaskNotFound, CodeNotFinished; CodeQueueFull; CodeUnavailable while Redis is nearly full;
-// CodeOverloaded.
-func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Task, error) {
-	return c.retry(ctx, who, id, 0, time.Time{})
+// on. A task with another end than the given one stays as it is, with CodeNotFinished: so a request that is sent twice
+// runs nothing twice. The zero time stands for any end. Errors: CodeTaskNotFound, CodeNotFinished; CodeQueueFull;
+// CodeUnavailable while Redis is nearly full; CodeOverloaded.
+func (c *Control) RetryTask(ctx context.Context, who Caller, id string, ended time.Time) (task.Task, error) {
+	return c.retry(ctx, who, id, 0, ended)
 }
 
-// retry is RetryTask for a task that is due after a delay, if it ended at that time; the zero time stands for any.
+// retry is RetryTask for a task that is due after a delay.
 func (c *Control) retry(
 	ctx context.Context, who Caller, id string, delay time.Duration, ended time.Time,
 ) (task.Task, error) {

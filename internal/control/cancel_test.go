@@ -2,6 +2,7 @@ package control
 
 import (
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -43,13 +44,13 @@ func TestRetryTask_RemovesTheDeliveryOfTheLastAttempt(t *testing.T) {
 	w := newWorld(t)
 	w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http"}})
 	testkit.Must(t, w.begun(me.Ref("a")).Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "boom"))
-	if got, err := w.RetryTask(w.ctx, me, "a"); err != nil || got.State != task.Scheduled || got.Attempt != 1 {
+	if got, err := w.RetryTask(w.ctx, me, "a", time.Time{}); err != nil || got.State != task.Scheduled || got.Attempt != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if got := w.pending(task.DefaultQueue); got != 0 {
 		t.Errorf("%d deliveries are left in asynq", got)
 	}
-	if _, err := w.RetryTask(w.ctx, me, "a"); task.CodeOf(err) != task.CodeNotFinished {
+	if _, err := w.RetryTask(w.ctx, me, "a", time.Time{}); task.CodeOf(err) != task.CodeNotFinished {
 		t.Errorf("of a task that waits: %v", err)
 	}
 }

@@ -414,7 +414,7 @@ func TestControl_SaysClearlyWhatIsDamaged(t *testing.T) {
 			calls := map[string]func() error{
 				"cancel": func() error { _, err := w.control.CancelTask(w.Ctx, who, "waiting", ""); return err },
 				"ready":  func() error { _, err := w.control.CancelTask(w.Ctx, who, "ready", ""); return err },
-				"retry":  func() error { _, err := w.control.RetryTask(w.Ctx, who, tick); return err },
+				"retry":  func() error { _, err := w.control.RetryTask(w.Ctx, who, tick, time.Time{}); return err },
 				"get":    func() error { _, err := w.control.GetSchedule(w.Ctx, who, "nightly"); return err },
 				"pause":  func() error { _, err := w.control.PauseSchedule(w.Ctx, who, "nightly", ""); return err },
 				"delete": func() error { _, err := w.control.DeleteSchedule(w.Ctx, who, "nightly", ""); return err },

@@ -32,7 +32,7 @@ func TestNewWork_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 		"put":      func() error { _, err := c.PutSchedule(w.ctx, me, daily(nil), PutOptions{}); return err },
 		"dry run":  func() error { _, err := c.PutSchedule(w.ctx, me, daily(nil), PutOptions{DryRun: true}); return err },
 		"rollback": func() error { _, err := c.RollbackSchedule(w.ctx, me, nightly.ID, 1, 0); return err },
-		"retry":    func() error { _, err := c.RetryTask(w.ctx, me, ended); return err },
+		"retry":    func() error { _, err := c.RetryTask(w.ctx, me, ended, time.Time{}); return err },
 		"trigger":  func() error { _, err := c.TriggerSchedule(w.ctx, me, nightly.ID); return err },
 		"preview":  func() error { _, err := c.PreviewTrigger(w.ctx, me, nightly.ID); return err },
 		"backfill": func() error { _, err := c.BackfillSchedule(w.ctx, me, nightly.ID, BackfillRange{}); return err },

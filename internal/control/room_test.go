@@ -40,7 +40,7 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"submit":  func() error { _, err := w.Submit(w.ctx, me, small); return err },
 		"preview": func() error { a, _ := w.PreviewEach(w.ctx, me, []task.Definition{small}); return a[0].Err },
-		"retry":   func() error { _, err := w.RetryTask(w.ctx, me, ended); return err },
+		"retry":   func() error { _, err := w.RetryTask(w.ctx, me, ended, time.Time{}); return err },
 		"trigger": func() error { _, err := w.TriggerSchedule(w.ctx, me, nightly.ID); return err },
 		"preview of a trigger": func() error {
 			_, err := w.PreviewTrigger(w.ctx, me, nightly.ID)
@@ -63,7 +63,7 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	if _, err := w.Submit(w.ctx, me, small); err != nil {
 		t.Errorf("without a limit: %v", err)
 	}
-	if _, err := w.RetryTask(w.ctx, me, ended); err != nil {
+	if _, err := w.RetryTask(w.ctx, me, ended, time.Time{}); err != nil {
 		t.Errorf("a retry without a limit: %v", err)
 	}
 }

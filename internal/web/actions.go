@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// action is something that a form does.
+// action is something that a form does. A form that is sent again, also to another node, does nothing twice: the action
+// goes by the key of the form, by the revision or the end that its reader has seen, or it sets what was set before.
 type action struct {
 	path string // of Echo, of a POST
 	// do does it, and says where its result is. It returns the zero result to show the form again, as after a check.
@@ -21,9 +22,6 @@ type action struct {
 	// form is the path of Echo of the page that has the form, and shows it again if it was refused. "": the path of the
 	// action.
 	form string
-	// once says that it is done once, however often its form is sent, also to several nodes: it goes by the key of the
-	// form, or by the revision that the form has.
-	once bool
 }
 
 // sentencesByKey maps a value of ?said= to its sentence. Keys are unique.
@@ -56,11 +54,11 @@ var actions = []*action{
 	{path: "/tasks/:namespace/:id/now", do: runTaskNow, form: taskPath, says: sentencesByKey{
 		"due": "The task is due now.",
 	}},
-	{path: "/submit", do: submitTask, once: true, says: sentencesByKey{
+	{path: "/submit", do: submitTask, says: sentencesByKey{
 		"submitted":    "The task is submitted.",
 		"there-before": "A task with this id and content was there before: nothing is new.",
 	}},
-	{path: "/bulk/new/:do", do: startBulk, once: true, says: sentencesByKey{
+	{path: "/bulk/new/:do", do: startBulk, says: sentencesByKey{
 		"bulk-started": "It has begun. It goes on if you leave this page.",
 	}},
 	{path: "/bulk/:id/stop", do: stopBulk, form: "/bulk/:id", says: sentencesByKey{
@@ -76,9 +74,9 @@ var actions = []*action{
 		"queue-limited":   "The limit is set. Other nodes know it after a second.",
 		"queue-unlimited": "The limit is lifted. Other nodes know it after a second.",
 	}},
-	{path: "/schedules/new", do: putSchedule, once: true, says: revisionInForce},
-	{path: "/schedules/:namespace/:id/edit", do: putSchedule, once: true, says: revisionInForce},
-	{path: "/schedules/:namespace/:id/trigger", do: triggerSchedule, once: true, says: sentencesByKey{
+	{path: "/schedules/new", do: putSchedule, says: revisionInForce},
+	{path: "/schedules/:namespace/:id/edit", do: putSchedule, says: revisionInForce},
+	{path: "/schedules/:namespace/:id/trigger", do: triggerSchedule, says: sentencesByKey{
 		"triggered": "The schedule was triggered. This is the task of that run.",
 		"waits":     "The schedule was triggered. The run waits until the task before it has ended.",
 	}},
@@ -91,10 +89,10 @@ var actions = []*action{
 	{path: "/schedules/:namespace/:id/delete", do: deleteSchedule, says: sentencesByKey{
 		"deleted": "The schedule is deleted.",
 	}},
-	{path: "/schedules/:namespace/:id/rollback", do: rollBackSchedule, once: true, says: sentencesByKey{
+	{path: "/schedules/:namespace/:id/rollback", do: rollBackSchedule, says: sentencesByKey{
 		"rolledback": "The definition of revision %d is in force again.",
 	}},
-	{path: "/schedules/:namespace/:id/backfill", do: backfillSchedule, once: true, says: sentencesByKey{
+	{path: "/schedules/:namespace/:id/backfill", do: backfillSchedule, says: sentencesByKey{
 		"backfilled": "%d tasks were created. The ledger has them.",
 	}},
 }

@@ -19,14 +19,13 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// The guard of the edge refuses forms of other origins, which browsers name. A form also has a token, for browsers that
-// name none: it is that of a cookie, which a page of another site cannot read. A page below the same domain can set the
-// cookie, as only TLS lets a browser refuse that: nothing but the guard protects from it. The cookie also comes with a
-// link from elsewhere, so that forms in other tabs stay good.
+// The guard of the edge refuses forms of other origins, if the browser names the origin. For browsers that do not, each
+// form has a token, which is also in a cookie. A page of another site cannot read the cookie. A page below the same
+// domain could set it, since a browser refuses that only with TLS; against such a page, only the guard helps. A browser
+// sends the cookie also when a link of another site leads here. So forms in other tabs keep their token.
 //
-// Each form has a key, which is new when the form is shown: what is sent twice is done once. A form that is shown again
-// keeps its key: what it asks for may have been done, if Redis did not answer. Actions that go neither by the key nor
-// by a revision say that instead.
+// Each form has a key, which is new when the form is shown. A form that is shown again keeps its key: if Redis did not
+// answer, the action may have been done. Sent again, the form does nothing twice: see action.
 const (
 	tokenCookie = "dts-form"
 	tokenField  = "token"
@@ -67,7 +66,7 @@ var errToken = &task.Error{
 }
 
 // visitOfForm reads the form of an action, and what its request says about its reader. Errors: errToken; CodeInvalid.
-func (s *Site) visitOfForm(c echo.Context, a *action) (*visit, error) {
+func (s *Site) visitOfForm(c echo.Context) (*visit, error) {
 	form, err := c.FormParams()
 	if err != nil {
 		return nil, task.Invalid("", "the form cannot be read")
@@ -77,7 +76,6 @@ func (s *Site) visitOfForm(c echo.Context, a *action) (*visit, error) {
 		return nil, errToken
 	}
 	v := s.visitOf(c)
-	v.once = a.once
 	v.form, v.token, v.who.Key = form, cookie.Value, form.Get(keyField)
 	if len(v.who.Key) != len(rand.Text()) {
 		return nil, task.Invalid(keyField, "must be that of the form")
@@ -91,7 +89,7 @@ const visitKey = "dts-visit"
 
 // act answers a form.
 func (s *Site) act(c echo.Context, a *action) error {
-	v, err := s.visitOfForm(c, a)
+	v, err := s.visitOfForm(c)
 	if err != nil {
 		return err
 	}
@@ -167,7 +165,7 @@ func (v *visit) refuse(c echo.Context, refusal error) {
 
 // sendAgain answers with the page of a form that is shown again.
 func (s *Site) sendAgain(c echo.Context, v *visit, text []byte) error {
-	status := http.StatusOK
+	status := cmp.Or(v.status, http.StatusOK)
 	if v.problem != nil {
 		status = v.problem.Status
 		if v.problem.RetryAfter > 0 {
@@ -214,9 +212,6 @@ func (v *visit) Refused() string {
 
 // Doubtful reports whether what the form asks for may have been done nevertheless.
 func (v *visit) Doubtful() bool { return v.problem != nil && v.problem.Code == task.CodeUnavailable }
-
-// Once reports whether the form is done once, however often it is sent.
-func (v *visit) Once() bool { return v.once }
 
 // Wrong is what is wrong with a field of a form that was refused, or with a part of it; "" for nothing.
 func (v *visit) Wrong(field string) string {

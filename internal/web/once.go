@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// errUnanswered is for who waited for an action that has panicked.
+// errUnanswered is the answer to a form that was sent again while the first one panicked.
 var errUnanswered = errors.New("the form was not answered")
 
-// sentLimit is of how many forms it is known what they have done.
+// sentLimit is how many forms a node remembers.
 const sentLimit = 1000
 
-// sentForms are the forms that were sent to this node: one that is sent again, as by a second click, does nothing, and
-// gets the answer of the first. One that failed, or was only checked, may be sent again. Where a form reaches two
-// nodes, or its reply is lost, some actions still act once: see action. Other forms then act twice.
+// sentForms are the forms that were sent to this node, with their answers. A form that is sent again, as by a second
+// click, does nothing, and gets the answer of the first. One that failed, or was only checked, may be sent again. After
+// a lost reply, or at another node, the action itself does nothing twice: see action.
 type sentForms struct {
 	mu    sync.Mutex
 	forms map[string]*sentForm
@@ -23,7 +23,7 @@ type sentForms struct {
 
 // sentForm is a form that was sent.
 type sentForm struct {
-	ended chan struct{} // closed when the rest is known
+	ended chan struct{} // closed when the action has ended; only then may the other fields be read
 	done  result
 	err   error
 }
@@ -37,7 +37,7 @@ func (f *sentForm) hasEnded() bool {
 	}
 }
 
-// once does what the form with a key is for, or waits for whoever does.
+// once does what the form with a key asks for. If another request does that now, it waits and returns the same.
 func (s *sentForms) once(key string, do func() (result, error)) (result, error) {
 	s.mu.Lock()
 	form, again := s.forms[key]

@@ -16,8 +16,8 @@ type page struct {
 	bar     *barLink // its own link of the bar; nil for none
 	// read returns the data of the page, and its title.
 	read func(ctx context.Context, v *visit) (data any, title string, err error)
-	// bare returns the data of the page, and its title, from the form that was sent and without Redis, which does not
-	// answer. nil: the page of the error has the fields.
+	// bare returns the data of the page, and its title, without Redis, which does not answer: a new form, or the one that
+	// was sent. No data: that form begins with what is in Redis. nil: the page of the error has the fields.
 	bare func(v *visit) (data any, title string)
 	// trips is how many calls to Redis it may make one after the other. Calls that it makes at the same time count as
 	// one. A test measures it, unless the page is costly.

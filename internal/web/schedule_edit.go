@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ type scheduleEdit struct {
 	Text     string
 	Faults   manifest.Faults
 	Wrong    string // what else is wrong
+	Exists   bool   // that is that a schedule has the id of the new one
 	Meantime bool   // somebody has put another revision since the text was read
 	Valid    bool
 	Put      control.Put // what putting it would do
@@ -45,18 +47,22 @@ type scheduleEdit struct {
 // NextTicks is how many of the next ticks a check shows.
 func (*scheduleEdit) NextTicks() int { return checkedTicks }
 
-// firstText is what a new schedule begins with.
+// firstText is what a new schedule begins with, given a namespace and a time zone: the fields of most schedules.
 const firstText = `namespace: %s
 schedules:
-  - id: hello
-    description: Says hello every ten minutes
-    cron: "*/10 * * * *"
-    timezone: UTC
+  - id: daily-report
+    description: Asks for the report of the day
+    cron: "0 9 * * MON-FRI"  # minute, hour, day, month, weekday; or each quarter of an hour: every: 15m
+    timezone: %s
     task:
-      type: http
+      type: http  # or shell, with a payload such as {command: [make, report]}
       payload:
-        method: GET
-        url: https://example.com/
+        method: POST
+        url: https://example.com/reports
+        headers:
+          Authorization: Bearer TOKEN
+        body: {kind: daily}
+      timeout: 1m
 `
 
 func readScheduleEdit(ctx context.Context, v *visit) (any, string, error) {
@@ -70,9 +76,15 @@ func readScheduleEdit(ctx context.Context, v *visit) (any, string, error) {
 	return e, string(v.T("Edit")) + " " + e.Ref.ID, nil
 }
 
-// bareScheduleEdit shows a form again while Redis does not answer.
+// bareScheduleEdit shows a form while Redis does not answer, unless it is to have a schedule that is there.
 func bareScheduleEdit(v *visit) (any, string) {
 	e := &scheduleEdit{Text: v.text(), Revision: v.revisionRead()}
+	switch {
+	case v.form == nil && v.param("id") != "":
+		return nil, ""
+	case v.form == nil:
+		e.beginNew(v)
+	}
 	if e.Revision == 0 {
 		return e, string(v.T("New schedule"))
 	}
@@ -116,16 +128,27 @@ func (e *scheduleEdit) begin(v *visit) error {
 		}
 		return err
 	}
+	e.beginNew(v)
+	return nil
+}
+
+// beginNew sets the text with which a new schedule begins.
+func (e *scheduleEdit) beginNew(v *visit) {
 	namespace := v.Namespace
 	if namespace == control.EveryNamespace {
 		namespace = task.DefaultNamespace
 	}
-	e.Text = fmt.Sprintf(firstText, strconv.Quote(namespace))
-	return nil
+	e.Text = fmt.Sprintf(firstText, strconv.Quote(namespace), v.zone)
 }
 
-// check reads the text that was sent, and finds out what putting it would do. What is wrong with it is no error.
+// check reads the text that was sent, and finds out what putting it would do. What is wrong with it is no error: the
+// page says it, and has another status.
 func (e *scheduleEdit) check(ctx context.Context, v *visit) error {
+	defer func() {
+		if len(e.Faults) > 0 || e.Wrong != "" {
+			v.status = http.StatusUnprocessableEntity
+		}
+	}()
 	e.Text = v.text()
 	e.Meantime = v.revisionRead() != e.Revision
 	entry, err := e.read(v)
@@ -216,7 +239,7 @@ func (e *scheduleEdit) refuse(entry *manifest.Entry, err error) error {
 	case invalid == nil:
 		return err
 	case invalid.Code != task.CodeInvalid:
-		e.Wrong = invalid.Error()
+		e.Wrong, e.Exists = invalid.Error(), invalid.Code == schedule.CodeChanged && e.options.IfAbsent
 		return nil
 	}
 	for _, one := range append([]*task.Error{invalid}, invalid.Others...) {
@@ -246,6 +269,9 @@ func (e *scheduleEdit) tell(v *visit) (err error) {
 	e.Coming, e.Change = comingOf(table.NextTicks(v.now, checkedTicks))
 	return nil
 }
+
+// Named is the schedule that the text names.
+func (e *scheduleEdit) Named() task.Ref { return e.definition.Ref }
 
 // Place is where a fault is.
 func (v *visit) Place(f manifest.Fault) string {

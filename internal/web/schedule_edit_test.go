@@ -55,14 +55,16 @@ func TestScheduleEdit_SaysWhatIsWrong(t *testing.T) {
 		"of times": {
 			"/schedules/new", definitionOf("cron: 1 2 3"), at("Line 5, column 11", "schedules[0].cron: has 3 fields"),
 		},
-		"there already": {"/schedules/new", other, "exists, at revision 1"},
-		"another id":    {edit, definitionOf("every: 1h"), at("Line 3, column 9", "schedules[0].id: must stay b")},
+		"there already": {
+			"/schedules/new", other, `exists, at revision 1. <a href="/schedules/default/b/edit">Edit it</a>`,
+		},
+		"another id": {edit, definitionOf("every: 1h"), at("Line 3, column 9", "schedules[0].id: must stay b")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.put("b", nil)
 				got := w.write(c.path, "put", c.text)
-				if got.status != http.StatusOK || !strings.Contains(got.text, c.want) {
+				if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.text, c.want) {
 					t.Errorf("%d: the page does not say %q:\n%s", got.status, c.want, got.text)
 				}
 				if strings.Contains(got.text, `value="put"`) {
@@ -74,6 +76,20 @@ func TestScheduleEdit_SaysWhatIsWrong(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reader may put what a new schedule begins with.
+func TestScheduleEdit_BeginsWithWhatIsValid(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.get("/prefer/zone/Europe/Berlin")
+		page := w.get("/schedules/new").text
+		got := w.send(http.MethodPost, "/schedules/new", w.shownAgain(page, keyOf(page)))
+		for _, want := range []string{"It is valid.", "Europe/Berlin"} {
+			if got.status != http.StatusOK || !strings.Contains(got.text, want) {
+				t.Errorf("%d: the page does not say %q:\n%s", got.status, want, got.text)
+			}
+		}
+	})
 }
 
 func TestScheduleEdit_PutsWhatWasChecked(t *testing.T) {

@@ -189,6 +189,9 @@ func (s *Site) serve(c echo.Context, p *page) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), requestLimit)
 	defer cancel()
 	shown, err := s.view(ctx, p, v)
+	if isAway(err) && p.bare != nil {
+		shown, err = s.bareView(c, p, v, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -200,6 +203,17 @@ func (s *Site) serve(c echo.Context, p *page) error {
 		return err
 	}
 	return s.send(c, http.StatusOK, text)
+}
+
+// bareView is the page of a form that needs nothing of Redis, with a note that Redis is away. For a form that begins
+// with what is in Redis, it returns the error.
+func (s *Site) bareView(c echo.Context, p *page, v *visit, err error) (*view, error) {
+	data, title := p.bare(v)
+	if data == nil {
+		return nil, err
+	}
+	v.now = s.Control.Now(c.Request().Context())
+	return &view{visit: v, Nav: p.nav, Title: title, Data: data, LeftOut: []string{edge.ProblemFor(c, err).Detail}}, nil
 }
 
 // elsewhere is a redirect to another page.

@@ -77,8 +77,11 @@ func readSubmit(ctx context.Context, v *visit) (any, string, error) {
 	return v.submission(copied, typesOf(nodes)), string(v.T("Submit a task")), nil
 }
 
-// bareSubmit shows a form again while Redis does not answer.
+// bareSubmit shows a form while Redis does not answer, unless it is to have a copy of a task.
 func bareSubmit(v *visit) (any, string) {
+	if v.form == nil && v.first("from") != "" {
+		return nil, ""
+	}
 	return v.submission(task.Task{}, nil), string(v.T("Submit a task"))
 }
 

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -205,15 +206,41 @@ func (v *visit) NotOffered(o oneTask) template.HTML {
 	return v.T("When it has ended, it can be retried.")
 }
 
-// Offers are the actions that the page of a task offers.
+// Offers are the actions that the page of a task offers. A retry is offered anew for each end.
 func (o oneTask) Offers() string {
 	all := []string{"cancel", "now", "move", "retry"}
-	return strings.Join(slices.DeleteFunc(all, func(what string) bool { return !o.Can(what) }), " ")
+	offers := strings.Join(slices.DeleteFunc(all, func(what string) bool { return !o.Can(what) }), " ")
+	if o.Can("retry") {
+		offers += " " + o.Ended()
+	}
+	return offers
 }
 
-func retryTask(ctx context.Context, v *visit, _ url.Values) (result, error) {
-	_, err := v.site.Control.RetryTask(ctx, v.ofPath(), v.param("id"))
+// Ended is when the task ended, as the form that retries it says it.
+func (o oneTask) Ended() string { return strconv.FormatInt(o.Task.FinishedAt.UnixMilli(), 10) }
+
+// retryTask retries a task with the end that the reader has seen: sent again, it does not run the task twice.
+func retryTask(ctx context.Context, v *visit, form url.Values) (result, error) {
+	var ended time.Time
+	if ms, err := strconv.ParseInt(form.Get("ended"), 10, 64); err == nil {
+		ended = time.UnixMilli(ms)
+	}
+	_, err := v.site.Control.RetryTask(ctx, v.ofPath(), v.param("id"), ended)
+	if edge.CodeOf(err) == task.CodeNotFinished && !ended.IsZero() {
+		err = v.retriedBefore(ctx)
+	}
 	return result{path: v.parent(), said: "retried"}, err
+}
+
+// retriedBefore is the answer to a retry of a task that was retried since its page was read: nil while it has not ended
+// again, as it is due as was asked for. Error: CodeNotFinished; others as for GetTask.
+func (v *visit) retriedBefore(ctx context.Context) error {
+	t, err := v.site.Control.GetTask(ctx, v.ofPath(), v.param("id"))
+	if err != nil || !t.State.Final() {
+		return err
+	}
+	text := v.T("It was retried after this page was read, and has ended again. Retry it if it is to run once more.")
+	return task.Errorf(task.CodeNotFinished, "%s", text)
 }
 
 func cancelTask(ctx context.Context, v *visit, form url.Values) (result, error) {

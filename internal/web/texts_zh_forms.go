@@ -2,18 +2,20 @@ package web
 
 // chineseForms are the texts of forms that were refused, and of what cannot be done.
 var chineseForms = map[string]string{
-	"%d of its tasks have not ended":                                                         "有 %d 个任务尚未结束",
-	"A worker runs it: it cannot be moved. When it has ended, it can be retried.":            "worker 正在运行它，不能移动。结束后可以重试。",
-	"DTS has nothing in it now that could be paused or limited.":                             "DTS 在其中没有任务，无可暂停或限制。",
-	"It cannot be triggered now: %s, and its overlap policy is %s.":                          "现在不能触发：%s，重叠策略为 %s。",
-	"It has ended: it cannot be cancelled or moved.":                                         "已结束，不能取消或移动。",
-	"It has ended: no tick comes that could be paused.":                                      "已结束，不再触发，无可暂停。",
-	"It is asked to stop. When it has ended, it can be retried.":                             "已要求停止。结束后可以重试。",
-	"It is due already. When it has ended, it can be retried.":                               "已到期。结束后可以重试。",
-	"It is not known whether this was done":                                                  "不知是否已执行",
-	"It is not known whether this was done. Look at the page first: it may be done already.": "不知是否已执行。请先查看页面，可能已经执行。",
-	"It is not known whether this was done. Send it again: it is done once.":                 "不知是否已执行。请再次发送，只会执行一次。",
-	"No task here can be retried, moved or cancelled.":                                       "这里没有可重试、移动或取消的任务。",
+	"%d of its tasks have not ended":                                              "有 %d 个任务尚未结束",
+	"A worker runs it: it cannot be moved. When it has ended, it can be retried.": "worker 正在运行它，不能移动。结束后可以重试。",
+	"DTS has nothing in it now that could be paused or limited.":                  "DTS 在其中没有任务，无可暂停或限制。",
+	"It cannot be triggered now: %s, and its overlap policy is %s.":               "现在不能触发：%s，重叠策略为 %s。",
+	"It has ended: it cannot be cancelled or moved.":                              "已结束，不能取消或移动。",
+	"It has ended: no tick comes that could be paused.":                           "已结束，不再触发，无可暂停。",
+	"It is asked to stop. When it has ended, it can be retried.":                  "已要求停止。结束后可以重试。",
+	"It is due already. When it has ended, it can be retried.":                    "已到期。结束后可以重试。",
+	"It is not known whether this was done":                                       "不知是否已执行",
+	"It is not known whether this was done. Send it again: it is done once.":      "不知是否已执行。请再次发送，只会执行一次。",
+	"It was retried after this page was read, and has ended again. " +
+		"Retry it if it is to run once more.": "打开此页面后它已被重试，且又已结束。如需再次运行，请重试。",
+	"Edit it": "编辑它",
+	"No task here can be retried, moved or cancelled.": "这里没有可重试、移动或取消的任务。",
 	"Or in a shell:": "或在命令行中：",
 	"Send it again":  "再次发送",
 	"Servers of asynq take its tasks: asynqmon pauses it.":                       "它的任务由 asynq 服务器处理，可在 asynqmon 中暂停。",
@@ -23,8 +25,6 @@ var chineseForms = map[string]string{
 	"The text must have one schedule, and nothing else. Put several one after another, " +
 		"or in a shell: dtsctl apply -f FILE.": "文本中必须只有一个计划，不能有其他内容。" +
 		"多个请逐个提交，或执行 dtsctl apply -f FILE。",
-	"This is what you have sent. " +
-		"When Redis answers, look at the page first: it may be done already.": "这是您发送的内容。Redis 恢复后请先查看页面，可能已经执行。",
 	"This is what you have sent. " +
 		"Send it again when Redis answers: it is done once.": "这是您发送的内容。请在 Redis 恢复后再次发送，只会执行一次。",
 	"To forget tasks, choose a state in which they have ended.": "要清除任务，请选择已结束的状态。",

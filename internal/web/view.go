@@ -41,6 +41,10 @@ func (v *view) Stream() string {
 	return v.path
 }
 
+// Streamed says that a part is made for the stream. The page itself leaves out what only a script shows: a browser
+// without styles would show it.
+func (v *view) Streamed() bool { return v.quiet }
+
 // Asset is the address of a file.
 func (v *view) Asset(name string) string { return v.site.links[name] }
 

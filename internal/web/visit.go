@@ -31,7 +31,7 @@ type visit struct {
 	now       time.Time
 	Status    status.Status // of the installation
 	token     string
-	once      bool          // of a form that was sent: see action
+	status    int           // of the answer to a form that is shown again; 0 for that of problem
 	problem   *edge.Problem // why the form was refused; nil if it was not
 	page      *page         // that is made; nil before that
 	quiet     bool          // relative times are left to the browser, so that a part changes only if something has

@@ -42,6 +42,7 @@
       const old = d.getElementById(id);
       if (old && !force && busy(old)) continue;
       const forms = old && old.dataset.can !== part.dataset.can;
+      if (forms) old.innerHTML = part.innerHTML;
       if (forms && !force && inUse()) { old.hidden = false; continue }
       waiting.delete(id);
       if (forms) renew();
