@@ -40,6 +40,27 @@ func TestServer_AnswersHeadAsGet(t *testing.T) {
 	}
 }
 
+// HEAD of a stream that GET may not begin now is refused as well.
+func TestServer_RefusesHeadOfOneStreamTooMany(t *testing.T) {
+	t.Parallel()
+	var s *Server
+	r := startRig(t, map[string]echo.HandlerFunc{"/stream": func(c echo.Context) error {
+		return s.Stream(c, func(context.Context, *Stream) error { return nil })
+	}}, func(o *Options) { o.MaxStreams = 1 })
+	s = r.server
+	leave, reached := s.streams.enter(other)
+	if reached != 0 {
+		t.Fatalf("the first stream is refused: %v", reached)
+	}
+	if got := r.call("HEAD", "/stream", ""); got.status != http.StatusServiceUnavailable {
+		t.Errorf("HEAD of a second stream: %d", got.status)
+	}
+	leave()
+	if got := r.call("HEAD", "/stream", ""); got.status != http.StatusOK {
+		t.Errorf("HEAD when there is room: %d", got.status)
+	}
+}
+
 // Who sends too large a head is told so as of any other fault: with a Problem, or a page.
 func TestServer_RefusesALargeHead(t *testing.T) {
 	t.Parallel()

@@ -62,15 +62,15 @@ func (s *Server) Stream(c echo.Context, serve func(context.Context, *Stream) err
 func (s *Server) stream(
 	c echo.Context, prepare func(context.Context) error, serve func(context.Context, *Stream) error,
 ) error {
-	if c.Request().Method == http.MethodHead {
-		c.Response().Header().Set(echo.HeaderContentType, StreamType)
-		return c.NoContent(http.StatusOK)
-	}
 	leave, err := s.enterStream(c)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	if c.Request().Method == http.MethodHead {
+		c.Response().Header().Set(echo.HeaderContentType, StreamType)
+		return c.NoContent(http.StatusOK)
+	}
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
