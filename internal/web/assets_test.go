@@ -12,6 +12,23 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
+// What is taken out of the script to make it smaller is not in its texts, except in a list of selectors.
+func TestAssets_KeepTheTextsOfTheScript(t *testing.T) {
+	script, err := fs.ReadFile(assetFiles, "assets/page.js")
+	testkit.Must(t, err)
+	quoted := regexp.MustCompile("\"[^\"\n]*\"|`[^`]*`")
+	plain := string(slim(script))
+	want := quoted.FindAllString(plain, -1)
+	for i, text := range want {
+		if text == `"[data-acts], #can"` {
+			want[i] = `"[data-acts],#can"`
+		}
+	}
+	if got := quoted.FindAllString(tight.Replace(plain), -1); len(want) < 50 || !slices.Equal(got, want) {
+		t.Errorf("the texts %q became %q", want, got)
+	}
+}
+
 // The style sheet has no class that nothing uses, and the script looks for nothing that no page has.
 func TestAssets_AreUsed(t *testing.T) {
 	var pages strings.Builder // what makes pages
