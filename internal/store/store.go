@@ -68,7 +68,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	for _, c := range o.Counters {
 		s.Tasks.CountWith(c)
 	}
-	s.Listing, s.Bulks = listing.New(l, s.Tasks, o.HasOlder), bulks.New(l)
+	s.Listing, s.Bulks = listing.New(l, s.Tasks), bulks.New(l)
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

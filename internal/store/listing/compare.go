@@ -74,7 +74,7 @@ func (c *Comparison) update(ctx context.Context) error {
 		}
 		p.revision, _ = first.Int()
 	}
-	c.Missing, _ = missing([]part{p}, c.x.hasOlder())
+	c.Missing, _ = missing([]part{p}, c.x.l.HasOlder())
 	c.Revision, c.Noted, c.Scattered = p.revision, max(int(noted.Val())-1, 0), index.Scattered(p.segments)
 	if c.Missing != "" {
 		return nil
@@ -176,6 +176,6 @@ func (x *Listing) Missing(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	which, _ := missing(parts, x.hasOlder())
+	which, _ := missing(parts, x.l.HasOlder())
 	return which, nil
 }

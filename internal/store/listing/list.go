@@ -83,7 +83,7 @@ func (x *Listing) prepare(ctx context.Context, f tasks.Filter) (*search, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.missing, s.unbuilt = missing(parts, x.hasOlder())
+	s.missing, s.unbuilt = missing(parts, x.l.HasOlder())
 	return s, s.begin(ctx, parts)
 }
 

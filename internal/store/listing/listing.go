@@ -30,9 +30,8 @@ import (
 
 // Listing reads lists of one installation.
 type Listing struct {
-	l        *layout.Layout
-	tasks    *tasks.Tasks
-	hasOlder func() bool
+	l     *layout.Layout
+	tasks *tasks.Tasks
 
 	mu       sync.Mutex
 	known    map[int]partIndex // by partition: what was read last
@@ -42,13 +41,9 @@ type Listing struct {
 	toldAt   time.Time         // when that was, by the clock of this process
 }
 
-// New returns the lists of an installation. hasOlder reports whether nodes live of a release that notes no tasks: then
-// there is no index. nil: there are none.
-func New(l *layout.Layout, t *tasks.Tasks, hasOlder func() bool) *Listing {
-	if hasOlder == nil {
-		hasOlder = func() bool { return false }
-	}
-	return &Listing{l: l, tasks: t, hasOlder: hasOlder, known: make(map[int]partIndex), restless: make(map[int]bool)}
+// New returns the lists of an installation.
+func New(l *layout.Layout, t *tasks.Tasks) *Listing {
+	return &Listing{l: l, tasks: t, known: make(map[int]partIndex), restless: make(map[int]bool)}
 }
 
 // partIndex is the index of a partition, without its rows.
@@ -217,7 +212,7 @@ const (
 func (x *Listing) readKept(ctx context.Context, numbers []int, waiting, busy, noted bool) ([]part, error) {
 	parts, err := x.readParts(ctx, numbers, waiting, busy, noted)
 	behind := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.isBehind() })
-	if err != nil || len(behind) == 0 || x.hasOlder() || !x.mayWait() {
+	if err != nil || len(behind) == 0 || x.l.HasOlder() || !x.mayWait() {
 		return parts, err
 	}
 	until := clock.Now().Add(x.l.PageTime)

@@ -98,7 +98,7 @@ func (p *Packer) pack(ctx context.Context) (more bool, _ error) {
 	if err := p.reload(ctx, noted); err != nil {
 		return false, err
 	}
-	switch older := p.hasOlder(); {
+	switch older := p.l.HasOlder(); {
 	case older && len(noted) == 0:
 		return false, nil
 	case older:

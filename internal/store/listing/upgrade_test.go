@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/listing"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -32,8 +33,11 @@ type upgraded struct {
 
 func newUpgraded(t *testing.T) *upgraded {
 	t.Helper()
-	u := &upgraded{World: storetest.On(t, redistest.Start(t).DB(t)), t: t, token: 1, kind: "http"}
-	u.lists = listing.New(u.Layout, u.Tasks, func() bool { return u.older })
+	db := redistest.Start(t).DB(t)
+	u := &upgraded{World: storetest.On(t, db), t: t, token: 1, kind: "http"}
+	node, err := store.Open(u.Ctx, store.Options{DB: db, HasOlder: func() bool { return u.older }})
+	testkit.Must(t, err)
+	u.lists = node.Listing
 	return u
 }
 

@@ -126,8 +126,8 @@ const (
 )
 
 // CountStates counts the tasks that match a filter by state: those that have ended exactly, if the filter names one
-// namespace and nothing else, and others up to 1,000; About says that there are more. Errors: CodeUnavailable,
-// CodeUnreadable for the index.
+// namespace, states without scheduled, and nothing else. Others are counted up to 1,000; About says that there are
+// more. Errors: CodeUnavailable, CodeUnreadable for the index.
 func (x *Listing) CountStates(ctx context.Context, f tasks.Filter) (map[task.State]Count, error) {
 	states := f.States
 	if len(states) == 0 {
@@ -211,10 +211,10 @@ func (s *search) of(states []task.State) *search {
 // countEach counts the tasks of each of some states up to a number. About says that there are more. Errors:
 // errReplaced, CodeUnavailable, CodeUnreadable.
 func (s *search) countEach(ctx context.Context, states []task.State, most int) (map[task.State]Count, error) {
-	all := make([]tally, len(states))
+	all := make([]stateCount, len(states))
 	var filters []index.Filter
 	for i, state := range states {
-		all[i] = tally{search: s.of([]task.State{state}), most: most}
+		all[i] = stateCount{search: s.of([]task.State{state}), most: most}
 		filters = append(filters, all[i].filter)
 	}
 	n := withStale(most + 1)
@@ -230,19 +230,19 @@ func (s *search) countEach(ctx context.Context, states []task.State, most int) (
 	if err != nil {
 		return nil, err
 	}
-	var looked []index.Row
+	var checked []index.Row
 	for i := range all {
 		all[i].take(found[i], loose, n)
-		looked = append(looked, all[i].looked...)
+		checked = append(checked, all[i].checked...)
 	}
-	present, err := s.readTasks(ctx, refsOf(looked))
+	present, err := s.readTasks(ctx, refsOf(checked))
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
 		all[i].judge(ctx, present)
 	}
-	err = calls.Each(readsAtOnce, all, func(i int, _ tally) error { return all[i].complete(ctx) })
+	err = calls.Each(readsAtOnce, all, func(i int, _ stateCount) error { return all[i].complete(ctx) })
 	counts := make(map[task.State]Count, len(states))
 	for i, state := range states {
 		counts[state] = Count{Tasks: all[i].count, About: all[i].about, Missing: s.missing, Unbuilt: s.unbuilt}
@@ -250,21 +250,21 @@ func (s *search) countEach(ctx context.Context, states []task.State, most int) (
 	return counts, err
 }
 
-// tally is the count of the tasks of one state.
-type tally struct {
+// stateCount counts the tasks of one state.
+type stateCount struct {
 	*search
-	most   int
-	fresh  map[task.Ref]bool // tasks that the index may not have, which were read a moment ago
-	rows   []index.Row       // of others, or some of them if there are more
-	more   bool
-	looked []index.Row // those of them that are compared with their tasks
-	count  int
-	about  bool // there are more tasks
-	known  bool
+	most     int               // up to which number they are counted
+	fresh    map[task.Ref]bool // tasks that the index may not have, which were read a moment ago
+	rows     []index.Row       // of other tasks; if there are too many, some of them
+	moreRows bool              // there are rows that rows lacks
+	checked  []index.Row       // the rows that are compared with their tasks
+	count    int               // the result
+	about    bool              // there are more tasks than count
+	done     bool              // count and about are known
 }
 
 // take takes the rows that were found; n or more say that there may be others.
-func (c *tally) take(rows, loose []index.Row, n int) {
+func (c *stateCount) take(rows, loose []index.Row, n int) {
 	c.fresh = make(map[task.Ref]bool)
 	for _, r := range loose {
 		if c.filter.Matches(r) {
@@ -272,30 +272,30 @@ func (c *tally) take(rows, loose []index.Row, n int) {
 		}
 	}
 	rows = c.order.Best(rows, 0)
-	c.more = len(rows) >= n
+	c.moreRows = len(rows) >= n
 	c.rows = slices.DeleteFunc(rows, func(r index.Row) bool { return c.fresh[r.Ref] })
-	if c.known = len(c.fresh) > c.most; c.known {
+	if c.done = len(c.fresh) > c.most; c.done {
 		c.count, c.about = c.most, true
 		return
 	}
-	if c.looked = c.rows; c.more {
-		c.looked = someOf(c.rows, readAtOnce)
+	if c.checked = c.rows; c.moreRows {
+		c.checked = someOf(c.rows, readAtOnce)
 	}
 }
 
-// judge counts the tasks that are as their rows say. Of more rows than most it looks at some. If more than about 88 %
+// judge counts the tasks that are as their rows say. Of more rows than most it checks some. If more than about 88 %
 // of these are up to date, it assumes the same of all rows, and so finds more than most.
-func (c *tally) judge(ctx context.Context, present map[task.Ref]task.Task) {
-	if c.known {
+func (c *stateCount) judge(ctx context.Context, present map[task.Ref]task.Task) {
+	if c.done {
 		return
 	}
-	found, looked := len(c.compare(c.looked, present)), len(c.looked)
-	enough := c.more && found*len(c.rows)+len(c.fresh)*looked > c.most*looked
-	if c.known = enough || !c.more; !c.known {
+	found, checked := len(c.compare(c.checked, present)), len(c.checked)
+	enough := c.moreRows && found*len(c.rows)+len(c.fresh)*checked > c.most*checked
+	if c.done = enough || !c.moreRows; !c.done {
 		return
 	}
-	for place, n := range c.stale { // as many of those that were not looked at
-		c.stale[place] = n * len(c.rows) / max(looked, 1)
+	for place, n := range c.stale { // as many of those that were not checked
+		c.stale[place] = n * len(c.rows) / max(checked, 1)
 	}
 	c.report(ctx)
 	found += len(c.fresh)
@@ -306,8 +306,8 @@ func (c *tally) judge(ctx context.Context, present map[task.Ref]task.Task) {
 }
 
 // complete counts one by one what is not known yet.
-func (c *tally) complete(ctx context.Context) error {
-	if c.known {
+func (c *stateCount) complete(ctx context.Context) error {
+	if c.done {
 		return nil
 	}
 	n := 0
