@@ -46,6 +46,13 @@ func Each[T any](limit int, items []T, call func(i int, item T) error) error {
 	return cmp.Or(failures...)
 }
 
+// Recover makes a call. Error: that of its panic.
+func Recover(call func()) (err error) {
+	defer func() { err = Recovered(recover()) }()
+	call()
+	return nil
+}
+
 // Recovered is the error of what recover has returned, with the stack of the panic; nil if there was none.
 func Recovered(cause any) error {
 	switch cause := cause.(type) {

@@ -49,7 +49,8 @@ func (c *Control) KeepBulks(ctx context.Context, told <-chan struct{}) {
 				continue
 			}
 			all.Go(func() {
-				if err := c.runOrRecover(ctx, b.ID); err != nil {
+				// nobody waits for the bulk action who would answer for its panic
+				if err := calls.Recover(func() { c.runBulk(ctx, b.ID) }); err != nil {
 					c.log.ErrorContext(ctx, "cannot go on with a bulk action; trying again later", "bulk", b.ID, "error", err)
 					_ = clock.Sleep(ctx, bulkLook)
 				}
@@ -71,13 +72,6 @@ func (c *Control) KeepBulks(ctx context.Context, told <-chan struct{}) {
 		}
 		timer.Stop()
 	}
-}
-
-// runOrRecover is runBulk, with a panic as an error: nobody waits for one of them who would answer for it.
-func (c *Control) runOrRecover(ctx context.Context, id string) (err error) {
-	defer func() { err = calls.Recovered(recover()) }()
-	c.runBulk(ctx, id)
-	return nil
 }
 
 // runBulk goes on with a bulk action until it has ended, or ctx ends.

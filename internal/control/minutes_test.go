@@ -399,9 +399,9 @@ func TestStatusFacts_RateIsOfTheTimeOfReading(t *testing.T) {
 	w.clock = w.clock.Add(10 * time.Second)
 	w.tally.Begun("mail", time.Millisecond)
 	w.write()
-	first := w.statusFacts(w.ctx, look{}).Last
+	first := w.statusFacts(w.ctx, situation{}).Last
 	w.clock = w.clock.Add(45 * time.Second)
-	if got := w.statusFacts(w.ctx, look{}).Last; first.Span != 4*time.Minute+10*time.Second || got != first {
+	if got := w.statusFacts(w.ctx, situation{}).Last; first.Span != 4*time.Minute+10*time.Second || got != first {
 		t.Errorf("first it is %+v, then %+v", first, got)
 	}
 }
@@ -416,7 +416,7 @@ func TestWaiting_LeavesOutWhatHasNoName(t *testing.T) {
 	}
 	stats, err := w.ReadStats(w.ctx, me, StatsFilter{})
 	testkit.Must(t, err)
-	queues := w.statusFacts(w.ctx, look{}).Queues
+	queues := w.statusFacts(w.ctx, situation{}).Queues
 	if len(stats.Queues) != 1 || stats.Queues[0].Name != "mail" || len(queues) != 1 || queues[0].Name != "mail" {
 		t.Errorf("stats %+v, status %+v, want queue mail", stats.Queues, queues)
 	}

@@ -72,31 +72,24 @@ func (c *Control) beginReport(
 
 // validateEnding refuses what does not belong to an outcome. Error: CodeInvalid.
 func validateEnding(e AttemptEnding) error {
-	succeeded := e.Outcome == task.OutcomeSucceeded
-	over := succeeded || e.Outcome == task.OutcomeCancelled // no further attempt follows anyway
-	switch {
-	case e.Result != "" && !succeeded:
-		return task.Invalid("result", "belongs to an attempt that succeeded; say why this one did not in error")
-	case e.Reason != "" && succeeded:
-		return task.Invalid("error", "belongs to an attempt that did not succeed")
-	case e.Final && over:
-		return task.Invalid("permanent", "belongs to an attempt that failed")
-	case e.Wait != 0 && over:
-		return task.Invalid("retry_after", "belongs to an attempt that failed")
-	}
-	return validateUncounted(e)
-}
-
-// validateUncounted refuses what does not belong to an outcome that does not count. Error: CodeInvalid.
-func validateUncounted(e AttemptEnding) error {
-	snoozed, interrupted := e.Outcome == task.OutcomeSnoozed, e.Outcome == task.OutcomeInterrupted
-	switch {
-	case snoozed && e.Wait == 0:
-		return task.Invalid("retry_after", "say when a snoozed task is to run again, as 5m")
-	case interrupted && e.Wait != 0:
-		return task.Invalid("retry_after", "an interrupted task runs again at once; for later, the outcome is snoozed")
-	case e.Final && (snoozed || interrupted):
-		return task.Invalid("permanent", "belongs to an attempt that failed")
+	outcome := e.Outcome
+	succeeded, snoozed := outcome == task.OutcomeSucceeded, outcome == task.OutcomeSnoozed
+	interrupted := outcome == task.OutcomeInterrupted
+	failed := !succeeded && !snoozed && !interrupted && outcome != task.OutcomeCancelled
+	for _, rule := range []struct {
+		broken      bool
+		field, says string
+	}{
+		{e.Result != "" && !succeeded, "result", "belongs to an attempt that succeeded; say why this one did not in error"},
+		{e.Reason != "" && succeeded, "error", "belongs to an attempt that did not succeed"},
+		{e.Final && !failed, "permanent", "belongs to an attempt that failed"},
+		{e.Wait == 0 && snoozed, "retry_after", "say when a snoozed task is to run again, as 5m"},
+		{e.Wait != 0 && interrupted, "retry_after", "an interrupted task runs again at once; for later, the outcome is snoozed"},
+		{e.Wait != 0 && !failed && !snoozed, "retry_after", "belongs to an attempt that failed"},
+	} {
+		if rule.broken {
+			return task.Invalid(rule.field, "%s", rule.says)
+		}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ type statuses struct {
 	examined fresh.Value[status.Examination]
 	past     fresh.Value[past]
 	troubled fresh.Value[troubled]
-	told     told
+	changed  changedSchedules
 }
 
 // shownRules bound how often this node reads the status for all of its viewers.
@@ -88,7 +88,7 @@ func (c *Control) findStatus(ctx context.Context) status.Status {
 // standIn computes the status as no leader does, and keeps it for the viewers of all nodes. It takes the place of the
 // text that was read, and never that of a newer status: a leader may have come meanwhile.
 func (c *Control) standIn(ctx context.Context, before status.Status, read string, readable bool) status.Status {
-	found := c.judge(ctx, before, look{closely: true, lately: true})
+	found := c.judge(ctx, before, situation{alone: true, watched: true})
 	found.StandIn = true
 	text, err := json.Marshal(found)
 	if err == nil && readable && c.nodes != nil && c.queues != nil { // who has neither knows too little
@@ -148,7 +148,7 @@ func (c *Control) keepStatus(ctx context.Context, asked <-chan struct{}) {
 	for read := true; ctx.Err() == nil; {
 		began := clock.Now()
 		c.statuses.read.Store(read)
-		last = c.judge(ctx, last, look{lately: read})
+		last = c.judge(ctx, last, situation{watched: read})
 		if text, err := json.Marshal(last); err == nil && ctx.Err() == nil {
 			_ = c.store.WriteStatus(ctx, string(text)) // if that fails, each node finds out why by itself
 		}
@@ -165,25 +165,25 @@ func (c *Control) keepStatus(ctx context.Context, asked <-chan struct{}) {
 	}
 }
 
-// look says how to look at the installation.
-type look struct {
-	closely bool // no other node computes the status, so this one finds out why
-	lately  bool // somebody reads the status
+// situation is that in which this node computes a status.
+type situation struct {
+	alone   bool // no other node computes the status, so this one finds out why
+	watched bool // somebody reads the status
 }
 
 // seldomAfter is the time between two readings of what does not change often while nobody reads the status.
 const seldomAfter = time.Minute
 
 // seldom are the rules for what is read for each status while somebody reads it, else once a minute.
-func (l look) seldom() fresh.Rules {
-	if l.lately {
+func (s situation) seldom() fresh.Rules {
+	if s.watched {
 		return fresh.Rules{Limit: statusTimeout}
 	}
 	return fresh.Rules{Lifetime: seldomAfter, Retry: statusInterval, Limit: statusTimeout}
 }
 
 // judge computes the status from the one before it.
-func (c *Control) judge(ctx context.Context, before status.Status, how look) status.Status {
+func (c *Control) judge(ctx context.Context, before status.Status, how situation) status.Status {
 	f := c.statusFacts(ctx, how)
 	f.Before = before
 	f.Now = c.now(ctx, task.Ref{})

@@ -31,7 +31,7 @@ func TestStatus_TellsOfTheOtherServers(t *testing.T) {
 	waiting := z(float64(due.UnixMilli()-60_000), other.String())
 	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(other).Ready("mails")), waiting).Err())
 	codes := func() (all []status.Code, redis status.Reason) {
-		s := c.judge(w.Ctx, status.Status{}, look{lately: true})
+		s := c.judge(w.Ctx, status.Status{}, situation{watched: true})
 		for _, r := range s.Reasons {
 			if all = append(all, r.Code); r.Kind == "redis" {
 				redis = r
@@ -64,7 +64,7 @@ func TestStatus_TellsWhichServerRefusesWrites(t *testing.T) {
 	ref := w.Elsewhere(w.Cluster.Primary(string(w.Keys.Partition(0).States())), 1)[0]
 	c := New(Options{Store: w.Store, Nodes: leading(0, nil), Queues: queue.New(queue.Options{DB: w.DB})})
 	w.ServerOf(ref).RefuseWrites()
-	s := c.judge(w.Ctx, status.Status{}, look{lately: true})
+	s := c.judge(w.Ctx, status.Status{}, situation{watched: true})
 	i := slices.IndexFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.RedisReadOnly })
 	_, address, err := w.DB.ServerOf(w.Ctx, string(w.KeysOf(ref).States()))
 	if err != nil || i < 0 || s.Reasons[i].ID != address || s.Reasons[i].Since.IsZero() {
@@ -83,10 +83,10 @@ func TestKeepTroubled_SeesSchedulesOfServersThatAnswer(t *testing.T) {
 	c.statuses.troubled.Read(w.Ctx, c.findTroubled)
 	silent.Pause()
 	t.Cleanup(silent.Continue)
-	c.judge(w.Ctx, status.Status{}, look{lately: true}) // it notices the outage
+	c.judge(w.Ctx, status.Status{}, situation{watched: true}) // it notices the outage
 	testkit.Must(t, w.DB.HSet(w.Ctx, string(w.KeysOf(other).Schedule(other)), "failures", 2).Err())
 	c.statuses.troubled.Read(w.Ctx, c.findTroubled)
-	s := c.judge(w.Ctx, status.Status{}, look{lately: true})
+	s := c.judge(w.Ctx, status.Status{}, situation{watched: true})
 	if !slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.Failing }) {
 		_, err := c.statuses.troubled.Last()
 		t.Errorf("the error is %v; reasons %+v, warnings %q", err, s.Reasons, s.Warnings)

@@ -14,7 +14,7 @@ import (
 
 // statusFacts reads what decides how the installation is. What cannot be read is left out. If that is as Redis, or a
 // server of a cluster, does not answer, the facts say so.
-func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
+func (c *Control) statusFacts(ctx context.Context, how situation) (f status.Facts) {
 	ctx, left := redisx.LeavingOut(ctx)
 	asking, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (c *Control) statusFacts(ctx context.Context, how look) (f status.Facts) {
 }
 
 // readNodes reads the nodes, and which partitions none of them leads. Error: CodeUnavailable.
-func (c *Control) readNodes(ctx context.Context, how look, f *status.Facts) error {
+func (c *Control) readNodes(ctx context.Context, how situation, f *status.Facts) error {
 	if c.nodes == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (c *Control) readNodes(ctx context.Context, how look, f *status.Facts) erro
 		}
 		return err
 	}
-	if !how.lately {
+	if !how.watched {
 		nodes = withDead(c.nodes.View().Nodes, nodes)
 	}
 	led := make([]bool, c.store.Layout.Partitions())

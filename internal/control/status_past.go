@@ -12,7 +12,7 @@ import (
 )
 
 // readExamined reads what doctor has found. Error: CodeUnavailable.
-func (c *Control) readExamined(ctx context.Context, how look, f *status.Facts) (err error) {
+func (c *Control) readExamined(ctx context.Context, how situation, f *status.Facts) (err error) {
 	f.Doctor, err = c.statuses.examined.Get(ctx, how.seldom(), c.findExamined)
 	return err
 }
@@ -48,7 +48,7 @@ const (
 )
 
 // readPast reads what became of attempts in the last minutes, and in the hour before. Error: CodeUnavailable.
-func (c *Control) readPast(ctx context.Context, how look, f *status.Facts) error {
+func (c *Control) readPast(ctx context.Context, how situation, f *status.Facts) error {
 	p, err := c.statuses.past.Get(ctx, how.seldom(), func(ctx context.Context) (past, error) {
 		return c.recentMinutes(ctx, pastMinutes)
 	})

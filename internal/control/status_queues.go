@@ -12,7 +12,7 @@ import (
 )
 
 // readQueues reads the queues in which tasks wait. Error: CodeUnavailable.
-func (c *Control) readQueues(ctx context.Context, how look, f *status.Facts) error {
+func (c *Control) readQueues(ctx context.Context, how situation, f *status.Facts) error {
 	if c.queues == nil {
 		return nil
 	}

@@ -27,8 +27,8 @@ type redisReader struct {
 
 // readRedis reads how the servers of Redis are: of those with data, what concerns the fullest one, any trouble with a
 // disk, and who refuses writes. Error: CodeUnavailable; the servers that answered are read then.
-func (c *Control) readRedis(ctx context.Context, how look, r *status.Redis) error {
-	d := &redisReader{c: c, probe: how.closely, r: r}
+func (c *Control) readRedis(ctx context.Context, how situation, r *status.Redis) error {
+	d := &redisReader{c: c, probe: how.alone, r: r}
 	err := c.store.DB.EachServer(ctx, c.stateKeys(), func(server redis.Cmdable, partitions []int) {
 		d.read(ctx, server, partitions)
 	})

@@ -50,21 +50,21 @@ func (c *Control) keepTroubled(ctx context.Context) {
 	}
 }
 
-// told are schedules that were looked at one by one, as something has told that they may need somebody, or no longer
-// do. A look at all of them may take place only once a minute.
-type told struct {
+// changedSchedules are schedules that have changed since all were looked at, with what may be wrong with them now. All
+// may be looked at only once a minute.
+type changedSchedules struct {
 	mu  sync.Mutex
-	all map[task.Ref]toldOf
+	all map[task.Ref]changedSchedule
 }
 
-// toldOf is what may be wrong with a schedule; the zero Schedule for nothing.
-type toldOf struct {
+// changedSchedule is what may be wrong with a schedule; the zero Schedule for nothing.
+type changedSchedule struct {
 	status.Schedule
 	at time.Time // by the clock of this process
 }
 
-// keepTold looks at schedules as it is told of them, until ctx ends.
-func (c *Control) keepTold(ctx context.Context, refs <-chan task.Ref) {
+// keepChanged looks at schedules when they have changed, until ctx ends.
+func (c *Control) keepChanged(ctx context.Context, refs <-chan task.Ref) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -80,31 +80,35 @@ func (c *Control) keepTold(ctx context.Context, refs <-chan task.Ref) {
 			case task.CodeOf(err) != schedule.CodeNotFound: // the next look at all finds it
 				continue
 			}
-			c.statuses.told.mu.Lock()
-			if c.statuses.told.all == nil {
-				c.statuses.told.all = make(map[task.Ref]toldOf)
-			}
-			c.statuses.told.all[ref] = toldOf{found, began}
-			c.statuses.told.mu.Unlock()
+			c.statuses.changed.add(ref, changedSchedule{found, began})
 		}
 	}
 }
 
-// since are schedules of a look at all of them, with what was found one by one since that began.
-func (t *told) since(began time.Time, schedules []status.Schedule) []status.Schedule {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.all, func(_ task.Ref, one toldOf) bool { return one.at.Before(began) })
-	if len(t.all) == 0 {
-		return schedules
+func (c *changedSchedules) add(ref task.Ref, one changedSchedule) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = make(map[task.Ref]changedSchedule)
+	}
+	c.all[ref] = one
+}
+
+// update replaces what a look at all schedules has found of those that have changed since the look began.
+func (c *changedSchedules) update(found []status.Schedule, began time.Time) []status.Schedule {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.all, func(_ task.Ref, one changedSchedule) bool { return one.at.Before(began) })
+	if len(c.all) == 0 {
+		return found
 	}
 	var all []status.Schedule
-	for _, s := range schedules {
-		if _, later := t.all[task.Ref{Namespace: s.Namespace, ID: s.ID}]; !later {
+	for _, s := range found {
+		if _, later := c.all[task.Ref{Namespace: s.Namespace, ID: s.ID}]; !later {
 			all = append(all, s)
 		}
 	}
-	for _, one := range t.all {
+	for _, one := range c.all {
 		if one.Schedule != (status.Schedule{}) {
 			all = append(all, one.Schedule)
 		}
@@ -114,14 +118,14 @@ func (t *told) since(began time.Time, schedules []status.Schedule) []status.Sche
 
 // readSchedules reads what the last look at all schedules has found. A node that computes the status as no leader does
 // looks by itself. Error: CodeUnavailable; there may be an older finding.
-func (c *Control) readSchedules(ctx context.Context, how look, f *status.Facts, u *unread) error {
+func (c *Control) readSchedules(ctx context.Context, how situation, f *status.Facts, u *unread) error {
 	last, _ := c.statuses.troubled.Last()
 	rules := fresh.Rules{Lifetime: fresh.Always, Limit: troubledLimit, Tolerate: fresh.Always}
-	if how.closely {
+	if how.alone {
 		rules.Lifetime = max(troubledPause, troubledTimes*last.took)
 	}
 	t, err := c.statuses.troubled.Get(ctx, rules, c.findTroubled)
-	f.Schedules = c.statuses.told.since(t.at.Add(-t.took), t.schedules)
+	f.Schedules = c.statuses.changed.update(t.schedules, t.at.Add(-t.took))
 	u.add(t.left...)
 	if age := clock.Since(t.at); !t.at.IsZero() && age > troubledOld {
 		f.Notes = append(f.Notes, fmt.Sprintf("the schedules were looked at %d minutes ago", int(age.Minutes())))

@@ -37,7 +37,7 @@ func leading(taken int, types []string, queues ...string) fleet {
 func (w *world) judged() status.Status {
 	w.t.Helper()
 	w.statuses.troubled = fresh.Value[troubled]{} // look at all schedules now
-	return w.judge(w.ctx, status.Status{}, look{closely: true, lately: true})
+	return w.judge(w.ctx, status.Status{}, situation{alone: true, watched: true})
 }
 
 // expectStatus demands that the status has that reason alone, and returns it.
@@ -209,7 +209,7 @@ func TestStatus_LooksAtTheFleet(t *testing.T) {
 	w.nodes = nodes
 	before := w.judged()
 	before.Seen["no_leader  "] = before.Seen["no_leader  "].Add(-status.NotLed)
-	after := w.judge(w.ctx, before, look{})
+	after := w.judge(w.ctx, before, situation{})
 	if len(before.Reasons) != 0 || len(after.Reasons) != 1 || after.Reasons[0].ID != "1" {
 		t.Errorf("without a leader: %+v, then %+v", before.Reasons, after.Reasons)
 	}
@@ -394,7 +394,7 @@ func TestStatus_WaitsForNoLookAtTheSchedules(t *testing.T) {
 	var f status.Facts
 	var u unread
 	read := make(chan error, 1)
-	go func() { read <- w.readSchedules(w.ctx, look{lately: true}, &f, &u) }()
+	go func() { read <- w.readSchedules(w.ctx, situation{watched: true}, &f, &u) }()
 	testkit.Must(t, testkit.Receive(t, read, "what is known"))
 	if len(f.Schedules) != 1 || f.Schedules[0].ID != "nightly" || len(u.texts) != 1 {
 		t.Errorf("%+v, %q, want the schedule, and what is unreadable", f.Schedules, u.texts)
@@ -412,10 +412,10 @@ func TestStatus_CostsLittleWhileNobodyReadsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes = leading(0, nil, "default")
-	before := w.judge(w.ctx, status.Status{}, look{})
+	before := w.judge(w.ctx, status.Status{}, situation{})
 	var reads counter
 	w.db.AddHook(&reads)
-	if s := w.judge(w.ctx, before, look{}); s.Level != status.AllWell || reads.Load() > 2 {
+	if s := w.judge(w.ctx, before, situation{}); s.Level != status.AllWell || reads.Load() > 2 {
 		t.Errorf("%d calls, alone %q, for %+v", reads.Load(), reads.alone(), s)
 	}
 }
@@ -560,12 +560,12 @@ func TestStatus_HearsOfAScheduleAtOnce(t *testing.T) {
 	defer kept.Wait()
 	defer stop()
 	kept.Go(func() { _ = listener.Run(ctx) })
-	kept.Go(func() { w.keepTold(ctx, refs) })
+	kept.Go(func() { w.keepChanged(ctx, refs) })
 	testkit.Receive(t, led, "the leader hears")
 	paused := func(want bool) {
 		t.Helper()
 		testkit.Eventually(t, "the status follows", func() bool {
-			s := w.judge(w.ctx, status.Status{}, look{lately: true})
+			s := w.judge(w.ctx, status.Status{}, situation{watched: true})
 			return want == slices.ContainsFunc(s.Reasons, func(r status.Reason) bool { return r.Code == status.PausedItself })
 		})
 	}
