@@ -430,7 +430,7 @@ type ListTasksParams struct {
 	// Order Whether the greatest value comes first, or the smallest.
 	Order ListOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Counts Also answer how many tasks match, by state. Each state is counted up to 1,000. States in which tasks have ended are counted exactly if there is no filter but `state`, and the list is of one namespace.
+	// Counts Also answer how many tasks match, by state. Each state is counted up to 1,000. States in which tasks have ended are counted exactly if the only filter is a `state` that names such states, and perhaps `queued` and `running`, and the list is of one namespace.
 	Counts bool `form:"counts,omitempty" json:"counts,omitempty"`
 
 	// Fields Which members the tasks have, besides those that each task has. Without `payload`, `result` and `error`, the list is read faster. By default, they have all but the checkpoint.

@@ -108,8 +108,9 @@ func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit
 // TaskCount is how many tasks are in a state; About says that there are more.
 type TaskCount = listing.Count
 
-// CountTasks counts the tasks that match a filter by state, up to 1,000 of each. If the filter names nothing but
-// states, tasks that have ended are counted exactly. The caller's namespace may be EveryNamespace.
+// CountTasks counts the tasks that match a filter by state, up to 1,000 of each. If the filter names states without
+// scheduled, and nothing else, tasks of one namespace that have ended are counted exactly. The caller's namespace may
+// be EveryNamespace.
 func (c *Control) CountTasks(ctx context.Context, who Caller, f TaskFilter) (map[task.State]TaskCount, error) {
 	if _, err := c.begin(ctx, who, "listTasks"); err != nil {
 		return nil, err

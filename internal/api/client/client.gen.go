@@ -436,7 +436,7 @@ type ListTasksParams struct {
 	// Order Whether the greatest value comes first, or the smallest.
 	Order *ListOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Counts Also answer how many tasks match, by state. Each state is counted up to 1,000. States in which tasks have ended are counted exactly if there is no filter but `state`, and the list is of one namespace.
+	// Counts Also answer how many tasks match, by state. Each state is counted up to 1,000. States in which tasks have ended are counted exactly if the only filter is a `state` that names such states, and perhaps `queued` and `running`, and the list is of one namespace.
 	Counts *bool `form:"counts,omitempty" json:"counts,omitempty"`
 
 	// Fields Which members the tasks have, besides those that each task has. Without `payload`, `result` and `error`, the list is read faster. By default, they have all but the checkpoint.
@@ -704,7 +704,8 @@ type ClientInterface interface {
 
 	// Healthz Is the process alive?
 	//
-	// Looks at nothing outside of the process, nor at parameters and `Dts-Caller`, whatever they are, as what a probe or a proxy adds must not make a node look dead.
+	// It is, if there is an answer: nothing outside of the process is asked. All parameters and `Dts-Caller` are ignored.
+	// A probe or a proxy may add them, and they must not make a node look dead.
 	//
 	// Corresponds with GET /healthz (the `Healthz` operationId).
 	Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1570,7 +1571,8 @@ type ClientInterface interface {
 
 // Healthz Is the process alive?
 //
-// Looks at nothing outside of the process, nor at parameters and `Dts-Caller`, whatever they are, as what a probe or a proxy adds must not make a node look dead.
+// It is, if there is an answer: nothing outside of the process is asked. All parameters and `Dts-Caller` are ignored.
+// A probe or a proxy may add them, and they must not make a node look dead.
 //
 // Corresponds with GET /healthz (the `Healthz` operationId).
 func (c *Client) Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7800,7 +7802,8 @@ type ClientWithResponsesInterface interface {
 
 	// HealthzWithResponse Is the process alive?
 	//
-	// Looks at nothing outside of the process, nor at parameters and `Dts-Caller`, whatever they are, as what a probe or a proxy adds must not make a node look dead.
+	// It is, if there is an answer: nothing outside of the process is asked. All parameters and `Dts-Caller` are ignored.
+	// A probe or a proxy may add them, and they must not make a node look dead.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12179,7 +12182,8 @@ func (r TakeAttemptsResponse) ContentType() string {
 
 // HealthzWithResponse Is the process alive?
 //
-// Looks at nothing outside of the process, nor at parameters and `Dts-Caller`, whatever they are, as what a probe or a proxy adds must not make a node look dead.
+// It is, if there is an answer: nothing outside of the process is asked. All parameters and `Dts-Caller` are ignored.
+// A probe or a proxy may add them, and they must not make a node look dead.
 //
 // Returns a wrapper object for the known response body format(s).
 //
