@@ -34,7 +34,8 @@ type Kind struct {
 	Cause string // the shape of the error of a task that failed
 }
 
-// Damaged reports whether the definition of the task cannot be read. Then it has no type, queue, labels or times of its own.
+// Damaged reports whether the definition of the task cannot be read. Then it has no type, queue, labels or times of its
+// own.
 func (k Kind) Damaged() bool { return k.Type == "" }
 
 // NewRow returns the row of a task. cause is the shape of its error. Segments have rows of tasks that wait or have

@@ -306,7 +306,8 @@ func (s *search) compare(rows []index.Row, present map[task.Ref]task.Task) (conf
 		t, there := present[r.Ref]
 		// The cause belongs to the end that the row has.
 		now := index.NewRow(t, r.Cause)
-		same := now.State == r.State && now.Ended == r.Ended && (now.Damaged() || s.order.PositionOf(now) == s.order.PositionOf(r))
+		same := now.State == r.State && now.Ended == r.Ended &&
+			(now.Damaged() || s.order.PositionOf(now) == s.order.PositionOf(r))
 		same = same || now.State == task.Unreadable // which has no end
 		if !r.Fresh && !(there && same) {
 			s.stale[r.Segment]++
