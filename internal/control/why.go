@@ -17,7 +17,7 @@ type Why struct {
 	Now     string         // what it does now, in sentences; "" if that cannot be read
 	Reasons []why.Reason   // what must change first at the beginning; none if it waits for nothing
 	Beside  []why.Reason   // what does not hold it up, and may need somebody
-	Retry   schedule.Retry // the task of a schedule of which Beside tells; zero for none
+	Retry   schedule.Retry // the task that Beside tells about, of a schedule; zero for none
 	// Warnings say what could not be read: there may be further reasons.
 	Warnings []string
 }

@@ -28,7 +28,7 @@ type scheduleEdit struct {
 	Text     string
 	Faults   manifest.Faults
 	Wrong    string // what else is wrong
-	Exists   bool   // that is that a schedule has the id of the new one
+	Exists   bool   // it is wrong because another schedule has the id
 	Meantime bool   // somebody has put another revision since the text was read
 	Valid    bool
 	Put      control.Put // what putting it would do

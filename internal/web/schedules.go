@@ -65,7 +65,7 @@ type scheduleState struct {
 	More template.HTML // "" for nothing
 	Text string        // a text of somebody; "" for none
 	At   time.Time
-	Task string // of which Text tells; "" for none
+	Task string // the task that Text tells about; "" for none
 }
 
 func readSchedules(ctx context.Context, v *visit) (any, string, error) {
