@@ -534,11 +534,12 @@ type Claim struct {
 	Quota   int           // for each queue that is not in quotas and has no backlog
 	Look    time.Duration // until the leader looks after their deliveries
 	Served  string        // the queues and types that somebody serves, as served.lua reads it; "" if that is not known
-	Known   bool          // quotas has all names that are served and of which tasks wait; else the script looks at all names
+	Known   bool          // the leader knows which names that are served have waiting tasks: the script looks for those only that are in quotas, or that due tasks have; else it looks at all names
+	Closed  string        // queues and lanes of which no task may be taken, as closed.lua reads it
 	Unnamed string        // where to look at tasks that wait without a name: "0 " from the first one; "" not at all
 	Events  EventsChannel
 	Wake    WakeChannel
-	Quotas  []ClaimQuota // of other queues, and of lanes; 0 for one with a backlog that is not in the list. upto: take no waiting task, but for the first one, that was due later; none for no such bound
+	Quotas  []ClaimQuota // of other queues, and of lanes; 0 for one with a backlog that is not in the list, or in closed. upto: take no waiting task, but for the first one, that was due later; none for no such bound
 }
 
 // ClaimReply is the reply to Claim.
@@ -547,7 +548,7 @@ type ClaimReply struct {
 	Next    time.Time      // when the next task on the wheel is due; none if there is none
 	Watched int            // queued and running tasks, without those of this claim
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
-	Backlog []ClaimBacklog // queues and lanes that are served and of which tasks wait, and when the first of them was due; none if the quota is 0
+	Backlog []ClaimBacklog // queues and lanes that are served and of which tasks wait, and when the first of them was due; none if the quota is 0. If known, those that the script has looked for
 	Apart   []string       // up to NAMES_SAID names that nobody serves and of which tasks wait; if known, those for which this claim had some
 	Unnamed string         // where the next claim goes on among tasks without a name; "" at the end
 }
@@ -581,7 +582,7 @@ func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel
 
 // Args are its ARGV.
 func (c Claim) Args() []any {
-	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Unnamed, string(c.Events), string(c.Wake)}
+	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Closed, c.Unnamed, string(c.Events), string(c.Wake)}
 	for _, e := range c.Quotas {
 		args = append(args, e.Queue, e.Number, moment(e.Upto))
 	}

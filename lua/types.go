@@ -70,6 +70,14 @@ func ServedText(offers []Offer) string {
 	return cmp.Or(text.String(), "\n")
 }
 
+// ClosedText returns names of queues and lanes as closed.lua reads them.
+func ClosedText(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "\n" + strings.Join(names, "\n") + "\n"
+}
+
 // joined returns names in order, each once.
 func joined(names []string, separator string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), separator)

@@ -22,8 +22,10 @@ const (
 // apart is what the leader of a partition knows of the tasks there that nobody serves. They may have many names, and
 // more of them have none of their own, so all stay in Redis: claims look at them only if what is served has changed.
 type apart struct {
-	seen  string // what was served when a claim last looked at all names; "": the next claim looks
-	lanes []Lane // some of those that nobody serves
+	known  bool      // a claim has looked at all names, and since then the planner has missed none
+	looked time.Time // when a claim last looked at all names
+	seen   string    // what was served then; "": the next claim looks
+	lanes  []Lane    // some of those that nobody serves
 
 	tried   string    // what was served when claims last began to look at tasks without a name; "": they look again
 	at      time.Time // of that
@@ -40,10 +42,14 @@ func (p *Planner) apartIn(partition int) *apart {
 	return a
 }
 
-// grant says what a claim is to look at.
-func (a *apart) grant(g *Grant, now time.Time) {
-	g.Known = len(a.lanes) > 0 && a.seen == g.Served
-	a.seen = g.Served
+// grant says what a claim is to look at. Only the leader adds names, so one that has looked at all knows them, until
+// what is served changes, or a call has no reply.
+func (a *apart) grant(g *Grant, lookDue bool, now time.Time) {
+	g.Known = a.known && a.seen == g.Served && !lookDue
+	if !g.Known {
+		a.looked = now
+	}
+	a.known, a.seen = true, g.Served
 	if a.unnamed != "" && a.tried != g.Served { // what the looks have passed may be served now
 		a.tried = ""
 	}
@@ -75,7 +81,7 @@ func (a *apart) note(g Grant, o Outcome, now time.Time) {
 }
 
 // forget has claims look at all names and all tasks again.
-func (a *apart) forget() { a.seen, a.tried, a.unnamed = "", "", "" }
+func (a *apart) forget() { a.known, a.seen, a.tried, a.unnamed = false, "", "", "" }
 
 // goesOn reports whether it is time for the next part of a look at tasks without a name.
 func (a *apart) goesOn(now time.Time) bool {
@@ -92,15 +98,16 @@ func (a *apart) due(served string, now time.Time) bool {
 	return a.goesOn(now) || len(a.lanes) > 0 && (a.seen != served || a.unnamed == "" && a.mayTry(served, now))
 }
 
-// LookAgain has the next claim in a partition look at all names, and reports true, if tasks wait there that nobody
-// serves.
-func (p *Planner) LookAgain(partition int) bool {
-	a := p.apartIn(partition)
-	if len(a.lanes) == 0 {
-		return false
+// untilLook is how long it takes until a claim in a partition is to look at all names again, though nothing is known to
+// have changed: a repair may have added some, or Redis may have lost writes. Partitions differ by up to a quarter, so
+// that they do not look at once. The first claim of a term looks anyway.
+func (p *Planner) untilLook(partition int, now time.Time) time.Duration {
+	looked := p.apartIn(partition).looked
+	if looked.IsZero() {
+		return p.o.Look
 	}
-	a.seen = ""
-	return true
+	earlier := p.o.Look / 4 * time.Duration(partition%p.o.Partitions) / time.Duration(p.o.Partitions)
+	return p.o.Look - earlier - now.Sub(looked)
 }
 
 // TookBack tells that claimed tasks wait in a partition again: the next claim looks at all names and all tasks.

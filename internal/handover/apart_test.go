@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestApart_LooksAgainIfWhatIsServedChangesDuringALook(t *testing.T) {
 			return ""
 		}
 		g := Grant{Served: served}
-		a.grant(&g, now)
+		a.grant(&g, false, now)
 		a.note(g, Outcome{Found: Found{Backlog: Backlog{}, Apart: waits, Unnamed: next}}, now)
 		return g.Unnamed
 	}
@@ -37,9 +38,73 @@ func TestApart_LooksAgainIfWhatIsServedChangesDuringALook(t *testing.T) {
 	}
 	now = now.Add(unnamedTime)
 	g := Grant{Served: "both"}
-	a.grant(&g, now)
+	a.grant(&g, false, now)
 	a.note(g, Outcome{}, now)
 	if got := claim("both", ""); got != lua.FirstUnnamed {
 		t.Errorf("after a claim that failed, one looks from %q", got)
+	}
+}
+
+// A claim looks at all names if the planner may have missed some, and once in a while in any case.
+func TestGrant_HasAClaimLookAtAllNames(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		happens func(p *Planner, g Grant)
+		after   time.Duration
+		known   bool
+	}{
+		"nothing": {func(p *Planner, g Grant) { p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{}}}, start) }, 0, true},
+		"a call without a reply": {func(p *Planner, g Grant) {
+			p.Claimed(1, g, Outcome{}, start)
+		}, 0, false},
+		"tasks are taken back": {func(p *Planner, g Grant) {
+			p.TookBack(1)
+			p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{}}}, start) // of a claim that was on its way
+		}, 0, false},
+		"others are served": {func(p *Planner, g Grant) {
+			p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{}}}, start)
+			p.SetFleet(Fleet{Workers: []Node{aWorker("a", 1, 0, "other")}})
+		}, 0, false},
+		"another term": {func(p *Planner, g Grant) {
+			p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{}}}, start)
+			p.Leave(1)
+		}, 0, false},
+		"time": {func(p *Planner, g Grant) {
+			p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{}}}, start)
+		}, never, false},
+	} {
+		p := New(Options{HandOver: 4, Partitions: 16, Ask: never, Look: never})
+		p.SetFleet(Fleet{Workers: []Node{aWorker("a", 1, 0, "default")}})
+		g, _ := p.Grant(1, true, start)
+		if g.Known {
+			t.Errorf("%s: the first claim does not look", name)
+		}
+		p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{}}}, start)
+		g, _ = p.Grant(1, true, start)
+		c.happens(p, g)
+		if pause := p.Pause(1, start.Add(c.after)); c.after > 0 && pause != 0 || pause > never {
+			t.Errorf("%s: the term sleeps for %s", name, pause)
+		}
+		g, ok := p.Grant(1, c.after == 0, start.Add(c.after))
+		if !ok || g.Known != c.known {
+			t.Errorf("%s: then a claim is made: %t, and knows all names: %t", name, ok, g.Known)
+		}
+	}
+}
+
+// A claim of known lanes tells of some only. The others stay in their order.
+func TestClaimed_ChangesWhatItKnowsOfTheOtherLanes(t *testing.T) {
+	t.Parallel()
+	p, rare, empty := waitingIn(0), Lane{"default", "rare"}, Lane{"default", "empty"}
+	p.setBacklog(1, Backlog{plain: start, rare: start, empty: start})
+	g := Grant{Known: true, Lanes: Quotas{plain: {Number: 5}, empty: {Number: 5}, rare: {}}}
+	later := start.Add(time.Second)
+	p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{plain: later}}}, later)
+	for lane, want := range map[Lane][]waiting{
+		plain: {{2, time.UnixMilli(9000)}, {1, later}}, rare: {{1, start}}, empty: nil,
+	} {
+		if got := p.flow(lane).line; !slices.Equal(got, want) {
+			t.Errorf("%v waits in %v, want %v", lane, got, want)
+		}
 	}
 }

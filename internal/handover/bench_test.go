@@ -47,7 +47,7 @@ func BenchmarkPlan(b *testing.B) {
 		looks[lane.Queue] = Look{Waiting: 10}
 	}
 	b.Run("now", func(b *testing.B) {
-		p := New(Options{HandOver: 4, Partitions: benchedPartitions, Ask: never})
+		p := New(Options{HandOver: 4, Partitions: benchedPartitions, Look: never, Ask: never})
 		p.SetFleet(benchedFleet())
 		for i := range benchedPartitions {
 			p.setBacklog(i, backlog)
@@ -66,7 +66,7 @@ func BenchmarkPlan(b *testing.B) {
 				b.Fatal("nothing is granted")
 			}
 			p.Claimed(partition, g, Outcome{Found: Found{Backlog: backlog}}, start)
-			p.Pause(partition)
+			p.Pause(partition, start)
 			p.Wakes()
 		}
 	})

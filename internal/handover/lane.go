@@ -13,7 +13,8 @@ type Lane struct {
 }
 
 // Backlog has the lanes that somebody serves and of which due tasks wait, and when the first of them was due: the zero
-// time if that was not looked up, as the quota of the lane was 0.
+// time if that was not looked up, as the quota of the lane was 0. That of a claim whose grant was Known has only those
+// at which the claim has looked.
 type Backlog map[Lane]time.Time
 
 // Grant is how many tasks of each lane a claim may take: of Lanes as it says there, of any other with a backlog none,
@@ -22,7 +23,8 @@ type Grant struct {
 	Lanes   Quotas
 	Default int
 	Served  string // what lua.ServedText returns; "" if it is not known: then everything counts as served
-	// Known says that Lanes has all that are served and of which tasks wait; else the claim looks at all names.
+	// Known says that the planner knows which lanes wait: the claim looks only at those from which it may take something,
+	// and at those of due tasks. Else it looks at all.
 	Known bool
 	// Unnamed has the claim look at tasks without a name of their own, whether somebody serves them now: lua.FirstUnnamed
 	// from the first one on, or Found.Unnamed of an earlier claim. "" stands for none.

@@ -148,20 +148,22 @@ func (p *Planner) note(lengths map[string]int, now time.Time) {
 	}
 }
 
-// Pause returns how long the term of a partition may sleep until it asks for a grant again; false if nothing waits in
-// the partition.
-func (p *Planner) Pause(partition int) (time.Duration, bool) {
+// Pause returns how long the term of a partition may sleep until it asks for a grant again.
+func (p *Planner) Pause(partition int, now time.Time) time.Duration {
 	a := p.apartIn(partition)
-	pause, waits := p.o.Ask, len(a.lanes) > 0
+	pause := max(p.untilLook(partition, now), 0)
+	if len(a.lanes) > 0 {
+		pause = min(pause, p.o.Ask)
+	}
 	if a.unnamed != "" {
-		pause, waits = min(pause, unnamedPause), true
+		pause = min(pause, p.o.Ask, unnamedPause)
 	}
 	for lane, f := range p.flows {
 		if f.waits(partition) {
-			pause, waits = min(pause, p.askPause(lane)), true
+			pause = min(pause, p.askPause(lane))
 		}
 	}
-	return pause, waits
+	return pause
 }
 
 // askPause is the time between two looks at a lane with a backlog.

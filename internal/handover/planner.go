@@ -13,6 +13,7 @@ type Options struct {
 	HandOver   int           // deliveries that may wait in a queue for each slot of its living workers
 	Partitions int           // of the installation
 	Ask        time.Duration // between two looks at a full queue whose workers tell when it has room
+	Look       time.Duration // between two looks at all names of the backlog of a partition, at most
 }
 
 // Planner is what one node knows of the fleet, of what waits and of what is on its way. Its methods tell it what has
@@ -66,7 +67,8 @@ func (p *Planner) wake(f *flow) {
 func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok bool) {
 	g = Grant{Lanes: make(Quotas, len(p.flows)), Default: LeastAhead, Served: p.fleet.served}
 	a := p.apartIn(partition)
-	ok = due || a.due(g.Served, now)
+	lookDue := p.untilLook(partition, now) <= 0
+	ok = due || lookDue || a.due(g.Served, now)
 	for lane, f := range p.flows {
 		quota := f.portion(partition)
 		if p.servers[lane.Queue] != Answers {
@@ -78,7 +80,7 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 	if !ok {
 		return Grant{}, false
 	}
-	a.grant(&g, now)
+	a.grant(&g, lookDue, now)
 	for lane, quota := range g.Lanes {
 		f := p.flows[lane]
 		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
@@ -93,7 +95,11 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 		f.reserved -= quota.Number
 		f.free += max(quota.Number-o.Claimed[lane], 0)
 	}
-	p.setBacklog(partition, o.Backlog)
+	if g.Known && o.Backlog != nil {
+		p.changeBacklog(partition, g.Lanes, o.Backlog)
+	} else {
+		p.setBacklog(partition, o.Backlog)
+	}
 	p.apartIn(partition).note(g, o, now)
 	p.note(o.Lengths, now)
 	for lane, quota := range g.Lanes {
@@ -111,14 +117,30 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 	}
 }
 
-// setBacklog records what waits in a partition. What a claim finds there without a quota has waited since before: for
-// room, or for a worker.
+// setBacklog records all that waits in a partition.
 func (p *Planner) setBacklog(partition int, backlog Backlog) {
 	for lane, f := range p.flows {
 		if _, waits := backlog[lane]; !waits {
 			f.leave(partition)
 		}
 	}
+	p.addBacklog(partition, backlog)
+}
+
+// changeBacklog records what a claim has found that looked only at the lanes from which it might take something, and at
+// those of due tasks. The other lanes stay as they are.
+func (p *Planner) changeBacklog(partition int, granted Quotas, backlog Backlog) {
+	for lane, quota := range granted {
+		if _, waits := backlog[lane]; !waits && quota.Number > 0 {
+			p.flow(lane).leave(partition)
+		}
+	}
+	p.addBacklog(partition, backlog)
+}
+
+// addBacklog records what waits in a partition. What a claim finds there without a quota has waited since before: for
+// room, or for a worker.
+func (p *Planner) addBacklog(partition int, backlog Backlog) {
 	for lane, at := range backlog {
 		f := p.flow(lane)
 		waits := f.waits(partition)

@@ -18,7 +18,7 @@ var (
 // waitingIn returns a planner with one worker of the queue default, whose tasks have waited in partition 1 for long and
 // in partition 2 for less. So many may be claimed, and nobody asks Redis.
 func waitingIn(free int) *Planner {
-	p := New(Options{HandOver: 4, Partitions: 16, Ask: never})
+	p := New(Options{HandOver: 4, Partitions: 16, Look: never, Ask: never})
 	p.SetFleet(Fleet{Workers: []Node{aWorker("a", 1000, 0, "default")}, Leaders: 1})
 	p.setBacklog(1, Backlog{plain: time.UnixMilli(1000)})
 	p.setBacklog(2, Backlog{plain: time.UnixMilli(9000)})
@@ -86,7 +86,7 @@ func TestClaimed_APartitionThatFailsLosesItsTurn(t *testing.T) {
 // The workers of a queue end more in a moment than may wait for their slots: the bound follows them, and they end less.
 func TestBound_FollowsTheWorkers(t *testing.T) {
 	t.Parallel()
-	p := New(Options{HandOver: 4, Partitions: 16, Ask: time.Second})
+	p := New(Options{HandOver: 4, Partitions: 16, Look: never, Ask: time.Second})
 	p.SetFleet(Fleet{Workers: []Node{aWorker("a", 10, 0, "default")}, Leaders: 1})
 	f, now := p.flow(plain), start.Add(time.Second/2)
 	f.measure(Look{Ended: 1000}, start)
@@ -137,7 +137,7 @@ func TestLooked_CountsWhatFewRunForTheirLane(t *testing.T) {
 	t.Parallel()
 	all, few := aWorker("all", 10, 0, "default"), aWorker("few", 1, 0, "default")
 	all.Types, few.Types = []string{"http"}, []string{"http", "shell"}
-	p := New(Options{HandOver: 4, Partitions: 16, Ask: time.Second})
+	p := New(Options{HandOver: 4, Partitions: 16, Look: never, Ask: time.Second})
 	p.SetFleet(Fleet{Workers: []Node{all, few}, Leaders: 1})
 	p.setBacklog(1, Backlog{plain: start})
 	p.look(t, 1, map[string]Look{"default": {Waiting: 30, Types: map[string]int{"http": 5, "shell": 25}}}, start)
@@ -189,7 +189,7 @@ func TestForeignRead_CountsServersOfQueuesWithoutNodes(t *testing.T) {
 	if g, _ := p.Grant(3, false, start); g.Lanes[foreign].Number != LeastAhead-10 {
 		t.Errorf("%d tasks may be claimed, want %d", g.Lanes[foreign].Number, LeastAhead-10)
 	}
-	if pause, _ := p.Pause(3); pause != silentPause {
+	if pause := p.Pause(3, start); pause != silentPause {
 		t.Errorf("the next look is in %s, want %s", pause, silentPause)
 	}
 }

@@ -2,6 +2,7 @@ package handover
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -23,7 +24,7 @@ type yard struct {
 func newYard(seed uint64) *yard {
 	r := rand.New(rand.NewPCG(seed, 0))
 	y := &yard{
-		Planner: New(Options{HandOver: 4, Partitions: storyPartitions, Ask: never}), r: r,
+		Planner: New(Options{HandOver: 4, Partitions: storyPartitions, Look: never, Ask: never}), r: r,
 		tasks: make(map[Lane][storyPartitions][]time.Time), room: make(map[Lane]int), took: make(map[Lane]int),
 	}
 	f := Fleet{Leaders: 1 + r.IntN(3)}
@@ -103,6 +104,9 @@ func (y *yard) claim(p int, g Grant) (some bool) {
 		y.tasks[lane] = tasks
 	}
 	o.Backlog = y.backlog(p)
+	if g.Known { // it has looked at nothing else
+		maps.DeleteFunc(o.Backlog, func(lane Lane, _ time.Time) bool { return g.Lanes[lane].Number == 0 })
+	}
 	y.Claimed(p, g, o, start)
 	return some
 }

@@ -31,6 +31,7 @@ type story struct {
 	now     time.Time
 	granted map[int]grants // by partition
 	asked   []Lane         // that Redis is asked for
+	known   int            // grants whose claims do not look at all names
 	log     []string       // what the planner decided
 }
 
@@ -55,7 +56,8 @@ func tell(t *testing.T, seed uint64, shuffle *rand.Rand) *story {
 	}
 	o := Options{
 		HandOver: 1 + s.r.IntN(5), Partitions: pickOf(s, 1, 4, 16),
-		Ask: pickOf(s, 20*time.Millisecond, time.Second, time.Hour),
+		Ask:  pickOf(s, 20*time.Millisecond, time.Second, time.Hour),
+		Look: pickOf(s, time.Second, time.Minute, 24*time.Hour),
 	}
 	s.new, s.old = New(o), oldNewQuotas(o.HandOver, o.Partitions, o.Ask)
 	s.changeFleet()
@@ -101,12 +103,6 @@ func (s *story) event() {
 	case n < 80 && !granted:
 		s.new.Leave(p)
 		s.old.leave(p)
-	case n < 83:
-		waits := len(s.old.namesApart(p)) > 0
-		if waits {
-			s.old.lookAgain(p)
-		}
-		s.same("looks again", s.new.LookAgain(p), waits)
 	case n < 85:
 		s.new.TookBack(p)
 		s.old.tookBack(p)
@@ -117,9 +113,11 @@ func (s *story) event() {
 	}
 	s.same("wakes", s.new.Wakes(), slices.Sorted(maps.Keys(s.old.wakes)))
 	clear(s.old.wakes)
-	pause, waits := s.new.Pause(p)
-	before, waited := s.old.pause(p)
-	s.same("pause", []any{pause, waits}, []any{before, waited})
+	want := max(s.new.untilLook(p, s.now), 0)
+	if before, waited := s.old.pause(p); waited {
+		want = min(want, before)
+	}
+	s.same("pause", s.new.Pause(p, s.now), want)
 }
 
 // same fails the test unless the planner has decided as the code before it.
@@ -173,9 +171,13 @@ func shuffled[T any](s *story, all []T) {
 	}
 }
 
-// grant asks for a grant.
+// grant asks for a grant. Before, maintenance had claims look at all names now and then; the planner does so by itself.
 func (s *story) grant(p int) {
 	due := s.chance(50)
+	if s.new.untilLook(p, s.now) <= 0 {
+		due = true
+		s.old.lookAgain(p)
+	}
 	g, ok := s.new.Grant(p, due, s.now)
 	before, was := s.old.reserve(p, due)
 	s.same("granted", ok, was)
@@ -186,7 +188,13 @@ func (s *story) grant(p int) {
 	for lane, quota := range g.Lanes {
 		lanes[nameOf(lane)] = oldQuota(quota)
 	}
-	s.same("grant", oldQuotaSet{lanes, g.Default, g.Served, g.Known, g.Unnamed}, before)
+	s.same("grant", oldQuotaSet{lanes, g.Default, g.Served, before.Known, g.Unnamed}, before)
+	if before.Known && !g.Known {
+		s.t.Error("a claim looks at all names, and before the planner it did not")
+	}
+	if g.Known {
+		s.known++
+	}
 	s.granted[p] = grants{g, before}
 }
 
@@ -198,13 +206,13 @@ func (s *story) claim(p int) {
 	delete(s.granted, p)
 	o, before := Outcome{Claimed: make(map[Lane]int)}, oldOutcome{claimed: make(map[string]int)}
 	if s.chance(90) {
-		s.answer(open, &o, &before)
+		s.answer(p, open, &o, &before)
 	}
 	s.new.Claimed(p, open.new, o, s.now)
 	s.old.release(p, open.old, before)
 }
 
-func (s *story) answer(open grants, o *Outcome, before *oldOutcome) {
+func (s *story) answer(p int, open grants, o *Outcome, before *oldOutcome) {
 	o.Backlog, before.backlog = make(Backlog), make(map[string]time.Time)
 	deliveries := s.deliveries(open)
 	split := s.split(deliveries)
@@ -228,10 +236,8 @@ func (s *story) answer(open grants, o *Outcome, before *oldOutcome) {
 		}
 	}
 	before.lengths = o.Lengths
-	for _, lane := range some(s, s.lanes()) {
-		ago := func(ms int) time.Time { return s.now.Add(-time.Duration(ms) * time.Millisecond) }
-		at := pickOf(s, time.Time{}, ago(0), ago(50), ago(s.r.IntN(1000)))
-		o.Backlog[lane], before.backlog[nameOf(lane)] = at, at
+	for _, lane := range s.lanes() {
+		s.find(p, lane, open.new, o.Backlog, before.backlog)
 	}
 	if s.chance(40) {
 		for _, lane := range some(s, s.lanes()) {
@@ -240,6 +246,28 @@ func (s *story) answer(open grants, o *Outcome, before *oldOutcome) {
 	}
 	o.Unnamed = pickOf(s, "", "", "5 x:y", "6 x:z")
 	before.unnamed = o.Unnamed
+}
+
+// find has a claim find tasks of a lane, or none. Before, claims replied all lanes that wait. One of known lanes
+// replies those from which it might take something, and those of due tasks.
+func (s *story) find(p int, lane Lane, g Grant, found Backlog, before map[string]time.Time) {
+	ago := func(ms int) time.Time { return s.now.Add(-time.Duration(ms) * time.Millisecond) }
+	f := s.old.flows[nameOf(lane)]
+	waited := f != nil && f.waits(p)
+	switch looks := !g.Known || g.Lanes[lane].Number > 0; {
+	case looks && s.chance(50):
+		at := pickOf(s, time.Time{}, ago(0), ago(50), ago(s.r.IntN(1000)))
+		found[lane], before[nameOf(lane)] = at, at
+	case looks:
+	case waited:
+		before[nameOf(lane)] = time.Time{}
+		if s.chance(20) { // a task of it is due
+			found[lane] = time.Time{}
+		}
+	case s.chance(20): // a due task waits from now on, or somebody has repaired the lane
+		at := pickOf(s, time.Time{}, ago(0), ago(50))
+		found[lane], before[nameOf(lane)] = at, at
+	}
 }
 
 // lanes returns all lanes of the story.
@@ -407,20 +435,21 @@ func (s *story) choose(queue string) {
 // Everything that is decided was decided so before there was a planner.
 func TestPlanner_DecidesAsBefore(t *testing.T) {
 	t.Parallel()
-	granted := 0
+	granted, known := 0, 0
 	for seed := range uint64(stories) {
 		s := tell(t, seed, nil)
 		if t.Failed() {
 			return
 		}
+		known += s.known
 		for _, line := range s.log {
 			if strings.HasPrefix(line, "grant: ") {
 				granted++
 			}
 		}
 	}
-	if granted < stories*events/20 {
-		t.Errorf("the stories have %d grants: too few to tell anything", granted)
+	if granted < stories*events/20 || known < granted/20 {
+		t.Errorf("the stories have %d grants, %d of them of known lanes: too few to tell anything", granted, known)
 	}
 }
 

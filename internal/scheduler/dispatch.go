@@ -43,27 +43,23 @@ func (t *term) dispatch(ctx context.Context) error {
 }
 
 // sleepUntilDue waits until the next task on the wheel is due or an earlier one comes, and returns true; or until there may be
-// room for tasks that wait, and returns false.
+// room for tasks that wait, or it is time to look which wait, and returns false.
 func (t *term) sleepUntilDue(ctx context.Context, last partition.Claimed, got time.Time) bool {
-	var due, look <-chan time.Time
+	var due <-chan time.Time
 	if !last.Next.IsZero() {
 		timer := time.NewTimer(last.Next.Sub(last.Now) - clock.Since(got))
 		defer timer.Stop()
 		due = timer.C
 	}
 	var pause time.Duration
-	var waits bool
-	t.s.plan.tell(func(h *handover.Planner, _ time.Time) { pause, waits = h.Pause(t.partition) })
-	if waits {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		look = timer.C
-	}
+	t.s.plan.tell(func(h *handover.Planner, now time.Time) { pause = h.Pause(t.partition, now) })
+	look := time.NewTimer(pause)
+	defer look.Stop()
 	select {
 	case <-ctx.Done():
 	case <-due:
 	case <-t.s.wakes[t.partition]:
-	case <-look:
+	case <-look.C:
 		return false
 	case <-t.s.roomWakes[t.partition]:
 		return false

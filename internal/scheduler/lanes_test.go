@@ -157,3 +157,25 @@ func TestWatch_TakesBackWhatNobodyRunsAnyMore(t *testing.T) {
 	w.join(10, "shell", "other")
 	w.dispatched(waits, 1)
 }
+
+// Tasks wait of which the leader does not know: somebody has repaired the backlog, or Redis has lost writes. Nothing
+// else happens in their partition.
+func TestDispatch_FindsALaneThatItHasForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", never, func(n *node) { n.pace.names = 100 * time.Millisecond })
+	w.leads(map[*node]int{a: 16})
+	ref := w.create(task.Definition{Delay: time.Hour})
+	k, entry := w.store.KeysOf(ref), redis.Z{Score: float64(time.Now().UnixMilli()), Member: ref.String()}
+	_, err := w.db.TxPipelined(t.Context(), func(tx redis.Pipeliner) error {
+		tx.ZRem(t.Context(), string(k.Wheel()), ref.String())
+		tx.ZAdd(t.Context(), string(k.Ready(task.DefaultQueue)), entry)
+		tx.SAdd(t.Context(), string(k.Backlog()), task.DefaultQueue)
+		return nil
+	})
+	testkit.Must(t, err)
+	w.dispatched(ref, 1)
+	if n := defaultPace.names; n > time.Minute {
+		t.Errorf("outside of tests, that takes up to %s", n)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
@@ -27,19 +26,20 @@ type pace struct {
 	lookAgain   time.Duration // until it looks after the same delivery again
 	tend        time.Duration // between two rounds in which asynq's queues are tended
 	ask         time.Duration // until a leader asks again whether a full queue has room
+	names       time.Duration // between two looks at the names of all queues and lanes of which tasks wait, at most
 	pack        time.Duration // between two looks for tasks that need a row in the index of lists
 	peek        time.Duration // between two looks for missed wake-ups
 }
 
 var defaultPace = pace{
 	maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 2 * time.Second, tend: 5 * time.Second, ask: time.Second,
-	pack: 5 * time.Minute, peek: 3 * time.Second,
+	names: time.Minute, pack: 5 * time.Minute, peek: 3 * time.Second,
 }
 
 // unhurriedPace is that of Options.Unhurried.
 var unhurriedPace = pace{
 	maintenance: 24 * time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: 24 * time.Hour, ask: defaultPace.ask,
-	pack: 24 * time.Hour, peek: 24 * time.Hour,
+	names: 24 * time.Hour, pack: 24 * time.Hour, peek: 24 * time.Hour,
 }
 
 // maintain deletes finished tasks whose retention is over, until ctx ends or the lease is over: at once, and at intervals.
@@ -64,12 +64,6 @@ func (t *term) maintain(ctx context.Context) error {
 // over, those first that would go next: so a backlog drains though finished tasks need more memory than waiting ones.
 func (t *term) rest(ctx context.Context, busy bool) error {
 	signal(t.claimed) // in case there is something to look after that dispatch does not know of
-	// Somebody else may have listed further names of queues and lanes.
-	again := false
-	t.s.plan.tell(func(h *handover.Planner, _ time.Time) { again = h.LookAgain(t.partition) })
-	if again {
-		t.s.wake(t.partition)
-	}
 	interval := t.s.pace.maintenance
 	if busy {
 		interval /= busyRounds

@@ -32,7 +32,9 @@ type plan struct {
 }
 
 func newPlan(s *Scheduler) *plan {
-	o := handover.Options{HandOver: s.o.HandOver, Partitions: s.o.Store.Partitions.Count(), Ask: s.pace.ask}
+	o := handover.Options{
+		HandOver: s.o.HandOver, Partitions: s.o.Store.Partitions.Count(), Ask: s.pace.ask, Look: s.pace.names,
+	}
 	return &plan{
 		s: s, planner: handover.New(o),
 		errands: redisx.Errands{DB: s.o.DB, Patience: redisx.Patience}, probes: redisx.Errands{DB: s.o.DB},

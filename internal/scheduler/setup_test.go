@@ -119,7 +119,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
 	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never,
-		pack: never, peek: never}
+		names: never, pack: never, peek: never}
 	n.contact = unbroken()
 	for _, c := range change {
 		c(n)

@@ -1,6 +1,6 @@
 -- choice: chooses due tasks of queues and lanes, by their names.
 -- needs: arg limit, arg quota
--- includes: changes, definition, lanes, ready, noted, apart
+-- includes: changes, definition, closed, waiting, lanes, ready, noted, apart
 
 local members, dues, records = {}, {}, {} -- of the chosen tasks
 local moved = 0 -- tasks that waited, and go on waiting elsewhere
@@ -30,7 +30,7 @@ end
 
 -- choose_or_leave takes a due task, or leaves it if there is no room for it, others wait that may have been due before, or most are chosen.
 local function choose_or_leave(name, member, due, record, most)
-  left[name] = left[name] or quota
+  left[name] = left[name] or is_closed(name) and 0 or quota
   local is_first = not waits[name] or oldest[name] and tonumber(due) < oldest[name]
   if left[name] > 0 and is_first and #members < most then
     return choose(name, member, due, record)
@@ -58,13 +58,11 @@ local function choose_ready(name, n, upto, earliest)
     waits[name] = nil
   end
   local found = #names > 0 and redis.call('HMGET', defs_key(), unpack(names)) or {}
+  local places = places_of(found, #names)
   for i, member in ipairs(names) do
-    local place, unserved = name, false
-    if found[i] then
-      place, unserved = name_of(found[i])
-    end
+    local place = places[i] and places[i].name or name
     moved = moved + (place == name and 0 or 1)
-    if unserved then
+    if places[i] and places[i].apart then
       leave_apart(place, member, first[2 * i], found[i])
     elseif place == name then
       choose(name, member, first[2 * i], found[i])

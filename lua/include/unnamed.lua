@@ -29,14 +29,10 @@ local function waiting_records(names)
   return records
 end
 
--- place_of_unnamed returns the name under which a task is chosen or waits, whether nobody serves it, and whether it
--- goes on waiting without a name.
-local function place_of_unnamed(member, record)
-  local name, unserved = name_of(record)
-  if unserved then
-    name = place_apart(name, member)
-  end
-  return name, unserved, name == UNNAMED
+-- name_of_unnamed returns the name under which a task with a place is chosen or waits: UNNAMED if it goes on waiting
+-- without one.
+local function name_of_unnamed(member, place)
+  return place.apart and place_apart(place.name, member) or place.name
 end
 
 -- look_at_unnamed looks at up to limit tasks.
@@ -50,12 +46,11 @@ local function look_at_unnamed()
   end
   next_unnamed = #names == limit and unnamed or ''
   local records = #names > 0 and waiting_records(names) or {}
+  local places = places_of(records, #names)
   for i, member in ipairs(names) do
     local record, due = records[i], found[2 * i]
-    local name, unserved, stay
-    if record then
-      name, unserved, stay = place_of_unnamed(member, record)
-    end
+    local name = record and name_of_unnamed(member, places[i])
+    local unserved, stay = record and places[i].apart, name == UNNAMED
     if stay then
       stays = true
       next_unnamed = next_unnamed ~= '' and due .. ' ' .. member or ''

@@ -47,13 +47,19 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 	k := l.keys
 	call := lua.Claim{
 		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: g.Default, Look: look,
-		Served: g.Served, Known: g.Known, Unnamed: g.Unnamed,
+		Served: g.Served, Known: g.Known, Closed: "", Unnamed: g.Unnamed,
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number), Quotas: nil,
 	}
+	var closed []string
 	for lane, q := range g.Lanes {
 		name := lua.LaneName(lane.Queue, lane.Type)
-		call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: name, Number: q.Number, Upto: q.UpTo})
+		if q.Number > 0 {
+			call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: name, Number: q.Number, Upto: q.UpTo})
+		} else {
+			closed = append(closed, name)
+		}
 	}
+	call.Closed = lua.ClosedText(closed)
 	// A queue that may get few must not find that others have used up the limit.
 	slices.SortFunc(call.Quotas, func(a, b lua.ClaimQuota) int { return cmp.Compare(a.Number, b.Number) })
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
