@@ -69,6 +69,13 @@ func (w *twins) claim(g handover.Grant, known bool) {
 		testkit.Must(w.t, err)
 		for _, d := range claimed.Deliveries {
 			taken[i] = append(taken[i], d.String())
+			lane := handover.LaneOf(d)
+			if _, planned := g.Lanes[lane]; !planned {
+				lane.Type = ""
+			}
+			if quota, planned := g.Lanes[lane]; planned && quota.Number == 0 {
+				w.t.Errorf("%s was claimed, and nothing of %v may be", d.Ref, lane)
+			}
 		}
 		slices.Sort(taken[i])
 		found[i] = claimed.Backlog
