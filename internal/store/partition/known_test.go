@@ -29,7 +29,8 @@ type twins struct {
 
 var twinQueues, twinTypes = []string{"default", "a", "b"}, []string{"t", "u", "v"}
 
-// create creates tasks that have been due for as long in both.
+// create creates tasks that have been due for as long in both, all for more than the second after which a leader is
+// behind: the two claim at different times, and must agree whether it is.
 func (w *twins) create(n int) {
 	at := w.w[0].DB.Time(w.w[0].Ctx).Val()
 	for range n {
@@ -37,7 +38,7 @@ func (w *twins) create(n int) {
 			Ref: sibling(w.next), Type: twinTypes[w.r.IntN(3)], Queue: twinQueues[w.r.IntN(3)], Delay: time.Hour,
 		}
 		w.next++
-		since := at.Add(-time.Duration(w.r.IntN(3000)) * time.Millisecond)
+		since := at.Add(-10*time.Second - time.Duration(w.r.IntN(3000))*time.Millisecond)
 		due := redis.Z{Score: float64(since.UnixMilli()), Member: d.Ref.String()}
 		for _, world := range w.w {
 			world.Create(d)
