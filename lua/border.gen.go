@@ -16,7 +16,7 @@ const (
 	CodeCancelled Code = "CANCELLED"  // finish, reap
 	CodeChanged   Code = "CHANGED"    // change, fire, pack_rows, put_schedule, write_bulk
 	CodeEarly     Code = "EARLY"      // put_schedule
-	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
+	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, follow, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
 	CodeFull      Code = "FULL"       // acquire_lock
 	CodeHeld      Code = "HELD"       // acquire_lease, acquire_lock, reap
 	CodeLost      Code = "LOST"       // renew_lease, renew_lock
@@ -1628,8 +1628,63 @@ func (Fire) Decode(r *Reply) (v FireReply) {
 	return v
 }
 
+// Follow runs follow.lua: a leader creates the tasks that follow ends, and removes the entries of these from the outbox.
+//
+// Refusals:
+//   - CodeFenced: another leader holds the lease of the partition, or none does
+//
+// Repeated: harmless: the entries are gone
+type Follow struct {
+	Lease  LeaseKey  // STRING
+	Defs   DefsKey   // HASH the script makes further keys of the same partition
+	Outbox OutboxKey // ZSET
+	Fence  Fence     // that this leader got with the lease
+	Events EventsChannel
+	Wake   WakeChannel
+	Items  []FollowItem // child: "namespace:id" of the task to create, "" for none; def: the head, a line break, and the payload; traced: def with its trace, "" without one; later: keep the entry, which nobody can read, until then; none to remove it
+}
+
+// FollowReply is the reply to Follow.
+type FollowReply struct {
+	Answers []string // for each entry new; existed, as the task was created before; none; later; or gone, as another leader has done it
+}
+
+// FollowItem is an element of items of follow.lua.
+type FollowItem struct {
+	Entry  string
+	Parent task.Ref
+	Child  string
+	Def    string
+	Traced string
+	Due    time.Time
+	Later  time.Time
+}
+
+// Script is follow.lua.
+func (Follow) Script() *Script { return scriptOf("follow") }
+
+// Keys are its KEYS.
+func (c Follow) Keys() []string { return []string{string(c.Lease), string(c.Defs), string(c.Outbox)} }
+
+// Args are its ARGV.
+func (c Follow) Args() []any {
+	args := []any{string(c.Fence), string(c.Events), string(c.Wake)}
+	for _, e := range c.Items {
+		args = append(args, e.Entry, e.Parent.String(), e.Child, e.Def, e.Traced, moment(e.Due), moment(e.Later))
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Follow) Decode(r *Reply) (v FollowReply) {
+	for e := range r.List("answers", 1) {
+		v.Answers = append(v.Answers, e.Text("answers"))
+	}
+	return v
+}
+
 // Forget runs forget.lua: deletes tasks that have ended, before their retention is over. It keeps the names of tasks that ended less
-// than remember ago, so that they do not run again when they are submitted again.
+// than remember ago, so that they do not run again when they are submitted again. Tasks that owe a follow-up stay.
 //
 // Repeated: harmless: what does not exist is not deleted again
 type Forget struct {
@@ -1637,7 +1692,8 @@ type Forget struct {
 	Remember      time.Duration // how long after its end the name of a task is taken at least
 	RememberLimit int           // maximum number of names of deleted tasks in the partition
 	Limit         int           // maximum number of names to forget
-	Tasks         []ForgetTask  // ended: when the task has ended; with another end, it stays
+	Wake          WakeChannel
+	Tasks         []ForgetTask // ended: when the task has ended; with another end, it stays
 }
 
 // ForgetReply is the reply to Forget.
@@ -1659,7 +1715,7 @@ func (c Forget) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c Forget) Args() []any {
-	args := []any{c.Remember.Milliseconds(), c.RememberLimit, c.Limit}
+	args := []any{c.Remember.Milliseconds(), c.RememberLimit, c.Limit, string(c.Wake)}
 	for _, e := range c.Tasks {
 		args = append(args, e.Member.String(), moment(e.Ended))
 	}
@@ -2439,6 +2495,48 @@ func (ReadNodes) Decode(r *Reply) (v ReadNodesReply) {
 	return v
 }
 
+// ReadOutbox runs read_outbox.lua: reads what the outbox of a partition has that is due, oldest first.
+//
+// Repeated: harmless: it only reads
+type ReadOutbox struct {
+	Outbox OutboxKey // ZSET
+	Limit  int       // maximum number of entries
+}
+
+// ReadOutboxReply is the reply to ReadOutbox.
+type ReadOutboxReply struct {
+	Now     time.Time
+	Next    time.Time // of the first entry that was not read; none if there is none
+	Entries []ReadOutboxEntry
+}
+
+// ReadOutboxEntry is an element of entries of read_outbox.lua.
+type ReadOutboxEntry struct {
+	Entry string
+	At    time.Time
+}
+
+// Script is read_outbox.lua.
+func (ReadOutbox) Script() *Script { return scriptOf("read_outbox") }
+
+// Keys are its KEYS.
+func (c ReadOutbox) Keys() []string { return []string{string(c.Outbox)} }
+
+// Args are its ARGV.
+func (c ReadOutbox) Args() []any {
+	return []any{c.Limit}
+}
+
+// Decode reads its reply.
+func (ReadOutbox) Decode(r *Reply) (v ReadOutboxReply) {
+	v.Now = r.Time("now")
+	v.Next = r.Time("next")
+	for e := range r.List("entries", 2) {
+		v.Entries = append(v.Entries, ReadOutboxEntry{Entry: e.Text("entry"), At: e.Time("at")})
+	}
+	return v
+}
+
 // ReadPage runs read_page.lua: reads sorted sets of one partition in descending order, as if they were one, starting after a given member.
 // Redis sorts members of one score by name but cannot start a range between them, so the script finds the rank by binary
 // search among the members of that score. It reads the first member of each set, and more only of sets whose first one is among
@@ -2943,7 +3041,8 @@ func (Retry) Decode(r *Reply) (v RetryReply) {
 
 // Sweep runs sweep.lua: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next. What ended less
 // than remember ago leaves its name, so that it is not run again when it is submitted again; but for tasks of schedules, which nobody can
-// submit. What ended within the last two minutes is noted apart, so that it is not restored. Names are forgotten after that time and, if there
+// submit. Tasks that owe a follow-up stay until the leader has created
+// it. What ended within the last two minutes is noted apart, so that it is not restored. Names are forgotten after that time and, if there
 // are too many, before. Those of restored ticks are forgotten after 10 minutes.
 //
 // Refusals:
@@ -2960,6 +3059,7 @@ type Sweep struct {
 	Limit         int           // maximum number of tasks to delete, and of names to forget
 	Remember      time.Duration // how long after its end the name of a task is taken at least
 	RememberLimit int           // maximum number of names of deleted tasks in the partition
+	Wake          WakeChannel
 }
 
 // SweepReply is the reply to Sweep.
@@ -2970,6 +3070,7 @@ type SweepReply struct {
 	Shortest     time.Duration // how long the last one of these was remembered after the end of its task; 0 if there are none
 	DueTasks     int           // scheduled tasks that are due
 	DueSchedules int           // schedules whose ticks the leader has to plan now
+	Outbox       int           // entries of the outbox that are due
 }
 
 // Script is sweep.lua.
@@ -2982,7 +3083,7 @@ func (c Sweep) Keys() []string {
 
 // Args are its ARGV.
 func (c Sweep) Args() []any {
-	return []any{string(c.Fence), c.Keep, c.Limit, c.Remember.Milliseconds(), c.RememberLimit}
+	return []any{string(c.Fence), c.Keep, c.Limit, c.Remember.Milliseconds(), c.RememberLimit, string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -2993,6 +3094,7 @@ func (Sweep) Decode(r *Reply) (v SweepReply) {
 	v.Shortest = r.Duration("shortest")
 	v.DueTasks = r.Number("due_tasks")
 	v.DueSchedules = r.Number("due_schedules")
+	v.Outbox = r.Number("outbox")
 	return v
 }
 
@@ -3267,6 +3369,7 @@ var KeyTypes = map[string]string{
 	"dts:{p}:remembered":       "hash",
 	"dts:{p}:remembered:order": "list",
 	"dts:{p}:deleted":          "zset",
+	"dts:{p}:outbox":           "zset",
 	"dts:{p}:listeners":        "string",
 	"dts:{p}:attempts:":        "list",
 	"dts:{p}:log:":             "stream",
@@ -3356,7 +3459,7 @@ func (p Partition) Originals() OriginalsKey {
 	return OriginalsKey(p.prefix + "originals")
 }
 
-// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
+// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the end of the task owes a follow-up. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
 type StatesKey string
 
 // States makes the key dts:{p}:states.
@@ -3466,6 +3569,14 @@ type DeletedKey string
 // Deleted makes the key dts:{p}:deleted.
 func (p Partition) Deleted() DeletedKey {
 	return DeletedKey(p.prefix + "deleted")
+}
+
+// OutboxKey names a ZSET: what the leader must do because a task ended, by the time when: `end <ref> <attempt> <state>`, which creates the task's follow-up. It leaves what it cannot read for a minute.
+type OutboxKey string
+
+// Outbox makes the key dts:{p}:outbox.
+func (p Partition) Outbox() OutboxKey {
+	return OutboxKey(p.prefix + "outbox")
 }
 
 // ListenersKey names a STRING: exists while somebody follows events; expires.
@@ -3824,7 +3935,7 @@ type ChangesChannel string
 // Changes names the channel dts:changes.
 func (k Keyspace) Changes() ChangesChannel { return ChangesChannel(k.channel("changes")) }
 
-// WakeChannel names a CHANNEL: for the leader of a partition: `task`: a task is the first on the wheel; `schedule`: a schedule is the first that is due.
+// WakeChannel names a CHANNEL: for the leader of a partition: `task`: a task is the first on the wheel; `schedule`: a schedule is the first that is due; `follow`: the outbox has something new.
 type WakeChannel string
 
 // Wake names the channel dts:wake:<partition>.

@@ -1,12 +1,13 @@
 -- forget: deletes tasks that have ended, before their retention is over. It keeps the names of tasks that ended less
--- than remember ago, so that they do not run again when they are submitted again.
--- includes: clock, changes, definition, memory, deletion
+-- than remember ago, so that they do not run again when they are submitted again. Tasks that owe a follow-up stay.
+-- includes: clock, changes, definition, memory, deletion, state
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 -- args:
 --   remember        ms      how long after its end the name of a task is taken at least
 --   remember_limit  number  maximum number of names of deleted tasks in the partition
 --   limit           number  maximum number of names to forget
+--   wake            channel
 --   tasks           (member member, ended time)*  ended: when the task has ended; with another end, it stays
 -- reply:
 --   deleted  flag*  for each task whether it was deleted
@@ -21,7 +22,7 @@ local texts = redis.call('HMGET', states, unpack(members))
 local gone, states_of_gone, deleted = {}, {}, {}
 for i, member in ipairs(members) do
   local state, finished = end_of(texts[i] or '')
-  local same = state and tonumber(finished) == ends[i]
+  local same = state and tonumber(finished) == ends[i] and not is_marked(texts[i])
   deleted[i] = same and 1 or 0
   if same then
     gone[#gone + 1], states_of_gone[#gone + 1] = member, texts[i]

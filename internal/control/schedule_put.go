@@ -92,7 +92,9 @@ func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) erro
 	if task.ValidatePayload(d.Task.Payload) != nil { // then its executor could not read it
 		return invalid
 	}
-	return task.Join(invalid, schedule.InTask(c.types.CheckPayload(ctx, d.Task.Type, d.Task.Payload)))
+	return task.Join(
+		invalid, schedule.InTask(c.types.CheckPayload(ctx, d.Task.Type, d.Task.Payload)), schedule.InTask(c.checkFollowUps(ctx, d.Task)),
+	)
 }
 
 // putOnce reads the schedule and puts a valid definition over it. Error: schedules.ErrMoved, if the schedule changed in between.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
@@ -83,10 +82,8 @@ func Labels(labels map[string]string) []string {
 
 // schedule is the schedule that created the task, and "" if none did.
 func (r Row) schedule() string {
-	if id, _, isTick := strings.Cut(r.Ref.ID, "@"); isTick {
-		return id
-	}
-	return ""
+	id, _, _ := r.Ref.Tick()
+	return id
 }
 
 // stateTime is when the task came into its state: its end, or when it is due.

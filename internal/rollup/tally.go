@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -126,10 +125,7 @@ func (c *count) queue(name string) *Queue {
 
 // fail counts an attempt of that cause.
 func (c *count) fail(text string, e End, now time.Time) {
-	root, _, isTick := strings.Cut(e.Task.ID, "@")
-	if !isTick {
-		root = ""
-	}
+	root, _, _ := e.Task.Tick()
 	now = now.UTC()
 	one := Cause{
 		Kind:  Kind{Text: text, Queue: e.Queue, Namespace: e.Task.Namespace, Schedule: root, Type: e.Type},

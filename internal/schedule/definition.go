@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -37,6 +36,7 @@ const (
 	MaxRunsLimit     = 1_000_000_000
 	FailuresLimit    = 1000 // of PauseOnFailure
 	NoteLimit        = 500  // bytes of the note of a pause
+	tickRoom         = len("@20060102T150405.000000Z") + len(ManualSuffix) // by how much the id of a task is longer
 	DescriptionLimit = 1000 // bytes
 	BackfillLimit    = 1000 // ticks of one backfill
 )
@@ -93,25 +93,12 @@ func (d Definition) validateTask() error {
 	if !template.RunAt.IsZero() || template.Delay != 0 {
 		return task.Invalid("task.run_at", "leave out run_at and delay: the task of a tick is due at the tick")
 	}
-	return InTask(template.Validate(time.Time{}))
+	return task.Join(d.Task.ValidateRoom(len(d.ID)+tickRoom), InTask(template.Validate(time.Time{})))
 }
 
 // InTask returns a copy of a *task.Error in which "task." stands in front of the field. It returns any other error, and one
 // without a field, as it is.
-func InTask(err error) error {
-	var invalid *task.Error
-	if !errors.As(err, &invalid) || invalid.Field == "" {
-		return err
-	}
-	inTask := *invalid
-	inTask.Field, inTask.Others = "task."+invalid.Field, nil
-	for _, other := range invalid.Others {
-		moved := *other
-		moved.Field = "task." + other.Field
-		inTask.Others = append(inTask.Others, &moved)
-	}
-	return &inTask
-}
+func InTask(err error) error { return task.Within("task", err) }
 
 func (d Definition) validateLimits() error {
 	var runs, failures error

@@ -86,4 +86,4 @@ func ParseTickName(name string) (tick time.Time, manual bool, _ error) {
 
 // OfTask returns the id of the schedule that created a task and the name of the tick or manual run. ok is false if no
 // schedule created the task.
-func OfTask(ref task.Ref) (scheduleID, name string, ok bool) { return strings.Cut(ref.ID, "@") }
+func OfTask(ref task.Ref) (scheduleID, name string, ok bool) { return ref.Tick() }

@@ -115,7 +115,7 @@ func (t *term) keep() partition.Keep {
 }
 
 // forget deletes finished tasks whose retention is over, and the oldest ones if there are too many; and forgets the names of tasks that
-// ended long ago. The same script counts due tasks and schedules: dispatch and tick are woken in case they missed a wake-up, as after a
+// ended long ago. The same script counts what is due: dispatch, tick and follow are woken in case they missed a wake-up, as after a
 // step of Redis's clock. busy says that it deleted some.
 func (t *term) forget(ctx context.Context) (busy bool, _ error) {
 	keep := t.keep()
@@ -131,6 +131,9 @@ func (t *term) forget(ctx context.Context) (busy bool, _ error) {
 		}
 		if swept.DueSchedules > 0 {
 			t.s.wakeTick(t.partition)
+		}
+		if swept.Outbox > 0 {
+			t.s.wakeFollow(t.partition)
 		}
 		busy = busy || swept.Deleted > 0
 		if swept.Early > 0 {

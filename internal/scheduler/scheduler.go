@@ -84,23 +84,24 @@ type Told struct {
 
 // Scheduler leads its share of the partitions.
 type Scheduler struct {
-	o          Options
-	pace       pace
-	leases     []*lease.Lease  // by partition
-	wakes      []chan struct{} // by partition: claim again
-	roomWakes  []chan struct{} // by partition: waiting tasks may be claimed
-	tickWakes  []chan struct{} // by partition: read due schedules again
-	evictWakes []chan struct{} // by partition: Redis is almost full
-	rowWakes   []chan struct{} // by partition: pack rows of the index of lists
-	staleRows  []chan []int    // by partition: segments of that index with many rows that are out of date
-	lookWakes  []chan struct{} // by partition: look after runs and deliveries
-	asked      chan struct{}   // somebody reads the status of the installation
-	bulk       chan struct{}   // there is a new bulk action
-	look       chan task.Ref   // schedules that may need somebody, or no longer do; of too many some are left out
-	freed      chan struct{}   // some node released a lease
-	listener   *partition.Listener
-	ready      chan struct{}
-	heard      sync.Once
+	o           Options
+	pace        pace
+	leases      []*lease.Lease  // by partition
+	wakes       []chan struct{} // by partition: claim again
+	roomWakes   []chan struct{} // by partition: waiting tasks may be claimed
+	tickWakes   []chan struct{} // by partition: read due schedules again
+	followWakes []chan struct{} // by partition: read the outbox again
+	evictWakes  []chan struct{} // by partition: Redis is almost full
+	rowWakes    []chan struct{} // by partition: pack rows of the index of lists
+	staleRows   []chan []int    // by partition: segments of that index with many rows that are out of date
+	lookWakes   []chan struct{} // by partition: look after runs and deliveries
+	asked       chan struct{}   // somebody reads the status of the installation
+	bulk        chan struct{}   // there is a new bulk action
+	look        chan task.Ref   // schedules that may need somebody, or no longer do; of too many some are left out
+	freed       chan struct{}   // some node released a lease
+	listener    *partition.Listener
+	ready       chan struct{}
+	heard       sync.Once
 
 	plan    *plan
 	limits  *limits.Limits
@@ -128,7 +129,7 @@ func New(o Options) *Scheduler {
 	s.limits = limits.New(o.Store.Layout, o.Queues)
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
-		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.hasRoom,
+		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Outbox: s.wakeFollow, Room: s.hasRoom,
 		Rows: func(p int) { signal(s.rowWakes[p]) }, Stale: s.toldStale, Bulk: func() { signal(s.bulk) }, Status: func() { signal(s.asked) },
 		Look: s.toldLook,
 	})
@@ -140,6 +141,7 @@ func New(o Options) *Scheduler {
 		s.wakes = append(s.wakes, make(chan struct{}, 1))
 		s.roomWakes = append(s.roomWakes, make(chan struct{}, 1))
 		s.tickWakes = append(s.tickWakes, make(chan struct{}, 1))
+		s.followWakes = append(s.followWakes, make(chan struct{}, 1))
 		s.evictWakes = append(s.evictWakes, make(chan struct{}, 1))
 		s.rowWakes = append(s.rowWakes, make(chan struct{}, 1))
 		s.staleRows = append(s.staleRows, make(chan []int, 4))
@@ -224,6 +226,8 @@ func (s *Scheduler) hasRoom(queue string) {
 }
 
 func (s *Scheduler) wakeTick(partition int) { signal(s.tickWakes[partition]) }
+
+func (s *Scheduler) wakeFollow(partition int) { signal(s.followWakes[partition]) }
 
 func (s *Scheduler) wake(partition int) { signal(s.wakes[partition]) }
 

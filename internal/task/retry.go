@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 )
 
@@ -67,7 +66,8 @@ func (r Retry) isDefault() bool {
 // MustEndBeforeTick reports whether an attempt after a failed one must be over before the next tick of the schedule
 // that has created the task. A schedule whose task has a retry policy decides otherwise.
 func (t Task) MustEndBeforeTick() bool {
-	return !t.Earlier && t.Retry.isDefault() && strings.Contains(t.ID, "@")
+	_, _, isTick := t.Tick()
+	return !t.Earlier && t.Retry.isDefault() && isTick
 }
 
 // after returns how long to wait after the nth failed attempt (from 1) before the next one, in whole ms. The policy is

@@ -30,6 +30,8 @@ type Definition struct {
 	Retention time.Duration     // how long the task is kept after its end, in whole ms
 	Owner     string            // who is responsible for the task; free text
 	Labels    map[string]string // free text, for people and tools
+	OnEnd     *FollowUp         // the task that follows this one; nil for none
+	Parent    *Parent           // the task that this one follows, as it ended; nil for none. No client gives it
 
 	// Trace is the traceparent (W3C) of the span that submitted the task, of which its attempts are children; "" for none.
 	// It is no part of the content: the same submission within another trace is the same task.

@@ -19,22 +19,23 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 const nameAlphabet = "A-Z a-z 0-9 . _ -"
 
-// ValidateRef checks the name of a task in a request that reads or changes a task. It accepts the id of a tick
-// ("nightly@20260102T150405Z"), which Definition.Validate refuses, because only schedules create such tasks. Error:
-// CodeInvalid.
+// ValidateRef checks the name of a task in a request that reads or changes a task. It accepts the ids of ticks
+// ("nightly@20260102T150405Z") and of follow-ups ("order-1@e2"), which Definition.Validate refuses, because only leaders
+// create such tasks. Error: CodeInvalid.
 func ValidateRef(r Ref) error {
 	if err := ValidateName("namespace", r.Namespace); err != nil {
 		return err
 	}
-	root, tick, isTick := strings.Cut(r.ID, "@")
-	if !isTick {
+	if !strings.Contains(r.ID, "@") {
 		return ValidateName("id", r.ID)
 	}
 	if len(r.ID) > IDLimit {
 		return Invalid("id", "is %d characters long, at most %d are allowed", len(r.ID), IDLimit)
 	}
-	if !namePattern.MatchString(root) || !namePattern.MatchString(tick) {
-		return Invalid("id", "%q must be the id of a schedule, an @ and a tick, of %s", r.ID, nameAlphabet)
+	for part := range strings.SplitSeq(r.ID, "@") {
+		if !namePattern.MatchString(part) {
+			return Invalid("id", "%q must be the id of a schedule or a task, an @ and a tick or a follow-up, of %s", r.ID, nameAlphabet)
+		}
 	}
 	return nil
 }
@@ -54,12 +55,19 @@ func (d Definition) Normalize() Definition {
 	if len(d.Payload) == 0 {
 		d.Payload = json.RawMessage("{}")
 	}
-	var compact bytes.Buffer
-	if json.Compact(&compact, d.Payload) == nil {
-		d.Payload = compact.Bytes()
-	}
+	d.Payload = compacted(d.Payload)
 	d.RunAt = d.RunAt.UTC().Truncate(time.Millisecond)
+	d.OnEnd = d.OnEnd.normalize()
 	return d
+}
+
+// compacted returns JSON without blanks between its tokens, and what is none as it is.
+func compacted(payload json.RawMessage) json.RawMessage {
+	var compact bytes.Buffer
+	if json.Compact(&compact, payload) != nil {
+		return payload
+	}
+	return compact.Bytes()
 }
 
 // Validate checks a normalized definition; now is the current time. Its error is an *Error with CodeInvalid and the field,
@@ -77,6 +85,8 @@ func (d Definition) Validate(now time.Time) error {
 		d.validateRetry,
 		func() error { return ValidateText("owner", d.Owner, OwnerLimit) },
 		func() error { return validateLabels(d.Labels) },
+		func() error { return d.validateOnEnd(0) },
+		func() error { return d.ValidateRoom(len(d.ID)) },
 	}
 	return JoinChecks(checks)
 }
@@ -98,7 +108,7 @@ func ValidateName(field, name string) error {
 // ValidateNewID checks the id of what a client creates. Error: CodeInvalid.
 func ValidateNewID(id string) error {
 	if strings.Contains(id, "@") {
-		return Invalid("id", "%q must not contain @, which is reserved for the ticks of schedules; use %s", id, nameAlphabet)
+		return Invalid("id", "%q must not contain @, which is reserved for ticks and follow-ups; use %s", id, nameAlphabet)
 	}
 	return ValidateName("id", id)
 }

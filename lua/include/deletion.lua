@@ -1,9 +1,29 @@
 -- deletion: deletes tasks that have ended.
--- needs: arg remember, arg remember_limit, arg limit
--- includes: changes, memory
+-- needs: arg remember, arg remember_limit, arg limit, arg wake
+-- includes: changes, memory, state, outbox
 
--- delete_ended deletes tasks with those states.
+-- spare removes from two lists, of tasks that have ended and their states, those that owe a follow-up, which the leader
+-- creates first.
+local function spare(members, states)
+  local n = 0
+  for i, member in ipairs(members) do
+    local text = states[i] or ''
+    if is_marked(text) then
+      local state, at = end_of(text)
+      owe_follow_up(member, string.match(text, '^%a+ (%d+)'), state, at)
+    else
+      n = n + 1
+      members[n], states[n] = member, states[i]
+    end
+  end
+  for i = #members, n + 1, -1 do
+    members[i], states[i] = nil, nil
+  end
+end
+
+-- delete_ended deletes tasks with those states, but for those that owe a follow-up, which it removes from the lists.
 local function delete_ended(members, states)
+  spare(members, states)
   if #members == 0 then
     return
   end

@@ -1,6 +1,6 @@
 -- ending: ends attempts.
 -- needs: arg events, arg wake
--- includes: clock, number, state, changes, wheel, noted, events, attempts, ended, asker
+-- includes: clock, number, state, changes, wheel, noted, events, attempts, ended, asker, outbox
 
 local ended_at = int(now)
 
@@ -19,6 +19,9 @@ local function keep_ended(member, record, state, attempt, run, reason, retention
   put_later(index_key(string.match(member, '^[^:]+'), state), ended_at, member, true)
   put_later(expiry_key(), int(now + retention), member)
   note_row(member)
+  if is_marked(text) then
+    owe_follow_up(member, attempt, state, ended_at)
+  end
   if followed then
     announce(state, member, state, attempt, node_of(run), record, error_of(reason))
   end

@@ -1,6 +1,6 @@
 -- state: reads and writes the states of tasks: lines of the fields state, attempt, max_attempts, first_due, due, queued,
 -- started, run, progress, cancel, finished and outcome. What many tasks need at once works on the text; parse_state and
--- format_state are for the rest.
+-- format_state are for the rest. A mark, ">", behind max_attempts says that the end of the task owes a follow-up.
 -- includes: nothing
 
 local state_fields = {
@@ -36,15 +36,21 @@ local function format_state(fields)
   return table.concat(values, ' ', 1, math.max(last, 2))
 end
 
+-- has_follow_up returns whether the definition with that head may have a follow-up. A label can look like one.
+local function has_follow_up(head)
+  return string.find(head, ',"on_end":', 1, true) ~= nil
+end
+
 -- claimed_state returns the state of a scheduled task, nil if it was never claimed, as it is when it is queued, and the
--- number of the attempt. Times are text.
-local function claimed_state(text, due, at)
+-- number of the attempt. head is the first line of its definition. Times are text.
+local function claimed_state(text, due, at, head)
+  local mark = has_follow_up(head) and '>' or ''
   if not text then
-    return 'queued 1 0 0 ' .. due .. ' ' .. at, 1
+    return 'queued 1 0' .. mark .. ' 0 ' .. due .. ' ' .. at, 1
   end
-  local attempt, kept = string.match(text, '^scheduled (%d+) (%d+ %d+)')
-  attempt = string.format('%.0f', (attempt or 0) + 1)
-  return 'queued ' .. attempt .. ' ' .. (kept or '0 0') .. ' ' .. due .. ' ' .. at, tonumber(attempt)
+  local attempt, max, first = string.match(text, '^scheduled (%d+) (%d+)>? (%d+)')
+  attempt = string.format('%.0f', (attempt or string.match(text, '^scheduled (%d+)') or 0) + 1)
+  return 'queued ' .. attempt .. ' ' .. (max or '0') .. mark .. ' ' .. (first or '0') .. ' ' .. due .. ' ' .. at, tonumber(attempt)
 end
 
 -- queued_attempt returns the number of the attempt for which a state is queued, as text; nil if it is not queued.
@@ -60,21 +66,26 @@ end
 -- running_attempt returns attempt, run and time of the request to stop ('0' for none) of a running state; nil if it does not
 -- run.
 local function running_attempt(text)
-  local attempt, run, cancel = string.match(text, '^running (%d+) %d+ %d+ %d+ %d+ %d+ (%S+) ?%d* ?(%d*)$')
+  local attempt, run, cancel = string.match(text, '^running (%d+) %d+>? %d+ %d+ %d+ %d+ (%S+) ?%d* ?(%d*)$')
   return attempt, run, cancel ~= '' and cancel or '0'
 end
 
 -- ended_state returns a running state as it is when the task ends in that state at that time (text).
 local function ended_state(text, state, at, outcome)
-  local before, progress, cancel = string.match(text, '^running( %d+ %d+ %d+ %d+ %d+ %d+ %S+) ?(%d*) ?(%d*)$')
+  local before, progress, cancel = string.match(text, '^running( %d+ %d+>? %d+ %d+ %d+ %d+ %S+) ?(%d*) ?(%d*)$')
   return state .. before .. ' ' .. (progress ~= '' and progress or '0') .. ' ' .. (cancel ~= '' and cancel or '0') .. ' ' .. at ..
     ' ' .. outcome
 end
 
 -- end_of returns the state of a task that has ended and when it did (text); nil for a task that has not.
 local function end_of(text)
-  local state, finished = string.match(text, '^(%a+) %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %d+ (%d+)')
+  local state, finished = string.match(text, '^(%a+) %d+ %d+>? %d+ %d+ %d+ %d+ %S+ %S+ %d+ (%d+)')
   return finished ~= '0' and state or nil, finished
+end
+
+-- is_marked returns whether a state has the mark.
+local function is_marked(text)
+  return string.find(text, '^%a+ %d+ %d+>') ~= nil
 end
 
 -- node_of returns the node that made a run token; '' for nil.

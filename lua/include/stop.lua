@@ -1,6 +1,6 @@
 -- stop: cancels tasks.
 -- needs: arg events, arg control, arg wake
--- includes: clock, number, state, place, noted, events, ended, damage, asker
+-- includes: clock, number, state, place, noted, events, ended, damage, asker, definition, outbox
 
 -- retention_of returns how long a cancelled task is kept, in ms.
 local function retention_of(record)
@@ -30,6 +30,10 @@ local function end_waiting(member, record, fields, by)
   local attempts = fields.state == 'queued' and int(fields.attempt - 1) or fields.attempt
   fields.due = due_of(member, record) or fields.due
   fields.state, fields.finished = 'cancelled', int(now)
+  if has_follow_up(head_of(record)) then
+    fields.max_attempts = string.match(fields.max_attempts or '0', '%d+') .. '>'
+    owe_follow_up(member, fields.attempt, 'cancelled', now)
+  end
   redis.call('HSET', states_key(), member, format_state(fields))
   unschedule(member, record)
   redis.call('ZREM', queued_key(), member)

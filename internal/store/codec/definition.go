@@ -25,6 +25,15 @@ type head struct {
 	Retention int64             `json:"retention,omitempty"`
 	Owner     string            `json:"owner,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
+	OnEnd     *followUp         `json:"on_end,omitempty"`
+	Parent    *task.Parent      `json:"parent,omitempty"`
+}
+
+// followUp is a task.FollowUp. Scripts look for its name, with a comma before it, in heads.
+type followUp struct {
+	When    task.When       `json:"when"`
+	Task    head            `json:"task"`
+	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
 type backoff struct {
@@ -42,10 +51,19 @@ type backoff struct {
 // all releases compare it, so it never changes. A new field comes last, and is left out where it has its default. See
 // SameContent.
 func EncodeDefinition(d task.Definition) (string, error) {
+	line, err := json.Marshal(headOf(d))
+	if err != nil {
+		return "", fmt.Errorf("encoding task %s: %w", d.Ref, err)
+	}
+	return string(line) + "\n" + string(d.Payload), nil
+}
+
+// headOf returns the first line of a definition.
+func headOf(d task.Definition) head {
 	h := head{
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
 		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(),
-		Owner: d.Owner, Labels: d.Labels,
+		Owner: d.Owner, Labels: d.Labels, Parent: d.Parent,
 	}
 	if d.Queue != task.DefaultQueue {
 		h.Queue = d.Queue
@@ -59,11 +77,10 @@ func EncodeDefinition(d task.Definition) (string, error) {
 	for _, delay := range d.Retry.Delays {
 		h.Delays = append(h.Delays, delay.Milliseconds())
 	}
-	line, err := json.Marshal(h)
-	if err != nil {
-		return "", fmt.Errorf("encoding task %s: %w", d.Ref, err)
+	if f := d.OnEnd; f != nil {
+		h.OnEnd = &followUp{When: f.When, Task: headOf(f.Task), Payload: f.Task.Payload}
 	}
-	return string(line) + "\n" + string(d.Payload), nil
+	return h
 }
 
 // SplitPayload separates a definition that EncodeDefinition wrote into what is stored in its place and its payload if
@@ -89,14 +106,20 @@ func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return task.Definition{Ref: ref}, fmt.Errorf("its definition cannot be read: %w", err)
 	}
-	d := task.Definition{
-		Ref: ref, Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
-		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels,
-		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
-		Trace: traceOf(line),
-	}
+	d := h.definition()
+	d.Ref, d.Trace = ref, traceOf(line)
 	if d.Queue == "" {
 		d.Queue = task.DefaultQueue
+	}
+	return d, nil
+}
+
+// definition returns what the head of a definition says. Its queue is "" for the default.
+func (h head) definition() task.Definition {
+	d := task.Definition{
+		Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
+		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels, Parent: h.Parent,
+		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
 	}
 	if b := h.Backoff; b != nil {
 		d.Retry.Backoff = task.Backoff{Initial: ms(b.Initial), Factor: b.Factor, Max: ms(b.Max), Jitter: b.Jitter}
@@ -104,7 +127,11 @@ func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	for _, delay := range h.Delays {
 		d.Retry.Delays = append(d.Retry.Delays, ms(delay))
 	}
-	return d, nil
+	if f := h.OnEnd; f != nil {
+		d.OnEnd = &task.FollowUp{When: f.When, Task: f.Task.definition()}
+		d.OnEnd.Task.Payload = f.Payload
+	}
+	return d
 }
 
 // DecodeDefinition reads what EncodeDefinition wrote; ref is the task's name. Error: the first line is not JSON of the

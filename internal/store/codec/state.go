@@ -29,7 +29,7 @@ func DecodeState(t *task.Task, text string) error {
 	}
 	at := func(i int) time.Time { return FromMS(Number(field(i))) }
 	t.State, t.Attempt = task.State(f[0]), int(Number(f[1]))
-	if n := int(Number(field(2))); n > 0 {
+	if n := int(Number(strings.TrimSuffix(field(2), followUpMark))); n > 0 {
 		t.MaxAttempts = n
 	}
 	t.FirstDueAt, t.QueuedAt, t.StartedAt = at(3), at(5), at(6)
@@ -66,11 +66,18 @@ func decodeProgress(field string) (percent int, note string) {
 	return percent, note
 }
 
-// FormatState writes a state as lua/include/state.lua does. The number of attempts and the time of the first one are 0
+// followUpMark is behind the number of attempts if the end of the task owes a follow-up.
+const followUpMark = ">"
+
+// FormatState writes a state as lua/include/state.lua does, of a task that has ended as one that owes no follow-up. The number of attempts and the time of the first one are 0
 // if the definition, or the due time, says them.
 func FormatState(t task.Task) string {
+	attempts := strconv.Itoa(t.MaxAttempts)
+	if t.OnEnd != nil && (t.State == task.Queued || t.State == task.Running) {
+		attempts += followUpMark
+	}
 	fields := []string{
-		string(t.State), strconv.Itoa(t.Attempt), strconv.Itoa(t.MaxAttempts), msText(t.FirstDueAt), msText(t.DueAt),
+		string(t.State), strconv.Itoa(t.Attempt), attempts, msText(t.FirstDueAt), msText(t.DueAt),
 		msText(t.QueuedAt), msText(t.StartedAt), cmp.Or(t.Run, "0"), strconv.Itoa(t.Progress), msText(t.CancelRequested),
 		msText(t.FinishedAt), cmp.Or(string(t.Outcome), "0"),
 	}

@@ -236,6 +236,7 @@ type Swept struct {
 	Shortest     time.Duration // how long the last one of these was remembered after the end of its task
 	Due          int           // scheduled tasks that are due and not claimed yet
 	DueSchedules int           // schedules that are due and not planned yet
+	Outbox       int           // entries of the outbox that are due
 }
 
 // Keep is what a partition keeps of the past.
@@ -251,14 +252,14 @@ func (l *Leader) Sweep(ctx context.Context, keep Keep, limit int) (Swept, error)
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Sweep{
 		Lease: k.Lease(), Expiry: k.Expiry(), Wheel: k.Wheel(), Ticks: k.Ticks(), Fence: l.fence, Keep: keep.Tasks, Limit: limit,
-		Remember: keep.Remember, RememberLimit: keep.Names,
+		Remember: keep.Remember, RememberLimit: keep.Names, Wake: l.o.Layout.Keys.Wake(l.number),
 	})
 	if err != nil {
 		return Swept{}, fenced(err)
 	}
 	return Swept{
 		Deleted: reply.Deleted, Forgotten: reply.Forgotten, Early: reply.Early, Shortest: reply.Shortest,
-		Due: reply.DueTasks, DueSchedules: reply.DueSchedules,
+		Due: reply.DueTasks, DueSchedules: reply.DueSchedules, Outbox: reply.Outbox,
 	}, nil
 }
 

@@ -24,16 +24,18 @@ const (
 	taskWake     = "task"     // to a partition's leader: a task became the first on the wheel
 	scheduleWake = "schedule" // to a partition's leader: a schedule became the first that is due
 	rowsWake     = "rows"     // to a partition's leader: some tasks are noted that need a row in the index of lists
+	followWake   = "follow"   // to a partition's leader: the outbox has something new
 	roomWake     = "room "    // to all leaders, with the name of a queue behind it: it has room for more deliveries
 )
 
-// Callbacks has the functions that a Listener calls, one at a time. All of them are required. Wheel and Schedules are also called when
+// Callbacks has the functions that a Listener calls, one at a time. All of them are required. Wheel, Schedules and Outbox are also called when
 // the subscription to a partition is established, for the first time or again: messages before it may be lost.
 type Callbacks struct {
 	Connected func()                              // the subscription to the channel of all leaders is established, for the first time or again
 	Freed     func()                              // a lease was released
 	Wheel     func(partition int)                 // a task became the first on the wheel
 	Schedules func(partition int)                 // a schedule became the first that is due
+	Outbox    func(partition int)                 // the outbox has something new
 	Rows      func(partition int)                 // some tasks are noted that need a row in the index of lists
 	Stale     func(partition int, segments []int) // of the index of lists: they have many rows that are out of date
 	Room      func(queue string)                  // a queue has room again that had none for ready tasks
@@ -111,6 +113,7 @@ func (l *Listener) connected(channel string) {
 	} else if p, known := l.partitions[channel]; known {
 		l.callbacks.Wheel(p)
 		l.callbacks.Schedules(p)
+		l.callbacks.Outbox(p)
 	}
 }
 
@@ -139,6 +142,8 @@ func (l *Listener) ofPartition(p int, payload string) {
 		l.callbacks.Wheel(p)
 	case payload == scheduleWake:
 		l.callbacks.Schedules(p)
+	case payload == followWake:
+		l.callbacks.Outbox(p)
 	case payload == rowsWake:
 		l.callbacks.Rows(p)
 	case payload == layout.BulkWake:

@@ -1,0 +1,34 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/partition"
+)
+
+// followAtOnce is how many entries of an outbox one call deals with.
+const followAtOnce = 64
+
+// follow creates the tasks that follow ends, until ctx ends. Without any, it asks Redis once a term.
+func (t *term) follow(ctx context.Context) error {
+	for ctx.Err() == nil {
+		got := clock.Now()
+		followed, err := t.leader.Follow(ctx, followAtOnce)
+		for _, entry := range followed.Unread {
+			if t.damage.Due(entry) {
+				t.s.o.Log.Warn("the outbox has something that this release cannot read; it waits", "partition", t.partition, "entry", entry)
+			}
+		}
+		switch {
+		case errors.Is(err, partition.ErrFenced):
+			return err
+		case err != nil:
+			t.failed(ctx, "cannot create the tasks that follow others; trying again", err)
+		default:
+			t.sleep(ctx, followed.Next, followed.Now, got, t.s.followWakes)
+		}
+	}
+	return nil
+}
