@@ -65,11 +65,53 @@ func payloadOf(v any) (json.RawMessage, error) {
 // call that was given up goes on. Error: a *task.Error, if the payload cannot be JSON.
 func (s Submission) wire() (wire.Submission, error) {
 	payload, err := payloadOf(s.Payload)
+	next, errNext := s.OnEnd.wire()
 	return wire.Submission{
 		ID: wire.Given(s.ID), Type: s.Type, Queue: wire.Given(s.Queue), Payload: payload, RunAt: wire.AtIfAny(s.RunAt),
 		Delay: givenSpan(s.Delay), Timeout: givenSpan(s.Timeout), Retry: s.Retry.wire(), Retention: givenSpan(s.Retention),
-		Owner: wire.Given(s.Owner), Labels: wire.LabelsOf(maps.Clone(s.Labels)),
-	}, err
+		Owner: wire.Given(s.Owner), Labels: wire.LabelsOf(maps.Clone(s.Labels)), OnEnd: next,
+	}, task.Join(err, errNext)
+}
+
+// wire returns a follow-up as the API takes it; nil for none. Error: as of Submission.wire, or a *task.Error for a name
+// or a time of its own.
+func (f *FollowUp) wire() (*wire.FollowUp, error) {
+	if f == nil {
+		return nil, nil
+	}
+	if f.Task.ID != "" || !f.Task.RunAt.IsZero() {
+		return nil, task.Invalid("on_end.task", "leave out ID and RunAt: both come from the end of the task before")
+	}
+	s, err := f.Task.wire()
+	err = task.Within("on_end.task", err)
+	return &wire.FollowUp{When: wire.FollowUpWhen(f.When), Task: wire.FollowUpTask{
+		Type: s.Type, Queue: s.Queue, Payload: s.Payload, Delay: s.Delay, Timeout: s.Timeout, Retry: s.Retry, Retention: s.Retention,
+		Owner: s.Owner, Labels: s.Labels, OnEnd: s.OnEnd,
+	}}, err
+}
+
+func followUpFrom(f *wire.FollowUp) *FollowUp {
+	if f == nil {
+		return nil
+	}
+	t := f.Task
+	out := &FollowUp{When: When(f.When), Task: Submission{
+		Type: t.Type, Queue: wire.Value(t.Queue), Delay: spanOf(t.Delay), Timeout: spanOf(t.Timeout), Retry: retryFrom(t.Retry),
+		Retention: spanOf(t.Retention), Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels), OnEnd: followUpFrom(t.OnEnd),
+	}}
+	if t.Payload != nil {
+		out.Task.Payload = t.Payload
+	}
+	return out
+}
+
+func parentFrom(p *wire.Parent) *Parent {
+	if p == nil {
+		return nil
+	}
+	return &Parent{
+		Namespace: p.Namespace, ID: p.ID, Attempt: p.Attempt, State: State(p.State), Result: wire.Value(p.Result), Error: wire.Value(p.Error),
+	}
 }
 
 func (r Retry) wire() *wire.Retry {
@@ -111,7 +153,7 @@ func taskFrom(t wire.Task) *Task {
 		RunAt: t.RunAt.Time, CreatedAt: t.CreatedAt.Time, QueuedAt: wire.Value(t.QueuedAt).Time, StartedAt: wire.Value(t.StartedAt).Time, FinishedAt: wire.Value(t.FinishedAt).Time,
 		CancelRequestedAt: wire.Value(t.CancelRequestedAt).Time, Node: wire.Value(t.Node), Progress: t.Progress, ProgressNote: wire.Value(t.ProgressNote), Checkpoint: t.Checkpoint,
 		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention), Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
-		Schedule: wire.Value(t.Schedule), Tick: wire.Value(t.Tick).Time, Warnings: t.Warnings, Damage: wire.Value(t.Damage),
+		Schedule: wire.Value(t.Schedule), Tick: wire.Value(t.Tick).Time, OnEnd: followUpFrom(t.OnEnd), Parent: parentFrom(t.Parent), Warnings: t.Warnings, Damage: wire.Value(t.Damage),
 	}
 }
 

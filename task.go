@@ -44,6 +44,37 @@ type Submission struct {
 	Retention time.Duration     // how long it is kept after its end; 0 means 24 h, or 7 days if it failed
 	Owner     string            // whoever answers for it; at most 200 bytes
 	Labels    map[string]string // at most 32, names and values at most 200 bytes
+	OnEnd     *FollowUp         // the task that follows this one; nil for none
+}
+
+// FollowUp is a task that follows the end of another one, once for each attempt with which that ends. Its id is that of
+// the other task with "@e" and the attempt. At most 4 tasks can follow each other.
+type FollowUp struct {
+	When When
+	// Task has neither an ID nor a RunAt. Its Delay begins with the end. With a nil Payload, that is the [Parent] as JSON,
+	// else at most 16 KiB. Its Owner and its Labels are those of the task before, unless it has its own.
+	Task Submission
+}
+
+// When says after which ends of a task its follow-up comes.
+type When string
+
+// After success, after failure, or after any end. A cancelled task has ended.
+const (
+	WhenSucceeded When = "succeeded"
+	WhenFailed    When = "failed"
+	WhenEnded     When = "ended"
+)
+
+// Parent is how a task ended that another one follows. It can be read from the payload of a follow-up that has none of
+// its own.
+type Parent struct {
+	Namespace string `json:"namespace"`
+	ID        string `json:"id"`
+	Attempt   int    `json:"attempt"` // with which it ended; 0 if it was cancelled before the first one
+	State     State  `json:"state"`
+	Result    string `json:"result,omitempty"` // "" also if somebody retried the task before its follow-up was created
+	Error     string `json:"error,omitempty"`  // in the same way
 }
 
 // Retry says how often a task is tried, and how long to wait in between. The zero value means 25 attempts with the default Backoff,
@@ -95,6 +126,8 @@ type Task struct {
 	Labels    map[string]string
 	Schedule  string    // the schedule that created it; "": none did
 	Tick      time.Time // the time of the schedule for which it was created
+	OnEnd     *FollowUp // the task that follows it; nil for none
+	Parent    *Parent   // the task that it follows, as it ended; nil for none
 	Warnings  []string  // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
 	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not run, or
 	// another part of it, as its checkpoint, without which its next attempt starts. "" if all can be read. The other fields have what

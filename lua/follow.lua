@@ -1,5 +1,5 @@
 -- follow: a leader creates the tasks that follow ends, and removes the entries of these from the outbox.
--- includes: clock, number, refuse, fence, changes, state, definition, events, wheel, noted, creation
+-- includes: clock, number, refuse, fence, changes, definition, events, wheel, noted, creation
 -- keys:
 --   lease   STRING
 --   defs    HASH    the script makes further keys of the same partition

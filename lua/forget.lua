@@ -1,6 +1,6 @@
 -- forget: deletes tasks that have ended, before their retention is over. It keeps the names of tasks that ended less
 -- than remember ago, so that they do not run again when they are submitted again. Tasks that owe a follow-up stay.
--- includes: clock, changes, definition, memory, deletion, state
+-- includes: clock, changes, definition, memory, deletion, state, outbox
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 -- args:

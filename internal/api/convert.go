@@ -96,6 +96,8 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		Payload:           t.Payload,
 		Owner:             wire.Given(t.Owner),
 		Labels:            wire.LabelsOf(t.Labels),
+		OnEnd:             definition.FollowUp(t.OnEnd),
+		Parent:            definition.Parent(t.Parent),
 		Damage:            wire.Given(t.Damage),
 	}
 	if t.Type != "" { // else nobody knows its definition

@@ -120,7 +120,7 @@ func TestSubmitTask_TakesTheIDFromTheIdempotencyKey(t *testing.T) {
 	for key, want := range map[string]string{
 		"order 1":                `Idempotency-Key: "order 1" must be 1 to 200 characters of A-Z a-z 0-9 . _ -`,
 		`"order-1`:               `Idempotency-Key: "\"order-1" is not of a form such as order-4711`,
-		"a@b":                    `Idempotency-Key: "a@b" must not contain @, which is reserved for the ticks of schedules; use A-Z a-z 0-9 . _ -`,
+		"a@b":                    `Idempotency-Key: "a@b" must not contain @, which is reserved for ticks and follow-ups; use A-Z a-z 0-9 . _ -`,
 		strings.Repeat("x", 201): "Idempotency-Key: is 201 characters long, at most 200 are allowed",
 	} {
 		p := r.call("POST", "/v1/tasks", `{"type":"http"}`, "Idempotency-Key", key).problem(t)

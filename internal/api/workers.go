@@ -61,7 +61,7 @@ func takenOf(t control.Taken) wire.TakenAttempt {
 		Namespace: t.Task.Namespace, Task: t.Task.ID, Attempt: t.Task.Attempt, Token: t.Token, Type: t.Task.Type, Queue: t.Task.Queue,
 		Payload: t.Task.Payload, Checkpoint: t.Task.Checkpoint, Timeout: definition.Duration(t.Timeout), StartedAt: wire.At(t.Task.StartedAt),
 		LeaseUntil: wire.At(t.LeaseUntil), IdempotencyKey: new(t.Task.Ref.String()),
-		Traceparent: wire.Given(t.Traceparent),
+		Traceparent: wire.Given(t.Traceparent), Parent: definition.Parent(t.Task.Parent),
 	}
 	if _, name, ok := schedule.OfTask(t.Task.Ref); ok {
 		tick, _, _ := schedule.ParseTickName(name) // zero, and so left out, if it is none

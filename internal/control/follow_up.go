@@ -2,9 +2,13 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/dts-sched/dts/internal/task"
 )
+
+// parentPayload is a payload as a follow-up has it that gives none.
+var parentPayload, _ = json.Marshal(task.Parent{Namespace: task.DefaultNamespace, ID: "any", State: task.Succeeded})
 
 // checkFollowUps checks what follows a task: that all nodes know follow-ups, and that their executors can read the
 // payloads that they have. Errors: CodeInvalid, and that of ctx.
@@ -18,7 +22,10 @@ func (c *Control) checkFollowUps(ctx context.Context, d task.Definition) error {
 	var errs []error
 	field := "on_end.task"
 	for _, next := range d.FollowUps() {
-		if next.Payload != nil && task.ValidatePayload(next.Payload) == nil {
+		switch {
+		case next.Payload == nil && c.types.CheckPayload(ctx, next.Type, parentPayload) != nil:
+			errs = append(errs, task.Invalid(field+".payload", "is missing: the type %s does not take how the task before ended", next.Type))
+		case next.Payload != nil && task.ValidatePayload(next.Payload) == nil:
 			errs = append(errs, task.Within(field, c.types.CheckPayload(ctx, next.Type, next.Payload)))
 		}
 		field += ".on_end.task"

@@ -24,7 +24,44 @@ func Task(s wire.Submission) (task.Definition, error) {
 		Owner:     wire.Value(s.Owner),
 		Labels:    wire.Value(s.Labels),
 	}
+	d.OnEnd = r.followUp(s.OnEnd)
 	return d, r.err
+}
+
+// followUp reads what follows a task; the fields of its errors are named as parts of the task.
+func (r *reader) followUp(in *wire.FollowUp) *task.FollowUp {
+	if in == nil {
+		return nil
+	}
+	t := in.Task
+	d, err := Task(wire.Submission{
+		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Delay: t.Delay, Timeout: t.Timeout, Retry: t.Retry, Retention: t.Retention,
+		Owner: t.Owner, Labels: t.Labels, OnEnd: t.OnEnd,
+	})
+	r.note(task.Within("on_end.task", err))
+	return &task.FollowUp{When: task.When(in.When), Task: d}
+}
+
+// FollowUp is what follows a task as somebody could have sent it; nil for nothing.
+func FollowUp(f *task.FollowUp) *wire.FollowUp {
+	if f == nil {
+		return nil
+	}
+	d := f.Task
+	return &wire.FollowUp{When: wire.FollowUpWhen(f.When), Task: wire.FollowUpTask{
+		Type: d.Type, Queue: wire.Given(d.Queue), Payload: d.Payload, Delay: Span(d.Delay), Timeout: Span(d.Timeout), Retry: Retry(d.Retry),
+		Retention: Span(d.Retention), Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels), OnEnd: FollowUp(d.OnEnd),
+	}}
+}
+
+// Parent is how a task ended that another one follows; nil for none.
+func Parent(p *task.Parent) *wire.Parent {
+	if p == nil {
+		return nil
+	}
+	return &wire.Parent{
+		Namespace: p.Namespace, ID: p.ID, Attempt: p.Attempt, State: wire.State(p.State), Result: wire.Given(p.Result), Error: wire.Given(p.Error),
+	}
 }
 
 func (r *reader) retry(in wire.Retry) task.Retry {

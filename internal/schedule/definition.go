@@ -34,11 +34,11 @@ const (
 	WindowLimit      = 365 * 24 * time.Hour // of Misfire.Window
 	MaxLimit         = 1000                 // of Misfire.Max
 	MaxRunsLimit     = 1_000_000_000
-	FailuresLimit    = 1000 // of PauseOnFailure
-	NoteLimit        = 500  // bytes of the note of a pause
+	FailuresLimit    = 1000                                                // of PauseOnFailure
+	NoteLimit        = 500                                                 // bytes of the note of a pause
 	tickRoom         = len("@20060102T150405.000000Z") + len(ManualSuffix) // by how much the id of a task is longer
-	DescriptionLimit = 1000 // bytes
-	BackfillLimit    = 1000 // ticks of one backfill
+	DescriptionLimit = 1000                                                // bytes
+	BackfillLimit    = 1000                                                // ticks of one backfill
 )
 
 // Normalize sets a missing namespace to the default, compacts the payload and cuts times to whole ms. Call it before

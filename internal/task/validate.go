@@ -32,8 +32,8 @@ func ValidateRef(r Ref) error {
 	if len(r.ID) > IDLimit {
 		return Invalid("id", "is %d characters long, at most %d are allowed", len(r.ID), IDLimit)
 	}
-	for part := range strings.SplitSeq(r.ID, "@") {
-		if !namePattern.MatchString(part) {
+	for i, part := range strings.Split(r.ID, "@") {
+		if !namePattern.MatchString(part) || i > 1 && !strings.HasPrefix(part, "e") {
 			return Invalid("id", "%q must be the id of a schedule or a task, an @ and a tick or a follow-up, of %s", r.ID, nameAlphabet)
 		}
 	}

@@ -35,9 +35,8 @@ local function forget_checkpoint(member, state)
   end
 end
 
--- end_task ends a running task, whose state is that text, together with its attempt. cancel is '0' unless it was asked to
--- stop. The attempt saved no checkpoint, or
--- running_attempt would not have read the text; an earlier one may have. Returns what keep_ended returns.
+-- end_task ends a running task, whose state is that text, together with its attempt. cancel is '0' unless it was asked to stop. The attempt
+-- saved no checkpoint, or running_attempt would not have read the text; an earlier one may have. Returns what keep_ended returns.
 local function end_task(member, record, text, state, attempt, run, outcome, reason, retention, cancel)
   if cancel ~= '0' and state == 'succeeded' then -- who asked it to stop came too late
     delete_later(errors_key(), member)
@@ -51,9 +50,8 @@ local function end_task(member, record, text, state, attempt, run, outcome, reas
   return keep_ended(member, record, state, attempt, run, reason, retention, text)
 end
 
--- end_attempt ends the newest attempt of a queued or running task whose state has those fields. to is the task's state from
--- now on: scheduled for delay ms later, or a final one, in which the task is kept for retention ms. Returns what keep_ended
--- returns.
+-- end_attempt ends the newest attempt of a queued or running task whose state has those fields. to is the task's state from now on:
+-- scheduled for delay ms later, or a final one, in which the task is kept for retention ms. Returns what keep_ended returns.
 local function end_attempt(member, record, fields, to, outcome, reason, delay, retention)
   if fields.state == 'queued' then
     remove_later(queued_key(), member)

@@ -1,5 +1,5 @@
 -- reclaim: attempts that have begun, and of which Redis has lost that, as after a failover to a replica that was behind.
--- includes: number, refuse, state, place, definition
+-- includes: number, refuse, state, claimed, place, definition
 
 -- unbegun_state returns the state of a task for which an attempt, claimed at queued (ms), has begun and Redis does not know that: as it is
 -- when the task is queued for that attempt. nil if another run may have begun it, or the task is a later one of the same name. A task

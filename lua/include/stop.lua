@@ -1,6 +1,6 @@
 -- stop: cancels tasks.
 -- needs: arg events, arg control, arg wake
--- includes: clock, number, state, place, noted, events, ended, damage, asker, definition, outbox
+-- includes: clock, number, state, place, noted, events, ended, damage, asker, definition, claimed, outbox
 
 -- retention_of returns how long a cancelled task is kept, in ms.
 local function retention_of(record)

@@ -211,6 +211,27 @@ func (e ExtendedAttemptVerdict) Valid() bool {
 	}
 }
 
+// Defines values for FollowUpWhen.
+const (
+	FollowUpWhenEnded     FollowUpWhen = "ended"
+	FollowUpWhenFailed    FollowUpWhen = "failed"
+	FollowUpWhenSucceeded FollowUpWhen = "succeeded"
+)
+
+// Valid indicates whether the value is a known member of the FollowUpWhen enum.
+func (e FollowUpWhen) Valid() bool {
+	switch e {
+	case FollowUpWhenEnded:
+		return true
+	case FollowUpWhenFailed:
+		return true
+	case FollowUpWhenSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusOk HealthStatus = "ok"
@@ -859,7 +880,9 @@ const (
 	TaskFieldFinishedAt        TaskField = "finished_at"
 	TaskFieldLabels            TaskField = "labels"
 	TaskFieldNode              TaskField = "node"
+	TaskFieldOnEnd             TaskField = "on_end"
 	TaskFieldOwner             TaskField = "owner"
+	TaskFieldParent            TaskField = "parent"
 	TaskFieldPayload           TaskField = "payload"
 	TaskFieldProgressNote      TaskField = "progress_note"
 	TaskFieldQueue             TaskField = "queue"
@@ -892,7 +915,11 @@ func (e TaskField) Valid() bool {
 		return true
 	case TaskFieldNode:
 		return true
+	case TaskFieldOnEnd:
+		return true
 	case TaskFieldOwner:
+		return true
+	case TaskFieldParent:
 		return true
 	case TaskFieldPayload:
 		return true
@@ -1731,6 +1758,62 @@ type FailureList struct {
 // Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
 type Fence = int64
 
+// FollowUp A task that follows another one, once for each attempt with which that ends. Its id is that of the other task with
+// `@e` and the attempt, as `order-1@e2`, so it is never created twice.
+type FollowUp struct {
+	// Task What follows. Its namespace is that of the task before; so are its owner and its labels, unless it has its own.
+	Task FollowUpTask `json:"task"`
+
+	// When After which ends it comes. A cancelled task has `ended`.
+	//
+	// Example: failed
+	When FollowUpWhen `json:"when"`
+}
+
+// FollowUpTask What follows. Its namespace is that of the task before; so are its owner and its labels, unless it has its own.
+type FollowUpTask struct {
+	// Delay How long after the end it is due. Left out, it is due at once.
+	Delay *Duration `json:"delay,omitempty"`
+
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels *Labels `json:"labels,omitempty"`
+
+	// OnEnd At most 4 tasks can follow each other in this way.
+	OnEnd *FollowUp `json:"on_end,omitempty"`
+
+	// Owner Whoever answers for it; free text of at most 200 bytes.
+	Owner *string `json:"owner,omitempty"`
+
+	// Payload Any JSON of at most 16 KiB that the executor understands. Left out, it is how the task before ended: an object
+	// with its `namespace`, `id`, `attempt`, `state`, and `result` and `error` if there are any.
+	Payload json.RawMessage `json:"payload,omitempty,omitzero"`
+
+	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Queue *Name `json:"queue,omitempty"`
+
+	// Retention How long it is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
+	Retention *Duration `json:"retention,omitempty"`
+
+	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
+	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
+	Retry *Retry `json:"retry,omitempty"`
+
+	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
+	Timeout *Duration `json:"timeout,omitempty"`
+
+	// Type Which executor runs the task, such as `http` or `shell`.
+	//
+	// Example: http
+	Type TypeName `json:"type"`
+}
+
+// FollowUpWhen After which ends it comes. A cancelled task has `ended`.
+//
+// Example: failed
+type FollowUpWhen string
+
 // Forecast defines model for Forecast.
 type Forecast struct {
 	// Coming What comes within the time that was asked for, the earliest first; at most 200. Left out if no time was given.
@@ -2379,6 +2462,25 @@ type Pace struct {
 
 	// LateP99 99 of 100 attempts of the last five minutes began within this time after they were due; up to a quarter too long. Left out if none began.
 	LateP99 *Duration `json:"late_p99,omitempty"`
+}
+
+// Parent How a task ended that another one follows.
+type Parent struct {
+	// Attempt With which it ended; 0 if it was cancelled before the first one.
+	Attempt int `json:"attempt"`
+
+	// Error Left out in the same cases.
+	Error     *string `json:"error,omitempty"`
+	ID        string  `json:"id"`
+	Namespace string  `json:"namespace"`
+
+	// Result Left out if there was none, or if somebody retried the task before its follow-up was created.
+	Result *string `json:"result,omitempty"`
+
+	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
+	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
+	State State `json:"state"`
 }
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
@@ -3223,6 +3325,10 @@ type Submission struct {
 	// Example: default
 	Namespace *Name `json:"namespace,omitempty"`
 
+	// OnEnd A task that follows another one, once for each attempt with which that ends. Its id is that of the other task with
+	// `@e` and the attempt, as `order-1@e2`, so it is never created twice.
+	OnEnd *FollowUp `json:"on_end,omitempty"`
+
 	// Owner Whoever answers for it; free text of at most 200 bytes.
 	Owner *string `json:"owner,omitempty"`
 
@@ -3308,6 +3414,9 @@ type TakenAttempt struct {
 	// Example: default
 	Namespace Name `json:"namespace"`
 
+	// Parent How a task ended that another one follows.
+	Parent *Parent `json:"parent,omitempty"`
+
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
@@ -3392,8 +3501,15 @@ type Task struct {
 	Namespace Name `json:"namespace"`
 
 	// Node The node that runs or ran the newest attempt.
-	Node  *string `json:"node,omitempty"`
-	Owner *string `json:"owner,omitempty"`
+	Node *string `json:"node,omitempty"`
+
+	// OnEnd A task that follows another one, once for each attempt with which that ends. Its id is that of the other task with
+	// `@e` and the attempt, as `order-1@e2`, so it is never created twice.
+	OnEnd *FollowUp `json:"on_end,omitempty"`
+	Owner *string   `json:"owner,omitempty"`
+
+	// Parent How a task ended that another one follows.
+	Parent *Parent `json:"parent,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
@@ -3540,6 +3656,10 @@ type TaskSort string
 type TaskTemplate struct {
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
+
+	// OnEnd A task that follows another one, once for each attempt with which that ends. Its id is that of the other task with
+	// `@e` and the attempt, as `order-1@e2`, so it is never created twice.
+	OnEnd *FollowUp `json:"on_end,omitempty"`
 
 	// Owner Whoever answers for it; free text of at most 200 bytes.
 	Owner *string `json:"owner,omitempty"`

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -29,6 +30,7 @@ type createOptions struct {
 	ID        *string
 	Owner     *string
 	Labels    []string
+	OnEnd     *string
 	Wait      bool
 }
 
@@ -43,6 +45,8 @@ func (opts *createOptions) bind(cmd *cobra.Command) {
 	opts.Execution.Bind(set)
 	flags.String(set, &opts.Owner, "owner", "who is responsible for it")
 	set.StringArrayVar(&opts.Labels, "label", nil, "a label, as NAME=VALUE; may be repeated")
+	flags.String(set, &opts.OnEnd, "on-end",
+		`the task that follows it, as JSON: {"when": "succeeded, failed or ended", "task": {...}}; @FILE reads a file`)
 	set.BoolVar(&opts.Wait, "wait", false, "wait for its end, as \"dtsctl task wait\" does")
 }
 
@@ -56,11 +60,30 @@ func (opts *createOptions) submission(taskType string, payload json.RawMessage) 
 	if err != nil {
 		return wire.Submission{}, err
 	}
+	next, err := opts.followUp()
+	if err != nil {
+		return wire.Submission{}, err
+	}
 	return wire.Submission{
 		ID: opts.ID, Type: taskType, Payload: payload, RunAt: runAt, Delay: delay,
 		Queue: opts.Execution.Queue, Retry: opts.Execution.Retry(), Timeout: flags.DurationText(opts.Execution.Timeout),
-		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels,
+		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels, OnEnd: next,
 	}, nil
+}
+
+// followUp reads --on-end; nil if it is not given.
+func (opts *createOptions) followUp() (*wire.FollowUp, error) {
+	raw, err := flags.JSON(opts.Stdin, "--on-end", opts.OnEnd)
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	var next wire.FollowUp
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&next); err != nil {
+		return nil, command.Usagef("--on-end: %v; want {\"when\": \"failed\", \"task\": {\"type\": \"http\", \"payload\": {...}}}", err)
+	}
+	return &next, nil
 }
 
 // createRun submits a task and prints it: only its id in a pipe.

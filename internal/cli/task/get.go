@@ -71,10 +71,20 @@ func details(t wire.Task) []printer.Detail {
 		{Name: "started_at", Value: t.StartedAt}, {Name: "finished_at", Value: t.FinishedAt},
 		{Name: "cancel_requested_at", Value: t.CancelRequestedAt}, {Name: "node", Value: t.Node}, {Name: "error", Value: t.Error},
 		{Name: "checkpoint", Value: string(wire.PlainSigns(t.Checkpoint))}, {Name: "result", Value: t.Result}, {Name: "payload", Value: string(wire.PlainSigns(t.Payload))}, {Name: "timeout", Value: t.Timeout},
-		{Name: "retry", Value: retryText(t.Retry)}, {Name: "retention", Value: t.Retention}, {Name: "owner", Value: t.Owner},
+		{Name: "retry", Value: jsonText(t.Retry)}, {Name: "retention", Value: t.Retention}, {Name: "owner", Value: t.Owner},
 	}
 	if t.Labels != nil {
 		all = append(all, printer.Detail{Name: "labels", Value: labelList(*t.Labels)})
+	}
+	if t.OnEnd != nil {
+		all = append(all, printer.Detail{Name: "on_end", Value: jsonText(t.OnEnd)})
+	}
+	if p := t.Parent; p != nil {
+		text := fmt.Sprintf("%s, which has %s (attempt %d)", p.ID, p.State, p.Attempt)
+		if p.State == wire.StateCancelled {
+			text = fmt.Sprintf("%s, which was cancelled (attempt %d)", p.ID, p.Attempt)
+		}
+		all = append(all, printer.Detail{Name: "follows", Value: text})
 	}
 	if t.Damage != nil {
 		all = append(all, printer.Detail{Name: "damage", Value: t.Damage})
@@ -96,12 +106,12 @@ func lastAttempt(t wire.Task) any {
 	return printer.Explained{Value: t.MaxAttempts, Text: why}
 }
 
-func retryText(r wire.Retry) string {
-	raw, err := json.Marshal(r)
+func jsonText(v any) string {
+	raw, err := json.Marshal(v)
 	if err != nil {
 		return ""
 	}
-	return string(raw)
+	return string(wire.PlainSigns(raw))
 }
 
 func labelList(labels wire.Labels) printer.List {

@@ -79,6 +79,15 @@ func (a Attempt) Tick() string {
 	return at.Format("2006-01-02T15:04:05.000Z")
 }
 
+// ParentJSON is how the task ended that this one follows, as one JSON object; nil if it follows none.
+func (a Attempt) ParentJSON() []byte {
+	if a.Task.Parent == nil {
+		return nil
+	}
+	text, _ := json.Marshal(a.Task.Parent) // of texts and a number
+	return text
+}
+
 // Executor does the work of one task type. It may be used by several goroutines at once.
 //
 // An executor that takes a grace period to stop has a method Grace() time.Duration, which returns its length. One that

@@ -21,6 +21,11 @@ func metadataOf(c *grpccall.Call, a executor.Attempt) metadata.MD {
 	if tick := a.Tick(); tick != "" {
 		md.Set("dts-tick", tick)
 	}
+	if p := a.Task.Parent; p != nil {
+		md.Set("dts-parent-id", p.ID)
+		md.Set("dts-parent-state", string(p.State))
+		md.Set("dts-parent-attempt", strconv.Itoa(p.Attempt))
+	}
 	if a.Traceparent != "" && md[tracing.Key] == nil {
 		md.Set(tracing.Key, a.Traceparent)
 	}

@@ -132,6 +132,7 @@ func (c *call) setURL(target string) (err error) {
 // that net/http sets to describe the message.
 var reservedHeaders = map[string]bool{
 	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true,
+	parentIDHeader: true, parentStateHeader: true, parentAttemptHeader: true,
 	checkpointHeader: true, checkpointBytesHeader: true, tokenHeader: true, callbackHeader: true, reportHeader: true,
 	"Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true, "Upgrade": true,
 }

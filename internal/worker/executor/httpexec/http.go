@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -174,9 +175,14 @@ func (e *Executor) request(ctx context.Context, c *call, a executor.Attempt) *ht
 		e.sendToken(header, a)
 	}
 	req := (&http.Request{Method: c.method, URL: c.url, Host: c.host, Header: header}).WithContext(ctx)
-	if len(c.body) > 0 {
-		req.ContentLength = int64(len(c.body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+	body := c.body
+	if len(body) == 0 && a.Task.Parent != nil && slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, c.method) {
+		body = a.ParentJSON()
+		header.Set("Content-Type", cmp.Or(header.Get("Content-Type"), "application/json"))
+	}
+	if len(body) > 0 {
+		req.ContentLength = int64(len(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		req.Body, _ = req.GetBody()
 	}
 	return req
@@ -189,6 +195,11 @@ func (e *Executor) introduce(header http.Header, c *call, a executor.Attempt) {
 	header.Set("Dts-Namespace", a.Namespace)
 	if tick := a.Tick(); tick != "" {
 		header.Set("Dts-Tick", tick)
+	}
+	if p := a.Task.Parent; p != nil {
+		header.Set(parentIDHeader, p.ID)
+		header.Set(parentStateHeader, string(p.State))
+		header.Set(parentAttemptHeader, strconv.Itoa(p.Attempt))
 	}
 	if a.Traceparent != "" && header.Get(tracing.Header) == "" { // the payload's own wins
 		header.Set(tracing.Header, a.Traceparent)
@@ -209,6 +220,13 @@ func (e *Executor) sendToken(header http.Header, a executor.Attempt) {
 	header.Set(callbackHeader, fmt.Sprintf(at, "finish"))
 	header.Set(reportHeader, fmt.Sprintf(at, "report"))
 }
+
+// Headers of calls for a follow-up: how the task ended that it follows.
+const (
+	parentIDHeader      = "Dts-Parent-Id"
+	parentStateHeader   = "Dts-Parent-State"
+	parentAttemptHeader = "Dts-Parent-Attempt"
+)
 
 // Headers of calls whose payload has the field accept.
 const (

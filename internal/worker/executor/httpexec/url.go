@@ -83,6 +83,7 @@ func sameOrigin(a, b *url.URL) bool {
 var keptElsewhere = map[string]bool{
 	"Accept": true, "Accept-Language": true, "User-Agent": true, idempotencyKey: true, "Traceparent": true,
 	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true,
+	parentIDHeader: true, parentStateHeader: true, parentAttemptHeader: true,
 }
 
 // stays reports whether a request and all redirects that led to it have an origin. A request that has come back to it

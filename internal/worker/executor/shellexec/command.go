@@ -75,8 +75,9 @@ var identity = map[string]func(executor.Attempt) string{
 	"DTS_NAMESPACE":       func(a executor.Attempt) string { return a.Namespace },
 	"DTS_ATTEMPT":         func(a executor.Attempt) string { return strconv.Itoa(a.Number) },
 	"DTS_IDEMPOTENCY_KEY": executor.Attempt.IdempotencyKey,
-	"DTS_CHECKPOINT":      func(a executor.Attempt) string { return string(a.Checkpoint) }, // not set if there is none
-	"DTS_TICK":            executor.Attempt.Tick,                                           // not set if it is ""
+	"DTS_CHECKPOINT":      func(a executor.Attempt) string { return string(a.Checkpoint) },   // not set if there is none
+	"DTS_TICK":            executor.Attempt.Tick,                                             // not set if it is ""
+	"DTS_PARENT":          func(a executor.Attempt) string { return string(a.ParentJSON()) }, // not set but in a follow-up
 }
 
 // markVariable is the variable by which the processes of a command are known. Its value is another one for each run.

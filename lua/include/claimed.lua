@@ -1,0 +1,19 @@
+-- claimed: the states of tasks that are claimed.
+-- includes: nothing
+
+-- has_follow_up returns whether the definition with that head may have a follow-up. A label can look like one.
+local function has_follow_up(head)
+  return string.find(head, ',"on_end":', 1, true) ~= nil
+end
+
+-- claimed_state returns the state of a scheduled task, nil if it was never claimed, as it is when it is queued, and the
+-- number of the attempt. head is the first line of its definition. Times are text.
+local function claimed_state(text, due, at, head)
+  local mark = has_follow_up(head) and '>' or ''
+  if not text then
+    return 'queued 1 0' .. mark .. ' 0 ' .. due .. ' ' .. at, 1
+  end
+  local attempt, max, first = string.match(text, '^scheduled (%d+) (%d+)>? (%d+)')
+  attempt = string.format('%.0f', (attempt or string.match(text, '^scheduled (%d+)') or 0) + 1)
+  return 'queued ' .. attempt .. ' ' .. (max or '0') .. mark .. ' ' .. (first or '0') .. ' ' .. due .. ' ' .. at, tonumber(attempt)
+end
