@@ -1,0 +1,41 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// The leader creates what follows an end as soon as that is told, and what was left by the leader before.
+func TestFollow_CreatesWhatFollows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	next := &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "echo", Delay: time.Hour}}
+	left := w.create(task.Definition{Delay: time.Hour, OnEnd: next})
+	w.cancelled(left) // while nobody leads
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	w.isThere(left.FollowUp(0))
+	told := w.create(task.Definition{Delay: time.Hour, OnEnd: next})
+	w.cancelled(told)
+	w.isThere(told.FollowUp(0))
+	if n := w.get(told.FollowUp(0)).Parent; n == nil || n.ID != told.ID || n.State != task.Cancelled {
+		t.Errorf("it follows %+v", n)
+	}
+}
+
+func (w *world) cancelled(ref task.Ref) {
+	w.t.Helper()
+	_, err := w.store.Tasks.Cancel(w.t.Context(), ref, "")
+	testkit.Must(w.t, err)
+}
+
+func (w *world) isThere(ref task.Ref) {
+	w.t.Helper()
+	testkit.Eventually(w.t, "there is a task "+ref.ID, func() bool {
+		_, err := w.store.Tasks.Get(w.t.Context(), ref)
+		return err == nil
+	})
+}
