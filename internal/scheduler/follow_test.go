@@ -1,9 +1,11 @@
 package scheduler
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -12,6 +14,8 @@ import (
 func TestFollow_CreatesWhatFollows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	nobody := func(context.Context) ([]cluster.Node, error) { return nil, nil }
+	testkit.Must(t, w.store.Advance(t.Context(), nobody))
 	next := &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "echo", Delay: time.Hour}}
 	left := w.create(task.Definition{Delay: time.Hour, OnEnd: next})
 	w.cancelled(left) // while nobody leads
