@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/definition"
@@ -159,6 +160,10 @@ func (v *visit) firstValues(t task.Task) map[string]string {
 		delays = append(delays, durationText(d))
 	}
 	first["retry.delays"] = strings.Join(delays, ", ")
+	if t.OnEnd != nil {
+		raw, _ := json.Marshal(definition.FollowUp(t.OnEnd)) // of texts, numbers and JSON
+		first["on_end"] = pretty(raw)
+	}
 	return first
 }
 
@@ -222,8 +227,12 @@ func (v *visit) furtherFields() []formField {
 		{Name: "timeout", Label: v.T("Timeout of an attempt"), Hint: "30s"},
 		{Name: "retention", Label: v.T("How long it is kept after its end"), Hint: "24h"},
 		{Name: "owner", Label: v.T("Owner"), Hint: ""},
+		{Name: "on_end", Label: v.T("Followed by, as JSON"), Hint: followUpHint, Long: true, Wide: true},
 	}
 }
+
+// followUpHint is an example of a follow-up.
+const followUpHint = `{"when": "failed", "task": {"type": "http", "payload": {"url": "https://..."}}}`
 
 // fields fills in what was typed, or else the first values, and what is wrong.
 func (v *visit) fields(fields []formField, first map[string]string) []formField {
@@ -289,11 +298,28 @@ func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
 	d.Retention, err = v.durationOf("retention", get("retention"))
 	wrong.add(err)
 	wrong.add(v.setRetry(&d.Retry, get("retry.max_attempts"), get("retry.delays")))
+	d.OnEnd, err = v.followUpOf(get("on_end"))
+	wrong.add(err)
 	labels, said := v.pairsOf(form.Get("labels"), "=")
 	if d.Labels = labels; said != "" {
 		wrong.add(v.invalid("labels", said))
 	}
 	return d, wrong.err()
+}
+
+// followUpOf is the follow-up that was typed as JSON; nil for none. Error: CodeInvalid.
+func (v *visit) followUpOf(text string) (*task.FollowUp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var next wire.FollowUp
+	in := json.NewDecoder(strings.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&next); err != nil || in.More() {
+		return nil, v.invalid("on_end", v.T("must be like %s", followUpHint))
+	}
+	d, err := definition.Task(wire.Submission{OnEnd: &next})
+	return d.OnEnd, err
 }
 
 // payloadTyped is the payload that was typed, as JSON or into the fields of the type. Error: CodeInvalid.

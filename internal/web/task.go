@@ -164,6 +164,25 @@ func (v *visit) verdict(t task.Task) template.HTML {
 	return v.T("Is due, and waits")
 }
 
+// FollowedBy says what follows a task: when, until it has ended; then which task.
+func (v *visit) FollowedBy(t task.Task) template.HTML {
+	if t.State.Final() {
+		next, follows := t.Follow(t.Attempt, t.State)
+		if !follows {
+			return v.T("Nothing, as it ended otherwise")
+		}
+		return linkTo(v.Path("tasks", next.Namespace, next.ID), code(next.ID))
+	}
+	switch next := t.OnEnd.Task.Type; t.OnEnd.When {
+	case task.WhenSucceeded:
+		return v.T("%s, if it succeeds", next)
+	case task.WhenFailed:
+		return v.T("%s, if it fails", next)
+	default:
+		return v.T("%s, when it has ended", next)
+	}
+}
+
 // Lasted is how long an attempt took, or has taken so far.
 func (v *visit) Lasted(a task.Attempt) string {
 	end := a.FinishedAt
