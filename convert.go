@@ -61,7 +61,8 @@ func payloadOf(v any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// wire returns a submission as the API takes it. It shares nothing with the submission, which the caller may change while a
+// wire returns a submission as the API takes it. It shares nothing with the submission, which the caller may change
+// while a
 // call that was given up goes on. Error: a *task.Error, if the payload cannot be JSON.
 func (s Submission) wire() (wire.Submission, error) {
 	payload, err := payloadOf(s.Payload)
@@ -85,8 +86,9 @@ func (f *FollowUp) wire() (*wire.FollowUp, error) {
 	s, err := f.Task.wire()
 	err = task.Within("on_end.task", err)
 	return &wire.FollowUp{When: wire.FollowUpWhen(f.When), Task: wire.FollowUpTask{
-		Type: s.Type, Queue: s.Queue, Payload: s.Payload, Delay: s.Delay, Timeout: s.Timeout, Retry: s.Retry, Retention: s.Retention,
-		Owner: s.Owner, Labels: s.Labels, OnEnd: s.OnEnd,
+		Type: s.Type, Queue: s.Queue, Payload: s.Payload, Delay: s.Delay, Timeout: s.Timeout, Retry: s.Retry,
+		Retention: s.Retention,
+		Owner:     s.Owner, Labels: s.Labels, OnEnd: s.OnEnd,
 	}}, err
 }
 
@@ -96,8 +98,10 @@ func followUpFrom(f *wire.FollowUp) *FollowUp {
 	}
 	t := f.Task
 	out := &FollowUp{When: When(f.When), Task: Submission{
-		Type: t.Type, Queue: wire.Value(t.Queue), Delay: spanOf(t.Delay), Timeout: spanOf(t.Timeout), Retry: retryFrom(t.Retry),
-		Retention: spanOf(t.Retention), Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels), OnEnd: followUpFrom(t.OnEnd),
+		Type: t.Type, Queue: wire.Value(t.Queue), Delay: spanOf(t.Delay), Timeout: spanOf(t.Timeout),
+		Retry:     retryFrom(t.Retry),
+		Retention: spanOf(t.Retention), Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
+		OnEnd: followUpFrom(t.OnEnd),
 	}}
 	if t.Payload != nil {
 		out.Task.Payload = t.Payload
@@ -110,7 +114,8 @@ func parentFrom(p *wire.Parent) *Parent {
 		return nil
 	}
 	return &Parent{
-		Namespace: p.Namespace, ID: p.ID, Attempt: p.Attempt, State: State(p.State), Result: wire.Value(p.Result), Error: wire.Value(p.Error),
+		Namespace: p.Namespace, ID: p.ID, Attempt: p.Attempt, State: State(p.State), Result: wire.Value(p.Result),
+		Error: wire.Value(p.Error),
 	}
 }
 
@@ -132,7 +137,9 @@ func (b Backoff) wire() *wire.Backoff {
 	if b.Jitter != nil {
 		b.Jitter = new(*b.Jitter)
 	}
-	return &wire.Backoff{Initial: givenSpan(b.Initial), Factor: wire.Given(b.Factor), Max: givenSpan(b.Max), Jitter: b.Jitter}
+	return &wire.Backoff{
+		Initial: givenSpan(b.Initial), Factor: wire.Given(b.Factor), Max: givenSpan(b.Max), Jitter: b.Jitter,
+	}
 }
 
 func retryFrom(r *wire.Retry) Retry {
@@ -141,25 +148,33 @@ func retryFrom(r *wire.Retry) Retry {
 	}
 	retry := Retry{MaxAttempts: wire.Value(r.MaxAttempts), MaxElapsed: spanOf(r.MaxElapsed), Delays: each(r.Delays, span)}
 	if b := r.Backoff; b != nil {
-		retry.Backoff = Backoff{Initial: spanOf(b.Initial), Factor: wire.Value(b.Factor), Max: spanOf(b.Max), Jitter: b.Jitter}
+		retry.Backoff = Backoff{
+			Initial: spanOf(b.Initial), Factor: wire.Value(b.Factor), Max: spanOf(b.Max), Jitter: b.Jitter,
+		}
 	}
 	return retry
 }
 
 func taskFrom(t wire.Task) *Task {
 	return &Task{
-		ID: t.ID, Namespace: t.Namespace, Type: t.Type, Queue: t.Queue, State: State(t.State), Attempt: t.Attempt, MaxAttempts: t.MaxAttempts,
-		Payload: t.Payload, Result: wire.Value(t.Result), Error: wire.Value(t.Error),
-		RunAt: t.RunAt.Time, CreatedAt: t.CreatedAt.Time, QueuedAt: wire.Value(t.QueuedAt).Time, StartedAt: wire.Value(t.StartedAt).Time, FinishedAt: wire.Value(t.FinishedAt).Time,
-		CancelRequestedAt: wire.Value(t.CancelRequestedAt).Time, Node: wire.Value(t.Node), Progress: t.Progress, ProgressNote: wire.Value(t.ProgressNote), Checkpoint: t.Checkpoint,
-		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention), Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
-		Schedule: wire.Value(t.Schedule), Tick: wire.Value(t.Tick).Time, OnEnd: followUpFrom(t.OnEnd), Parent: parentFrom(t.Parent), Warnings: t.Warnings, Damage: wire.Value(t.Damage),
+		ID: t.ID, Namespace: t.Namespace, Type: t.Type, Queue: t.Queue, State: State(t.State), Attempt: t.Attempt,
+		MaxAttempts: t.MaxAttempts,
+		Payload:     t.Payload, Result: wire.Value(t.Result), Error: wire.Value(t.Error),
+		RunAt: t.RunAt.Time, CreatedAt: t.CreatedAt.Time, QueuedAt: wire.Value(t.QueuedAt).Time,
+		StartedAt: wire.Value(t.StartedAt).Time, FinishedAt: wire.Value(t.FinishedAt).Time,
+		CancelRequestedAt: wire.Value(t.CancelRequestedAt).Time, Node: wire.Value(t.Node), Progress: t.Progress,
+		ProgressNote: wire.Value(t.ProgressNote), Checkpoint: t.Checkpoint,
+		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention),
+		Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
+		Schedule: wire.Value(t.Schedule), Tick: wire.Value(t.Tick).Time, OnEnd: followUpFrom(t.OnEnd),
+		Parent: parentFrom(t.Parent), Warnings: t.Warnings, Damage: wire.Value(t.Damage),
 	}
 }
 
 func attemptFrom(a wire.Attempt) Attempt {
 	return Attempt{
-		Number: a.Number, Node: a.Node, StartedAt: a.StartedAt.Time, FinishedAt: wire.Value(a.FinishedAt).Time, Outcome: Outcome(wire.Value(a.Outcome)), Error: wire.Value(a.Error),
+		Number: a.Number, Node: a.Node, StartedAt: a.StartedAt.Time, FinishedAt: wire.Value(a.FinishedAt).Time,
+		Outcome: Outcome(wire.Value(a.Outcome)), Error: wire.Value(a.Error),
 	}
 }
 

@@ -8,11 +8,13 @@
 --   fence    fence   that this leader got with the lease
 --   events   channel
 --   wake     channel
---   items    (entry text, parent member, child text, def text, traced text, due time, later time)*  child: "namespace:id" of the task
---     to create, "" for none; def: the head, a line break, and the payload; traced: def with its trace, "" without one; later: keep the
---     entry, which nobody can read, until then; none to remove it
+--   items    (entry text, parent member, child text, def text, traced text, due time, later time)*
+--     child: "namespace:id" of the task to create, "" for none; def: the head, a line break, and the payload;
+--     traced: def with its trace, "" without one; later: keep the entry, which nobody can read, until then; none to
+--     remove it
 -- reply:
---   answers  text*  for each entry new; existed, as the task was created before; none; later; or gone, as another leader has done it
+--   answers  text*  for each entry new; existed, as the task was created before; none; later; or gone, as another
+--     leader has done it
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: the entries are gone

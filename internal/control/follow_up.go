@@ -24,7 +24,8 @@ func (c *Control) checkFollowUps(ctx context.Context, d task.Definition) error {
 	for _, next := range d.FollowUps() {
 		switch {
 		case next.Payload == nil && c.types.CheckPayload(ctx, next.Type, parentPayload) != nil:
-			errs = append(errs, task.Invalid(field+".payload", "is missing: the type %s does not take how the task before ended", next.Type))
+			errs = append(errs, task.Invalid(field+".payload",
+				"is missing: the type %s does not take how the task before ended", next.Type))
 		case next.Payload != nil && task.ValidatePayload(next.Payload) == nil:
 			errs = append(errs, task.Within(field, c.types.CheckPayload(ctx, next.Type, next.Payload)))
 		}

@@ -550,8 +550,9 @@ func TestStatus_HearsOfAScheduleAtOnce(t *testing.T) {
 	refs, led := make(chan task.Ref, 1), make(chan struct{}, 1)
 	ignore := func(int) {}
 	listener := w.store.Partitions.NewListener(partition.Callbacks{
-		Connected: func() {}, Freed: func() {}, Schedules: ignore, Outbox: ignore, Rows: ignore, Bulk: func() {}, Status: func() {},
-		Wheel: func(int) { led <- struct{}{} }, Stale: func(int, []int) {}, Room: func(string) {},
+		Connected: func() {}, Freed: func() {}, Schedules: ignore, Outbox: ignore, Rows: ignore, Bulk: func() {},
+		Status: func() {},
+		Wheel:  func(int) { led <- struct{}{} }, Stale: func(int, []int) {}, Room: func(string) {},
 		Look: func(ref task.Ref) { refs <- ref },
 	})
 	listener.Lead(0)

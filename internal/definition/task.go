@@ -35,8 +35,9 @@ func (r *reader) followUp(in *wire.FollowUp) *task.FollowUp {
 	}
 	t := in.Task
 	d, err := Task(wire.Submission{
-		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Delay: t.Delay, Timeout: t.Timeout, Retry: t.Retry, Retention: t.Retention,
-		Owner: t.Owner, Labels: t.Labels, OnEnd: t.OnEnd,
+		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Delay: t.Delay, Timeout: t.Timeout, Retry: t.Retry,
+		Retention: t.Retention,
+		Owner:     t.Owner, Labels: t.Labels, OnEnd: t.OnEnd,
 	})
 	r.note(task.Within("on_end.task", err))
 	return &task.FollowUp{When: task.When(in.When), Task: d}
@@ -49,7 +50,8 @@ func FollowUp(f *task.FollowUp) *wire.FollowUp {
 	}
 	d := f.Task
 	return &wire.FollowUp{When: wire.FollowUpWhen(f.When), Task: wire.FollowUpTask{
-		Type: d.Type, Queue: wire.Given(d.Queue), Payload: d.Payload, Delay: Span(d.Delay), Timeout: Span(d.Timeout), Retry: Retry(d.Retry),
+		Type: d.Type, Queue: wire.Given(d.Queue), Payload: d.Payload, Delay: Span(d.Delay),
+		Timeout: Span(d.Timeout), Retry: Retry(d.Retry),
 		Retention: Span(d.Retention), Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels), OnEnd: FollowUp(d.OnEnd),
 	}}
 }
@@ -60,7 +62,8 @@ func Parent(p *task.Parent) *wire.Parent {
 		return nil
 	}
 	return &wire.Parent{
-		Namespace: p.Namespace, ID: p.ID, Attempt: p.Attempt, State: wire.State(p.State), Result: wire.Given(p.Result), Error: wire.Given(p.Error),
+		Namespace: p.Namespace, ID: p.ID, Attempt: p.Attempt, State: wire.State(p.State),
+		Result: wire.Given(p.Result), Error: wire.Given(p.Error),
 	}
 }
 

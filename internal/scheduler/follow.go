@@ -18,7 +18,8 @@ func (t *term) follow(ctx context.Context) error {
 		followed, err := t.leader.Follow(ctx, followAtOnce)
 		for _, entry := range followed.Unread {
 			if t.damage.Due(entry) {
-				t.s.o.Log.Warn("the outbox has something that this release cannot read; it waits", "partition", t.partition, "entry", entry)
+				t.s.o.Log.Warn("the outbox has something that this release cannot read; it waits",
+					"partition", t.partition, "entry", entry)
 			}
 		}
 		switch {

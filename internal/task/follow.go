@@ -36,8 +36,10 @@ type Parent struct {
 	ID        string `json:"id"`
 	Attempt   int    `json:"attempt"` // with which it ended; 0 if it was cancelled before the first one
 	State     State  `json:"state"`
-	Result    string `json:"result,omitempty"` // at most ResultLimit bytes; "" for none, or if it was tried again meanwhile
-	Error     string `json:"error,omitempty"`  // in the same way, at most ErrorLimit bytes
+	// Result and Error have at most ResultLimit and ErrorLimit bytes. They are "" for none, or if the task was tried again
+	// meanwhile.
+	Result string `json:"result,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 const (
@@ -52,7 +54,8 @@ const (
 // followUpMark is between the id of a task and the attempt, in the ids of follow-ups. No name of a tick begins so.
 const followUpMark = "@e"
 
-// FollowUp returns the name of the task that follows this one when it ends with that attempt. Both are in one partition.
+// FollowUp returns the name of the task that follows this one when it ends with that attempt. Both are in one
+// partition.
 func (r Ref) FollowUp(attempt int) Ref {
 	r.ID += followUpMark + strconv.Itoa(attempt)
 	return r

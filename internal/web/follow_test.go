@@ -26,7 +26,8 @@ func TestTask_LeadsToWhatFollowsIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		testkit.Must(t, w.store.Advance(w.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
 		for _, id := range []string{"a", "b"} {
-			form := w.typed("/submit?type=http", "type", "http", "id", id, "payload.url", "http://localhost/a", "on_end", followUpTyped)
+			form := w.typed("/submit?type=http", "type", "http", "id", id, "payload.url", "http://localhost/a",
+				"on_end", followUpTyped)
 			w.expectDone("/submit", form, "/tasks/default/"+id+"?said=submitted")
 			w.expect("/tasks/default/"+id, "<dt>Followed by</dt><dd>http, if it fails</dd>")
 		}

@@ -15,5 +15,6 @@ local function claimed_state(text, due, at, head)
   end
   local attempt, max, first = string.match(text, '^scheduled (%d+) (%d+)>? (%d+)')
   attempt = string.format('%.0f', (attempt or string.match(text, '^scheduled (%d+)') or 0) + 1)
-  return 'queued ' .. attempt .. ' ' .. (max or '0') .. mark .. ' ' .. (first or '0') .. ' ' .. due .. ' ' .. at, tonumber(attempt)
+  local kept = (max or '0') .. mark .. ' ' .. (first or '0')
+  return 'queued ' .. attempt .. ' ' .. kept .. ' ' .. due .. ' ' .. at, tonumber(attempt)
 end

@@ -2,8 +2,8 @@
 -- needs: key defs, arg events, arg wake
 -- includes: clock, number, changes, definition, events, wheel, noted
 
--- given_task returns a task to create: its definition (the head, a line break, and the payload), in the canonical form and as it is stored, which
--- may have a trace. It is due at that time (ms).
+-- given_task returns a task to create: its definition (the head, a line break, and the payload), in the canonical form
+-- and as it is stored, which may have a trace. It is due at that time (ms).
 local function given_task(whole, due, def)
   local stored, payload = split_payload(whole)
   local task = { whole = whole, def = stored, payload = payload, due = due }

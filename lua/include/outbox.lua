@@ -1,4 +1,5 @@
--- outbox: what follows the ends of tasks. An entry of the outbox is `end <member> <attempt> <state>`, by the time of the end.
+-- outbox: what follows the ends of tasks. An entry of the outbox is `end <member> <attempt> <state>`, by the time of
+-- the end.
 -- needs: arg wake
 -- includes: number, wakes
 

@@ -32,21 +32,31 @@ func (l *Leader) Follow(ctx context.Context, limit int) (f Followed, _ error) {
 	if err != nil || len(outbox.Entries) == 0 {
 		return f, err
 	}
-	parents, err := l.parents(ctx, outbox.Entries)
+	ends := make([]end, len(outbox.Entries)) // without a name for an entry that nobody can read
+	var refs []task.Ref
+	for i, entry := range outbox.Entries {
+		if e, ok := parseEnd(entry.Entry); ok {
+			ends[i], refs = e, append(refs, e.ref)
+		} else {
+			f.Unread = append(f.Unread, entry.Entry)
+		}
+	}
+	parents, err := l.parents(ctx, refs)
 	if err != nil {
 		return f, err
 	}
 	call := lua.Follow{
-		Lease: l.keys.Lease(), Defs: l.keys.Defs(), Outbox: l.keys.Outbox(), Fence: l.fence, Events: l.o.Layout.Keys.Events(),
-		Wake: l.o.Layout.Keys.Wake(l.number), Items: nil,
+		Lease: l.keys.Lease(), Defs: l.keys.Defs(), Outbox: l.keys.Outbox(), Fence: l.fence,
+		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number), Items: nil,
 	}
-	for _, entry := range outbox.Entries {
-		item := lua.FollowItem{Entry: entry.Entry}
-		if ref, attempt, state, ok := parseEnd(entry.Entry); ok {
-			item = l.followUp(ctx, entry, parents[ref], ref, attempt, state)
-		} else {
-			f.Unread = append(f.Unread, entry.Entry)
+	for i, entry := range outbox.Entries {
+		item := lua.FollowItem{
+			Entry: entry.Entry, Parent: ends[i].ref, Child: "", Def: "", Traced: "", Due: time.Time{}, Later: time.Time{},
+		}
+		if ends[i].ref == (task.Ref{}) {
 			item.Later = f.Now.Add(unreadPause)
+		} else {
+			l.addFollowUp(ctx, &item, entry.At, parents[ends[i].ref], ends[i])
 		}
 		call.Items = append(call.Items, item)
 	}
@@ -63,14 +73,8 @@ func (l *Leader) Follow(ctx context.Context, limit int) (f Followed, _ error) {
 	return f, nil
 }
 
-// parents reads the tasks of entries. Error: CodeUnavailable.
-func (l *Leader) parents(ctx context.Context, entries []lua.ReadOutboxEntry) (map[task.Ref]task.Task, error) {
-	var refs []task.Ref
-	for _, entry := range entries {
-		if ref, _, _, ok := parseEnd(entry.Entry); ok {
-			refs = append(refs, ref)
-		}
-	}
+// parents reads the tasks that ended. Error: CodeUnavailable.
+func (l *Leader) parents(ctx context.Context, refs []task.Ref) (map[task.Ref]task.Task, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -82,39 +86,43 @@ func (l *Leader) parents(ctx context.Context, entries []lua.ReadOutboxEntry) (ma
 	return parents, err
 }
 
-// followUp is what the script is to do with an entry: create a task, or only remove the entry if none follows. t has no
-// type if the task is gone, or cannot be read.
-func (l *Leader) followUp(
-	ctx context.Context, entry lua.ReadOutboxEntry, t task.Task, ref task.Ref, attempt int, state task.State,
-) lua.FollowItem {
-	item := lua.FollowItem{Entry: entry.Entry, Parent: ref}
+// addFollowUp adds the task that follows an end, if one does. t is the task that ended; it has no type if it is gone, or
+// cannot be read.
+func (l *Leader) addFollowUp(ctx context.Context, item *lua.FollowItem, at time.Time, t task.Task, e end) {
 	if t.Type == "" {
-		l.o.Layout.Log.ErrorContext(ctx, "nothing follows a task that cannot be read", "task", ref.String(), "error", t.Damage)
-		return item
+		l.o.Layout.Log.ErrorContext(ctx, "nothing follows a task that cannot be read",
+			"task", e.ref.String(), "error", t.Damage)
+		return
 	}
-	d, ok := t.Follow(attempt, state)
-	if !ok {
-		return item
+	d, follows := t.Follow(e.attempt, e.state)
+	if !follows {
+		return
 	}
 	def, err := codec.EncodeDefinition(d)
 	if err != nil {
-		l.o.Layout.Log.ErrorContext(ctx, "the follow-up of a task cannot be stored", "task", ref.String(), "error", err)
-		return item
+		l.o.Layout.Log.ErrorContext(ctx, "the follow-up of a task cannot be stored", "task", e.ref.String(), "error", err)
+		return
 	}
-	item.Child, item.Def, item.Due = d.Ref.String(), def, entry.At.Add(d.Delay)
+	item.Child, item.Def, item.Due = d.Ref.String(), def, at.Add(d.Delay)
 	if d.Trace != "" {
 		item.Traced = codec.WithTrace(def, d.Trace)
 	}
-	return item
+}
+
+// end is the end of a task.
+type end struct {
+	ref     task.Ref
+	attempt int
+	state   task.State
 }
 
 // parseEnd reads an entry of the outbox: `end <ref> <attempt> <state>`.
-func parseEnd(entry string) (ref task.Ref, attempt int, state task.State, ok bool) {
+func parseEnd(entry string) (e end, ok bool) {
 	f := strings.Fields(entry)
 	if len(f) != 4 || f[0] != "end" || !task.State(f[3]).Valid() {
-		return ref, 0, "", false
+		return end{}, false
 	}
 	ref, errRef := task.ParseRef(f[1])
 	attempt, errNumber := strconv.Atoi(f[2])
-	return ref, attempt, task.State(f[3]), errRef == nil && errNumber == nil
+	return end{ref, attempt, task.State(f[3])}, errRef == nil && errNumber == nil
 }

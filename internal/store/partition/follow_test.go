@@ -78,7 +78,8 @@ func TestFollow_CreatesATaskOnceForEachEnd(t *testing.T) {
 		"failed again": {
 			func(f *followed) {
 				f.finish(task.Scheduled, task.OutcomeFailed, "", "once")
-				testkit.Must(f.t, f.DB.ZAdd(f.Ctx, string(f.KeysOf(f.ref).Wheel()), redis.Z{Score: 1, Member: f.ref.String()}).Err())
+				wheel := string(f.KeysOf(f.ref).Wheel())
+				testkit.Must(f.t, f.DB.ZAdd(f.Ctx, wheel, redis.Z{Score: 1, Member: f.ref.String()}).Err())
 				f.finish(task.Failed, task.OutcomeFailed, "", "twice")
 			},
 			task.Parent{Attempt: 2, State: task.Failed, Error: "twice"},
@@ -117,7 +118,9 @@ func TestFollow_CreatesATaskOnceForEachEnd(t *testing.T) {
 		for _, when := range task.Whens {
 			t.Run(name+", "+string(when), func(t *testing.T) {
 				t.Parallel()
-				f := newFollowed(t, task.Definition{Owner: "shop", Labels: map[string]string{"order": "1"}, Retry: task.Retry{MaxAttempts: 1}, OnEnd: child(when)})
+				f := newFollowed(t, task.Definition{
+					Owner: "shop", Labels: map[string]string{"order": "1"}, Retry: task.Retry{MaxAttempts: 1}, OnEnd: child(when),
+				})
 				c.end(f)
 				want := c.parent
 				want.Namespace, want.ID = f.ref.Namespace, f.ref.ID
@@ -176,12 +179,14 @@ func TestFollow_CreatesAnotherTaskAfterARetry(t *testing.T) {
 func TestFollow_CountsTheDelayFromTheEnd(t *testing.T) {
 	t.Parallel()
 	next := child(task.WhenSucceeded)
-	next.Task.Delay, next.Task.Payload, next.Task.OnEnd = time.Hour, json.RawMessage(`{"to":"ops"}`), child(task.WhenFailed)
+	next.Task.Delay, next.Task.Payload = time.Hour, json.RawMessage(`{"to":"ops"}`)
+	next.Task.OnEnd = child(task.WhenFailed)
 	f := newFollowed(t, task.Definition{OnEnd: next})
 	f.finish(task.Succeeded, task.OutcomeSucceeded, "", "")
 	f.follow()
 	got := f.Get(f.ref.FollowUp(1))
-	if wait := got.DueAt.Sub(f.Get(f.ref).FinishedAt); wait != time.Hour || string(got.Payload) != `{"to":"ops"}` || got.OnEnd == nil {
+	wait := got.DueAt.Sub(f.Get(f.ref).FinishedAt)
+	if wait != time.Hour || string(got.Payload) != `{"to":"ops"}` || got.OnEnd == nil {
 		t.Errorf("it is due %s after the end, with the payload %s and the follow-up %+v", wait, got.Payload, got.OnEnd)
 	}
 }
@@ -216,7 +221,8 @@ func TestFollow_LeavesWhatItCannotRead(t *testing.T) {
 	f.finish(task.Succeeded, task.OutcomeSucceeded, "", "")
 	done, err := f.Leader(f.ref).Follow(f.Ctx, 10)
 	testkit.Must(t, err)
-	if len(done.Created) != 1 || !slices.Equal(done.Unread, []string{"alarm default:x"}) || !slices.Equal(f.outbox(), done.Unread) {
+	left := []string{"alarm default:x"}
+	if len(done.Created) != 1 || !slices.Equal(done.Unread, left) || !slices.Equal(f.outbox(), left) {
 		t.Errorf("followed %+v, and left %q", done, f.outbox())
 	}
 	if again, err := f.Leader(f.ref).Follow(f.Ctx, 10); err != nil || again.Unread != nil || !again.Next.After(again.Now) {

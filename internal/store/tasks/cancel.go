@@ -95,7 +95,7 @@ type Forgetting struct {
 func (s *Tasks) Forget(ctx context.Context, ref task.Ref, ended time.Time, how Forgetting) (bool, error) {
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Forget{
 		States: s.l.KeysOf(ref).States(), Remember: how.Remember, RememberLimit: how.Names / s.l.Partitions(),
-		Limit: forgetNames, Tasks: []lua.ForgetTask{{Member: ref, Ended: ended}},
+		Limit: forgetNames, Wake: s.l.Keys.Wake(s.l.PartitionOf(ref)), Tasks: []lua.ForgetTask{{Member: ref, Ended: ended}},
 	})
 	if err != nil {
 		return false, layout.Unavailable(err)

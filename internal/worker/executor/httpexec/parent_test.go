@@ -19,14 +19,21 @@ func TestExecutor_SendsHowTheTaskBeforeEnded(t *testing.T) {
 	}{
 		"without a body": {
 			object{}, parent, document,
-			map[string]string{"Dts-Parent-Id": "order-1", "Dts-Parent-State": "failed", "Dts-Parent-Attempt": "3", "Content-Type": "application/json"},
+			map[string]string{
+				"Dts-Parent-Id": "order-1", "Dts-Parent-State": "failed", "Dts-Parent-Attempt": "3",
+				"Content-Type": "application/json",
+			},
 		},
 		"with a body": {
 			object{"body": "mine", "headers": object{"Content-Type": "text/plain"}}, parent, "mine",
 			map[string]string{"Dts-Parent-Id": "order-1", "Content-Type": "text/plain"},
 		},
-		"by GET":    {object{"method": "GET"}, parent, "", map[string]string{"Dts-Parent-State": "failed", "Content-Type": ""}},
-		"of no one": {object{}, nil, "", map[string]string{"Dts-Parent-Id": "", "Dts-Parent-State": "", "Dts-Parent-Attempt": ""}},
+		"by GET": {
+			object{"method": "GET"}, parent, "", map[string]string{"Dts-Parent-State": "failed", "Content-Type": ""},
+		},
+		"of no one": {
+			object{}, nil, "", map[string]string{"Dts-Parent-Id": "", "Dts-Parent-State": "", "Dts-Parent-Attempt": ""},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, requests := serve(t)
