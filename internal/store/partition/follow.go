@@ -86,8 +86,8 @@ func (l *Leader) parents(ctx context.Context, refs []task.Ref) (map[task.Ref]tas
 	return parents, err
 }
 
-// addFollowUp adds the task that follows an end, if one does. t is the task that ended; it has no type if it is gone, or
-// cannot be read.
+// addFollowUp adds the task that follows an end, if one does. t is the task that ended; it has no type if it is gone,
+// or cannot be read.
 func (l *Leader) addFollowUp(ctx context.Context, item *lua.FollowItem, at time.Time, t task.Task, e end) {
 	if t.Type == "" {
 		l.o.Layout.Log.ErrorContext(ctx, "nothing follows a task that cannot be read",
