@@ -62,15 +62,15 @@ func payloadOf(v any) (json.RawMessage, error) {
 }
 
 // wire returns a submission as the API takes it. It shares nothing with the submission, which the caller may change
-// while a
-// call that was given up goes on. Error: a *task.Error, if the payload cannot be JSON.
+// while a call that was given up goes on. Error: a *task.Error, if the payload cannot be JSON.
 func (s Submission) wire() (wire.Submission, error) {
 	payload, err := payloadOf(s.Payload)
 	next, errNext := s.OnEnd.wire()
 	return wire.Submission{
 		ID: wire.Given(s.ID), Type: s.Type, Queue: wire.Given(s.Queue), Payload: payload, RunAt: wire.AtIfAny(s.RunAt),
 		Delay: givenSpan(s.Delay), Timeout: givenSpan(s.Timeout), Retry: s.Retry.wire(), Retention: givenSpan(s.Retention),
-		Owner: wire.Given(s.Owner), Labels: wire.LabelsOf(maps.Clone(s.Labels)), OnEnd: next,
+		Owner: wire.Given(s.Owner), Labels: wire.LabelsOf(maps.Clone(s.Labels)),
+		StartBy: givenSpan(s.StartBy), OnEnd: next,
 	}, task.Join(err, errNext)
 }
 
@@ -87,8 +87,7 @@ func (f *FollowUp) wire() (*wire.FollowUp, error) {
 	err = task.Within("on_end.task", err)
 	return &wire.FollowUp{When: wire.FollowUpWhen(f.When), Task: wire.FollowUpTask{
 		Type: s.Type, Queue: s.Queue, Payload: s.Payload, Delay: s.Delay, Timeout: s.Timeout, Retry: s.Retry,
-		Retention: s.Retention,
-		Owner:     s.Owner, Labels: s.Labels, OnEnd: s.OnEnd,
+		Retention: s.Retention, Owner: s.Owner, Labels: s.Labels, StartBy: s.StartBy, OnEnd: s.OnEnd,
 	}}, err
 }
 
@@ -101,7 +100,7 @@ func followUpFrom(f *wire.FollowUp) *FollowUp {
 		Type: t.Type, Queue: wire.Value(t.Queue), Delay: spanOf(t.Delay), Timeout: spanOf(t.Timeout),
 		Retry:     retryFrom(t.Retry),
 		Retention: spanOf(t.Retention), Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
-		OnEnd: followUpFrom(t.OnEnd),
+		StartBy: spanOf(t.StartBy), OnEnd: followUpFrom(t.OnEnd),
 	}}
 	if t.Payload != nil {
 		out.Task.Payload = t.Payload
@@ -167,7 +166,7 @@ func taskFrom(t wire.Task) *Task {
 		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention),
 		Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
 		Schedule: wire.Value(t.Schedule), Tick: wire.Value(t.Tick).Time, OnEnd: followUpFrom(t.OnEnd),
-		Parent: parentFrom(t.Parent), Warnings: t.Warnings, Damage: wire.Value(t.Damage),
+		StartBy: spanOf(t.StartBy), Parent: parentFrom(t.Parent), Warnings: t.Warnings, Damage: wire.Value(t.Damage),
 	}
 }
 

@@ -41,7 +41,8 @@ type TaskTemplate struct {
 	Retention time.Duration
 	Owner     string
 	Labels    map[string]string
-	OnEnd     *FollowUp // the task that follows that of each tick; nil for none
+	StartBy   time.Duration // how long after its tick a task may begin; 0 for no bound
+	OnEnd     *FollowUp     // the task that follows that of each tick; nil for none
 }
 
 // Misfire is what becomes of ticks that are decided about more than 15 s late, or that were due during a pause.

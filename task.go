@@ -44,7 +44,10 @@ type Submission struct {
 	Retention time.Duration     // how long it is kept after its end; 0 means 24 h, or 7 days if it failed
 	Owner     string            // whoever answers for it; at most 200 bytes
 	Labels    map[string]string // at most 32, names and values at most 200 bytes
-	OnEnd     *FollowUp         // the task that follows this one; nil for none
+	// StartBy is how long after it is due a worker may begin it; 0 for no bound. Begun by nobody until then, it ends as
+	// cancelled, and its error says that it has expired.
+	StartBy time.Duration
+	OnEnd   *FollowUp // the task that follows this one; nil for none
 }
 
 // FollowUp is a task that follows the end of another one, once for each attempt with which that ends. Its id is that of
@@ -124,11 +127,12 @@ type Task struct {
 	Retention time.Duration // 0: the default
 	Owner     string
 	Labels    map[string]string
-	Schedule  string    // the schedule that created it; "": none did
-	Tick      time.Time // the time of the schedule for which it was created
-	OnEnd     *FollowUp // the task that follows it; nil for none
-	Parent    *Parent   // the task that it follows, as it ended; nil for none
-	Warnings  []string  // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
+	Schedule  string        // the schedule that created it; "": none did
+	Tick      time.Time     // the time of the schedule for which it was created
+	StartBy   time.Duration // how long after it was due it may begin; 0 for no bound
+	OnEnd     *FollowUp     // the task that follows it; nil for none
+	Parent    *Parent       // the task that it follows, as it ended; nil for none
+	Warnings  []string      // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
 	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not run, or
 	// another part of it, as its checkpoint, without which its next attempt starts. "" if all can be read. The other fields have what
 	// can be read; if the definition cannot, there is no Type.

@@ -16,7 +16,7 @@ const (
 	CodeCancelled Code = "CANCELLED"  // finish, reap
 	CodeChanged   Code = "CHANGED"    // change, fire, pack_rows, put_schedule, write_bulk
 	CodeEarly     Code = "EARLY"      // put_schedule
-	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, follow, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
+	CodeFenced    Code = "FENCED"     // claim, due_schedules, end_late, fire, follow, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
 	CodeFull      Code = "FULL"       // acquire_lock
 	CodeHeld      Code = "HELD"       // acquire_lease, acquire_lock, reap
 	CodeLost      Code = "LOST"       // renew_lease, renew_lock
@@ -317,7 +317,7 @@ func (BeatFor) Decode(*Reply) BeatForReply { return BeatForReply{} }
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task is not queued; the detail is its state
+//   - CodeState: the task is not queued; the detail is its state, or expired if it had to begin before
 //   - CodeStale: the task is queued for another attempt; the detail is the number of that attempt
 //   - CodeMoved: the task is in another queue; the detail is its name
 //   - CodeType: the worker does not run tasks of its type; the detail is the type
@@ -960,6 +960,60 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 	v.Next = r.Time("next")
 	for e := range r.List("due", 12) {
 		v.Due = append(v.Due, DueSchedulesDue{Member: e.Text("member"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Paused: e.Text("paused"), Rest: e.Text("rest"), Runs: e.Text("runs"), Def: e.Text("def"), Held: e.Text("held"), Queue: e.Text("queue")})
+	}
+	return v
+}
+
+// EndLate runs end_late.lua: a leader cancels tasks that nobody has begun in time, and removes their entries from the outbox.
+//
+// Refusals:
+//   - CodeFenced: another leader holds the lease of the partition, or none does
+//
+// Repeated: harmless: the entries are gone
+type EndLate struct {
+	Lease   LeaseKey  // STRING
+	Defs    DefsKey   // HASH the script makes further keys of the same partition
+	Outbox  OutboxKey // ZSET
+	Fence   Fence     // that this leader got with the lease
+	Events  EventsChannel
+	Control ControlChannel
+	Wake    WakeChannel
+	Items   []EndLateItem // due: when the leader has seen that the task is due; reason: why it ends, "" if it has begun, or is gone; later: keep the entry until then; none to remove it
+}
+
+// EndLateReply is the reply to EndLate.
+type EndLateReply struct {
+	Answers []string // for each entry expired; none; later; changed, as the task has begun or has another due time; or gone, as another leader has done it
+}
+
+// EndLateItem is an element of items of end_late.lua.
+type EndLateItem struct {
+	Entry  string
+	Member task.Ref
+	Due    time.Time
+	Reason string
+	Later  time.Time
+}
+
+// Script is end_late.lua.
+func (EndLate) Script() *Script { return scriptOf("end_late") }
+
+// Keys are its KEYS.
+func (c EndLate) Keys() []string { return []string{string(c.Lease), string(c.Defs), string(c.Outbox)} }
+
+// Args are its ARGV.
+func (c EndLate) Args() []any {
+	args := []any{string(c.Fence), string(c.Events), string(c.Control), string(c.Wake)}
+	for _, e := range c.Items {
+		args = append(args, e.Entry, e.Member.String(), moment(e.Due), e.Reason, moment(e.Later))
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (EndLate) Decode(r *Reply) (v EndLateReply) {
+	for e := range r.List("answers", 1) {
+		v.Answers = append(v.Answers, e.Text("answers"))
 	}
 	return v
 }

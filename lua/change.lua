@@ -1,7 +1,7 @@
 -- change: replaces the definition of a scheduled task, and its due time. A queued task becomes scheduled again, to make the same
 -- attempt later. The caller deletes its delivery. If that stays, a worker of DTS cannot begin it, and what a server of asynq makes
 -- of it counts for nothing, as the next delivery is of another claim.
--- includes: clock, number, refuse, state, definition, place, events, wheel, noted
+-- includes: clock, number, refuse, state, definition, place, events, wheel, noted, starting
 -- keys:
 --   defs   HASH  the script makes further keys of the same partition
 -- args:
@@ -72,6 +72,7 @@ elseif not is_apart(record) then
 end
 announce('updated', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(due))
 put_on_wheel(member, due)
+note_start_by(member, record, due)
 note_row(member)
 return {
   without_payload(record), redis.call('HGET', states_key(), member) or '', due,

@@ -1,5 +1,5 @@
 -- retry: puts a task that has ended back on the wheel, with its full number of attempts again.
--- includes: clock, number, refuse, state, attempts, events, wheel, noted, task, scheduled_tick, damage, track
+-- includes: clock, number, refuse, state, attempts, events, wheel, noted, task, scheduled_tick, damage, track, starting
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 --   expiry  ZSET
@@ -54,5 +54,6 @@ if tick then
 end
 announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(due))
 put_on_wheel(member, due)
+note_start_by(member, record, due)
 note_row(member)
 return read_task(member, due)

@@ -106,6 +106,7 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 	if t.Retention > 0 {
 		out.Retention = definition.Span(t.Retention)
 	}
+	out.StartBy = definition.Span(t.StartBy)
 	if id, name, ok := schedule.OfTask(t.Ref); ok {
 		tick, _, _ := schedule.ParseTickName(name) // zero, and so left out, if it is none
 		out.Schedule, out.Tick = &id, wire.AtIfAny(tick)

@@ -219,5 +219,5 @@ func (c *Control) checkTask(ctx context.Context, d task.Definition) error {
 	if task.ValidatePayload(d.Payload) != nil { // then its executor could not read it
 		return invalid
 	}
-	return task.Join(invalid, c.types.CheckPayload(ctx, d.Type, d.Payload), c.checkFollowUps(ctx, d))
+	return task.Join(invalid, c.types.CheckPayload(ctx, d.Type, d.Payload), c.checkOutbox(ctx, d))
 }

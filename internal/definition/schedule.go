@@ -89,7 +89,7 @@ func (r *reader) every(field, s string) time.Duration {
 func (r *reader) template(in wire.TaskTemplate) task.Definition {
 	d, err := Task(wire.Submission{
 		Type: in.Type, Queue: in.Queue, Payload: in.Payload, Timeout: in.Timeout, Retry: in.Retry, Retention: in.Retention,
-		Owner: in.Owner, Labels: in.Labels, OnEnd: in.OnEnd,
+		Owner: in.Owner, Labels: in.Labels, StartBy: in.StartBy, OnEnd: in.OnEnd,
 	})
 	r.note(schedule.InTask(err))
 	return d
@@ -126,6 +126,6 @@ func templateOf(d task.Definition) wire.TaskTemplate {
 	return wire.TaskTemplate{
 		Type: d.Type, Queue: wire.Given(d.Queue), Payload: d.Payload, Timeout: Span(d.Timeout), Retention: Span(d.Retention),
 		Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels), Retry: Retry(d.Retry),
-		OnEnd: FollowUp(d.OnEnd),
+		StartBy: Span(d.StartBy), OnEnd: FollowUp(d.OnEnd),
 	}
 }

@@ -21,6 +21,7 @@ func Task(s wire.Submission) (task.Definition, error) {
 		Timeout:   r.span("timeout", wire.Value(s.Timeout)),
 		Retry:     r.retry(wire.Value(s.Retry)),
 		Retention: r.span("retention", wire.Value(s.Retention)),
+		StartBy:   r.span("start_by", wire.Value(s.StartBy)),
 		Owner:     wire.Value(s.Owner),
 		Labels:    wire.Value(s.Labels),
 	}
@@ -36,8 +37,8 @@ func (r *reader) followUp(in *wire.FollowUp) *task.FollowUp {
 	t := in.Task
 	d, err := Task(wire.Submission{
 		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Delay: t.Delay, Timeout: t.Timeout, Retry: t.Retry,
-		Retention: t.Retention,
-		Owner:     t.Owner, Labels: t.Labels, OnEnd: t.OnEnd,
+		Retention: t.Retention, StartBy: t.StartBy,
+		Owner: t.Owner, Labels: t.Labels, OnEnd: t.OnEnd,
 	})
 	r.note(task.Within("on_end.task", err))
 	return &task.FollowUp{When: task.When(in.When), Task: d}
@@ -52,7 +53,8 @@ func FollowUp(f *task.FollowUp) *wire.FollowUp {
 	return &wire.FollowUp{When: wire.FollowUpWhen(f.When), Task: wire.FollowUpTask{
 		Type: d.Type, Queue: wire.Given(d.Queue), Payload: d.Payload, Delay: Span(d.Delay),
 		Timeout: Span(d.Timeout), Retry: Retry(d.Retry),
-		Retention: Span(d.Retention), Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels), OnEnd: FollowUp(d.OnEnd),
+		Retention: Span(d.Retention), Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels),
+		StartBy: Span(d.StartBy), OnEnd: FollowUp(d.OnEnd),
 	}}
 }
 

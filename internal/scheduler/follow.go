@@ -11,7 +11,7 @@ import (
 // followAtOnce is how many entries of an outbox one call deals with.
 const followAtOnce = 64
 
-// follow creates the tasks that follow ends, until ctx ends. Without any, it asks Redis once a term.
+// follow deals with what is due in the outbox, until ctx ends. While there is nothing, it asks Redis once a term.
 func (t *term) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		got := clock.Now()
@@ -26,7 +26,7 @@ func (t *term) follow(ctx context.Context) error {
 		case errors.Is(err, partition.ErrFenced):
 			return err
 		case err != nil:
-			t.failed(ctx, "cannot create the tasks that follow others; trying again", err)
+			t.failed(ctx, "cannot deal with what the outbox has; trying again", err)
 		default:
 			t.sleep(ctx, followed.Next, followed.Now, got, t.s.followWakes)
 		}

@@ -160,6 +160,7 @@ func (d Definition) validateFollowUp(depth int) error {
 		func() error { return validateSpan("delay", d.Delay, HorizonLimit) },
 		func() error { return validateSpan("timeout", d.Timeout, TimeoutLimit) },
 		func() error { return validateSpan("retention", d.Retention, RetentionLimit) },
+		func() error { return validateSpan("start_by", d.StartBy, HorizonLimit) },
 		d.validateRetry,
 		func() error { return ValidateText("owner", d.Owner, OwnerLimit) },
 		func() error { return validateLabels(d.Labels) },

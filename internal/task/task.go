@@ -30,6 +30,7 @@ type Definition struct {
 	Retention time.Duration     // how long the task is kept after its end, in whole ms
 	Owner     string            // who is responsible for the task; free text
 	Labels    map[string]string // free text, for people and tools
+	StartBy   time.Duration     // how long after it was due the first attempt may begin, in whole ms; 0 for no bound
 	OnEnd     *FollowUp         // the task that follows this one; nil for none
 	Parent    *Parent           // the task that this one follows, as it ended; nil for none. No client gives it
 

@@ -82,6 +82,7 @@ func (d Definition) Validate(now time.Time) error {
 		func() error { return d.validateDue(now) },
 		func() error { return validateSpan("timeout", d.Timeout, TimeoutLimit) },
 		func() error { return validateSpan("retention", d.Retention, RetentionLimit) },
+		func() error { return validateSpan("start_by", d.StartBy, HorizonLimit) },
 		d.validateRetry,
 		func() error { return ValidateText("owner", d.Owner, OwnerLimit) },
 		func() error { return validateLabels(d.Labels) },

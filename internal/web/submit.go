@@ -151,6 +151,7 @@ func (v *visit) firstValues(t task.Task) map[string]string {
 	first := map[string]string{
 		"namespace": namespace, "type": t.Type, "queue": t.Queue, "owner": t.Owner, "labels": textOf(t.Labels, "="),
 		"timeout": durationText(t.Timeout), "retention": durationText(t.Retention),
+		"start_by": durationText(t.StartBy),
 	}
 	if t.Retry.MaxAttempts > 0 {
 		first["retry.max_attempts"] = itoa(t.Retry.MaxAttempts)
@@ -226,6 +227,7 @@ func (v *visit) furtherFields() []formField {
 		{Name: "retry.delays", Label: v.T("Waits between attempts"), Hint: "1m, 5m, 10m"},
 		{Name: "timeout", Label: v.T("Timeout of an attempt"), Hint: "30s"},
 		{Name: "retention", Label: v.T("How long it is kept after its end"), Hint: "24h"},
+		{Name: "start_by", Label: v.T("Cancel if not begun within"), Hint: "1h"},
 		{Name: "owner", Label: v.T("Owner"), Hint: ""},
 		{Name: "on_end", Label: v.T("Followed by, as JSON"), Hint: followUpHint, Long: true, Wide: true},
 	}
@@ -296,6 +298,8 @@ func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
 	d.Timeout, err = v.durationOf("timeout", get("timeout"))
 	wrong.add(err)
 	d.Retention, err = v.durationOf("retention", get("retention"))
+	wrong.add(err)
+	d.StartBy, err = v.durationOf("start_by", get("start_by"))
 	wrong.add(err)
 	wrong.add(v.setRetry(&d.Retry, get("retry.max_attempts"), get("retry.delays")))
 	d.OnEnd, err = v.followUpOf(get("on_end"))

@@ -18,6 +18,8 @@ var chineseTasks = map[string]string{
 	"%s, if it fails":                          "%s（若失败）",
 	"%s, when it has ended":                    "%s（结束后）",
 	"Nothing, as it ended otherwise":           "无，因为其结束状态不符",
+	"Cancel if not begun within":               "多久未开始则取消",
+	"To begin by":                              "最迟开始",
 	"Follows":                                  "接续",
 	"must be like %s":                          "应如 %s",
 	"Followed by, as JSON":                     "后续任务（JSON）",

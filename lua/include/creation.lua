@@ -1,6 +1,6 @@
 -- creation: creates tasks, which wait on the wheel.
 -- needs: key defs, arg events, arg wake
--- includes: clock, number, changes, definition, events, wheel, noted
+-- includes: clock, number, changes, definition, events, wheel, noted, starting
 
 -- given_task returns a task to create: its definition (the head, a line break, and the payload), in the canonical form
 -- and as it is stored, which may have a trace. It is due at that time (ms).
@@ -30,6 +30,7 @@ local function create_task(member, task)
   end
   announce('scheduled', member, 'scheduled', '0', '', record, ',"due":' .. int(task.due))
   put_on_wheel(member, task.due)
+  note_start_by(member, record, task.due)
   if task.due > now then
     note_row(member)
   end

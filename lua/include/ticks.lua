@@ -1,6 +1,6 @@
 -- ticks: creates the tasks of ticks. member is the schedule's "namespace:id".
 -- needs: arg member, arg events, arg wake
--- includes: clock, number, definition, events, noted
+-- includes: clock, number, definition, events, noted, starting
 
 -- has_task reports whether a tick has a task, or had one that was restored, and that has been deleted since.
 local function has_task(tick_member)
@@ -19,6 +19,7 @@ local function create_task(name, def, due)
     redis.call('HSET', payloads_key(), tick_member, payload)
   end
   redis.call('ZADD', wheel_key(), int(due), tick_member)
+  note_start_by(tick_member, int(now) .. stored, due)
   if due > now then
     note_row(tick_member)
   end

@@ -891,6 +891,7 @@ const (
 	TaskFieldRetention         TaskField = "retention"
 	TaskFieldRunAt             TaskField = "run_at"
 	TaskFieldSchedule          TaskField = "schedule"
+	TaskFieldStartBy           TaskField = "start_by"
 	TaskFieldStartedAt         TaskField = "started_at"
 	TaskFieldTick              TaskField = "tick"
 	TaskFieldTimeout           TaskField = "timeout"
@@ -936,6 +937,8 @@ func (e TaskField) Valid() bool {
 	case TaskFieldRunAt:
 		return true
 	case TaskFieldSchedule:
+		return true
+	case TaskFieldStartBy:
 		return true
 	case TaskFieldStartedAt:
 		return true
@@ -1799,6 +1802,10 @@ type FollowUpTask struct {
 	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
 	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry *Retry `json:"retry,omitempty"`
+
+	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
+	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
+	StartBy *Duration `json:"start_by,omitempty"`
 
 	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
 	Timeout *Duration `json:"timeout,omitempty"`
@@ -3353,6 +3360,10 @@ type Submission struct {
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
 	RunAt *Time `json:"run_at,omitempty"`
 
+	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
+	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
+	StartBy *Duration `json:"start_by,omitempty"`
+
 	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
 	Timeout *Duration `json:"timeout,omitempty"`
 
@@ -3543,6 +3554,10 @@ type Task struct {
 	// Schedule The schedule that created it, if one did.
 	Schedule *string `json:"schedule,omitempty"`
 
+	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
+	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
+	StartBy *Duration `json:"start_by,omitempty"`
+
 	// StartedAt When the newest attempt was begun.
 	StartedAt *Time `json:"started_at,omitempty"`
 
@@ -3681,6 +3696,10 @@ type TaskTemplate struct {
 	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
 	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry *Retry `json:"retry,omitempty"`
+
+	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
+	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
+	StartBy *Duration `json:"start_by,omitempty"`
 
 	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
 	Timeout *Duration `json:"timeout,omitempty"`

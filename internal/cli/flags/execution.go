@@ -16,6 +16,7 @@ type Execution struct {
 	MaxAttempts *int
 	Timeout     *time.Duration
 	Retention   *time.Duration
+	StartBy     *time.Duration
 	MaxElapsed  *time.Duration
 	RetryDelays []time.Duration
 }
@@ -27,6 +28,7 @@ func (e *Execution) Bind(f *pflag.FlagSet) {
 		task.DefaultMaxAttempts, task.CommandMaxAttempts))
 	Duration(f, &e.Timeout, "timeout", "how long one attempt may take")
 	Duration(f, &e.Retention, "retention", "how long it is kept after its end")
+	Duration(f, &e.StartBy, "start-by", "how long after it is due a worker may begin it; then it is cancelled")
 	Duration(f, &e.MaxElapsed, "max-elapsed", "do not retry later than this after the first attempt was due")
 	f.DurationSliceVar(&e.RetryDelays, "retry-delays", nil, "the delays before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
 }

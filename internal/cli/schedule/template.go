@@ -117,7 +117,7 @@ func (t *templateFlags) template(stdin io.Reader) (wire.TaskTemplate, error) {
 	return wire.TaskTemplate{
 		Type: taskType, Payload: payload, Queue: t.Execution.Queue, Retry: t.Execution.Retry(),
 		Timeout: flags.DurationText(t.Execution.Timeout), Retention: flags.DurationText(t.Execution.Retention),
-		Owner: t.Owner, Labels: labels,
+		StartBy: flags.DurationText(t.Execution.StartBy), Owner: t.Owner, Labels: labels,
 	}, nil
 }
 

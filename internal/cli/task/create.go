@@ -67,7 +67,8 @@ func (opts *createOptions) submission(taskType string, payload json.RawMessage) 
 	return wire.Submission{
 		ID: opts.ID, Type: taskType, Payload: payload, RunAt: runAt, Delay: delay,
 		Queue: opts.Execution.Queue, Retry: opts.Execution.Retry(), Timeout: flags.DurationText(opts.Execution.Timeout),
-		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels, OnEnd: next,
+		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels,
+		StartBy: flags.DurationText(opts.Execution.StartBy), OnEnd: next,
 	}, nil
 }
 

@@ -76,6 +76,9 @@ func details(t wire.Task) []printer.Detail {
 	if t.Labels != nil {
 		all = append(all, printer.Detail{Name: "labels", Value: labelList(*t.Labels)})
 	}
+	if t.StartBy != nil {
+		all = append(all, printer.Detail{Name: "start_by", Value: *t.StartBy})
+	}
 	if t.OnEnd != nil {
 		all = append(all, printer.Detail{Name: "on_end", Value: jsonText(t.OnEnd)})
 	}

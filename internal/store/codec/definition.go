@@ -25,6 +25,7 @@ type head struct {
 	Retention int64             `json:"retention,omitempty"`
 	Owner     string            `json:"owner,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
+	StartBy   int64             `json:"start_by,omitempty"` // scripts look for its name, with a comma before it
 	OnEnd     *followUp         `json:"on_end,omitempty"`
 	Parent    *task.Parent      `json:"parent,omitempty"`
 }
@@ -63,7 +64,7 @@ func headOf(d task.Definition) head {
 	h := head{
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
 		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(),
-		Owner: d.Owner, Labels: d.Labels, Parent: d.Parent,
+		Owner: d.Owner, Labels: d.Labels, StartBy: d.StartBy.Milliseconds(), Parent: d.Parent,
 	}
 	if d.Queue != task.DefaultQueue {
 		h.Queue = d.Queue
@@ -118,8 +119,9 @@ func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 func (h head) definition() task.Definition {
 	d := task.Definition{
 		Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
-		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels, Parent: h.Parent,
-		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
+		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels, StartBy: ms(h.StartBy),
+		Parent: h.Parent,
+		Retry:  task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
 	}
 	if b := h.Backoff; b != nil {
 		d.Retry.Backoff = task.Backoff{Initial: ms(b.Initial), Factor: b.Factor, Max: ms(b.Max), Jitter: b.Jitter}

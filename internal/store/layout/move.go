@@ -19,10 +19,10 @@ import (
 // served are the layouts that this release serves, the oldest first, with commas between them. No setting of the product sets it: tests link a
 // node of a later release, with
 // -ldflags "-X github.com/dts-sched/dts/internal/store/layout.served=3,4". See Serves.
-var served = migration.Present + "," + withFollowUps
+var served = migration.Present + "," + withOutbox
 
-// withFollowUps is the layout in which the end of a task can owe a follow-up. It has nothing else that is new.
-const withFollowUps = "4"
+// withOutbox is the layout in which partitions have an outbox. It has nothing else that is new.
+const withOutbox = "4"
 
 // unstated is the layout that nodes serve which do not say it: those of releases before they did.
 const unstated = "3"
@@ -36,9 +36,9 @@ func (l *Layout) Serves() []string { return l.serves }
 // Present is the layout in which this node writes.
 func (l *Layout) Present() string { return l.present.Load().(string) }
 
-// HasFollowUps reports whether all nodes know follow-ups.
-func (l *Layout) HasFollowUps() bool {
-	return slices.Index(l.serves, l.Present()) >= slices.Index(l.serves, withFollowUps)
+// HasOutbox reports whether all nodes know the outbox, which follow-ups and start_by need.
+func (l *Layout) HasOutbox() bool {
+	return slices.Index(l.serves, l.Present()) >= slices.Index(l.serves, withOutbox)
 }
 
 // Joined is to be called by a node that has come onto the list of nodes, and before Check: whoever is about to move the layout may have read

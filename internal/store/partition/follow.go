@@ -21,48 +21,95 @@ type Followed struct {
 	Now     time.Time  // of Redis, when they were read
 	Next    time.Time  // when the next entry is due; zero if there is none
 	Created []task.Ref // follow-ups
+	Expired []task.Ref // tasks that nobody has begun in time
 	Unread  []string   // entries that this release cannot read
 }
 
-// Follow creates the tasks that follow ends, for up to limit entries of the outbox, and removes these. Errors:
-// ErrFenced, CodeUnavailable, or one of Redis.
+// Follow deals with up to limit entries of the outbox, and removes them: it creates the tasks that follow ends, and ends
+// those that nobody has begun in time. Errors: ErrFenced, CodeUnavailable, or one of Redis.
 func (l *Leader) Follow(ctx context.Context, limit int) (f Followed, _ error) {
 	outbox, err := redisx.Run(ctx, l.o.Layout.DB, lua.ReadOutbox{Outbox: l.keys.Outbox(), Limit: limit})
 	f.Now, f.Next = outbox.Now, outbox.Next
 	if err != nil || len(outbox.Entries) == 0 {
 		return f, err
 	}
-	ends := make([]end, len(outbox.Entries)) // without a name for an entry that nobody can read
+	var ends, waiting, unread []owed
 	var refs []task.Ref
-	for i, entry := range outbox.Entries {
-		if e, ok := parseEnd(entry.Entry); ok {
-			ends[i], refs = e, append(refs, e.ref)
-		} else {
-			f.Unread = append(f.Unread, entry.Entry)
+	for _, entry := range outbox.Entries {
+		o := parseOwed(entry)
+		switch o.kind {
+		case anEnd:
+			ends, refs = append(ends, o), append(refs, o.ref)
+		case aStart:
+			waiting, refs = append(waiting, o), append(refs, o.ref)
+		default:
+			unread, f.Unread = append(unread, o), append(f.Unread, o.entry)
 		}
 	}
-	parents, err := l.parents(ctx, refs)
+	tasks, err := l.tasksOf(ctx, refs)
 	if err != nil {
 		return f, err
 	}
-	call := lua.Follow{
-		Lease: l.keys.Lease(), Defs: l.keys.Defs(), Outbox: l.keys.Outbox(), Fence: l.fence,
-		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number), Items: nil,
+	if err := l.endLate(ctx, &f, waiting, tasks); err != nil {
+		return f, err
 	}
-	for i, entry := range outbox.Entries {
-		item := lua.FollowItem{
-			Entry: entry.Entry, Parent: ends[i].ref, Child: "", Def: "", Traced: "", Due: time.Time{}, Later: time.Time{},
+	return f, l.createFollowUps(ctx, &f, append(ends, unread...), tasks)
+}
+
+// endLate ends the tasks that nobody has begun in time. Errors: as for Follow.
+func (l *Leader) endLate(ctx context.Context, f *Followed, waiting []owed, tasks map[task.Ref]task.Task) error {
+	if len(waiting) == 0 {
+		return nil
+	}
+	keys := l.o.Layout.Keys
+	call := lua.EndLate{
+		Lease: l.keys.Lease(), Defs: l.keys.Defs(), Outbox: l.keys.Outbox(), Fence: l.fence, Events: keys.Events(),
+		Control: keys.Control(), Wake: keys.Wake(l.number), Items: nil,
+	}
+	for _, o := range waiting {
+		t := tasks[o.ref]
+		why, later := t.Late(f.Now)
+		call.Items = append(call.Items, lua.EndLateItem{Entry: o.entry, Member: o.ref, Due: t.DueAt, Reason: why, Later: later})
+	}
+	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
+	if err != nil {
+		return fenced(err)
+	}
+	for i, answer := range reply.Answers {
+		switch answer {
+		case "expired":
+			f.Expired = append(f.Expired, waiting[i].ref)
+		case "changed":
+			f.Next = f.Now
 		}
-		if ends[i].ref == (task.Ref{}) {
-			item.Later = f.Now.Add(unreadPause)
+	}
+	return nil
+}
+
+// createFollowUps creates the tasks that follow ends, and puts off what nobody can read. Errors: as for Follow.
+func (l *Leader) createFollowUps(ctx context.Context, f *Followed, ends []owed, tasks map[task.Ref]task.Task) error {
+	if len(ends) == 0 {
+		return nil
+	}
+	keys := l.o.Layout.Keys
+	call := lua.Follow{
+		Lease: l.keys.Lease(), Defs: l.keys.Defs(), Outbox: l.keys.Outbox(), Fence: l.fence, Events: keys.Events(),
+		Wake: keys.Wake(l.number), Items: nil,
+	}
+	for _, o := range ends {
+		item := lua.FollowItem{
+			Entry: o.entry, Parent: o.ref, Child: "", Def: "", Traced: "", Due: time.Time{}, Later: time.Time{},
+		}
+		if o.kind == anEnd {
+			l.addFollowUp(ctx, &item, tasks[o.ref], o)
 		} else {
-			l.addFollowUp(ctx, &item, entry.At, parents[ends[i].ref], ends[i])
+			item.Later = f.Now.Add(unreadPause)
 		}
 		call.Items = append(call.Items, item)
 	}
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
 	if err != nil {
-		return f, fenced(err)
+		return fenced(err)
 	}
 	for i, answer := range reply.Answers {
 		if answer == "new" {
@@ -70,25 +117,25 @@ func (l *Leader) Follow(ctx context.Context, limit int) (f Followed, _ error) {
 			f.Created = append(f.Created, ref)
 		}
 	}
-	return f, nil
+	return nil
 }
 
-// parents reads the tasks that ended. Error: CodeUnavailable.
-func (l *Leader) parents(ctx context.Context, refs []task.Ref) (map[task.Ref]task.Task, error) {
+// tasksOf reads the tasks of entries. Error: CodeUnavailable.
+func (l *Leader) tasksOf(ctx context.Context, refs []task.Ref) (map[task.Ref]task.Task, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
 	found, err := l.o.Tasks.GetEach(ctx, refs)
-	parents := make(map[task.Ref]task.Task, len(found))
+	tasks := make(map[task.Ref]task.Task, len(found))
 	for _, t := range found {
-		parents[t.Ref] = t
+		tasks[t.Ref] = t
 	}
-	return parents, err
+	return tasks, err
 }
 
 // addFollowUp adds the task that follows an end, if one does. t is the task that ended; it has no type if it is gone,
 // or cannot be read.
-func (l *Leader) addFollowUp(ctx context.Context, item *lua.FollowItem, at time.Time, t task.Task, e end) {
+func (l *Leader) addFollowUp(ctx context.Context, item *lua.FollowItem, t task.Task, e owed) {
 	if t.Type == "" {
 		l.o.Layout.Log.ErrorContext(ctx, "nothing follows a task that cannot be read",
 			"task", e.ref.String(), "error", t.Damage)
@@ -103,26 +150,44 @@ func (l *Leader) addFollowUp(ctx context.Context, item *lua.FollowItem, at time.
 		l.o.Layout.Log.ErrorContext(ctx, "the follow-up of a task cannot be stored", "task", e.ref.String(), "error", err)
 		return
 	}
-	item.Child, item.Def, item.Due = d.Ref.String(), def, at.Add(d.Delay)
+	item.Child, item.Def, item.Due = d.Ref.String(), def, e.at.Add(d.Delay)
 	if d.Trace != "" {
 		item.Traced = codec.WithTrace(def, d.Trace)
 	}
 }
 
-// end is the end of a task.
-type end struct {
+// What an entry of the outbox is about. Those of later releases are about something else.
+const (
+	anEnd  = "end"  // of a task, which a follow-up may follow: `end <ref> <attempt> <state>`
+	aStart = "late" // of a task, by which somebody must have begun it: `late <ref>`
+)
+
+// owed is an entry of the outbox.
+type owed struct {
+	entry   string
+	at      time.Time
+	kind    string // "" if this release cannot read the entry
 	ref     task.Ref
-	attempt int
-	state   task.State
+	attempt int        // of an end
+	state   task.State // of an end
 }
 
-// parseEnd reads an entry of the outbox: `end <ref> <attempt> <state>`.
-func parseEnd(entry string) (e end, ok bool) {
-	f := strings.Fields(entry)
-	if len(f) != 4 || f[0] != "end" || !task.State(f[3]).Valid() {
-		return end{}, false
+// parseOwed reads an entry.
+func parseOwed(entry lua.ReadOutboxEntry) owed {
+	o := owed{entry: entry.Entry, at: entry.At}
+	f := strings.Fields(entry.Entry)
+	if len(f) < 2 {
+		return o
 	}
-	ref, errRef := task.ParseRef(f[1])
-	attempt, errNumber := strconv.Atoi(f[2])
-	return end{ref, attempt, task.State(f[3])}, errRef == nil && errNumber == nil
+	ref, err := task.ParseRef(f[1])
+	switch {
+	case err != nil:
+	case f[0] == anEnd && len(f) == 4 && task.State(f[3]).Valid():
+		if attempt, err := strconv.Atoi(f[2]); err == nil {
+			o.kind, o.ref, o.attempt, o.state = anEnd, ref, attempt, task.State(f[3])
+		}
+	case f[0] == aStart && len(f) == 2:
+		o.kind, o.ref = aStart, ref
+	}
+	return o
 }

@@ -74,10 +74,10 @@ func TestChange_KeepsWhatAnotherReleaseKnows(t *testing.T) {
 		ref := task.Ref{Namespace: "default", ID: "a"}
 		before := w.Create(task.Definition{Ref: ref, Delay: time.Hour, Payload: payload}).Definition
 		k, id := w.KeysOf(ref), ref.String()
-		rewrite(w, t, ref, `"delay":3600000`, `"start_by":12345678901234567890,"delay":3600000,"at_most":{"a":[1]}`)
+		rewrite(w, t, ref, `"delay":3600000`, `"some_day":12345678901234567890,"delay":3600000,"at_most":{"a":[1]}`)
 		stored := w.DB.HGet(w.Ctx, string(k.Defs()), id).Val()[13:]
 		testkit.Must(t, w.Requeue(before, "other", 0))
-		got, want := w.Get(ref), `,"at_most":{"a":[1]},"start_by":12345678901234567890}`+"\n"
+		got, want := w.Get(ref), `,"at_most":{"a":[1]},"some_day":12345678901234567890}`+"\n"
 		if record := w.DB.HGet(w.Ctx, string(k.Defs()), id).Val(); !strings.Contains(record, want) || got.Queue != "other" {
 			t.Errorf("%s: Redis has %.300s", name, record)
 		}
@@ -85,7 +85,7 @@ func TestChange_KeepsWhatAnotherReleaseKnows(t *testing.T) {
 			t.Errorf("%s: it has a payload of %d bytes, and the delay %s", name, len(got.Payload), got.Delay)
 		}
 		head, _, _ := strings.Cut(stored, "\n")
-		head = strings.Replace(head, `"start_by":12345678901234567890,"delay":3600000,"at_most":{"a":[1]}`, `"delay":3600000`, 1)
+		head = strings.Replace(head, `"some_day":12345678901234567890,"delay":3600000,"at_most":{"a":[1]}`, `"delay":3600000`, 1)
 		first := codec.Digest(strings.TrimSuffix(head, "}") + want + string(payload))
 		if original := w.DB.HGet(w.Ctx, string(k.Originals()), id).Val(); original != first {
 			t.Errorf("%s: the first definition counts as %s, want %s", name, original, first)

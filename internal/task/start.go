@@ -1,0 +1,32 @@
+package task
+
+import (
+	"fmt"
+	"time"
+)
+
+// StartsBy returns by when a worker must begin the first attempt of a task; the zero time if there is no such bound.
+func (t Task) StartsBy() time.Time {
+	if t.StartBy <= 0 || t.DueAt.IsZero() {
+		return time.Time{}
+	}
+	return t.DueAt.Add(t.StartBy)
+}
+
+// Waiting reports whether nobody has begun a task yet, nor cancelled it.
+func (t Task) Waiting() bool {
+	return t.State == Scheduled && t.Attempt == 0 || t.State == Queued && t.Attempt == 1
+}
+
+// Late reports whether a task ends now, as nobody has begun it in time, and why; else when it will be late. Both are
+// zero if it never will.
+func (t Task) Late(now time.Time) (why string, at time.Time) {
+	by := t.StartsBy()
+	switch {
+	case by.IsZero() || !t.Waiting():
+		return "", time.Time{}
+	case now.After(by):
+		return fmt.Sprintf("expired: no worker began it within %s after it was due", t.StartBy), time.Time{}
+	}
+	return "", by
+}
