@@ -10,11 +10,11 @@
 --   control  channel
 --   wake     channel
 --   items    (entry text, member member, due time, reason text, later time)*
---     due: when the leader has seen that the task is due; reason: why it ends, "" if it has begun, or is gone; later: keep
---     the entry until then; none to remove it
+--     due: when the leader has seen that the task is due; reason: why it ends, "" if it has begun, or is gone; later:
+--     keep the entry until then; none to remove it
 -- reply:
---   answers  text*  for each entry expired; none; later; changed, as the task has begun or has another due time; or gone,
---     as another leader has done it
+--   answers  text*  for each entry expired; none; later; changed, as the task has begun or has another due time; or
+--     gone, as another leader has done it
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: the entries are gone
@@ -26,8 +26,8 @@ end
 
 -- has_begun returns whether a task with those fields has ever begun.
 local function has_begun(fields)
-  local waits = fields.state == 'scheduled' and fields.attempt == '0' or fields.state == 'queued' and fields.attempt == '1'
-  return not waits
+  local unclaimed = fields.state == 'scheduled' and fields.attempt == '0'
+  return not unclaimed and not (fields.state == 'queued' and fields.attempt == '1')
 end
 
 -- end_late cancels a task that nobody has begun and that was due at that time. Returns whether it did.

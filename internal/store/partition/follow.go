@@ -25,8 +25,8 @@ type Followed struct {
 	Unread  []string   // entries that this release cannot read
 }
 
-// Follow deals with up to limit entries of the outbox, and removes them: it creates the tasks that follow ends, and ends
-// those that nobody has begun in time. Errors: ErrFenced, CodeUnavailable, or one of Redis.
+// Follow deals with up to limit entries of the outbox, and removes them: it creates the tasks that follow ends, and
+// ends those that nobody has begun in time. Errors: ErrFenced, CodeUnavailable, or one of Redis.
 func (l *Leader) Follow(ctx context.Context, limit int) (f Followed, _ error) {
 	outbox, err := redisx.Run(ctx, l.o.Layout.DB, lua.ReadOutbox{Outbox: l.keys.Outbox(), Limit: limit})
 	f.Now, f.Next = outbox.Now, outbox.Next
@@ -69,7 +69,9 @@ func (l *Leader) endLate(ctx context.Context, f *Followed, waiting []owed, tasks
 	for _, o := range waiting {
 		t := tasks[o.ref]
 		why, later := t.Late(f.Now)
-		call.Items = append(call.Items, lua.EndLateItem{Entry: o.entry, Member: o.ref, Due: t.DueAt, Reason: why, Later: later})
+		call.Items = append(call.Items, lua.EndLateItem{
+			Entry: o.entry, Member: o.ref, Due: t.DueAt, Reason: why, Later: later,
+		})
 	}
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
 	if err != nil {
