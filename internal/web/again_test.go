@@ -57,6 +57,12 @@ var forms = []struct {
 	{"/schedules/new", "/schedules/new", []string{
 		"text", strings.ReplaceAll(definitionOf("every: 1h"), "id: a", "id: new"), "do", "put",
 	}, func(w *world) bool { _, err := w.control.GetSchedule(w.ctx, me, "new"); return err == nil }},
+	{"/schedules/new?type=http", "/schedules/new", []string{
+		"id", "new", "every", "1h", "queue", "reports", "payload.url", "http://localhost/<b>", "do", "put",
+	}, func(w *world) bool {
+		s, err := w.control.GetSchedule(w.ctx, me, "new")
+		return err == nil && s.Task.Queue == "reports"
+	}},
 	{"/schedules/default/a/edit", "/schedules/default/a/edit", []string{
 		"text", definitionOf("every: 2h"), "do", "put",
 	}, func(w *world) bool { return w.schedule("a").Revision == 2 }},
@@ -167,7 +173,8 @@ func TestForms_AreShownThoughRedisIsAway(t *testing.T) {
 		}{
 			"/submit":                     {http.StatusOK, `name="payload.url"`},
 			"/submit?type=shell":          {http.StatusOK, `name="payload.command"`},
-			"/schedules/new":              {http.StatusOK, "schedules:\n  - id: "},
+			"/schedules/new":              {http.StatusOK, `name="every"`},
+			"/schedules/new?as=yaml":      {http.StatusOK, "schedules:\n  - id: "},
 			"/submit?from=default/failed": {http.StatusServiceUnavailable, "The data cannot be read now"},
 			"/schedules/default/a/edit":   {http.StatusServiceUnavailable, "The data cannot be read now"},
 		} {

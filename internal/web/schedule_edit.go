@@ -26,6 +26,7 @@ type scheduleEdit struct {
 	Ref      task.Ref // of the schedule; the zero value for a new one
 	Revision int      // that is in force, and is replaced; 0 for a new one
 	Text     string
+	Form     *scheduleForm // nil if it is written as text
 	Faults   manifest.Faults
 	Wrong    string // what else is wrong
 	Exists   bool   // it is wrong because another schedule has the id
@@ -67,6 +68,9 @@ schedules:
 
 func readScheduleEdit(ctx context.Context, v *visit) (any, string, error) {
 	e, err := v.scheduleEdit(ctx)
+	if err == nil {
+		err = e.showFields(ctx, v)
+	}
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -82,6 +86,8 @@ func bareScheduleEdit(v *visit) (any, string) {
 	switch {
 	case v.form == nil && v.param("id") != "":
 		return nil, ""
+	case v.inFields():
+		e.Form = v.scheduleForm(nil)
 	case v.form == nil:
 		e.beginNew(v)
 	}
@@ -134,11 +140,7 @@ func (e *scheduleEdit) begin(v *visit) error {
 
 // beginNew sets the text with which a new schedule begins.
 func (e *scheduleEdit) beginNew(v *visit) {
-	namespace := v.Namespace
-	if namespace == control.EveryNamespace {
-		namespace = task.DefaultNamespace
-	}
-	e.Text = fmt.Sprintf(firstText, strconv.Quote(namespace), v.zone)
+	e.Text = fmt.Sprintf(firstText, strconv.Quote(v.namespaceOfNew()), v.zone)
 }
 
 // check reads the text that was sent, and finds out what putting it would do. What is wrong with it is no error: the
@@ -150,6 +152,11 @@ func (e *scheduleEdit) check(ctx context.Context, v *visit) error {
 		}
 	}()
 	e.Text = v.text()
+	if v.inFields() {
+		if goOn, err := e.readFields(v); !goOn {
+			return err
+		}
+	}
 	e.Meantime = v.revisionRead() != e.Revision
 	entry, err := e.read(v)
 	if entry == nil || err != nil {

@@ -29,7 +29,7 @@ func TestGolden_ScheduleEdit(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.put("a", func(d *schedule.Definition) { d.Description = "</textarea><script>" })
 		w.pass(2 * time.Second)
-		w.page("schedule_edit-new", "/schedules/new?namespace=payments", http.StatusOK)
+		w.page("schedule_edit-new", "/schedules/new?namespace=payments&as=yaml", http.StatusOK)
 		w.page("schedule_edit", "/schedules/default/a/edit", http.StatusOK)
 		valid := definitionOf("cron: 30 2 * * MON-FRI", "timezone: Europe/Berlin", "paused: true")
 		w.compare("schedule_edit-checked", w.write("/schedules/default/a/edit", "check", valid))
@@ -82,7 +82,7 @@ func TestScheduleEdit_SaysWhatIsWrong(t *testing.T) {
 func TestScheduleEdit_BeginsWithWhatIsValid(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.get("/prefer/zone/Europe/Berlin")
-		page := w.get("/schedules/new").text
+		page := w.get("/schedules/new?as=yaml").text
 		got := w.send(http.MethodPost, "/schedules/new", w.shownAgain(page, keyOf(page)))
 		for _, want := range []string{"It is valid.", "Europe/Berlin"} {
 			if got.status != http.StatusOK || !strings.Contains(got.text, want) {

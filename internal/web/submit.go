@@ -14,7 +14,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
-	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -24,16 +23,22 @@ const typesShown = 12
 
 // submission is what the page that submits a task shows.
 type submission struct {
+	payloadForm
+	From    string // the task of which it is a copy; "" for none
+	Lacks   bool   // the copy lacks how long to wait between attempts
+	When    []formField
+	Further []formField
+}
+
+// payloadForm is the part of a form that asks for the type and the payload of tasks.
+type payloadForm struct {
+	Path    string // of the page that has the form
 	Types   []typeLink
 	Type    string // "" for one that the reader types
 	AsJSON  bool   // the payload is typed as JSON
 	HasForm bool   // there is a form for the type
-	From    string // the task of which it is a copy; "" for none
-	Lacks   bool   // the copy lacks how long to wait between attempts
 	Payload []formField
 	Rare    []formField // of the payload
-	When    []formField
-	Further []formField
 }
 
 // typeLink leads to the form of a type.
@@ -60,7 +65,7 @@ type formField struct {
 func (f formField) Rows() int { return min(max(strings.Count(f.Value, "\n")+1, 3), 20) }
 
 // Open reports whether fields that few need are shown: one of them has something, or something is wrong with it.
-func (submission) Open(fields []formField) bool {
+func (payloadForm) Open(fields []formField) bool {
 	return slices.ContainsFunc(fields, func(f formField) bool { return f.Value != "" || f.Wrong != "" })
 }
 
@@ -88,16 +93,9 @@ func bareSubmit(v *visit) (any, string) {
 
 // submission is what the page shows, given the task of which it is a copy, and the types that nodes run besides.
 func (v *visit) submission(copied task.Task, types []string) submission {
-	s := submission{From: v.first("from")}
-	s.Type = cmp.Or(v.first("type"), copied.Type, "http")
-	if s.Type == otherType || v.Typed("other", "") != "" {
-		s.Type = ""
-	}
-	s.AsJSON = v.first("as") == "json"
-	s.Lacks = copied.Retry.Backoff != (task.Backoff{})
-	s.Types = v.typeLinks(s.Type, types)
 	first := v.firstValues(copied)
-	v.addPayload(&s, copied, first)
+	s := submission{payloadForm: v.payloadForm("/submit", copied, types, first), From: v.first("from")}
+	s.Lacks = copied.Retry.Backoff != (task.Backoff{})
 	s.When, s.Further = v.fields(v.whenFields(), first), v.fields(v.furtherFields(), first)
 	return s
 }
@@ -132,25 +130,22 @@ func typesOf(nodes []cluster.Node) []string {
 	return types[:min(len(types), typesShown)]
 }
 
-// typeLinks lead to the forms of types.
-func (v *visit) typeLinks(present string, more []string) []typeLink {
+// typeLinks lead to the forms of types, on the page with a path.
+func (v *visit) typeLinks(path, present string, more []string) []typeLink {
 	var links []typeLink
 	for _, name := range slices.Concat(formTypes, more) {
-		path := "/submit?" + url.Values{"type": {name}}.Encode()
-		links = append(links, typeLink{Name: name, Path: path, Present: name == present})
+		to := path + "?" + url.Values{"type": {name}}.Encode()
+		links = append(links, typeLink{Name: name, Path: to, Present: name == present})
 	}
-	return append(links, typeLink{Name: string(v.T("other")), Path: "/submit?type=" + otherType, Present: present == ""})
+	other := path + "?type=" + otherType
+	return append(links, typeLink{Name: string(v.T("other")), Path: other, Present: present == ""})
 }
 
 // firstValues are what stands in the fields of a new form: that of the task of which it is a copy.
 func (v *visit) firstValues(t task.Task) map[string]string {
-	namespace := cmp.Or(t.Ref.Namespace, v.Namespace)
-	if namespace == control.EveryNamespace {
-		namespace = task.DefaultNamespace
-	}
 	first := map[string]string{
-		"namespace": namespace, "type": t.Type, "queue": t.Queue, "owner": t.Owner, "labels": textOf(t.Labels, "="),
-		"timeout": durationText(t.Timeout), "retention": durationText(t.Retention),
+		"namespace": cmp.Or(t.Ref.Namespace, v.namespaceOfNew()), "type": t.Type, "queue": t.Queue, "owner": t.Owner,
+		"labels": textOf(t.Labels, "="), "timeout": durationText(t.Timeout), "retention": durationText(t.Retention),
 		"start_by": durationText(t.StartBy),
 	}
 	if t.Retry.MaxAttempts > 0 {
@@ -176,37 +171,39 @@ func durationText(d time.Duration) string {
 	return definition.Duration(d)
 }
 
-// addPayload adds the fields of the payload: those of the type or, if it has none or they cannot have the payload of
-// the copy, one for JSON.
-func (v *visit) addPayload(s *submission, copied task.Task, first map[string]string) {
-	fields := v.payloadFields(s.Type)
-	s.HasForm = len(fields) > 0
+// payloadForm asks for a type, and for its payload: by the fields of the type or, if it has none or they cannot have
+// the payload of the copy, as JSON. first gets the values of a copy.
+func (v *visit) payloadForm(path string, copied task.Task, types []string, first map[string]string) payloadForm {
+	f := payloadForm{Path: path, Type: cmp.Or(v.first("type"), copied.Type, "http"), AsJSON: v.first("as") == "json"}
+	if f.Type == otherType || v.Typed("other", "") != "" {
+		f.Type = ""
+	}
+	f.Types = v.typeLinks(path, f.Type, types)
+	fields := v.payloadFields(f.Type)
+	f.HasForm = len(fields) > 0
 	if len(copied.Payload) > 0 {
 		typed, known := v.typedAs(fields, copied.Payload)
-		s.AsJSON = s.AsJSON || !known
+		f.AsJSON = f.AsJSON || !known
 		maps.Copy(first, typed)
 		first["payload"] = pretty(copied.Payload)
 	}
-	if s.Type == "" {
-		s.Payload = []formField{{Name: "type", Label: v.T("Type"), Hint: v.T("as workers name it"), Required: true}}
+	if f.Type == "" {
+		f.Payload = []formField{{Name: "type", Label: v.T("Type"), Hint: v.T("as workers name it"), Required: true}}
 	}
-	if s.AsJSON = s.AsJSON || !s.HasForm; s.AsJSON {
-		s.Payload = append(s.Payload, formField{Name: "payload", Label: v.T("Payload"), Hint: "{}", Long: true, Wide: true})
+	if f.AsJSON = f.AsJSON || !f.HasForm; f.AsJSON {
+		asJSON := formField{Name: "payload", Label: v.T("Payload"), Hint: "{}", Long: true, Wide: true}
+		f.Payload = append(f.Payload, asJSON)
 		fields = nil
 	}
-	for i, f := range fields {
-		required := i == 0 && s.Type != "noop"
-		field := formField{
-			Name: payloadPrefix + f.Name, Label: f.Label, Hint: f.Hint, Long: f.Kind.Long(), Check: f.Kind == yesOrNo,
-			Wide: required || f.Kind.Long(), Required: required && !f.Kind.Long(),
-		}
-		if f.More {
-			s.Rare = append(s.Rare, field)
+	for i, field := range fields {
+		if asked := field.asked(i == 0 && f.Type != "noop"); field.More {
+			f.Rare = append(f.Rare, asked)
 		} else {
-			s.Payload = append(s.Payload, field)
+			f.Payload = append(f.Payload, asked)
 		}
 	}
-	s.Payload, s.Rare = v.fields(s.Payload, first), v.fields(s.Rare, first)
+	f.Payload, f.Rare = v.fields(f.Payload, first), v.fields(f.Rare, first)
+	return f
 }
 
 // whenFields are the fields that say where and when a task runs.

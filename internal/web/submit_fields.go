@@ -20,6 +20,14 @@ type payloadField struct {
 	More  bool // few need it
 }
 
+// asked is the field in a form.
+func (f payloadField) asked(required bool) formField {
+	return formField{
+		Name: payloadPrefix + f.Name, Label: f.Label, Hint: f.Hint, Long: f.Kind.Long(), Check: f.Kind == yesOrNo,
+		Wide: required || f.Kind.Long(), Required: required && !f.Kind.Long(),
+	}
+}
+
 // fieldKind is how the text of a field becomes a member of a payload.
 type fieldKind int
 

@@ -66,6 +66,12 @@ func TestSchedules_WorkWithoutScript(t *testing.T) {
 	b.open("/schedules")
 	b.await("main", "There are no schedules yet.")
 	b.follow(`a.btn[href="/schedules/new"]`, "New schedule")
+	b.write("#f-id", "night")
+	b.click(`button[value="yaml"]`)
+	b.await(".cap", "Use fields")
+	if text := b.value("#text"); !strings.Contains(text, "- id: night\n") {
+		t.Errorf("the text lacks what was typed: %q", text)
+	}
 	definition := func(cron string) string {
 		return "schedules:\n  - {id: night, cron: " + cron + ", task: {type: shell, payload: {command: ['true']}}}\n"
 	}
@@ -124,8 +130,20 @@ func TestJourney_FromAFailureToItsCure(t *testing.T) {
 	b.open("/")
 	b.follow(`nav a[href="/schedules"]`, "Schedules")
 	b.follow(`a.btn[href="/schedules/new"]`, "New schedule")
-	b.put("schedules:\n  - id: report\n    every: 1s\n    task:\n      type: http\n      payload: {url: "+
-		service.URL+"/raport}\n", "every 1s", "Revision 1 is in force.")
+	b.write("#f-id", "report")
+	b.write("#f-cron", "every second")
+	b.write(`[name="payload.url"]`, service.URL+"/raport")
+	b.click(`button[value="check"]`)
+	b.await(`[id="w-cron"]`, "has 2 fields")
+	if id := b.value("#f-id"); id != "report" {
+		t.Errorf("the id has become %q", id)
+	}
+	b.write("#f-cron", "")
+	b.write("#f-every", "1s")
+	b.click(`button[value="check"]`)
+	b.await("main", "every 1s")
+	b.click(`button[value="put"]`)
+	b.await(`[role=status].note`, "Revision 1 is in force.")
 
 	const page = "/schedules/default/report"
 	b.awaitAgain(page, "#verdict", "Runs: one task has not ended")

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
+	"github.com/dts-sched/dts/internal/manifest"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// A new schedule may be typed into fields. They make the text that somebody could have written instead: that text is
+// checked and put.
+
+// scheduleForm is a new schedule in fields. Fields have the names that the API has, without "task." before them.
+type scheduleForm struct {
+	payloadForm
+	When []formField
+}
+
+const (
+	newSchedulePath = "/schedules/new"
+	asYAML          = "yaml" // of the address, and of the button: the schedule is written as text
+)
+
+// inFields reports whether a new schedule comes, or is to come, in fields.
+func (v *visit) inFields() bool {
+	return v.param("id") == "" && !v.form.Has("text") && v.query.Get("as") != asYAML
+}
+
+// scheduleForm is what the page shows of a schedule in fields, given the types that nodes run besides.
+func (v *visit) scheduleForm(types []string) *scheduleForm {
+	first := map[string]string{"namespace": v.namespaceOfNew(), "timezone": v.zone.String()}
+	f := scheduleForm{payloadForm: v.payloadForm(newSchedulePath, task.Task{}, types, first)}
+	f.When = v.fields([]formField{
+		{Name: "id", Label: v.T("Id"), Hint: "daily-report", Required: true, Wide: true},
+		{Name: "every", Label: v.T("Every"), Hint: "5m"},
+		{Name: "cron", Label: v.T("Or by cron"), Hint: "0 9 * * MON-FRI"},
+		{Name: "timezone", Label: v.T("Time zone"), Hint: "UTC"},
+		{Name: "queue", Label: v.T("Queue"), Hint: task.DefaultQueue},
+		{Name: "namespace", Label: v.T("Namespace"), Hint: task.DefaultNamespace},
+	}, first)
+	return &f
+}
+
+// namespaceOfNew is the namespace of what is new, unless the reader says another one.
+func (v *visit) namespaceOfNew() string {
+	if v.Namespace == control.EveryNamespace {
+		return task.DefaultNamespace
+	}
+	return v.Namespace
+}
+
+// typedText is the text of the schedule that was typed into fields. Error: CodeInvalid.
+func (v *visit) typedText() (string, error) {
+	get := func(name string) string { return strings.TrimSpace(v.form.Get(name)) }
+	payload, err := v.payloadTyped(get("type"), v.form)
+	if err != nil {
+		return "", err
+	}
+	d := manifest.Document{Namespace: get("namespace"), Schedules: []manifest.Schedule{{
+		ID: get("id"),
+		ScheduleDefinition: wire.ScheduleDefinition{
+			Cron: wire.Given(get("cron")), Every: wire.Given(get("every")), Timezone: wire.Given(get("timezone")),
+			Task: wire.TaskTemplate{Type: get("type"), Queue: wire.Given(get("queue")), Payload: payload},
+		},
+	}}}
+	return d.Text()
+}
+
+// readFields makes the text of what was typed into fields. It returns false if that is all to do: something is wrong
+// with a field, or the reader wants to see the text.
+func (e *scheduleEdit) readFields(v *visit) (goOn bool, _ error) {
+	var invalid *task.Error
+	var err error
+	e.Text, err = v.typedText()
+	if errors.As(err, &invalid) {
+		e.Faults = manifest.Faults{{Field: invalid.Field, Text: invalid.Message}}
+		return false, nil
+	}
+	return err == nil && v.form.Get("do") != asYAML, err
+}
+
+// showFields shows the schedule in fields, unless it is written as text. What is wrong with the text is said of the
+// fields that made it.
+func (e *scheduleEdit) showFields(ctx context.Context, v *visit) error {
+	if !v.inFields() || v.form.Get("do") == asYAML && len(e.Faults) == 0 {
+		return nil
+	}
+	nodes, err := v.site.Control.ListNodes(ctx, v.who)
+	if err != nil {
+		return err
+	}
+	var invalid []edge.Invalid
+	for i, f := range e.Faults {
+		name := strings.TrimPrefix(strings.TrimPrefix(f.Field, "schedules[0]."), "task.")
+		e.Faults[i] = manifest.Fault{Field: name, Text: f.Text}
+		invalid = append(invalid, edge.Invalid{Field: name, Detail: f.Text})
+	}
+	if len(invalid) > 0 {
+		v.problem = &edge.Problem{Status: http.StatusUnprocessableEntity, Errors: invalid}
+	}
+	e.Form = v.scheduleForm(typesOf(nodes))
+	return nil
+}
