@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -48,10 +49,12 @@ const overlaps = `(() => {
 	return found.slice(0, 5);
 })()`
 
-// cutTables is a script that returns the captions of tables that are wider than the box that cuts them.
+// cutTables is a script that returns the captions of tables that are wider than the box that cuts them. A box that
+// scrolls cuts nothing.
 const cutTables = `[...document.querySelectorAll(".box table")].filter(table => {
 	const box = table.closest(".box");
-	return table.getBoundingClientRect().right > box.getBoundingClientRect().right + 1;
+	const right = box.getBoundingClientRect().right;
+	return getComputedStyle(box).overflowX !== "auto" && table.getBoundingClientRect().right > right + 1;
 }).map(table => table.innerText.slice(0, 60))`
 
 // smallTargets is a script that returns what is hard to hit with a finger. A link in a sentence may be as high as its
@@ -94,13 +97,21 @@ func TestLooks_LargeTextHasRoom(t *testing.T) {
 	n := startNode(t)
 	n.furnish()
 	b := n.openTab()
-	b.look(1200, "light")
-	for _, path := range []string{"/", "/schedules/default/often", "/tasks/default/failed"} {
+	for _, path := range []string{
+		"/", "/schedules", "/schedules/default/often", "/tasks/default/failed", "/queues", "/forecast", "/doctor/run",
+	} {
 		b.open(path)
 		eval[any](b, `document.documentElement.style.fontSize = "200%"`)
-		b.expectRoom(path + ", text twice as large")
-		for _, table := range eval[[]string](b, cutTables) {
-			t.Errorf("%s: a table is cut: %s", path, table)
+		for _, width := range []int64{1200, 390} {
+			b.look(width, "light")
+			where := fmt.Sprintf("%s, %d pixels, text twice as large", path, width)
+			b.expectRoom(where)
+			for _, table := range eval[[]string](b, cutTables) {
+				t.Errorf("%s: a table is cut: %s", where, table)
+			}
+			if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
+				t.Errorf("%s: it is %d pixels wide", where, wide)
+			}
 		}
 	}
 }
