@@ -55,7 +55,7 @@ func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.Schedul
 	calls.Do(
 		func() {
 			standing, failure = c.store.Schedules.Standing(ctx, ref)
-			f.Schedule, f.Live, f.WaitsTick = standing.Schedule, standing.Live, standing.Waits
+			f.Schedule, f.Live, f.WaitsTick = standing.Schedule, standing.Live(), standing.Waits
 		},
 		func() { f.Now, silent = c.store.Now(ctx, f.Partition) },
 		func() { c.readFleet(ctx, &f.Path, u) },

@@ -262,7 +262,7 @@ func TestSubmit_EditedAfterNoReplyCame(t *testing.T) {
 		before, key := w.tasks(), form.Get(keyField)
 		form.Set("payload.url", "http://localhost/b")
 		got := w.send(http.MethodPost, "/submit", form)
-		want := `was submitted as <a class="mono" href="/tasks/default/` + key + `">` + key + `</a>. Send again`
+		want := `was submitted as <a href="/tasks/default/` + key + `"><code dir="auto">` + key + `</code></a>. Send again`
 		if got.status != http.StatusConflict || !strings.Contains(got.text, want) || strings.Contains(got.text, "is taken") {
 			t.Fatalf("edited: %d\n%s", got.status, got.text)
 		}

@@ -274,9 +274,8 @@ func (v *visit) SentBefore() template.HTML {
 		return ""
 	}
 	path := v.Path("tasks", cmp.Or(v.first("namespace"), task.DefaultNamespace), v.who.Key)
-	link := `<a class="mono" href="` + template.HTMLEscapeString(string(path)) + `">` + v.who.Key + `</a>`
 	return v.T("What you sent first was submitted as %s. Send again to submit this as another task.",
-		template.HTML(link)) //nolint:gosec // the parts of the path are escaped, and a task has the key as its id
+		linkTo(path, code(v.who.Key)))
 }
 
 // definitionOf is the task that a form asks for. A form that names no id gives its key, so that the same form, sent to

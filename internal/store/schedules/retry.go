@@ -17,7 +17,8 @@ import (
 )
 
 // liveLooked is how many live tasks of a schedule are looked at for one that is tried again: those of its first ticks.
-const liveLooked = 3
+// Few schedules have more than one.
+const liveLooked = 20
 
 // liveTask is a task of a schedule that has not ended.
 type liveTask struct {

@@ -16,7 +16,6 @@ import (
 // Standing is a schedule with its counts, and what its next tick may wait for.
 type Standing struct {
 	Schedule schedule.Schedule
-	Live     string    // the id of the first of its tasks that have not ended; "" for none
 	Waits    time.Time // the first tick that waits for it; zero if none does
 	live     []liveTask
 }
@@ -43,9 +42,6 @@ func (s *Schedules) Standing(ctx context.Context, ref task.Ref) (Standing, error
 	}
 	read.Live, read.Waiting = int(live.Val()), int(waiting.Val())
 	standing := Standing{Schedule: read, live: liveIn(first)}
-	if len(standing.live) > 0 {
-		standing.Live = ref.ID + "@" + standing.live[0].name
-	}
 	for _, entry := range next.Val() { // "<tick ms> <name>"
 		tick, _, _ := strings.Cut(entry, " ")
 		if ms, err := strconv.ParseInt(tick, 10, 64); err == nil {
@@ -53,6 +49,14 @@ func (s *Schedules) Standing(ctx context.Context, ref task.Ref) (Standing, error
 		}
 	}
 	return standing, nil
+}
+
+// Live is the id of the first of the tasks that have not ended; "" for none.
+func (s Standing) Live() string {
+	if len(s.live) == 0 {
+		return ""
+	}
+	return s.Schedule.ID + "@" + s.live[0].name
 }
 
 // Retry returns the first of the live tasks that is tried again, in one round trip. Error: CodeUnavailable.
