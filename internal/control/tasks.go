@@ -76,9 +76,12 @@ func (c *Control) TaskState(ctx context.Context, who Caller, id string) (task.St
 	return c.store.Tasks.State(ctx, who.Ref(id))
 }
 
-// TaskErrors returns why tasks of the caller's namespace did not succeed, by their ids: of those that have an error.
-// Error: CodeUnavailable.
-func (c *Control) TaskErrors(ctx context.Context, who Caller, ids []string) (map[string]string, error) {
+// LastEnd is how the newest attempt of a task that has ended did.
+type LastEnd = tasks.LastEnd
+
+// LastEnds returns how the newest attempts of tasks of the caller's namespace ended, by the ids of the tasks: of those
+// that have an error or a further attempt. Error: CodeUnavailable.
+func (c *Control) LastEnds(ctx context.Context, who Caller, ids []string) (map[string]LastEnd, error) {
 	if _, err := c.begin(ctx, who, "getTask"); err != nil {
 		return nil, err
 	}
@@ -86,12 +89,12 @@ func (c *Control) TaskErrors(ctx context.Context, who Caller, ids []string) (map
 	for i, id := range ids {
 		refs[i] = who.Ref(id)
 	}
-	found, err := c.store.Tasks.Errors(ctx, refs)
-	errors := make(map[string]string, len(found))
-	for ref, text := range found {
-		errors[ref.ID] = text
+	found, err := c.store.Tasks.LastEnds(ctx, refs)
+	ends := make(map[string]LastEnd, len(found))
+	for ref, end := range found {
+		ends[ref.ID] = end
 	}
-	return errors, err
+	return ends, err
 }
 
 // ListTasks returns up to limit tasks, newest first, from a cursor on ("": from the start). A page can be shorter

@@ -104,3 +104,36 @@ func (w *world) depth(path string) int {
 	w.get(path)
 	return int(clock.Since(began) / call)
 }
+
+// A task that its handler has put off is not one that is tried again.
+func TestLists_TellWhatWasPutOff(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("hourly", nil)
+		run, err := w.control.TriggerSchedule(w.ctx, me, "hourly")
+		testkit.Must(t, err)
+		ref := task.Ref{Namespace: "default", ID: run.TaskID("hourly")}
+		testkit.Must(t, w.begin(ref).Reattempt(w.ctx, time.Hour, task.OutcomeSnoozed, "the <report> is not there yet"))
+		w.pass(time.Second)
+		for _, page := range []string{"/tasks", "/schedules/default/hourly"} {
+			w.expect(page, "snoozed", "the &lt;report&gt; is not there yet")
+			w.expectNot(page, "tries again")
+		}
+	})
+}
+
+// The task that is tried again need not be one of the first that have not ended.
+func TestSchedule_FindsTheTaskThatTriesAgainAmongOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("hourly", func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
+		var ref task.Ref
+		for range 10 {
+			run, err := w.control.TriggerSchedule(w.ctx, me, "hourly")
+			testkit.Must(t, err)
+			ref = task.Ref{Namespace: "default", ID: run.TaskID("hourly")}
+			w.pass(time.Second)
+		}
+		testkit.Must(t, w.begin(ref).Reattempt(w.ctx, time.Hour, task.OutcomeFailed, "connection refused"))
+		w.expect("/schedules", "connection refused")
+		w.expect("/schedules/default/hourly", "Tries again", "connection refused")
+	})
+}

@@ -70,7 +70,7 @@ func readSchedule(ctx context.Context, v *visit) (any, string, error) {
 	v.who.Namespace = v.param("namespace")
 	o := oneSchedule{}
 	var ledger control.LedgerPage
-	var errors map[string]string // of its tasks
+	var ends map[string]control.LastEnd // of its tasks
 	var next schedule.NextTicks
 	var revisions control.RevisionPage
 	reads := []func() error{
@@ -79,7 +79,7 @@ func readSchedule(ctx context.Context, v *visit) (any, string, error) {
 		func() (err error) {
 			ledger, err = c.Ledger(ctx, v.who, id, v.ledgerFilter(), ledgerRows, v.query.Get("cursor"))
 			if err == nil {
-				errors, err = c.TaskErrors(ctx, v.who, tasksIn(ledger, id))
+				ends, err = c.LastEnds(ctx, v.who, tasksIn(ledger, id))
 			}
 			return err
 		},
@@ -98,11 +98,11 @@ func readSchedule(ctx context.Context, v *visit) (any, string, error) {
 	known := func(r why.Reason) bool { return r.Code == why.NotDue } // the verdict has it
 	o.Why.Reasons = slices.DeleteFunc(o.Why.Reasons, known)
 	o.Coming, o.Change = comingOf(next) // of a schedule that is paused: those that it would have
-	o.show(v, errors)
-	if r := o.Why.Retry; !r.Outdated && !v.triesAgain(o.Schedule) { // else the verdict has it, or the note
+	o.show(v, ends)
+	if r := o.Why.Retry; !r.Outdated && o.State.Task == "" { // else the verdict has it, or the note
 		o.Why.Reasons = append(o.Why.Reasons, o.Why.Beside...)
 	}
-	o.showLedger(v, ledger, errors)
+	o.showLedger(v, ledger, ends)
 	err := o.compare(revisions.Revisions)
 	if err != nil {
 		return nil, "", err
@@ -125,29 +125,30 @@ func tasksIn(page control.LedgerPage, id string) (ids []string) {
 	return ids
 }
 
-// lastError is why the newest of the runs failed that did, given the errors of tasks.
-func (o *oneSchedule) lastError(errors map[string]string) string {
+// lastError is why the newest of the runs failed that did, given how tasks ended.
+func (o *oneSchedule) lastError(ends map[string]control.LastEnd) string {
 	for _, r := range slices.Backward(o.Recent) {
 		if r.Result == schedule.ResultFailed {
-			return errors[o.ID+"@"+r.Name]
+			return ends[o.ID+"@"+r.Name].Error
 		}
 	}
 	return ""
 }
 
 // show puts the schedule into words and drawings.
-func (o *oneSchedule) show(v *visit, errors map[string]string) {
+func (o *oneSchedule) show(v *visit, ends map[string]control.LastEnd) {
 	s := o.Schedule
-	o.State, o.Verdict, o.Labels = v.scheduleState(s), v.scheduleVerdict(s), labelsOf(s.Labels)
+	o.State, o.Labels = v.scheduleState(s), labelsOf(s.Labels)
+	o.Verdict = v.scheduleVerdict(s, o.State.Task != "")
 	if s.PausedItself() || s.PausedAt.IsZero() && s.Has(schedule.Failing, v.now, 0) {
-		o.LastError = v.Reason(o.lastError(errors))
+		o.LastError = v.Reason(o.lastError(ends))
 	}
 	o.Tape, o.Calendar = v.tapeOf(s.Recent, tapeTicks), v.calendarOf(s.Track.Days, v.now)
 	o.Legend = v.legendOf(s.Recent[max(0, len(s.Recent)-tapeTicks):])
 }
 
-// scheduleVerdict says in a sentence how a schedule is.
-func (v *visit) scheduleVerdict(s schedule.Schedule) template.HTML {
+// scheduleVerdict says in a sentence how a schedule is, and whether a task of it is tried again.
+func (v *visit) scheduleVerdict(s schedule.Schedule, again bool) template.HTML {
 	switch {
 	case s.PausedItself():
 		return v.T("Paused itself: %d tasks in a row failed", s.Failures)
@@ -161,7 +162,7 @@ func (v *visit) scheduleVerdict(s schedule.Schedule) template.HTML {
 		return v.T("Failing: %d tasks in a row failed. After %d it pauses itself", s.Failures, s.PauseOnFailure)
 	case s.Has(schedule.Failing, v.now, 0):
 		return v.T("Failing: %d tasks in a row failed", s.Failures)
-	case v.triesAgain(s):
+	case again:
 		return v.retryVerdict(s)
 	case s.Has(schedule.Missing, v.now, 0):
 		return v.T("Missed the tick of %s", v.Stamp(s.Track.MissedAt))
@@ -171,11 +172,6 @@ func (v *visit) scheduleVerdict(s schedule.Schedule) template.HTML {
 		return v.T("Runs: %d tasks have not ended", s.Live)
 	}
 	return v.quietVerdict(s)
-}
-
-// triesAgain reports whether the first to say of a schedule is that a task of it is tried again.
-func (v *visit) triesAgain(s schedule.Schedule) bool {
-	return s.Retry.Task != "" && s.PausedAt.IsZero() && s.EndedAt.IsZero() && !s.Has(schedule.Failing, v.now, 0)
 }
 
 // retryVerdict says when a task of a schedule is tried again, and why. The reason leads to the task.
@@ -219,32 +215,33 @@ func (v *visit) ledgerFilter() control.LedgerFilter {
 }
 
 // showLedger joins records with what became of their tasks.
-func (o *oneSchedule) showLedger(v *visit, page control.LedgerPage, errors map[string]string) {
+func (o *oneSchedule) showLedger(v *visit, page control.LedgerPage, ends map[string]control.LastEnd) {
 	o.LedgerNext, o.KnownFrom = page.NextCursor, page.ForgottenUntil
 	runs := make(map[string]*schedule.TickResult, len(o.Recent))
 	for i := range o.Recent {
 		runs[o.Recent[i].Name] = &o.Recent[i]
 	}
 	for _, e := range page.Entries {
-		o.Ledger = append(o.Ledger, v.ledgerRow(e, o.ID, runs[e.Name], errors))
+		o.Ledger = append(o.Ledger, v.ledgerRow(e, o.ID, runs[e.Name], ends))
 	}
 }
 
 // ledgerRow joins a record with what became of its task; run is nil if that is long ago.
 func (v *visit) ledgerRow(
-	e schedule.Entry, id string, run *schedule.TickResult, errors map[string]string,
+	e schedule.Entry, id string, run *schedule.TickResult, ends map[string]control.LastEnd,
 ) ledgerRow {
 	r := ledgerRow{Entry: e, Task: e.TaskID(id), Run: run, Why: e.Reason}
 	if run == nil {
 		return r
 	}
 	r.Mark, r.Result = resultMark(run.Result), v.ResultName(run.Result)
-	failure := errors[r.Task]
-	if failure != "" && run.Result == schedule.ResultWaiting {
-		r.Mark, r.Result = mark{"retry", "t-warn"}, string(v.T("tries again"))
+	end := ends[r.Task]
+	if end.Outcome != "" && run.Result == schedule.ResultWaiting {
+		again := task.Task{State: task.Scheduled, Attempt: 1, Outcome: end.Outcome}
+		r.Mark, r.Result = stateMark(again), v.StateName(again)
 	}
-	if failure != "" && (run.Result == schedule.ResultFailed || run.Result == schedule.ResultWaiting) {
-		r.Why = strings.TrimPrefix(e.Reason+"; "+v.Reason(failure), "; ")
+	if end.Error != "" && (run.Result == schedule.ResultFailed || run.Result == schedule.ResultWaiting) {
+		r.Why = strings.TrimPrefix(e.Reason+"; "+v.Reason(end.Error), "; ")
 	}
 	if took, known := run.Took(); known {
 		r.Took = v.Took(took)

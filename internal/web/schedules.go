@@ -244,11 +244,12 @@ func (v *visit) scheduleState(s schedule.Schedule) scheduleState {
 	switch {
 	case s.PausedItself():
 		inARow := v.T("%d failed in a row", s.Failures)
-		return scheduleState{mark{"pause", "t-bad"}, v.T("paused itself"), inARow, "", s.PausedAt, ""}
+		return scheduleState{Mark: mark{"pause", "t-bad"}, Word: v.T("paused itself"), More: inARow, At: s.PausedAt}
 	case !s.PausedAt.IsZero():
-		return scheduleState{mark{"pause", "t-warn"}, v.T("paused"), "", s.PauseNote, s.PausedAt, ""}
+		return scheduleState{Mark: mark{"pause", "t-warn"}, Word: v.T("paused"), Text: s.PauseNote, At: s.PausedAt}
 	case !s.EndedAt.IsZero():
-		return scheduleState{mark{"end", "t-off"}, v.T("ended"), v.T("ran %d times", s.Runs), "", s.EndedAt, ""}
+		ran := v.T("ran %d times", s.Runs)
+		return scheduleState{Mark: mark{"end", "t-off"}, Word: v.T("ended"), More: ran, At: s.EndedAt}
 	case s.Has(schedule.Failing, v.now, 0):
 		st := scheduleState{Mark: mark{"fail", "t-bad"}, Word: v.T("failing"), At: last.At}
 		st.More = v.T("%d failed in a row", s.Failures)
@@ -256,15 +257,18 @@ func (v *visit) scheduleState(s schedule.Schedule) scheduleState {
 			st.More += "; " + v.T("pauses after %d", s.PauseOnFailure)
 		}
 		return st
-	case v.triesAgain(s):
+	case s.Retry.Task != "":
 		st := scheduleState{Mark: mark{"retry", "t-warn"}, Word: v.T("tries again"), At: s.Retry.DueAt}
 		st.More, st.Text = v.T("%d attempts so far", s.Retry.Attempts), v.Reason(s.Retry.Error)
 		st.Task = s.Retry.Task
 		return st
 	case s.Has(schedule.Missing, v.now, 0):
-		return scheduleState{mark{"missed", "t-bad"}, v.T("missed a tick"), "", s.LastMissed.Reason, s.Track.MissedAt, ""}
+		st := scheduleState{Mark: mark{"missed", "t-bad"}, Word: v.T("missed a tick"), At: s.Track.MissedAt}
+		st.Text = s.LastMissed.Reason
+		return st
 	case s.Has(schedule.Stale, v.now, schedule.StaleAfter):
-		return scheduleState{mark{"timeout", "t-warn"}, v.T("no success for 24 h"), "", "", s.Track.SucceededAt, ""}
+		word := v.T("no success for 24 h")
+		return scheduleState{Mark: mark{"timeout", "t-warn"}, Word: word, At: s.Track.SucceededAt}
 	case s.Live > 0:
 		return scheduleState{Mark: mark{"run", "t-run"}, Word: v.T("runs"), At: startOf(s)}
 	case ran:

@@ -15,7 +15,7 @@ type mark struct{ Icon, Class string }
 // stateMark is the icon and the colour of a state of a task.
 func stateMark(t task.Task) mark {
 	switch {
-	case t.State == task.Scheduled && t.Attempt > 0:
+	case triesAgain(t):
 		return mark{"retry", "t-warn"}
 	case t.State == task.Queued:
 		return mark{"queued", "t-wait"}
@@ -45,10 +45,20 @@ func reasonMark(reason any) mark {
 
 // StateName is the state of a task in a word.
 func (v *visit) StateName(t task.Task) string {
-	if t.State == task.Scheduled && t.Attempt > 0 {
+	switch {
+	case triesAgain(t):
 		return string(v.T("tries again"))
+	case t.State == task.Scheduled && t.Outcome != "":
+		return string(v.End(t.Outcome))
 	}
 	return v.stateName(t.State)
+}
+
+// triesAgain reports whether a task waits to be tried again. One that was put off by its handler, or interrupted, does
+// not: no attempt of it failed just now.
+func triesAgain(t task.Task) bool {
+	putOff := t.Outcome == task.OutcomeSnoozed || t.Outcome == task.OutcomeInterrupted
+	return t.State == task.Scheduled && t.Attempt > 0 && !putOff
 }
 
 // stateName is a state in the reader's language.

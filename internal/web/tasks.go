@@ -56,7 +56,7 @@ func readTasks(ctx context.Context, v *visit) (any, string, error) {
 		l.Wrong = err.Error()
 		return l, title, nil //nolint:nilerr // the page says it
 	}
-	filter.Brief, filter.Errors = true, true
+	filter.Brief, filter.LastEnds = true, true
 	page, counts, err := v.site.Control.ListAndCountTasks(ctx, v.who, filter, pageRows, v.query.Get("cursor"))
 	if edge.CodeOf(err) == task.CodeInvalid {
 		l.Wrong = err.Error()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -168,7 +169,7 @@ func TestList_MovesNoPayloadsForErrors(t *testing.T) {
 	}
 	w.Create(task.Definition{Ref: task.Ref{ID: "new"}, Payload: longPayload("x")})
 	before := sent(t, w)
-	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default", Brief: true, Errors: true}, 10, "")
+	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default", Brief: true, LastEnds: true}, 10, "")
 	if err != nil || len(page.Tasks) != 6 {
 		t.Fatalf("%d tasks, %v", len(page.Tasks), err)
 	}
@@ -182,17 +183,21 @@ func TestList_MovesNoPayloadsForErrors(t *testing.T) {
 	}
 }
 
-func TestErrors_AreThoseOfTasksThatHaveOne(t *testing.T) {
+func TestLastEnds_AreThoseOfTasksThatHaveOne(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	failed := w.Create(task.Definition{Ref: task.Ref{ID: "a"}}).Ref
 	waits := w.Create(task.Definition{Ref: task.Ref{ID: "b"}}).Ref
+	putOff := w.Create(task.Definition{Ref: task.Ref{ID: "c"}}).Ref
 	testkit.Must(t, w.Begin(failed).Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "it is broken"))
-	for _, refs := range [][]task.Ref{nil, {failed, waits, {Namespace: "default", ID: "nobody"}}} {
-		got, err := w.Tasks.Errors(w.Ctx, refs)
-		if err != nil || len(got) != min(len(refs), 1) || len(refs) > 0 && got[failed] != "it is broken" {
-			t.Errorf("%v: %v, %v", refs, got, err)
-		}
+	testkit.Must(t, w.Begin(putOff).Reattempt(w.Ctx, time.Hour, task.OutcomeSnoozed, ""))
+	got, err := w.Tasks.LastEnds(w.Ctx, []task.Ref{failed, waits, putOff, {Namespace: "default", ID: "nobody"}})
+	want := map[task.Ref]tasks.LastEnd{failed: {Error: "it is broken"}, putOff: {Outcome: task.OutcomeSnoozed}}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := w.Tasks.LastEnds(w.Ctx, nil); err != nil || len(got) > 0 {
+		t.Errorf("of no tasks: %v, %v", got, err)
 	}
 }
 

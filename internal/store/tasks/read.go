@@ -78,47 +78,66 @@ func (s *Tasks) Briefs(ctx context.Context, refs []task.Ref) ([]task.Task, error
 	return s.getEach(ctx, s.l.DB, refs, true)
 }
 
-// ReadListed reads tasks in one round trip, with as much of each as a list of the filter has. Errors are read beside
+// ReadListed reads tasks in one round trip, with as much of each as a list of the filter has. Last ends are read beside
 // the rest, so that one may be of another moment. Error: CodeUnavailable.
 func (s *Tasks) ReadListed(ctx context.Context, f Filter, refs []task.Ref) (tasks []task.Task, _ error) {
-	if !f.Brief || !f.Errors {
+	if !f.Brief || !f.LastEnds {
 		return s.getEach(ctx, s.l.DB, refs, f.Brief)
 	}
-	var errors map[task.Ref]string
+	var ends map[task.Ref]LastEnd
 	err := calls.Try(
 		func() (err error) { tasks, err = s.getEach(ctx, s.l.DB, refs, true); return err },
-		func() (err error) { errors, err = s.Errors(ctx, refs); return err },
+		func() (err error) { ends, err = s.LastEnds(ctx, refs); return err },
 	)
 	if err != nil {
 		return nil, err
 	}
 	for i, t := range tasks {
 		if t.Attempt > 0 {
-			tasks[i].Error = errors[t.Ref]
+			tasks[i].Error = ends[t.Ref].Error
+		}
+		if t.State == task.Scheduled {
+			tasks[i].Outcome = ends[t.Ref].Outcome
 		}
 	}
 	return tasks, nil
 }
 
-// Errors reads why tasks did not succeed, in one round trip: of those that have an error. Error: CodeUnavailable.
-func (s *Tasks) Errors(ctx context.Context, refs []task.Ref) (map[task.Ref]string, error) {
+// LastEnd is how the newest attempt of a task that has ended did.
+type LastEnd struct {
+	Error   string
+	Outcome task.Outcome // "" if the task has ended with that attempt
+}
+
+// LastEnds reads how the newest attempts ended, in one round trip: of tasks that have an error or a further attempt.
+// Error: CodeUnavailable.
+func (s *Tasks) LastEnds(ctx context.Context, refs []task.Ref) (map[task.Ref]LastEnd, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	pipe, found := s.l.DB.Pipeline(), make([]*redis.StringCmd, len(refs))
+	pipe := s.l.DB.Pipeline()
+	found, ended := make([]*redis.StringCmd, len(refs)), make([]*redis.StringSliceCmd, len(refs))
 	for i, ref := range refs {
-		found[i] = pipe.HGet(ctx, string(s.l.KeysOf(ref).Errors()), ref.String())
+		k := s.l.KeysOf(ref)
+		found[i] = pipe.HGet(ctx, string(k.Errors()), ref.String())
+		ended[i] = pipe.LRange(ctx, string(k.Attempts(ref)), -1, -1)
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
 	}
-	errors := make(map[task.Ref]string)
+	ends := make(map[task.Ref]LastEnd)
 	for i, ref := range refs {
-		if text := found[i].Val(); text != "" {
-			errors[ref] = text
+		end := LastEnd{Error: found[i].Val()}
+		for _, text := range ended[i].Val() {
+			if last, err := codec.DecodeAttempt(text); err == nil { // doctor names damage
+				end.Outcome = last.Outcome
+			}
+		}
+		if end != (LastEnd{}) {
+			ends[ref] = end
 		}
 	}
-	return errors, nil
+	return ends, nil
 }
 
 // getEach is GetEach; brief tasks have no payload, result and error.

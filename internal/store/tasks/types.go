@@ -34,7 +34,7 @@ type Filter struct {
 	Ended     Span
 	Sort      index.Order
 	Brief     bool `json:"-"` // the tasks are read without payloads, results and errors
-	Errors    bool `json:"-"` // brief ones are read with errors
+	LastEnds  bool `json:"-"` // brief ones are read with how their newest attempt ended: see LastEnd
 }
 
 // Span is from Since until before Until. A zero time is no bound.
