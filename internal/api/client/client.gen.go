@@ -717,7 +717,13 @@ type ClientInterface interface {
 
 	// Readyz Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
+	// Answers 200 if the node can do its work, else `unavailable` (503) with the reason. It can if:
+	//
+	// - Redis takes writes. In a cluster, one of its servers does.
+	// - For 10 s, Redis has refused this node no right that it needs.
+	// - Every role of this node runs.
+	//
+	// `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1604,7 +1610,13 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // Readyz Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
+// Answers 200 if the node can do its work, else `unavailable` (503) with the reason. It can if:
+//
+// - Redis takes writes. In a cluster, one of its servers does.
+// - For 10 s, Redis has refused this node no right that it needs.
+// - Every role of this node runs.
+//
+// `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
 //
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7819,7 +7831,13 @@ type ClientWithResponsesInterface interface {
 
 	// ReadyzWithResponse Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
+	// Answers 200 if the node can do its work, else `unavailable` (503) with the reason. It can if:
+	//
+	// - Redis takes writes. In a cluster, one of its servers does.
+	// - For 10 s, Redis has refused this node no right that it needs.
+	// - Every role of this node runs.
+	//
+	// `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12211,7 +12229,13 @@ func (c *ClientWithResponses) OpenapiWithResponse(ctx context.Context, reqEditor
 
 // ReadyzWithResponse Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and has refused this node no right that it needs for 10 s, and every role of this node runs, else `unavailable` (503) with the reason. `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
+// Answers 200 if the node can do its work, else `unavailable` (503) with the reason. It can if:
+//
+// - Redis takes writes. In a cluster, one of its servers does.
+// - For 10 s, Redis has refused this node no right that it needs.
+// - Every role of this node runs.
+//
+// `warnings` of a node that is ready do not make it 503. Looks at no parameters and at no `Dts-Caller`, as `/healthz`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
