@@ -105,7 +105,7 @@ func (c *Client) LimitQueue(ctx context.Context, name string, limit int) error {
 	if err := task.ValidateQueue(name); err != nil {
 		return errorOfUseCase(err)
 	}
-	return done(c.api.LimitQueueWithResponse(ctx, name, wire.QueueLimit{Limit: limit}))
+	return done(c.api.LimitQueueWithResponse(ctx, name, wire.QueueCapacity{Limit: &limit}))
 }
 
 // ResumeQueue ends the pause of a queue. Error: CodeQueueNotFound.

@@ -220,7 +220,7 @@ func (n *node) putSecondly(id string, change func(*wire.ScheduleDefinition)) {
 
 func (n *node) limit(queue string, limit int) {
 	n.t.Helper()
-	answer, err := n.LimitQueueWithResponse(n.t.Context(), queue, wire.QueueLimit{Limit: limit})
+	answer, err := n.LimitQueueWithResponse(n.t.Context(), queue, wire.QueueCapacity{Limit: &limit})
 	if err != nil || answer.StatusCode() != 204 {
 		n.t.Fatalf("limit of queue %s: %v, %s", queue, err, answer.Body)
 	}

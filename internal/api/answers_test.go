@@ -92,7 +92,8 @@ func (r *rig) owe(answers int) (pay func()) {
 // lock, or runs an attempt. The list is written by hand: a large answer that counts as small by mistake is not in it.
 var goesOn = []string{
 	"cancelTask", "reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker", "deleteSchedule",
-	"triggerSchedule", "acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue", "limitQueue",
+	"triggerSchedule", "acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue",
+	"setQueueCapacity", "limitQueue",
 	"forgetTask", "startBulk", "stopBulk",
 }
 

@@ -639,8 +639,13 @@ type ServerInterface interface {
 	// ListQueues List queues
 	// (GET /v1/queues)
 	ListQueues(ctx echo.Context) error
-	// LimitQueue Limit how many tasks may wait in a queue
+	// SetQueueCapacity Set how many tasks may wait in a queue
+	// (PUT /v1/queues/{queue}/capacity)
+	SetQueueCapacity(ctx echo.Context, queue QueueName) error
+	// LimitQueue Set the capacity of a queue, by its old name
 	// (PUT /v1/queues/{queue}/limit)
+	//
+	// Deprecated: it is called setQueueCapacity
 	LimitQueue(ctx echo.Context, queue QueueName) error
 	// PauseQueue Pause a queue
 	// (POST /v1/queues/{queue}/pause)
@@ -1305,6 +1310,22 @@ func (w *ServerInterfaceWrapper) ListQueues(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListQueues(ctx)
+	return err
+}
+
+// SetQueueCapacity converts echo context to params.
+func (w *ServerInterfaceWrapper) SetQueueCapacity(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "queue" -------------
+	var queue QueueName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "queue", ctx.Param("queue"), &queue, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter queue: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetQueueCapacity(ctx, queue)
 	return err
 }
 
@@ -2828,6 +2849,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/queues/:queue/pause", wrapper.PauseQueue, options.OperationMiddlewares["pauseQueue"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/resume", wrapper.ResumeQueue, options.OperationMiddlewares["resumeQueue"]...)
 	router.GET(options.BaseURL+"/v1/queues/:queue/why", wrapper.WhyQueue, options.OperationMiddlewares["whyQueue"]...)
+	router.PUT(options.BaseURL+"/v1/queues/:queue/capacity", wrapper.SetQueueCapacity, options.OperationMiddlewares["setQueueCapacity"]...)
 	router.PUT(options.BaseURL+"/v1/queues/:queue/limit", wrapper.LimitQueue, options.OperationMiddlewares["limitQueue"]...)
 	router.GET(options.BaseURL+"/v1/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/v1/memory", wrapper.GetMemory, options.OperationMiddlewares["getMemory"]...)

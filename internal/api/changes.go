@@ -78,7 +78,7 @@ func wireChange(c change.Change) wire.Change {
 		By: wire.Given(c.By), Note: wire.Given(c.Note),
 	}
 	if c.Type == change.QueueLimited {
-		out.Limit = &c.Limit
+		out.Capacity, out.Limit = &c.Capacity, &c.Capacity
 	}
 	return out
 }

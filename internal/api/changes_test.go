@@ -40,7 +40,7 @@ func TestFollowEvents_SendsChanges(t *testing.T) {
 		`{"type":"schedule.updated","namespace":"default","schedule":"nightly","revision":3,"by":"ann"}`,
 		`{"type":"schedule.paused","namespace":"default","schedule":"hourly","revision":1,"note":"the disk"}`,
 		`{"type":"queue.paused","queue":"low","by":"ann","note":"why"}`,
-		`{"type":"queue.limited","queue":"default","limit":0}`,
+		`{"type":"queue.limited","queue":"default","capacity":0,"limit":0}`,
 		`{"type":"node.joined","node":"n1"}`,
 		`{"type":"node.changed","node":"n2","state":"draining"}`,
 	} {

@@ -149,7 +149,7 @@ func nodeOf(n cluster.Node) wire.Node {
 func queueOf(q control.QueueInfo) wire.Queue {
 	return wire.Queue{
 		Name: q.Name, Paused: q.Paused, PausedBy: wire.Given(q.PausedBy), PausedAt: wire.AtIfAny(q.PausedAt),
-		PauseNote: wire.Given(q.PauseNote), Limit: wire.Given(q.Limit), Waiting: q.Waiting,
+		PauseNote: wire.Given(q.PauseNote), Capacity: wire.Given(q.Capacity), Limit: wire.Given(q.Capacity), Waiting: q.Waiting,
 		Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived, Processed: q.Processed, Failed: q.Failed,
 		Latency: definition.Duration(q.Latency.Round(time.Millisecond)), Oldest: wire.Given(inMilliseconds(q.Oldest)),
 		Pace: new(paceOf(q.Pace)),

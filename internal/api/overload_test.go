@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -100,10 +101,10 @@ func TestServer_CountsBodiesWithoutRoom(t *testing.T) {
 	}
 }
 
-func TestLimitQueue_RefusesSubmissionsBeyondIt(t *testing.T) {
+func TestSetQueueCapacity_RefusesSubmissionsBeyondIt(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	if got := r.call("PUT", "/v1/queues/small/limit", `{"limit":1}`); got.status != http.StatusNoContent {
+	if got := r.call("PUT", "/v1/queues/small/capacity", `{"capacity":1}`); got.status != http.StatusNoContent {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	const submission = `{"type":"http","queue":"small"}`
@@ -121,12 +122,42 @@ func TestLimitQueue_RefusesSubmissionsBeyondIt(t *testing.T) {
 	}
 	list, err := r.ListQueuesWithResponse(t.Context())
 	testkit.Must(t, err)
-	if q := list.JSON200.Queues; len(q) != 1 || q[0].Name != "small" || *q[0].Limit != 1 {
+	if q := list.JSON200.Queues; len(q) != 1 || q[0].Name != "small" || *q[0].Capacity != 1 || *q[0].Limit != 1 {
 		t.Errorf("queues: %s", list.Body)
 	}
-	for _, bad := range []string{`{}`, `{"limit":-1}`, `{"limit":100000001}`, `{"limit":1,"more":2}`} {
-		if got := r.call("PUT", "/v1/queues/small/limit", bad); got.status != http.StatusBadRequest {
-			t.Errorf("%s: %d", bad, got.status)
+}
+
+// Each path takes the new name of the field and the old one.
+func TestSetQueueCapacity_TakesTheOldNames(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	paths := []string{"/v1/queues/small/capacity", "/v1/queues/small/limit"}
+	for i, good := range []string{`{"capacity":%d}`, `{"limit":%d}`, `{"capacity":%[1]d,"limit":%[1]d}`} {
+		for j, path := range paths {
+			want := 10*i + j // the first lifts it
+			if got := r.call("PUT", path, fmt.Sprintf(good, want)); got.status != http.StatusNoContent {
+				t.Fatalf("%s %s: %d %s", path, good, got.status, got.body)
+			}
+			list, err := r.ListQueuesWithResponse(t.Context())
+			testkit.Must(t, err)
+			got := map[string]int{}
+			for _, q := range list.JSON200.Queues {
+				got[q.Name] = wire.Value(q.Capacity)
+			}
+			if got["small"] != want {
+				t.Errorf("%s %s: %s", path, good, list.Body)
+			}
+		}
+	}
+	for bad, field := range map[string]string{
+		`{}`: "capacity", `{"capacity":-1}`: "capacity", `{"limit":-1}`: "limit", `{"limit":100000001}`: "limit",
+		`{"capacity":1,"more":2}`: "more", `{"capacity":0,"limit":2}`: "capacity",
+	} {
+		for _, path := range paths {
+			p := r.call("PUT", path, bad).problem(t)
+			if p.Code != wire.Invalid || wire.Value(p.Field) != field {
+				t.Errorf("%s %s: %+v, want field %s", path, bad, p, field)
+			}
 		}
 	}
 }
@@ -135,7 +166,7 @@ func TestLimitQueue_RefusesSubmissionsBeyondIt(t *testing.T) {
 func TestGetSchedule_WarnsOfTicksHeldBack(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	if got := r.call("PUT", "/v1/queues/small/limit", `{"limit":1}`); got.status != http.StatusNoContent {
+	if got := r.call("PUT", "/v1/queues/small/capacity", `{"capacity":1}`); got.status != http.StatusNoContent {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	const definition = `{"every":"1h","task":{"type":"http","queue":"small"}}`

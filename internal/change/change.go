@@ -25,7 +25,7 @@ const (
 // The types that Go code knows. The others are known to scripts only.
 const (
 	SchedulePaused = "schedule.paused"
-	QueueLimited   = "queue.limited"
+	QueueLimited   = "queue.limited" // its capacity is another one: clients know the type by its old name
 	NodeJoined     = "node.joined"
 	NodeLeft       = "node.left"
 	NodeLost       = "node.lost"
@@ -42,7 +42,7 @@ type Change struct {
 	Ref      task.Ref  // of a schedule
 	Revision int       // of a schedule; 0 if it is not known
 	Queue    string    // its name
-	Limit    int       // of a queue, on queue.limited; 0 for none
+	Capacity int       // of a queue, on queue.limited; 0 for any number of tasks
 	Node     string    // its id
 	State    string    // of a node, on node.changed
 	By       string    // "" if nobody knows
@@ -63,7 +63,7 @@ type record struct {
 	Ref      string `json:"ref,omitempty"`
 	Revision string `json:"revision,omitempty"`
 	Queue    string `json:"queue,omitempty"`
-	Limit    string `json:"limit,omitempty"`
+	Capacity string `json:"limit,omitempty"` // nodes of earlier releases know it by this name
 	By       string `json:"by,omitempty"`
 	Note     string `json:"note,omitempty"`
 }
@@ -95,7 +95,7 @@ func Decode(message string) (Change, error) {
 	}
 	c := Change{Type: r.Type, At: time.UnixMilli(at).UTC(), Queue: r.Queue, By: r.By, Note: r.Note}
 	c.Revision, _ = strconv.Atoi(r.Revision) // a schedule may be damaged
-	c.Limit, _ = strconv.Atoi(r.Limit)
+	c.Capacity, _ = strconv.Atoi(r.Capacity)
 	switch c.Kind() {
 	case Schedule:
 		c.Ref, err = task.ParseRef(r.Ref)

@@ -23,7 +23,7 @@ func TestDecode_ReadsWhatScriptsAndNodesPublish(t *testing.T) {
 			Type: change.SchedulePaused, At: at, Ref: nightly,
 		},
 		`{"type":"queue.limited","at":"1767366245120","queue":"low","limit":"7"}`: {
-			Type: change.QueueLimited, At: at, Queue: "low", Limit: 7,
+			Type: change.QueueLimited, At: at, Queue: "low", Capacity: 7,
 		},
 		`{"type":"schedule.moved","at":"1767366245120","ref":"default:nightly","to":"b"}`: {
 			Type: "schedule.moved", At: at, Ref: nightly,

@@ -80,7 +80,7 @@ func TestCompletion_OffersNamesFromTheServer(t *testing.T) {
 		"schedule pause nightly |": "", "schedule export |": "nightly",
 		"schedule put |": "nightly", "schedule put a --type s|": "shell", "schedule backfill a --to |": "",
 		"schedule rollback nightly |": "",
-		"queue pause |":               "low high", "queue stats |": "low high", "queue limit |": "low high",
+		"queue pause |":               "low high", "queue stats |": "low high", "queue capacity |": "low high",
 		"queue why l|": "low",
 		"bulk get |":   "k2 k1", "bulk stop k1|": "k1", "task logs a --stream |": "stdout stderr dts",
 		"node get |":      "n1 n2",

@@ -11,7 +11,7 @@ type Operation struct {
 	Role      Role
 	About     Subject
 	Changes   bool // it changes something
-	MakesWork bool // it creates tasks, now or by and by: admission, memory and queues with limits may refuse it
+	MakesWork bool // it creates tasks, now or by and by: admission, memory and queues with a capacity may refuse it
 
 	each bool // it is about several things, each of which is refused or done by itself
 }
@@ -99,7 +99,8 @@ var operations = map[string]Operation{
 	"whyQueue":         {Role: Viewer, About: AboutQueue},
 	"pauseQueue":       {Role: Operator, About: AboutQueue, Changes: true},
 	"resumeQueue":      {Role: Operator, About: AboutQueue, Changes: true},
-	"limitQueue":       {Role: Operator, About: AboutQueue, Changes: true},
+	"setQueueCapacity": {Role: Operator, About: AboutQueue, Changes: true},
+	"limitQueue":       {Role: Operator, About: AboutQueue, Changes: true}, // the old name of setQueueCapacity
 	"getStatus":        {Role: Viewer, About: AboutInstallation},
 	"getMemory":        {Role: Viewer, About: AboutInstallation},
 	"examine":          {Role: Admin, About: AboutInstallation},

@@ -89,7 +89,7 @@ func (c *Control) findQueues(
 	}
 	for name, limit := range limited {
 		q := found[name]
-		q.Limit = limit
+		q.Capacity = limit
 		found[name] = q
 	}
 	for name, q := range found {

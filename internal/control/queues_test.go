@@ -34,7 +34,7 @@ func TestGetQueue_IsAsTheListHasIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	testkit.Must(t, w.queues.Add(w.ctx, "mails"))
-	testkit.Must(t, w.LimitQueue(w.ctx, me, "later", 5))
+	testkit.Must(t, w.SetQueueCapacity(w.ctx, me, "later", 5))
 	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "new"}})[0].Task
 	leader := w.store.Partitions.At(w.store.PartitionOf(made.Ref)).Lead(fence)
 	_, err := leader.Claim(w.ctx, 10, handover.Grant{}, time.Second)

@@ -9,7 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// queueRoom is the places of several tasks in queues that have limits.
+// queueRoom is the places of several tasks in queues that have a capacity.
 type queueRoom struct {
 	limits *limits.Limits                            // nil: there are none
 	now    func(context.Context, task.Ref) time.Time // by the clock of Redis
@@ -49,11 +49,19 @@ func (r *queueRoom) leave() {
 	}
 }
 
-// LimitQueue limits how many tasks may wait in a queue, in DTS and for a worker; 0 lifts the limit. Other nodes know it after a second. The
-// queue need not exist yet. Errors: CodeInvalid, CodeUnavailable.
-func (c *Control) LimitQueue(ctx context.Context, who Caller, name string, limit int) error {
+// SetQueueCapacity says how many tasks may wait in a queue, in DTS and for a worker; 0: any number. Other nodes know it
+// after a second. The queue need not exist yet. Errors: CodeInvalid, CodeUnavailable.
+func (c *Control) SetQueueCapacity(ctx context.Context, who Caller, name string, capacity int) error {
+	if _, err := c.begin(ctx, who, "setQueueCapacity"); err != nil {
+		return err
+	}
+	return c.limits.Set(ctx, name, capacity, who.By())
+}
+
+// LimitQueue is SetQueueCapacity by its old name, for callers who ask for that operation.
+func (c *Control) LimitQueue(ctx context.Context, who Caller, name string, capacity int) error {
 	if _, err := c.begin(ctx, who, "limitQueue"); err != nil {
 		return err
 	}
-	return c.limits.Set(ctx, name, limit, who.By())
+	return c.limits.Set(ctx, name, capacity, who.By())
 }

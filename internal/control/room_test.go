@@ -15,7 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
+func TestSetQueueCapacity_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.hourly(3, func(d *schedule.Definition) { d.Task.Queue = "small" })
@@ -23,9 +23,9 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	ended := w.submit([]task.Definition{{Type: "http", Queue: "small", Delay: time.Hour}})[0].Task.ID
 	_, err := w.CancelTask(w.ctx, me, ended, "")
 	testkit.Must(t, err)
-	testkit.Must(t, w.LimitQueue(w.ctx, me, "small", 2))
+	testkit.Must(t, w.SetQueueCapacity(w.ctx, me, "small", 2))
 	queues, err := w.ListQueues(w.ctx, me)
-	if err != nil || len(queues) != 1 || queues[0].Name != "small" || queues[0].Limit != 2 {
+	if err != nil || len(queues) != 1 || queues[0].Name != "small" || queues[0].Capacity != 2 {
 		t.Errorf("queues %+v, %v", queues, err)
 	}
 	small := task.Definition{Type: "http", Queue: "small"}
@@ -59,7 +59,7 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	testkit.Must(t, w.LimitQueue(w.ctx, me, "small", 0))
+	testkit.Must(t, w.SetQueueCapacity(w.ctx, me, "small", 0))
 	if _, err := w.Submit(w.ctx, me, small); err != nil {
 		t.Errorf("without a limit: %v", err)
 	}
@@ -69,7 +69,7 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 }
 
 // The clock of a node may be wrong.
-func TestLimitQueue_AsksTheClockOfRedisWhetherATaskIsDue(t *testing.T) {
+func TestSetQueueCapacity_AsksTheClockOfRedisWhetherATaskIsDue(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.MovableClock(t))
 	db := server.DB(t)
@@ -84,7 +84,7 @@ func TestLimitQueue_AsksTheClockOfRedisWhetherATaskIsDue(t *testing.T) {
 		small := task.Definition{Type: "http", Queue: fmt.Sprint("small-", ahead)}
 		timed := small
 		timed.RunAt = due
-		testkit.Must(t, c.LimitQueue(t.Context(), me, small.Queue, 1))
+		testkit.Must(t, c.SetQueueCapacity(t.Context(), me, small.Queue, 1))
 		_, err := c.Submit(t.Context(), me, small)
 		testkit.Must(t, err)
 		if _, err := c.Submit(t.Context(), me, timed); (task.CodeOf(err) == limits.CodeFull) != (ahead > 0) {
@@ -101,7 +101,7 @@ func TestLimitQueue_AsksTheClockOfRedisWhetherATaskIsDue(t *testing.T) {
 func TestPreviewEach_LeavesTheRoomOfAQueueAsItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	testkit.Must(t, w.LimitQueue(w.ctx, me, "default", 1))
+	testkit.Must(t, w.SetQueueCapacity(w.ctx, me, "default", 1))
 	for range 3 {
 		if a, err := w.PreviewEach(w.ctx, me, []task.Definition{{Type: "http"}}); err != nil || a[0].Err != nil {
 			t.Fatalf("%v, %+v", err, a)

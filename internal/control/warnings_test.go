@@ -254,7 +254,7 @@ func TestWhyHeldBack_NamesTheLimitAndWhatTakesNothing(t *testing.T) {
 	testkit.Must(t, w.queues.Add(w.ctx, "held"))
 	testkit.Must(t, w.PauseQueue(w.ctx, me, "held", ""))
 	for queueName, limit := range map[string]int{"small": 5, "held": 1, "default": 7} {
-		testkit.Must(t, w.LimitQueue(w.ctx, me, queueName, limit))
+		testkit.Must(t, w.SetQueueCapacity(w.ctx, me, queueName, limit))
 	}
 	for name, c := range map[string]struct {
 		queue string

@@ -66,7 +66,7 @@ func (c *Control) queueFacts(
 		},
 		func() {
 			if c.limits != nil {
-				f.Limit = c.readLimit(ctx, name, u)
+				f.Capacity = c.readCapacity(ctx, name, u)
 			}
 		},
 	)
@@ -88,7 +88,7 @@ func (c *Control) queueFacts(
 			f.Holders = holdersAmong(read)
 		},
 	)
-	return f, known || len(sets) > 0 || f.Limit > 0 || f.WasServed(), nil
+	return f, known || len(sets) > 0 || f.Capacity > 0 || f.WasServed(), nil
 }
 
 // addSets adds what waits of a queue in all partitions.

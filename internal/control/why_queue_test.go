@@ -38,10 +38,10 @@ func TestWhyQueue_TellsWhatItsTasksWaitFor(t *testing.T) {
 	w.expectQueue(why.QueueUnserved)
 	w.nodes = fleet{worker("node", 1, []string{"http"}, "reports")}
 	testkit.Must(t, w.PauseQueue(w.ctx, me, "reports", ""))
-	testkit.Must(t, w.LimitQueue(w.ctx, me, "reports", 1))
+	testkit.Must(t, w.SetQueueCapacity(w.ctx, me, "reports", 1))
 	w.expectQueue(why.QueuePaused, why.SlotsTaken, why.QueueFull)
 	testkit.Must(t, w.ResumeQueue(w.ctx, me, "reports"))
-	testkit.Must(t, w.LimitQueue(w.ctx, me, "reports", 0))
+	testkit.Must(t, w.SetQueueCapacity(w.ctx, me, "reports", 0))
 	w.nodes = fleet{worker("node", 0, []string{"http"}, "reports")}
 	w.expectQueue(why.Delivery)
 	testkit.Must(t, w.db.Del(w.ctx, string(w.store.KeysOf(a).Term(fence))).Err())

@@ -120,7 +120,7 @@ func (c *Control) readHolds(ctx context.Context, f *why.ScheduleFacts, u *unread
 	if c.limits == nil {
 		return
 	}
-	if f.Limit = c.readLimit(ctx, f.Queue, u); f.Limit > 0 {
+	if f.Capacity = c.readCapacity(ctx, f.Queue, u); f.Capacity > 0 {
 		held, err := c.store.Schedules.HeldBack(ctx, f.Partition, []string{ref.String()})
 		f.Full = !u.note("whether ticks are held back", err) && len(held) > 0
 	}

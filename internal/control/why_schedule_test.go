@@ -81,7 +81,7 @@ func TestWhySchedule_TellsWhyADueTickIsHeldBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes = fleet{worker("node", 0, nil, "small")}
-	testkit.Must(t, w.LimitQueue(w.ctx, me, "small", 5))
+	testkit.Must(t, w.SetQueueCapacity(w.ctx, me, "small", 5))
 	d := daily(func(d *schedule.Definition) {
 		d.Rules, d.Task.Queue = []schedule.Rule{{Every: time.Hour}}, "small"
 	})

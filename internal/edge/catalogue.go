@@ -83,9 +83,9 @@ var catalogue = map[task.Code]entry{
 	},
 	control.CodeQueueFull: {
 		status: http.StatusTooManyRequests, title: "The queue is full", retry: 5,
-		meaning: "as many tasks wait in the queue as its limit allows",
-		help: "Send the request again after `retry_after` seconds. Add workers, or raise the limit: `dtsctl " +
-			"queue limit`.",
+		meaning: "as many tasks wait in the queue as its capacity allows",
+		help: "Send the request again after `retry_after` seconds. Add workers, or raise the capacity: " +
+			"`dtsctl queue capacity`.",
 	},
 	control.CodeTooManyNames: {
 		status: http.StatusTooManyRequests, title: "Too many queues and types wait for workers", retry: 60,

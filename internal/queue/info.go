@@ -9,7 +9,7 @@ type Info struct {
 	PausedBy    string        // who paused it; "" if nobody knows
 	PausedAt    time.Time     // in whole seconds; zero if it is not paused, or that cannot be read
 	PauseNote   string        // why it is paused; "" if nobody said
-	Limit       int           // how many tasks may wait, in DTS and for a worker; package control reads it; 0: any number
+	Capacity    int           // how many tasks may wait, in DTS and for a worker; package control reads it; 0: any number
 	Waiting     int           // due tasks that wait in DTS until the queue has room; package control counts them
 	Size        int           // all deliveries in the queue, including those that asynq will deliver again
 	Pending     int           // deliveries that wait for a worker

@@ -83,7 +83,7 @@ func said(c change.Change) string {
 		}
 	}
 	if c.Type == change.QueueLimited {
-		words = append(words, fmt.Sprint(c.Limit))
+		words = append(words, fmt.Sprint(c.Capacity))
 	}
 	return strings.Join(words, " ")
 }

@@ -83,7 +83,7 @@ var forms = []struct {
 	{"/queues/reports", "/queues/reports/pause", []string{"note", "month-end"},
 		func(w *world) bool { return w.queue("reports").PauseNote == "month-end" }},
 	{"/queues/reports", "/queues/reports/limit", []string{"limit", "7", "do", "set"},
-		func(w *world) bool { return w.queue("reports").Limit == 7 }},
+		func(w *world) bool { return w.queue("reports").Capacity == 7 }},
 	{"/bulk/new/cancel?state=scheduled", "/bulk/new/cancel?state=scheduled", []string{"note", "too many"},
 		func(w *world) bool {
 			all, err := w.control.ListBulks(w.ctx, control.Caller{Namespace: control.EveryNamespace})

@@ -45,7 +45,7 @@ func (w *world) troubled() {
 	)
 	w.claim(0)
 	testkit.Must(w.t, w.control.PauseQueue(w.ctx, me, "mails", "month-end close"))
-	testkit.Must(w.t, w.control.LimitQueue(w.ctx, me, "default", 50))
+	testkit.Must(w.t, w.control.SetQueueCapacity(w.ctx, me, "default", 50))
 	w.get("/queues") // from now on it is known what holds
 	w.pass(2 * time.Minute)
 }
@@ -156,12 +156,12 @@ func TestQueue_IsSteered(t *testing.T) {
 			`class="panel open" id="limit"`, `value="ten"`, "must be a whole number from 1 on")
 		limited := w.typed("/queues/default", "limit", "10")
 		w.expectDone("/queues/default/limit", limited, "/queues/default?said=queue-limited")
-		if q := w.queue("default"); q.Paused || q.Limit != 10 {
+		if q := w.queue("default"); q.Paused || q.Capacity != 10 {
 			t.Errorf("it is not limited: %+v", q)
 		}
 		lifted := w.typed("/queues/default", "do", "lift")
 		w.expectDone("/queues/default/limit", lifted, "/queues/default?said=queue-unlimited")
-		if q := w.queue("default"); q.Limit != 0 {
+		if q := w.queue("default"); q.Capacity != 0 {
 			t.Errorf("it is still limited: %+v", q)
 		}
 	})
@@ -192,8 +192,8 @@ func TestQueueStateOf(t *testing.T) {
 		{"served", func(q *info) { q.Pending = 1 }, here, nil, queueServed, false},
 		{"paused and empty", func(q *info) { q.Paused = true }, here, nil, queuePaused, false},
 		{"paused", func(q *info) { q.Paused, q.Waiting = true, 1 }, here, nil, queuePaused, true},
-		{"full", func(q *info) { q.Waiting, q.Pending, q.Limit = 3, 2, 5 }, here, nil, queueFull, true},
-		{"room", func(q *info) { q.Waiting, q.Limit = 4, 5 }, here, nil, queueServed, false},
+		{"full", func(q *info) { q.Waiting, q.Pending, q.Capacity = 3, 2, 5 }, here, nil, queueFull, true},
+		{"room", func(q *info) { q.Waiting, q.Capacity = 4, 5 }, here, nil, queueServed, false},
 		{"late", func(q *info) { q.Waiting = 1 }, here, reason(status.Late), queueLate, true},
 		{"slots", func(q *info) { q.Waiting = 1 }, here, reason(status.SlotsTaken), queueTaken, true},
 		{"type", func(q *info) { q.Waiting = 1 }, here, reason(status.TypeUnserved), queueUnrun, true},

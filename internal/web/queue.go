@@ -103,12 +103,12 @@ func (v *visit) queueSentence(q queueRow) template.HTML {
 // QueueRow is the queue as the list of queues has it.
 func (q oneQueue) QueueRow() queueRow { return q.queueRow }
 
-// LimitText is the limit as the form has it; "" for none.
-func (q oneQueue) LimitText() string {
-	if q.Limit == 0 {
+// CapacityText is the capacity as the form has it; "" for none.
+func (q oneQueue) CapacityText() string {
+	if q.Capacity == 0 {
 		return ""
 	}
-	return itoa(q.Limit)
+	return itoa(q.Capacity)
 }
 
 // CanSteer reports whether the queue can be paused and limited here: the deliveries of asynq's own tasks are steered
@@ -122,7 +122,7 @@ func (q oneQueue) Offers() string {
 		return ""
 	case q.Paused:
 		return "resume"
-	case q.Limit > 0:
+	case q.Capacity > 0:
 		return "pause lift"
 	}
 	return "pause"
@@ -144,11 +144,11 @@ func limitQueue(ctx context.Context, v *visit, form url.Values) (result, error) 
 	done := result{path: v.parent(), said: "queue-limited"}
 	if form.Get("do") == "lift" {
 		done.said = "queue-unlimited"
-		return done, v.site.Control.LimitQueue(ctx, v.who, v.param("name"), 0)
+		return done, v.site.Control.SetQueueCapacity(ctx, v.who, v.param("name"), 0)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(form.Get("limit")))
 	if err != nil || n < 1 {
 		return done, v.invalid("limit", v.T("must be a whole number from 1 on"))
 	}
-	return done, v.site.Control.LimitQueue(ctx, v.who, v.param("name"), n)
+	return done, v.site.Control.SetQueueCapacity(ctx, v.who, v.param("name"), n)
 }

@@ -76,7 +76,7 @@ func queueStateOf(q queueRow) queueState {
 		return queueTaken
 	case q.Paused:
 		return queuePaused
-	case q.Limit > 0 && q.Due() >= q.Limit:
+	case q.Capacity > 0 && q.Due() >= q.Capacity:
 		return queueFull
 	case has(status.Late):
 		return queueLate
@@ -151,7 +151,7 @@ func readQueues(ctx context.Context, v *visit) (any, string, error) {
 		rows = slices.DeleteFunc(rows, func(q queueRow) bool { return !strings.Contains(q.Name, name) })
 	}
 	for _, q := range rows {
-		if q.State == queueForeign && q.Waiting == 0 && q.Limit == 0 {
+		if q.State == queueForeign && q.Waiting == 0 && q.Capacity == 0 {
 			l.Foreign = append(l.Foreign, q)
 			continue
 		}

@@ -41,7 +41,7 @@ type Path struct {
 	PausedAt  time.Time // zero if that is not known
 	PausedBy  string    // "" if that is not known
 	PauseNote string    // why it is paused; "" if nobody said
-	Limit     int       // how many tasks may wait; 0 for any number
+	Capacity  int       // how many tasks may wait; 0 for any number
 	Ahead     *int      // tasks that go first; nil if that is not known
 }
 

@@ -13,8 +13,8 @@ func OfQueue(f QueueFacts) []Reason {
 	total := f.total()
 	f.Ahead = &total
 	all := join(f.all(f.blocked()), f.unled(), f.all(f.attended()), f.unrun(), f.all(f.paused()), f.slotless())
-	if f.Limit > 0 && total >= f.Limit {
-		r := f.atLimit()
+	if f.Capacity > 0 && total >= f.Capacity {
+		r := f.atCapacity()
 		r.Detail += " Submissions of tasks that are due are refused, and ticks are held back."
 		all = append(all, r)
 	}

@@ -188,17 +188,17 @@ func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // full says that the queue of a tick is at its limit.
 func (f ScheduleFacts) full(tick time.Time) Reason {
-	r := f.atLimit()
+	r := f.atCapacity()
 	r.Since = tick
 	r.Detail += fmt.Sprintf(" Ticks from %s on are held back until it has room.", moment(tick))
 	return r
 }
 
-// atLimit says that a queue is at its limit.
-func (p Path) atLimit() Reason {
+// atCapacity says that a queue is at its limit.
+func (p Path) atCapacity() Reason {
 	return Reason{
 		Code: QueueFull, Ahead: p.Ahead,
-		Detail: fmt.Sprintf("The queue %q is at its limit of waiting tasks (%d).", p.Queue, p.Limit),
+		Detail: fmt.Sprintf("The queue %q is at its limit of waiting tasks (%d).", p.Queue, p.Capacity),
 		Do: fmt.Sprintf("See why they wait: dtsctl queue why %s. Or raise the limit: dtsctl queue limit %s N.",
 			p.Queue, p.Queue),
 	}

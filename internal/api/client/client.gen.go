@@ -586,8 +586,13 @@ type ReleaseLockJSONRequestBody = LockRelease
 // RenewLockJSONRequestBody defines body for RenewLock for application/json ContentType.
 type RenewLockJSONRequestBody = LockRenewal
 
+// SetQueueCapacityJSONRequestBody defines body for SetQueueCapacity for application/json ContentType.
+type SetQueueCapacityJSONRequestBody = QueueCapacity
+
 // LimitQueueJSONRequestBody defines body for LimitQueue for application/json ContentType.
-type LimitQueueJSONRequestBody = QueueLimit
+//
+// Deprecated: it is called setQueueCapacity
+type LimitQueueJSONRequestBody = QueueCapacity
 
 // PauseQueueJSONRequestBody defines body for PauseQueue for application/json ContentType.
 type PauseQueueJSONRequestBody = QueuePause
@@ -819,7 +824,7 @@ type ClientInterface interface {
 	// | `schedule.ended` | the schedule has no further tick |
 	// | `schedule.deleted` | it was deleted, after it was paused |
 	// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
-	// | `queue.limited` | the limit of a queue is another one |
+	// | `queue.limited` | the capacity of a queue is another one |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
 	// | `node.changed` | it has another `state`, as `draining` |
@@ -982,28 +987,50 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/queues (the `ListQueues` operationId).
 	ListQueues(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// LimitQueueWithBody Limit how many tasks may wait in a queue
+	// SetQueueCapacityWithBody Set how many tasks may wait in a queue
 	//
-	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
-	// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
-	// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
-	// once a second. The queue need not exist yet. Other nodes follow within a second.
+	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `capacity` tasks of all namespaces
+	// are due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks
+	// that are due later, and further attempts, are accepted, and count from when they are due. The capacity is not exact: each node counts
+	// about once a second. The queue need not exist yet. Other nodes follow within a second.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/queues/{queue}/capacity (the `SetQueueCapacity` operationId).
+	SetQueueCapacityWithBody(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetQueueCapacity Set how many tasks may wait in a queue
+	//
+	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `capacity` tasks of all namespaces
+	// are due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks
+	// that are due later, and further attempts, are accepted, and count from when they are due. The capacity is not exact: each node counts
+	// about once a second. The queue need not exist yet. Other nodes follow within a second.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/queues/{queue}/capacity (the `SetQueueCapacity` operationId).
+	SetQueueCapacity(ctx context.Context, queue QueueName, body SetQueueCapacityJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LimitQueueWithBody Set the capacity of a queue, by its old name
+	//
+	// Does what `PUT /v1/queues/{queue}/capacity` does. Nodes of earlier releases know only this one, and only `limit`.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+	//
+	// Deprecated: it is called setQueueCapacity
 	LimitQueueWithBody(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// LimitQueue Limit how many tasks may wait in a queue
+	// LimitQueue Set the capacity of a queue, by its old name
 	//
-	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
-	// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
-	// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
-	// once a second. The queue need not exist yet. Other nodes follow within a second.
+	// Does what `PUT /v1/queues/{queue}/capacity` does. Nodes of earlier releases know only this one, and only `limit`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+	//
+	// Deprecated: it is called setQueueCapacity
 	LimitQueue(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PauseQueueWithBody Pause a queue
@@ -1812,7 +1839,7 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // | `schedule.ended` | the schedule has no further tick |
 // | `schedule.deleted` | it was deleted, after it was paused |
 // | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
-// | `queue.limited` | the limit of a queue is another one |
+// | `queue.limited` | the capacity of a queue is another one |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 // | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
 // | `node.changed` | it has another `state`, as `draining` |
@@ -2145,16 +2172,58 @@ func (c *Client) ListQueues(ctx context.Context, reqEditors ...RequestEditorFn) 
 	return c.Client.Do(req)
 }
 
-// LimitQueueWithBody Limit how many tasks may wait in a queue
+// SetQueueCapacityWithBody Set how many tasks may wait in a queue
 //
-// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
-// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
-// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
-// once a second. The queue need not exist yet. Other nodes follow within a second.
+// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `capacity` tasks of all namespaces
+// are due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks
+// that are due later, and further attempts, are accepted, and count from when they are due. The capacity is not exact: each node counts
+// about once a second. The queue need not exist yet. Other nodes follow within a second.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/queues/{queue}/capacity (the `SetQueueCapacity` operationId).
+func (c *Client) SetQueueCapacityWithBody(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetQueueCapacityRequestWithBody(c.Server, queue, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetQueueCapacity Set how many tasks may wait in a queue
+//
+// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `capacity` tasks of all namespaces
+// are due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks
+// that are due later, and further attempts, are accepted, and count from when they are due. The capacity is not exact: each node counts
+// about once a second. The queue need not exist yet. Other nodes follow within a second.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/queues/{queue}/capacity (the `SetQueueCapacity` operationId).
+func (c *Client) SetQueueCapacity(ctx context.Context, queue QueueName, body SetQueueCapacityJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetQueueCapacityRequest(c.Server, queue, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LimitQueueWithBody Set the capacity of a queue, by its old name
+//
+// Does what `PUT /v1/queues/{queue}/capacity` does. Nodes of earlier releases know only this one, and only `limit`.
 //
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+// Deprecated: it is called setQueueCapacity
 func (c *Client) LimitQueueWithBody(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewLimitQueueRequestWithBody(c.Server, queue, contentType, body)
 	if err != nil {
@@ -2167,16 +2236,14 @@ func (c *Client) LimitQueueWithBody(ctx context.Context, queue QueueName, conten
 	return c.Client.Do(req)
 }
 
-// LimitQueue Limit how many tasks may wait in a queue
+// LimitQueue Set the capacity of a queue, by its old name
 //
-// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
-// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
-// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
-// once a second. The queue need not exist yet. Other nodes follow within a second.
+// Does what `PUT /v1/queues/{queue}/capacity` does. Nodes of earlier releases know only this one, and only `limit`.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+// Deprecated: it is called setQueueCapacity
 func (c *Client) LimitQueue(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewLimitQueueRequest(c.Server, queue, body)
 	if err != nil {
@@ -4648,6 +4715,53 @@ func NewListQueuesRequest(server string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewSetQueueCapacityRequest calls the generic SetQueueCapacity builder with application/json body
+func NewSetQueueCapacityRequest(server string, queue QueueName, body SetQueueCapacityJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetQueueCapacityRequestWithBody(server, queue, "application/json", bodyReader)
+}
+
+// NewSetQueueCapacityRequestWithBody constructs an http.Request for the SetQueueCapacity method, with any body, and a specified content type
+func NewSetQueueCapacityRequestWithBody(server string, queue QueueName, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "queue", queue, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/queues/%s/capacity", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -7945,7 +8059,7 @@ type ClientWithResponsesInterface interface {
 	// | `schedule.ended` | the schedule has no further tick |
 	// | `schedule.deleted` | it was deleted, after it was paused |
 	// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
-	// | `queue.limited` | the limit of a queue is another one |
+	// | `queue.limited` | the capacity of a queue is another one |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
 	// | `node.changed` | it has another `state`, as `draining` |
@@ -8130,28 +8244,50 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/queues (the `ListQueues` operationId).
 	ListQueuesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListQueuesResponse, error)
 
-	// LimitQueueWithBodyWithResponse Limit how many tasks may wait in a queue
+	// SetQueueCapacityWithBodyWithResponse Set how many tasks may wait in a queue
 	//
-	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
-	// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
-	// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
-	// once a second. The queue need not exist yet. Other nodes follow within a second.
+	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `capacity` tasks of all namespaces
+	// are due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks
+	// that are due later, and further attempts, are accepted, and count from when they are due. The capacity is not exact: each node counts
+	// about once a second. The queue need not exist yet. Other nodes follow within a second.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/queues/{queue}/capacity (the `SetQueueCapacity` operationId).
+	SetQueueCapacityWithBodyWithResponse(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetQueueCapacityResponse, error)
+
+	// SetQueueCapacityWithResponse Set how many tasks may wait in a queue
+	//
+	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `capacity` tasks of all namespaces
+	// are due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks
+	// that are due later, and further attempts, are accepted, and count from when they are due. The capacity is not exact: each node counts
+	// about once a second. The queue need not exist yet. Other nodes follow within a second.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/queues/{queue}/capacity (the `SetQueueCapacity` operationId).
+	SetQueueCapacityWithResponse(ctx context.Context, queue QueueName, body SetQueueCapacityJSONRequestBody, reqEditors ...RequestEditorFn) (*SetQueueCapacityResponse, error)
+
+	// LimitQueueWithBodyWithResponse Set the capacity of a queue, by its old name
+	//
+	// Does what `PUT /v1/queues/{queue}/capacity` does. Nodes of earlier releases know only this one, and only `limit`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+	//
+	// Deprecated: it is called setQueueCapacity
 	LimitQueueWithBodyWithResponse(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LimitQueueResponse, error)
 
-	// LimitQueueWithResponse Limit how many tasks may wait in a queue
+	// LimitQueueWithResponse Set the capacity of a queue, by its old name
 	//
-	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
-	// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
-	// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
-	// once a second. The queue need not exist yet. Other nodes follow within a second.
+	// Does what `PUT /v1/queues/{queue}/capacity` does. Nodes of earlier releases know only this one, and only `limit`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+	//
+	// Deprecated: it is called setQueueCapacity
 	LimitQueueWithResponse(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*LimitQueueResponse, error)
 
 	// PauseQueueWithBodyWithResponse Pause a queue
@@ -10078,6 +10214,54 @@ func (r ListQueuesResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListQueuesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// SetQueueCapacityResponseDefaultHeaders the declared response headers of an HTTP default response for SetQueueCapacity
+type SetQueueCapacityResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type SetQueueCapacityResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *SetQueueCapacityResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SetQueueCapacityResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SetQueueCapacityResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SetQueueCapacityResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetQueueCapacityResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SetQueueCapacityResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -12403,7 +12587,7 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // | `schedule.ended` | the schedule has no further tick |
 // | `schedule.deleted` | it was deleted, after it was paused |
 // | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
-// | `queue.limited` | the limit of a queue is another one |
+// | `queue.limited` | the capacity of a queue is another one |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 // | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
 // | `node.changed` | it has another `state`, as `draining` |
@@ -12690,16 +12874,51 @@ func (c *ClientWithResponses) ListQueuesWithResponse(ctx context.Context, reqEdi
 	return ParseListQueuesResponse(rsp)
 }
 
-// LimitQueueWithBodyWithResponse Limit how many tasks may wait in a queue
+// SetQueueCapacityWithBodyWithResponse Set how many tasks may wait in a queue
 //
-// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
-// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
-// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
-// once a second. The queue need not exist yet. Other nodes follow within a second.
+// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `capacity` tasks of all namespaces
+// are due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks
+// that are due later, and further attempts, are accepted, and count from when they are due. The capacity is not exact: each node counts
+// about once a second. The queue need not exist yet. Other nodes follow within a second.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/queues/{queue}/capacity (the `SetQueueCapacity` operationId).
+func (c *ClientWithResponses) SetQueueCapacityWithBodyWithResponse(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetQueueCapacityResponse, error) {
+	rsp, err := c.SetQueueCapacityWithBody(ctx, queue, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetQueueCapacityResponse(rsp)
+}
+
+// SetQueueCapacityWithResponse Set how many tasks may wait in a queue
+//
+// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `capacity` tasks of all namespaces
+// are due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks
+// that are due later, and further attempts, are accepted, and count from when they are due. The capacity is not exact: each node counts
+// about once a second. The queue need not exist yet. Other nodes follow within a second.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/queues/{queue}/capacity (the `SetQueueCapacity` operationId).
+func (c *ClientWithResponses) SetQueueCapacityWithResponse(ctx context.Context, queue QueueName, body SetQueueCapacityJSONRequestBody, reqEditors ...RequestEditorFn) (*SetQueueCapacityResponse, error) {
+	rsp, err := c.SetQueueCapacity(ctx, queue, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetQueueCapacityResponse(rsp)
+}
+
+// LimitQueueWithBodyWithResponse Set the capacity of a queue, by its old name
+//
+// Does what `PUT /v1/queues/{queue}/capacity` does. Nodes of earlier releases know only this one, and only `limit`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+//
+// Deprecated: it is called setQueueCapacity
 func (c *ClientWithResponses) LimitQueueWithBodyWithResponse(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LimitQueueResponse, error) {
 	rsp, err := c.LimitQueueWithBody(ctx, queue, contentType, body, reqEditors...)
 	if err != nil {
@@ -12708,16 +12927,14 @@ func (c *ClientWithResponses) LimitQueueWithBodyWithResponse(ctx context.Context
 	return ParseLimitQueueResponse(rsp)
 }
 
-// LimitQueueWithResponse Limit how many tasks may wait in a queue
+// LimitQueueWithResponse Set the capacity of a queue, by its old name
 //
-// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
-// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
-// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
-// once a second. The queue need not exist yet. Other nodes follow within a second.
+// Does what `PUT /v1/queues/{queue}/capacity` does. Nodes of earlier releases know only this one, and only `limit`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+// Deprecated: it is called setQueueCapacity
 func (c *ClientWithResponses) LimitQueueWithResponse(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*LimitQueueResponse, error) {
 	rsp, err := c.LimitQueue(ctx, queue, body, reqEditors...)
 	if err != nil {
@@ -14726,6 +14943,48 @@ func ParseListQueuesResponse(rsp *http.Response) (*ListQueuesResponse, error) {
 	switch {
 	case true:
 		var headers ListQueuesResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSetQueueCapacityResponse parses an HTTP response from a SetQueueCapacityWithResponse call
+func ParseSetQueueCapacityResponse(rsp *http.Response) (*SetQueueCapacityResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetQueueCapacityResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers SetQueueCapacityResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

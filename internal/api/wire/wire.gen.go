@@ -1404,7 +1404,11 @@ type Change struct {
 	// By Who did it, as far as that is known.
 	By *string `json:"by,omitempty"`
 
-	// Limit How many due tasks may wait in the queue, with `queue.limited`; 0 for no limit.
+	// Capacity How many due tasks may wait in the queue, with `queue.limited`; 0 for any number.
+	Capacity *int `json:"capacity,omitempty"`
+
+	// Limit The old name of `capacity`, with the same value.
+	// Deprecated: it is called capacity
 	Limit *int `json:"limit,omitempty"`
 
 	// Namespace Of the schedule.
@@ -2523,7 +2527,7 @@ type Problem struct {
 	// | `task_not_running` | 409 | only a running task can report |
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
-	// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
+	// | `queue_full` | 429 | as many tasks wait in the queue as its capacity allows |
 	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
 	// | `node_not_found` | 404 | no node of that id is on the list of nodes, and none has lost attempts lately |
 	// | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
@@ -2590,7 +2594,7 @@ type Problem struct {
 // | `task_not_running` | 409 | only a running task can report |
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
-// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
+// | `queue_full` | 429 | as many tasks wait in the queue as its capacity allows |
 // | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
 // | `node_not_found` | 404 | no node of that id is on the list of nodes, and none has lost attempts lately |
 // | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
@@ -2638,13 +2642,17 @@ type Queue struct {
 	// Archived Dead letters.
 	Archived int `json:"archived"`
 
+	// Capacity How many tasks may be waiting and pending together; left out if any number may.
+	Capacity *int `json:"capacity,omitempty"`
+
 	// Failed Of those, badly.
 	Failed int `json:"failed"`
 
 	// Latency How long the oldest one has waited for a worker.
 	Latency Duration `json:"latency"`
 
-	// Limit How many tasks may be waiting and pending together; left out if any number may.
+	// Limit The old name of `capacity`, with the same value.
+	// Deprecated: it is called capacity
 	Limit *int `json:"limit,omitempty"`
 
 	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
@@ -2681,10 +2689,14 @@ type Queue struct {
 	Waiting int `json:"waiting"`
 }
 
-// QueueLimit defines model for QueueLimit.
-type QueueLimit struct {
-	// Limit How many due tasks may wait; 0 for any number.
-	Limit int `json:"limit"`
+// QueueCapacity It has `capacity`, or `limit` with the same meaning, or both with the same value.
+type QueueCapacity struct {
+	// Capacity How many due tasks may wait; 0 for any number.
+	Capacity *int `json:"capacity,omitempty"`
+
+	// Limit The old name of `capacity`.
+	// Deprecated: it is called capacity
+	Limit *int `json:"limit,omitempty"`
 }
 
 // QueueList defines model for QueueList.

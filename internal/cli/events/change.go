@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -24,7 +25,7 @@ func printChange(p *printer.Printer, c wire.Change) error {
 	}
 	return p.PrintTabbed([][]any{{
 		c.At, c.Type, c.Namespace, "", c.State, "", c.Queue, "", c.Node, "", "", "", "", "",
-		c.Schedule, cell(c.Revision), cell(c.Limit), c.By, c.Note,
+		c.Schedule, cell(c.Revision), cell(capacityOf(c)), c.By, c.Note,
 	}})
 }
 
@@ -38,11 +39,11 @@ func sentenceOf(p *printer.Printer, c wire.Change) string {
 	if c.Revision != nil {
 		words = append(words, fmt.Sprintf("revision %d", *c.Revision))
 	}
-	switch {
-	case c.Limit != nil && *c.Limit > 0:
-		words = append(words, fmt.Sprintf("limit %d", *c.Limit))
-	case c.Limit != nil:
-		words = append(words, "no limit")
+	switch capacity := capacityOf(c); {
+	case capacity != nil && *capacity > 0:
+		words = append(words, fmt.Sprintf("capacity %d", *capacity))
+	case capacity != nil:
+		words = append(words, "capacity none")
 	}
 	if c.State != nil {
 		words = append(words, printer.Flat(*c.State))
@@ -55,3 +56,6 @@ func sentenceOf(p *printer.Printer, c wire.Change) string {
 	}
 	return strings.Join(words, "  ")
 }
+
+// capacityOf returns the capacity of a queue in a change. Nodes of earlier releases call it limit only.
+func capacityOf(c wire.Change) *int { return cmp.Or(c.Capacity, c.Limit) }

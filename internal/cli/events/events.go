@@ -41,7 +41,7 @@ as it has kept that. Standard error tells when events were dropped, since when, 
 A filter narrows what has its field: with --about task,node --state failed, tasks that failed are printed, and all nodes.
 
 The fields of a line in a pipe are: at, type, namespace, task, state, attempt, queue, task type, node, owner, run_at,
-progress, error, progress_note. With --about there are five more: schedule, revision, limit, by, note.`,
+progress, error, progress_note. With --about there are five more: schedule, revision, capacity, by, note.`,
 		Example: `  dtsctl events
   dtsctl events --state failed -n '*' -o json
   dtsctl events --task nightly

@@ -70,7 +70,7 @@ func changes() []wire.Change {
 	return []wire.Change{
 		{Type: "schedule.paused", At: wire.At(clitest.Now), Namespace: new("default"), Schedule: new("nightly"), Revision: new(3),
 			By: new("ann"), Note: new("the\ndisk")},
-		{Type: "queue.limited", At: wire.At(clitest.Now), Queue: new("low"), Limit: new(7)},
+		{Type: "queue.limited", At: wire.At(clitest.Now), Queue: new("low"), Capacity: new(7), Limit: new(7)},
 		{Type: "queue.limited", At: wire.At(clitest.Now), Queue: new("low"), Limit: new(0), By: new("ann")},
 		{Type: "node.changed", At: wire.At(clitest.Now), Node: new("n1"), State: new("draining")},
 		{Type: "node.newfangled", At: wire.At(clitest.Now), Node: new("n1")},
@@ -108,8 +108,8 @@ func TestEvents_PrintsChanges(t *testing.T) {
 		"on a terminal": {s.Terminal(), nil, []string{
 			"16:04:05.000  " + printer.Cyan + "running   " + printer.Reset + "  a  attempt 1",
 			"16:04:05.000  paused      schedule nightly  revision 3  by ann  (the disk)",
-			"16:04:05.000  limited     queue low  limit 7",
-			"16:04:05.000  limited     queue low  no limit  by ann",
+			"16:04:05.000  limited     queue low  capacity 7",
+			"16:04:05.000  limited     queue low  capacity none  by ann",
 			"16:04:05.000  changed     node n1  draining",
 			"16:04:05.000  newfangled  node n1",
 		}},

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -22,15 +23,15 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the queues", Args: command.ExactArgs(),
 		Annotations: command.Asks("listQueues"),
-		Long: `list lists all queues that ever got a task, that a worker serves or has served, or that have a limit.
+		Long: `list lists all queues that ever got a task, that a worker serves or has served, or that have a capacity.
 
-The columns are: name, state, waiting, size, pending, active, archived, processed, failed, latency, limit,
+The columns are: name, state, waiting, size, pending, active, archived, processed, failed, latency, capacity,
 paused_by, oldest, begun, ended, bad, late_p99, paused_at, note. A terminal gets what fits it.
 
 Waiting is how many tasks are due and wait until the queue has room, or a worker that serves it. Size is how many are in
 it: pending ones wait for a worker, active ones are taken by one, archived ones are dead letters. Processed and failed
-count since midnight (UTC). Latency is how long the oldest pending one has waited. Limit is how many may be waiting and
-pending together, if that is limited. Oldest is for how long the first of the tasks that wait, here or in asynq, has
+count since midnight (UTC). Latency is how long the oldest pending one has waited. Capacity is how many may be waiting
+and pending together, if not any number. Oldest is for how long the first of the tasks that wait, here or in asynq, has
 been due. Begun, ended and bad are attempts a minute in the last one to two minutes; bad ones failed, timed out or were
 lost. 99 of 100 attempts of the last five minutes began within late_p99 after they were due. Note is why it is paused.`,
 		Example: `  dtsctl queue list`,
@@ -67,7 +68,7 @@ var listColumns = slices.Concat(
 		{Name: "failed", Value: func(q wire.Queue) any { return q.Failed }},
 		{Name: "latency", Value: func(q wire.Queue) any { return q.Latency }},
 	},
-	[]column{limitColumn, pausedByColumn, oldestColumn},
+	[]column{capacityColumn, pausedByColumn, oldestColumn},
 	paceColumns(""),
 	[]column{
 		{Name: "paused_at", Value: func(q wire.Queue) any { return q.PausedAt }},
@@ -79,7 +80,7 @@ var listColumns = slices.Concat(
 var terminalColumns = slices.Concat(
 	[]column{nameColumn, stateColumn, waitingColumn, pendingColumn, activeColumn, oldestColumn},
 	paceColumns("/min"),
-	[]column{limitColumn},
+	[]column{capacityColumn},
 	[]column{
 		{Name: "paused", Value: func(q wire.Queue) any { return q.PausedAt }}, // a terminal shows how long ago
 		pausedByColumn,
@@ -97,14 +98,14 @@ var (
 		}
 		return printer.Status("open")
 	}}
-	waitingColumn = column{Name: "waiting", Value: func(q wire.Queue) any { return q.Waiting }}
-	pendingColumn = column{Name: "pending", Value: func(q wire.Queue) any { return q.Pending }}
-	activeColumn  = column{Name: "active", Value: func(q wire.Queue) any { return q.Active }}
-	limitColumn   = column{Name: "limit", Value: func(q wire.Queue) any {
-		if q.Limit == nil {
-			return ""
+	waitingColumn  = column{Name: "waiting", Value: func(q wire.Queue) any { return q.Waiting }}
+	pendingColumn  = column{Name: "pending", Value: func(q wire.Queue) any { return q.Pending }}
+	activeColumn   = column{Name: "active", Value: func(q wire.Queue) any { return q.Active }}
+	capacityColumn = column{Name: "capacity", Value: func(q wire.Queue) any {
+		if c := cmp.Or(q.Capacity, q.Limit); c != nil { // nodes of earlier releases answer limit only
+			return *c
 		}
-		return *q.Limit
+		return ""
 	}}
 	pausedByColumn = column{Name: "paused_by", Value: func(q wire.Queue) any { return q.PausedBy }}
 	oldestColumn   = column{Name: "oldest", Value: func(q wire.Queue) any { return wire.Value(q.Oldest) }}

@@ -11,11 +11,14 @@ import (
 // NewCommand returns "dtsctl queue".
 func NewCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "queue", Short: "Show, pause, resume and limit the queues",
+		Use: "queue", Short: "Show, pause and resume the queues, and set their capacity",
 		Long:    `A queue is where tasks that are due wait for a worker.`,
 		Example: "  dtsctl queue list\n  dtsctl queue pause reports",
 	}
-	cmd.AddCommand(newListCommand(f), newStatsCommand(f), newWhyCommand(f), newPauseCommand(f), newResumeCommand(f), newLimitCommand(f))
+	cmd.AddCommand(
+		newListCommand(f), newStatsCommand(f), newWhyCommand(f), newPauseCommand(f), newResumeCommand(f),
+		newCapacityCommand(f), newLimitCommand(f),
+	)
 	return command.Group(cmd)
 }
 
