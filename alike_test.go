@@ -130,6 +130,9 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"PauseQueueWithNote": func(ctx context.Context, c *dts.Client, name string) error {
 			return c.PauseQueueWithNote(ctx, name, "drained by bob")
 		},
+		"SetQueueCapacity": func(ctx context.Context, c *dts.Client, name string) error {
+			return c.SetQueueCapacity(ctx, name, 1)
+		},
 		"LimitQueue":  func(ctx context.Context, c *dts.Client, name string) error { return c.LimitQueue(ctx, name, 1) },
 		"ResumeQueue": func(ctx context.Context, c *dts.Client, name string) error { return c.ResumeQueue(ctx, name) },
 	},

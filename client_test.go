@@ -379,11 +379,11 @@ func TestClient_KnowsTheFleet(t *testing.T) {
 	})
 }
 
-func TestClient_LimitsAQueue(t *testing.T) {
+func TestClient_SetsTheCapacityOfAQueue(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, c *dts.Client) {
 		queue := rand.Text() // that nobody serves
-		testkit.Must(t, c.LimitQueue(t.Context(), queue, 1))
+		testkit.Must(t, c.SetQueueCapacity(t.Context(), queue, 1))
 		submit := func() error {
 			_, err := c.Submit(t.Context(), dts.Submission{Type: "noop", Queue: queue})
 			return err
@@ -395,16 +395,16 @@ func TestClient_LimitsAQueue(t *testing.T) {
 			return slices.ContainsFunc(queues, func(q dts.Queue) bool { return q.Name == queue && q.Waiting == 1 })
 		})
 		if err := submit(); dts.CodeOf(err) != dts.CodeQueueFull {
-			t.Errorf("beyond the limit: %v", err)
+			t.Errorf("beyond the capacity: %v", err)
 		}
 		queues, err := c.Queues(t.Context())
 		testkit.Must(t, err)
-		if !slices.ContainsFunc(queues, func(q dts.Queue) bool { return q.Name == queue && q.Limit == 1 }) {
+		if !slices.ContainsFunc(queues, func(q dts.Queue) bool { return q.Name == queue && q.Capacity == 1 && q.Limit == 1 }) {
 			t.Errorf("queues: %+v", queues)
 		}
-		testkit.Must(t, c.LimitQueue(t.Context(), queue, 0))
+		testkit.Must(t, c.LimitQueue(t.Context(), queue, 0)) // the old name
 		if err := submit(); err != nil {
-			t.Errorf("without a limit: %v", err)
+			t.Errorf("without a capacity: %v", err)
 		}
 	})
 }

@@ -22,7 +22,7 @@ const (
 	CodeTaskFinished     Code = "task_finished"      // the task has ended
 	CodeTaskNotFinished  Code = "task_not_finished"  // the task has not ended
 	CodeTaskChanged      Code = "task_changed"       // somebody else changed the task at the same moment
-	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its limit allows
+	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its capacity allows
 	CodeQueueNotFound    Code = "queue_not_found"    // no worker node has served this queue, and no task was put into it
 	CodeTooManyNames     Code = "too_many_names"     // nobody runs the task, and too many queues and types wait
 	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id

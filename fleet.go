@@ -34,7 +34,7 @@ type Queue struct {
 	Paused    bool
 	PausedAt  time.Time     // to the second; zero if it is not paused
 	PauseNote string        // what was said at the pause
-	Limit     int           // how many tasks may wait, in Waiting and Pending together; 0: any number
+	Capacity  int           // how many tasks may wait, in Waiting and Pending together; 0: any number
 	Waiting   int           // due tasks that wait until the queue has room
 	Pending   int           // deliveries that wait for a worker
 	Active    int           // deliveries that a worker has taken
@@ -42,6 +42,11 @@ type Queue struct {
 	Processed int           // deliveries done today (UTC), well or badly
 	Failed    int           // of those, badly
 	Latency   time.Duration // how long the oldest delivery has waited for a worker
+
+	// Limit is Capacity.
+	//
+	// Deprecated: it is called Capacity.
+	Limit int
 }
 
 // Nodes returns the nodes that are alive or have died lately. Errors: CodeUnavailable; CodeDataUnreadable, together with the
@@ -61,9 +66,10 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	list, err := call[wire.QueueList](c.api.ListQueuesWithResponse(ctx))
 	return each(list.Queues, func(q wire.Queue) Queue {
+		capacity := wire.Value(cmp.Or(q.Capacity, q.Limit)) // nodes of earlier releases answer limit only
 		return Queue{
 			Name: q.Name, Paused: q.Paused, PausedAt: wire.Value(q.PausedAt).Time, PauseNote: wire.Value(q.PauseNote),
-			Limit: wire.Value(q.Limit), Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
+			Capacity: capacity, Limit: capacity, Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
 			Processed: q.Processed, Failed: q.Failed, Latency: span(q.Latency),
 		}
 	}), cmp.Or(err, leftOut(list.Warnings))
@@ -98,9 +104,20 @@ func (c *Client) PauseQueueWithNote(ctx context.Context, name, note string) erro
 	return done(c.api.PauseQueueWithResponse(ctx, name, wire.QueuePause{Note: wire.Given(note)}))
 }
 
-// LimitQueue limits how many due tasks may wait for a worker in a queue; 0 lifts the limit. While as many wait, submissions of tasks that are due at
-// once are refused with CodeQueueFull, and ticks of schedules are held back. The limit is not exact: each node counts about once a second.
-// Error: CodeInvalid.
+// SetQueueCapacity sets how many due tasks may wait for a worker in a queue; 0: any number. While as many wait,
+// submissions of tasks that are due at once are refused with CodeQueueFull, and ticks of schedules are held back. The
+// capacity is not exact: each node counts about once a second. Errors: CodeInvalid; CodeNotFound of a node of an earlier
+// release.
+func (c *Client) SetQueueCapacity(ctx context.Context, name string, capacity int) error {
+	if err := task.ValidateQueue(name); err != nil {
+		return errorOfUseCase(err)
+	}
+	return done(c.api.SetQueueCapacityWithResponse(ctx, name, wire.QueueCapacity{Capacity: &capacity}))
+}
+
+// LimitQueue is SetQueueCapacity by its old name, which nodes of earlier releases know, too.
+//
+// Deprecated: call SetQueueCapacity.
 func (c *Client) LimitQueue(ctx context.Context, name string, limit int) error {
 	if err := task.ValidateQueue(name); err != nil {
 		return errorOfUseCase(err)

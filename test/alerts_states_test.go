@@ -137,7 +137,7 @@ func liveThrough(t *testing.T) (conditions []condition) {
 	front.submit(shell("long-1", "sleep 600"), shell("long-2", "sleep 600"), shell("next", "true"))
 	enter("all slots are taken", func(s scrape) bool { return s.total("dts_running", "") == 2 }, "DtsWorkersFull")
 
-	front.limit("closed", 1)
+	front.bound("closed", 1)
 	refused := noop("full", "{}")
 	refused.Queue = ptr("closed")
 	enter("a queue is full", func(s scrape) bool {

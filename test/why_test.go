@@ -218,11 +218,11 @@ func (n *node) putSecondly(id string, change func(*wire.ScheduleDefinition)) {
 	}
 }
 
-func (n *node) limit(queue string, limit int) {
+func (n *node) bound(queue string, capacity int) {
 	n.t.Helper()
-	answer, err := n.LimitQueueWithResponse(n.t.Context(), queue, wire.QueueCapacity{Limit: &limit})
+	answer, err := n.SetQueueCapacityWithResponse(n.t.Context(), queue, wire.QueueCapacity{Capacity: &capacity})
 	if err != nil || answer.StatusCode() != 204 {
-		n.t.Fatalf("limit of queue %s: %v, %s", queue, err, answer.Body)
+		n.t.Fatalf("capacity of queue %s: %v, %s", queue, err, answer.Body)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestWhySchedule_NamesEachCause(t *testing.T) {
 	n.putSecondly("slow", func(d *wire.ScheduleDefinition) {
 		d.Overlap, d.Task.Payload = ptr(wire.OverlapQueue), []byte(`{"sleep": "1h"}`)
 	})
-	n.limit("small", 1)
+	n.bound("small", 1)
 	n.putSecondly("held", func(d *wire.ScheduleDefinition) { d.Task.Queue = ptr("small") })
 
 	told(t, n.awaitSchedule("rare", "not_due"), "schedule trigger rare")
@@ -249,7 +249,7 @@ func TestWhySchedule_NamesEachCause(t *testing.T) {
 	told(t, n.awaitSchedule("slow", "overlap"), "task why slow@")
 	told(t, n.awaitSchedule("held", "queue_full queue_unserved"), "limit of waiting tasks (1)")
 	n.awaitQueue("small", "queue_unserved queue_full")
-	n.limit("small", 0)
+	n.bound("small", 0)
 	n.awaitQueue("small", "queue_unserved")
 	n.awaitSchedule("held", "not_due queue_unserved")
 	_, err := n.PauseScheduleWithResponse(t.Context(), "rare", nil, wire.SchedulePause{Note: ptr("the disk is full")})

@@ -27,7 +27,7 @@ Every error is a problem document (RFC 9457, 'application/problem+json'), such a
 '''json
 {
   "code": "queue_full",
-  "detail": "the queue \"mails\" is full: 1000 tasks wait in it, the limit is 1000",
+  "detail": "the queue \"mails\" is full: 1000 tasks wait in it, its capacity is 1000",
   "request_id": "4Q2KZJ7V",
   "retry_after": 5,
   "status": 429,

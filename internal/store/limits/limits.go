@@ -138,7 +138,7 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	case g.enter(limit, 0):
 		return &Place{g}, nil
 	}
-	return nil, task.Errorf(CodeFull, "the queue %q is full: %d tasks wait in it, the limit is %d", name, waiting, limit)
+	return nil, task.Errorf(CodeFull, "the queue %q is full: %d tasks wait in it, its capacity is %d", name, waiting, limit)
 }
 
 // Any reports whether any queue has a limit, by a reading that is a second old at most if Redis answers.
