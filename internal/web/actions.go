@@ -70,9 +70,9 @@ var actions = []*action{
 	{path: "/queues/:name/resume", do: resumeQueue, form: queuePath, says: sentencesByKey{
 		"queue-resumed": "The queue is resumed: workers take tasks from it.",
 	}},
-	{path: "/queues/:name/limit", do: limitQueue, form: queuePath, says: sentencesByKey{
-		"queue-limited":   "The limit is set. Other nodes know it after a second.",
-		"queue-unlimited": "The limit is lifted. Other nodes know it after a second.",
+	{path: "/queues/:name/capacity", do: setCapacity, form: queuePath, says: sentencesByKey{
+		"queue-capacity":    "The capacity is set. Other nodes know it after a second.",
+		"queue-no-capacity": "Any number of tasks may wait. Other nodes know it after a second.",
 	}},
 	{path: "/schedules/new", do: putSchedule, says: revisionInForce},
 	{path: "/schedules/:namespace/:id/edit", do: putSchedule, says: revisionInForce},

@@ -73,7 +73,7 @@ var pagesOfCommands = map[string]string{
 	"doctor":           "/doctor",
 	"node get":         "/tasks?node=:name",
 	"node list":        "/nodes",
-	"queue limit":      "/queues/:name#limit",
+	"queue capacity":   "/queues/:name#capacity",
 	"queue resume":     "/queues/:name",
 	"queue why":        "/queues/:name",
 	"schedule ledger":  "/schedules/:namespace/:name#ledger",

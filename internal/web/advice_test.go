@@ -30,9 +30,9 @@ func TestAdvice_LinksToThePageThatDoesIt(t *testing.T) {
 			"dtsctl -n pay task change x --delay 0s",
 		"Wait, or run it now: dtsctl schedule trigger a.": "Wait, or [run it now](/schedules/default/a/trigger). | " +
 			"dtsctl schedule trigger a",
-		"See why they wait: dtsctl queue why q. Or raise the limit: dtsctl queue limit q N.": "" +
-			"[See why they wait](/queues/q). Or [raise the limit](/queues/q#limit). | " +
-			"dtsctl queue why q | dtsctl queue limit q N",
+		"See why they wait: dtsctl queue why q. Or raise the capacity: dtsctl queue capacity q N.": "" +
+			"[See why they wait](/queues/q). Or [raise the capacity](/queues/q#capacity). | " +
+			"dtsctl queue why q | dtsctl queue capacity q N",
 		"See why they failed: dtsctl task list --schedule a --state failed. Then resume it: dtsctl schedule resume a. " +
 			"One runs.": "[See why they failed](/tasks?namespace=default&schedule=a&state=failed). " +
 			"Then [resume it](/schedules/default/a/resume). One runs. | " +

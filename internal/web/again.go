@@ -87,7 +87,7 @@ func (v *visit) fieldLabel(name string) template.HTML {
 	switch name {
 	case "note":
 		return v.T("Why")
-	case "limit":
+	case "capacity":
 		return v.T("At most")
 	case "queue":
 		return v.T("To queue")

@@ -82,7 +82,7 @@ var forms = []struct {
 		func(w *world) bool { return w.task(w.ref("failed")).State != task.Failed }},
 	{"/queues/reports", "/queues/reports/pause", []string{"note", "month-end"},
 		func(w *world) bool { return w.queue("reports").PauseNote == "month-end" }},
-	{"/queues/reports", "/queues/reports/limit", []string{"limit", "7", "do", "set"},
+	{"/queues/reports", "/queues/reports/capacity", []string{"capacity", "7", "do", "set"},
 		func(w *world) bool { return w.queue("reports").Capacity == 7 }},
 	{"/bulk/new/cancel?state=scheduled", "/bulk/new/cancel?state=scheduled", []string{"note", "too many"},
 		func(w *world) bool {
@@ -298,7 +298,7 @@ func TestForms_KeepWhatWasTyped(t *testing.T) {
 	long := strings.Repeat("x", 501)
 	wrong := map[string]string{
 		"/submit": "retry.max_attempts", "/schedules/default/a/pause": "note", "/tasks/default/waits/cancel": "note",
-		"/tasks/default/waits/queue": "queue", "/queues/reports/pause": "note", "/queues/reports/limit": "limit",
+		"/tasks/default/waits/queue": "queue", "/queues/reports/pause": "note", "/queues/reports/capacity": "capacity",
 		"/bulk/new/cancel?state=scheduled": "note", "/schedules/default/a/backfill": "pace",
 	}
 	withForms(t, func(w *world, path string, form url.Values, fields []string, done func() bool) {

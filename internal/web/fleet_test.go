@@ -152,17 +152,17 @@ func TestQueue_IsSteered(t *testing.T) {
 			t.Error("a paused queue can be paused")
 		}
 		w.expectDone("/queues/default/resume", w.form("/queues/default"), "/queues/default?said=queue-resumed")
-		w.expectRefused("/queues/default/limit", w.typed("/queues/default", "limit", "ten"),
-			`class="panel open" id="limit"`, `value="ten"`, "must be a whole number from 1 on")
-		limited := w.typed("/queues/default", "limit", "10")
-		w.expectDone("/queues/default/limit", limited, "/queues/default?said=queue-limited")
+		w.expectRefused("/queues/default/capacity", w.typed("/queues/default", "capacity", "ten"),
+			`class="panel open" id="capacity"`, `value="ten"`, "must be a whole number from 1 on")
+		limited := w.typed("/queues/default", "capacity", "10")
+		w.expectDone("/queues/default/capacity", limited, "/queues/default?said=queue-capacity")
 		if q := w.queue("default"); q.Paused || q.Capacity != 10 {
-			t.Errorf("it is not limited: %+v", q)
+			t.Errorf("it has another capacity: %+v", q)
 		}
 		lifted := w.typed("/queues/default", "do", "lift")
-		w.expectDone("/queues/default/limit", lifted, "/queues/default?said=queue-unlimited")
+		w.expectDone("/queues/default/capacity", lifted, "/queues/default?said=queue-no-capacity")
 		if q := w.queue("default"); q.Capacity != 0 {
-			t.Errorf("it is still limited: %+v", q)
+			t.Errorf("it still has a capacity: %+v", q)
 		}
 	})
 }
@@ -207,7 +207,7 @@ func TestQueueStateOf(t *testing.T) {
 	}
 }
 
-// A queue that only asynq's own servers serve is shown, and can be neither paused nor limited.
+// A queue that only asynq's own servers serve is shown, and can be neither paused nor given a capacity.
 func TestQueues_OfAsynqAreOnlyRead(t *testing.T) {
 	t.Parallel()
 	site := &Site{templates: map[string]*template.Template{}}

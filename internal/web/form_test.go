@@ -250,7 +250,7 @@ func TestPreferences_LeadBack(t *testing.T) {
 			"http://example.com/nowhere":             "/",
 			"tasks":                                  "/",
 			// answers to forms
-			"http://example.com/queues/x/limit":              "/queues/x",
+			"http://example.com/queues/x/capacity":           "/queues/x",
 			"http://example.com/tasks/default/a/retry?n=1":   "/tasks/default/a?n=1",
 			"http://example.com/bulk/new/retry?state=failed": "/bulk/new/retry?state=failed",
 			"http://example.com/schedules/default/a/edit":    "/schedules/default/a/edit",

@@ -86,7 +86,7 @@ func (v *visit) queueSentence(q queueRow) template.HTML {
 	case queuePaused:
 		return v.T("Paused: workers take nothing from it")
 	case queueFull:
-		return v.T("At its limit: it takes no task that is due")
+		return v.T("At its capacity: it takes no task that is due")
 	case queueLate:
 		return v.T("Its tasks wait long")
 	case queueForeign:
@@ -111,8 +111,8 @@ func (q oneQueue) CapacityText() string {
 	return itoa(q.Capacity)
 }
 
-// CanSteer reports whether the queue can be paused and limited here: the deliveries of asynq's own tasks are steered
-// in asynqmon.
+// CanSteer reports whether the queue can be paused, and given a capacity, here: the deliveries of asynq's own tasks are
+// steered in asynqmon.
 func (q oneQueue) CanSteer() bool { return q.Known && q.State != queueForeign }
 
 // Offers are the actions that the page of a queue offers.
@@ -139,16 +139,16 @@ func resumeQueue(ctx context.Context, v *visit, _ url.Values) (result, error) {
 	return result{path: v.parent(), said: "queue-resumed"}, v.site.Control.ResumeQueue(ctx, v.who, v.param("name"))
 }
 
-// limitQueue is the action of the form that limits a queue, or lifts the limit.
-func limitQueue(ctx context.Context, v *visit, form url.Values) (result, error) {
-	done := result{path: v.parent(), said: "queue-limited"}
+// setCapacity is the action of the form that says how many tasks may wait in a queue.
+func setCapacity(ctx context.Context, v *visit, form url.Values) (result, error) {
+	done := result{path: v.parent(), said: "queue-capacity"}
 	if form.Get("do") == "lift" {
-		done.said = "queue-unlimited"
+		done.said = "queue-no-capacity"
 		return done, v.site.Control.SetQueueCapacity(ctx, v.who, v.param("name"), 0)
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(form.Get("limit")))
+	n, err := strconv.Atoi(strings.TrimSpace(form.Get("capacity")))
 	if err != nil || n < 1 {
-		return done, v.invalid("limit", v.T("must be a whole number from 1 on"))
+		return done, v.invalid("capacity", v.T("must be a whole number from 1 on"))
 	}
 	return done, v.site.Control.SetQueueCapacity(ctx, v.who, v.param("name"), n)
 }

@@ -54,7 +54,7 @@ const (
 	queueServed                    // by living workers
 	queueForeign                   // by asynq's own servers alone
 	queueLate                      // its tasks wait long, though nothing else is wrong
-	queueFull                      // as many tasks wait as its limit allows
+	queueFull                      // as many tasks wait as its capacity allows
 	queuePaused
 	queueTaken    // tasks hold its slots for long
 	queueUnrun    // no worker of it runs a type that waits
@@ -215,7 +215,7 @@ func (v *visit) queueClause(q queueRow) template.HTML {
 	case queuePaused:
 		return v.T("%s is paused", name)
 	case queueFull:
-		return v.T("%s is at its limit", name)
+		return v.T("%s is at its capacity", name)
 	}
 	return v.T("%s is late", name)
 }
@@ -247,7 +247,7 @@ func (v *visit) QueueWord(q queueRow) template.HTML {
 	case queuePaused:
 		return v.T("paused")
 	case queueFull:
-		return v.T("at its limit")
+		return v.T("at its capacity")
 	case queueLate:
 		return v.T("late")
 	case queueServed:

@@ -5,7 +5,7 @@ var chineseForms = map[string]string{
 	"%d of its tasks have not ended":                                              "有 %d 个任务尚未结束",
 	"A worker runs it: it cannot be moved. When it has ended, it can be retried.": "worker 正在运行它，不能移动。结束后可以重试。",
 	"As YAML": "转为 YAML",
-	"DTS has nothing in it now that could be paused or limited.":             "DTS 在其中没有任务，无可暂停或限制。",
+	"DTS has nothing in it now that could be paused or given a capacity.":    "DTS 在其中没有任务，无可暂停，也无从设置容量。",
 	"It cannot be triggered now: %s, and its overlap policy is %s.":          "现在不能触发：%s，重叠策略为 %s。",
 	"Fill in what runs, and when.":                                           "填写运行什么、何时运行。",
 	"It has ended: it cannot be cancelled or moved.":                         "已结束，不能取消或移动。",
