@@ -1628,7 +1628,7 @@ type Fire struct {
 	Upto      time.Time // the new cursor
 	Upcoming  time.Time // the next tick; none if there is no further one
 	Forgotten time.Time // ticks up to this time get no record, because the ledger cannot hold them; none if all get one
-	Full      string    // the queue at its limit, for which no tick is decided; "" for none
+	Full      string    // the queue at its capacity, for which no tick is decided; "" for none
 	Events    EventsChannel
 	Control   ControlChannel
 	Wake      WakeChannel
@@ -1904,13 +1904,14 @@ func (Leave) Decode(r *Reply) (v LeaveReply) {
 	return v
 }
 
-// LimitQueue runs limit_queue.lua: limits how many tasks may wait in a queue, or lifts the limit.
+// LimitQueue runs limit_queue.lua: sets the capacity of a queue: how many tasks may wait in it. The key, the event and its field keep the
+// old name, limit: nodes of earlier releases read them.
 //
-// Repeated: harmless: the queue has that limit already
+// Repeated: harmless: the queue has that capacity already
 type LimitQueue struct {
 	Limits  LimitsKey // HASH
 	Queue   string    // its name
-	Limit   int       // 0 for none
+	Limit   int       // 0 for any number
 	By      string    // who sets it, "" if nobody knows
 	Changes ChangesChannel
 }
@@ -3905,7 +3906,7 @@ func (k Keyspace) Namespaces() NamespacesKey {
 	return NamespacesKey(k.prefix + "namespaces")
 }
 
-// LimitsKey names a HASH: the limits of queues: how many due tasks may wait in each that has one.
+// LimitsKey names a HASH: the capacities of queues: how many due tasks may wait in each that has one.
 type LimitsKey string
 
 // Limits makes the key dts:limits.

@@ -13,7 +13,7 @@
 --   upto       time      the new cursor
 --   upcoming   time      the next tick; none if there is no further one
 --   forgotten  time      ticks up to this time get no record, because the ledger cannot hold them; none if all get one
---   full       text      the queue at its limit, for which no tick is decided; "" for none
+--   full       text      the queue at its capacity, for which no tick is decided; "" for none
 --   events     channel
 --   control    channel
 --   wake       channel

@@ -251,7 +251,7 @@ func (q *questioned) haveTasksWait() {
 	q.do(`task submit --type noop --id order-1 --payload '{"fail": "no such host"}' --retry-delays 1h`)
 	q.do("task submit --type noop --id reminder-1 --delay 10m --label order=4711")
 	q.do("task submit --type noop --id order-2 --delay 10m", "task cancel order-2 --note 'the customer withdrew it'")
-	q.do("queue limit video 1")
+	q.do("queue capacity video 1")
 	q.do("schedule put gaps --every 1s --misfire skip --misfire-window 1s --type noop", "schedule pause gaps")
 	var tasks []wire.Submission
 	for i := range 500 {

@@ -247,7 +247,7 @@ func TestWhySchedule_NamesEachCause(t *testing.T) {
 	told(t, n.awaitSchedule("short", "ended"), "max_runs is 1")
 	told(t, n.awaitSchedule("failing", "paused_by_failures"), "--state failed")
 	told(t, n.awaitSchedule("slow", "overlap"), "task why slow@")
-	told(t, n.awaitSchedule("held", "queue_full queue_unserved"), "limit of waiting tasks (1)")
+	told(t, n.awaitSchedule("held", "queue_full queue_unserved"), "capacity of waiting tasks (1)")
 	n.awaitQueue("small", "queue_unserved queue_full")
 	n.bound("small", 0)
 	n.awaitQueue("small", "queue_unserved")

@@ -185,7 +185,7 @@ func TestGetSchedule_WarnsOfTicksHeldBack(t *testing.T) {
 	got, err := r.GetScheduleWithResponse(t.Context(), ref.ID, nil)
 	testkit.Must(t, err)
 	first := now.Add(-30 * time.Minute).UTC().Format(time.RFC3339)
-	if w := got.JSON200.Warnings; len(w) != 1 || !strings.Contains(w[0], `"small" is at its limit of waiting tasks (1)`) || !strings.Contains(w[0], first) {
+	if w := got.JSON200.Warnings; len(w) != 1 || !strings.Contains(w[0], `"small" is at its capacity of waiting tasks (1)`) || !strings.Contains(w[0], first) {
 		t.Errorf("%s", got.Body)
 	}
 }

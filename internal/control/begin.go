@@ -9,7 +9,7 @@ import (
 // pass is what a use case gets when it begins.
 type pass struct {
 	refused  []error    // by the places of what the use case is about: why there is no memory for it
-	room     *queueRoom // the places of its tasks in queues that have limits; nil if it makes no work
+	room     *queueRoom // the places of its tasks in queues that have a capacity; nil if it makes no work
 	answered func()     // nil if it makes no work
 	endTurn  func()     // nil if it has taken no turn
 }

@@ -61,7 +61,7 @@ func (c *Control) retry(
 	return t, err
 }
 
-// enterAgain reserves a place for a task that has ended, if any queue has a limit. Errors: CodeTaskNotFound,
+// enterAgain reserves a place for a task that has ended, if any queue has a capacity. Errors: CodeTaskNotFound,
 // CodeQueueFull.
 func (c *Control) enterAgain(ctx context.Context, room *queueRoom, ref task.Ref) error {
 	if c.limits == nil || !c.limits.Any(ctx) {

@@ -23,7 +23,7 @@ type QueueInfo struct {
 	Foreign int           // slots of asynq's own servers that serve it; 0 also if these are not known
 }
 
-// ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a limit,
+// ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a capacity,
 // and that asynq has not seen yet. Under redisx.LeavingOut, what cannot be read is left out.
 func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, error) {
 	if _, err := c.begin(ctx, who, "listQueues"); err != nil {
@@ -42,7 +42,7 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 	return queues, nil
 }
 
-// GetQueue returns a queue as ListQueues has it. Of other queues it reads no more than limits, paces and who serves
+// GetQueue returns a queue as ListQueues has it. Of other queues it reads no more than capacities, paces and who serves
 // them. known is false if it is not on that list. Errors: CodeInvalid for the name, CodeUnavailable.
 func (c *Control) GetQueue(ctx context.Context, who Caller, name string) (_ QueueInfo, known bool, _ error) {
 	if _, err := c.begin(ctx, who, "listQueues"); err != nil {
@@ -65,13 +65,13 @@ func (c *Control) findQueues(
 	var infos []queue.Info
 	var sets []layout.ReadySet
 	var now time.Time
-	var limited, foreign map[string]int
+	var capacities, foreign map[string]int
 	var paces map[string]Pace
 	err := calls.Try(
 		func() (err error) { infos, err = read(); return err },
 		func() (err error) { sets, err = c.store.ReadyOf(ctx, name); return err },
 		func() (err error) { now, err = c.anyNow(ctx); return err },
-		func() (err error) { limited, err = c.limits.All(ctx); return err },
+		func() (err error) { capacities, err = c.limits.All(ctx); return err },
 		func() (err error) { paces, err = c.paces(ctx); return err },
 		func() error { foreign = c.foreignSlots(ctx); return nil },
 	)
@@ -87,9 +87,9 @@ func (c *Control) findQueues(
 		q.Waiting, q.Oldest = w.number, max(q.Oldest, w.age(now))
 		found[name] = q
 	}
-	for name, limit := range limited {
+	for name, capacity := range capacities {
 		q := found[name]
-		q.Capacity = limit
+		q.Capacity = capacity
 		found[name] = q
 	}
 	for name, q := range found {

@@ -104,8 +104,8 @@ func (c *Control) mustKnow(ctx context.Context, name string) error {
 	if err != nil {
 		return layout.Unavailable(err)
 	}
-	limited, err := c.limits.All(ctx)
-	if err != nil || known || limited[name] > 0 || c.nodes != nil && c.servesQueue(name) {
+	capacities, err := c.limits.All(ctx)
+	if err != nil || known || capacities[name] > 0 || c.nodes != nil && c.servesQueue(name) {
 		return err
 	}
 	return task.Errorf(queue.CodeNotFound, "no queue %q", name)

@@ -59,23 +59,24 @@ func (c *Control) WhyWaiting(ctx context.Context, t task.Task) []string {
 	return c.unattended(ctx, t.Type, t.Queue)
 }
 
-// WhyHeldBack says why ticks of a schedule are due and not decided: the limit of its queue holds them back. As WhyWaiting does, it
+// WhyHeldBack says why ticks of a schedule are due and not decided: the capacity of its queue holds them back. As WhyWaiting does, it
 // also says whether the queue is paused or has no worker. It is nil for any other schedule.
 func (c *Control) WhyHeldBack(ctx context.Context, s schedule.Schedule) []string {
 	if c.limits == nil || !s.PausedAt.IsZero() {
 		return nil
 	}
 	queue := s.Task.Queue
-	limit := c.limits.Of(ctx, queue)
-	if limit == 0 {
+	capacity := c.limits.Of(ctx, queue)
+	if capacity == 0 {
 		return nil
 	}
 	held, err := c.store.Schedules.HeldBack(ctx, c.store.PartitionOf(s.Ref), []string{s.Ref.String()})
 	if err != nil || len(held) == 0 {
 		return nil
 	}
-	reasons := []string{fmt.Sprintf("the queue %q is at its limit of waiting tasks (%d): ticks from %s on are held back until it has room (dtsctl queue limit %s N)",
-		queue, limit, held[0].Since.UTC().Format(time.RFC3339), queue)}
+	const full = "the queue %q is at its capacity of waiting tasks (%d): ticks from %s on are held back until it has room " +
+		"(dtsctl queue capacity %s N)"
+	reasons := []string{fmt.Sprintf(full, queue, capacity, held[0].Since.UTC().Format(time.RFC3339), queue)}
 	return append(reasons, c.unattended(ctx, s.Task.Type, queue)...)
 }
 

@@ -260,9 +260,9 @@ func TestWhyHeldBack_NamesTheLimitAndWhatTakesNothing(t *testing.T) {
 		queue string
 		want  []string
 	}{
-		"no-queue": {"", []string{atLimit("default", 7)}},
-		"small":    {"small", []string{atLimit("small", 5)}},
-		"paused":   {"held", []string{atLimit("held", 1), held}},
+		"no-queue": {"", []string{atCapacity("default", 7)}},
+		"small":    {"small", []string{atCapacity("small", 5)}},
+		"paused":   {"held", []string{atCapacity("held", 1), held}},
 		"no-limit": {"large", nil},
 	} {
 		d := daily(func(d *schedule.Definition) {
@@ -284,8 +284,8 @@ func TestWhyHeldBack_NamesTheLimitAndWhatTakesNothing(t *testing.T) {
 	}
 }
 
-// atLimit is what is said of a schedule whose queue is full; FIRST is its first tick that is not decided.
-func atLimit(queueName string, limit int) string {
-	return fmt.Sprintf("the queue %q is at its limit of waiting tasks (%d): ticks from FIRST on are held back until it has room (dtsctl queue limit %s N)",
-		queueName, limit, queueName)
+// atCapacity is what is said of a schedule whose queue is full; FIRST is its first tick that is not decided.
+func atCapacity(queueName string, capacity int) string {
+	return fmt.Sprintf("the queue %q is at its capacity of waiting tasks (%d): ticks from FIRST on are held back until it has room (dtsctl queue capacity %s N)",
+		queueName, capacity, queueName)
 }

@@ -108,10 +108,10 @@ func (c *Control) readForeign(ctx context.Context, p *why.Path, nodesRunAll bool
 // errUnread is the error of a reading that somebody else has made.
 var errUnread = errors.New("no answer of Redis lately")
 
-// readCapacity returns the limit of a queue, 0 if it has none.
+// readCapacity returns the capacity of a queue, 0 for any number of tasks.
 func (c *Control) readCapacity(ctx context.Context, name string, u *unread) int {
 	all, err := c.limits.All(ctx)
-	u.note("the limits of queues", err)
+	u.note("the capacities of queues", err)
 	return all[name]
 }
 

@@ -87,7 +87,7 @@ func TestWhySchedule_TellsWhyADueTickIsHeldBack(t *testing.T) {
 	})
 	w.holdBack(d)
 	r := w.expectSchedule(why.QueueFull)
-	if !strings.Contains(r.Detail, "limit of waiting tasks (5)") || r.Since.IsZero() {
+	if !strings.Contains(r.Detail, "capacity of waiting tasks (5)") || r.Since.IsZero() {
 		t.Errorf("%+v, want the limit, and the tick", r)
 	}
 	k := w.store.KeysOf(nightly)

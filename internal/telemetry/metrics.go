@@ -69,7 +69,7 @@ func New() *Metrics { //nolint:funlen // a table
 			"Time from the nominal time of a tick until its task was created. Misfires, and ticks that waited "+
 				"or were held back, are excluded.", lateness),
 		HeldBack: made.counter("held_back_schedules_total",
-			"Looks of leaders at schedules whose ticks they held back, as their queue was at its limit: about "+
+			"Looks of leaders at schedules whose ticks they held back, as their queue was at its capacity: about "+
 				"one a second for each."),
 		Attempts: made.counters("attempts_total",
 			"Attempts that ended on this node, or through its API.", "type", "outcome"),

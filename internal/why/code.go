@@ -49,7 +49,7 @@ var Codes = []Meaning{
 	{TypeUnserved, "Living nodes serve the queue, and none of them runs the type."},
 	{QueuePaused, "Somebody has paused the queue."},
 	{SlotsTaken, "All slots of the nodes that can run it are taken."},
-	{QueueFull, "As many tasks wait in the queue as its limit allows."},
+	{QueueFull, "As many tasks wait in the queue as its capacity allows."},
 	{Delivery, "Nothing holds it up: a leader hands it over, or a worker takes it."},
 	{WorkerSilent, "It runs, and its worker has stopped answering."},
 	{Stopping, "It runs, and was asked to stop."},

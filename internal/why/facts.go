@@ -119,7 +119,7 @@ type ScheduleFacts struct {
 	Path      // of its tasks
 	Schedule  schedule.Schedule
 	Next      time.Time      // the first tick that is not decided and not excluded; zero if there is none
-	Full      bool           // its leader holds Next back, since the queue is at its limit
+	Full      bool           // its leader holds Next back, since the queue is at its capacity
 	Crowded   bool           // its leader holds ticks back, since Redis is almost full
 	Live      string         // the id of the first of its tasks that have not ended; "" for none
 	LiveTick  time.Time      // its tick

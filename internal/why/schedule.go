@@ -186,7 +186,7 @@ func outdated(again schedule.Retry) string {
 // upper is a sentence with a great first letter.
 func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// full says that the queue of a tick is at its limit.
+// full says that the queue of a tick is at its capacity.
 func (f ScheduleFacts) full(tick time.Time) Reason {
 	r := f.atCapacity()
 	r.Since = tick
@@ -194,12 +194,12 @@ func (f ScheduleFacts) full(tick time.Time) Reason {
 	return r
 }
 
-// atCapacity says that a queue is at its limit.
+// atCapacity says that a queue is at its capacity.
 func (p Path) atCapacity() Reason {
 	return Reason{
 		Code: QueueFull, Ahead: p.Ahead,
-		Detail: fmt.Sprintf("The queue %q is at its limit of waiting tasks (%d).", p.Queue, p.Capacity),
-		Do: fmt.Sprintf("See why they wait: dtsctl queue why %s. Or raise the limit: dtsctl queue limit %s N.",
+		Detail: fmt.Sprintf("The queue %q is at its capacity of waiting tasks (%d).", p.Queue, p.Capacity),
+		Do: fmt.Sprintf("See why they wait: dtsctl queue why %s. Or raise the capacity: dtsctl queue capacity %s N.",
 			p.Queue, p.Queue),
 	}
 }

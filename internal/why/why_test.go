@@ -217,9 +217,9 @@ func TestOfSchedule_SaysWhatTheNextTickWaitsFor(t *testing.T) {
 			Next: tick}, []why.Code{why.NoLeader}, nil},
 		{"Redis almost full", why.ScheduleFacts{Path: path(nil), Schedule: plain, Next: tick, Crowded: true},
 			[]why.Code{why.RedisFull}, []string{"maxmemory"}},
-		{"limit, and paused", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Capacity, p.Paused = 9, true }),
+		{"capacity, and paused", why.ScheduleFacts{Path: path(func(p *why.Path) { p.Capacity, p.Paused = 9, true }),
 			Schedule: plain, Next: tick, Full: true},
-			[]why.Code{why.QueueFull, why.QueuePaused}, []string{"limit of waiting tasks (9)", "from 2026-01-02T03:03:05Z"}},
+			[]why.Code{why.QueueFull, why.QueuePaused}, []string{"capacity of waiting tasks (9)", "from 2026-01-02T03:03:05Z"}},
 	} {
 		expect(t, c.name, why.OfSchedule(c.facts), c.codes, c.words...)
 	}
@@ -293,9 +293,9 @@ func TestOfQueue_SaysWhatItsTasksWaitFor(t *testing.T) {
 			[]why.Code{why.QueueUnserved}, nil},
 		{"types", why.QueueFacts{Path: any(nil), Waiting: 7, Lanes: lanes}, []why.Code{why.TypeUnserved,
 			why.TypeUnserved}, []string{`"mail"`, "1 of 7 tasks waits for one."}},
-		{"limit", why.QueueFacts{Path: any(func(p *why.Path) { p.Capacity, p.Paused = 3, true }), Waiting: 1, Pending: 2},
+		{"capacity", why.QueueFacts{Path: any(func(p *why.Path) { p.Capacity, p.Paused = 3, true }), Waiting: 1, Pending: 2},
 			[]why.Code{why.QueuePaused, why.QueueFull}, nil},
-		{"below its limit", why.QueueFacts{Path: any(func(p *why.Path) { p.Capacity = 4 }), Pending: 3},
+		{"below its capacity", why.QueueFacts{Path: any(func(p *why.Path) { p.Capacity = 4 }), Pending: 3},
 			[]why.Code{why.Delivery}, nil},
 		{"no leaders", why.QueueFacts{Path: any(nil), Waiting: 2, Unled: []int{2, 5}}, []why.Code{why.NoLeader},
 			[]string{"2, 5"}},

@@ -87,7 +87,7 @@ var Keys = []Kind{
 	{"nodes", Hash, "dts:nodes", "the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`"},
 	{"taken", String, "dts:taken:<worker>", "what a worker by HTTP took in its newest call that can be repeated: the `request` of the call, and for each attempt `<ref>:<attempt> <run> <queue>`, separated by blanks; expires when the leases are over"},
 	{"namespaces", ZSet, "dts:namespaces", "the namespaces, by the time of the last submission to them"},
-	{"limits", Hash, "dts:limits", "the limits of queues: how many due tasks may wait in each that has one"},
+	{"limits", Hash, "dts:limits", "the capacities of queues: how many due tasks may wait in each that has one"},
 	{"bulks", Hash, "dts:bulks", "the newest bulk actions by their ids, as JSON: what is done with which tasks, and how far it is"},
 	{"meta", Hash, "dts:meta", "the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since. `retries`: since when the present defaults of retries hold, in ms; 0 for always. `data`: drawn at the first start, and by the node that writes the hash again after Redis has lost all data"},
 	{"conversion", String, "dts:conversion", "the node that converts data of an older layout; expires"},

@@ -17,7 +17,7 @@ func TestGet_ShowsDefinitionAndState(t *testing.T) {
 		c.Cron, c.Specs, c.Timezone = nil, []wire.ScheduleRule{{Cron: new("7 * * * *")}, {Every: new("1h")}}, new("UTC")
 		c.Misfire = &wire.Misfire{Policy: new(wire.MisfirePolicyAll)}
 		c.Paused, c.PausedAt, c.PauseNote, c.NextAt = true, new(wire.At(clitest.Now)), new("why\nnot"), nil
-		c.Warnings = []string{"the queue is at its limit", "and paused"}
+		c.Warnings = []string{"the queue is at its capacity", "and paused"}
 	})
 	s.On("GET /v1/schedules/{id}", 200, c)
 	s.Pipe().Run(t, "schedule", "get", "a").Expect(t, 0, strings.Join([]string{
@@ -25,7 +25,7 @@ func TestGet_ShowsDefinitionAndState(t *testing.T) {
 		`task.payload.command	["true"]`, "task.queue\tdefault", "task.type\tshell", "timezone\tUTC", "revision\t1",
 		"created_at\t2026-01-02T15:04:05.000Z", "updated_at\t2026-01-02T15:04:05.000Z", "cursor\t2026-01-02T15:04:05.000Z",
 		"paused_at\t2026-01-02T15:04:05.000Z", "pause_note\twhy not", "runs\t0", "failures\t0", "live\t0", "waiting\t0",
-		"warnings\tthe queue is at its limit,and paused", "",
+		"warnings\tthe queue is at its capacity,and paused", "",
 	}, "\n"), "")
 	if got := s.Terminal().Run(t, "schedule", "get", "a").Out; !strings.Contains(got, "\nstate                 "+printer.Yellow+"paused"+printer.Reset+"\n") {
 		t.Errorf("got\n%s", got)

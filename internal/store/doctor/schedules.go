@@ -102,7 +102,7 @@ func (e *examination) dropInvalid(ctx context.Context, p int, names []string) (v
 	return valid, nil
 }
 
-// lookForHeldBack looks for schedules of a partition whose ticks are held back. While no queue has a limit, none is.
+// lookForHeldBack looks for schedules of a partition whose ticks are held back. While no queue has a capacity, none is.
 func (e *examination) lookForHeldBack(ctx context.Context, p int, members []string) error {
 	if !e.wants(heldBack) {
 		return nil
@@ -127,9 +127,9 @@ func (e *examination) lookForHeldBack(ctx context.Context, p int, members []stri
 			return err
 		}, heldBack)
 		for _, h := range held {
-			if limit := e.limits[h.Queue]; limit > 0 {
-				const words = "has ticks that are held back since %s: the queue %s is at its limit, %d"
-				e.found(heldBack, h.Ref.String(), fmt.Sprintf(words, h.Since.UTC().Format(time.RFC3339), h.Queue, limit))
+			if capacity := e.limits[h.Queue]; capacity > 0 {
+				const words = "has ticks that are held back since %s: the queue %s is at its capacity, %d"
+				e.found(heldBack, h.Ref.String(), fmt.Sprintf(words, h.Since.UTC().Format(time.RFC3339), h.Queue, capacity))
 			}
 		}
 		return err

@@ -110,7 +110,7 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 type Planned struct {
 	Agenda Agenda
 	Plan   schedule.Plan
-	Full   string // the queue at its limit, for which no tick is decided; "" for none
+	Full   string // the queue at its capacity, for which no tick is decided; "" for none
 }
 
 // HoldBack is the plan for a schedule whose queue is full: it decides no tick until later, so only those go on that wait
