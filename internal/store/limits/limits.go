@@ -1,5 +1,6 @@
-// Package limits bounds how many tasks wait in a queue. A limit is kept in Redis, so all nodes follow it. It counts tasks that are due and
-// that no worker has taken: in DTS, and in asynq's queue. A task that is due later does not wait in its queue yet.
+// Package limits bounds how many tasks wait in a queue. People know a limit as the queue's capacity; here and in Redis,
+// it has its old name. It is kept in Redis, so all nodes follow it. It counts tasks that are due and that no worker has
+// taken: in DTS, and in asynq's queue. A task that is due later does not wait in its queue yet.
 //
 // The count is not part of the script that creates a task, as a queue's tasks are in all partitions. Each process counts about once a second,
 // and remembers what it has let in since. So one process lets in no more than there is room for; of several, each may let in what
@@ -75,7 +76,7 @@ func (s *Limits) Set(ctx context.Context, name string, limit int, by string) err
 			return err
 		}
 		if _, has := known[name]; !has && len(known) >= MostQueues {
-			return task.Invalid("queue", "%d queues have limits, and no more may: remove another one", MostQueues)
+			return task.Invalid("queue", "%d queues have a capacity, and no more may: remove that of another one", MostQueues)
 		}
 	}
 	call := lua.LimitQueue{Limits: s.l.Keys.Limits(), Queue: name, Limit: limit, By: by, Changes: s.l.Keys.Changes()}
