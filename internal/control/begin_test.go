@@ -32,7 +32,7 @@ var operationsOf = map[string]string{
 	"PreviewRollback": "rollbackSchedule", "PreviewTrigger": "triggerSchedule",
 	"ReadHour": "readStats", "RecentForecast": "forecast",
 	"Revisions": "listRevisions", "SwitchQueue": "monitor", "Submit": "submitTask", "SubmitEach": "submitTasks",
-	"TaskErrors": "getTask", "TaskState": "getTask",
+	"LastEnds": "getTask", "TaskState": "getTask",
 }
 
 // Each use case is called for nobody: what does not begin with begin answers otherwise, or panics.
