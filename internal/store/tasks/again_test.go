@@ -522,6 +522,20 @@ func TestExtendEach_RestoresATaskWhileRedisIsFull(t *testing.T) {
 	}
 }
 
+// The end of a restored task owes its follow-up.
+func TestFinish_OfARestoredTaskOwesItsFollowUp(t *testing.T) {
+	t.Parallel()
+	w := suspicious(t)
+	ref := w.Bring("a", task.None)
+	w.Create(task.Definition{Ref: ref, OnEnd: &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "mail"}}})
+	run := w.Begin(ref)
+	lose(t, w, ref)
+	testkit.Must(t, run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+	if owed := w.DB.ZCard(w.Ctx, string(w.KeysOf(ref).Outbox())).Val(); owed != 1 {
+		t.Errorf("the outbox has %d entries, want 1", owed)
+	}
+}
+
 // A full Redis deletes a restored task soon after its end, also when nobody has decided its tick again yet.
 func TestExtendEach_RestoresATickThatDoesNotRunAgainWhenItIsDeleted(t *testing.T) {
 	t.Parallel()
