@@ -16,9 +16,9 @@ func (t *term) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		got := clock.Now()
 		followed, err := t.leader.Follow(ctx, followAtOnce)
-		for _, entry := range followed.Unread {
+		for _, entry := range followed.Waiting {
 			if t.damage.Due(entry) {
-				t.s.o.Log.Warn("the outbox has something that this release cannot read; it waits",
+				t.s.o.Log.Warn("the outbox has an end that cannot be followed up; it waits",
 					"partition", t.partition, "entry", entry)
 			}
 		}

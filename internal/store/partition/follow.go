@@ -12,9 +12,8 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// unreadPause is for how long the outbox keeps an entry that nobody can read, as one of a later release, until the next
-// look.
-const unreadPause = time.Minute
+// waitingPause is for how long the outbox keeps an entry that nobody can follow up, until the next look.
+const waitingPause = time.Minute
 
 // Followed is what became of entries of the outbox.
 type Followed struct {
@@ -22,7 +21,7 @@ type Followed struct {
 	Next    time.Time  // when the next entry is due; zero if there is none
 	Created []task.Ref // follow-ups
 	Expired []task.Ref // tasks that nobody has begun in time
-	Unread  []string   // entries that this release cannot read
+	Waiting []string   // entries that wait: this release cannot read them, or their tasks are not there
 }
 
 // Follow deals with up to limit entries of the outbox, and removes them: it creates the tasks that follow ends, and
@@ -43,7 +42,7 @@ func (l *Leader) Follow(ctx context.Context, limit int) (f Followed, _ error) {
 		case aStart:
 			waiting, refs = append(waiting, o), append(refs, o.ref)
 		default:
-			unread, f.Unread = append(unread, o), append(f.Unread, o.entry)
+			unread = append(unread, o)
 		}
 	}
 	tasks, err := l.tasksOf(ctx, refs)
@@ -88,7 +87,7 @@ func (l *Leader) endLate(ctx context.Context, f *Followed, waiting []owed, tasks
 	return nil
 }
 
-// createFollowUps creates the tasks that follow ends, and puts off what nobody can read. Errors: as for Follow.
+// createFollowUps creates the tasks that follow ends, and puts off what waits. Errors: as for Follow.
 func (l *Leader) createFollowUps(ctx context.Context, f *Followed, ends []owed, tasks map[task.Ref]task.Task) error {
 	if len(ends) == 0 {
 		return nil
@@ -102,10 +101,11 @@ func (l *Leader) createFollowUps(ctx context.Context, f *Followed, ends []owed, 
 		item := lua.FollowItem{
 			Entry: o.entry, Parent: o.ref, Child: "", Def: "", Traced: "", Due: time.Time{}, Later: time.Time{},
 		}
-		if o.kind == anEnd {
-			l.addFollowUp(ctx, &item, tasks[o.ref], o)
+		// The task of an end is there, unless a failover has just lost both. Then the same end may come again.
+		if parent, found := tasks[o.ref]; found {
+			l.addFollowUp(ctx, &item, parent, o)
 		} else {
-			item.Later = f.Now.Add(unreadPause)
+			f.Waiting, item.Later = append(f.Waiting, o.entry), f.Now.Add(waitingPause)
 		}
 		call.Items = append(call.Items, item)
 	}
@@ -135,8 +135,8 @@ func (l *Leader) tasksOf(ctx context.Context, refs []task.Ref) (map[task.Ref]tas
 	return tasks, err
 }
 
-// addFollowUp adds the task that follows an end, if one does. t is the task that ended; it has no type if it is gone,
-// or cannot be read.
+// addFollowUp adds the task that follows an end, if one does. t is the task that ended; it has no type if it cannot be
+// read.
 func (l *Leader) addFollowUp(ctx context.Context, item *lua.FollowItem, t task.Task, e owed) {
 	if t.Type == "" {
 		l.o.Layout.Log.ErrorContext(ctx, "nothing follows a task that cannot be read",

@@ -222,11 +222,31 @@ func TestFollow_LeavesWhatItCannotRead(t *testing.T) {
 	done, err := f.Leader(f.ref).Follow(f.Ctx, 10)
 	testkit.Must(t, err)
 	left := []string{"alarm default:x"}
-	if len(done.Created) != 1 || !slices.Equal(done.Unread, left) || !slices.Equal(f.outbox(), left) {
+	if len(done.Created) != 1 || !slices.Equal(done.Waiting, left) || !slices.Equal(f.outbox(), left) {
 		t.Errorf("followed %+v, and left %q", done, f.outbox())
 	}
-	if again, err := f.Leader(f.ref).Follow(f.Ctx, 10); err != nil || again.Unread != nil || !again.Next.After(again.Now) {
+	if again, err := f.Leader(f.ref).Follow(f.Ctx, 10); err != nil || again.Waiting != nil || !again.Next.After(again.Now) {
 		t.Errorf("a second look: %+v, %v", again, err)
+	}
+}
+
+// An end whose task is not there waits: a failover has lost both, and the same end may come again.
+func TestFollow_LeavesTheEndOfAMissingTask(t *testing.T) {
+	t.Parallel()
+	f := newFollowed(t, task.Definition{OnEnd: child(task.WhenEnded)})
+	f.finish(task.Succeeded, task.OutcomeSucceeded, "", "")
+	defs, member := string(f.KeysOf(f.ref).Defs()), f.ref.String()
+	def := f.DB.HGet(f.Ctx, defs, member).Val()
+	testkit.Must(t, f.DB.HDel(f.Ctx, defs, member).Err())
+	done, err := f.Leader(f.ref).Follow(f.Ctx, 10)
+	testkit.Must(t, err)
+	if left := f.outbox(); len(left) != 1 || !slices.Equal(done.Waiting, left) {
+		t.Errorf("followed %+v, and left %q", done, left)
+	}
+	testkit.Must(t, f.DB.HSet(f.Ctx, defs, member, def).Err())
+	testkit.Must(t, f.DB.ZAdd(f.Ctx, string(f.KeysOf(f.ref).Outbox()), redis.Z{Score: 1, Member: done.Waiting[0]}).Err()) // a minute passes
+	if created := f.follow(); len(created) != 1 {
+		t.Errorf("created %q when the task is there again", created)
 	}
 }
 
