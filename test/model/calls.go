@@ -21,6 +21,7 @@ const (
 	LookAfter
 	TakeBackScript
 	ReapScript
+	FollowUp
 	DueSchedules
 	Fire
 	Enqueue
@@ -36,13 +37,15 @@ const (
 	Finish
 	Restore
 	ReadTasks
+	ReadOutbox
 	numScripts
 )
 
 func (s Script) String() string {
 	return [...]string{
-		"", "create", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "due_schedules",
+		"", "create", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "follow", "due_schedules",
 		"fire", "enqueue", "recall", "tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish", "restore", "read_tasks",
+		"read_outbox",
 	}[s]
 }
 
@@ -54,7 +57,7 @@ func (s Script) ofLeader() bool { return s >= Claim && s <= Fire }
 
 // ofTask reports whether a script reads a task.
 func (s Script) ofTask() bool {
-	return s >= Claim && s <= ReapScript || s >= Begin || s == Create || s == Cancel
+	return s >= Claim && s <= FollowUp || s >= Begin || s == Create || s == Cancel
 }
 
 // Call is a call of a script. What a script does not need is zero.
@@ -70,6 +73,7 @@ type Call struct {
 	Instead  bool // of finish: a run of a later attempt says that this one has ended, as nobody else does
 	LeaseEnd ID
 	To       TaskState
+	Child    bool // of follow: a task follows the end; of restore: the task is the follow-up of the end with that attempt
 	Plan     Plan
 }
 
@@ -85,12 +89,18 @@ func (c Call) String() string {
 	case c.Script < Claim && c.Script > Cancel, c.Script == LookAfter, c.Script == DueSchedules:
 		return text
 	}
+	if c.Script == Restore && c.Child {
+		return fmt.Sprintf("%s of the follow-up of task %d, attempt %d", text, c.Task+1, c.Attempt)
+	}
 	text += fmt.Sprintf(" of task %d", c.Task+1)
 	if c.Attempt > 0 {
 		text += fmt.Sprintf(", attempt %d", c.Attempt)
 	}
 	if c.To != None {
 		text += ", as " + c.To.String()
+	}
+	if c.Script == FollowUp && !c.Child {
+		text += ", by nothing"
 	}
 	return text
 }
@@ -100,8 +110,9 @@ type Reply struct {
 	Refused  lua.Code       // "" if it was not refused
 	Fence    ID             // of acquire_lease
 	Task     uint8          // of claim
-	Attempt  uint8          // of claim; 0 if it claimed nothing. Of read_tasks
-	State    TaskState      // of read_tasks
+	Attempt  uint8          // of claim; 0 if it claimed nothing. Of read_tasks and read_outbox
+	State    TaskState      // of read_tasks and read_outbox
+	Created  bool           // of follow
 	Behind   bool           // of extend_runs and finish, which refuse: the newest attempt of the task is before that of the call
 	Claim    ID             // of claim and begin
 	Stopped  bool           // of begin and extend_runs: the task was asked to stop

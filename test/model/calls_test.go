@@ -2,6 +2,9 @@ package model
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +36,8 @@ func (w *world) call(c Call, modelled Reply) Reply {
 		return w.callLease(c)
 	case Claim, LookAfter, TakeBackScript, ReapScript, DueSchedules, Fire:
 		return w.callLeader(c)
+	case ReadOutbox, FollowUp:
+		return w.callFollow(c)
 	case Begin, ExtendRuns, Finish, Restore, ReadTasks:
 		return w.callRun(c)
 	}
@@ -64,7 +69,7 @@ func (w *world) callClient(c Call) Reply {
 	ref := w.refs[c.Task]
 	if c.Script == Create {
 		w.nextMillisecond() // no task is created at the time of a claim
-		created := w.Tasks.Create(w.ctx, []task.Definition{{Ref: ref, Type: "http", Queue: w.queueOf(c.Task), Delay: long, Retry: w.retry()}})[0]
+		created := w.Tasks.Create(w.ctx, []task.Definition{w.definition(c.Task)})[0]
 		testkit.Must(w.t, created.Err)
 		return Reply{}
 	}
@@ -180,6 +185,39 @@ func (w *world) numberOf(ref task.Ref) uint8 {
 	return 0
 }
 
+// callFollow reads the outbox, or has an end followed up, as a leader does. The model has a leader do that for one end at a time.
+func (w *world) callFollow(c Call) Reply {
+	w.t.Helper()
+	k, ref := w.keys(), w.refs[c.Task]
+	if c.Script == ReadOutbox {
+		outbox, err := redisx.Run(w.ctx, w.DB, lua.ReadOutbox{Outbox: k.Outbox(), Limit: 10})
+		testkit.Must(w.t, err)
+		for _, e := range outbox.Entries {
+			if f := strings.Fields(e.Entry); f[1] == ref.String() {
+				attempt, err := strconv.Atoi(f[2])
+				testkit.Must(w.t, err)
+				return Reply{State: stateOf(task.State(f[3])), Attempt: uint8(attempt)}
+			}
+		}
+		return Reply{}
+	}
+	item := lua.FollowItem{Entry: w.entry(c.Task, c.Attempt, c.To), Parent: ref, Later: time.UnixMilli(1)}
+	if c.Child {
+		d, def := w.followUp(c.Task, c.Attempt, c.To)
+		item.Child, item.Def, item.Due, item.Later = d.Ref.String(), def, time.Now().Add(long), time.Time{}
+	}
+	reply, err := redisx.Run(w.ctx, w.DB, lua.Follow{
+		Lease: k.Lease(), Defs: k.Defs(), Outbox: k.Outbox(), Fence: w.fences[c.Fence], Events: w.Layout.Keys.Events(), Wake: w.WakeOf(ref),
+		Items: []lua.FollowItem{item},
+	})
+	return Reply{Refused: w.code(err), Created: slices.Equal(reply.Answers, []string{"new"})}
+}
+
+// entry is an end as the outbox has it.
+func (w *world) entry(of, attempt uint8, state TaskState) string {
+	return fmt.Sprintf("end %s %d %s", w.refs[of], attempt, states[state])
+}
+
 func (w *world) callRun(c Call) Reply {
 	w.t.Helper()
 	run := w.begun[c.Run]
@@ -195,6 +233,11 @@ func (w *world) callRun(c Call) Reply {
 	case c.Script == ExtendRuns:
 		extended := w.Tasks.ExtendFor(w.ctx, long, []*tasks.Run{run})[0]
 		return w.refusedReport(c, Reply{Refused: w.code(extended.Err), Stopped: extended.Cancelled})
+	case c.Script == Restore && c.Child:
+		d, _ := w.followUp(c.Task, c.Attempt, Cancelled)
+		now, err := w.Now(w.ctx, 0)
+		testkit.Must(w.t, err)
+		return w.callRestore(task.Task{Definition: d, State: task.Queued, Attempt: 1, CreatedAt: now, DueAt: now, QueuedAt: now})
 	case c.Script == Restore:
 		return w.callRestore(run.Task)
 	case c.Script == ReadTasks:
@@ -248,7 +291,8 @@ func (w *world) callRestore(t task.Task) Reply {
 	def, err := codec.EncodeDefinition(t.Definition)
 	testkit.Must(w.t, err)
 	restored := lua.RestoreTask{Member: t.Ref, Created: t.CreatedAt, Def: def, State: codec.FormatState(task.Task{
-		State: task.Queued, Attempt: t.Attempt, MaxAttempts: t.MaxAttempts, FirstDueAt: t.FirstDueAt, DueAt: t.DueAt, QueuedAt: t.QueuedAt,
+		Definition: task.Definition{OnEnd: t.OnEnd},
+		State:      task.Queued, Attempt: t.Attempt, MaxAttempts: t.MaxAttempts, FirstDueAt: t.FirstDueAt, DueAt: t.DueAt, QueuedAt: t.QueuedAt,
 	})}
 	if _, name, ok := schedule.OfTask(t.Ref); ok {
 		restored.Tick, _, err = schedule.ParseTickName(name)

@@ -15,6 +15,8 @@ type Class struct {
 	Over, Look         bool
 	Attempt, Run       match // of the task, compared with those of the call
 	Claim, LeaseEnd    match
+	Marked, Owed       bool
+	Child, There       bool // of follow and restore: the follow-up of the call, and whether it exists
 	Next, Later        bool // the call is about the attempt after that of the task, or the task was created after the claim of the call
 	Unlisted           bool
 	Stamp, Cursor      match // of the delivery, and of the schedule
@@ -82,6 +84,8 @@ func (class *Class) found(r *Redis, c Call, ticks bool) {
 		class.Attempt, class.Run = compare(t.Attempt, c.Attempt), compare(t.Run, c.Run)
 		class.Claim, class.LeaseEnd = compare(t.Claim, c.Claim), compare(t.LeaseEnd, c.LeaseEnd)
 		class.Next, class.Later = t.Attempt+1 == c.Attempt, t.Later && c.Before
+		class.Marked, class.Owed = t.Follow.Marked, t.Follow.Owed
+		class.Child, class.There = c.Child, (c.Child || c.Script == FollowUp) && t.Follow.There[c.Attempt]
 	}
 	switch c.Script {
 	case Claim:

@@ -9,9 +9,12 @@
 //     claim they are.
 //   - A schedule with some ticks: its cursor, ledger, live tasks and waiting ticks, under the policies skip and queue.
 //   - The lease of the partition, with fences that only grow.
+//   - With Size.Follow, what follows each end of a task: the mark in the state, the entry of the outbox, and which
+//     follow-ups exist. These do nothing, but a worker restores one that a failover has lost.
 //   - Leaders: acquire, renew and release the lease; claim; hand over, and again; look after; recall and take back; reap; tend the queues;
-//     plan and fire. Workers: take, give back, begin, extend, finish, settle; after a failover restore tasks, end the attempts
-//     before theirs, and report ends again. Clients: submit, submit again, cancel.
+//     plan and fire; read the outbox, then the task, and follow up. Workers: take, give back, begin, extend, finish,
+//     settle; after a failover restore tasks, end the attempts before theirs, and report ends again. Clients: submit,
+//     submit again, cancel.
 //
 // The functions in scripts.go, scripts_queue.go and scripts_schedule.go have the guards of the Lua scripts, in their order, and their
 // refusals. What a process knows can be outdated when it acts on it, as the other processes do not wait. So a process that was stopped and
@@ -28,15 +31,17 @@
 //
 // # What is checked
 //
-// Type Promise has the list. All but one are about single steps, or the state to which one leads. Ends is about all states together: from
-// each, a state in which everything has ended (tasks, deliveries, due ticks) can be reached by leaders, workers and the passage of
-// time alone. So nothing is ever stuck, whatever has happened before.
+// Type Promise has the list. All but one are about single steps, or the state to which one leads. Ends is about all
+// states together: from each, a state in which everything has ended (tasks, deliveries, due ticks) and no end owes a
+// follow-up can be reached by leaders, workers and the passage of time alone. So nothing is ever stuck, whatever has
+// happened before.
 //
-// A failover that loses writes may break these, and the tests check that it breaks no others: what was accepted can be gone; what has
-// ended can run again; an attempt can be begun twice, and a tick's task made twice; an attempt can be taken for lost while its worker lives. Even
-// then nothing is stuck, a stale leader changes nothing, a task makes no more than max_attempts attempts by their numbers, a tick has one
-// task or one record, and a report counts only for the task of which the run began an attempt, not for a later one of the same name, and only for the
-// attempt of that number, unless another run has begun it.
+// A failover that loses writes may break these, and the tests check that it breaks no others: what was accepted can be
+// gone; what has ended can run again; an attempt can be begun twice, and a tick's task or a follow-up made twice; an
+// attempt can be taken for lost while its worker lives. Even then nothing is stuck, a stale leader changes nothing, a
+// task makes no more than max_attempts attempts by their numbers, a tick has one task or one record, each end has its
+// follow-up or owes it, and a report counts only for the task of which the run began an attempt, not for a later one of
+// the same name, and only for the attempt of that number, unless another run has begun it.
 //
 // Each guard of the protocol is taken away in a test of its own, and the search must find the promise that the guard is for. The shortest
 // way there, which the test prints with -v, says in a dozen lines why the guard is needed.
@@ -61,6 +66,8 @@
 //	1      -      1         2        1        Lag 1                      139,219   1,492,007
 //	1      -      2         1        1        Lag 5 Early                 98,389     755,640
 //	1      -      1         1        1        Deletes                      1,510      10,839
+//	1      -      1         1        1        Cancels Follow               5,160      44,288
+//	1      -      1         1        1        Lag 1 Follow                51,589     409,234
 //
 //	1      -      2         1        1        Cancels Deletes Backlog     69,749     649,338
 //	1      -      2         1        1        Lag 2                    1,051,198   8,628,056
@@ -71,6 +78,10 @@
 //	1      -      1         1        2        Lag 5                      767,731   7,704,435
 //	1      -      2         1        2        Cancels Backlog            224,150   2,691,491
 //	1      -      2         2        1        Cancels                    287,262   3,525,511
+//	1      -      2         1        1        Cancels Backlog Follow      83,957     785,179
+//	1      -      1         2        1        Cancels Follow              56,783     700,200
+//	1      -      1         1        1        Cancels Lag 2 Follow       325,409   3,057,957
+//	1      -      1         1        1        Lag 5 Follow               524,745   4,301,184
 //	1      -      1         2        2        Cancels Backlog            130,070   1,894,214
 //	1      -      1         1        1        Copies                     168,873   1,473,763
 //	2      -      1         1        1                                   161,554   1,556,786
@@ -81,9 +92,10 @@
 //
 // # What is not modelled
 //
-// Changing a task, running an ended one again, and forgetting it; changing, pausing and triggering a schedule, backfills, and
-// the policies allow and replace; events, logs, progress and checkpoints; wake-ups, without which everything goes on later; groups of calls, of which
-// a script handles each by itself; quotas, lanes and types; workers by HTTP and asynq's own servers, but for what a leader makes of a delivery
+// Changing a task, running an ended one again, and deleting it; follow-ups of ticks, and those of some ends only;
+// changing, pausing and triggering a schedule, backfills, and the policies allow and
+// replace; events, logs, progress and checkpoints; wake-ups, without which everything goes on later; groups of calls, of
+// which a script handles each by itself; quotas, lanes and types; workers by HTTP and asynq's own servers, but for what a leader makes of a delivery
 // that has ended; a failover of one shard of a cluster alone; a new primary whose clock is behind, so that a new task seems older than a claim from
 // before; ends that a worker reports again when it has settled the delivery; queues in which more deliveries wait than enqueue searches for one. A leader
 // that gets the same fence twice, as the failover in between has lost that it had it, counts as two.

@@ -29,7 +29,7 @@ const (
 // byItself reports whether an event happens without a client, without a fault, and without further ticks. With these alone,
 // everything has to end.
 func (m *Model) byItself(e Event) bool {
-	return e.What <= Expires && (e.What != Calls || e.Who.Kind != Client)
+	return e.What <= Expires && (e.What != Calls || e.Who.Kind == ALeader || e.Who.Kind == AWorker)
 }
 
 // Event is something that can happen in a state.
@@ -47,6 +47,8 @@ func (w Who) String() string {
 		return fmt.Sprintf("leader %d", w.Index+1)
 	case AWorker:
 		return fmt.Sprintf("worker %d", w.Index+1)
+	case AFollower:
+		return "a worker of the follow-up"
 	}
 	return "a client"
 }
@@ -255,6 +257,8 @@ func (m *Model) execute(s *State, c Call) Reply {
 		s.Seen.Word[c.Task] = true
 	case c.Script == ReapScript:
 		s.Seen.Reaped[c.Task][c.Attempt-1] = true
+	case reply.Created:
+		s.Seen.Followed[c.Task][c.Attempt] = true
 	}
 	return reply
 }

@@ -39,6 +39,14 @@ var withoutGuards = []struct {
 	{FireCursor, Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Copies: true}, Recorded},
 	{WakeSchedule, Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Queue}, Ends},
 	{Tending, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, Ends},
+	{EndOwes, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Follow: true}, Followed},
+	{ClaimMarks, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Follow: true}, Followed},
+	{RestoreMarks, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5, Follow: true}, Followed},
+	{FollowFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Follow: true}, Fenced},
+	{FollowListed, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1, Follow: true}, Followed},
+	{FollowMissed, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Lag: 2, Follow: true}, Followed},
+	{FollowExisting, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1, Follow: true}, OneTask},
+	{FollowSettles, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Follow: true}, Ends},
 }
 
 // A search that finds nothing could be blind. So each guard is taken away, and the search must find which promise it is for.

@@ -23,10 +23,12 @@ type search struct {
 	lost []Promise
 }
 
-// lostWork is what the loss of writes about tasks may break, and lostStory what the loss of all that became of a task may.
+// lostWork is what the loss of writes about tasks may break, lostFollowed the same where they have follow-ups, and lostStory what the loss of all
+// that became of a task may.
 var (
-	lostWork  = []Promise{Kept, Final, BegunOnce, Held}
-	lostStory = []Promise{Kept, Final, BegunOnce}
+	lostWork     = []Promise{Kept, Final, BegunOnce, Held}
+	lostFollowed = append([]Promise{FollowedOnce}, lostWork...)
+	lostStory    = []Promise{Kept, Final, BegunOnce}
 )
 
 // small are the searches of every run of the tests, large those of the long form.
@@ -40,6 +42,8 @@ var (
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Lag: 1}, lost: lostWork},
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 5, Early: true}, lost: lostStory},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Deletes: true}},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Follow: true}},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1, Follow: true}, lost: lostFollowed},
 	}
 	large = []search{
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 2}, lost: lostWork},
@@ -51,6 +55,10 @@ var (
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 2, Lag: 5}, lost: lostWork},
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 2, Cancels: true, Backlog: true}},
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 2, Workers: 1, Cancels: true}},
+		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Cancels: true, Backlog: true, Follow: true}},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Cancels: true, Follow: true}},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Lag: 2, Follow: true}, lost: lostFollowed},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5, Follow: true}, lost: lostFollowed},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 2, Cancels: true, Backlog: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Copies: true}},
 		{size: Size{Tasks: 2, Attempts: 1, Leaders: 1, Workers: 1}},

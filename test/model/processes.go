@@ -20,6 +20,7 @@ const (
 	Client Kind = iota
 	ALeader
 	AWorker
+	AFollower // runs a follow-up; nothing else of it is modelled
 )
 
 // Request is a call that a process may make now.
@@ -42,6 +43,7 @@ func (m *Model) requests(s *State) []Request {
 			all = append(all, Request{Call: Call{Script: Cancel, Task: uint8(i)}})
 		}
 	}
+	all = append(all, m.lostFollowUps(s)...)
 	for i := range m.Leaders {
 		for _, c := range m.leaderCalls(s, uint8(i)) {
 			all = append(all, Request{Who{ALeader, uint8(i)}, c})
@@ -50,6 +52,21 @@ func (m *Model) requests(s *State) []Request {
 	for i := range m.Workers {
 		for _, c := range m.workerCalls(s, &s.Workers[i]) {
 			all = append(all, Request{Who{AWorker, uint8(i)}, c})
+		}
+	}
+	return all
+}
+
+// lostFollowUps returns the calls with which workers restore follow-ups that Redis has lost.
+//
+//go:norace
+func (m *Model) lostFollowUps(s *State) (all []Request) {
+	for i := range m.tasks() {
+		for attempt, followed := range s.Seen.Followed[i] {
+			if followed && s.Failed && !s.Redis.Tasks[i].Follow.There[attempt] {
+				restore := Call{Script: Restore, Task: uint8(i), Attempt: uint8(attempt), Child: true}
+				all = append(all, Request{Who{Kind: AFollower}, restore})
+			}
 		}
 	}
 	return all
@@ -65,8 +82,12 @@ func (m *Model) leaderCalls(s *State, index uint8) []Call {
 	}
 	calls := []Call{{Script: RenewLease, Fence: l.Fence}}
 	if *l == (Leader{Fence: l.Fence}) { // at the end of its term it waits for its loops
-		calls = append(calls, Call{Script: ReleaseLease, Fence: l.Fence}, Call{Script: LookAfter, Fence: l.Fence})
+		calls = append(calls, Call{Script: ReleaseLease, Fence: l.Fence})
 	}
+	if *l == (Leader{Fence: l.Fence, Entry: l.Entry}) {
+		calls = append(calls, Call{Script: LookAfter, Fence: l.Fence})
+	}
+	calls = append(calls, m.followCalls(s, l)...)
 	if m.Ticks > 0 && !l.Plan.Made {
 		calls = append(calls, Call{Script: DueSchedules, Fence: l.Fence})
 	} else if m.Ticks > 0 {
@@ -77,6 +98,24 @@ func (m *Model) leaderCalls(s *State, index uint8) []Call {
 	}
 	if m.Backlog && slices.ContainsFunc(s.Redis.Tasks[:], func(t Task) bool { return t.Place == Due }) {
 		calls = append(calls, Call{Script: Claim, Fence: l.Fence, Task: noTask})
+	}
+	return calls
+}
+
+// followCalls returns the calls with which a leader follows up ends. It does so in a loop of its own.
+//
+//go:norace
+func (m *Model) followCalls(s *State, l *Leader) (calls []Call) {
+	switch e := l.Entry; {
+	case e.State != None && e.Parent == Unread:
+		return []Call{{Script: ReadTasks, Task: e.Task}}
+	case e.State != None:
+		return []Call{{Script: FollowUp, Fence: l.Fence, Task: e.Task, Attempt: e.Attempt, To: e.State, Child: e.Parent == Exists}}
+	}
+	for i := range m.tasks() {
+		if s.Redis.Tasks[i].Follow.Owed {
+			calls = append(calls, Call{Script: ReadOutbox, Task: uint8(i)})
+		}
 	}
 	return calls
 }
@@ -232,6 +271,14 @@ func (m *Model) leaderAnswered(s *State, l *Leader, c Call, reply Reply) {
 		}
 	case Fire:
 		l.Plan = Plan{}
+	case ReadOutbox:
+		l.Entry = Entry{State: reply.State, Task: c.Task, Attempt: reply.Attempt}
+	case ReadTasks:
+		if l.Entry.Parent = Exists; reply.State == None {
+			l.Entry.Parent = Missed
+		}
+	case FollowUp:
+		l.Entry = Entry{}
 	case Enqueue, Recall, ReapScript, TakeBackScript, Finish:
 		l.Hands[c.Task].answered(c, reply)
 	}

@@ -5,29 +5,33 @@ type Promise uint8
 
 // The promises. The numbers are those of the README, whose first four they spell out.
 const (
-	Kept      Promise = iota // 1: what was accepted is in Redis
-	Ends                     // 1: whatever has happened, everything can end without further help
-	Final                    // 1: what has ended stays as it ended
-	OneTask                  // 1: a repeated submission changes nothing
-	OneTick                  // 2: the task of a tick is made once
-	Recorded                 // 2: a tick has a task or a record that says why not
-	BegunOnce                // 3: an attempt begins once
-	Heard                    // 3: only the run that began an attempt reports on it
-	Limited                  // 3: a task makes max_attempts attempts at most
-	Held                     // 3: no attempt is taken for lost while the word of its worker holds
-	OneHolder                // 3: a delivery that a worker holds is handed to nobody else
-	Fenced                   // 4: a stale leader changes nothing
-	Early                    // 5: nothing is claimed or decided before its time
+	Kept         Promise = iota // 1: what was accepted is in Redis
+	Ends                        // 1: whatever has happened, everything can end without further help
+	Final                       // 1: what has ended stays as it ended
+	OneTask                     // 1: a repeated submission or follow-up changes nothing
+	OneTick                     // 2: the task of a tick is made once
+	Recorded                    // 2: a tick has a task or a record that says why not
+	BegunOnce                   // 3: an attempt begins once
+	Heard                       // 3: only the run that began an attempt reports on it
+	Limited                     // 3: a task makes max_attempts attempts at most
+	Held                        // 3: no attempt is taken for lost while the word of its worker holds
+	OneHolder                   // 3: a delivery that a worker holds is handed to nobody else
+	Fenced                      // 4: a stale leader changes nothing
+	Early                       // 5: nothing is claimed or decided before its time
+	Followed                    // 1: each end, and nothing else, has its follow-up or owes it
+	FollowedOnce                // 1: a follow-up is created once for each end
 	numPromises
 )
 
 func (p Promise) String() string {
 	return [...]string{
 		"what was accepted is in Redis", "whatever has happened, everything can end without further help", "what has ended stays as it ended",
-		"a repeated submission changes nothing", "the task of a tick is made once", "a tick has a task or a record that says why not", "an attempt begins once",
+		"a repeated submission or follow-up changes nothing",
+		"the task of a tick is made once", "a tick has a task or a record that says why not", "an attempt begins once",
 		"only the run that began an attempt reports on it", "a task makes max_attempts attempts at most",
 		"no attempt is taken for lost while the word of its worker holds", "a delivery that a worker holds is handed to nobody else",
 		"a stale leader changes nothing", "nothing is claimed or decided before its time",
+		"each end, and nothing else, has its follow-up or owes it", "a follow-up is created once for each end",
 	}[p]
 }
 
@@ -63,6 +67,7 @@ func (m *Model) brokenByState(before, after *State) noted {
 		broken.note(Kept, after.Seen.Accepted[i] && is.State == None)
 		broken.note(Final, was.State.Final() && was.State != is.State)
 		broken.note(Limited, int(is.Attempt) > m.Attempts)
+		broken.note(Followed, m.Follow && is.State.Final() && !is.Follow.Owed && !is.Follow.There[is.Attempt])
 		for k := range is.Deliveries {
 			broken.note(BegunOnce, after.Seen.Begun[i][k] > 1)
 		}
@@ -83,7 +88,11 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 	broken.note(Fenced, c.Script.ofLeader() && before.Redis.stale(c.Fence) && before.Redis != after.Redis)
 	switch c.Script {
 	case Create, Restore:
-		broken.note(OneTask, was.State != None && *was != *is)
+		broken.note(OneTask, was.State != None && *was != *is && !c.Child)
+	case FollowUp:
+		broken.note(OneTask, reply.Created && was.Follow.There[c.Attempt])
+		broken.note(Followed, reply.Created && (was.State != c.To || was.Attempt != c.Attempt))
+		broken.note(FollowedOnce, reply.Created && before.Seen.Followed[c.Task][c.Attempt])
 	case Fire:
 		broken.note(OneTick, m.madeAgain(before, after))
 	case Claim:
@@ -162,7 +171,7 @@ func (m *Model) ledgerHolds(before, after *State) bool {
 func (m *Model) settled(s *State) bool {
 	for i := range m.tasks() {
 		t := &s.Redis.Tasks[i]
-		if t.State != None && !t.State.Final() {
+		if t.State != None && !t.State.Final() || t.Follow.Owed || t.State.Final() && t.Follow.Marked {
 			return false
 		}
 		for _, d := range t.Deliveries {
@@ -207,4 +216,12 @@ const (
 	FireCursor       Guard = "fire compares the cursor"
 	WakeSchedule     Guard = "the end of a task makes the schedule due of which a tick waits"
 	Tending          Guard = "the leader of partition 0 tends the queues"
+	EndOwes          Guard = "the script that ends a task writes it into the outbox"
+	ClaimMarks       Guard = "a claim marks a task that has a follow-up"
+	RestoreMarks     Guard = "restore marks a task that has a follow-up"
+	FollowFence      Guard = "follow compares the fence"
+	FollowListed     Guard = "follow leaves an end that the outbox does not have"
+	FollowMissed     Guard = "a leader that does not find a task leaves its end in the outbox"
+	FollowExisting   Guard = "follow leaves a follow-up that exists"
+	FollowSettles    Guard = "follow removes the mark with the end that it follows up"
 )

@@ -22,7 +22,7 @@ var scripts = [numScripts]script{
 	Enqueue: (*Model).enqueue, Recall: (*Model).recall, TendQueue: (*Model).tendQueue,
 	Take: (*Model).take, GiveBack: (*Model).giveBack, Extend: (*Model).extend, Done: (*Model).done, Archive: (*Model).archive,
 	Begin: (*Model).begin, ExtendRuns: (*Model).extendRuns, Finish: (*Model).finish, Restore: (*Model).restore,
-	ReadTasks: (*Model).readTasks,
+	ReadTasks: (*Model).readTasks, ReadOutbox: (*Model).readOutbox, FollowUp: (*Model).followUp,
 }
 
 // run runs a script.
@@ -56,6 +56,8 @@ func (m *Model) cancel(s *State, c Call) Reply {
 		t.Cancel = true
 	case Scheduled, Queued:
 		t.State, t.Place, t.Bare, t.Look, t.Claim = Cancelled, Nowhere, false, false, 0
+		t.Follow.Marked = m.Follow
+		m.owe(t)
 		m.taskEnded(s)
 	}
 	return Reply{}
@@ -104,6 +106,7 @@ func (m *Model) claim(s *State, c Call) Reply {
 		switch {
 		case m.wants(c, uint8(i)) && reply.Attempt == 0 && (t.Place == Due || t.Place == Ready || early):
 			t.State, t.Place, t.Bare, t.Attempt, t.Run, t.Claim = Queued, Nowhere, false, t.Attempt+1, 0, s.freshClaim(i)
+			t.Follow.Marked = m.Follow && m.has(ClaimMarks)
 			reply.Task, reply.Attempt, reply.Claim = uint8(i), t.Attempt, t.Claim
 		case t.Place == Due:
 			t.Place = Ready // there is no room
@@ -182,6 +185,7 @@ func (m *Model) queuedAgain(t *Task, c Call) bool {
 	}
 	if waits {
 		t.become(Task{State: Queued, Attempt: c.Attempt, Claim: c.Claim})
+		t.Follow.Marked = m.Follow
 	}
 	return true
 }
@@ -237,8 +241,13 @@ func (m *Model) finish(s *State, c Call) Reply {
 
 // restore makes a task that Redis has lost, as it was when the attempt was claimed.
 func (m *Model) restore(s *State, c Call) Reply {
-	if t := &s.Redis.Tasks[c.Task]; t.State == None || !m.has(RestoreLost) {
-		*t = Task{State: Queued, Attempt: c.Attempt, Claim: c.Claim, Deliveries: t.Deliveries}
+	t := &s.Redis.Tasks[c.Task]
+	switch {
+	case c.Child:
+		t.Follow.There[c.Attempt] = true
+	case t.State == None || !m.has(RestoreLost):
+		*t = Task{State: Queued, Attempt: c.Attempt, Claim: c.Claim, Deliveries: t.Deliveries, Follow: t.Follow}
+		t.Follow.Marked = m.Follow && m.has(RestoreMarks)
 	}
 	return Reply{}
 }
@@ -281,5 +290,40 @@ func (m *Model) endAttempt(s *State, task uint8, run ID, to TaskState, place Pla
 		t.Place = place
 		return
 	}
+	m.owe(t)
 	m.taskEnded(s)
+}
+
+// owe writes the end of a task into the outbox if the task has the mark.
+func (m *Model) owe(t *Task) { t.Follow.Owed = t.Follow.Marked && m.has(EndOwes) }
+
+// readOutbox reads the entry of a task.
+func (m *Model) readOutbox(s *State, c Call) Reply {
+	if t := &s.Redis.Tasks[c.Task]; t.Follow.Owed {
+		return Reply{State: t.State, Attempt: t.Attempt}
+	}
+	return Reply{}
+}
+
+// followUp creates what follows an end, and removes the end from the outbox. The outbox has one end of a task at most, the one
+// that the task shows.
+func (m *Model) followUp(s *State, c Call) Reply {
+	if m.fenced(s, c, FollowFence) {
+		return refused(lua.CodeFenced)
+	}
+	t := &s.Redis.Tasks[c.Task]
+	same := t.State == c.To && t.Attempt == c.Attempt
+	if !(same && t.Follow.Owed) && m.has(FollowListed) {
+		return Reply{}
+	}
+	if !c.Child && m.has(FollowMissed) {
+		return Reply{}
+	}
+	there := &t.Follow.There[c.Attempt]
+	creates := c.Child && !(*there && m.has(FollowExisting))
+	*there = *there || creates
+	if same {
+		t.Follow.Owed, t.Follow.Marked = false, t.Follow.Marked && !m.has(FollowSettles)
+	}
+	return Reply{Created: creates}
 }

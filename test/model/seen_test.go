@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
 )
@@ -34,6 +35,9 @@ type seenTask struct {
 	Claim, LeaseEnd int64
 	Cancel          bool
 	Look, Over      bool
+	Marked          bool
+	Outbox          []string // entries about the task
+	FollowUps       []string
 	Deliveries      []seenDelivery
 }
 
@@ -56,6 +60,15 @@ func (w *world) expected(s *State) seen {
 		}
 		if t.Run == runLost || t.Run == runUnknown {
 			st.Run = "lost"
+		}
+		st.Marked = t.Follow.Marked
+		if t.Follow.Owed {
+			st.Outbox = []string{w.entry(uint8(i), t.Attempt, t.State)}
+		}
+		for attempt, there := range t.Follow.There {
+			if there {
+				st.FollowUps = append(st.FollowUps, w.refs[i].FollowUp(attempt).ID)
+			}
 		}
 		for k := range w.m.Attempts {
 			d := t.Deliveries[k]
@@ -145,11 +158,29 @@ func (w *world) realTask(of uint8, now int64) seenTask {
 		t.Place = "ready"
 	}
 	t.Look, t.Over = queued > 0 && queued <= now, held > 0 && held <= now
+	if w.m.Follow {
+		w.readFollowUps(ref, &t)
+	}
 	for a, f := range fields {
 		id := w.delivery(of, uint8(a)+1)
 		t.Deliveries = append(t.Deliveries, readDelivery(read(w, f), id, read(w, pending), read(w, active), read(w, ends)))
 	}
 	return t
+}
+
+// readFollowUps reads what the outbox owes to a task, and what follows it.
+func (w *world) readFollowUps(ref task.Ref, t *seenTask) {
+	w.t.Helper()
+	for _, entry := range read(w, w.DB.ZRange(w.ctx, string(w.keys().Outbox()), 0, -1)) {
+		if strings.Fields(entry)[1] == ref.String() {
+			t.Outbox = append(t.Outbox, entry)
+		}
+	}
+	for attempt := range maxAttempts + 1 {
+		if next := ref.FollowUp(attempt); read(w, w.DB.HExists(w.ctx, string(w.keys().Defs()), next.String())) {
+			t.FollowUps = append(t.FollowUps, next.ID)
+		}
+	}
 }
 
 // readState reads the state of a task, as lua/include/state.lua has it.
@@ -176,6 +207,7 @@ func readState(text string, exists bool) seenTask {
 		t.Run = f[7]
 	}
 	t.Cancel = t.State == "running" && f[9] != "0"
+	t.Marked = strings.HasSuffix(f[2], ">")
 	return t
 }
 

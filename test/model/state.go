@@ -96,11 +96,19 @@ type Task struct {
 	LeaseEnd   ID   // it is running: when the lease of the run ends
 	Later      bool // it was created after the failover
 	Deliveries [maxAttempts]Delivery
+	Follow     Follow
 }
 
-// become gives the task another state, in place of all that it was but a task with these deliveries.
+// Follow is what Redis has of the follow-ups of a task.
+type Follow struct {
+	Marked bool                  // the state has the mark: the end owes a follow-up
+	Owed   bool                  // the outbox has the end
+	There  [maxAttempts + 1]bool // the follow-ups that exist, by the attempt with which the task ended
+}
+
+// become gives the task another state, in place of all that it was but a task with these deliveries and follow-ups.
 func (t *Task) become(next Task) {
-	next.Deliveries, next.Later = t.Deliveries, t.Later
+	next.Deliveries, next.Later, next.Follow = t.Deliveries, t.Later, t.Follow
 	*t = next
 }
 
@@ -177,11 +185,30 @@ type Plan struct {
 	Cursor, Upto uint8
 }
 
+// Parent is what a leader knows of a task whose end it follows up.
+type Parent uint8
+
+// What it knows.
+const (
+	Unread Parent = iota
+	Exists
+	Missed // it did not find the task
+)
+
+// Entry is an entry of the outbox that a leader has read. State is None if it has read none.
+type Entry struct {
+	State   TaskState
+	Task    uint8
+	Attempt uint8
+	Parent  Parent
+}
+
 // Leader is a node that leads the partition, or believes so.
 type Leader struct {
 	Fence ID // 0 if it does not believe so
 	Hands [maxTasks]Hand
 	Plan  Plan
+	Entry Entry
 }
 
 // Phase is how far a worker is with a delivery.
@@ -225,11 +252,12 @@ type Worker struct {
 
 // Witness is what somebody outside Redis has seen, which no failover takes back. The promises are about it.
 type Witness struct {
-	Accepted [maxTasks]bool               // a client was told that the task is accepted
-	Made     [maxTasks]bool               // the task was created
-	Begun    [maxTasks][maxAttempts]uint8 // how many runs were told that the attempt has begun, up to 2
-	Reaped   [maxTasks][maxAttempts]bool  // the attempt was taken for lost
-	Word     [maxTasks]bool               // the word of the worker that runs the task holds
+	Accepted [maxTasks]bool                  // a client was told that the task is accepted
+	Made     [maxTasks]bool                  // the task was created
+	Begun    [maxTasks][maxAttempts]uint8    // how many runs were told that the attempt has begun, up to 2
+	Reaped   [maxTasks][maxAttempts]bool     // the attempt was taken for lost
+	Word     [maxTasks]bool                  // the word of the worker that runs the task holds
+	Followed [maxTasks][maxAttempts + 1]bool // the follow-up of the end with that attempt was created
 }
 
 // State is one state of the whole.
@@ -268,6 +296,7 @@ type Size struct {
 	Copies   bool // replies are lost, and calls arrive late and twice
 	Lag      int  // how many writes a failover loses at most; 0: there is none
 	Early    bool // the failover loses everything since before the first claim
+	Follow   bool // a task follows each end of a submitted task
 }
 
 // tasks is how many tasks there can be.

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -134,6 +135,24 @@ func (w *world) retry() task.Retry {
 		delays[i] = long
 	}
 	return task.Retry{MaxAttempts: w.m.Attempts, Delays: delays}
+}
+
+// definition is a task that a client submits.
+func (w *world) definition(of uint8) task.Definition {
+	d := task.Definition{Ref: w.refs[of], Type: "http", Queue: w.queueOf(of), Delay: long, Retry: w.retry()}
+	if w.m.Follow {
+		d.OnEnd = &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "mail", Queue: "mails", Delay: long}}
+	}
+	return d
+}
+
+// followUp is what follows the end of a task.
+func (w *world) followUp(of, attempt uint8, state TaskState) (task.Definition, string) {
+	w.t.Helper()
+	d, _ := task.Task{Definition: w.definition(of)}.Follow(int(attempt), states[state])
+	def, err := codec.EncodeDefinition(d)
+	testkit.Must(w.t, err)
+	return d, def
 }
 
 func (w *world) keys() lua.Partition { return w.KeysOf(storetest.Nightly) }
