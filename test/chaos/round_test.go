@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,8 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/lua"
 	"github.com/dts-sched/dts/test/process"
 )
 
@@ -217,6 +220,7 @@ type outcome struct {
 
 // harmWhile runs the workload, and the planned faults in it, and notes what happened.
 func (r *round) harmWhile(w *workload, o *outcome) {
+	r.awaitFollowUps(w)
 	random := rand.New(rand.NewPCG(r.seed, 3))
 	start := time.Now().UTC().Truncate(time.Second).Add(2 * time.Second)
 	r.schedules = newSchedules(random, start, start.Add(warmUp+harmFor+calm))
@@ -288,8 +292,7 @@ func (r *round) settled() bool {
 }
 
 func (r *round) hasEnded() bool {
-	live, ok := r.list(wire.StateScheduled, wire.StateQueued, wire.StateRunning)
-	if !ok || len(live) > 0 {
+	if r.lives() || r.owes() || r.lives() { // what followed meanwhile lives now
 		return false
 	}
 	for _, s := range r.schedules {
@@ -299,6 +302,39 @@ func (r *round) hasEnded() bool {
 		}
 	}
 	return true
+}
+
+// lives reports whether a task has not ended, or nobody says.
+func (r *round) lives() bool {
+	live, ok := r.list(wire.StateScheduled, wire.StateQueued, wire.StateRunning)
+	return !ok || len(live) > 0
+}
+
+// owes reports whether an outbox has something, or Redis does not say.
+func (r *round) owes() bool {
+	keys := lua.NewKeyspace("", 0)
+	for i := range layout.DefaultPartitions {
+		if n, err := r.db.ZCard(r.ctx, string(keys.Partition(i).Outbox())).Result(); n > 0 || err != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitFollowUps waits until all nodes take tasks that have follow-ups: none does before it knows all others.
+func (r *round) awaitFollowUps(w *workload) {
+	for _, m := range r.members {
+		for m.serves {
+			s := wire.Submission{Type: "noop", OnEnd: w.onEnd(wire.FollowUpWhenEnded)}
+			a, err := m.client().SubmitTaskWithResponse(r.ctx, &client.SubmitTaskParams{DryRun: ptr(true)}, s)
+			if err == nil && a.StatusCode() == http.StatusOK {
+				break
+			}
+			if clock.Sleep(r.ctx, askAgain) != nil {
+				r.t.Fatalf("%s takes no task that has a follow-up: %v", m.name, err)
+			}
+		}
+	}
 }
 
 // endFleet ends all processes: cleanly, which must work after all that happened.

@@ -22,8 +22,9 @@ type ticking struct {
 	overlap    wire.Overlap
 	behaviour  behaviour
 	takes      time.Duration
-	pausable   bool   // clients pause and resume it
-	pauses     []span // from before each pause until after it was resumed
+	when       wire.FollowUpWhen // after which ends a task follows that of a tick; "": after none
+	pausable   bool              // clients pause and resume it
+	pauses     []span            // from before each pause until after it was resumed
 
 	asked, answered, created time.Time // when a client put it, and when DTS says that it was put
 }
@@ -59,6 +60,9 @@ func newSchedules(random *rand.Rand, start, end time.Time) []*ticking {
 		} else if random.IntN(4) == 0 {
 			s.behaviour = flaky
 		}
+		if i < len(whens) {
+			s.when = whens[i]
+		}
 		all = append(all, s)
 	}
 	return all
@@ -84,7 +88,7 @@ func (w *workload) put(s *ticking) {
 		Every: ptr(s.every.String()), StartAt: new(wire.At(s.start)), EndAt: new(wire.At(s.end)), Overlap: &s.overlap,
 		Task: wire.TaskTemplate{
 			Type: "http", Payload: payloadOf(w.handlers.address(s.behaviour, s.takes, 1)), Timeout: ptr(s.behaviour.timeout().String()),
-			Retry: retryUpTo(tickAttempts),
+			Retry: retryUpTo(tickAttempts), OnEnd: w.onEnd(s.when),
 		},
 	}
 	s.asked = time.Now()

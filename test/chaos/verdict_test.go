@@ -21,7 +21,9 @@ func (r *round) judge(w *workload) {
 	}
 	r.add(r.locking.judge(&r.past))
 	for _, j := range w.jobs {
-		r.add(j.judge(file.of(j.id, j.behaviour, j.maxAttempts, j.due), r.past.of(j.id), r.durable()))
+		e, p := file.of(j.id, j.behaviour, j.maxAttempts, j.due), r.past.of(j.id)
+		r.add(j.judge(e, p, r.durable()))
+		r.add(file.judgeFollowUps(e, j.when, p.isTouched(e.calls, j.answers), p))
 	}
 	for _, s := range r.schedules {
 		r.judgeSchedule(s, file)
@@ -31,8 +33,8 @@ func (r *round) judge(w *workload) {
 	if unknown > len(r.handlers.calls)/20 && runtime.GOOS == "linux" {
 		r.violation("the callers of %d of %d calls are not known: the judge excuses what it should not", unknown, len(r.handlers.calls))
 	}
-	r.t.Logf("%d tasks, %d of them of schedules; %d calls, %d by callers that are not known; the lock was held %d times",
-		len(file.tasks), len(file.tasks)-len(w.jobs), len(r.handlers.calls), unknown, r.locking.holds)
+	r.t.Logf("%d tasks, %d of them of schedules, %d of them follow others; %d calls, %d by callers that are not known; the lock was held %d times",
+		len(file.tasks), len(file.tasks)-len(w.jobs)-file.followUps, file.followUps, len(r.handlers.calls), unknown, r.locking.holds)
 }
 
 func (r *round) add(v verdict) {
@@ -47,17 +49,25 @@ type caseFile struct {
 	tasks   map[string]wire.Task
 	calls   map[string][]call
 	members map[string][]string // see evidence
-	known   map[string]bool     // the tasks that somebody submitted or a ledger names
+	known   map[string]bool     // the tasks that somebody submitted or a ledger names, and those that follow them
+
+	byParent  map[string]map[string]bool // the tasks that follow others, also those of which only the handler knows
+	followUps int                        // that are listed
 }
 
 func (r *round) newCaseFile() *caseFile {
 	file := &caseFile{r: r, tasks: make(map[string]wire.Task), calls: r.handlers.byTask(), members: make(map[string][]string), known: make(map[string]bool)}
+	file.byParent = make(map[string]map[string]bool)
+	for id := range file.calls {
+		file.noteFollowUp(id)
+	}
 	all, _ := r.list(wire.StateScheduled, wire.StateQueued, wire.StateRunning, wire.StateSucceeded, wire.StateFailed, wire.StateCancelled)
 	for _, t := range all {
 		if _, twice := file.tasks[t.ID]; twice {
 			r.violation("%s is listed twice", t.ID)
 		}
 		file.tasks[t.ID] = t
+		file.noteFollowUp(t.ID)
 	}
 	for _, m := range r.members {
 		for _, id := range m.ids() {
@@ -129,6 +139,7 @@ func (r *round) judgeSchedule(s *ticking, file *caseFile) {
 		if e.Task != nil {
 			known.task = file.of(*e.Task, s.behaviour, tickAttempts, e.Tick.Time)
 			r.add(s.judgeTick(e, known.task, p, r.durable()))
+			r.add(file.judgeFollowUps(known.task, s.when, p.isTouched(known.task.calls, nil), p))
 			tasks = append(tasks, known.task)
 		}
 		records = append(records, known)

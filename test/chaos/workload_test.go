@@ -32,8 +32,9 @@ type job struct {
 	kind        string // of the task: http or go
 	maxAttempts int
 	takes       time.Duration
-	due         time.Time  // it may not begin earlier
-	changing    sync.Mutex // held by the client that changes it
+	due         time.Time         // it may not begin earlier
+	when        wire.FollowUpWhen // after which ends a task follows it; "": after none
+	changing    sync.Mutex        // held by the client that changes it
 
 	mu       sync.Mutex
 	accepted bool
@@ -118,6 +119,9 @@ func (w *workload) newJob(random *rand.Rand, id string) *job {
 	if random.IntN(3) == 0 {
 		j.due = time.Now().Add(time.Duration(random.IntN(4000)) * time.Millisecond)
 	}
+	if n := random.IntN(2 * len(whens)); n < len(whens) {
+		j.when = whens[n]
+	}
 	return j
 }
 
@@ -135,7 +139,7 @@ func retryUpTo(attempts int) *wire.Retry {
 func (w *workload) submission(j *job) wire.Submission {
 	s := wire.Submission{
 		ID: &j.id, Type: j.kind, Payload: w.payload(j, 1), Timeout: ptr(j.behaviour.timeout().String()),
-		Retry: retryUpTo(j.maxAttempts),
+		Retry: retryUpTo(j.maxAttempts), OnEnd: w.onEnd(j.when),
 	}
 	if !j.due.IsZero() {
 		s.RunAt = ptr(wire.At(j.due.UTC()))
