@@ -2,12 +2,14 @@ package test
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -33,9 +35,17 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	}
 	await(t, time.Minute, "both say who serves no newer layout", stays(previous, this))
 	next[0].submit(far.task("beside-both", "/ok"))
+	followed := far.task("followed", "/ok")
+	followed.OnEnd = &wire.FollowUp{When: wire.FollowUpWhenEnded, Task: wire.FollowUpTask{Type: "http", Payload: followed.Payload}}
+	expectLayout(t, db, "3")
+	next[0].answer(followed, http.StatusBadRequest) // the previous release knows no follow-ups
 	previous.stop()
 	await(t, time.Minute, "both say that only one is left", stays(this))
 	expectLayout(t, db, "4")
+	next[0].answer(followed, http.StatusCreated)
+	await(t, time.Minute, "what follows has run", func() bool {
+		return slices.ContainsFunc(next[0].all("succeeded"), func(task wire.Task) bool { return task.ID == "followed@e1" })
+	})
 
 	this.signal(syscall.SIGSTOP) // it counts as dead soon
 	await(t, time.Minute, "the layout has moved", func() bool { return db.HGet(t.Context(), "dts:meta", "layout").Val() == "5" })
@@ -55,7 +65,7 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 		}
 	}
 	startRelease(t, nextRelease, redis.URL())
-	await(t, time.Minute, "both tasks have run", func() bool { return len(next[0].all("succeeded")) == 2 })
+	await(t, time.Minute, "all tasks have run", func() bool { return len(next[0].all("succeeded")) == 4 })
 	expectLayout(t, db, "5")
 	expectNoError(t, next[0]) // the doctor of this release cannot read it any more
 }
