@@ -31,12 +31,14 @@ func TestEvidence_EachEndHasItsFollowUp(t *testing.T) {
 		"missing, and full":    {when: wire.FollowUpWhenSucceeded, full: true},
 		"not to be":            {when: wire.FollowUpWhenFailed, found: there, want: "must not follow"},
 		"not to be, touched":   {when: wire.FollowUpWhenFailed, found: there, touched: true},
-		"two of them":          {when: wire.FollowUpWhenEnded, found: []wire.Task{followUpOf("t@e1"), there[0]}, want: "must"},
-		"another state":        {when: wire.FollowUpWhenEnded, found: []wire.Task{other}, want: "says that it follows"},
-		"no parent":            {when: wire.FollowUpWhenEnded, found: []wire.Task{{ID: "t@e2"}}, want: "it follows nothing"},
-		"none":                 {},
-		"none, and one":        {found: there, want: "must not follow"},
-		"not known":            {when: wire.FollowUpWhenSucceeded, vanished: true, full: true, found: there},
+		"two of them": {
+			when: wire.FollowUpWhenEnded, found: []wire.Task{followUpOf("t@e1"), there[0]}, want: "must",
+		},
+		"another state": {when: wire.FollowUpWhenEnded, found: []wire.Task{other}, want: "says that it follows"},
+		"no parent":     {when: wire.FollowUpWhenEnded, found: []wire.Task{{ID: "t@e2"}}, want: "it follows nothing"},
+		"none":          {},
+		"none, and one": {found: there, want: "must not follow"},
+		"not known":     {when: wire.FollowUpWhenSucceeded, vanished: true, full: true, found: there},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -225,7 +225,8 @@ func TestFollow_LeavesWhatItCannotRead(t *testing.T) {
 	if len(done.Created) != 1 || !slices.Equal(done.Waiting, left) || !slices.Equal(f.outbox(), left) {
 		t.Errorf("followed %+v, and left %q", done, f.outbox())
 	}
-	if again, err := f.Leader(f.ref).Follow(f.Ctx, 10); err != nil || again.Waiting != nil || !again.Next.After(again.Now) {
+	again, err := f.Leader(f.ref).Follow(f.Ctx, 10)
+	if err != nil || again.Waiting != nil || !again.Next.After(again.Now) {
 		t.Errorf("a second look: %+v, %v", again, err)
 	}
 }
@@ -244,7 +245,8 @@ func TestFollow_LeavesTheEndOfAMissingTask(t *testing.T) {
 		t.Errorf("followed %+v, and left %q", done, left)
 	}
 	testkit.Must(t, f.DB.HSet(f.Ctx, defs, member, def).Err())
-	testkit.Must(t, f.DB.ZAdd(f.Ctx, string(f.KeysOf(f.ref).Outbox()), redis.Z{Score: 1, Member: done.Waiting[0]}).Err()) // a minute passes
+	entry := redis.Z{Score: 1, Member: done.Waiting[0]} // a minute passes
+	testkit.Must(t, f.DB.ZAdd(f.Ctx, string(f.KeysOf(f.ref).Outbox()), entry).Err())
 	if created := f.follow(); len(created) != 1 {
 		t.Errorf("created %q when the task is there again", created)
 	}
