@@ -66,6 +66,9 @@ func (c *Client) check(s wire.Submission) error {
 		return err
 	}
 	d.Ref = c.caller().Ref(cmp.Or(d.ID, "new")) // DTS will make an id
+	if d.Once != nil {
+		d.Ref = d.Keyed(d.Once.Key)
+	}
 	return d.Normalize().Validate(clock.Now())
 }
 

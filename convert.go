@@ -70,7 +70,7 @@ func (s Submission) wire() (wire.Submission, error) {
 		ID: wire.Given(s.ID), Type: s.Type, Queue: wire.Given(s.Queue), Payload: payload, RunAt: wire.AtIfAny(s.RunAt),
 		Delay: givenSpan(s.Delay), Timeout: givenSpan(s.Timeout), Retry: s.Retry.wire(), Retention: givenSpan(s.Retention),
 		Owner: wire.Given(s.Owner), Labels: wire.LabelsOf(maps.Clone(s.Labels)),
-		StartBy: givenSpan(s.StartBy), OnEnd: next,
+		StartBy: givenSpan(s.StartBy), OnEnd: next, Once: s.Once.wire(),
 	}, task.Join(err, errNext)
 }
 
@@ -79,6 +79,9 @@ func (s Submission) wire() (wire.Submission, error) {
 func (f *FollowUp) wire() (*wire.FollowUp, error) {
 	if f == nil {
 		return nil, nil
+	}
+	if f.Task.Once != nil {
+		return nil, task.Invalid("on_end.task.once", "leave it out: a follow-up has no key")
 	}
 	if f.Task.ID != "" || !f.Task.RunAt.IsZero() {
 		return nil, task.Invalid("on_end.task", "leave out ID and RunAt: both come from the end of the task before")
@@ -106,6 +109,28 @@ func followUpFrom(f *wire.FollowUp) *FollowUp {
 		out.Task.Payload = t.Payload
 	}
 	return out
+}
+
+// wire returns the key of a submission as the API takes it; nil for none.
+func (o *Once) wire() *wire.Once {
+	if o == nil {
+		return nil
+	}
+	return &wire.Once{
+		Mode: wire.OnceMode(o.Mode), Key: o.Key, Wait: givenSpan(o.Wait), Max: givenSpan(o.Max), Every: givenSpan(o.Every),
+		Excess: wire.Given(wire.Excess(o.Excess)),
+	}
+}
+
+func onceFrom(o *wire.TaskOnce) *Once {
+	if o == nil {
+		return nil
+	}
+	return &Once{
+		Mode: OnceMode(o.Mode), Key: o.Key, Wait: spanOf(o.Wait), Max: spanOf(o.Max), Every: spanOf(o.Every),
+		Excess: Excess(wire.Value(o.Excess)), Outcome: OnceOutcome(wire.Value(o.Outcome)),
+		Next: wire.Value(o.Next).Time, After: wire.Value(o.After),
+	}
 }
 
 func parentFrom(p *wire.Parent) *Parent {
@@ -166,7 +191,8 @@ func taskFrom(t wire.Task) *Task {
 		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention),
 		Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
 		Schedule: wire.Value(t.Schedule), Tick: wire.Value(t.Tick).Time, OnEnd: followUpFrom(t.OnEnd),
-		StartBy: spanOf(t.StartBy), Parent: parentFrom(t.Parent), Warnings: t.Warnings, Damage: wire.Value(t.Damage),
+		StartBy: spanOf(t.StartBy), Parent: parentFrom(t.Parent), Once: onceFrom(t.Once), Warnings: t.Warnings,
+		Damage: wire.Value(t.Damage),
 	}
 }
 

@@ -48,7 +48,57 @@ type Submission struct {
 	// cancelled, and its error says that it has expired.
 	StartBy time.Duration
 	OnEnd   *FollowUp // the task that follows this one; nil for none
+	Once    *Once     // what becomes of it while there are tasks with the same key; nil: it has no key
 }
+
+// Once says what becomes of a submission while there are tasks with the same key. The id of its task is the key, "@k" and the
+// ID of the submission.
+type Once struct {
+	Mode   OnceMode
+	Key    string        // 1-100 of A-Z a-z 0-9 . _ -
+	Wait   time.Duration // of OnceDebounce: how long nothing further may come before the task is due
+	Max    time.Duration // of OnceDebounce: it is due that long after the first submission at the latest; 0: no limit
+	Every  time.Duration // of OnceThrottle: at most one task is due in that time
+	Excess Excess        // of OnceThrottle: what becomes of a further submission; "" means ExcessDrop
+
+	// In the answer to a submission, and only there:
+	Outcome OnceOutcome // what became of it
+	Next    time.Time   // of OnceThrottle: when the next task may be due
+	After   string      // the id of the task whose end this one waits for
+}
+
+// OnceMode is what Once does.
+type OnceMode string
+
+// The modes of Once.
+const (
+	OnceSingleton     OnceMode = "singleton"      // the answer is the task that has not ended
+	OnceLatest        OnceMode = "latest"         // one runs and one waits: that one becomes the new submission
+	OnceDebounce      OnceMode = "debounce"       // the task that waits becomes the new submission, and is due later
+	OnceThrottle      OnceMode = "throttle"       // at most one is due in a time
+	OnceCancelRunning OnceMode = "cancel_running" // as OnceLatest, and the one that runs is asked to stop
+)
+
+// Excess is what becomes of a submission for which a throttle leaves no room.
+type Excess string
+
+// The values of Excess.
+const (
+	ExcessDrop  Excess = "drop"  // no task is created
+	ExcessDelay Excess = "delay" // its task is due as soon as it may be
+)
+
+// OnceOutcome is what became of a submission with Once.
+type OnceOutcome string
+
+// The outcomes.
+const (
+	OnceCreated  OnceOutcome = "created"  // a task
+	OnceDelayed  OnceOutcome = "delayed"  // a task, which waits for its turn or for the end of another one
+	OnceReplaced OnceOutcome = "replaced" // the task of the answer waits, and has become the submission
+	OnceExisting OnceOutcome = "existing" // nothing: the task of the answer has not ended, or was created by the same submission
+	OnceSkipped  OnceOutcome = "skipped"  // nothing: the task of the answer is the newest one of the key
+)
 
 // FollowUp is a task that follows the end of another one, once for each attempt with which that ends. Its id is that of
 // the other task with "@e" and the attempt. At most 4 tasks can follow each other.
@@ -132,6 +182,7 @@ type Task struct {
 	StartBy   time.Duration // how long after it was due it may begin; 0 for no bound
 	OnEnd     *FollowUp     // the task that follows it; nil for none
 	Parent    *Parent       // the task that it follows, as it ended; nil for none
+	Once      *Once         // the key with which it was submitted; nil for none
 	Warnings  []string      // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
 	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not run, or
 	// another part of it, as its checkpoint, without which its next attempt starts. "" if all can be read. The other fields have what

@@ -1141,6 +1141,54 @@ func (ExamineDeliveries) Decode(r *Reply) (v ExamineDeliveriesReply) {
 	return v
 }
 
+// ExamineKeys runs examine_keys.lua: finds what does not fit together of keys of submissions, and repairs it if it is asked to: a key of
+// which no task exists, and a task that waits for one that has ended.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineKeys struct {
+	Once    OnceKey // HASH the script makes further keys of the same partition
+	Checks  string  // those that are wanted, each between blanks
+	Repair  bool
+	Events  EventsChannel
+	Wake    WakeChannel
+	Members []string // keys, with their namespaces
+}
+
+// ExamineKeysReply is the reply to ExamineKeys.
+type ExamineKeysReply struct {
+	Found []ExamineKeysFound
+}
+
+// ExamineKeysFound is an element of found of examine_keys.lua.
+type ExamineKeysFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_keys.lua.
+func (ExamineKeys) Script() *Script { return scriptOf("examine_keys") }
+
+// Keys are its KEYS.
+func (c ExamineKeys) Keys() []string { return []string{string(c.Once)} }
+
+// Args are its ARGV.
+func (c ExamineKeys) Args() []any {
+	args := []any{c.Checks, flag(c.Repair), string(c.Events), string(c.Wake)}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineKeys) Decode(r *Reply) (v ExamineKeysReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineKeysFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
 // ExamineLease runs examine_lease.lua: finds a lease that never expires, and lets it expire if it is asked to, after the time that its holder asked for: if the holder
 // lives, it renews the lease before.
 //
@@ -1682,7 +1730,8 @@ func (Fire) Decode(r *Reply) (v FireReply) {
 	return v
 }
 
-// Follow runs follow.lua: a leader creates the tasks that follow ends, and removes the entries of these from the outbox.
+// Follow runs follow.lua: a leader creates the tasks that follow ends, lets those go that wait for an end, and removes the entries
+// of these ends from the outbox.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -3094,6 +3143,62 @@ func (Retry) Decode(r *Reply) (v RetryReply) {
 	return v
 }
 
+// SubmitOnce runs submit_once.lua: a submission with a key. It creates a task or, as its mode says, does something with the tasks of
+// that key that have not ended. One whose name is taken by a task of that key was submitted before. A dry run only
+// says what would come of it.
+//
+// Repeated: harmless: the second run finds the task that the first one created, or that the first one has replaced one
+type SubmitOnce struct {
+	Defs    DefsKey  // HASH the script makes further keys of the same partition
+	Member  task.Ref // of the task to create: the key, "@k" and the name of the submission
+	Mode    string   // of task.Once, as those that follow
+	Wait    time.Duration
+	Max     time.Duration // 0 for none
+	Drop    bool
+	Every   time.Duration
+	Def     string    // the head, a line break, and the payload
+	Traced  string    // def with its trace, "" without one
+	RunAt   time.Time // when it is due; none to be due after delay, from now
+	Delay   time.Duration
+	By      string // who submits it, "" if nobody knows
+	Dry     bool
+	Events  EventsChannel
+	Control ControlChannel
+	Wake    WakeChannel
+}
+
+// SubmitOnceReply is the reply to SubmitOnce.
+type SubmitOnceReply struct {
+	Now      time.Time
+	Outcome  string    // of task.Once; or, if the name is taken, as create answers: existed, conflict, "other " and what is stored, or what is remembered
+	Task     task.Ref  // the task that the outcome is about
+	Due      time.Time // of the task that is created; none for others
+	Upcoming time.Time // when a throttle lets the next task be due; none for other modes
+	Front    task.Ref  // the task whose end the one that is created waits for; the task itself for none
+}
+
+// Script is submit_once.lua.
+func (SubmitOnce) Script() *Script { return scriptOf("submit_once") }
+
+// Keys are its KEYS.
+func (c SubmitOnce) Keys() []string { return []string{string(c.Defs)} }
+
+// Args are its ARGV.
+func (c SubmitOnce) Args() []any {
+	return []any{c.Member.String(), c.Mode, c.Wait.Milliseconds(), c.Max.Milliseconds(), flag(c.Drop), c.Every.Milliseconds(), c.Def, c.Traced, moment(c.RunAt), c.Delay.Milliseconds(), c.By, flag(c.Dry), string(c.Events), string(c.Control), string(c.Wake)}
+}
+
+// Decode reads its reply.
+func (SubmitOnce) Decode(r *Reply) (v SubmitOnceReply) {
+	v.Now = r.Time("now")
+	v.Outcome = r.Text("outcome")
+	v.Task = r.Ref("task")
+	v.Due = r.Time("due")
+	v.Upcoming = r.Time("upcoming")
+	v.Front = r.Ref("front")
+	return v
+}
+
 // Sweep runs sweep.lua: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next. What ended less
 // than remember ago leaves its name, so that it is not run again when it is submitted again; but for tasks of schedules, which nobody can
 // submit. Tasks that owe a follow-up stay until the leader has created
@@ -3425,6 +3530,7 @@ var KeyTypes = map[string]string{
 	"dts:{p}:remembered:order": "list",
 	"dts:{p}:deleted":          "zset",
 	"dts:{p}:outbox":           "zset",
+	"dts:{p}:once":             "hash",
 	"dts:{p}:listeners":        "string",
 	"dts:{p}:attempts:":        "list",
 	"dts:{p}:log:":             "stream",
@@ -3514,7 +3620,7 @@ func (p Partition) Originals() OriginalsKey {
 	return OriginalsKey(p.prefix + "originals")
 }
 
-// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the end of the task owes a follow-up. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
+// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
 type StatesKey string
 
 // States makes the key dts:{p}:states.
@@ -3626,12 +3732,20 @@ func (p Partition) Deleted() DeletedKey {
 	return DeletedKey(p.prefix + "deleted")
 }
 
-// OutboxKey names a ZSET: what the leader must do because a task ended, by the time when: `end <ref> <attempt> <state>`, which creates the task's follow-up. It leaves what it cannot read for a minute.
+// OutboxKey names a ZSET: what the leader must do because a task ended, by the time when: `end <ref> <attempt> <state>`, which creates the task's follow-up, or makes the task due that waits for that end. It leaves what it cannot read for a minute.
 type OutboxKey string
 
 // Outbox makes the key dts:{p}:outbox.
 func (p Partition) Outbox() OutboxKey {
 	return OutboxKey(p.prefix + "outbox")
+}
+
+// OnceKey names a HASH: what is known of keys of submissions, by `<namespace>:<key>`: the name of the newest task within the key, that of the one that waits for its end, when the first submission came that it has been, when a throttle lets the next one be due, and which submissions have replaced a task lately, separated by blanks; `@` and 0 for none. It goes when these tasks are deleted.
+type OnceKey string
+
+// Once makes the key dts:{p}:once.
+func (p Partition) Once() OnceKey {
+	return OnceKey(p.prefix + "once")
 }
 
 // ListenersKey names a STRING: exists while somebody follows events; expires.

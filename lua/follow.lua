@@ -1,5 +1,6 @@
--- follow: a leader creates the tasks that follow ends, and removes the entries of these from the outbox.
--- includes: clock, number, refuse, fence, changes, definition, events, wheel, noted, creation
+-- follow: a leader creates the tasks that follow ends, lets those go that wait for an end, and removes the entries
+-- of these ends from the outbox.
+-- includes: clock, number, refuse, fence, changes, definition, events, wheel, noted, creation, once, let_go
 -- keys:
 --   lease   STRING
 --   defs    HASH    the script makes further keys of the same partition
@@ -54,6 +55,10 @@ for entry, parent, child, def, traced, due, later in items() do
     answer = child ~= '' and create_child(child, def, traced, math.max(due, now)) or 'none'
     remove_later(outbox, entry)
     settle(entry, parent)
+    local key = split_key(parent)
+    if key then
+      let_go(key)
+    end
   end
   answers[#answers + 1] = answer
 end

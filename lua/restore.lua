@@ -1,6 +1,6 @@
 -- restore: writes tasks that Redis has lost, as they were when an attempt of them was claimed. Whoever knows them, as it runs or ran that
 -- attempt, says next what became of it.
--- includes: clock, number, changes, definition, scheduled_tick
+-- includes: clock, number, changes, definition, scheduled_tick, once
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -40,6 +40,10 @@ for member, created, def, state, tick in tasks() do
       live_again(member, tick)
       redis.call('RPUSH', remembered_order_key(), member) -- it may be deleted before its tick is decided again
       set_later(remembered_key(), member, '- - ' .. int(created) .. ' ' .. int(now))
+    end
+    local key, name = split_key(member)
+    if key and redis.call('HEXISTS', once_key(), key) == 0 then
+      write_key(key, { front = name, first = 0, upcoming = 0, seen = '' })
     end
     restored = restored + 1
   end

@@ -98,6 +98,7 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		Labels:            wire.LabelsOf(t.Labels),
 		OnEnd:             definition.FollowUp(t.OnEnd),
 		Parent:            definition.Parent(t.Parent),
+		Once:              definition.Once(t.Once),
 		Damage:            wire.Given(t.Damage),
 	}
 	if t.Type != "" { // else nobody knows its definition

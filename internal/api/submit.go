@@ -83,5 +83,9 @@ func (s Submissions) answer(submitted control.Submitted) Submitted {
 	}
 	out := TaskOf(submitted.Task, s.Types)
 	out.Warnings = submitted.Warnings
+	if once := submitted.Once; once.Outcome != "" && out.Once != nil {
+		out.Once.Outcome = wire.Given(wire.OnceOutcome(once.Outcome))
+		out.Once.Next, out.Once.After = wire.AtIfAny(once.Next), wire.Given(once.After)
+	}
 	return Submitted{Task: out, Existed: submitted.Existed}
 }

@@ -62,7 +62,10 @@ func (e *endpoints) submissions(dryRun bool) Submissions {
 
 // previewOfChange says what would come of a submission.
 func previewOfChange(s Submitted) string {
-	if s.Existed {
+	switch {
+	case s.Task.Once != nil && wire.Value(s.Task.Once.Outcome) == wire.OnceReplaced:
+		return "changed"
+	case s.Existed:
 		return "unchanged"
 	}
 	return "created"

@@ -80,6 +80,8 @@ func newWard(t *testing.T, opts ...redistest.Option) *ward {
 	w.Create(task.Definition{Ref: ref("retried")})
 	testkit.Must(t, w.Begin(ref("retried")).Reattempt(w.Ctx, time.Hour, task.OutcomeFailed, "boom"))
 	w.Create(task.Definition{Ref: ref("long"), Delay: time.Hour, Payload: []byte(`"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`)})
+	once := &task.Once{Mode: task.OnceSingleton, Key: "other"}
+	w.Create(task.Definition{Ref: ref("other@kwaits"), Delay: time.Hour, Once: once})
 	w.Hourly(3, nil)
 	w.Fire(storetest.Nightly)
 	_, err = w.Locks.Acquire(w.Ctx, locks.Lock{Ref: ref("lock"), Holder: "me", TTL: time.Hour})
@@ -124,6 +126,13 @@ func (w *ward) sweep() {
 	w.do("ZADD", w.KeysOf(deleted).Expiry(), 1, deleted)
 	_, err := w.Leader(deleted).Sweep(w.Ctx, partition.Keep{Tasks: 100, Remember: time.Hour, Names: 100}, 1)
 	testkit.Must(w.t, err)
+}
+
+// keyed submits a task of the key mine that waits for the one before it.
+func (w *ward) keyed(name string) {
+	w.t.Helper()
+	once := &task.Once{Mode: task.OnceLatest, Key: "mine"}
+	w.Create(task.Definition{Ref: ref("mine@k" + name), Once: once})
 }
 
 // define writes another definition of a task, as it is stored behind the time of its creation.
@@ -633,6 +642,15 @@ var breakages = []struct {
 	{check: "lock-drift", name: "a lock is listed that nobody holds", damage: func(w *ward) {
 		w.do("DEL", w.KeysOf(ref("lock")).Lock(ref("lock")))
 	}, example: "default:lock is not held, and in "},
+	{check: "key-drift", name: "a key is known, and its task is gone", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("mine")).Once(), ref("mine"), "gone @ 0 0 @")
+	}, example: "default:mine is known, and has no task that exists"},
+	{check: "key-drift", name: "a task waits for one that is gone", damage: func(w *ward) {
+		w.keyed("first")
+		w.Begin(ref("mine@kfirst"))
+		w.keyed("second")
+		w.do("HSET", w.KeysOf(ref("mine")).Once(), ref("mine"), "gone second 0 0 @")
+	}, example: "default:mine has a task that waits, default:mine@ksecond, and none that has not ended"},
 	{check: "lease-unlimited", name: "a lease never expires", damage: func(w *ward) {
 		w.do("PERSIST", w.Keys.Partition(1).Term(storetest.Fence))
 	}, example: "dts:{1}:lease of 1:tester never expires"},

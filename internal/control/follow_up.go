@@ -15,6 +15,9 @@ func (c *Control) checkOutbox(ctx context.Context, d task.Definition) error {
 	if d.StartBy != 0 && !c.store.HasOutbox() {
 		return task.Invalid("start_by", notYet)
 	}
+	if d.Once != nil && !c.store.HasOutbox() {
+		return task.Invalid("once", notYet)
+	}
 	return c.checkFollowUps(ctx, d)
 }
 

@@ -128,6 +128,9 @@ func (c *Control) named(who Caller, defs []task.Definition) ([]task.Definition, 
 		if d.ID == "" {
 			d.ID = c.store.Tasks.NewID(d.Namespace)
 		}
+		if d.Once != nil {
+			d.Ref = d.Keyed(d.Once.Key)
+		}
 		refs[i] = d.Ref
 	}
 	return named, refs

@@ -41,7 +41,7 @@ func (c *Control) whereToLook(ctx context.Context, ref task.Ref, missing error) 
 	if missing.Error() != text {
 		return missing
 	}
-	if ref.Root() != ref.ID {
+	if _, _, ok := ref.Tick(); ok {
 		text += fmt.Sprintf(": a tick has none while it waits (dtsctl schedule why %s)", ref.Root())
 	} else if _, _, err := c.store.Schedules.Read(ctx, ref); err == nil {
 		text += fmt.Sprintf(", but a schedule of that id (dtsctl schedule why %s)", ref.ID)
@@ -111,6 +111,13 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 			var err error
 			running, err = c.store.LongestRunning(ctx, runningOfEach)
 			u.note("which tasks run", err)
+		})
+	}
+	if t.Once != nil && t.State == task.Scheduled && !isDue {
+		reads = append(reads, func() {
+			after, err := c.store.Tasks.WaitsFor(ctx, t.Ref)
+			u.note("what its key knows", err)
+			f.After = after
 		})
 	}
 	if isDue && t.State == task.Scheduled {

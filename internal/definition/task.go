@@ -26,6 +26,13 @@ func Task(s wire.Submission) (task.Definition, error) {
 		Labels:    wire.Value(s.Labels),
 	}
 	d.OnEnd = r.followUp(s.OnEnd)
+	if o := s.Once; o != nil {
+		d.Once = &task.Once{
+			Mode: task.OnceMode(o.Mode), Key: o.Key, Wait: r.span("once.wait", wire.Value(o.Wait)),
+			Max: r.span("once.max", wire.Value(o.Max)), Every: r.span("once.every", wire.Value(o.Every)),
+			Excess: task.Excess(wire.Value(o.Excess)),
+		}
+	}
 	return d, r.err
 }
 
@@ -56,6 +63,17 @@ func FollowUp(f *task.FollowUp) *wire.FollowUp {
 		Retention: Span(d.Retention), Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels),
 		StartBy: Span(d.StartBy), OnEnd: FollowUp(d.OnEnd),
 	}}
+}
+
+// Once is what a task has to do with others of its key, without what became of a submission; nil for one without a key.
+func Once(o *task.Once) *wire.TaskOnce {
+	if o == nil {
+		return nil
+	}
+	return &wire.TaskOnce{
+		Mode: wire.OnceMode(o.Mode), Key: o.Key, Wait: Span(o.Wait), Max: Span(o.Max), Every: Span(o.Every),
+		Excess: wire.Given(wire.Excess(o.Excess)),
+	}
 }
 
 // Parent is how a task ended that another one follows; nil for none.

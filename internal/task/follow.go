@@ -73,13 +73,19 @@ func (r Ref) Follows() (parent Ref, attempt int, ok bool) {
 }
 
 // Tick returns the id of the schedule that created the task, and the name of the tick. ok is false for other tasks,
-// and for those that follow the task of a tick.
+// as those that follow the task of a tick.
 func (r Ref) Tick() (schedule, name string, ok bool) {
 	schedule, name, ok = strings.Cut(r.ID, "@")
-	if !ok || strings.HasPrefix(name, "e") || strings.Contains(name, "@") {
+	if !ok || strings.HasPrefix(name, "e") || strings.HasPrefix(name, "k") || strings.Contains(name, "@") {
 		return "", "", false
 	}
 	return schedule, name, true
+}
+
+// IsTickOf reports whether it is the name of a task that a schedule has created, in whatever namespace.
+func (r Ref) IsTickOf(schedule string) bool {
+	id, _, ok := r.Tick()
+	return ok && id == schedule
 }
 
 // Follow returns the definition of the task that follows t, which ended with that attempt in that state; false if none

@@ -33,6 +33,7 @@ type Definition struct {
 	StartBy   time.Duration     // how long after it was due the first attempt may begin, in whole ms; 0 for no bound
 	OnEnd     *FollowUp         // the task that follows this one; nil for none
 	Parent    *Parent           // the task that this one follows, as it ended; nil for none. No client gives it
+	Once      *Once             // what others with its key mean for it; nil: it has no key
 
 	// Trace is the traceparent (W3C) of the span that submitted the task, of which its attempts are children; "" for none.
 	// It is no part of the content: the same submission within another trace is the same task.

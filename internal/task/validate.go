@@ -20,8 +20,8 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 const nameAlphabet = "A-Z a-z 0-9 . _ -"
 
 // ValidateRef checks the name of a task in a request that reads or changes a task. It accepts the ids of ticks
-// ("nightly@20260102T150405Z") and of follow-ups ("order-1@e2"), which Definition.Validate refuses, because only leaders
-// create such tasks. Error: CodeInvalid.
+// ("nightly@20260102T150405Z"), of follow-ups ("order-1@e2") and of tasks with a key ("tenant-7@k01J"), which clients do
+// not choose as a whole. Error: CodeInvalid.
 func ValidateRef(r Ref) error {
 	if err := ValidateName("namespace", r.Namespace); err != nil {
 		return err
@@ -58,6 +58,7 @@ func (d Definition) Normalize() Definition {
 	d.Payload = compacted(d.Payload)
 	d.RunAt = d.RunAt.UTC().Truncate(time.Millisecond)
 	d.OnEnd = d.OnEnd.normalize()
+	d.Once = d.Once.normalize()
 	return d
 }
 
@@ -75,7 +76,7 @@ func compacted(payload json.RawMessage) json.RawMessage {
 func (d Definition) Validate(now time.Time) error {
 	checks := []func() error{
 		func() error { return ValidateName("namespace", d.Namespace) },
-		func() error { return ValidateNewID(d.ID) },
+		d.validateOwnID,
 		func() error { return ValidateType(d.Type) },
 		func() error { return ValidateQueue(d.Queue) },
 		func() error { return ValidatePayload(d.Payload) },
@@ -88,6 +89,7 @@ func (d Definition) Validate(now time.Time) error {
 		func() error { return validateLabels(d.Labels) },
 		func() error { return d.validateOnEnd(0) },
 		func() error { return d.ValidateRoom(len(d.ID)) },
+		d.validateOnce,
 	}
 	return JoinChecks(checks)
 }

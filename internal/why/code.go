@@ -24,6 +24,7 @@ const (
 	Ended            Code = "ended"
 	RedisFull        Code = "redis_full"
 	QueueFull        Code = "queue_full"
+	SameKey          Code = "same_key"
 )
 
 // Meaning is a code and what it says.
@@ -39,6 +40,7 @@ var Codes = []Meaning{
 	{PausedByFailures, "The schedule has paused itself, since too many of its tasks failed in a row."},
 	{Overlap, "The next tick waits until the task before it has ended."},
 	{Ended, "The schedule has no further tick."},
+	{SameKey, "Another task with its key must end first."},
 	{NotDue, "Its time has not come, or an attempt asked to run again later."},
 	{Retry, "The last attempt did not succeed, and the time of the next one has not come."},
 	{RedisSilent, "The server of Redis that is needed does not answer, turns this node away, or refuses writes."},

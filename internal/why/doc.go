@@ -3,7 +3,7 @@
 //
 // A task goes this way, and each step has the reasons that can hold it up:
 //
-//	waits for its time    not_due, retry
+//	waits for its time    same_key, not_due, retry
 //	     |
 //	is handed over        redis_silent, slot_moving, no_leader
 //	     |

@@ -3,6 +3,7 @@ package why
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -36,9 +37,17 @@ func (f TaskFacts) early() []Reason {
 		Detail: fmt.Sprintf("It is due at %s.", moment(t.DueAt)),
 		Do:     fmt.Sprintf("Wait, or run it now: %s task change %s --delay 0s.", ctl(t.Ref), t.ID),
 	}
-	if t.Attempt > 0 {
+	switch {
+	case t.Attempt > 0:
 		r.Since = f.Last.FinishedAt
 		f.further(&r)
+	case f.After != "":
+		const text = "It waits for the end of %s, which was submitted with the same key, %q, before."
+		r.Code, r.NextAttemptAt, r.Detail = SameKey, time.Time{}, fmt.Sprintf(text, f.After, t.Once.Key)
+		r.Do = fmt.Sprintf("Wait, or end that one: %s task cancel %s.", ctl(t.Ref), f.After)
+	case t.Once != nil && t.Once.Mode != task.OnceSingleton:
+		const text = "Wait: it was submitted with the mode %s of the key %q, which says when it is due."
+		r.Do = fmt.Sprintf(text, t.Once.Mode, t.Once.Key)
 	}
 	return join([]Reason{r}, f.handOver(), f.attended(), f.paused())
 }

@@ -52,6 +52,8 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 	due := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled, DueAt: now.Add(-time.Minute)}
 	later := due
 	later.DueAt, later.CreatedAt = now.Add(time.Minute), now.Add(-time.Hour)
+	keyed := later
+	keyed.Once = &task.Once{Mode: task.OnceDebounce, Key: "mine", Wait: time.Hour}
 	again := later
 	again.Attempt, again.MaxAttempts, again.Error, again.FinishedAt = 2, 5, "connection refused", now.Add(-time.Second)
 	snoozed, interrupted := again, again
@@ -71,6 +73,10 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 			"task change nightly --delay 0s"}},
 		{"retry", why.TaskFacts{Path: path(nil), Task: again}, []why.Code{why.Retry}, []string{"Attempt 3 of 5",
 			"connection refused"}},
+		{"debounced", why.TaskFacts{Path: path(nil), Task: keyed}, []why.Code{why.NotDue},
+			[]string{`the mode debounce of the key "mine"`}},
+		{"behind another one", why.TaskFacts{Path: path(nil), Task: keyed, After: "mine@k1"}, []why.Code{why.SameKey},
+			[]string{"mine@k1, which was submitted with the same key", "dtsctl task cancel mine@k1"}},
 		{"snoozed", ended(snoozed, task.OutcomeSnoozed), []why.Code{why.NotDue}, []string{
 			"It asked to run again later: attempt 3 is due at 2026-01-02T03:05:05Z.",
 			"Attempt 2 does not count: snoozed for 5m0s.",

@@ -1,9 +1,13 @@
 -- claimed: the states of tasks that are claimed.
 -- includes: nothing
 
--- has_follow_up returns whether the definition with that head may have a follow-up. A label can look like one.
+-- has_follow_up returns whether the leader may have to act on the end of the task with that head: it has a follow-up,
+-- or a key, and another task may wait for its end. A label can look like these.
 local function has_follow_up(head)
-  return string.find(head, ',"on_end":', 1, true) ~= nil
+  if not string.find(head, ',"on', 1, true) then
+    return false
+  end
+  return (string.find(head, ',"on_end":', 1, true) or string.find(head, ',"once":', 1, true)) ~= nil
 end
 
 -- claimed_state returns the state of a scheduled task, nil if it was never claimed, as it is when it is queued, and the

@@ -1,6 +1,6 @@
 -- deletion: deletes tasks that have ended.
 -- needs: arg remember, arg remember_limit, arg limit, arg wake
--- includes: changes, memory, state, outbox
+-- includes: changes, memory, state, outbox, once
 
 -- spare removes from two lists, of tasks that have ended and their states, those that owe a follow-up, which the leader
 -- creates first.
@@ -19,6 +19,17 @@ local function spare(members, states)
   for i = #members, n + 1, -1 do
     members[i], states[i] = nil, nil
   end
+end
+
+-- forget_key forgets of the key of a task what concerns that task.
+local function forget_key(member)
+  local key, name = split_key(member)
+  local known = key and read_key(key)
+  if not known or known.front ~= name and known.behind ~= name then
+    return
+  end
+  known.front, known.behind = known.front ~= name and known.front or nil, known.behind ~= name and known.behind or nil
+  write_key(key, known)
 end
 
 -- delete_ended deletes tasks with those states, but for those that owe a follow-up, which it removes from the lists.
@@ -41,5 +52,6 @@ local function delete_ended(members, states)
     end
     redis.call('UNLINK', attempts_key(member), log_key(member)) -- a log may have megabytes
     remove_later(expiry_key(), member)
+    forget_key(member)
   end
 end

@@ -63,6 +63,6 @@ end
 -- ignores the tasks of no schedule, and a backfilled one does not count as a failure. Returns true if it paused the
 -- schedule, because too many tasks in a row failed. Damage of the schedule keeps no task from ending.
 local function task_ended(member, final, text)
-  local schedule_ref, name = string.match(member, '^([^@]+)@([^e@][^@]*)$')
+  local schedule_ref, name = string.match(member, '^([^@]+)@([^ek@][^@]*)$')
   return schedule_ref and try(update_schedule, schedule_ref, name, final, text) or false
 end

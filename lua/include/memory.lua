@@ -1,7 +1,7 @@
 -- memory: the names of deleted tasks that are still taken, of those that a node might report the end of again, and of restored tasks of ticks that
 -- may be decided again.
 -- needs: arg remember, arg remember_limit, arg limit
--- includes: clock, state, changes, definition
+-- includes: clock, state, changes, definition, once
 -- finally: write_names()
 
 local RESTORED_KEPT = 600000 -- ms for which the name of a restored tick is kept, whatever the limits are: its leader decides it within seconds
@@ -17,7 +17,7 @@ local function remember_tasks(members, states)
   local records, originals
   for i, member in ipairs(members) do
     local state, finished = end_of(states[i] or '')
-    if state and tonumber(finished) + remember > now and not string.find(member, '@', 1, true) then
+    if state and tonumber(finished) + remember > now and (not string.find(member, '@', 1, true) or split_key(member)) then
       records = records or redis.call('HMGET', defs_key(), unpack(members))
       originals = originals or redis.call('HMGET', originals_key(), unpack(members))
       if records[i] then

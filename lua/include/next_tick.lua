@@ -10,6 +10,6 @@ end
 -- task, as one that was submitted or backfilled. It is nil, too, while the schedule has no next tick: it is paused, has
 -- ended, or was deleted.
 local function next_tick_of(member)
-  local schedule_ref, name = string.match(member, '^([^@]+)@([^e@][^@]*)$')
+  local schedule_ref, name = string.match(member, '^([^@]+)@([^ek@][^@]*)$')
   return schedule_ref and try(read_next, schedule_ref, name)
 end

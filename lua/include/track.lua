@@ -57,7 +57,7 @@ end
 -- record_again writes that a task which had ended in a state, final, at that time (ms), runs again: that end counts no
 -- more. Nodes of earlier releases, and schedules of that name that were deleted, have not counted it here.
 local function record_again(member, final, ended, attempts)
-  local schedule_ref, name = string.match(member, '^([^@]+)@([^e@][^@]*)$')
+  local schedule_ref, name = string.match(member, '^([^@]+)@([^ek@][^@]*)$')
   local tick = name and tick_time(name)
   if not tick or not DAY_LETTERS[final] then
     return

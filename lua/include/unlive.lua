@@ -31,7 +31,7 @@ end
 
 -- find_unlive finds that a schedule does not count a task in a state as live; tick is nil for a task of no tick.
 local function find_unlive(member, state, record, tick)
-  local schedule_ref, name = string.match(member, '^([^@]+)@([^e@][^@]*)$')
+  local schedule_ref, name = string.match(member, '^([^@]+)@([^ek@][^@]*)$')
   if not tick or not schedule_ref then
     return
   end

@@ -184,6 +184,24 @@ func (e EventSubject) Valid() bool {
 	}
 }
 
+// Defines values for Excess.
+const (
+	ExcessDelay Excess = "delay"
+	ExcessDrop  Excess = "drop"
+)
+
+// Valid indicates whether the value is a known member of the Excess enum.
+func (e Excess) Valid() bool {
+	switch e {
+	case ExcessDelay:
+		return true
+	case ExcessDrop:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ExtendedAttemptVerdict.
 const (
 	VerdictCancelled ExtendedAttemptVerdict = "cancelled"
@@ -403,6 +421,60 @@ func (e NodeState) Valid() bool {
 	case Dead:
 		return true
 	case Draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OnceMode.
+const (
+	OnceCancelRunning OnceMode = "cancel_running"
+	OnceDebounce      OnceMode = "debounce"
+	OnceLatest        OnceMode = "latest"
+	OnceSingleton     OnceMode = "singleton"
+	OnceThrottle      OnceMode = "throttle"
+)
+
+// Valid indicates whether the value is a known member of the OnceMode enum.
+func (e OnceMode) Valid() bool {
+	switch e {
+	case OnceCancelRunning:
+		return true
+	case OnceDebounce:
+		return true
+	case OnceLatest:
+		return true
+	case OnceSingleton:
+		return true
+	case OnceThrottle:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OnceOutcome.
+const (
+	OnceCreated  OnceOutcome = "created"
+	OnceDelayed  OnceOutcome = "delayed"
+	OnceExisting OnceOutcome = "existing"
+	OnceReplaced OnceOutcome = "replaced"
+	OnceSkipped  OnceOutcome = "skipped"
+)
+
+// Valid indicates whether the value is a known member of the OnceOutcome enum.
+func (e OnceOutcome) Valid() bool {
+	switch e {
+	case OnceCreated:
+		return true
+	case OnceDelayed:
+		return true
+	case OnceExisting:
+		return true
+	case OnceReplaced:
+		return true
+	case OnceSkipped:
 		return true
 	default:
 		return false
@@ -881,6 +953,7 @@ const (
 	TaskFieldLabels            TaskField = "labels"
 	TaskFieldNode              TaskField = "node"
 	TaskFieldOnEnd             TaskField = "on_end"
+	TaskFieldOnce              TaskField = "once"
 	TaskFieldOwner             TaskField = "owner"
 	TaskFieldParent            TaskField = "parent"
 	TaskFieldPayload           TaskField = "payload"
@@ -917,6 +990,8 @@ func (e TaskField) Valid() bool {
 	case TaskFieldNode:
 		return true
 	case TaskFieldOnEnd:
+		return true
+	case TaskFieldOnce:
 		return true
 	case TaskFieldOwner:
 		return true
@@ -1072,6 +1147,7 @@ const (
 	WaitsForRedisFull        WaitingForCode = "redis_full"
 	WaitsForRedisSilent      WaitingForCode = "redis_silent"
 	WaitsForRetry            WaitingForCode = "retry"
+	WaitsForSameKey          WaitingForCode = "same_key"
 	WaitsForSlotMoving       WaitingForCode = "slot_moving"
 	WaitsForSlotsTaken       WaitingForCode = "slots_taken"
 	WaitsForStopping         WaitingForCode = "stopping"
@@ -1108,6 +1184,8 @@ func (e WaitingForCode) Valid() bool {
 	case WaitsForRedisSilent:
 		return true
 	case WaitsForRetry:
+		return true
+	case WaitsForSameKey:
 		return true
 	case WaitsForSlotMoving:
 		return true
@@ -1673,6 +1751,12 @@ type EventSubject string
 
 // Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
 type Every = Duration
+
+// Excess Of `throttle`, what becomes of a further submission. `drop`: no task is created; that is the default. `delay`: its task
+// is due as soon as it may be.
+//
+// Example: delay
+type Excess string
 
 // ExtendRequest defines model for ExtendRequest.
 type ExtendRequest struct {
@@ -2448,6 +2532,59 @@ type NodeList struct {
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
+
+// Once What becomes of the submission while tasks with the same key are there (docs/flow-control.md). The id of its task is
+// the key, `@k` and the `id` of the submission, as `tenant-7@kimport-1`. Modes but `singleton` say when the task is due.
+type Once struct {
+	// Every Of `throttle`: at most one task is due in that time, which is not longer than the task is kept after its end, 24h
+	// without a `retention`.
+	Every *Duration `json:"every,omitempty"`
+
+	// Excess Of `throttle`, what becomes of a further submission. `drop`: no task is created; that is the default. `delay`: its task
+	// is due as soon as it may be.
+	//
+	//
+	// Example: delay
+	Excess *Excess `json:"excess,omitempty"`
+
+	// Key 1-100 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: tenant-7
+	Key OnceKey `json:"key"`
+
+	// Max Of `debounce`: the task is due that long after the first submission at the latest. Left out, there is no limit.
+	Max *Duration `json:"max,omitempty"`
+
+	// Mode `singleton`: the answer is the task that has not ended. `latest`: one runs and one waits, and that one becomes the new
+	// submission. `debounce`: the task that waits becomes the new submission, and is due later. `throttle`: at most one is
+	// due in a time. `cancel_running`: as `latest`, and the task that runs is asked to stop.
+	//
+	//
+	// Example: singleton
+	Mode OnceMode `json:"mode"`
+
+	// Wait Of `debounce`: how long nothing further may come before the task is due.
+	Wait *Duration `json:"wait,omitempty"`
+}
+
+// OnceKey 1-100 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: tenant-7
+type OnceKey = string
+
+// OnceMode `singleton`: the answer is the task that has not ended. `latest`: one runs and one waits, and that one becomes the new
+// submission. `debounce`: the task that waits becomes the new submission, and is due later. `throttle`: at most one is
+// due in a time. `cancel_running`: as `latest`, and the task that runs is asked to stop.
+//
+// Example: singleton
+type OnceMode string
+
+// OnceOutcome What became of the submission. `created`: a task. `delayed`: a task, which waits for its turn, or for the end of
+// `after`. `replaced`: the task that is shown waits, and has become the submission. `existing` and `skipped`: nothing; the
+// task that is shown has not ended, or is the newest one of the key.
+//
+// Example: created
+type OnceOutcome string
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, or lost the attempt before the end.
 // `snoozed`: its handler or target asked to run again later. `interrupted`: its worker shut down; while nodes of an
@@ -3348,6 +3485,10 @@ type Submission struct {
 	// `@e` and the attempt, as `order-1@e2`, so it is never created twice.
 	OnEnd *FollowUp `json:"on_end,omitempty"`
 
+	// Once What becomes of the submission while tasks with the same key are there (docs/flow-control.md). The id of its task is
+	// the key, `@k` and the `id` of the submission, as `tenant-7@kimport-1`. Modes but `singleton` say when the task is due.
+	Once *Once `json:"once,omitempty"`
+
 	// Owner Whoever answers for it; free text of at most 200 bytes.
 	Owner *string `json:"owner,omitempty"`
 
@@ -3529,6 +3670,9 @@ type Task struct {
 	// OnEnd A task that follows another one, once for each attempt with which that ends. Its id is that of the other task with
 	// `@e` and the attempt, as `order-1@e2`, so it is never created twice.
 	OnEnd *FollowUp `json:"on_end,omitempty"`
+
+	// Once The key of the task, and how it was submitted.
+	Once  *TaskOnce `json:"once,omitempty"`
 	Owner *string   `json:"owner,omitempty"`
 
 	// Parent How a task ended that another one follows.
@@ -3637,6 +3781,58 @@ type TaskList struct {
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
+// TaskOnce The key of the task, and how it was submitted.
+type TaskOnce struct {
+	// After In the answer to a submission, the task whose end this one waits for.
+	After *TaskID `json:"after,omitempty"`
+
+	// Every A duration as Go writes it, in whole milliseconds.
+	//
+	// Example: 1m30s
+	Every *Duration `json:"every,omitempty"`
+
+	// Excess Of `throttle`, what becomes of a further submission. `drop`: no task is created; that is the default. `delay`: its task
+	// is due as soon as it may be.
+	//
+	//
+	// Example: delay
+	Excess *Excess `json:"excess,omitempty"`
+
+	// Key 1-100 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: tenant-7
+	Key OnceKey `json:"key"`
+
+	// Max A duration as Go writes it, in whole milliseconds.
+	//
+	// Example: 1m30s
+	Max *Duration `json:"max,omitempty"`
+
+	// Mode `singleton`: the answer is the task that has not ended. `latest`: one runs and one waits, and that one becomes the new
+	// submission. `debounce`: the task that waits becomes the new submission, and is due later. `throttle`: at most one is
+	// due in a time. `cancel_running`: as `latest`, and the task that runs is asked to stop.
+	//
+	//
+	// Example: singleton
+	Mode OnceMode `json:"mode"`
+
+	// Next In the answer to a submission with `throttle`, when the next task may be due.
+	Next *Time `json:"next,omitempty"`
+
+	// Outcome What became of the submission. `created`: a task. `delayed`: a task, which waits for its turn, or for the end of
+	// `after`. `replaced`: the task that is shown waits, and has become the submission. `existing` and `skipped`: nothing; the
+	// task that is shown has not ended, or is the newest one of the key.
+	//
+	//
+	// Example: created
+	Outcome *OnceOutcome `json:"outcome,omitempty"`
+
+	// Wait A duration as Go writes it, in whole milliseconds.
+	//
+	// Example: 1m30s
+	Wait *Duration `json:"wait,omitempty"`
 }
 
 // TaskSelection Which tasks. The members are joined by "and", and mean what the parameters of `GET /v1/tasks` mean.

@@ -31,6 +31,7 @@ type createOptions struct {
 	Owner     *string
 	Labels    []string
 	OnEnd     *string
+	Once      *string
 	Wait      bool
 }
 
@@ -47,6 +48,9 @@ func (opts *createOptions) bind(cmd *cobra.Command) {
 	set.StringArrayVar(&opts.Labels, "label", nil, "a label, as NAME=VALUE; may be repeated")
 	flags.String(set, &opts.OnEnd, "on-end",
 		`the task that follows it, as JSON: {"when": "succeeded, failed or ended", "task": {...}}; @FILE reads a file`)
+	flags.String(set, &opts.Once, "once",
+		"what becomes of it while tasks with the same key are there, as MODE:KEY, with commas and settings behind it: "+
+			"singleton:KEY, latest:KEY, debounce:KEY,wait=5s,max=1m, throttle:KEY,every=1m,excess=delay or cancel_running:KEY")
 	set.BoolVar(&opts.Wait, "wait", false, "wait for its end, as \"dtsctl task wait\" does")
 }
 
@@ -64,11 +68,15 @@ func (opts *createOptions) submission(taskType string, payload json.RawMessage) 
 	if err != nil {
 		return wire.Submission{}, err
 	}
+	once, err := flags.Once("--once", opts.Once)
+	if err != nil {
+		return wire.Submission{}, err
+	}
 	return wire.Submission{
 		ID: opts.ID, Type: taskType, Payload: payload, RunAt: runAt, Delay: delay,
 		Queue: opts.Execution.Queue, Retry: opts.Execution.Retry(), Timeout: flags.DurationText(opts.Execution.Timeout),
 		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels,
-		StartBy: flags.DurationText(opts.Execution.StartBy), OnEnd: next,
+		StartBy: flags.DurationText(opts.Execution.StartBy), OnEnd: next, Once: once,
 	}, nil
 }
 
@@ -118,9 +126,29 @@ func createRun(ctx context.Context, opts *createOptions, taskType string, payloa
 		switch {
 		case !p.OutIsTerminal:
 			return p.Printf("%s\n", task.ID)
+		case task.Once != nil && task.Once.Outcome != nil:
+			return p.Printf("%s\n", onceSentence(p, task))
 		case answer.Status == http.StatusOK:
 			return p.Printf("%s, as it was submitted before\n", taskview.Sentence(p, task))
 		}
 		return p.Printf("%s\n", taskview.Sentence(p, task))
 	})
+}
+
+// onceSentence says what became of a submission with a key.
+func onceSentence(p *printer.Printer, t wire.Task) string {
+	text := taskview.Sentence(p, t)
+	switch after := printer.Deref(t.Once.After); wire.Value(t.Once.Outcome) {
+	case wire.OnceExisting:
+		return text + ": the submission is this task, which was there"
+	case wire.OnceReplaced:
+		return text + ": it has become the submission"
+	case wire.OnceSkipped:
+		return text + ": the submission is skipped, the next one may start at " + p.Text(t.Once.Next)
+	case wire.OnceDelayed:
+		if after != "" {
+			return t.ID + " waits for the end of " + after
+		}
+	}
+	return text
 }

@@ -82,6 +82,9 @@ func details(t wire.Task) []printer.Detail {
 	if t.OnEnd != nil {
 		all = append(all, printer.Detail{Name: "on_end", Value: jsonText(t.OnEnd)})
 	}
+	if t.Once != nil {
+		all = append(all, printer.Detail{Name: "once", Value: jsonText(t.Once)})
+	}
 	if p := t.Parent; p != nil {
 		text := fmt.Sprintf("%s, which has %s (attempt %d)", p.ID, p.State, p.Attempt)
 		if p.State == wire.StateCancelled {

@@ -41,6 +41,15 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 		"tries":                {[]string{"submit", "--type", "x", "--max-attempts", "1"}, "", `{"retry":{"max_attempts":1},"type":"x"}`},
 		"time for tries":       {[]string{"submit", "--type", "x", "--max-elapsed", "90s"}, "", `{"retry":{"max_elapsed":"1m30s"},"type":"x"}`},
 		"delays of tries":      {[]string{"submit", "--type", "x", "--retry-delays", "1m,90s"}, "", `{"retry":{"delays":["1m0s","1m30s"]},"type":"x"}`},
+		"a key":                {[]string{"submit", "--type", "x", "--once", "singleton:a"}, "", `{"once":{"key":"a","mode":"singleton"},"type":"x"}`},
+		"a key and times": {
+			[]string{"submit", "--type", "x", "--once", "debounce:a,wait=5s,max=1m"}, "",
+			`{"once":{"key":"a","max":"1m","mode":"debounce","wait":"5s"},"type":"x"}`,
+		},
+		"a throttle": {
+			[]string{"submit", "--type", "x", "--once", "throttle:a,every=1m,excess=delay"}, "",
+			`{"once":{"every":"1m","excess":"delay","key":"a","mode":"throttle"},"type":"x"}`,
+		},
 		"the rest": {
 			[]string{"submit", "--type", "x", "--id", "a", "--queue", "q", "--timeout", "5s", "--retention", "1h", "--owner", "me", "--label", "b=c=d", "--label", "a="}, "",
 			`{"id":"a","labels":{"a":"","b":"c=d"},"owner":"me","queue":"q","retention":"1h0m0s","timeout":"5s","type":"x"}`,

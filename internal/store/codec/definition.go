@@ -28,6 +28,7 @@ type head struct {
 	StartBy   int64             `json:"start_by,omitempty"` // scripts look for its name, with a comma before it
 	OnEnd     *followUp         `json:"on_end,omitempty"`
 	Parent    *task.Parent      `json:"parent,omitempty"`
+	Once      *once             `json:"once,omitempty"`
 }
 
 // followUp is a task.FollowUp. Scripts look for its name, with a comma before it, in heads.
@@ -35,6 +36,16 @@ type followUp struct {
 	When    task.When       `json:"when"`
 	Task    head            `json:"task"`
 	Payload json.RawMessage `json:"payload,omitempty"`
+}
+
+// once is a task.Once. The key is in the name of the task. Scripts look for the field, with a comma before it, in
+// heads.
+type once struct {
+	Mode   task.OnceMode `json:"mode"`
+	Wait   int64         `json:"wait,omitempty"`
+	Max    int64         `json:"max,omitempty"`
+	Every  int64         `json:"every,omitempty"`
+	Excess task.Excess   `json:"excess,omitempty"`
 }
 
 type backoff struct {
@@ -81,6 +92,9 @@ func headOf(d task.Definition) head {
 	if f := d.OnEnd; f != nil {
 		h.OnEnd = &followUp{When: f.When, Task: headOf(f.Task), Payload: f.Task.Payload}
 	}
+	if o := d.Once; o != nil {
+		h.Once = &once{o.Mode, o.Wait.Milliseconds(), o.Max.Milliseconds(), o.Every.Milliseconds(), o.Excess}
+	}
 	return h
 }
 
@@ -112,6 +126,9 @@ func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	if d.Queue == "" {
 		d.Queue = task.DefaultQueue
 	}
+	if key, _, ok := ref.Key(); ok && d.Once != nil {
+		d.Once.Key = key
+	}
 	return d, nil
 }
 
@@ -128,6 +145,9 @@ func (h head) definition() task.Definition {
 	}
 	for _, delay := range h.Delays {
 		d.Retry.Delays = append(d.Retry.Delays, ms(delay))
+	}
+	if o := h.Once; o != nil {
+		d.Once = &task.Once{Mode: o.Mode, Wait: ms(o.Wait), Max: ms(o.Max), Every: ms(o.Every), Excess: o.Excess}
 	}
 	if f := h.OnEnd; f != nil {
 		d.OnEnd = &task.FollowUp{When: f.When, Task: f.Task.definition()}

@@ -66,14 +66,14 @@ func decodeProgress(field string) (percent int, note string) {
 	return percent, note
 }
 
-// followUpMark is behind the number of attempts if the end of the task owes a follow-up.
+// followUpMark is behind the number of attempts if the leader must act on the end of the task.
 const followUpMark = ">"
 
 // FormatState writes a state as lua/include/state.lua does, of a task that has ended as one that owes no follow-up.
 // The number of attempts and the time of the first one are 0 if the definition, or the due time, says them.
 func FormatState(t task.Task) string {
 	attempts := strconv.Itoa(t.MaxAttempts)
-	if t.OnEnd != nil && (t.State == task.Queued || t.State == task.Running) {
+	if (t.OnEnd != nil || t.Once != nil) && (t.State == task.Queued || t.State == task.Running) {
 		attempts += followUpMark
 	}
 	fields := []string{

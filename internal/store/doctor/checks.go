@@ -105,6 +105,12 @@ var Checks = []Check{
 	{Name: "lock-unlimited", Severity: Error, Means: "A lock never expires: if its holder dies, nobody gets it any more.", Repair: "Lets it expire after its time to live. A holder that lives renews it.", Repairs: true, OfData: true},
 	{Name: "lock-unreadable", Severity: Error, Means: "What Redis has of a lock cannot be read: nobody can take it before it expires.", Repair: "Puts it aside, so that it is free: see \"What is put aside\".", Repairs: true, OfData: true},
 	{Name: "lock-drift", Severity: Warning, Means: "A lock is held and not listed, or the other way round.", Repair: "Lists what is held.", Repairs: true, OfData: true},
+	{
+		Name: "key-drift", Severity: Error, Repairs: true, OfData: true,
+		Means: "A task waits for the end of another one with its key, which has ended: it never runs. " +
+			"Or a key is known of which no task exists.",
+		Repair: "Lets the task go, or forgets the key.",
+	},
 	{Name: "lease-unlimited", Severity: Error, Means: "The lease of a partition never expires: if its leader is dead, nobody leads it any more.", Repair: "Lets it expire after the time that its leader asked for (`--lease-ttl`). A leader that lives renews it.", Repairs: true, OfData: true},
 
 	{Name: deliveryMissing, Severity: Warning, Means: "A task has been queued for more than a minute, and its queue has no delivery of it: its leader has not put it there.", Repair: "Has the leader look after it now.", Repairs: true, OfData: true},

@@ -26,7 +26,10 @@ const queuedLong = time.Minute
 
 const deliveryMissing = "delivery-missing"
 
-var lockChecks = []string{"lock-unlimited", "lock-unreadable", "lock-drift"}
+var (
+	lockChecks = []string{"lock-unlimited", "lock-unreadable", "lock-drift"}
+	keyChecks  = []string{"key-drift"}
+)
 
 // partitionCollections are the collections of a partition.
 func (e *examination) partitionCollections(ctx context.Context, p int) ([]collection, error) {
@@ -59,6 +62,9 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		}),
 		e.pages("deliveries", []string{deliveryMissing}, db.ZScan, string(k.Queued()), examinePage, func(ctx context.Context, names []string) error {
 			return e.lookForDeliveries(ctx, p, names)
+		}),
+		e.pages("keys", keyChecks, db.HScan, string(k.Once()), examinePage, func(ctx context.Context, names []string) error {
+			return e.examineKeys(ctx, p, names)
 		}),
 		once("lease", "lease-unlimited", func(ctx context.Context) error { return e.examineLease(ctx, k) }),
 		e.rememberedIDs(k),
@@ -129,6 +135,21 @@ func (e *examination) examineLocks(ctx context.Context, p int, names []string) e
 		return err
 	})
 	e.looked(looked, lockChecks...)
+	return err
+}
+
+func (e *examination) examineKeys(ctx context.Context, p int, names []string) error {
+	looked, err := e.inTurn(ctx, names, examinePage, keyChecks, func(some []string) error {
+		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineKeys{
+			Once: e.o.Layout.Keys.Partition(p).Once(), Checks: e.wanted, Repair: e.Repair,
+			Events: e.o.Layout.Keys.Events(), Wake: e.o.Layout.Keys.Wake(p), Members: some,
+		})
+		for _, f := range reply.Found {
+			e.found(f.Check, f.Member, f.Words)
+		}
+		return err
+	})
+	e.looked(looked, keyChecks...)
 	return err
 }
 

@@ -183,7 +183,7 @@ const looseChunk = 500
 // isElsewhere reports whether a task is in another namespace or of another schedule.
 func (s *search) isElsewhere(ref task.Ref) bool {
 	return s.filter.Namespace != "" && ref.Namespace != s.filter.Namespace ||
-		s.filter.Schedule != "" && !strings.HasPrefix(ref.ID, s.filter.Schedule+"@")
+		s.filter.Schedule != "" && !ref.IsTickOf(s.filter.Schedule)
 }
 
 // keepLabelled keeps the segments that may have rows with the labels of the filter. Error: CodeUnavailable.

@@ -72,6 +72,8 @@ func (s *Tasks) createEach(ctx context.Context, defs []task.Definition, dry bool
 func (s *Tasks) createOnce(ctx context.Context, defs []task.Definition, dry bool) []Created {
 	results := make([]Created, len(defs))
 	b := createCalls{l: s.l, dry: dry}
+	var once []lua.SubmitOnce
+	var oncePlaces []int
 	for i := range defs {
 		d := defs[i].Normalize()
 		results[i].Task.Definition = d
@@ -80,9 +82,16 @@ func (s *Tasks) createOnce(ctx context.Context, defs []task.Definition, dry bool
 			results[i].Err = err
 			continue
 		}
+		if d.Once != nil {
+			once, oncePlaces = append(once, s.onceCall(d, def, dry)), append(oncePlaces, i)
+			continue
+		}
 		b.add(i, d, def)
 	}
 	var existed []int
+	if len(once) > 0 {
+		existed = s.submitOnce(ctx, once, oncePlaces, results)
+	}
 	for n, reply := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, b.calls) {
 		for k, i := range b.places[n] {
 			results[i] = s.created(results[i].Task.Definition, reply, k)
@@ -105,7 +114,7 @@ func (s *Tasks) readExisting(ctx context.Context, results []Created, places []in
 	}
 	records, err := s.read(ctx, s.l.DB, refs, false)
 	for k, i := range places {
-		results[i] = Created{Existed: true, Err: err}
+		results[i] = Created{Existed: true, Once: results[i].Once, Err: err}
 		if err == nil {
 			results[i].Task, results[i].Err = s.decodeFound(refs[k], records[k])
 		}

@@ -3,7 +3,6 @@ package tasks
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -215,7 +214,7 @@ func (f Filter) inNamespace(ref task.Ref) bool {
 
 // matchesName reports whether a task belongs to the filter's schedule, which its name tells.
 func (f Filter) matchesName(ref task.Ref) bool {
-	return f.Schedule == "" || strings.HasPrefix(ref.ID, f.Schedule+"@")
+	return f.Schedule == "" || ref.IsTickOf(f.Schedule)
 }
 
 // matches reports whether a task matches the filter. What of it cannot be read matches, so that no list leaves it out in silence: the set that

@@ -10,11 +10,13 @@ import (
 
 // Created is the result of one submission. If Err is nil, Task is the task as it is now. Existed says that a task with
 // the same name and content existed before. Deleted says that it has ended and was deleted since, and only its name is
-// remembered. Task then has the definition, the state, and the times of its creation and its end.
+// remembered. Task then has the definition, the state, and the times of its creation and its end. Once is for
+// submissions with a key: their Task can be another one, and then Existed is true.
 type Created struct {
 	Task    task.Task
 	Existed bool
 	Deleted bool
+	Once    Once
 	Err     error
 }
 

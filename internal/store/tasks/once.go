@@ -1,0 +1,99 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// Once is what became of a submission with a key.
+type Once struct {
+	Outcome task.OnceOutcome
+	Next    time.Time // when the next task may be due, of a throttle
+	After   string    // the id of the task whose end the one that was created waits for; "" for none
+}
+
+// onceCall is the call for the submission of a task that has a key; def is its encoded definition.
+func (s *Tasks) onceCall(d task.Definition, def string, dry bool) lua.SubmitOnce {
+	o := d.Once
+	call := lua.SubmitOnce{
+		Defs: s.l.KeysOf(d.Ref).Defs(), Member: d.Ref, Mode: string(o.Mode), Wait: o.Wait, Max: o.Max,
+		Drop: o.Excess != task.ExcessDelay, Every: o.Every, Def: def, Traced: "", RunAt: d.RunAt, Delay: d.Delay,
+		By: "a newer submission", Dry: dry,
+		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(d.Ref),
+	}
+	if d.Trace != "" && !dry {
+		call.Traced = codec.WithTrace(def, d.Trace)
+	}
+	return call
+}
+
+// submitOnce makes calls for submissions that have keys, whose places in results are given. It returns the places of
+// those whose tasks existed before, and are to be read.
+func (s *Tasks) submitOnce(
+	ctx context.Context, calls []lua.SubmitOnce, places []int, results []Created,
+) (existed []int) {
+	for n, reply := range redisx.RunEach[lua.SubmitOnceReply](ctx, s.l.DB, calls) {
+		i := places[n]
+		d := results[i].Task.Definition
+		switch r := reply.Reply; {
+		case reply.Err != nil:
+			results[i] = Created{Err: layout.Unavailable(reply.Err)}
+		case !isOnceOutcome(r.Outcome):
+			results[i] = s.created(d, asCreate(r.Now, r.Outcome), 0)
+			results[i].Once.Outcome = task.OnceExisting
+		default:
+			results[i] = s.created(d, asCreate(r.Now, "new"), 0)
+			results[i].Task.Ref, results[i].Task.DueAt = r.Task, r.Due
+			results[i].Existed = r.Task != d.Ref || r.Due.IsZero()
+			results[i].Once = Once{Outcome: task.OnceOutcome(r.Outcome), Next: r.Upcoming}
+			if r.Front != r.Task {
+				results[i].Once.After = r.Front.ID
+			}
+		}
+		if results[i].Err == nil && results[i].Existed && !results[i].Deleted {
+			existed = append(existed, i)
+		}
+	}
+	return existed
+}
+
+// asCreate is an answer as create gives it.
+func asCreate(now time.Time, answer string) redisx.Result[lua.CreateReply] {
+	return redisx.Result[lua.CreateReply]{Reply: lua.CreateReply{Now: now, Answers: []string{answer}}}
+}
+
+// isOnceOutcome reports whether an answer is an outcome, and not one of create.
+func isOnceOutcome(answer string) bool {
+	switch task.OnceOutcome(answer) {
+	case task.OnceCreated, task.OnceExisting, task.OnceReplaced, task.OnceDelayed, task.OnceSkipped:
+		return true
+	}
+	return false
+}
+
+// WaitsFor returns the id of the task whose end a task with a key waits for; "" for none. Error: CodeUnavailable.
+func (s *Tasks) WaitsFor(ctx context.Context, ref task.Ref) (string, error) {
+	key, name, _ := ref.Key()
+	field := task.Ref{Namespace: ref.Namespace, ID: key}
+	record, err := s.l.DB.HGet(ctx, string(s.l.KeysOf(ref).Once()), field.String()).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", layout.Unavailable(err)
+	}
+	if f := strings.Fields(record); len(f) > 1 && f[1] == name && f[0] != noName {
+		return task.Ref{ID: f[0]}.Keyed(key).ID, nil
+	}
+	return "", nil
+}
+
+// noName stands for no task in what is known of a key, as lua/include/once.lua writes it.
+const noName = "@"
