@@ -54,3 +54,12 @@ func TestSubmit_ShowsWhatIsWrongWithAFollowUp(t *testing.T) {
 		}
 	})
 }
+
+func TestTask_ShowsItsKey(t *testing.T) {
+	inWorld(t, func(w *world) {
+		once := &task.Once{Mode: task.OnceSingleton, Key: "tenant-7"}
+		d := task.Definition{Ref: w.ref("a").Keyed("tenant-7"), Type: "http", Once: once}
+		testkit.Must(t, w.store.Tasks.Create(w.ctx, []task.Definition{d})[0].Err)
+		w.expect("/tasks/default/tenant-7@ka", `<dt>Key</dt><dd class="mono">tenant-7 (singleton)</dd>`)
+	})
+}

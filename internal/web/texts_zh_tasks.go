@@ -23,6 +23,7 @@ var chineseTasks = map[string]string{
 	"Follows":                                  "接续",
 	"must be like %s":                          "应如 %s",
 	"Followed by, as JSON":                     "后续任务（JSON）",
+	"Key":                                      "键",
 	"Followed by":                              "后续任务",
 	"%s succeeded":                             "成功 %s",
 	"%s failed":                                "失败 %s",
