@@ -156,6 +156,7 @@ func TestSubmitOnce_DebouncePushesTheDueTimeBack(t *testing.T) {
 	}
 	k.makeDue("a")
 	k.Begin(k.named("a"))
+	k.expect(k.submit("c", once), task.OnceReplaced, "a", "c") // a repetition, as the answer was lost
 	k.expect(k.submit("d", once), task.OnceCreated, "d", "d")
 	k.CheckSets()
 }
