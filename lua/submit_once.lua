@@ -1,7 +1,7 @@
 -- submit_once: a submission with a key. It creates a task or, as its mode says, does something with the tasks of
 -- that key that have not ended. One whose name is taken by a task of that key was submitted before. A dry run only
 -- says what would come of it.
--- includes: clock, number, changes, definition, events, wheel, noted, creation, place, stop, once, decide, standing
+-- includes: clock, number, definition, events, wheel, noted, creation, place, stop, once, decide, standing, starting
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -65,13 +65,13 @@ local function replace(waiting, due)
   redis.call('HSETNX', originals_key(), waiting, redis.sha1hex(before))
   record = string.sub(record, 1, 13) .. (task.traced or task.def)
   redis.call('HSET', defs, waiting, record)
+  redis.call('HDEL', payloads_key(), waiting)
   if task.payload then
     redis.call('HSET', payloads_key(), waiting, task.payload)
-  else
-    redis.call('HDEL', payloads_key(), waiting)
   end
   announce('updated', waiting, 'scheduled', '0', '', record, ',"due":' .. int(due))
   put_on_wheel(waiting, due)
+  note_start_by(waiting, record, due)
   note_row(waiting)
 end
 

@@ -1,6 +1,6 @@
 -- let_go: lets tasks go that wait for the end of another one with their key.
 -- needs: arg events, arg wake
--- includes: clock, number, definition, events, wheel, noted, once, standing
+-- includes: clock, number, definition, events, wheel, noted, once, standing, starting
 
 -- let_go makes the task of a key due that waits for the end of another one, if that has ended.
 local function let_go(key)
@@ -10,8 +10,10 @@ local function let_go(key)
   end
   local member = key .. '@k' .. known.behind
   if standing_of(key, known.behind) == 'wait' then
-    announce('updated', member, 'scheduled', '0', '', redis.call('HGET', defs_key(), member), ',"due":' .. int(now))
+    local record = redis.call('HGET', defs_key(), member)
+    announce('updated', member, 'scheduled', '0', '', record, ',"due":' .. int(now))
     put_on_wheel(member, now)
+    note_start_by(member, record, now)
     note_row(member)
   end
   known.front, known.behind, known.first = known.behind, nil, 0

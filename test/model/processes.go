@@ -271,16 +271,24 @@ func (m *Model) leaderAnswered(s *State, l *Leader, c Call, reply Reply) {
 		}
 	case Fire:
 		l.Plan = Plan{}
-	case ReadOutbox:
-		l.Entry = Entry{State: reply.State, Task: c.Task, Attempt: reply.Attempt}
-	case ReadTasks:
-		if l.Entry.Parent = Exists; reply.State == None {
-			l.Entry.Parent = Missed
-		}
-	case FollowUp:
-		l.Entry = Entry{}
+	case ReadOutbox, ReadTasks, FollowUp:
+		l.Entry.answered(c, reply)
 	case Enqueue, Recall, ReapScript, TakeBackScript, Finish:
 		l.Hands[c.Task].answered(c, reply)
+	}
+}
+
+// answered goes on to what a leader does next with an entry of the outbox.
+func (e *Entry) answered(c Call, reply Reply) {
+	switch c.Script {
+	case ReadOutbox:
+		*e = Entry{State: reply.State, Task: c.Task, Attempt: reply.Attempt}
+	case ReadTasks:
+		if e.Parent = Exists; reply.State == None {
+			e.Parent = Missed
+		}
+	default:
+		*e = Entry{}
 	}
 }
 

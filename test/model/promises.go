@@ -88,11 +88,11 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 	broken.note(Fenced, c.Script.ofLeader() && before.Redis.stale(c.Fence) && before.Redis != after.Redis)
 	switch c.Script {
 	case Create, Restore:
-		broken.note(OneTask, was.State != None && *was != *is && !c.Child)
+		broken.note(OneTask, remade(was, is, c))
 	case FollowUp:
-		broken.note(OneTask, reply.Created && was.Follow.There[c.Attempt])
-		broken.note(Followed, reply.Created && (was.State != c.To || was.Attempt != c.Attempt))
-		broken.note(FollowedOnce, reply.Created && before.Seen.Followed[c.Task][c.Attempt])
+		if reply.Created {
+			broken = append(broken, brokenByFollowUp(before, c, was)...)
+		}
 	case Fire:
 		broken.note(OneTick, m.madeAgain(before, after))
 	case Claim:
@@ -105,6 +105,22 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 	case ExtendRuns, Finish:
 		broken.note(Heard, reply.Refused == "" && !heard(before, c, was, is))
 	}
+	return broken
+}
+
+// remade reports whether a call has changed a task that was there, though it was to create it.
+//
+//go:norace
+func remade(was, is *Task, c Call) bool { return was.State != None && *was != *is && !c.Child }
+
+// brokenByFollowUp returns the promises about a follow-up that was created.
+//
+//go:norace
+func brokenByFollowUp(before *State, c Call, was *Task) noted {
+	var broken noted
+	broken.note(OneTask, was.Follow.There[c.Attempt])
+	broken.note(Followed, was.State != c.To || was.Attempt != c.Attempt)
+	broken.note(FollowedOnce, before.Seen.Followed[c.Task][c.Attempt])
 	return broken
 }
 

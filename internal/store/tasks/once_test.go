@@ -216,6 +216,30 @@ func TestSubmitOnce_LatestWaitsForTheEnd(t *testing.T) {
 	k.CheckSets()
 }
 
+// A task that waits for another one must begin some time after that has ended.
+func TestSubmitOnce_CountsStartByFromTheEndOfTheOther(t *testing.T) {
+	t.Parallel()
+	k := newKeyed(t)
+	once := task.Once{Mode: task.OnceLatest}
+	k.submit("a", once)
+	k.Begin(k.named("a"))
+	bounded := task.Definition{Payload: json.RawMessage(`"b"`), StartBy: time.Hour}
+	k.expect(k.submitted(bounded, "b", once), task.OnceDelayed, "b", "b")
+	late := func() time.Duration {
+		at, err := k.DB.ZScore(k.Ctx, string(k.KeysOf(k.ref).Outbox()), "late "+k.named("b").String()).Result()
+		testkit.Must(t, err)
+		return time.Until(time.UnixMilli(int64(at)))
+	}
+	if d := late(); d < 24*time.Hour {
+		t.Errorf("while it waits, it is late in %s", d)
+	}
+	k.end("a")
+	k.follow()
+	if d := late(); !near(d, time.Hour) {
+		t.Errorf("after the end, it is late in %s", d)
+	}
+}
+
 func TestSubmitOnce_CancelRunningAsksTheOtherToStop(t *testing.T) {
 	t.Parallel()
 	k := newKeyed(t)
