@@ -48,6 +48,15 @@ func (c *Control) GetTask(ctx context.Context, who Caller, id string) (task.Task
 	return c.store.Tasks.Get(ctx, who.Ref(id))
 }
 
+// GetTaskWithAttempts returns a task without its checkpoint, and its attempts, oldest first. Both tell of the same
+// moment. Error: CodeTaskNotFound.
+func (c *Control) GetTaskWithAttempts(ctx context.Context, who Caller, id string) (task.Task, []task.Attempt, error) {
+	if _, err := c.begin(ctx, who, "getTask", who.Ref(id)); err != nil {
+		return task.Task{}, nil, err
+	}
+	return c.store.Tasks.FindWithAttempts(ctx, who.Ref(id))
+}
+
 // findTask returns the task with that id in whatever namespace. Errors: those of GetTask.
 func (c *Control) findTask(ctx context.Context, id string) (task.Task, error) {
 	found, _, err := c.tasksNamed(ctx, id, contract.NamespacesLimit)

@@ -55,9 +55,8 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 	var reasons control.Why
 	var unexplained error
 	err := calls.Try(
-		func() (err error) { t, err = c.GetTask(ctx, v.who, id); return err },
+		func() (err error) { t, o.Attempts, err = c.GetTaskWithAttempts(ctx, v.who, id); return err },
 		func() error { reasons, unexplained = c.WhyTask(ctx, v.who, id); return nil }, // it is not always needed
-		func() (err error) { o.Attempts, err = c.Attempts(ctx, v.who, id); return err },
 		func() (err error) {
 			log, err = c.Logs(ctx, v.who, id, control.LogQuery{Backwards: true, Limit: shownLines})
 			if edge.CodeOf(err) == task.CodeTaskNotFound {
@@ -73,7 +72,9 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 		if unexplained != nil {
 			return nil, "", unexplained
 		}
-		o.Why = reasons
+		if reasons.State == "" || reasons.State == t.State { // else they are of another moment
+			o.Why = reasons
+		}
 	}
 	o.Task, o.Mark, o.Verdict = t, stateMark(t), v.verdict(t)
 	if t.State == task.Scheduled && len(o.Attempts) > 0 {

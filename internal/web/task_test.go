@@ -1,18 +1,25 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // nested is JSON of some bytes, as deep as a payload may be.
@@ -69,6 +76,59 @@ func TestTask_IsBoundedWhateverTheTask(t *testing.T) {
 			}
 		}
 	})
+}
+
+// between lets something happen after the first reading of a task, before the others.
+type between struct {
+	happens func()
+	mu      sync.Mutex
+	done    atomic.Bool
+}
+
+func (b *between) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b *between) reading(cmds []redis.Cmder, next func() error) error {
+	reads := func(cmd redis.Cmder) bool { return strings.Contains(fmt.Sprint(cmd.Args()), "attempts:default:runs") }
+	script := redis.NewScript(lua.ByName("read_tasks").Source).Hash()
+	isScript := func(cmd redis.Cmder) bool { return len(cmd.Args()) > 1 && cmd.Args()[1] == script }
+	if b.done.Load() || !slices.ContainsFunc(cmds, reads) && !slices.ContainsFunc(cmds, isScript) {
+		return next()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err := next()
+	if b.done.CompareAndSwap(false, true) {
+		b.happens()
+	}
+	return err
+}
+
+func (b *between) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return b.reading([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
+	}
+}
+
+func (b *between) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return b.reading(cmds, func() error { return next(ctx, cmds) })
+	}
+}
+
+// A task that begins or ends while its page is read is shown as it was at one moment.
+func TestTask_AgreesWithItsAttempts(t *testing.T) {
+	for range 5 { // any of the readings may be the first
+		inWorld(t, func(w *world) {
+			ref := w.submit("runs", nil)
+			w.db.AddHook(&between{happens: func() { w.run(ref, 0, task.Succeeded, "", "") }})
+			page := w.get("/tasks/default/runs").text
+			for verdict, attempt := range map[string]string{"Runs for": ">running<", "Succeeded in": ">succeeded<"} {
+				if strings.Contains(page, verdict) != strings.Contains(page, attempt) {
+					t.Errorf("%q and %q do not agree:\n%s", verdict, attempt, page)
+				}
+			}
+		})
+	}
 }
 
 // An attempt that was put off, or interrupted, is not told as a failure; a failure may have no reason.

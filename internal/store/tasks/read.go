@@ -256,8 +256,35 @@ func recordOf(t lua.ReadTasksTask) codec.Record {
 // notes them; under it, the newest one may be left out, too.
 // Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error) {
+	_, attempts, err := s.moment(ctx, ref)
+	return attempts, err
+}
+
+// FindWithAttempts is Find and Attempts. Both tell of the same moment, so they do not contradict each other.
+func (s *Tasks) FindWithAttempts(ctx context.Context, ref task.Ref) (t task.Task, attempts []task.Attempt, _ error) {
+	var records []codec.Record
+	var now codec.Record
+	err := calls.Try(
+		func() (err error) { records, err = s.read(ctx, s.l.DB, []task.Ref{ref}, false); return err },
+		func() (err error) { now, attempts, err = s.moment(ctx, ref); return err },
+	)
+	if err != nil {
+		return task.Task{}, nil, err
+	}
+	r := records[0]
+	if r.Definition == "" {
+		return task.Task{}, nil, s.missing(ctx, ref)
+	}
+	if now.State != r.State {
+		r.State, r.NoState, r.Result, r.Error, r.Due = now.State, "", now.Result, now.Error, now.Due
+	}
+	return s.decode(ref, r), attempts, nil
+}
+
+// moment reads the attempts of a task, and what changes of its record, in one moment. Errors: those of Attempts.
+func (s *Tasks) moment(ctx context.Context, ref task.Ref) (now codec.Record, _ []task.Attempt, _ error) {
 	if err := task.ValidateRef(ref); err != nil {
-		return nil, err
+		return now, nil, err
 	}
 	k := s.l.KeysOf(ref)
 	pipe := s.l.DB.ReadTogether() // one moment: an attempt that ends meanwhile would be missing, or there twice
@@ -265,28 +292,34 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	ended := pipe.LRange(ctx, string(k.Attempts(ref)), 0, -1)
 	state := pipe.HMGet(ctx, string(k.States()), ref.String())
 	reason := pipe.HMGet(ctx, string(k.Errors()), ref.String())
+	result := pipe.HMGet(ctx, string(k.Results()), ref.String())
+	due := pipe.ZMScore(ctx, string(k.Wheel()), ref.String())
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return nil, layout.Unavailable(err)
+		return now, nil, layout.Unavailable(err)
 	}
 	if !exists.Val() && exists.Err() == nil {
-		return nil, s.missing(ctx, ref)
+		return now, nil, s.missing(ctx, ref)
+	}
+	now = codec.Record{State: textAt(state, 0), Error: textAt(reason, 0), Result: textAt(result, 0)}
+	if scores := due.Val(); len(scores) > 0 && scores[0] != 0 {
+		now.Due = codec.FromMS(int64(scores[0]))
 	}
 	attempts := decodeAttempts(ctx, ref, ended.Val())
 	t := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled}
-	err := codec.DecodeState(&t, textAt(state, 0))
+	err := codec.DecodeState(&t, now.State)
 	if err != nil && !redisx.LeaveOut(ctx, "the newest attempt of task %s is left out, as %v", ref, err) {
-		return nil, unreadablePart(ref, err)
+		return now, nil, unreadablePart(ref, err)
 	}
 	if t.State == task.Running || t.Outcome != "" { // the newest attempt is in the state of the task
 		newest := task.Attempt{
 			Number: t.Attempt, Node: t.Node, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, Outcome: t.Outcome,
-			Error: textAt(reason, 0),
+			Error: now.Error,
 		}
 		if err := codec.CheckAttempt(newest); err == nil || !redisx.LeaveOut(ctx, "task %s: %v", ref, err) {
 			attempts = append(attempts, newest)
 		}
 	}
-	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
+	return now, attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
 
 // decodeAttempts decodes the list of a task's earlier attempts, without those that cannot be read, which
