@@ -15,6 +15,7 @@
 --   archived_count  number
 --   size            number  all deliveries, in whatever state
 --   memory          number  bytes; an estimate, from the first deliveries of each kind
+--   next            text    the id of the delivery that is taken next; "" if none waits
 --   waited          ms      how long the delivery that is taken next has waited; 0 if none waits
 -- refuses: nothing
 -- repeat: harmless: it only reads
@@ -66,7 +67,8 @@ if n > 0 then
   size, memory = size + grouped, memory + bytes / n * grouped
 end
 
-local oldest = pending_count > 0 and redis.call('HGET', delivery_key(redis.call('LINDEX', pending, -1)), 'pending_since')
+local next_id = redis.call('LINDEX', pending, -1)
+local oldest = next_id and redis.call('HGET', delivery_key(next_id), 'pending_since')
 local since = tonumber(oldest or '') -- in ns; nil also if somebody has written something else
 local waited = since and math.max(now - math.floor(since / 1000000), 0)
-return { pending_count, active_count, archived_count, size, memory, waited or 0 }
+return { pending_count, active_count, archived_count, size, memory, next_id or '', waited or 0 }

@@ -23,6 +23,9 @@ type QueueInfo struct {
 	Foreign int           // slots of asynq's own servers that serve it; 0 also if these are not known
 }
 
+// IsAsynqs reports whether nothing of DTS waits in the queue, and what is taken next is of another asynq client.
+func (q QueueInfo) IsAsynqs() bool { return q.OfAsynq && q.Waiting == 0 && q.Capacity == 0 }
+
 // ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a capacity,
 // and that asynq has not seen yet. Under redisx.LeavingOut, what cannot be read is left out.
 func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, error) {

@@ -47,10 +47,11 @@ func (c *Control) queuesOf(w waits) []status.Queue {
 	for _, s := range w.standings {
 		q := of(s.Name)
 		q.Paused, q.PausedAt, q.PausedBy, q.Note, q.Waiting = s.Paused, s.PausedAt, s.PausedBy, s.Note, s.Pending
+		q.OfAsynq = s.OfAsynq
 	}
 	for _, set := range w.sets {
 		q := of(set.Queue)
-		q.Waiting += set.Number
+		q.Waiting, q.OfAsynq = q.Waiting+set.Number, false
 		q.Oldest = earlier(q.Oldest, set.Oldest)
 		if set.Type != "" {
 			c.addLane(q, set)

@@ -58,6 +58,7 @@ func (c *Control) queueFacts(
 		func() {
 			standing, err := c.readStanding(ctx, &f.Path, "", u)
 			f.Pending, f.PendingUnknown, known = standing.Pending, err != nil, standing.Known || err != nil
+			f.NextOfAsynq = standing.OfAsynq
 		},
 		func() {
 			var err error

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -21,6 +22,7 @@ type Standing struct {
 	PausedBy string    // "" if nobody knows
 	Note     string    // why it is paused; "" if nobody said
 	Pending  int       // deliveries that wait for a worker
+	OfAsynq  bool      // the next one to be taken is of another asynq client: workers of DTS would archive it
 	State    string    // of the delivery, as asynq says it; "" if it is not there
 	Before   int       // deliveries that are taken before it; below 0 if that is not known
 }
@@ -34,6 +36,7 @@ func (q *Queues) Standing(ctx context.Context, name, delivery string) (Standing,
 	pipe := q.db.Pipeline()
 	listed := pipe.SIsMember(ctx, string(lua.AsynqQueues), q.names.asynq(name))
 	paused, pending := pipe.Get(ctx, string(k.Paused())), pipe.LLen(ctx, string(k.Pending()))
+	next := pipe.LIndex(ctx, string(k.Pending()), -1)
 	var state *redis.StringCmd
 	var place *redis.IntCmd
 	if delivery != "" {
@@ -44,7 +47,7 @@ func (q *Queues) Standing(ctx context.Context, name, delivery string) (Standing,
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return Standing{}, unavailable(err)
 	}
-	s := Standing{Known: listed.Val(), Pending: int(pending.Val()), Before: -1}
+	s := Standing{Known: listed.Val(), Pending: int(pending.Val()), OfAsynq: ofAsynq(next.Val()), Before: -1}
 	s.Paused = !errors.Is(paused.Err(), redis.Nil)
 	s.PausedAt, s.PausedBy, s.Note = pauseOf(paused.Val())
 	if state != nil {
@@ -78,21 +81,29 @@ func (q *Queues) Standings(ctx context.Context, names []string) ([]Named, error)
 	}
 	pipe := q.db.Pipeline()
 	paused, pending := make([]*redis.StringCmd, len(names)), make([]*redis.IntCmd, len(names))
+	nexts := make([]*redis.StringCmd, len(names))
 	for i, name := range names {
 		k := lua.AsynqQueue(q.names.asynq(name))
 		paused[i], pending[i] = pipe.Get(ctx, string(k.Paused())), pipe.LLen(ctx, string(k.Pending()))
+		nexts[i] = pipe.LIndex(ctx, string(k.Pending()), -1)
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, unavailable(err)
 	}
 	found := make([]Named, len(names))
 	for i, name := range names {
-		s := Standing{Known: true, Pending: int(pending[i].Val()), Before: -1}
+		s := Standing{Known: true, Pending: int(pending[i].Val()), OfAsynq: ofAsynq(nexts[i].Val()), Before: -1}
 		s.Paused = !errors.Is(paused[i].Err(), redis.Nil) && !redisx.IsPassedOver(paused[i].Err())
 		s.PausedAt, s.PausedBy, s.Note = pauseOf(paused[i].Val())
 		found[i] = Named{name, s}
 	}
 	return found, nil
+}
+
+// ofAsynq reports whether a delivery with that id is of another asynq client; "" is none.
+func ofAsynq(id string) bool {
+	_, _, err := task.ParseDelivery(id)
+	return id != "" && err != nil
 }
 
 // noteMark stands between who paused a queue and why. Nodes of earlier releases take both for who it was.

@@ -65,6 +65,7 @@ type Queue struct {
 	PausedBy string
 	Note     string    // why it is paused
 	Foreign  bool      // one of asynq's own servers serves it
+	OfAsynq  bool      // what waits in it is of another asynq client
 	Waiting  int       // tasks that are due and have not begun, in DTS and for a worker
 	Oldest   time.Time // when the first of them was due; zero if that is not known
 	Lanes    []Lane    // of them, those that wait by their type

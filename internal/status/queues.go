@@ -68,6 +68,12 @@ func (j *judge) unserved(q Queue) {
 	}
 	r.Detail = fmt.Sprintf("%s in the queue %q, and no living node takes any.", tasksWait(q.Waiting), q.Name)
 	r.Do = fmt.Sprintf("Start a worker for it: dtsd serve --roles worker --queues %s=1.", q.Name)
+	if q.OfAsynq {
+		r.Severity = Warn
+		r.Detail = fmt.Sprintf("%s in the queue %q, which another asynq client uses. None of its servers runs.",
+			tasksWait(q.Waiting), q.Name)
+		r.Do = "Start a server of that client. Start no worker of DTS for this queue: it would archive these tasks."
+	}
 	j.add(r)
 }
 

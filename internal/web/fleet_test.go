@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
 	"golang.org/x/text/language"
 
 	"github.com/dts-sched/dts/internal/cluster"
@@ -189,6 +190,9 @@ func TestQueueStateOf(t *testing.T) {
 		{"nobody serves", func(q *info) { q.Waiting = 1 }, nil, nil, queueUnserved, true},
 		{"others only", func(q *info) { q.Pending = 1 }, away, nil, queueUnserved, true},
 		{"asynq serves", func(q *info) { q.Pending, q.Foreign = 1, 5 }, nil, nil, queueForeign, false},
+		{"asynq's client", func(q *info) { q.Pending, q.OfAsynq = 1, true }, away, nil, queueAsynqs, true},
+		{"its server", func(q *info) { q.Pending, q.OfAsynq, q.Foreign = 1, true, 5 }, nil, nil, queueForeign, false},
+		{"its queue, and ours", func(q *info) { q.Waiting, q.OfAsynq = 1, true }, nil, nil, queueUnserved, true},
 		{"served", func(q *info) { q.Pending = 1 }, here, nil, queueServed, false},
 		{"paused and empty", func(q *info) { q.Paused = true }, here, nil, queuePaused, false},
 		{"paused", func(q *info) { q.Paused, q.Waiting = true, 1 }, here, nil, queuePaused, true},
@@ -227,6 +231,28 @@ func TestQueues_OfAsynqAreOnlyRead(t *testing.T) {
 	if strings.Contains(text.String(), "Pause…") || (oneQueue{queueRow: row, Known: true}).CanSteer() {
 		t.Error("it can be steered")
 	}
+}
+
+// Workers of DTS would archive what another asynq client has put into its queue: nobody is told to start one.
+func TestQueue_OfAnotherClientHasNoAdviceToServeIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other := asynq.NewClientFromRedisClient(w.db.UniversalClient)
+		_, err := other.Enqueue(asynq.NewTask("mail", nil), asynq.Queue("mailer"))
+		testkit.Must(t, err)
+		w.get("/") // from now on it is known what holds
+		w.pass(2 * time.Minute)
+		w.expect("/queues/mailer", "Another asynq client uses it", "it would archive these tasks", "It is a queue of asynq")
+		w.expect("/queues", "Queues of asynq", "no server of asynq", "has no server of asynq")
+		w.expect("/", "which another asynq client uses", "it would archive these tasks")
+		for _, path := range []string{"/queues/mailer", "/queues", "/"} {
+			for _, word := range []string{"dtsd serve", "Pause…", "Capacity…"} {
+				w.expectNot(path, word)
+			}
+		}
+		w.submit("a", func(d *task.Definition) { d.Queue = "mailer" })
+		w.claim(0)
+		w.expect("/queues/mailer", "dtsd serve", "Pause…")
+	})
 }
 
 func TestShadesOf(t *testing.T) {

@@ -91,6 +91,8 @@ func (v *visit) queueSentence(q queueRow) template.HTML {
 		return v.T("Its tasks wait long")
 	case queueForeign:
 		return v.T("Only servers of asynq serve it")
+	case queueAsynqs:
+		return v.T("Another asynq client uses it, and none of its servers runs")
 	case queueIdle:
 		return v.T("Nobody serves it, and nothing waits")
 	}
@@ -113,7 +115,10 @@ func (q oneQueue) CapacityText() string {
 
 // CanSteer reports whether the queue can be paused, and given a capacity, here: the deliveries of asynq's own tasks are
 // steered in asynqmon.
-func (q oneQueue) CanSteer() bool { return q.Known && q.State != queueForeign }
+func (q oneQueue) CanSteer() bool { return q.Known && !q.IsOthers() }
+
+// IsOthers reports whether DTS has nothing to do with the queue: only its clients and servers of asynq use it.
+func (q oneQueue) IsOthers() bool { return q.State == queueForeign || q.State == queueAsynqs }
 
 // Offers are the actions that the page of a queue offers.
 func (q oneQueue) Offers() string {

@@ -23,7 +23,7 @@ type queueList struct {
 	Sentence template.HTML
 	Rows     []queueRow // those with trouble first
 	LeftOut  int        // how many more there are
-	Foreign  []queueRow // those that only asynq's own servers serve
+	Foreign  []queueRow // those of asynq, which are only shown
 	Searched bool       // the names contain what the reader asked for
 }
 
@@ -41,7 +41,7 @@ type queueRow struct {
 func (q queueRow) Due() int { return q.Waiting + q.Pending }
 
 // NeedsSomebody reports whether tasks wait that should not.
-func (q queueRow) NeedsSomebody() bool { return q.State >= queueLate && q.Due() > 0 }
+func (q queueRow) NeedsSomebody() bool { return q.State >= queueAsynqs && q.Due() > 0 }
 
 // Held is how many deliveries asynq has that neither wait nor run: it tries them again, or keeps them.
 func (q queueRow) Held() int { return max(q.Size-q.Pending-q.Active, 0) }
@@ -53,6 +53,7 @@ const (
 	queueIdle    queueState = iota // nobody serves it, and nothing waits
 	queueServed                    // by living workers
 	queueForeign                   // by asynq's own servers alone
+	queueAsynqs                    // nobody serves it, and what waits is of another asynq client
 	queueLate                      // its tasks wait long, though nothing else is wrong
 	queueFull                      // as many tasks wait as its capacity allows
 	queuePaused
@@ -68,6 +69,8 @@ func queueStateOf(q queueRow) queueState {
 	}
 	served := len(q.Servers) > 0
 	switch {
+	case q.IsAsynqs() && !served && q.Foreign == 0:
+		return queueAsynqs
 	case q.Due() > 0 && !served && q.Foreign == 0:
 		return queueUnserved
 	case has(status.TypeUnserved):
@@ -151,7 +154,7 @@ func readQueues(ctx context.Context, v *visit) (any, string, error) {
 		rows = slices.DeleteFunc(rows, func(q queueRow) bool { return !strings.Contains(q.Name, name) })
 	}
 	for _, q := range rows {
-		if q.State == queueForeign && q.Waiting == 0 && q.Capacity == 0 {
+		if q.State == queueAsynqs || q.State == queueForeign && q.Waiting == 0 && q.Capacity == 0 {
 			l.Foreign = append(l.Foreign, q)
 			continue
 		}
@@ -206,6 +209,8 @@ func (v *visit) dueSentence(due int, oldest time.Duration) template.HTML {
 func (v *visit) queueClause(q queueRow) template.HTML {
 	name := code(q.Name)
 	switch q.State {
+	case queueAsynqs:
+		return v.T("%s has no server of asynq", name)
 	case queueUnserved:
 		return v.T("%s has no worker", name)
 	case queueUnrun:
@@ -228,6 +233,8 @@ func (v *visit) QueueMark(q queueRow) mark {
 	case queuePaused:
 		return mark{"pause", "t-warn"}
 	case queueFull, queueLate:
+		return mark{"warn", "t-warn"}
+	case queueAsynqs:
 		return mark{"warn", "t-warn"}
 	case queueServed, queueForeign:
 		return mark{"alive", "t-ok"}
@@ -254,6 +261,8 @@ func (v *visit) QueueWord(q queueRow) template.HTML {
 		return v.T("served")
 	case queueForeign:
 		return v.T("served by asynq")
+	case queueAsynqs:
+		return v.T("no server of asynq")
 	}
 	return v.T("nobody serves it, and it is empty")
 }

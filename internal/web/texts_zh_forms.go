@@ -22,7 +22,7 @@ var chineseForms = map[string]string{
 	"No task here can be retried, moved or cancelled.": "这里没有可重试、移动或取消的任务。",
 	"Or in a shell:": "或在命令行中：",
 	"Send it again":  "再次发送",
-	"Servers of asynq take its tasks: asynqmon pauses it.":                       "它的任务由 asynq 服务器处理，可在 asynqmon 中暂停。",
+	"It is a queue of asynq: asynqmon pauses it.":                                "这是 asynq 的队列，可在 asynqmon 中暂停。",
 	"Somebody has deleted the schedule meanwhile. What you put creates it anew.": "期间有人删除了该计划。提交将重新创建它。",
 	"Tasks that run can only be cancelled.":                                      "运行中的任务只能取消。",
 	"The text has one schedule. It is written as in a file for dtsctl apply.":    "文本含一个计划，写法与 dtsctl apply 的文件相同。",

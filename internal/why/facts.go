@@ -137,6 +137,7 @@ type QueueFacts struct {
 	Lanes   []Lane    // of the waiting tasks, those that wait by their type
 	Unled   []int     // partitions with waiting tasks that nobody leads
 
+	NextOfAsynq    bool // the delivery that is taken next is of another asynq client
 	UnledWaiting   int  // the tasks that wait in them
 	PendingUnknown bool // nobody knows how many deliveries wait, so the numbers of tasks are left out
 }

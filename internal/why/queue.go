@@ -12,7 +12,8 @@ import (
 func OfQueue(f QueueFacts) []Reason {
 	total := f.total()
 	f.Ahead = &total
-	all := join(f.all(f.blocked()), f.unled(), f.all(f.attended()), f.unrun(), f.all(f.paused()), f.slotless())
+	all := join(f.all(f.blocked()), f.unled(), f.all(f.attended()), f.all(f.ofAsynq()), f.unrun(), f.all(f.paused()),
+		f.slotless())
 	if f.Capacity > 0 && total >= f.Capacity {
 		r := f.atCapacity()
 		r.Detail += " Submissions of tasks that are due are refused, and ticks are held back."
@@ -75,6 +76,26 @@ func (f QueueFacts) blocked() []Reason {
 		return nil
 	}
 	return []Reason{*f.Blocked}
+}
+
+// attended is that of Path, unless what waits is of another asynq client.
+func (f QueueFacts) attended() []Reason {
+	if f.NextOfAsynq && f.Waiting == 0 {
+		return nil
+	}
+	return f.Path.attended()
+}
+
+// ofAsynq says that nobody takes what another asynq client has put into the queue.
+func (f QueueFacts) ofAsynq() []Reason {
+	if !f.NextOfAsynq || f.Waiting > 0 || len(f.Path.attended()) == 0 {
+		return nil
+	}
+	return []Reason{{
+		Code:   QueueUnserved,
+		Detail: fmt.Sprintf("Another asynq client uses the queue %q, and none of its servers runs.", f.Queue),
+		Do:     "Start a server of that client. Start no worker of DTS for this queue: it would archive these tasks.",
+	}}
 }
 
 // unled says that tasks wait in partitions that nobody leads.
