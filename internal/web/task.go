@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
 )
 
 // How much of a task its page shows, whatever the task: bytes are those of HTML.
@@ -68,15 +69,11 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if !t.State.Final() {
-		if unexplained != nil {
-			return nil, "", unexplained
-		}
-		if reasons.State == "" || reasons.State == t.State { // else they are of another moment
-			o.Why = reasons
-		}
+	if !t.State.Final() && unexplained != nil {
+		return nil, "", unexplained
 	}
 	o.Task, o.Mark, o.Verdict = t, stateMark(t), v.verdict(t)
+	o.explain(v, reasons)
 	if t.State == task.Scheduled && len(o.Attempts) > 0 {
 		o.again(v, o.Attempts[len(o.Attempts)-1].Outcome)
 	}
@@ -95,6 +92,20 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 	o.Labels = cutLabels(all)
 	o.MoreLabels = len(all) - len(o.Labels)
 	return o, id, nil
+}
+
+// explain says why a task waits. Reasons of another moment, when it had another state, are left out.
+func (o *oneTask) explain(v *visit, reasons control.Why) {
+	t := o.Task
+	if t.State.Final() || reasons.State != "" && reasons.State != t.State {
+		return
+	}
+	o.Why = reasons
+	isPaused := func(r why.Reason) bool { return r.Code == why.QueuePaused }
+	isDue := t.State == task.Queued || t.State == task.Scheduled && t.Attempt == 0 && !t.DueAt.After(v.now)
+	if isDue && slices.ContainsFunc(reasons.Reasons, isPaused) {
+		o.Verdict = v.T("Waits, as its queue is paused")
+	}
 }
 
 // again says of a task that an attempt before its next one did not fail, if that is so.

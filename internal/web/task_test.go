@@ -257,3 +257,24 @@ func TestTasks_ShowWhatCountsLack(t *testing.T) {
 		}
 	})
 }
+
+// The sentence tells of what is listed below it.
+func TestTasks_TellsOfTheStateThatIsListed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.run(w.submit("a", nil), time.Second, task.Succeeded, "", "")
+		w.expect("/tasks", "task matches: 1+ succeeded.")
+		w.expect("/tasks?state=failed", `id="sentence" data-live>No task matches.<`)
+		w.expect("/tasks?state=succeeded", "task matches: 1+ succeeded.")
+		w.expectNot("/tasks?state=bogus", "No task matches.")
+	})
+}
+
+// The pause of its queue is the first that is said of a task.
+func TestTask_SaysThatItsQueueIsPaused(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.submit("a", nil)
+		w.claim(0)
+		testkit.Must(t, w.control.PauseQueue(w.ctx, me, "default", ""))
+		w.expect("/tasks/default/a", "Waits, as its queue is paused")
+	})
+}

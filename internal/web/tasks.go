@@ -5,6 +5,7 @@ import (
 	"context"
 	"html/template"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/control"
@@ -148,6 +149,12 @@ func (v *visit) matching(t stateTab) string {
 // tasksSentence says how many tasks match, and how they are.
 func (v *visit) tasksSentence(tabs []stateTab) template.HTML {
 	all := tabs[0]
+	if i := slices.IndexFunc(tabs, func(t stateTab) bool { return t.Present }); i > 0 { // of what is listed
+		if tabs[i].Count == 0 {
+			return v.T("No task matches.")
+		}
+		return v.T("%[2]s tasks match: %[3]s.", tabs[i].Count, v.matching(tabs[i]), v.stateClause(tabs[i]))
+	}
 	if all.Count == 0 {
 		return v.T("No task matches.")
 	}
