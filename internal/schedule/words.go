@@ -117,7 +117,7 @@ func domInWords(item string) string {
 	case item == "L":
 		return "the last day of the month"
 	case item == "LW":
-		return "the last Monday to Friday of the month"
+		return "the last weekday of the month (Monday to Friday)"
 	case strings.HasPrefix(item, "L-"):
 		return "the day " + strings.TrimPrefix(item, "L-") + " before the last of the month"
 	case strings.HasSuffix(item, "W"):

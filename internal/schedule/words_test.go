@@ -15,7 +15,7 @@ func TestSpec_InWords(t *testing.T) {
 		"5,35 7-19 * * 1-5": "at minutes 5 and 35 in hours 7 to 19, on Monday to Friday",
 		"30 * * * *":        "at minute 30 of every hour",
 		"*/20 8 * * *":      "every 20 minutes in hour 8",
-		"0 18 LW * *":       "at 18:00, on the last Monday to Friday of the month",
+		"0 18 LW * *":       "at 18:00, on the last weekday of the month (Monday to Friday)",
 		"0 6 1,15 * *":      "at 06:00, on day 1 of the month and day 15 of the month",
 		"0 6 L-3,15W 1-3,JUN *": "at 06:00, on the day 3 before the last of the month and " +
 			"the Monday to Friday nearest to day 15 of the month, in January to March and June",

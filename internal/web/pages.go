@@ -54,7 +54,7 @@ var pages = []*page{
 	},
 	{
 		name: "schedule", path: "/schedules/:namespace/:id", example: "/schedules/default/hourly", nav: "schedules",
-		read: readSchedule, trips: 2, live: []string{"acts", "verdict", "tape", "ledger", "coming", "runs"},
+		read: readSchedule, trips: 2, live: []string{"acts", "verdict", "tape", "days", "ledger", "coming", "runs"},
 		asks: []string{"gaps", "day", "cursor"},
 	},
 	{

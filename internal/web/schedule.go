@@ -197,6 +197,8 @@ func (v *visit) quietVerdict(s schedule.Schedule) template.HTML {
 	switch {
 	case !comes:
 		return v.T("Has no tick to come")
+	case next.Before(v.now):
+		return v.T("A tick is due, and is not decided yet. It was due %s", v.Time(next))
 	case ran && last.State == task.Succeeded:
 		return v.T("Well: the last run succeeded. The next tick comes %s", v.Time(next))
 	case ran:

@@ -273,7 +273,11 @@ func (e *scheduleEdit) tell(v *visit) (err error) {
 	if err != nil {
 		return err
 	}
-	e.Coming, e.Change = comingOf(table.NextTicks(v.now, checkedTicks))
+	after := v.now
+	if s.CreatedAt.After(after) { // a new one ticks after its creation
+		after = s.CreatedAt
+	}
+	e.Coming, e.Change = comingOf(table.NextTicks(after, checkedTicks))
 	return nil
 }
 

@@ -154,3 +154,14 @@ func TestScheduleEdit_ShowsWhatOthersHavePut(t *testing.T) {
 		}
 	})
 }
+
+// A new schedule does not tick as it is created, so a check does not promise that.
+func TestScheduleEdit_PromisesOnlyTicksThatFire(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.delay.Store(int64(10 * time.Millisecond))
+		page := w.write("/schedules/new", "check", definitionOf("every: 1h")).text
+		if strings.Contains(page, "data-rel>in 0 s<") || !strings.Contains(page, "data-rel>in 60 min<") {
+			t.Errorf("the page has\n%s", page)
+		}
+	})
+}

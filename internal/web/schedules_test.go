@@ -223,3 +223,12 @@ func TestOverview_SaysReasonsFirst(t *testing.T) {
 		}
 	})
 }
+
+// A tick whose time has come is not said to come, and what failed shows among the days at once.
+func TestSchedule_SaysThatATickIsDue(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("hourly", nil)
+		w.pass(time.Hour + 3*time.Second)
+		w.expect("/schedules/default/hourly", "A tick is due, and is not decided yet. It was due", `id="days" data-live`)
+	})
+}

@@ -126,7 +126,7 @@ var english = map[string][2]string{
 		"The only tick has exactly one record, and nothing else is recorded.",
 		"All %d ticks have exactly one record, and nothing else is recorded.",
 	},
-	"%d times":             {"once", "%d times"},
+	"%d ticks":             {"1 tick", "%d ticks"},
 	"%d failures in a row": {"one failure", "%d failures in a row"},
 	"%d failed in a row":   {"one failed", "%d failed in a row"},
 	"ran %d times":         {"ran once", "ran %d times"},
