@@ -12,8 +12,12 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/task"
 )
+
+// QueueCapacityMost is the highest capacity of a queue.
+const QueueCapacityMost = limits.Most
 
 // QueueInfo is what is known of a queue.
 type QueueInfo struct {

@@ -154,7 +154,7 @@ func TestQueue_IsSteered(t *testing.T) {
 		}
 		w.expectDone("/queues/default/resume", w.form("/queues/default"), "/queues/default?said=queue-resumed")
 		w.expectRefused("/queues/default/capacity", w.typed("/queues/default", "capacity", "ten"),
-			`class="panel open" id="capacity"`, `value="ten"`, "must be a whole number from 1 on")
+			`class="panel open" id="capacity"`, `value="ten"`, "must be a whole number from 1 to 100,000,000")
 		limited := w.typed("/queues/default", "capacity", "10")
 		w.expectDone("/queues/default/capacity", limited, "/queues/default?said=queue-capacity")
 		if q := w.queue("default"); q.Paused || q.Capacity != 10 {

@@ -1,10 +1,8 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"html/template"
-	"slices"
 
 	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/control"
@@ -30,7 +28,7 @@ type overview struct {
 	NextLate  bool // Next is not known, as it took too long to look for it
 	Causes    []control.Failure
 	Longest   []task.Task
-	Queues    []control.QueueInfo
+	Queues    []queueRow // those with trouble first
 	AllQueues int
 	Empty     bool // nothing has run in the last hour, and nothing is to come
 }
@@ -45,12 +43,12 @@ func readOverview(ctx context.Context, v *visit) (any, string, error) {
 	var failures control.Failures
 	var next control.Upcoming
 	var longest control.TaskPage
-	var queues []control.QueueInfo
+	var queues []queueRow
 	err := calls.Try(
 		func() (err error) { stats, failures, err = c.ReadHour(ctx, all, ""); return err },
 		func() (err error) { next, err = c.NextTicks(ctx, all, shownTicks); return err },
 		func() (err error) { longest, err = c.ListTasks(ctx, all, running, shownTasks, ""); return err },
-		func() (err error) { queues, err = c.ListQueues(ctx, all); return err },
+		func() (err error) { queues, err = v.queueRows(ctx); return err },
 	)
 	if err != nil {
 		return nil, "", err
@@ -61,9 +59,6 @@ func readOverview(ctx context.Context, v *visit) (any, string, error) {
 	o.NextLate = isLate(next)
 	o.Causes = failures.Causes[:min(len(failures.Causes), shownCauses)]
 	o.AllQueues = len(queues)
-	slices.SortStableFunc(queues, func(a, b control.QueueInfo) int {
-		return cmp.Compare(b.Waiting+b.Pending+b.Active, a.Waiting+a.Pending+a.Active)
-	})
 	o.Queues = queues[:min(len(queues), shownQueues)]
 	o.Empty = o.Hour.Ended == 0 && len(o.Next) == 0 && !o.NextLate && len(o.Longest) == 0 && o.Hour.Waiting == 0
 	return o, string(v.T("Overview")), nil
@@ -85,10 +80,10 @@ func runningNow(v *visit, longest control.TaskPage) int {
 }
 
 // dueIn is how many due tasks wait in some queues.
-func dueIn(queues []control.QueueInfo) *int {
+func dueIn(queues []queueRow) *int {
 	due := 0
 	for _, q := range queues {
-		due += q.Waiting + q.Pending
+		due += q.Due()
 	}
 	return &due
 }

@@ -152,8 +152,8 @@ func setCapacity(ctx context.Context, v *visit, form url.Values) (result, error)
 		return done, v.site.Control.SetQueueCapacity(ctx, v.who, v.param("name"), 0)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(form.Get("capacity")))
-	if err != nil || n < 1 {
-		return done, v.invalid("capacity", v.T("must be a whole number from 1 on"))
+	if err != nil || n < 1 || n > control.QueueCapacityMost {
+		return done, v.invalid("capacity", v.T("must be a whole number from 1 to %d", control.QueueCapacityMost))
 	}
 	return done, v.site.Control.SetQueueCapacity(ctx, v.who, v.param("name"), n)
 }
