@@ -59,7 +59,7 @@ func (a *App) listen(ctx context.Context) error {
 	var listen net.ListenConfig
 	l, err := listen.Listen(ctx, "tcp", a.o.Config.Listen)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return fmt.Errorf("listen: %w (--listen chooses another address)", err)
 	}
 	a.cleanup(func() error { return ignoreClosed(l.Close()) })
 	a.listener = l

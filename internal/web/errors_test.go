@@ -53,3 +53,21 @@ func TestPages_AnswerHead(t *testing.T) {
 		}
 	})
 }
+
+// A form is refused for its age or its size, and the page says which.
+func TestForm_SaysThatItIsTooOldOrTooLarge(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.submit("a", nil)
+		form := w.form("/submit")
+		form.Set("token", strings.Repeat("A", 26))
+		answer := w.send(http.MethodPost, "/queues/default/resume", form)
+		if !strings.Contains(answer.text, "</svg>The form is too old</h1>") {
+			t.Errorf("an old form: %s", answer.text)
+		}
+		form.Set("note", strings.Repeat("x", 5<<20))
+		if answer = w.send(http.MethodPost, "/queues/default/pause", form); !strings.Contains(answer.text, "is larger than") {
+			t.Errorf("a large form: %s", answer.text)
+		}
+		w.expect("/nowhere", "There is no such page.")
+	})
+}

@@ -68,6 +68,9 @@ var errToken = &task.Error{
 // visitOfForm reads the form of an action, and what its request says about its reader. Errors: errToken; CodeInvalid.
 func (s *Site) visitOfForm(c echo.Context) (*visit, error) {
 	form, err := c.FormParams()
+	if edge.CodeOf(err) == edge.CodeBodyTooLarge {
+		return nil, err
+	}
 	if err != nil {
 		return nil, task.Invalid("", "the form cannot be read")
 	}

@@ -289,6 +289,9 @@ func (s *Site) view(ctx context.Context, p *page, v *visit) (*view, error) {
 		visit: v, Nav: p.nav, Title: title, Data: data, Live: len(p.live) > 0, Choice: choice,
 	}
 	for _, text := range left.Texts() {
+		if p.nav != "queues" && strings.HasPrefix(text, "the queue ") && strings.HasSuffix(text, "as that is no name") {
+			continue // those who look at queues hear of it
+		}
 		if p.name != "overview" || !slices.Contains(found.Warnings, text) { // the overview has the others by itself
 			shown.LeftOut = append(shown.LeftOut, text)
 		}
@@ -321,6 +324,12 @@ func (s *Site) fail(c echo.Context, p edge.Problem) (answered bool) {
 		v.Namespace = control.EveryNamespace
 	}
 	v.now = time.Now() //nolint:forbidigo // Redis may be away; nothing is computed from it
+	if p.Code == edge.CodeNotFound {
+		p.Detail = string(v.T("There is no such page."))
+	}
+	if p.Field == tokenField {
+		p.Title = string(v.T("The form is too old"))
+	}
 	e := errorPage{p, again}
 	shown := &view{visit: v, Title: p.Title, Data: e, Away: e.Away(), Live: e.Away() && s.isLive(c)}
 	var text bytes.Buffer
