@@ -26,7 +26,8 @@ var besideUseCases = map[string]string{
 var operationsOf = map[string]string{
 	"Attempts": "listAttempts", "AwaitTask": "getTask", "CountTasks": "listTasks",
 	"FindSchedules": "listSchedules", "FindTasks": "getTask", "LatestNamespaces": "listNamespaces",
-	"Follow": "followEvents", "FollowLogs": "readLogs", "GetQueue": "listQueues", "ListAndCountTasks": "listTasks",
+	"Follow": "followEvents", "FollowLogs": "readLogs", "GetQueue": "listQueues",
+	"GetTaskWithAttempts": "getTask", "ListAndCountTasks": "listTasks",
 	"Ledger": "readLedger", "Logs": "readLogs", "LogStart": "readLogs", "Next": "previewSchedule", "Preview": "submitTask",
 	"PreviewBackfill": "backfillSchedule", "PreviewDelete": "deleteSchedule", "PreviewEach": "submitTasks",
 	"PreviewRollback": "rollbackSchedule", "PreviewTrigger": "triggerSchedule",
