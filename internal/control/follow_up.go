@@ -10,28 +10,20 @@ import (
 // parentPayload is a payload as a follow-up has it that gives none.
 var parentPayload, _ = json.Marshal(task.Parent{Namespace: task.DefaultNamespace, ID: "any", State: task.Succeeded})
 
-// checkOutbox checks that all nodes know what a task needs that begins later, or ends. Errors: as of checkFollowUps.
+// checkOutbox checks the fields of a task that nodes of earlier releases do not know, and what follows it: the executors
+// of follow-ups must be able to read the payloads that they have. Errors: CodeInvalid, and that of ctx.
 func (c *Control) checkOutbox(ctx context.Context, d task.Definition) error {
-	if d.StartBy != 0 && !c.store.HasOutbox() {
-		return task.Invalid("start_by", notYet)
+	var added string // the first field that earlier releases do not know
+	switch {
+	case d.StartBy != 0:
+		added = "start_by"
+	case d.Once != nil:
+		added = "once"
+	case d.OnEnd != nil:
+		added = "on_end"
 	}
-	if d.Once != nil && !c.store.HasOutbox() {
-		return task.Invalid("once", notYet)
-	}
-	return c.checkFollowUps(ctx, d)
-}
-
-// notYet is why fields are refused that nodes of earlier releases do not know.
-const notYet = "works as soon as no living node is of an earlier release: see dtsctl node list"
-
-// checkFollowUps checks what follows a task: that all nodes know follow-ups, and that their executors can read the
-// payloads that they have. Errors: CodeInvalid, and that of ctx.
-func (c *Control) checkFollowUps(ctx context.Context, d task.Definition) error {
-	if d.OnEnd == nil {
-		return nil
-	}
-	if !c.store.HasOutbox() {
-		return task.Invalid("on_end", notYet)
+	if added != "" && !c.store.HasOutbox() {
+		return task.Invalid(added, "works as soon as no living node is of an earlier release: see dtsctl node list")
 	}
 	var errs []error
 	field := "on_end.task"
