@@ -8,10 +8,12 @@ import (
 )
 
 // parentPayload is a payload as a follow-up has it that gives none.
-var parentPayload, _ = json.Marshal(task.Parent{Namespace: task.DefaultNamespace, ID: "any", State: task.Succeeded})
+var parentPayload, _ = json.Marshal(task.Parent{
+	Namespace: task.DefaultNamespace, ID: "any", State: task.Succeeded,
+})
 
-// checkOutbox checks the fields of a task that nodes of earlier releases do not know, and what follows it: the executors
-// of follow-ups must be able to read the payloads that they have. Errors: CodeInvalid, and that of ctx.
+// checkOutbox checks the fields of a task that nodes of earlier releases do not know, and what follows it: the
+// executors of follow-ups must be able to read the payloads that they have. Errors: CodeInvalid, and that of ctx.
 func (c *Control) checkOutbox(ctx context.Context, d task.Definition) error {
 	var added string // the first field that earlier releases do not know
 	switch {
