@@ -23,6 +23,10 @@ func (c *Control) checkOutbox(ctx context.Context, d task.Definition) error {
 		added = "once"
 	case d.OnEnd != nil:
 		added = "on_end"
+	case d.Priority != 0:
+		added = "priority"
+	case d.FairKey != "":
+		added = "fair_key"
 	}
 	if added != "" && !c.store.HasOutbox() {
 		return task.Invalid(added, "works as soon as no living node is of an earlier release: see dtsctl node list")

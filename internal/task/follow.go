@@ -122,6 +122,7 @@ func (f *FollowUp) normalize() *FollowUp {
 	if n.Task.Payload != nil {
 		n.Task.Payload = compacted(n.Task.Payload)
 	}
+	n.Task.FairWeight = normalWeight(n.Task.FairWeight)
 	n.Task.OnEnd = n.Task.OnEnd.normalize()
 	return &n
 }
@@ -171,6 +172,7 @@ func (d Definition) validateFollowUp(depth int) error {
 		func() error { return ValidateText("owner", d.Owner, OwnerLimit) },
 		func() error { return validateLabels(d.Labels) },
 		func() error { return d.validateOnEnd(depth) },
+		d.validateTurn,
 	})
 }
 

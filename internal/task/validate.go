@@ -59,6 +59,7 @@ func (d Definition) Normalize() Definition {
 	d.RunAt = d.RunAt.UTC().Truncate(time.Millisecond)
 	d.OnEnd = d.OnEnd.normalize()
 	d.Once = d.Once.normalize()
+	d.FairWeight = normalWeight(d.FairWeight)
 	return d
 }
 
@@ -90,6 +91,7 @@ func (d Definition) Validate(now time.Time) error {
 		func() error { return d.validateOnEnd(0) },
 		func() error { return d.ValidateRoom(len(d.ID)) },
 		d.validateOnce,
+		d.validateTurn,
 	}
 	return JoinChecks(checks)
 }

@@ -13,8 +13,13 @@ import (
 // head is the first line of a stored definition. Fields that are left out have their default; times and durations are
 // in ms.
 type head struct {
-	Type      string            `json:"type"`
-	Queue     string            `json:"queue,omitempty"`
+	Type  string `json:"type"`
+	Queue string `json:"queue,omitempty"`
+	// Scripts read the fields up to here where they are: include/lanes.lua knows their order.
+	Priority   int    `json:"priority,omitempty"`
+	FairKey    string `json:"fair_key,omitempty"`
+	FairWeight int    `json:"fair_weight,omitempty"`
+
 	RunAt     int64             `json:"at,omitempty"`
 	Delay     int64             `json:"delay,omitempty"`
 	Timeout   int64             `json:"timeout,omitempty"`
@@ -60,8 +65,7 @@ type backoff struct {
 // objects are written with sorted keys). Error: d holds something that JSON cannot.
 //
 // This is also the canonical form of a definition: its SHA-1 is kept of tasks that were changed or deleted. Nodes of
-// all releases compare it, so it never changes. A new field comes last, and is left out where it has its default. See
-// SameContent.
+// all releases compare it, so it never changes. A new field is left out where it has its default. See SameContent.
 func EncodeDefinition(d task.Definition) (string, error) {
 	line, err := json.Marshal(headOf(d))
 	if err != nil {
@@ -76,6 +80,7 @@ func headOf(d task.Definition) head {
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
 		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(),
 		Owner: d.Owner, Labels: d.Labels, StartBy: d.StartBy.Milliseconds(), Parent: d.Parent,
+		Priority: d.Priority, FairKey: d.FairKey, FairWeight: d.FairWeight,
 	}
 	if d.Queue != task.DefaultQueue {
 		h.Queue = d.Queue
@@ -137,8 +142,8 @@ func (h head) definition() task.Definition {
 	d := task.Definition{
 		Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
 		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels, StartBy: ms(h.StartBy),
-		Parent: h.Parent,
-		Retry:  task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
+		Parent: h.Parent, Priority: h.Priority, FairKey: h.FairKey, FairWeight: h.FairWeight,
+		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
 	}
 	if b := h.Backoff; b != nil {
 		d.Retry.Backoff = task.Backoff{Initial: ms(b.Initial), Factor: b.Factor, Max: ms(b.Max), Jitter: b.Jitter}

@@ -1,0 +1,56 @@
+package task
+
+import "time"
+
+// PriorityStep is what a level of priority is worth: among tasks that wait, one of priority n counts as if it had been
+// due n steps earlier. So a task with a low priority waits longer, but not for ever.
+const PriorityStep = 30 * time.Second
+
+const (
+	PriorityLimit   = 9   // of priority
+	FairKeyLimit    = 100 // characters of fair_key
+	FairWeightLimit = 100 // of fair_weight
+)
+
+// Weight returns how many turns the tasks of the fair key get for one of a key with the weight 1.
+func (d Definition) Weight() int { return max(d.FairWeight, 1) }
+
+// normalWeight returns 0, which is the default, for 1.
+func normalWeight(n int) int {
+	if n == 1 {
+		return 0
+	}
+	return n
+}
+
+// validateTurn checks what says when the task has its turn among those that wait. Error: CodeInvalid.
+func (d Definition) validateTurn() error {
+	return JoinChecks([]func() error{
+		func() error {
+			if d.Priority < 0 || d.Priority > PriorityLimit {
+				return Invalid("priority", "%d must be 0 to %d, the most urgent", d.Priority, PriorityLimit)
+			}
+			return nil
+		},
+		func() error {
+			switch {
+			case d.FairKey == "":
+				return nil
+			case len(d.FairKey) > FairKeyLimit:
+				return Invalid("fair_key", "is %d characters long, at most %d are allowed", len(d.FairKey), FairKeyLimit)
+			case !namePattern.MatchString(d.FairKey):
+				return Invalid("fair_key", "%q must be 1 to %d characters of %s", d.FairKey, FairKeyLimit, nameAlphabet)
+			}
+			return nil
+		},
+		func() error {
+			switch {
+			case d.FairWeight < 0 || d.FairWeight > FairWeightLimit:
+				return Invalid("fair_weight", "%d must be 1 to %d", d.FairWeight, FairWeightLimit)
+			case d.FairWeight > 0 && d.FairKey == "":
+				return Invalid("fair_weight", "belongs to fair_key, which is missing")
+			}
+			return nil
+		},
+	})
+}
