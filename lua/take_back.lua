@@ -1,6 +1,6 @@
 -- take_back: a leader takes queued tasks back whose deliveries no worker can take, as it has not enqueued them or has recalled them.
 -- They wait apart, in their queue or their lane, for the same attempt.
--- includes: clock, number, refuse, fence, state, changes, definition, apart, noted, events
+-- includes: clock, number, refuse, fence, state, changes, definition, turn, apart, noted, events
 -- keys:
 --   lease   STRING  the script makes further keys of the same partition
 --   states  HASH
@@ -28,7 +28,8 @@ for member, attempt, lane in deliveries() do
     fields.state, fields.attempt, fields.queued = 'scheduled', int(attempt - 1), nil
     set_later(states, member, format_state(fields))
     remove_later(queued_key(), member)
-    leave_apart(lane and lane_of(record) or queue_of(record), member, fields.due, record)
+    local name = lane and lane_of(record) or queue_of(record)
+    leave_apart({ name = name, ahead = ahead_of(record) }, member, fields.due, record)
     note_row(member)
     announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. fields.due)
     taken = taken + 1

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dts-sched/dts/lua/contract"
@@ -27,11 +28,34 @@ func LaneName(queue, taskType string) string {
 	return queue + " " + taskType
 }
 
-// SplitLane returns the queue and the type of a lane; the type is "" if the name is that of a queue.
+// FairLaneName returns the name of the lane of a fair key: where tasks of a queue, or of one type of it, wait that have
+// the key and the weight.
+func FairLaneName(queue, taskType, key string, weight int) string {
+	return queue + " " + cmp.Or(taskType, AllTypes) + " " + key + " " + strconv.Itoa(weight)
+}
+
+// SplitLane returns the queue and the type of a lane; the type is "" if tasks of all types wait there.
 func SplitLane(name string) (queue, taskType string) {
 	queue, taskType, _ = strings.Cut(name, " ")
+	taskType, _, fair := strings.Cut(taskType, " ")
+	if fair && taskType == AllTypes {
+		taskType = ""
+	}
 	return queue, taskType
 }
+
+// FairOf returns the fair key of a lane, and its weight, from the name: "" and 0 if that has none.
+func FairOf(name string) (key string, weight int) {
+	words := strings.Split(name, " ")
+	if len(words) != fairWords {
+		return "", 0
+	}
+	weight, _ = strconv.Atoi(words[fairWords-1])
+	return words[fairWords-2], weight
+}
+
+// fairWords is how many words the name of a lane of a fair key has: the queue, the type, the key and the weight.
+const fairWords = 4
 
 // Unnamed is the name of the set of tasks that nobody serves and that have got no name of their own. It is neither the
 // name of a queue nor of a lane.

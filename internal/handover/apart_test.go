@@ -95,7 +95,7 @@ func TestGrant_HasAClaimLookAtAllNames(t *testing.T) {
 // A claim of known lanes tells of some only. The others stay in their order.
 func TestClaimed_ChangesWhatItKnowsOfTheOtherLanes(t *testing.T) {
 	t.Parallel()
-	p, rare, empty := waitingIn(0), Lane{"default", "rare"}, Lane{"default", "empty"}
+	p, rare, empty := waitingIn(0), Lane{Queue: "default", Type: "rare"}, Lane{Queue: "default", Type: "empty"}
 	p.setBacklog(1, Backlog{plain: start, rare: start, empty: start})
 	g := Grant{Known: true, Lanes: Quotas{plain: {Number: 5}, empty: {Number: 5}, rare: {}}}
 	later := start.Add(time.Second)
@@ -103,7 +103,7 @@ func TestClaimed_ChangesWhatItKnowsOfTheOtherLanes(t *testing.T) {
 	for lane, want := range map[Lane][]waiting{
 		plain: {{2, time.UnixMilli(9000)}, {1, later}}, rare: {{1, start}}, empty: nil,
 	} {
-		if got := p.flow(lane).line; !slices.Equal(got, want) {
+		if got := p.flow(lane).plain.line; !slices.Equal(got, want) {
 			t.Errorf("%v waits in %v, want %v", lane, got, want)
 		}
 	}

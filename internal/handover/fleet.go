@@ -60,7 +60,7 @@ func (f *fleet) ofNodes(lane Lane) int {
 	if lane.Type == "" {
 		return f.own[lane]
 	}
-	return f.own[lane] + f.own[Lane{lane.Queue, lua.AllTypes}]
+	return f.own[lane] + f.own[Lane{Queue: lane.Queue, Type: lua.AllTypes}]
 }
 
 // of returns the slots of a lane. Those of asynq's own servers, which say of no type that they do not run it, count if
@@ -80,7 +80,7 @@ func (p *Planner) SetFleet(nodes Fleet) {
 		for queue := range n.Queues {
 			f.own[Lane{Queue: queue}] += n.Capacity
 			for _, taskType := range n.types() {
-				f.own[Lane{queue, taskType}] += n.Capacity
+				f.own[Lane{Queue: queue, Type: taskType}] += n.Capacity
 			}
 		}
 	}

@@ -1,9 +1,6 @@
 package handover
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 const (
 	// ClaimLimit is the most tasks that a claim takes.
@@ -19,7 +16,7 @@ const (
 
 // flow is what is known of a lane that has a backlog, or whose queue was more than half full a moment ago.
 type flow struct {
-	line     []waiting // the partitions in which tasks wait, by how long they have
+	turns              // who waits
 	free     int       // tasks that may be claimed, beyond those that are reserved
 	reserved int       // tasks that terms may be claiming at the moment
 	asked    time.Time // when Redis was asked for free, and the workers for word; zero: ask again
@@ -34,61 +31,68 @@ type flow struct {
 	word  time.Time // when somebody said that there may be room; zero if nobody has since the last look
 }
 
-// waiting is a partition in which tasks wait, and when the first of them was due: zero if that is not known.
-type waiting struct {
-	partition int
-	oldest    time.Time
-}
-
-// wait puts a partition into the line. Those of which it is not known since when they wait come first.
-func (f *flow) wait(p int, oldest time.Time) {
-	f.leave(p)
-	at := slices.IndexFunc(f.line, func(w waiting) bool { return w.oldest.After(oldest) })
-	if at < 0 {
-		at = len(f.line)
+// portions calls give for what may be claimed at once of a partition, by fair key. Tasks without a key get 0 if they
+// may not be claimed; other keys are left out then.
+//
+// If only tasks without a key wait, that is an equal share with the other partitions whose tasks have waited as long, up
+// to the time from which others have waited; and none while others have waited longer. If fair keys wait, each gets its
+// turns, and what comes new waits for its own.
+func (f *flow) portions(p int, give func(Fair, Quota)) {
+	switch {
+	case len(f.order) == 0:
+		give(Fair{}, Quota{Number: min(f.free, LeastAhead)})
+	case !f.alone():
+		f.shares(p, give)
+	case !contains(f.plain.first(), p):
+		give(Fair{}, Quota{})
+	default:
+		first := f.plain.first()
+		equal := (f.free + f.reserved + len(first) - 1) / len(first)
+		give(Fair{}, Quota{Number: min(f.free, equal, ClaimLimit), UpTo: f.plain.upTo(p)})
 	}
-	f.line = slices.Insert(f.line, at, waiting{p, oldest})
 }
 
-func (f *flow) leave(p int) {
-	f.line = slices.DeleteFunc(f.line, func(w waiting) bool { return w.partition == p })
-}
-
-func (f *flow) waits(p int) bool { return contains(f.line, p) }
-
-func contains(line []waiting, p int) bool {
-	return slices.ContainsFunc(line, func(w waiting) bool { return w.partition == p })
-}
-
-// first returns the partitions whose tasks have waited longest, within OrderSlack.
-func (f *flow) first() []waiting {
-	n := 0
-	for n < len(f.line) && !f.line[n].oldest.After(f.line[0].oldest.Add(OrderSlack)) {
-		n++
+// shares is portions while fair keys wait. All that is free or reserved is planned, as others may be claiming their
+// shares at the moment.
+func (f *flow) shares(p int, give func(Fair, Quota)) {
+	numbers := make(map[Fair]int)
+	most := min(f.free, ClaimLimit)
+	if f.waits(p) && most > 0 {
+		f.plan(f.free+f.reserved, func(t *turn, partition int) bool {
+			if partition == p {
+				numbers[t.Fair]++
+				most--
+			}
+			return most > 0
+		})
 	}
-	return f.line[:n]
+	give(Fair{}, Quota{})
+	for fair, n := range numbers {
+		give(fair, Quota{Number: n, UpTo: f.of(fair).upTo(p)})
+	}
 }
 
-// portion is how many tasks of a partition may be claimed at once. If tasks of it wait, that is an equal share with the
-// other partitions whose tasks have waited as long, up to the time from which others have waited; and none while others
-// have waited longer.
-func (f *flow) portion(p int) Quota {
-	if len(f.line) == 0 {
-		return Quota{Number: min(f.free, LeastAhead)}
+// comes reports whether the tasks of a partition may be claimed next.
+func (f *flow) comes(p int) bool {
+	if f.alone() {
+		return contains(f.plain.first(), p)
 	}
-	first := f.first()
-	if !contains(first, p) {
-		return Quota{}
-	}
-	equal := (f.free + f.reserved + len(first) - 1) / len(first)
-	quota := Quota{Number: min(f.free, equal, ClaimLimit)}
-	for _, other := range f.line {
-		if other.partition != p && !other.oldest.IsZero() {
-			quota.UpTo = other.oldest.Add(OrderSlack)
-			break
+	return f.waits(p)
+}
+
+// nexts returns the partitions whose tasks may be claimed next. It may name one twice.
+func (f *flow) nexts() (partitions []int) {
+	if f.alone() {
+		for _, w := range f.plain.first() {
+			partitions = append(partitions, w.partition)
 		}
+		return partitions
 	}
-	return quota
+	f.plan(max(f.free+f.reserved, LeastAhead), func(_ *turn, partition int) bool {
+		partitions = append(partitions, partition)
+		return true
+	})
+	return partitions
 }
 
 // forgetAsked has the next look ask Redis, as there may be room.

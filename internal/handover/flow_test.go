@@ -12,12 +12,18 @@ func flowOf(free int, since ...int) *flow {
 	for p, ms := range since {
 		switch {
 		case ms > 0:
-			f.wait(p, time.UnixMilli(int64(ms)))
+			f.wait(Fair{}, p, time.UnixMilli(int64(ms)))
 		case ms == 0:
-			f.wait(p, time.Time{})
+			f.wait(Fair{}, p, time.Time{})
 		}
 	}
 	return f
+}
+
+// plainPortion is what may be claimed of the tasks without a fair key.
+func plainPortion(f *flow, p int) (quota Quota) {
+	f.portions(p, func(_ Fair, q Quota) { quota = q })
+	return quota
 }
 
 func TestFlow_PortionsGoToThoseThatHaveWaitedLongest(t *testing.T) {
@@ -37,7 +43,7 @@ func TestFlow_PortionsGoToThoseThatHaveWaitedLongest(t *testing.T) {
 		"nothing free":             {flowOf(0, 5000, 5000), []int{0, 0, 0}},
 	} {
 		for p, want := range c.want {
-			if got := c.flow.portion(p).Number; got != want {
+			if got := plainPortion(c.flow, p).Number; got != want {
 				t.Errorf("%s: partition %d gets %d, want %d", name, p, got, want)
 			}
 		}
@@ -57,7 +63,7 @@ func TestFlow_PortionsEndWhereOthersBegin(t *testing.T) {
 		"itself is unknown":    {flowOf(100, 0, 9000, 7000), at(7000)},
 		"as unknown as others": {flowOf(100, 0, 0, 7000), at(7000)},
 	} {
-		if got := c.flow.portion(0).UpTo; !got.Equal(c.want) {
+		if got := plainPortion(c.flow, 0).UpTo; !got.Equal(c.want) {
 			t.Errorf("%s: up to %s, want %s", name, got, c.want)
 		}
 	}

@@ -6,11 +6,23 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Lane is where tasks of a queue wait together.
+// Lane is where tasks of a queue wait together. Those of different fair keys wait in different lanes, and share what
+// room their queue has, or the lane of their type. That one is their pool.
 type Lane struct {
 	Queue string
 	Type  string // "" for the tasks of all types that have no lane of their own
+	Fair
 }
+
+// Fair is a fair key, and how many turns its tasks get for one of others. The zero value stands for tasks without a key,
+// which count as a key with the weight 1.
+type Fair struct {
+	Key    string
+	Weight int
+}
+
+// pool returns the lane whose room a lane shares.
+func (l Lane) pool() Lane { return Lane{Queue: l.Queue, Type: l.Type} }
 
 // Backlog has the lanes that somebody serves and of which due tasks wait, and when the first of them was due: the zero
 // time if that was not looked up, as the quota of the lane was 0. That of a claim whose grant was Known has only those
@@ -58,13 +70,20 @@ type Found struct {
 // Count adds claimed tasks to the numbers of Outcome.Claimed, by the quota under which the claim has taken them.
 func (g Grant) Count(claimed map[Lane]int, deliveries []task.Delivery) {
 	for _, d := range deliveries {
-		lane := LaneOf(d)
-		if _, known := g.Lanes[lane]; !known {
-			lane = Lane{Queue: d.Queue}
+		pool := LaneOf(d)
+		if _, known := g.Lanes[pool]; !known {
+			pool = Lane{Queue: d.Queue}
+		}
+		lane := pool
+		if d.FairKey != "" {
+			lane.Fair = Fair{d.FairKey, d.FairWeight}
+		}
+		if _, granted := g.Lanes[lane]; !granted {
+			lane = pool
 		}
 		claimed[lane]++
 	}
 }
 
-// LaneOf returns the lane of a delivery's type.
+// LaneOf returns the lane of a delivery's type, without its fair key.
 func LaneOf(d task.Delivery) Lane { return Lane{Queue: d.Queue, Type: d.Type} }

@@ -67,7 +67,7 @@ func (p *Planner) Asks(partition int, now time.Time) (asked []Lane, levels map[s
 			f.free = 0
 			f.fill()
 		case p.servers[lane.Queue] == Asked:
-		case now.Sub(f.asked) >= p.askPause(lane) && contains(f.first(), partition):
+		case now.Sub(f.asked) >= p.askPause(lane) && f.comes(partition):
 			f.asked = now // before Redis is asked: word that comes meanwhile makes it zero again
 			asked = append(asked, lane)
 			if _, known := levels[lane.Queue]; lane.Type == "" {
@@ -112,7 +112,7 @@ func (p *Planner) evaluate(lane Lane, look Look, now time.Time) {
 // wait; the lane is asked for by itself then.
 func (p *Planner) closeLanes(queue string, types map[string]int, now time.Time) (apart int) {
 	for taskType, n := range types {
-		lane := Lane{queue, taskType}
+		lane := Lane{Queue: queue, Type: taskType}
 		if taskType == "" || p.fleet.of(lane) == p.fleet.of(Lane{Queue: queue}) {
 			continue
 		}

@@ -21,7 +21,7 @@ type Options struct {
 type Planner struct {
 	o       Options
 	fleet   fleet
-	flows   map[Lane]*flow    // that are served, or were a moment ago
+	flows   map[Lane]*flow    // pools that are served, or were a moment ago
 	apart   map[int]*apart    // by partition
 	servers map[string]Server // those that do not answer, by queue
 	wakes   map[int]bool      // partitions whose terms are to ask for a grant
@@ -57,8 +57,8 @@ func (p *Planner) Wakes() []int {
 
 // wake wakes the terms that may claim tasks of a lane next.
 func (p *Planner) wake(f *flow) {
-	for _, w := range f.first() {
-		p.wakes[w.partition] = true
+	for _, partition := range f.nexts() {
+		p.wakes[partition] = true
 	}
 }
 
@@ -69,20 +69,24 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 	a := p.apartIn(partition)
 	lookDue := p.untilLook(partition, now) <= 0
 	ok = due || lookDue || a.due(g.Served, now)
-	for lane, f := range p.flows {
-		quota := f.portion(partition)
-		if p.servers[lane.Queue] != Answers {
-			quota = Quota{}
+	for pool, f := range p.flows {
+		if p.servers[pool.Queue] != Answers {
+			g.Lanes[pool] = Quota{}
+			continue
 		}
-		g.Lanes[lane] = quota
-		ok = ok || quota.Number > 0 && f.waits(partition)
+		f.portions(partition, func(fair Fair, quota Quota) {
+			lane := pool
+			lane.Fair = fair
+			g.Lanes[lane] = quota
+			ok = ok || quota.Number > 0 && f.waits(partition)
+		})
 	}
 	if !ok {
 		return Grant{}, false
 	}
 	a.grant(&g, lookDue, now)
 	for lane, quota := range g.Lanes {
-		f := p.flows[lane]
+		f := p.flows[lane.pool()]
 		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
 	}
 	return g, true
@@ -90,10 +94,15 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 
 // Claimed tells what came of a grant.
 func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
+	claims := make(map[Lane]bool) // pools of which something might be claimed
 	for lane, quota := range g.Lanes {
-		f := p.flow(lane)
+		f := p.flow(lane.pool())
 		f.reserved -= quota.Number
 		f.free += max(quota.Number-o.Claimed[lane], 0)
+		f.took(lane.Fair, o.Claimed[lane])
+		if quota.Number > 0 {
+			claims[lane.pool()] = true
+		}
 	}
 	if g.Known && o.Backlog != nil {
 		p.changeBacklog(partition, g.Lanes, o.Backlog)
@@ -102,27 +111,32 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 	}
 	p.apartIn(partition).note(g, o, now)
 	p.note(o.Lengths, now)
-	for lane, quota := range g.Lanes {
-		f := p.flows[lane]
-		if quota.Number > 0 {
-			f.noteRoom(now)
-			if f.free > 0 || f.asked.IsZero() { // it may be the turn of others now
-				p.wake(f)
-			}
+	for lane := range g.Lanes {
+		if lane == lane.pool() {
+			p.settle(lane, claims[lane], now)
 		}
-		silent := lane.Type == "" && p.servers[lane.Queue] != Answers
-		if len(f.line) == 0 && f.reserved == 0 && now.Sub(f.used) > p.o.Ask && !silent {
-			delete(p.flows, lane)
+	}
+}
+
+// settle looks at a pool after a claim, which may have taken something of it.
+func (p *Planner) settle(pool Lane, claims bool, now time.Time) {
+	f := p.flows[pool]
+	if claims {
+		f.noteRoom(now)
+		if f.free > 0 || f.asked.IsZero() { // it may be the turn of others now
+			p.wake(f)
 		}
+	}
+	silent := pool.Type == "" && p.servers[pool.Queue] != Answers
+	if len(f.order) == 0 && f.reserved == 0 && now.Sub(f.used) > p.o.Ask && !silent {
+		delete(p.flows, pool)
 	}
 }
 
 // setBacklog records all that waits in a partition.
 func (p *Planner) setBacklog(partition int, backlog Backlog) {
-	for lane, f := range p.flows {
-		if _, waits := backlog[lane]; !waits {
-			f.leave(partition)
-		}
+	for pool, f := range p.flows {
+		f.leaveAllBut(partition, pool, backlog)
 	}
 	p.addBacklog(partition, backlog)
 }
@@ -132,7 +146,7 @@ func (p *Planner) setBacklog(partition int, backlog Backlog) {
 func (p *Planner) changeBacklog(partition int, granted Quotas, backlog Backlog) {
 	for lane, quota := range granted {
 		if _, waits := backlog[lane]; !waits && quota.Number > 0 {
-			p.flow(lane).leave(partition)
+			p.flow(lane.pool()).leave(lane.Fair, partition)
 		}
 	}
 	p.addBacklog(partition, backlog)
@@ -142,13 +156,14 @@ func (p *Planner) changeBacklog(partition int, granted Quotas, backlog Backlog) 
 // room, or for a worker.
 func (p *Planner) addBacklog(partition int, backlog Backlog) {
 	for lane, at := range backlog {
-		f := p.flow(lane)
-		waits := f.waits(partition)
+		f := p.flow(lane.pool())
+		t := f.of(lane.Fair)
+		waits := t != nil && t.waits(partition)
 		if at.IsZero() && !waits {
 			f.fill()
 		}
 		if !at.IsZero() || !waits {
-			f.wait(partition, at)
+			f.wait(lane.Fair, partition, at)
 		}
 	}
 }

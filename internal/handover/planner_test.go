@@ -142,7 +142,7 @@ func TestLooked_CountsWhatFewRunForTheirLane(t *testing.T) {
 	p.setBacklog(1, Backlog{plain: start})
 	p.look(t, 1, map[string]Look{"default": {Waiting: 30, Types: map[string]int{"http": 5, "shell": 25}}}, start)
 	g, _ := p.Grant(1, false, start)
-	shell, known := g.Lanes[Lane{"default", "shell"}]
+	shell, known := g.Lanes[Lane{Queue: "default", Type: "shell"}]
 	if want := 4*11 - 5; g.Lanes[plain].Number != want || shell.Number != 0 || !known {
 		t.Errorf("%d tasks and %d in a lane (%t) may be claimed, want %d and none",
 			g.Lanes[plain].Number, shell.Number, known, want)

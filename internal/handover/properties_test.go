@@ -40,7 +40,7 @@ func newYard(seed uint64) *yard {
 	for _, queue := range storyQueues[:2] { // the last queue has no backlog
 		looks[queue] = Look{Waiting: r.IntN(60)}
 		for _, taskType := range []string{"", "u", "v"} {
-			lane := Lane{queue, taskType}
+			lane := Lane{Queue: queue, Type: taskType}
 			var tasks [storyPartitions][]time.Time
 			for range r.IntN([]int{20, 400}[r.IntN(2)]) {
 				p := r.IntN(storyPartitions)

@@ -276,7 +276,7 @@ func (s *story) lanes() []Lane {
 	for _, queue := range storyQueues {
 		all = append(all, Lane{Queue: queue})
 		for _, taskType := range storyTypes {
-			all = append(all, Lane{queue, taskType})
+			all = append(all, Lane{Queue: queue, Type: taskType})
 		}
 	}
 	return all

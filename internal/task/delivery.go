@@ -15,6 +15,9 @@ type Delivery struct {
 	Queue   string
 	Timeout time.Duration // of the attempt, in whole ms
 	DueAt   time.Time
+	// FairKey and FairWeight are those of the task: "" and 0 if it has no key.
+	FairKey    string
+	FairWeight int
 	// ClaimedAt is when the task was claimed for the attempt. It tells the deliveries of one id apart: a task that was taken
 	// back, as to be changed, is claimed for the same attempt again, and a later task may have the same id.
 	ClaimedAt time.Time

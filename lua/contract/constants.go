@@ -25,6 +25,13 @@ const (
 	// They wait under the name of their queue or, if other types of it are run, under those of both. Nor do tasks of a
 	// namespace get one that has as many names as are free.
 	WaitingNamesLimit = 1000
+
+	// LanesLimit is how many names a partition has, after which tasks that find no room get no further lane for their
+	// fair key. They wait with those that have none.
+	LanesLimit = 10_000
+
+	// PriorityMarks is how many values of the part of a rank that is less than a ms could tell a priority.
+	PriorityMarks = 16
 )
 
 // Constants are the values that scripts take from Go, by their names in Lua. Numbers are counts or ms, unless a comment
@@ -52,6 +59,9 @@ var Constants = map[string]any{
 	"LOSSES_LIMIT":          schedule.LossesLimit,
 	"NAMESPACES_LIMIT":      NamespacesLimit,
 	"NAMES_LIMIT":           WaitingNamesLimit,
+	"LANES_LIMIT":           LanesLimit,
+	"PRIORITY_STEP":         task.PriorityStep.Milliseconds(),
+	"PRIORITY_MARKS":        PriorityMarks,
 	"NOTED_LIMIT":           20_000, // tasks of a partition that lists need a row of, about 1 MB
 	"NOTED_WAKE":            64,     // of them, for which the leader is woken
 	"LISTED_BLOCKS":         index.SegmentBlocks,

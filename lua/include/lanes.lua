@@ -1,32 +1,27 @@
--- lanes: under which name a due task is chosen or waits. A name is that of a queue or, with a blank in it, of a lane.
--- includes: definition, served, closed, waiting
+-- lanes: under which name a due task is chosen or waits. A name is that of a queue or, with blanks in it, of a lane: of
+-- a type, of a fair key, or of both.
+-- includes: turn, served, closed, waiting
 
 local place_by_start = {} -- by how a record begins
 -- How the last record began, where that ends, and its place: neighbours mostly begin alike.
 local last_start, last_end, last_place
 
--- start_of returns how a record begins, up to the name of the queue or, if that is the default one, so far that no
--- other queue can follow; its type; and its queue, as queue_of does. The first two are nil if it cannot be read.
-local function start_of(record)
-  local start, task_type, queue = string.match(record, '^({"type":"([^"]*)","queue":"([^"]*)")', 14)
-  if not start then
-    start, task_type = string.match(record, '^({"type":"([^"]*)".?.?.?.?.?.?.?.?)', 14)
-  end
-  if not queue and start and string.sub(start, -8) == ',"queue"' then -- which is no text
-    start, task_type = nil, nil
-  end
-  return start, task_type, queue and string.find(queue, '^[%w._-]+$') and queue or DEFAULT_QUEUE
+-- new_place returns the place of records that begin as one does. It is not decided yet.
+local function new_place(task_type, queue, ahead, turn)
+  queue = queue or DEFAULT_QUEUE
+  return { task_type = task_type, queue = queue, ahead = ahead, turn = turn, name = queue, pool = queue, apart = false }
 end
 
--- place_of returns the place of a record, and adds it to a list if it is not decided yet.
+-- place_of returns the place of a record, and adds it to a list if it is not decided yet. Records that begin alike have
+-- the same one: the next four characters tell which field follows.
 local function place_of(record, undecided)
   if not last_start or string.sub(record, 14, last_end) ~= last_start then
-    local start, task_type, queue = start_of(record)
-    last_start, last_end = start, 13 + #(start or '')
-    last_place = place_by_start[start or '']
+    local task_type, queue, ahead, turn, stop = read_start(record)
+    last_start, last_end = task_type and string.sub(record, 14, stop + 4), stop + 4
+    last_place = place_by_start[last_start or '']
     if not last_place then
-      last_place = { queue = queue, task_type = task_type, name = queue, apart = false }
-      undecided[#undecided + 1], place_by_start[start or ''] = last_place, last_place
+      last_place = new_place(task_type, queue, ahead, turn)
+      undecided[#undecided + 1], place_by_start[last_start or ''] = last_place, last_place
     end
   end
   return last_place
@@ -34,7 +29,8 @@ end
 
 -- decide decides under which name the tasks of a place are chosen or wait, and whether they wait apart, as nobody
 -- serves it. That is the name of their lane if nobody runs their type, or the lane is known. Nobody can tell who runs
--- what has no type.
+-- what has no type. If they have a fair key and somebody serves them, they wait in the lane of the key, and the pool is
+-- the name under which they would wait without it.
 local function decide(place)
   if not place.task_type then
     return
@@ -42,14 +38,31 @@ local function decide(place)
   local serves_queue, runs_type = serves(place.queue, place.task_type)
   local lane = place.queue .. ' ' .. place.task_type
   if serves_queue and (not runs_type or waits[lane] or left[lane] or is_closed(lane)) then
-    place.name, place.apart = lane, not runs_type
+    place.pool, place.apart = lane, not runs_type
   else
     place.apart = not serves_queue
+  end
+  place.name = place.pool
+  if place.turn and not place.apart then
+    place.name = (place.pool == lane and lane or place.queue .. ' *') .. ' ' .. place.turn
+  end
+end
+
+-- add_names adds the names under which the tasks of a place may wait to a list.
+local function add_names(names, place)
+  local lane = place.queue .. ' ' .. (place.task_type or '')
+  add_name(names, lane)
+  if place.turn then
+    add_name(names, lane .. ' ' .. place.turn)
+    add_name(names, place.queue .. ' * ' .. place.turn)
+  end
+  if not left[lane] then -- else the place is the lane, or apart
+    add_name(names, place.queue)
   end
 end
 
 -- places_of returns the places of the first n records of a list, by their number there: name is the one under
--- which a task is chosen or waits, and apart says that nobody serves it. A record may be lacking. With one command, it
+-- which a task is chosen or waits, ahead how many ms it counts as due earlier, and apart says that nobody serves it. A record may be lacking. With one command, it
 -- looks for the names of these and for further ones, if there are any.
 local function places_of(records, n, further)
   local of, undecided, names = {}, {}, further or {}
@@ -57,11 +70,7 @@ local function places_of(records, n, further)
     of[i] = records[i] and place_of(records[i], undecided)
   end
   for _, place in ipairs(undecided) do
-    local lane = place.queue .. ' ' .. (place.task_type or '')
-    add_name(names, lane)
-    if not left[lane] then -- else the place is the lane, or apart
-      add_name(names, place.queue)
-    end
+    add_names(names, place)
   end
   look_for(names)
   for _, place in ipairs(undecided) do

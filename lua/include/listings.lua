@@ -1,16 +1,25 @@
 -- listings: in which sorted sets tasks are listed.
 -- needs: key defs, arg name
--- includes: number, definition
+-- includes: number, turn
 
 -- waiting_sets returns the sets in one of which a scheduled task waits.
 local function waiting_sets(record)
-  return { wheel_key(), ready_key(queue_of(record)), ready_key(lane_of(record)), ready_key(UNNAMED) }
+  local sets = { wheel_key() }
+  for _, name in ipairs(names_of_waiting(record)) do
+    sets[#sets + 1] = ready_key(name)
+  end
+  return sets
 end
 
 -- is_known returns whether a task with that record was found in a set of ready tasks in which it may be. Whoever
 -- examines the task itself looks there.
 local function is_known(record)
-  return name ~= '' and record and (name == UNNAMED or name == queue_of(record) or name == lane_of(record))
+  for _, known in ipairs(name ~= '' and record and names_of_waiting(record) or {}) do
+    if known == name then
+      return true
+    end
+  end
+  return false
 end
 
 -- unknown iterates over the members that next_member returns, without those that is_known says need no look. What else

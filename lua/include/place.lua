@@ -1,6 +1,6 @@
 -- place: where scheduled tasks wait: on the wheel or in a set of ready tasks. A set has what is due and finds no room,
 -- of a queue, of a lane, or of all tasks without a name.
--- includes: definition, damage
+-- includes: turn, damage
 
 -- score_of returns the score of a member in a set, as text; nil if there is none.
 local function score_of(set, member)
@@ -10,17 +10,22 @@ end
 -- due_of returns when a scheduled task is due, as text; nil if it is not scheduled.
 local function due_of(member, record)
   local due = score_of(wheel_key(), member)
-  for _, name in ipairs(due and {} or { queue_of(record), lane_of(record), UNNAMED }) do
-    due = due or try(score_of, ready_key(name), member)
+  if due then
+    return due
   end
-  return due
+  for _, name in ipairs(names_of_waiting(record)) do
+    local rank = try(score_of, ready_key(name), member)
+    if rank then
+      return due_of_rank(rank)
+    end
+  end
 end
 
 -- may_be_ready returns whether a task may wait in a set that has the wrong type: it is not listed as one that was
 -- claimed.
 local function may_be_ready(member, record)
   local broken = false
-  for _, name in ipairs({ queue_of(record), lane_of(record), UNNAMED }) do
+  for _, name in ipairs(names_of_waiting(record)) do
     local kind = redis.call('TYPE', ready_key(name)).ok
     broken = broken or kind ~= 'zset' and kind ~= 'none'
   end
@@ -50,7 +55,7 @@ local function unschedule(member, record)
   if redis.call('ZREM', wheel_key(), member) == 1 then
     return
   end
-  for _, name in ipairs({ queue_of(record), lane_of(record), UNNAMED }) do
+  for _, name in ipairs(names_of_waiting(record)) do
     try(leave_ready, name, member)
   end
 end

@@ -59,7 +59,8 @@ local function is_served(name)
   if name == UNNAMED then
     return false
   end
-  local queue, task_type = string.match(name, '^(%S+) (%S+)$')
+  local queue, task_type = string.match(name, '^(%S+) (%S+)')
+  local is_of_type = task_type and task_type ~= '*'
   local serves_queue, runs_type = serves(queue or name, task_type or '')
-  return serves_queue and (runs_type or not task_type)
+  return serves_queue and (runs_type or not is_of_type)
 end

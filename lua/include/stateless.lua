@@ -20,7 +20,7 @@ end
 local function waits_since(record, listed)
   for _, set in ipairs(waiting_sets(record)) do
     if listed[set] then
-      return listed[set]
+      return due_of_rank(listed[set])
     end
   end
 end

@@ -2,7 +2,7 @@
 -- and others get a name if there is one now. A claim looks at a part of them, in order of their due times, and says
 -- where the next one goes on.
 -- needs: arg unnamed, arg limit
--- includes: changes, lanes, apart, choice
+-- includes: changes, turn, lanes, apart, choice
 
 local next_unnamed = '' -- where the next claim goes on; '' at the end
 
@@ -48,19 +48,20 @@ local function look_at_unnamed()
   local records = #names > 0 and waiting_records(names) or {}
   local places = places_of(records, #names)
   for i, member in ipairs(names) do
-    local record, due = records[i], found[2 * i]
-    local name = record and name_of_unnamed(member, places[i])
-    local unserved, stay = record and places[i].apart, name == UNNAMED
+    local record, place, rank = records[i], places[i], found[2 * i]
+    local name = record and name_of_unnamed(member, place)
+    local stay = name == UNNAMED
     if stay then
       stays = true
-      next_unnamed = next_unnamed ~= '' and due .. ' ' .. member or ''
+      next_unnamed = next_unnamed ~= '' and rank .. ' ' .. member or ''
     else
       remove_later(set, member)
     end
-    if record and not unserved then
-      choose_or_leave(name, member, due, record, limit)
+    local due = due_of_rank(rank)
+    if record and not place.apart then
+      choose_or_leave(place, member, due, record, limit)
     elseif record and not stay then
-      wait_apart(name, member, due, record)
+      wait_apart(name, place.ahead, member, due, record)
     end
   end
   if #names < limit and from == 0 and not stays then

@@ -52,20 +52,33 @@ var readable = map[string]func(entryOf) error{
 	lua.OfPartition + "schedule:": func(e entryOf) error { return codec.CheckTrackField(e.name, e.value) },
 	lua.OfPartition + "waiting:":  func(e entryOf) error { return codec.CheckWaiting(e.value) },
 	lua.OfPartition + "backlog": func(e entryOf) error {
-		queueName, taskType := lua.SplitLane(e.name)
-		switch {
-		case e.name == lua.Unnamed:
-			return nil
-		case taskType == "":
-			return task.ValidateQueue(e.name)
-		}
-		return cmp.Or(task.ValidateQueue(queueName), task.ValidateType(taskType))
+		return checkBacklogName(e.name)
 	},
 	lua.OfInstallation + "limits": func(e entryOf) error {
 		return cmp.Or(task.ValidateQueue(e.name), second(limits.Parse(e.value)))
 	},
 	lua.OfInstallation + "nodes":      func(e entryOf) error { return cluster.CheckEntry(e.name, e.value) },
 	lua.OfInstallation + "namespaces": func(e entryOf) error { return task.ValidateName("namespace", e.name) },
+}
+
+// checkBacklogName says whether a name is one of those under which tasks wait.
+func checkBacklogName(name string) error {
+	if name == lua.Unnamed {
+		return nil
+	}
+	queueName, taskType := lua.SplitLane(name)
+	valid := task.ValidateQueue(queueName)
+	if taskType != "" {
+		valid = cmp.Or(valid, task.ValidateType(taskType))
+	}
+	again := lua.LaneName(queueName, taskType)
+	if key, weight := lua.FairOf(name); key != "" {
+		again = lua.FairLaneName(queueName, taskType, key, weight)
+	}
+	if valid == nil && again != name {
+		return fmt.Errorf("%q is not the name of a queue or a lane", name)
+	}
+	return valid
 }
 
 // second returns the error of a call.

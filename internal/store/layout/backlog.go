@@ -207,6 +207,9 @@ func (l *Layout) waitingNames(ctx context.Context, p int) (WaitingNames, error) 
 	}
 	waiting := WaitingNames{All: make(map[string]bool, len(names)), Of: make(map[string]int)}
 	for i, name := range names {
+		if key, _ := lua.FairOf(name); key != "" {
+			continue // somebody serves it
+		}
 		waiting.All[name] = true
 		for _, member := range first[i].Val() {
 			namespace, _, _ := strings.Cut(member, ":")

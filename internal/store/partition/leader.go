@@ -52,7 +52,7 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 	}
 	var closed []string
 	for lane, q := range g.Lanes {
-		name := lua.LaneName(lane.Queue, lane.Type)
+		name := nameOf(lane)
 		if q.Number > 0 {
 			call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: name, Number: q.Number, Upto: q.UpTo})
 		} else {
@@ -81,8 +81,18 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 
 // laneOf returns the lane of that name.
 func laneOf(name string) handover.Lane {
-	queue, taskType := lua.SplitLane(name)
-	return handover.Lane{Queue: queue, Type: taskType}
+	lane := handover.Lane{}
+	lane.Queue, lane.Type = lua.SplitLane(name)
+	lane.Key, lane.Weight = lua.FairOf(name)
+	return lane
+}
+
+// nameOf returns the name of a lane.
+func nameOf(lane handover.Lane) string {
+	if lane.Key == "" {
+		return lua.LaneName(lane.Queue, lane.Type)
+	}
+	return lua.FairLaneName(lane.Queue, lane.Type, lane.Key, lane.Weight)
 }
 
 // TakeBack takes tasks back that Claim has queued and whose deliveries no worker can take: they wait as if they had not been

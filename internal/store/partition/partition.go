@@ -189,8 +189,12 @@ func difference(a, b int64) int64 {
 }
 
 func (p *Partition) delivery(d task.Definition, attempt int, due, claimed time.Time) task.Delivery {
-	return task.Delivery{
+	delivery := task.Delivery{
 		Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: p.o.Types.Timeout(d), DueAt: due, ClaimedAt: claimed,
-		Trace: d.Trace,
+		Trace: d.Trace, FairKey: d.FairKey,
 	}
+	if d.FairKey != "" {
+		delivery.FairWeight = d.Weight()
+	}
+	return delivery
 }

@@ -1,0 +1,219 @@
+package handover
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// plannedLimit is the most tasks of several fair keys among which turns are planned at once.
+const plannedLimit = 4096
+
+// turns are the fair keys of a lane of which tasks wait, and whose turn it is: start-time fair queueing. Each key has a
+// virtual time, which advances by 1/weight with each of its tasks, and the key with the least one comes next. A key
+// that comes new, or again, begins at the least time of those that wait. So none saves turns.
+type turns struct {
+	plain turn           // the tasks without a key
+	keyed map[Fair]*turn // keys that wait, and those that are ahead of all that do
+	order []*turn        // those that wait, by whose turn it is
+	in    map[int]int    // how many keys wait in a partition
+}
+
+// turn is a fair key.
+type turn struct {
+	Fair
+	line []waiting // the partitions in which tasks wait, by how long they have
+	at   float64   // the virtual time
+}
+
+// waiting is a partition in which tasks wait, and when the first of them was due: zero if that is not known.
+type waiting struct {
+	partition int
+	oldest    time.Time
+}
+
+func before(a, b *turn) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Weight, b.Weight))
+}
+
+// of returns the turn of a key, nil if nothing is known of it.
+func (s *turns) of(fair Fair) *turn {
+	if fair == (Fair{}) {
+		return &s.plain
+	}
+	return s.keyed[fair]
+}
+
+// wait notes that tasks of a key wait in a partition.
+func (s *turns) wait(fair Fair, p int, oldest time.Time) {
+	t := s.of(fair)
+	if t == nil {
+		t = &turn{Fair: fair}
+		if s.keyed == nil {
+			s.keyed, s.in = make(map[Fair]*turn), make(map[int]int)
+		}
+		s.keyed[fair] = t
+	}
+	if t != &s.plain && !t.waits(p) {
+		s.in[p]++
+	}
+	waited := len(t.line) > 0
+	if t.wait(p, oldest); !waited {
+		if len(s.order) > 0 {
+			t.at = max(t.at, s.order[0].at)
+		}
+		s.insert(t)
+	}
+}
+
+// leave notes that no task of a key waits in a partition.
+func (s *turns) leave(fair Fair, p int) {
+	t := s.of(fair)
+	if t == nil || !t.waits(p) {
+		return
+	}
+	if t != &s.plain {
+		s.in[p]--
+	}
+	if t.leave(p); len(t.line) > 0 {
+		return
+	}
+	s.remove(t)
+	if len(s.order) == 0 {
+		*s = turns{}
+	} else if len(s.keyed) > 2*len(s.order) {
+		s.forget()
+	}
+}
+
+// forget forgets the keys that are not ahead of those that wait.
+func (s *turns) forget() {
+	for fair, t := range s.keyed {
+		if len(t.line) == 0 && t.at <= s.order[0].at {
+			delete(s.keyed, fair)
+		}
+	}
+}
+
+// leaveAllBut notes that a partition has no tasks but those of some lanes.
+func (s *turns) leaveAllBut(p int, lane Lane, backlog Backlog) {
+	for _, t := range slices.Clone(s.order) {
+		lane.Fair = t.Fair
+		if _, waits := backlog[lane]; !waits {
+			s.leave(t.Fair, p)
+		}
+	}
+}
+
+func (s *turns) insert(t *turn) {
+	i, _ := slices.BinarySearchFunc(s.order, t, before)
+	s.order = slices.Insert(s.order, i, t)
+}
+
+func (s *turns) remove(t *turn) {
+	i, _ := slices.BinarySearchFunc(s.order, t, before)
+	s.order = slices.Delete(s.order, i, i+1)
+}
+
+// took notes that tasks of a key, which waits, were claimed.
+func (s *turns) took(fair Fair, n int) {
+	t := s.of(fair)
+	if n == 0 || len(s.order) < 2 || t == nil || len(t.line) == 0 {
+		return
+	}
+	s.remove(t)
+	t.at += float64(n) * t.step()
+	s.insert(t)
+}
+
+func (s *turns) waits(p int) bool { return s.plain.waits(p) || s.in[p] > 0 }
+
+// alone reports whether no fair key waits.
+func (s *turns) alone() bool { return len(s.order) == 0 || len(s.order) == 1 && s.order[0] == &s.plain }
+
+// entrant is a key while turns are planned; its virtual time is that of its next task.
+type entrant struct {
+	turn
+	first []waiting // the partitions whose tasks come next
+	taken int
+}
+
+// entrants is a heap of those whose turn it is.
+type entrants []*entrant
+
+func (h entrants) Len() int           { return len(h) }
+func (h entrants) Less(i, j int) bool { return before(&h[i].turn, &h[j].turn) < 0 }
+func (h entrants) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *entrants) Push(x any)        { *h = append(*h, x.(*entrant)) }
+func (h *entrants) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// plan calls visit for each of the next n tasks, with its key and partition, until that returns false. The partitions of
+// a key whose tasks have waited longest take turns.
+func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
+	var active entrants
+	entered := 0 // those of order that are in active
+	for range min(n, plannedLimit) {
+		if entered < len(s.order) && (len(active) == 0 || s.order[entered].at <= active[0].at) {
+			t := s.order[entered]
+			heap.Push(&active, &entrant{turn: *t, first: t.first()})
+			entered++
+		}
+		if len(active) == 0 {
+			return
+		}
+		next := active[0]
+		if !visit(&next.turn, next.first[next.taken%len(next.first)].partition) {
+			return
+		}
+		next.taken++
+		next.at += next.step()
+		heap.Fix(&active, 0)
+	}
+}
+
+// step is by how much the virtual time advances with a task.
+func (t *turn) step() float64 { return 1 / float64(max(t.Weight, 1)) }
+
+// wait puts a partition into the line. Those of which it is not known since when they wait come first.
+func (t *turn) wait(p int, oldest time.Time) {
+	t.leave(p)
+	at := slices.IndexFunc(t.line, func(w waiting) bool { return w.oldest.After(oldest) })
+	if at < 0 {
+		at = len(t.line)
+	}
+	t.line = slices.Insert(t.line, at, waiting{p, oldest})
+}
+
+func (t *turn) leave(p int) {
+	t.line = slices.DeleteFunc(t.line, func(w waiting) bool { return w.partition == p })
+}
+
+func (t *turn) waits(p int) bool { return contains(t.line, p) }
+
+func contains(line []waiting, p int) bool {
+	return slices.ContainsFunc(line, func(w waiting) bool { return w.partition == p })
+}
+
+// first returns the partitions whose tasks have waited longest, within OrderSlack.
+func (t *turn) first() []waiting {
+	n := 0
+	for n < len(t.line) && !t.line[n].oldest.After(t.line[0].oldest.Add(OrderSlack)) {
+		n++
+	}
+	return t.line[:n]
+}
+
+// upTo is the time from which tasks of other partitions have waited, and OrderSlack; zero if that is not known.
+func (t *turn) upTo(p int) time.Time {
+	for _, other := range t.line {
+		if other.partition != p && !other.oldest.IsZero() {
+			return other.oldest.Add(OrderSlack)
+		}
+	}
+	return time.Time{}
+}

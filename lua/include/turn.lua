@@ -1,0 +1,59 @@
+-- turn: where a task waits that is due, and when it has its turn there. In a set of ready tasks, its score is its rank:
+-- the time when it was due, or for priority n a time n steps earlier, plus n sixteenths of a ms, which tell n. Tasks of a
+-- fair key wait in a lane of their own, whose name ends with the key and its weight.
+-- includes: nothing
+
+-- read_start reads the beginning of a record, from its 14th character on. It returns the type, nil if it cannot be
+-- read; the queue, nil for the default one; how many ms its rank is before it is due; the fair key and its weight with a
+-- blank between, nil for none; and where all that ends.
+local function read_start(record)
+  local task_type, at = string.match(record, '^{"type":"([^"]*)"()', 14)
+  if not task_type then
+    return nil, nil, 0, nil, 13
+  end
+  local queue, behind = string.match(record, '^,"queue":"([^"]*)"()', at)
+  if not queue and string.sub(record, at, at + 7) == ',"queue"' then -- which is no text
+    return nil, nil, 0, nil, 13
+  end
+  at = behind or at
+  local priority, behind_priority = string.match(record, '^,"priority":(%d)()', at)
+  at = behind_priority or at
+  local key, behind_key = string.match(record, '^,"fair_key":"([%w._-]+)"()', at)
+  at = behind_key or at
+  local weight, behind_weight = string.match(record, '^,"fair_weight":(%d+)()', at)
+  local turn = key and key .. ' ' .. (weight or '1')
+  queue = queue and string.find(queue, '^[%w._-]+$') and queue or nil
+  return task_type, queue, (priority or 0) * (PRIORITY_STEP - 1 / PRIORITY_MARKS), turn, (behind_weight or at) - 1
+end
+
+-- ahead_of returns how many ms the rank of a task is before it is due.
+local function ahead_of(record)
+  local _, _, ahead = read_start(record)
+  return ahead
+end
+
+-- rank_of returns the rank of a task that is due at a time. Both are text.
+local function rank_of(due, ahead)
+  return ahead == 0 and due or string.format('%.4f', tonumber(due) - ahead)
+end
+
+-- due_of_rank returns when a task with that rank is due. Both are text.
+local function due_of_rank(rank)
+  if not string.find(rank, '.', 1, true) then
+    return rank
+  end
+  local mark = tonumber(rank) % 1
+  return string.format('%.0f', tonumber(rank) - mark + mark * PRIORITY_MARKS * PRIORITY_STEP)
+end
+
+-- names_of_waiting returns the names under one of which a task waits that has found no room: of its queue, its lanes,
+-- and that of all tasks without a name.
+local function names_of_waiting(record)
+  local task_type, queue, _, turn = read_start(record)
+  queue = queue or DEFAULT_QUEUE
+  local lane = queue .. ' ' .. (task_type or '')
+  if turn then
+    return { queue, lane, UNNAMED, queue .. ' * ' .. turn, lane .. ' ' .. turn }
+  end
+  return { queue, lane, UNNAMED }
+end
