@@ -3662,7 +3662,7 @@ func (p Partition) Wheel() WheelKey {
 	return WheelKey(p.prefix + "wheel")
 }
 
-// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them.
+// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. Priority n counts as n times 30 s earlier, plus n/16 ms. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `<queue> <type> <key> <weight>` is that of a fair key, where the type is `*` for all. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them.
 type ReadyKey string
 
 // Ready makes the key dts:{p}:ready:<queue>.

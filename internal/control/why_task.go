@@ -8,7 +8,6 @@ import (
 	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
-	"github.com/dts-sched/dts/lua"
 )
 
 // WhyTask says what a task waits for. If Redis does not answer, that is the reason.
@@ -122,9 +121,8 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 	}
 	if isDue && t.State == task.Scheduled {
 		reads = append(reads, func() {
-			names := []string{t.Queue, laneOf(t)}
-			if n, err := c.store.CountReadyBefore(ctx, names, t.DueAt); !u.note("how many tasks go first", err) {
-				before = n
+			if first, err := c.store.CountReadyBefore(ctx, t); !u.note("how many tasks go first", err) {
+				before, f.Keys = first.Tasks, first.Keys
 			}
 		})
 	}
@@ -155,9 +153,6 @@ func (c *Control) readHolders(ctx context.Context, f *why.TaskFacts, running []t
 	f.Holders = holdersAmong(read[1:])
 	return nil
 }
-
-// laneOf is the name under which a task waits if its type waits apart.
-func laneOf(t task.Task) string { return lua.LaneName(t.Queue, t.Type) }
 
 // sum adds a number to one that may not be known; below 0, the number is not known.
 func sum(known *int, n int) *int {

@@ -31,30 +31,29 @@ type flow struct {
 	word  time.Time // when somebody said that there may be room; zero if nobody has since the last look
 }
 
-// portions calls give for what may be claimed at once of a partition, by fair key. Tasks without a key get 0 if they
-// may not be claimed; other keys are left out then.
+// portions returns what may be claimed at once of a partition: of the tasks without a fair key, and of those of the
+// keys that have something to get.
 //
-// If only tasks without a key wait, that is an equal share with the other partitions whose tasks have waited as long, up
-// to the time from which others have waited; and none while others have waited longer. If fair keys wait, each gets its
-// turns, and what comes new waits for its own.
-func (f *flow) portions(p int, give func(Fair, Quota)) {
+// If only tasks without a key wait, that is an equal share with the other partitions whose tasks have waited as long,
+// up to the time from which others have waited; and none while others have waited longer. If fair keys wait, each gets
+// its turns, and what comes new waits for its own.
+func (f *flow) portions(p int) (Quota, map[Fair]Quota) {
 	switch {
 	case len(f.order) == 0:
-		give(Fair{}, Quota{Number: min(f.free, LeastAhead)})
+		return Quota{Number: min(f.free, LeastAhead)}, nil
 	case !f.alone():
-		f.shares(p, give)
+		return f.shares(p)
 	case !contains(f.plain.first(), p):
-		give(Fair{}, Quota{})
-	default:
-		first := f.plain.first()
-		equal := (f.free + f.reserved + len(first) - 1) / len(first)
-		give(Fair{}, Quota{Number: min(f.free, equal, ClaimLimit), UpTo: f.plain.upTo(p)})
+		return Quota{}, nil
 	}
+	first := f.plain.first()
+	equal := (f.free + f.reserved + len(first) - 1) / len(first)
+	return Quota{Number: min(f.free, equal, ClaimLimit), UpTo: f.plain.upTo(p)}, nil
 }
 
 // shares is portions while fair keys wait. All that is free or reserved is planned, as others may be claiming their
 // shares at the moment.
-func (f *flow) shares(p int, give func(Fair, Quota)) {
+func (f *flow) shares(p int) (Quota, map[Fair]Quota) {
 	numbers := make(map[Fair]int)
 	most := min(f.free, ClaimLimit)
 	if f.waits(p) && most > 0 {
@@ -66,10 +65,13 @@ func (f *flow) shares(p int, give func(Fair, Quota)) {
 			return most > 0
 		})
 	}
-	give(Fair{}, Quota{})
+	keyed := make(map[Fair]Quota, len(numbers))
 	for fair, n := range numbers {
-		give(fair, Quota{Number: n, UpTo: f.of(fair).upTo(p)})
+		keyed[fair] = Quota{Number: n, UpTo: f.of(fair).upTo(p)}
 	}
+	own := keyed[Fair{}]
+	delete(keyed, Fair{})
+	return own, keyed
 }
 
 // comes reports whether the tasks of a partition may be claimed next.
@@ -80,19 +82,25 @@ func (f *flow) comes(p int) bool {
 	return f.waits(p)
 }
 
-// nexts returns the partitions whose tasks may be claimed next. It may name one twice.
-func (f *flow) nexts() (partitions []int) {
+// wake adds the partitions whose tasks may be claimed next.
+func (f *flow) wake(partitions map[int]bool) {
 	if f.alone() {
 		for _, w := range f.plain.first() {
-			partitions = append(partitions, w.partition)
+			partitions[w.partition] = true
 		}
-		return partitions
+		return
 	}
-	f.plan(max(f.free+f.reserved, LeastAhead), func(_ *turn, partition int) bool {
-		partitions = append(partitions, partition)
-		return true
+	left := len(f.plain.line)
+	for p, n := range f.in {
+		if n > 0 && !f.plain.waits(p) {
+			left++
+		}
+	}
+	woken := make(map[int]bool, left)
+	f.plan(max(f.free+f.reserved, LeastAhead), func(_ *turn, p int) bool {
+		woken[p], partitions[p] = true, true
+		return len(woken) < left
 	})
-	return partitions
 }
 
 // forgetAsked has the next look ask Redis, as there may be room.

@@ -14,8 +14,8 @@ type Lane struct {
 	Fair
 }
 
-// Fair is a fair key, and how many turns its tasks get for one of others. The zero value stands for tasks without a key,
-// which count as a key with the weight 1.
+// Fair is a fair key, and how many turns its tasks get for one of others. The zero value stands for tasks without a
+// key, which count as a key with the weight 1.
 type Fair struct {
 	Key    string
 	Weight int

@@ -55,13 +55,6 @@ func (p *Planner) Wakes() []int {
 	return woken
 }
 
-// wake wakes the terms that may claim tasks of a lane next.
-func (p *Planner) wake(f *flow) {
-	for _, partition := range f.nexts() {
-		p.wakes[partition] = true
-	}
-}
-
 // Grant returns what the term of a partition may claim at once. If no task on its wheel is due, ok is false unless some
 // of its waiting tasks may be claimed. If ok, what is granted is reserved until Claimed is called.
 func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok bool) {
@@ -74,12 +67,14 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 			g.Lanes[pool] = Quota{}
 			continue
 		}
-		f.portions(partition, func(fair Fair, quota Quota) {
+		own, keyed := f.portions(partition)
+		g.Lanes[pool] = own
+		for fair, quota := range keyed {
 			lane := pool
 			lane.Fair = fair
 			g.Lanes[lane] = quota
-			ok = ok || quota.Number > 0 && f.waits(partition)
-		})
+		}
+		ok = ok || own.Number > 0 && f.waits(partition) || len(keyed) > 0
 	}
 	if !ok {
 		return Grant{}, false
@@ -94,14 +89,17 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 
 // Claimed tells what came of a grant.
 func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
-	claims := make(map[Lane]bool) // pools of which something might be claimed
+	var keyed map[Lane]bool // pools of which something of a fair key might be claimed
 	for lane, quota := range g.Lanes {
 		f := p.flow(lane.pool())
 		f.reserved -= quota.Number
 		f.free += max(quota.Number-o.Claimed[lane], 0)
 		f.took(lane.Fair, o.Claimed[lane])
-		if quota.Number > 0 {
-			claims[lane.pool()] = true
+		if lane.Key != "" {
+			if keyed == nil {
+				keyed = make(map[Lane]bool)
+			}
+			keyed[lane.pool()] = true
 		}
 	}
 	if g.Known && o.Backlog != nil {
@@ -111,9 +109,9 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 	}
 	p.apartIn(partition).note(g, o, now)
 	p.note(o.Lengths, now)
-	for lane := range g.Lanes {
-		if lane == lane.pool() {
-			p.settle(lane, claims[lane], now)
+	for lane, quota := range g.Lanes {
+		if lane.Key == "" {
+			p.settle(lane, quota.Number > 0 || keyed[lane], now)
 		}
 	}
 }
@@ -124,7 +122,7 @@ func (p *Planner) settle(pool Lane, claims bool, now time.Time) {
 	if claims {
 		f.noteRoom(now)
 		if f.free > 0 || f.asked.IsZero() { // it may be the turn of others now
-			p.wake(f)
+			f.wake(p.wakes)
 		}
 	}
 	silent := pool.Type == "" && p.servers[pool.Queue] != Answers
@@ -173,7 +171,7 @@ func (p *Planner) Leave(partition int) {
 	p.setBacklog(partition, nil)
 	delete(p.apart, partition)
 	for _, f := range p.flows {
-		p.wake(f) // the partition may have come before others
+		f.wake(p.wakes) // the partition may have come before others
 	}
 }
 
@@ -182,7 +180,7 @@ func (p *Planner) HasRoom(queue string, now time.Time) {
 	for lane, f := range p.flows {
 		if lane.Queue == queue {
 			f.forgetAsked(now)
-			p.wake(f)
+			f.wake(p.wakes)
 		}
 	}
 }
@@ -191,7 +189,7 @@ func (p *Planner) HasRoom(queue string, now time.Time) {
 func (p *Planner) WorkersChanged(now time.Time) {
 	for _, f := range p.flows {
 		f.forgetAsked(now)
-		p.wake(f)
+		f.wake(p.wakes)
 	}
 	p.wakeApart()
 }

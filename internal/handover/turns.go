@@ -119,7 +119,7 @@ func (s *turns) remove(t *turn) {
 // took notes that tasks of a key, which waits, were claimed.
 func (s *turns) took(fair Fair, n int) {
 	t := s.of(fair)
-	if n == 0 || len(s.order) < 2 || t == nil || len(t.line) == 0 {
+	if n == 0 || len(s.keyed) == 0 || t == nil || len(t.line) == 0 {
 		return
 	}
 	s.remove(t)
@@ -136,7 +136,6 @@ func (s *turns) alone() bool { return len(s.order) == 0 || len(s.order) == 1 && 
 type entrant struct {
 	turn
 	first []waiting // the partitions whose tasks come next
-	taken int
 }
 
 // entrants is a heap of those whose turn it is.
@@ -152,25 +151,27 @@ func (h *entrants) Pop() any {
 	return last
 }
 
-// plan calls visit for each of the next n tasks, with its key and partition, until that returns false. The partitions of
-// a key whose tasks have waited longest take turns.
+// plan calls visit for each of the next n tasks, with its key and partition, until that returns false. The partitions
+// of a key whose tasks have waited longest take turns.
 func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
+	n = min(n, plannedLimit)
+	all := make([]entrant, min(n, len(s.order)))
 	var active entrants
-	entered := 0 // those of order that are in active
-	for range min(n, plannedLimit) {
-		if entered < len(s.order) && (len(active) == 0 || s.order[entered].at <= active[0].at) {
+	entered := 0 // those of all that are in active
+	for i := range n {
+		if entered < len(all) && (len(active) == 0 || s.order[entered].at <= active[0].at) {
 			t := s.order[entered]
-			heap.Push(&active, &entrant{turn: *t, first: t.first()})
+			all[entered] = entrant{turn: *t, first: t.first()}
+			heap.Push(&active, &all[entered])
 			entered++
 		}
 		if len(active) == 0 {
 			return
 		}
 		next := active[0]
-		if !visit(&next.turn, next.first[next.taken%len(next.first)].partition) {
+		if !visit(&next.turn, next.first[i%len(next.first)].partition) {
 			return
 		}
-		next.taken++
 		next.at += next.step()
 		heap.Fix(&active, 0)
 	}

@@ -10,11 +10,13 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
+// nobody is the list of nodes while none of an earlier release lives.
+func nobody(context.Context) ([]cluster.Node, error) { return nil, nil }
+
 // The leader creates what follows an end as soon as that is told, and what was left by the leader before.
 func TestFollow_CreatesWhatFollows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	nobody := func(context.Context) ([]cluster.Node, error) { return nil, nil }
 	testkit.Must(t, w.store.Advance(t.Context(), nobody))
 	next := &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "echo", Delay: time.Hour}}
 	left := w.create(task.Definition{Delay: time.Hour, OnEnd: next})

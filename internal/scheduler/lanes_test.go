@@ -61,11 +61,16 @@ func (w *world) takeOf(n int, types ...string) []string {
 // overdue creates tasks of a type in all partitions, which were due an hour ago.
 func (w *world) overdue(n int, taskType string) []task.Ref {
 	w.t.Helper()
+	return w.overdueAs(n, taskType, task.Definition{Type: taskType})
+}
+
+// overdueAs is overdue for tasks that are alike, with ids that begin with a name.
+func (w *world) overdueAs(n int, name string, d task.Definition) []task.Ref {
+	w.t.Helper()
 	refs := make([]task.Ref, n)
 	for i := range refs {
-		refs[i] = w.create(task.Definition{
-			Ref: task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint(taskType, i)}, Type: taskType, Delay: time.Hour,
-		})
+		d.Ref, d.Delay = task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint(name, i)}, time.Hour
+		refs[i] = w.create(d)
 		entry := redis.Z{Score: float64(time.Now().Add(-time.Hour).UnixMilli()), Member: refs[i].String()}
 		testkit.Must(w.t, w.db.ZAddXX(w.t.Context(), string(w.store.KeysOf(refs[i]).Wheel()), entry).Err())
 	}

@@ -6,6 +6,7 @@ import "time"
 // due n steps earlier. So a task with a low priority waits longer, but not for ever.
 const PriorityStep = 30 * time.Second
 
+// The greatest values.
 const (
 	PriorityLimit   = 9   // of priority
 	FairKeyLimit    = 100 // characters of fair_key

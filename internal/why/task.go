@@ -26,7 +26,13 @@ func OfTask(f TaskFacts) []Reason {
 	case t.DueAt.After(f.Now):
 		return f.early()
 	}
-	return f.orOnItsWay(f.handOver(), f.attended(), f.paused(), f.crowded())
+	reasons := f.orOnItsWay(f.handOver(), f.attended(), f.paused(), f.crowded())
+	for i := range reasons {
+		if code := reasons[i].Code; code == SlotsTaken || code == Delivery {
+			reasons[i].Detail += f.turn()
+		}
+	}
+	return reasons
 }
 
 // early is what a task waits for whose time has not come. Slots that are taken now say nothing about that time.

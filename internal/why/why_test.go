@@ -61,6 +61,8 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 	ended := func(t task.Task, outcome task.Outcome) why.TaskFacts {
 		return why.TaskFacts{Path: path(nil), Task: t, Last: task.Attempt{Outcome: outcome}}
 	}
+	fair := due
+	fair.FairKey, fair.Priority = "shop-7", 3
 	queued := due
 	queued.State, queued.Attempt = task.Queued, 1
 	for _, c := range []struct {
@@ -83,6 +85,13 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 		}},
 		{"interrupted", ended(interrupted, task.OutcomeInterrupted), []why.Code{why.NotDue},
 			[]string{"The worker of attempt 2 shut down, so that one does not count."}},
+		{"in turn with other keys", why.TaskFacts{Path: path(func(p *why.Path) { p.Keys = 2 }), Task: fair},
+			[]why.Code{why.Delivery}, []string{
+				`fair key, "shop-7", take turns with those of 2 other fair keys.`,
+				"Its priority is 3: it comes as if it had been due 90 s earlier.",
+			}},
+		{"in turn without a key", why.TaskFacts{Path: path(func(p *why.Path) { p.Keys = 1 }), Task: due},
+			[]why.Code{why.Delivery}, []string{"such tasks take turns with those of another fair key."}},
 		{"future, slots taken", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Running = 1 }), Task: later},
 			[]why.Code{why.NotDue}, nil},
 		{"future, queue paused", why.TaskFacts{Path: path(func(p *why.Path) { p.Paused = true }), Task: later},

@@ -42,8 +42,8 @@ var Constants = map[string]any{
 	"LOST_LIMIT":            LostLimit,
 	"CALLED_FOR":            time.Minute.Milliseconds(),        // how long it counts which workers of a queue were woken
 	"REFERENCE_LIMIT":       2*task.IDLimit + 100,              // bytes of the payload of a delivery
-	"LIST_SEARCHED":         5000,                              // length up to which the list of deliveries that wait is searched for one of them
-	"SCAN_LIMIT":            256,                               // deliveries at which a worker looks for those of its types
+	"LIST_SEARCHED":         5000,                              // length up to which a list of deliveries is searched
+	"SCAN_LIMIT":            256,                               // deliveries at which a worker looks for its types
 	"SKIPPED_FOR":           (10 * time.Second).Milliseconds(), // longer than workers sleep between two looks
 	"LOOK_LIMIT":            (10 * time.Second).Milliseconds(), // how long a leader leaves a queued task alone at most
 	"LOG_LIMIT":             task.LogLimit,
@@ -87,6 +87,6 @@ var Constants = map[string]any{
 	"ARCHIVE_KEEP":          90 * 24 * 60 * 60,                // asynq's: s
 	"DEAD_LIMIT":            100,                              // nodes that stay on the list
 	"DEAD_REMOVED":          500,                              // of them in one run of a script
-	"DEAD_SPARED":           (2 * time.Minute).Milliseconds(), // without a beat after which dead nodes count for that limit
+	"DEAD_SPARED":           (2 * time.Minute).Milliseconds(), // without a beat, until dead nodes count for that limit
 	"STATISTICS_KEEP":       90 * 24 * 60 * 60,                // asynq's: s
 }

@@ -43,7 +43,7 @@ var Keys = []Kind{
 	{"errors", Hash, "dts:{p}:errors", "why the newest attempt did not succeed, of tasks for which that is known"},
 	{"checkpoints", Hash, "dts:{p}:checkpoints", "the newest checkpoints, as JSON, of tasks whose attempts saved one and that have not succeeded"},
 	{"wheel", ZSet, "dts:{p}:wheel", "scheduled tasks that are not known to be due, by due time"},
-	{"ready", ZSet, "dts:{p}:ready:<queue>", "scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them"},
+	{"ready", ZSet, "dts:{p}:ready:<queue>", "scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. Priority n counts as n times 30 s earlier, plus n/16 ms. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `<queue> <type> <key> <weight>` is that of a fair key, where the type is `*` for all. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them"},
 	{"backlog", Set, "dts:{p}:backlog", "the queues, and lanes, of which tasks wait for room or for a worker"},
 	{"queued", ZSet, "dts:{p}:queued", "queued tasks, by the time at which the leader looks after their delivery"},
 	{"running", ZSet, "dts:{p}:running", "running tasks, by the time of the start"},

@@ -61,9 +61,9 @@ local function add_names(names, place)
   end
 end
 
--- places_of returns the places of the first n records of a list, by their number there: name is the one under
--- which a task is chosen or waits, ahead how many ms it counts as due earlier, and apart says that nobody serves it. A record may be lacking. With one command, it
--- looks for the names of these and for further ones, if there are any.
+-- places_of returns the places of the first n records of a list, by their number there: name is the one under which a
+-- task is chosen or waits, ahead how many ms its rank is before it is due, and apart says that nobody serves it. A
+-- record may be lacking. With one command, it looks for the names of these and for further ones, if there are any.
 local function places_of(records, n, further)
   local of, undecided, names = {}, {}, further or {}
   for i = 1, n do

@@ -1,11 +1,11 @@
 -- turn: where a task waits that is due, and when it has its turn there. In a set of ready tasks, its score is its rank:
--- the time when it was due, or for priority n a time n steps earlier, plus n sixteenths of a ms, which tell n. Tasks of a
--- fair key wait in a lane of their own, whose name ends with the key and its weight.
+-- the time when it was due, or for priority n a time n steps earlier, plus n sixteenths of a ms, which tell n. Tasks of
+-- a fair key wait in a lane of their own, whose name ends with the key and its weight.
 -- includes: nothing
 
 -- read_start reads the beginning of a record, from its 14th character on. It returns the type, nil if it cannot be
--- read; the queue, nil for the default one; how many ms its rank is before it is due; the fair key and its weight with a
--- blank between, nil for none; and where all that ends.
+-- read; the queue, nil for the default one; how many ms its rank is before it is due; the fair key and its weight, with
+-- a blank between, nil for none; and where all that ends.
 local function read_start(record)
   local task_type, at = string.match(record, '^{"type":"([^"]*)"()', 14)
   if not task_type then

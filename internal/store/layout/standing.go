@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -90,24 +91,49 @@ func (l *Layout) running(ctx context.Context, end string, ofEach int) (refs []ta
 	return refs, more, nil
 }
 
-// CountReadyBefore counts the tasks of all partitions that wait in the sets of ready tasks of some names, and were due
-// before a time. It takes one round trip. Error: CodeUnavailable.
-func (l *Layout) CountReadyBefore(ctx context.Context, names []string, due time.Time) (int, error) {
+// ReadyBefore is what comes before a task that is due and waits.
+type ReadyBefore struct {
+	Tasks int // of its queue and fair key, in all partitions
+	Keys  int // other fair keys of its queue of which tasks wait, which get their turns, too
+}
+
+// CountReadyBefore counts what comes before a task that is due and waits. It takes one round trip. Error:
+// CodeUnavailable.
+func (l *Layout) CountReadyBefore(ctx context.Context, t task.Task) (before ReadyBefore, _ error) {
+	names := []string{t.Queue, lua.LaneName(t.Queue, t.Type)}
+	if t.FairKey != "" {
+		names = []string{
+			lua.FairLaneName(t.Queue, "", t.FairKey, t.Weight()), lua.FairLaneName(t.Queue, t.Type, t.FairKey, t.Weight()),
+		}
+	}
 	pipe := l.DB.Pipeline()
 	var counts []*redis.IntCmd
+	var backlogs []*redis.StringSliceCmd
+	rank := "(" + strconv.FormatFloat(codec.Rank(t.DueAt, t.Priority), 'f', -1, 64)
 	for p := range l.Partitions() {
+		k := l.Keys.Partition(p)
+		backlogs = append(backlogs, pipe.SMembers(ctx, string(k.Backlog())))
 		for _, name := range names {
-			counts = append(counts, pipe.ZCount(ctx, string(l.Keys.Partition(p).Ready(name)), "-inf", before(due)))
+			counts = append(counts, pipe.ZCount(ctx, string(k.Ready(name)), "-inf", rank))
 		}
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return 0, Unavailable(err)
+		return before, Unavailable(err)
 	}
-	sum := 0
 	for _, count := range counts {
-		sum += int(count.Val())
+		before.Tasks += int(count.Val())
 	}
-	return sum, nil
+	keys := make(map[string]bool)
+	for _, backlog := range backlogs {
+		for _, name := range backlog.Val() {
+			queue, _ := lua.SplitLane(name)
+			if key, _ := lua.FairOf(name); queue == t.Queue && key != "" && key != t.FairKey {
+				keys[key] = true
+			}
+		}
+	}
+	before.Keys = len(keys)
+	return before, nil
 }
 
 // ReadySet is the tasks of a queue, or of one type of it, that are due and wait in a partition.
@@ -116,7 +142,7 @@ type ReadySet struct {
 	Queue     string
 	Type      string // "" if they do not wait by their type
 	Number    int
-	Oldest    time.Time // when the first of them was due
+	Oldest    time.Time // when the one was due that comes next
 }
 
 // AnyWaits reports whether tasks that are due wait in any partition, or one of some further keys exists. It takes one
@@ -153,7 +179,7 @@ func (l *Layout) ReadyOf(ctx context.Context, queue string) ([]ReadySet, error) 
 			for _, first := range oldest[i].Val() { // none of a set that is empty
 				sets = append(sets, ReadySet{
 					Partition: r.partition, Queue: r.queue, Type: r.taskType, Number: int(numbers[i].Val()),
-					Oldest: time.UnixMilli(int64(first.Score)).UTC(),
+					Oldest: codec.DueOfRank(first.Score),
 				})
 			}
 		}
