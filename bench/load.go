@@ -52,6 +52,8 @@ type submission struct {
 	Payload   json.RawMessage   `json:"payload,omitempty"`
 	RunAt     *time.Time        `json:"run_at,omitempty"`
 	Delay     string            `json:"delay,omitempty"`
+	FairKey   string            `json:"fair_key,omitempty"`
+	Priority  int               `json:"priority,omitempty"`
 }
 
 // plain is a task of the bench's type with a payload of its own.

@@ -21,6 +21,7 @@ func rows() []row {
 			drainMethod+"The handlers read their payload from JSON and compute a hash.",
 			defaultQueues, goWork, nil),
 		countsRow(),
+		fairRow(),
 		libraryRow(),
 		fleetHTTPRow(),
 		herdRow(),

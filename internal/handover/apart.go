@@ -71,6 +71,7 @@ func (a *apart) note(g Grant, o Outcome, now time.Time) {
 		a.lanes = nil
 	}
 	for _, lane := range o.Apart {
+		lane = lane.pool()
 		if len(a.lanes) < apartSaid && !slices.Contains(a.lanes, lane) {
 			a.lanes = append(a.lanes, lane)
 		}

@@ -1,52 +1,33 @@
 -- apart: lets due tasks wait that nobody can run, and no claim looks at them until somebody can: under their name or,
 -- if there are too many names, in one set without a name.
 -- needs: arg wake
--- includes: changes, damage, turn, ready, noted
+-- includes: changes, turn, names, ready, noted
 
 local apart = {} -- names that nobody serves and under which tasks wait
-local listed = nil -- the number of names in the backlog, if they were counted
-local owned = nil -- names by the namespace of the first task that waits under them, if they were counted
-local got, given = {}, 0 -- names that this claim gives, by namespace, and all of them
 
--- first_of returns the first task that waits under a name.
-local function first_of(name)
-  return redis.call('ZRANGE', ready_key(name), 0, 0)[1]
+-- exists returns whether tasks wait under a name already.
+local function exists(name)
+  return apart[name] or kind_of(name) ~= 'none'
 end
 
--- count_names counts the names, without those of lanes of fair keys, which are served.
-local function count_names()
-  listed, owned = 0, {}
-  for _, name in ipairs(redis.call('SMEMBERS', backlog_key())) do
-    if not string.find(name, '^%S+ %S+ ') then
-      local first = try(first_of, name)
-      local owner = first and string.match(first, '^[^:]*') or ''
-      listed, owned[owner] = listed + 1, (owned[owner] or 0) + 1
-    end
+-- place_apart returns the name under which a task waits that nobody serves. Lanes of fair keys are left to others when
+-- half of them are taken.
+local function place_apart(place, member)
+  if exists(place.name) then
+    return place.name
   end
-end
-
--- may_name returns whether a namespace may have a further name: if it has fewer than are free. So one has half of all
--- at most, the next one half of the rest, and none leaves nothing to others.
-local function may_name(namespace)
-  listed = listed or redis.call('SCARD', backlog_key())
-  if not owned and 2 * (listed + given) >= NAMES_LIMIT then
-    count_names()
-  end
-  local all, own = listed + given, owned and (owned[namespace] or 0) + (got[namespace] or 0)
-  return 2 * all < NAMES_LIMIT or own < NAMES_LIMIT - all
-end
-
--- place_apart returns the name under which a task waits that nobody serves.
-local function place_apart(name, member)
-  if apart[name] or kind_of(name) ~= 'none' then
-    return name
+  if place.name ~= place.pool and has_lanes(0.5) then
+    given = given + 1
+    return place.name
+  elseif exists(place.pool) then
+    return place.pool
   end
   local namespace = string.match(member, '^[^:]*')
   if not may_name(namespace) then
     return UNNAMED
   end
   given, got[namespace] = given + 1, (got[namespace] or 0) + 1
-  return name
+  return place.pool
 end
 
 -- wait_apart lets a due task wait under a name, or without one. ahead is how many ms it counts as due earlier.
@@ -64,7 +45,7 @@ end
 
 -- leave_apart lets a due task wait that nobody can run.
 local function leave_apart(place, member, due, record)
-  wait_apart(place_apart(place.name, member), place.ahead, member, due, record)
+  wait_apart(place_apart(place, member), place.ahead, member, due, record)
 end
 
 -- add_apart adds the names under which this claim has let tasks wait to a list, as far as it may have more.

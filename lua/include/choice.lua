@@ -36,8 +36,7 @@ end
 -- are too many, is chosen with those of its pool.
 local function go_on(name, place, member, rank, record)
   local due = due_of_rank(rank)
-  local stays = not place or place.name == name or place.pool == name and not place.apart
-  if stays then
+  if not place or place.name == name or not place.apart and name_of(place) == name then
     return choose(name, member, due, record)
   end
   moved = moved + 1

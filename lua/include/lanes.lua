@@ -29,8 +29,8 @@ end
 
 -- decide decides under which name the tasks of a place are chosen or wait, and whether they wait apart, as nobody
 -- serves it. That is the name of their lane if nobody runs their type, or the lane is known. Nobody can tell who runs
--- what has no type. If they have a fair key and somebody serves them, they wait in the lane of the key, and the pool is
--- the name under which they would wait without it.
+-- what has no type. If they have a fair key, they wait in its lane, and the pool is the name under which they would wait
+-- without it.
 local function decide(place)
   if not place.task_type then
     return
@@ -42,10 +42,7 @@ local function decide(place)
   else
     place.apart = not serves_queue
   end
-  place.name = place.pool
-  if place.turn and not place.apart then
-    place.name = (place.pool == lane and lane or place.queue .. ' *') .. ' ' .. place.turn
-  end
+  place.name = lane_name(place.pool, place.turn)
 end
 
 -- add_names adds the names under which the tasks of a place may wait to a list.
@@ -53,8 +50,8 @@ local function add_names(names, place)
   local lane = place.queue .. ' ' .. (place.task_type or '')
   add_name(names, lane)
   if place.turn then
-    add_name(names, lane .. ' ' .. place.turn)
-    add_name(names, place.queue .. ' * ' .. place.turn)
+    add_name(names, lane_name(lane, place.turn))
+    add_name(names, lane_name(place.queue, place.turn))
   end
   if not left[lane] then -- else the place is the lane, or apart
     add_name(names, place.queue)

@@ -1,8 +1,7 @@
 -- leaving: lets due tasks wait for room, in the sets of ready tasks. A rank is the score of a task there.
--- includes: changes, turn, waiting, ready, noted
+-- includes: changes, turn, waiting, names, ready, noted
 
 local oldest = {} -- by name: the rank of the first task that waits, if that was read
-local lanes = nil -- the number of names under which tasks wait, if they were counted
 
 -- rank_of_first returns the rank of the first task that waits under a name.
 local function rank_of_first(name)
@@ -14,12 +13,7 @@ local function name_of(place)
   if place.name == place.pool or waits[place.name] then
     return place.name
   end
-  lanes = lanes or redis.call('SCARD', backlog_key())
-  if lanes >= LANES_LIMIT then
-    return place.pool
-  end
-  lanes = lanes + 1
-  return place.name
+  return has_lanes(1) and place.name or place.pool
 end
 
 -- leave lets a due task wait in a set of ready tasks.
@@ -30,6 +24,7 @@ local function leave(place, member, due, record)
   end
   if not waits[name] then
     waits[name], oldest[name] = true, tonumber(rank)
+    given = given + (name == place.pool and 0 or 1)
     add_later(backlog_key(), name)
   elseif oldest[name] then
     oldest[name] = math.min(oldest[name], tonumber(rank))

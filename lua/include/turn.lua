@@ -26,12 +26,6 @@ local function read_start(record)
   return task_type, queue, (priority or 0) * (PRIORITY_STEP - 1 / PRIORITY_MARKS), turn, (behind_weight or at) - 1
 end
 
--- ahead_of returns how many ms the rank of a task is before it is due.
-local function ahead_of(record)
-  local _, _, ahead = read_start(record)
-  return ahead
-end
-
 -- rank_of returns the rank of a task that is due at a time. Both are text.
 local function rank_of(due, ahead)
   return ahead == 0 and due or string.format('%.4f', tonumber(due) - ahead)
@@ -46,6 +40,11 @@ local function due_of_rank(rank)
   return string.format('%.0f', tonumber(rank) - mark + mark * PRIORITY_MARKS * PRIORITY_STEP)
 end
 
+-- lane_name returns the name of the lane of a fair key within a queue, or within the lane of a type; nil: no key.
+local function lane_name(pool, turn)
+  return turn and pool .. (string.find(pool, ' ', 1, true) and ' ' or ' * ') .. turn or pool
+end
+
 -- names_of_waiting returns the names under one of which a task waits that has found no room: of its queue, its lanes,
 -- and that of all tasks without a name.
 local function names_of_waiting(record)
@@ -53,7 +52,7 @@ local function names_of_waiting(record)
   queue = queue or DEFAULT_QUEUE
   local lane = queue .. ' ' .. (task_type or '')
   if turn then
-    return { queue, lane, UNNAMED, queue .. ' * ' .. turn, lane .. ' ' .. turn }
+    return { queue, lane, UNNAMED, lane_name(queue, turn), lane_name(lane, turn) }
   end
   return { queue, lane, UNNAMED }
 end

@@ -32,7 +32,7 @@ end
 -- name_of_unnamed returns the name under which a task with a place is chosen or waits: UNNAMED if it goes on waiting
 -- without one.
 local function name_of_unnamed(member, place)
-  return place.apart and place_apart(place.name, member) or place.name
+  return place.apart and place_apart(place, member) or place.name
 end
 
 -- look_at_unnamed looks at up to limit tasks.

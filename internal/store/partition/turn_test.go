@@ -177,7 +177,7 @@ func TestFairLane_ItsTasksCanBeChangedAndCancelled(t *testing.T) {
 	}
 }
 
-// Where nobody runs a type, its tasks wait apart, without a lane for each fair key.
+// Where nobody runs a type, its tasks wait apart, and begin to take turns when somebody does.
 func TestFairLane_NobodyServesItsTasks(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
@@ -189,13 +189,22 @@ func TestFairLane_NobodyServesItsTasks(t *testing.T) {
 	if ids, found := claimIDs(w, t, g); len(ids) > 0 || len(found) > 0 {
 		t.Errorf("claimed %v, found %v", ids, found)
 	}
-	if n := w.DB.SMembers(w.Ctx, string(w.KeysOf(sibling(0)).Backlog())).Val(); !cmp.Equal(n, []string{"default rare"}) {
-		t.Errorf("they wait under %v", n)
+	names := w.DB.SMembers(w.Ctx, string(w.KeysOf(sibling(0)).Backlog())).Val()
+	slices.Sort(names)
+	if !cmp.Equal(names, []string{"default rare k0 1", "default rare k1 1"}) {
+		t.Errorf("they wait under %v", names)
 	}
 	g.Served = ",default, http rare \n"
-	g.Lanes[handover.Lane{Queue: "default", Type: "rare"}] = handover.Quota{Number: 10}
-	ids, _ := claimIDs(w, t, g)
-	wantIDs(t, "as somebody runs it", ids, 3, 2, 1, 0)
+	ids, found := claimIDs(w, t, g)
+	wantIDs(t, "as somebody runs it", ids)
+	if len(found) != 2 {
+		t.Errorf("found %v, want two lanes", found)
+	}
+	for lane := range found {
+		g.Lanes[lane] = handover.Quota{Number: 10}
+	}
+	ids, _ = claimIDs(w, t, g)
+	wantIDs(t, "with quotas", slices.Sorted(slices.Values(ids)), 0, 1, 2, 3)
 }
 
 func TestFairLane_TooManyKeysWaitWithoutALane(t *testing.T) {
