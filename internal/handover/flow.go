@@ -51,13 +51,12 @@ func (f *flow) portions(p int) (Quota, map[Fair]Quota) {
 	return Quota{Number: min(f.free, equal, ClaimLimit), UpTo: f.plain.upTo(p)}, nil
 }
 
-// shares is portions while fair keys wait. All that is free or reserved is planned, as others may be claiming their
-// shares at the moment.
+// shares is portions while fair keys wait.
 func (f *flow) shares(p int) (Quota, map[Fair]Quota) {
 	numbers := make(map[Fair]int)
 	most := min(f.free, ClaimLimit)
 	if f.waits(p) && most > 0 {
-		f.plan(f.free+f.reserved, func(t *turn, partition int) bool {
+		f.plan(f.free, func(t *turn, partition int) bool {
 			if partition == p {
 				numbers[t.Fair]++
 				most--
@@ -97,7 +96,7 @@ func (f *flow) wake(partitions map[int]bool) {
 		}
 	}
 	woken := make(map[int]bool, left)
-	f.plan(max(f.free+f.reserved, LeastAhead), func(_ *turn, p int) bool {
+	f.plan(max(f.free, LeastAhead), func(_ *turn, p int) bool {
 		woken[p], partitions[p] = true, true
 		return len(woken) < left
 	})

@@ -3,12 +3,18 @@ package handover
 import (
 	"cmp"
 	"container/heap"
+	"hash/crc32"
 	"slices"
 	"time"
 )
 
-// plannedLimit is the most tasks of several fair keys among which turns are planned at once.
-const plannedLimit = 4096
+const (
+	// plannedLimit is the most tasks of several fair keys among which turns are planned at once.
+	plannedLimit = 4096
+	// turnChunk is how many tasks of a key come from one partition before the next one, if they have waited as long: a
+	// claim that takes a few of each key costs more.
+	turnChunk = 32
+)
 
 // turns are the fair keys of a lane of which tasks wait, and whose turn it is: start-time fair queueing. Each key has a
 // virtual time, which advances by 1/weight with each of its tasks, and the key with the least one comes next. A key
@@ -18,13 +24,15 @@ type turns struct {
 	keyed map[Fair]*turn // keys that wait, and those that are ahead of all that do
 	order []*turn        // those that wait, by whose turn it is
 	in    map[int]int    // how many keys wait in a partition
+	floor float64        // the greatest virtual time when nothing waited last
 }
 
 // turn is a fair key.
 type turn struct {
 	Fair
-	line []waiting // the partitions in which tasks wait, by how long they have
-	at   float64   // the virtual time
+	line  []waiting // the partitions in which tasks wait, by how long they have
+	at    float64   // the virtual time
+	start int       // by which it chooses among partitions
 }
 
 // waiting is a partition in which tasks wait, and when the first of them was due: zero if that is not known.
@@ -49,7 +57,7 @@ func (s *turns) of(fair Fair) *turn {
 func (s *turns) wait(fair Fair, p int, oldest time.Time) {
 	t := s.of(fair)
 	if t == nil {
-		t = &turn{Fair: fair}
+		t = &turn{Fair: fair, start: int(crc32.ChecksumIEEE([]byte(fair.Key)) % 1024)}
 		if s.keyed == nil {
 			s.keyed, s.in = make(map[Fair]*turn), make(map[int]int)
 		}
@@ -60,11 +68,17 @@ func (s *turns) wait(fair Fair, p int, oldest time.Time) {
 	}
 	waited := len(t.line) > 0
 	if t.wait(p, oldest); !waited {
-		if len(s.order) > 0 {
-			t.at = max(t.at, s.order[0].at)
-		}
+		t.at = max(t.at, s.least())
 		s.insert(t)
 	}
+}
+
+// least is the least virtual time of those that wait, at which others begin.
+func (s *turns) least() float64 {
+	if len(s.order) == 0 {
+		return s.floor
+	}
+	return s.order[0].at
 }
 
 // leave notes that no task of a key waits in a partition.
@@ -81,16 +95,21 @@ func (s *turns) leave(fair Fair, p int) {
 	}
 	s.remove(t)
 	if len(s.order) == 0 {
-		*s = turns{}
-	} else if len(s.keyed) > 2*len(s.order) {
+		s.floor = t.at
+		for _, other := range s.keyed {
+			s.floor = max(s.floor, other.at)
+		}
+	}
+	if len(s.keyed) > 2*len(s.order) {
 		s.forget()
 	}
 }
 
 // forget forgets the keys that are not ahead of those that wait.
 func (s *turns) forget() {
+	least := s.least()
 	for fair, t := range s.keyed {
-		if len(t.line) == 0 && t.at <= s.order[0].at {
+		if len(t.line) == 0 && t.at <= least {
 			delete(s.keyed, fair)
 		}
 	}
@@ -116,15 +135,19 @@ func (s *turns) remove(t *turn) {
 	s.order = slices.Delete(s.order, i, i+1)
 }
 
-// took notes that tasks of a key, which waits, were claimed.
-func (s *turns) took(fair Fair, n int) {
+// charge counts n tasks of a key that are granted; below 0, that many were not claimed.
+func (s *turns) charge(fair Fair, n int) {
 	t := s.of(fair)
-	if n == 0 || len(s.keyed) == 0 || t == nil || len(t.line) == 0 {
+	if n == 0 || len(s.keyed) == 0 || t == nil {
 		return
 	}
-	s.remove(t)
-	t.at += float64(n) * t.step()
-	s.insert(t)
+	waits := len(t.line) > 0
+	if waits {
+		s.remove(t)
+	}
+	if t.at += float64(n) * t.step(); waits {
+		s.insert(t)
+	}
 }
 
 func (s *turns) waits(p int) bool { return s.plain.waits(p) || s.in[p] > 0 }
@@ -136,6 +159,12 @@ func (s *turns) alone() bool { return len(s.order) == 0 || len(s.order) == 1 && 
 type entrant struct {
 	turn
 	first []waiting // the partitions whose tasks come next
+	taken int
+}
+
+// partition is where the next task of the key comes from. Keys begin with different partitions.
+func (e *entrant) partition() int {
+	return e.first[(e.start+e.taken/turnChunk)%len(e.first)].partition
 }
 
 // entrants is a heap of those whose turn it is.
@@ -158,7 +187,7 @@ func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
 	all := make([]entrant, min(n, len(s.order)))
 	var active entrants
 	entered := 0 // those of all that are in active
-	for i := range n {
+	for range n {
 		if entered < len(all) && (len(active) == 0 || s.order[entered].at <= active[0].at) {
 			t := s.order[entered]
 			all[entered] = entrant{turn: *t, first: t.first()}
@@ -169,9 +198,10 @@ func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
 			return
 		}
 		next := active[0]
-		if !visit(&next.turn, next.first[i%len(next.first)].partition) {
+		if !visit(&next.turn, next.partition()) {
 			return
 		}
+		next.taken++
 		next.at += next.step()
 		heap.Fix(&active, 0)
 	}

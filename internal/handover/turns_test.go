@@ -60,32 +60,46 @@ func (y *fairYard) waiting(fair Fair) (n int) {
 	return n
 }
 
-// serve has the partitions, in any order, claim as long as there is room for some of n tasks. It returns how many they
-// have claimed.
+// serve has the partitions, in any order and up to three at once, claim as long as there is room for some of n tasks. It
+// returns how many they have claimed.
 func (y *fairYard) serve(n int) (served int) {
 	y.flow(plain).free, y.flow(plain).asked = n, start
-	for again := true; again; {
-		again = false
-		for _, p := range y.r.Perm(storyPartitions) {
-			g, ok := y.Grant(p, false, start)
-			if !ok {
-				continue
-			}
-			o := Outcome{Claimed: make(map[Lane]int)}
-			for lane, quota := range g.Lanes {
-				took := min(quota.Number, y.tasks[lane.Fair].in(p))
-				if took > 0 {
-					y.tasks[lane.Fair][p] -= took
-					o.Claimed[lane] = took
-					y.took[lane.Fair] += took
-					served, again = served+took, true
-				}
-			}
-			o.Backlog = y.backlog(p)
-			y.Claimed(p, g, o, start)
+	granted := make(map[int]Grant)
+	claim := func() {
+		for p, g := range granted {
+			served += y.claim(p, g)
 		}
+		clear(granted)
+	}
+	for before := -1; before != served; {
+		before = served
+		for _, p := range y.r.Perm(storyPartitions) {
+			if g, ok := y.Grant(p, false, start); ok {
+				granted[p] = g
+			}
+			if len(granted) > y.r.IntN(3) {
+				claim()
+			}
+		}
+		claim()
 	}
 	return served
+}
+
+// claim has a partition claim what it was granted, as far as it has it.
+func (y *fairYard) claim(p int, g Grant) (n int) {
+	o := Outcome{Claimed: make(map[Lane]int)}
+	for lane, quota := range g.Lanes {
+		if took := min(quota.Number, y.tasks[lane.Fair].in(p)); took > 0 {
+			y.tasks[lane.Fair][p] -= took
+			o.Claimed[lane] = took
+			y.took[lane.Fair] += took
+			n += took
+		}
+	}
+	o.Backlog = y.backlog(p)
+	y.Claimed(p, g, o, start)
+	return n
 }
 
 func (t *fairTasks) in(p int) int {
@@ -177,13 +191,13 @@ func TestTurns_AreNotForgottenByLeaving(t *testing.T) {
 	a, b := Fair{"a", 1}, Fair{"b", 1}
 	s.wait(a, 0, start)
 	s.wait(b, 0, start)
-	s.took(a, 10)
+	s.charge(a, 10)
 	s.leave(a, 0)
 	s.wait(a, 0, start)
 	if got := planned(&s, 10); got[b] != 10 {
 		t.Errorf("planned are %v, want 10 of the key that has got nothing", got)
 	}
-	s.took(b, 30)
+	s.charge(b, 30)
 	s.leave(a, 0)
 	s.wait(a, 0, start)
 	if got := planned(&s, 20); got[a] != 10 {
@@ -204,8 +218,8 @@ func TestTurns_ForgetKeysThatAreNotAhead(t *testing.T) {
 	for i := range 10_000 {
 		fair := Fair{fmt.Sprint("k", i), 1}
 		s.wait(fair, 0, start)
-		s.took(fair, 1)
-		s.took(Fair{}, 2)
+		s.charge(fair, 1)
+		s.charge(Fair{}, 2)
 		s.leave(fair, 0)
 	}
 	if n := len(s.keyed); n > 10 {

@@ -3,7 +3,6 @@
 -- includes: changes, turn, closed, waiting, lanes, leaving, apart
 
 local members, dues, records = {}, {}, {} -- of the chosen tasks
-local moved = 0 -- tasks that waited, and go on waiting elsewhere
 
 -- choose takes a task, which counts for the quota of a name.
 local function choose(name, member, due, record)
@@ -32,14 +31,12 @@ local function choose_or_leave(place, member, due, record, most)
   leave(place, member, due, record)
 end
 
--- go_on has a task go on that waited under a name, and is not there any more. One without a lane of its own, as there
--- are too many, is chosen with those of its pool.
+-- go_on has a task go on that waited under a name. One for whose lane there is no name is chosen with its pool.
 local function go_on(name, place, member, rank, record)
   local due = due_of_rank(rank)
   if not place or place.name == name or not place.apart and name_of(place) == name then
     return choose(name, member, due, record)
   end
-  moved = moved + 1
   if place.apart then
     leave_apart(place, member, due, record)
   else
@@ -47,28 +44,40 @@ local function go_on(name, place, member, rank, record)
   end
 end
 
--- choose_ready takes up to n tasks that wait under a name, n > 0: the first one, and those whose rank is at most upto;
--- but none that comes after the earliest one on the wheel. Those that belong elsewhere go there.
-local function choose_ready(name, n, upto, earliest)
+-- read_ready reads up to n tasks that wait under a name, n > 0: the first one, and those whose rank is at most upto; but
+-- none that comes after the earliest one on the wheel. It adds them to ready, and the name to emptied if that was all.
+local function read_ready(name, n, upto, earliest, ready, emptied)
   local first = redis.call('ZRANGE', ready_key(name), 0, n, 'WITHSCORES')
-  local names = {}
-  for i = 1, math.min(#first, 2 * n), 2 do
-    local rank = tonumber(first[i + 1])
-    if rank > earliest or i > 1 and rank > upto then
+  local stop = 1
+  while stop < math.min(#first, 2 * n) do
+    local rank = tonumber(first[stop + 1])
+    if rank > earliest or stop > 1 and rank > upto then
       break
     end
-    names[#names + 1] = first[i]
-    remove_later(ready_key(name), first[i])
+    ready[#ready + 1] = { name = name, member = first[stop], rank = first[stop + 1] }
+    remove_later(ready_key(name), first[stop])
+    stop = stop + 2
   end
-  if #first > 2 * #names then
-    oldest[name] = tonumber(first[2 * #names + 2])
-  else
-    redis.call('SREM', backlog_key(), name)
+  oldest[name] = tonumber(first[stop + 1])
+  if not oldest[name] then
+    emptied[#emptied + 1] = name
     waits[name] = nil
+  end
+  return true
+end
+
+-- choose_ready takes the tasks that read_ready has read. Those that belong elsewhere go there.
+local function choose_ready(ready, emptied)
+  local names = {}
+  for i, waiting in ipairs(ready) do
+    names[i] = waiting.member
+  end
+  if #emptied > 0 then
+    redis.call('SREM', backlog_key(), unpack(emptied))
   end
   local found = #names > 0 and redis.call('HMGET', defs_key(), unpack(names)) or {}
   local places = places_of(found, #names)
-  for i, member in ipairs(names) do
-    go_on(name, places[i], member, first[2 * i], found[i])
+  for i, waiting in ipairs(ready) do
+    go_on(waiting.name, places[i], waiting.member, waiting.rank, found[i])
   end
 end

@@ -29,8 +29,8 @@ end
 
 -- decide decides under which name the tasks of a place are chosen or wait, and whether they wait apart, as nobody
 -- serves it. That is the name of their lane if nobody runs their type, or the lane is known. Nobody can tell who runs
--- what has no type. If they have a fair key, they wait in its lane, and the pool is the name under which they would wait
--- without it.
+-- what has no type. If they have a fair key, they wait in its lane, and the pool is the name under which they would
+-- wait without it.
 local function decide(place)
   if not place.task_type then
     return

@@ -3,7 +3,7 @@
 
 local all_names = nil -- how many names tasks wait under, if they were counted
 local given, got = 0, {} -- names that this claim gives: all of them, and by namespace
-local listed, owned = nil, nil -- names without those of fair keys, and by the namespace of the first task there, if counted
+local listed, owned = nil, nil -- names without those of fair keys, and by namespace of their first task, if counted
 
 -- first_of returns the first task that waits under a name.
 local function first_of(name)

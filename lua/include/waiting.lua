@@ -12,7 +12,7 @@ local function note_waiting(name)
   if not is_served(name) then
     return false
   end
-  waits[name] = not is_broken(name) or nil
+  waits[name] = (left[name] or not is_broken(name)) and true or nil -- with a quota, it is read anyway
   return true
 end
 

@@ -74,8 +74,13 @@ func TestClaim_LooksOnceAtEachSet(t *testing.T) {
 			_, err := l.Claim(w.Ctx, 10, quotas, time.Second)
 			testkit.Must(t, err)
 		})
-		if counts["type"] != 2 || counts["exists"] != 2 {
-			t.Errorf("%s: TYPE was called %d times and EXISTS %d times, want 2 and 2", name, counts["type"], counts["exists"])
+		types := 2
+		if name == "some wait" {
+			types = 0 // what is read needs no look at its type
+		}
+		if counts["type"] != types || counts["exists"] != 2 {
+			const text = "%s: TYPE was called %d times and EXISTS %d times, want %d and 2"
+			t.Errorf(text, name, counts["type"], counts["exists"], types)
 		}
 		if waiting := w.DB.SCard(w.Ctx, string(w.KeysOf(nightly).Backlog())).Val(); (waiting == 2) != (name != "some wait") {
 			t.Errorf("%s: %d queues have a backlog", name, waiting)
