@@ -89,16 +89,9 @@ func (f *flow) wake(partitions map[int]bool) {
 		}
 		return
 	}
-	left := len(f.plain.line)
-	for p, n := range f.in {
-		if n > 0 && !f.plain.waits(p) {
-			left++
-		}
-	}
-	woken := make(map[int]bool, left)
 	f.plan(max(f.free, LeastAhead), func(_ *turn, p int) bool {
-		woken[p], partitions[p] = true, true
-		return len(woken) < left
+		partitions[p] = true
+		return true
 	})
 }
 

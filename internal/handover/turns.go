@@ -3,7 +3,6 @@ package handover
 import (
 	"cmp"
 	"container/heap"
-	"hash/crc32"
 	"slices"
 	"time"
 )
@@ -11,9 +10,9 @@ import (
 const (
 	// plannedLimit is the most tasks of several fair keys among which turns are planned at once.
 	plannedLimit = 4096
-	// turnChunk is how many tasks of a key come from one partition before the next one, if they have waited as long: a
-	// claim that takes a few of each key costs more.
-	turnChunk = 32
+	// turnChunk is how many tasks of all keys come from one partition before the next one, if they have waited as long:
+	// small claims cost more.
+	turnChunk = 64
 )
 
 // turns are the fair keys of a lane of which tasks wait, and whose turn it is: start-time fair queueing. Each key has a
@@ -30,9 +29,8 @@ type turns struct {
 // turn is a fair key.
 type turn struct {
 	Fair
-	line  []waiting // the partitions in which tasks wait, by how long they have
-	at    float64   // the virtual time
-	start int       // by which it chooses among partitions
+	line []waiting // the partitions in which tasks wait, by how long they have
+	at   float64   // the virtual time
 }
 
 // waiting is a partition in which tasks wait, and when the first of them was due: zero if that is not known.
@@ -57,7 +55,7 @@ func (s *turns) of(fair Fair) *turn {
 func (s *turns) wait(fair Fair, p int, oldest time.Time) {
 	t := s.of(fair)
 	if t == nil {
-		t = &turn{Fair: fair, start: int(crc32.ChecksumIEEE([]byte(fair.Key)) % 1024)}
+		t = &turn{Fair: fair}
 		if s.keyed == nil {
 			s.keyed, s.in = make(map[Fair]*turn), make(map[int]int)
 		}
@@ -152,6 +150,25 @@ func (s *turns) charge(fair Fair, n int) {
 
 func (s *turns) waits(p int) bool { return s.plain.waits(p) || s.in[p] > 0 }
 
+// partitions returns those in which tasks wait. It begins with the one in which the next task has waited longest.
+func (s *turns) partitions() (all []int) {
+	for _, w := range s.plain.line {
+		all = append(all, w.partition)
+	}
+	for p, n := range s.in {
+		if n > 0 {
+			all = append(all, p)
+		}
+	}
+	if len(s.order) == 0 {
+		return all
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	from, _ := slices.BinarySearch(all, s.order[0].line[0].partition)
+	return append(all[from:len(all):len(all)], all[:from]...)
+}
+
 // alone reports whether no fair key waits.
 func (s *turns) alone() bool { return len(s.order) == 0 || len(s.order) == 1 && s.order[0] == &s.plain }
 
@@ -159,12 +176,14 @@ func (s *turns) alone() bool { return len(s.order) == 0 || len(s.order) == 1 && 
 type entrant struct {
 	turn
 	first []waiting // the partitions whose tasks come next
-	taken int
 }
 
-// partition is where the next task of the key comes from. Keys begin with different partitions.
-func (e *entrant) partition() int {
-	return e.first[(e.start+e.taken/turnChunk)%len(e.first)].partition
+// partition is where the next task of the key comes from: a partition if that is among the first ones.
+func (e *entrant) partition(preferred int) int {
+	if contains(e.first, preferred) {
+		return preferred
+	}
+	return e.first[0].partition
 }
 
 // entrants is a heap of those whose turn it is.
@@ -180,14 +199,15 @@ func (h *entrants) Pop() any {
 	return last
 }
 
-// plan calls visit for each of the next n tasks, with its key and partition, until that returns false. The partitions
-// of a key whose tasks have waited longest take turns.
+// plan calls visit for each of the next n tasks, with its key and partition, until that returns false. Keys take their
+// tasks from the same partition for a while, if it is among those whose tasks have waited longest.
 func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
 	n = min(n, plannedLimit)
+	partitions := s.partitions()
 	all := make([]entrant, min(n, len(s.order)))
 	var active entrants
 	entered := 0 // those of all that are in active
-	for range n {
+	for i := range n {
 		if entered < len(all) && (len(active) == 0 || s.order[entered].at <= active[0].at) {
 			t := s.order[entered]
 			all[entered] = entrant{turn: *t, first: t.first()}
@@ -198,10 +218,9 @@ func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
 			return
 		}
 		next := active[0]
-		if !visit(&next.turn, next.partition()) {
+		if !visit(&next.turn, next.partition(partitions[i/turnChunk%len(partitions)])) {
 			return
 		}
-		next.taken++
 		next.at += next.step()
 		heap.Fix(&active, 0)
 	}

@@ -44,8 +44,8 @@ local function go_on(name, place, member, rank, record)
   end
 end
 
--- read_ready reads up to n tasks that wait under a name, n > 0: the first one, and those whose rank is at most upto; but
--- none that comes after the earliest one on the wheel. It adds them to ready, and the name to emptied if that was all.
+-- read_ready reads up to n tasks that wait under a name, n > 0: the first one, and those whose rank is at most upto;
+-- but none after the earliest one on the wheel. It adds them to ready, and the name to emptied if that was all.
 local function read_ready(name, n, upto, earliest, ready, emptied)
   local first = redis.call('ZRANGE', ready_key(name), 0, n, 'WITHSCORES')
   local stop = 1
