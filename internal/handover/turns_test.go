@@ -281,7 +281,7 @@ func BenchmarkTurns(b *testing.B) {
 				p.flow(plain).free = 256
 				g, ok := p.Grant(partition, false, start)
 				if !ok {
-					b.Fatal("nothing is granted")
+					b.Fatal("nothing is granted to partition ", partition)
 				}
 				o := Outcome{Claimed: make(map[Lane]int), Found: Found{Backlog: make(Backlog)}}
 				for lane, quota := range g.Lanes {

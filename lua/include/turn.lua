@@ -52,7 +52,7 @@ local function names_of_waiting(record)
   queue = queue or DEFAULT_QUEUE
   local lane = queue .. ' ' .. (task_type or '')
   if turn then
-    return { queue, lane, UNNAMED, lane_name(queue, turn), lane_name(lane, turn) }
+    return { lane_name(queue, turn), lane_name(lane, turn), queue, lane, UNNAMED }
   end
   return { queue, lane, UNNAMED }
 end
