@@ -283,12 +283,9 @@ func BenchmarkTurns(b *testing.B) {
 				if !ok {
 					b.Fatal("nothing is granted to partition ", partition)
 				}
-				o := Outcome{Claimed: make(map[Lane]int), Found: Found{Backlog: make(Backlog)}}
+				o := Outcome{Claimed: make(map[Lane]int), Found: Found{Backlog: backlog}}
 				for lane, quota := range g.Lanes {
 					o.Claimed[lane] = quota.Number
-					if quota.Number > 0 {
-						o.Backlog[lane] = start
-					}
 				}
 				p.Claimed(partition, g, o, start)
 				if woken := p.Wakes(); len(woken) > 0 {
