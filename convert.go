@@ -71,6 +71,7 @@ func (s Submission) wire() (wire.Submission, error) {
 		Delay: givenSpan(s.Delay), Timeout: givenSpan(s.Timeout), Retry: s.Retry.wire(), Retention: givenSpan(s.Retention),
 		Owner: wire.Given(s.Owner), Labels: wire.LabelsOf(maps.Clone(s.Labels)),
 		StartBy: givenSpan(s.StartBy), OnEnd: next, Once: s.Once.wire(),
+		Priority: wire.Given(s.Priority), FairKey: wire.Given(s.FairKey), FairWeight: wire.Given(s.FairWeight),
 	}, task.Join(err, errNext)
 }
 
@@ -91,6 +92,7 @@ func (f *FollowUp) wire() (*wire.FollowUp, error) {
 	return &wire.FollowUp{When: wire.FollowUpWhen(f.When), Task: wire.FollowUpTask{
 		Type: s.Type, Queue: s.Queue, Payload: s.Payload, Delay: s.Delay, Timeout: s.Timeout, Retry: s.Retry,
 		Retention: s.Retention, Owner: s.Owner, Labels: s.Labels, StartBy: s.StartBy, OnEnd: s.OnEnd,
+		Priority: s.Priority, FairKey: s.FairKey, FairWeight: s.FairWeight,
 	}}, err
 }
 
@@ -104,6 +106,7 @@ func followUpFrom(f *wire.FollowUp) *FollowUp {
 		Retry:     retryFrom(t.Retry),
 		Retention: spanOf(t.Retention), Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
 		StartBy: spanOf(t.StartBy), OnEnd: followUpFrom(t.OnEnd),
+		Priority: wire.Value(t.Priority), FairKey: wire.Value(t.FairKey), FairWeight: wire.Value(t.FairWeight),
 	}}
 	if t.Payload != nil {
 		out.Task.Payload = t.Payload
@@ -192,7 +195,8 @@ func taskFrom(t wire.Task) *Task {
 		Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
 		Schedule: wire.Value(t.Schedule), Tick: wire.Value(t.Tick).Time, OnEnd: followUpFrom(t.OnEnd),
 		StartBy: spanOf(t.StartBy), Parent: parentFrom(t.Parent), Once: onceFrom(t.Once), Warnings: t.Warnings,
-		Damage: wire.Value(t.Damage),
+		Damage: wire.Value(t.Damage), Priority: wire.Value(t.Priority), FairKey: wire.Value(t.FairKey),
+		FairWeight: wire.Value(t.FairWeight),
 	}
 }
 

@@ -43,6 +43,10 @@ type TaskTemplate struct {
 	Labels    map[string]string
 	StartBy   time.Duration // how long after its tick a task may begin; 0 for no bound
 	OnEnd     *FollowUp     // the task that follows that of each tick; nil for none
+
+	Priority   int
+	FairKey    string
+	FairWeight int
 }
 
 // Misfire is what becomes of ticks that are decided about more than 15 s late, or that were due during a pause.

@@ -49,6 +49,15 @@ type Submission struct {
 	StartBy time.Duration
 	OnEnd   *FollowUp // the task that follows this one; nil for none
 	Once    *Once     // what becomes of it while there are tasks with the same key; nil: it has no key
+	// Priority is 0 to 9, the most urgent. Among tasks of its queue and fair key that wait, each level counts as if the task
+	// had been due 30 s earlier.
+	Priority int
+	// FairKey is whom the task is for, as a customer: 1-100 of A-Z a-z 0-9 . _ -. Tasks of a queue that wait are handed over
+	// in turns by fair key.
+	FairKey string
+	// FairWeight is how many turns the fair key gets for one of another key, at most 100; 0 means 1. Tasks of one key should
+	// name the same weight.
+	FairWeight int
 }
 
 // Once says what becomes of a submission while there are tasks with the same key. The id of its task is the key, "@k" and the
@@ -183,7 +192,11 @@ type Task struct {
 	OnEnd     *FollowUp     // the task that follows it; nil for none
 	Parent    *Parent       // the task that it follows, as it ended; nil for none
 	Once      *Once         // the key with which it was submitted; nil for none
-	Warnings  []string      // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
+
+	Priority   int
+	FairKey    string   // "" for none
+	FairWeight int      // 0 means 1
+	Warnings   []string // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
 	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not run, or
 	// another part of it, as its checkpoint, without which its next attempt starts. "" if all can be read. The other fields have what
 	// can be read; if the definition cannot, there is no Type.
@@ -199,6 +212,10 @@ type TaskChange struct {
 	Delay   *time.Duration // from now; not together with RunAt
 	Queue   *string
 	Payload any
+
+	Priority   *int
+	FairKey    *string // "" removes it, and its weight
+	FairWeight *int
 }
 
 // Outcome is how an attempt ended.

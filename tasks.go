@@ -276,7 +276,10 @@ func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Tas
 	if err := checkTimes(map[string]time.Time{"run_at": wire.Value(change.RunAt)}); err != nil {
 		return nil, err
 	}
-	in := wire.TaskChange{Queue: change.Queue, Payload: raw}
+	in := wire.TaskChange{
+		Queue: change.Queue, Payload: raw,
+		Priority: change.Priority, FairKey: change.FairKey, FairWeight: change.FairWeight,
+	}
 	if change.RunAt != nil {
 		in.RunAt = new(wire.At(*change.RunAt))
 	}

@@ -58,7 +58,7 @@ func changeOf(in wire.TaskChange) (control.TaskChange, error) {
 	if in.Delay != nil {
 		out.Delay = new(r.duration("delay", *in.Delay))
 	}
-	out.Queue = in.Queue
+	out.Queue, out.Priority, out.FairKey, out.FairWeight = in.Queue, in.Priority, in.FairKey, in.FairWeight
 	return out, r.err
 }
 
@@ -99,6 +99,9 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		OnEnd:             definition.FollowUp(t.OnEnd),
 		Parent:            definition.Parent(t.Parent),
 		Once:              definition.Once(t.Once),
+		Priority:          wire.Given(t.Priority),
+		FairKey:           wire.Given(t.FairKey),
+		FairWeight:        wire.Given(t.FairWeight),
 		Damage:            wire.Given(t.Damage),
 	}
 	if t.Type != "" { // else nobody knows its definition

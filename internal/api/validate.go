@@ -363,6 +363,7 @@ var words = map[string]func(value string) error{
 	"schedule": schedule.ValidateID,
 	"new task": task.ValidateNewID,
 	"key":      func(value string) error { return task.ValidateNewID(unquoted(value)) },
+	"fair key": task.ValidateFairKey,
 	"worker":   func(value string) error { return control.ValidateWorkerName("", value) },
 	"duration": func(value string) error {
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {

@@ -11,10 +11,13 @@ import (
 
 // TaskChange is what to change of a task that waits. Nil fields stay as they are.
 type TaskChange struct {
-	RunAt   *time.Time
-	Delay   *time.Duration // from now, by the time of Redis; not together with RunAt
-	Queue   *string
-	Payload json.RawMessage
+	RunAt      *time.Time
+	Delay      *time.Duration // from now, by the time of Redis; not together with RunAt
+	Queue      *string
+	Payload    json.RawMessage
+	Priority   *int
+	FairKey    *string // "" removes it, and its weight
+	FairWeight *int
 }
 
 // ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
@@ -62,6 +65,18 @@ func (change TaskChange) apply(d task.Definition) task.Definition {
 	}
 	if change.Payload != nil {
 		d.Payload = change.Payload
+	}
+	if change.Priority != nil {
+		d.Priority = *change.Priority
+	}
+	if change.FairKey != nil {
+		d.FairKey = *change.FairKey
+	}
+	if d.FairKey == "" { // the weight was that of the key
+		d.FairWeight = 0
+	}
+	if change.FairWeight != nil {
+		d.FairWeight = *change.FairWeight
 	}
 	return d
 }

@@ -24,6 +24,7 @@ func Task(s wire.Submission) (task.Definition, error) {
 		StartBy:   r.span("start_by", wire.Value(s.StartBy)),
 		Owner:     wire.Value(s.Owner),
 		Labels:    wire.Value(s.Labels),
+		Priority:  wire.Value(s.Priority), FairKey: wire.Value(s.FairKey), FairWeight: wire.Value(s.FairWeight),
 	}
 	d.OnEnd = r.followUp(s.OnEnd)
 	if o := s.Once; o != nil {
@@ -46,6 +47,7 @@ func (r *reader) followUp(in *wire.FollowUp) *task.FollowUp {
 		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Delay: t.Delay, Timeout: t.Timeout, Retry: t.Retry,
 		Retention: t.Retention, StartBy: t.StartBy,
 		Owner: t.Owner, Labels: t.Labels, OnEnd: t.OnEnd,
+		Priority: t.Priority, FairKey: t.FairKey, FairWeight: t.FairWeight,
 	})
 	r.note(task.Within("on_end.task", err))
 	return &task.FollowUp{When: task.When(in.When), Task: d}
@@ -62,6 +64,7 @@ func FollowUp(f *task.FollowUp) *wire.FollowUp {
 		Timeout: Span(d.Timeout), Retry: Retry(d.Retry),
 		Retention: Span(d.Retention), Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels),
 		StartBy: Span(d.StartBy), OnEnd: FollowUp(d.OnEnd),
+		Priority: wire.Given(d.Priority), FairKey: wire.Given(d.FairKey), FairWeight: wire.Given(d.FairWeight),
 	}}
 }
 

@@ -24,6 +24,19 @@ func normalWeight(n int) int {
 	return n
 }
 
+// ValidateFairKey checks a fair key; "" is none. Error: CodeInvalid.
+func ValidateFairKey(key string) error {
+	switch {
+	case key == "":
+		return nil
+	case len(key) > FairKeyLimit:
+		return Invalid("fair_key", "is %d characters long, at most %d are allowed", len(key), FairKeyLimit)
+	case !namePattern.MatchString(key):
+		return Invalid("fair_key", "%q must be 1 to %d characters of %s", key, FairKeyLimit, nameAlphabet)
+	}
+	return nil
+}
+
 // validateTurn checks what says when the task has its turn among those that wait. Error: CodeInvalid.
 func (d Definition) validateTurn() error {
 	return JoinChecks([]func() error{
@@ -33,17 +46,7 @@ func (d Definition) validateTurn() error {
 			}
 			return nil
 		},
-		func() error {
-			switch {
-			case d.FairKey == "":
-				return nil
-			case len(d.FairKey) > FairKeyLimit:
-				return Invalid("fair_key", "is %d characters long, at most %d are allowed", len(d.FairKey), FairKeyLimit)
-			case !namePattern.MatchString(d.FairKey):
-				return Invalid("fair_key", "%q must be 1 to %d characters of %s", d.FairKey, FairKeyLimit, nameAlphabet)
-			}
-			return nil
-		},
+		func() error { return ValidateFairKey(d.FairKey) },
 		func() error {
 			switch {
 			case d.FairWeight < 0 || d.FairWeight > FairWeightLimit:

@@ -1421,8 +1421,9 @@ type ClientInterface interface {
 
 	// ChangeTaskWithBody Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
-	// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
+	// Changes the time, queue, payload, priority, fair key or weight of a task that is `scheduled`, or `queued`: then it
+	// becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+	// `task_not_waiting`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1431,8 +1432,9 @@ type ClientInterface interface {
 
 	// ChangeTask Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
-	// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
+	// Changes the time, queue, payload, priority, fair key or weight of a task that is `scheduled`, or `queued`: then it
+	// becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+	// `task_not_waiting`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2964,8 +2966,9 @@ func (c *Client) GetTask(ctx context.Context, id TaskID, params *GetTaskParams, 
 
 // ChangeTaskWithBody Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
-// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
+// Changes the time, queue, payload, priority, fair key or weight of a task that is `scheduled`, or `queued`: then it
+// becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+// `task_not_waiting`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2984,8 +2987,9 @@ func (c *Client) ChangeTaskWithBody(ctx context.Context, id TaskID, params *Chan
 
 // ChangeTask Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
-// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
+// Changes the time, queue, payload, priority, fair key or weight of a task that is `scheduled`, or `queued`: then it
+// becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+// `task_not_waiting`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8714,8 +8718,9 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeTaskWithBodyWithResponse Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
-	// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
+	// Changes the time, queue, payload, priority, fair key or weight of a task that is `scheduled`, or `queued`: then it
+	// becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+	// `task_not_waiting`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8724,8 +8729,9 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeTaskWithResponse Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
-	// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
+	// Changes the time, queue, payload, priority, fair key or weight of a task that is `scheduled`, or `queued`: then it
+	// becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+	// `task_not_waiting`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13559,8 +13565,9 @@ func (c *ClientWithResponses) GetTaskWithResponse(ctx context.Context, id TaskID
 
 // ChangeTaskWithBodyWithResponse Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
-// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
+// Changes the time, queue, payload, priority, fair key or weight of a task that is `scheduled`, or `queued`: then it
+// becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+// `task_not_waiting`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13575,8 +13582,9 @@ func (c *ClientWithResponses) ChangeTaskWithBodyWithResponse(ctx context.Context
 
 // ChangeTaskWithResponse Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
-// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
+// Changes the time, queue, payload, priority, fair key or weight of a task that is `scheduled`, or `queued`: then it
+// becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+// `task_not_waiting`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -949,6 +949,8 @@ const (
 	TaskFieldCreatedAt         TaskField = "created_at"
 	TaskFieldDamage            TaskField = "damage"
 	TaskFieldError             TaskField = "error"
+	TaskFieldFairKey           TaskField = "fair_key"
+	TaskFieldFairWeight        TaskField = "fair_weight"
 	TaskFieldFinishedAt        TaskField = "finished_at"
 	TaskFieldLabels            TaskField = "labels"
 	TaskFieldNode              TaskField = "node"
@@ -957,6 +959,7 @@ const (
 	TaskFieldOwner             TaskField = "owner"
 	TaskFieldParent            TaskField = "parent"
 	TaskFieldPayload           TaskField = "payload"
+	TaskFieldPriority          TaskField = "priority"
 	TaskFieldProgressNote      TaskField = "progress_note"
 	TaskFieldQueue             TaskField = "queue"
 	TaskFieldQueuedAt          TaskField = "queued_at"
@@ -983,6 +986,10 @@ func (e TaskField) Valid() bool {
 		return true
 	case TaskFieldError:
 		return true
+	case TaskFieldFairKey:
+		return true
+	case TaskFieldFairWeight:
+		return true
 	case TaskFieldFinishedAt:
 		return true
 	case TaskFieldLabels:
@@ -998,6 +1005,8 @@ func (e TaskField) Valid() bool {
 	case TaskFieldParent:
 		return true
 	case TaskFieldPayload:
+		return true
+	case TaskFieldPriority:
 		return true
 	case TaskFieldProgressNote:
 		return true
@@ -1846,6 +1855,18 @@ type FailureList struct {
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
 
+// FairKey Whom the task is for, as a customer. Tasks of a queue that wait are handed over in turns by fair key. 1-100 of
+// `A-Z a-z 0-9 . _ -`.
+//
+// Example: customer-7
+type FairKey = string
+
+// FairWeight How many turns the fair key gets for one of another key. Default 1; only together with `fair_key`. Tasks of one key
+// should name the same weight.
+//
+// Example: 3
+type FairWeight = int
+
 // Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
 type Fence = int64
 
@@ -1866,6 +1887,20 @@ type FollowUpTask struct {
 	// Delay How long after the end it is due. Left out, it is due at once.
 	Delay *Duration `json:"delay,omitempty"`
 
+	// FairKey Whom the task is for, as a customer. Tasks of a queue that wait are handed over in turns by fair key. 1-100 of
+	// `A-Z a-z 0-9 . _ -`.
+	//
+	//
+	// Example: customer-7
+	FairKey *FairKey `json:"fair_key,omitempty"`
+
+	// FairWeight How many turns the fair key gets for one of another key. Default 1; only together with `fair_key`. Tasks of one key
+	// should name the same weight.
+	//
+	//
+	// Example: 3
+	FairWeight *FairWeight `json:"fair_weight,omitempty"`
+
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
 
@@ -1878,6 +1913,13 @@ type FollowUpTask struct {
 	// Payload Any JSON of at most 16 KiB that the executor understands. Left out, it is how the task before ended: an object
 	// with its `namespace`, `id`, `attempt`, `state`, and `result` and `error` if there are any.
 	Payload json.RawMessage `json:"payload,omitempty,omitzero"`
+
+	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
+	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
+	//
+	//
+	// Example: 5
+	Priority *Priority `json:"priority,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
@@ -2649,6 +2691,12 @@ type Period struct {
 	// Running Attempts that ran at its end; of an hour, the most. Left out if nobody looked, or nothing ran or waited.
 	Running *int `json:"running,omitempty"`
 }
+
+// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
+// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
+//
+// Example: 5
+type Priority = int
 
 // Problem defines model for Problem.
 type Problem struct {
@@ -3470,6 +3518,20 @@ type Submission struct {
 	// Delay How long after its submission it is due. Neither this nor `run_at` given, it is due at once.
 	Delay *Duration `json:"delay,omitempty"`
 
+	// FairKey Whom the task is for, as a customer. Tasks of a queue that wait are handed over in turns by fair key. 1-100 of
+	// `A-Z a-z 0-9 . _ -`.
+	//
+	//
+	// Example: customer-7
+	FairKey *FairKey `json:"fair_key,omitempty"`
+
+	// FairWeight How many turns the fair key gets for one of another key. Default 1; only together with `fair_key`. Tasks of one key
+	// should name the same weight.
+	//
+	//
+	// Example: 3
+	FairWeight *FairWeight `json:"fair_weight,omitempty"`
+
 	// ID 1-200 of `A-Z a-z 0-9 . _ -`, unique in its namespace. None given, the server makes one, a ULID.
 	ID *string `json:"id,omitempty"`
 
@@ -3497,6 +3559,13 @@ type Submission struct {
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
+
+	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
+	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
+	//
+	//
+	// Example: 5
+	Priority *Priority `json:"priority,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
@@ -3644,6 +3713,20 @@ type Task struct {
 	// Error Why the newest attempt did not succeed.
 	Error *string `json:"error,omitempty"`
 
+	// FairKey Whom the task is for, as a customer. Tasks of a queue that wait are handed over in turns by fair key. 1-100 of
+	// `A-Z a-z 0-9 . _ -`.
+	//
+	//
+	// Example: customer-7
+	FairKey *FairKey `json:"fair_key,omitempty"`
+
+	// FairWeight How many turns the fair key gets for one of another key. Default 1; only together with `fair_key`. Tasks of one key
+	// should name the same weight.
+	//
+	//
+	// Example: 3
+	FairWeight *FairWeight `json:"fair_weight,omitempty"`
+
 	// FinishedAt When the task ended; in final states only.
 	FinishedAt *Time `json:"finished_at,omitempty"`
 
@@ -3683,6 +3766,13 @@ type Task struct {
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
+
+	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
+	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
+	//
+	//
+	// Example: 5
+	Priority *Priority `json:"priority,omitempty"`
 
 	// Progress Percent.
 	Progress int `json:"progress"`
@@ -3740,11 +3830,30 @@ type TaskChange struct {
 	// Delay How long from now it is due.
 	Delay *Duration `json:"delay,omitempty"`
 
+	// FairKey As of a submission. Empty, the task has no fair key any more, and no weight.
+	//
+	// Example: customer-7
+	FairKey *string `json:"fair_key,omitempty"`
+
+	// FairWeight How many turns the fair key gets for one of another key. Default 1; only together with `fair_key`. Tasks of one key
+	// should name the same weight.
+	//
+	//
+	// Example: 3
+	FairWeight *FairWeight `json:"fair_weight,omitempty"`
+
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
+
+	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
+	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
+	//
+	//
+	// Example: 5
+	Priority *Priority `json:"priority,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
@@ -3877,6 +3986,20 @@ type TaskSort string
 
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
 type TaskTemplate struct {
+	// FairKey Whom the task is for, as a customer. Tasks of a queue that wait are handed over in turns by fair key. 1-100 of
+	// `A-Z a-z 0-9 . _ -`.
+	//
+	//
+	// Example: customer-7
+	FairKey *FairKey `json:"fair_key,omitempty"`
+
+	// FairWeight How many turns the fair key gets for one of another key. Default 1; only together with `fair_key`. Tasks of one key
+	// should name the same weight.
+	//
+	//
+	// Example: 3
+	FairWeight *FairWeight `json:"fair_weight,omitempty"`
+
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
 
@@ -3892,6 +4015,13 @@ type TaskTemplate struct {
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
+
+	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
+	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
+	//
+	//
+	// Example: 5
+	Priority *Priority `json:"priority,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
 	//

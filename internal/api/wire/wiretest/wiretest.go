@@ -31,9 +31,12 @@ func Definition(r *rand.Rand) wire.ScheduleDefinition {
 			Type: "http", Queue: maybe(r, "low"), Timeout: maybe(r, anySpan(r)),
 			Payload:   wire.Value(maybe(r, json.RawMessage(`{"url":"http://x"}`))),
 			Retention: maybe(r, anySpan(r)), Owner: maybe(r, "dev"), Labels: maybe(r, wire.Labels{"a": "b"}),
-			Retry: maybe(r, anyRetry(r)),
+			Retry: maybe(r, anyRetry(r)), Priority: maybe(r, 1+r.IntN(9)),
 		},
 		PauseOnFailure: maybe(r, 1+r.IntN(1000)),
+	}
+	if d.Task.FairKey = maybe(r, "customer-7"); d.Task.FairKey != nil {
+		d.Task.FairWeight = maybe(r, 2+r.IntN(99))
 	}
 	switch r.IntN(3) {
 	case 0:

@@ -1,0 +1,117 @@
+package control
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// withTurns are definitions with a turn, by the field that is refused while nodes of an earlier release live.
+func withTurns() map[string]task.Definition {
+	urgent := task.Definition{Type: "http", Priority: 9}
+	return map[string]task.Definition{
+		"priority": urgent,
+		"fair_key": {Type: "http", FairKey: "customer-7", FairWeight: 3},
+		"on_end":   {Type: "http", OnEnd: &task.FollowUp{When: task.WhenEnded, Task: urgent}},
+	}
+}
+
+// Submissions, schedules and changes with a turn are refused while nodes live that do not know it.
+func TestControl_RefusesTurnsBesideOlderNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.submit([]task.Definition{{Ref: task.Ref{ID: "waits"}, Type: "http", Delay: time.Hour}})
+	refused := func(what, field string, err error) {
+		t.Helper()
+		if task.CodeOf(err) != task.CodeInvalid || !strings.HasPrefix(err.Error(), field+": works as soon as") {
+			t.Errorf("%s: %v, want a refusal of %s", what, err, field)
+		}
+	}
+	for field, d := range withTurns() {
+		_, err := w.Submit(w.ctx, me, d)
+		refused("a submission", field, err)
+		_, err = w.PutSchedule(w.ctx, me, daily(func(s *schedule.Definition) { s.Task = d }), PutOptions{})
+		refused("a schedule", "task."+field, err)
+	}
+	_, err := w.ChangeTask(w.ctx, me, "waits", TaskChange{Priority: new(1)})
+	refused("a change", "priority", err)
+	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{FairKey: new("customer-7"), FairWeight: new(2)})
+	refused("a change", "fair_key", err)
+	if got, err := w.ChangeTask(w.ctx, me, "waits", TaskChange{Priority: new(0), FairKey: new("")}); err != nil {
+		t.Errorf("a change to what it is: %+v, %v", got, err)
+	}
+}
+
+func TestControl_KeepsTurns(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	for _, d := range withTurns() {
+		made, err := w.Submit(w.ctx, me, d)
+		testkit.Must(t, err)
+		s := daily(func(s *schedule.Definition) { s.ID, s.Task = made.Task.ID, d })
+		put, err := w.PutSchedule(w.ctx, me, s, PutOptions{})
+		testkit.Must(t, err)
+		run, err := w.TriggerSchedule(w.ctx, me, put.Schedule.ID)
+		testkit.Must(t, err)
+		ticked, err := w.GetTask(w.ctx, me, run.TaskID(put.Schedule.ID))
+		testkit.Must(t, err)
+		for what, got := range map[string]task.Definition{
+			"task": made.Task.Definition, "schedule": put.Schedule.Task, "tick": ticked.Definition,
+		} {
+			if got.Priority != d.Priority || got.FairKey != d.FairKey || got.FairWeight != d.FairWeight {
+				t.Errorf("the %s is %+v, want %+v", what, got, d)
+			}
+		}
+	}
+	bad := daily(func(s *schedule.Definition) { s.Task.FairWeight = 2 })
+	if _, err := w.PutSchedule(w.ctx, me, bad, PutOptions{}); task.CodeOf(err) != task.CodeInvalid ||
+		!strings.HasPrefix(err.Error(), "task.fair_weight: belongs to fair_key") {
+		t.Errorf("a weight without a key: %v", err)
+	}
+}
+
+// A change touches what it names. Without its key, a task has no weight.
+func TestChangeTask_ChangesTheTurn(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	first := task.Definition{Ref: task.Ref{ID: "a"}, Type: "http", Delay: time.Hour}
+	made := w.submit([]task.Definition{first})[0].Task
+	type turn struct {
+		priority int
+		key      string
+		weight   int
+	}
+	for _, c := range []struct {
+		change TaskChange
+		want   turn
+	}{
+		{TaskChange{Priority: new(7)}, turn{7, "", 0}},
+		{TaskChange{FairKey: new("customer-7"), FairWeight: new(3)}, turn{7, "customer-7", 3}},
+		{TaskChange{Queue: new("low")}, turn{7, "customer-7", 3}},
+		{TaskChange{FairKey: new("customer-8")}, turn{7, "customer-8", 3}},
+		{TaskChange{FairWeight: new(1)}, turn{7, "customer-8", 0}},
+		{TaskChange{FairWeight: new(5), Priority: new(0)}, turn{0, "customer-8", 5}},
+		{TaskChange{FairKey: new("")}, turn{0, "", 0}},
+	} {
+		got, err := w.ChangeTask(w.ctx, me, "a", c.change)
+		testkit.Must(t, err)
+		if now := (turn{got.Priority, got.FairKey, got.FairWeight}); now != c.want || !got.DueAt.Equal(made.DueAt) {
+			t.Errorf("it is %+v, due %s, want %+v, due %s", now, got.DueAt, c.want, made.DueAt)
+		}
+	}
+	for field, change := range map[string]TaskChange{
+		"priority": {Priority: new(10)}, "fair_key": {FairKey: new("a b")}, "fair_weight": {FairWeight: new(2)},
+	} {
+		_, err := w.ChangeTask(w.ctx, me, "a", change)
+		if task.CodeOf(err) != task.CodeInvalid || !strings.HasPrefix(err.Error(), field+": ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if again := w.submit([]task.Definition{first})[0]; again.Err != nil || !again.Existed {
+		t.Errorf("the first submission again: %+v", again)
+	}
+}

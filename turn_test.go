@@ -1,0 +1,101 @@
+package dts_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// turn is what says when a task has its turn.
+type turn struct {
+	Priority   int
+	FairKey    string
+	FairWeight int
+}
+
+func turnOf(s dts.Submission) turn { return turn{s.Priority, s.FairKey, s.FairWeight} }
+
+func turnOfTask(t *dts.Task) turn { return turn{t.Priority, t.FairKey, t.FairWeight} }
+
+// A submission, what follows it, a schedule and its tasks have their turn, and a change gives a task another one.
+func TestClient_GivesTasksTheirTurn(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, c *dts.Client) {
+		ctx := t.Context()
+		submitFollowed(t, c, dts.Submission{Type: "noop", OnEnd: noop(dts.WhenEnded, nil)})
+		want := turn{7, "customer-7", 3}
+		s := dts.Submission{ID: "a", Type: "noop", Delay: time.Hour, Priority: 7, FairKey: "customer-7", FairWeight: 3}
+		s.OnEnd = &dts.FollowUp{When: dts.WhenEnded, Task: dts.Submission{
+			Type: "noop", Payload: json.RawMessage(`{}`), Priority: 7, FairKey: "customer-7", FairWeight: 3,
+		}}
+		made, err := c.Submit(ctx, s)
+		testkit.Must(t, err)
+		many, err := c.SubmitMany(ctx, []dts.Submission{s, {ID: "a", Type: "noop", Delay: time.Hour, OnEnd: s.OnEnd}})
+		testkit.Must(t, err)
+		if many[0].Err != nil || !many[0].Existed || dts.CodeOf(many[1].Err) != dts.CodeTaskConflict {
+			t.Errorf("the same submission: %+v; without a turn: %+v", many[0], many[1])
+		}
+		definition := dts.ScheduleDefinition{Every: 24 * time.Hour, Task: dts.TaskTemplate{
+			Type: "noop", Payload: json.RawMessage(`{}`), Priority: 7, FairKey: "customer-7", FairWeight: 3, OnEnd: s.OnEnd,
+		}}
+		put, err := c.PutSchedule(ctx, "s", definition)
+		testkit.Must(t, err)
+		run, err := c.TriggerSchedule(ctx, "s")
+		testkit.Must(t, err)
+		ticked := ends(t, c, run.Task)
+		for what, got := range map[string]turn{
+			"task": turnOfTask(made), "repeated task": turnOfTask(many[0].Task), "follow-up": turnOf(made.OnEnd.Task),
+			"task of the schedule": turnOfTask(ticked), "follow-up of that": turnOfTask(ends(t, c, run.Task+"@e1")),
+			"schedule": {put.Definition.Task.Priority, put.Definition.Task.FairKey, put.Definition.Task.FairWeight},
+		} {
+			if got != want {
+				t.Errorf("the %s has %+v, want %+v", what, got, want)
+			}
+		}
+		for _, change := range []struct {
+			dts.TaskChange
+			want turn
+		}{
+			{dts.TaskChange{Priority: new(9)}, turn{9, "customer-7", 3}},
+			{dts.TaskChange{FairWeight: new(1)}, turn{9, "customer-7", 0}},
+			{dts.TaskChange{Priority: new(0), FairKey: new("")}, turn{}},
+		} {
+			got, err := c.Change(ctx, "a", change.TaskChange)
+			testkit.Must(t, err)
+			if diff := cmp.Diff(change.want, turnOfTask(got)); diff != "" {
+				t.Errorf("after a change (-want +got):\n%s", diff)
+			}
+		}
+	})
+}
+
+// What cannot be a turn is refused, and the field is named.
+func TestClient_RefusesTurnsThatAreNone(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, c *dts.Client) {
+		submitFollowed(t, c, dts.Submission{Type: "noop", OnEnd: noop(dts.WhenEnded, nil)})
+		for _, s := range []struct {
+			dts.Submission
+			field string
+		}{
+			{dts.Submission{Priority: 10}, "priority"},
+			{dts.Submission{Priority: -1}, "priority"},
+			{dts.Submission{FairKey: "a b"}, "fair_key"},
+			{dts.Submission{FairKey: "k", FairWeight: 101}, "fair_weight"},
+			{dts.Submission{FairWeight: 2}, "fair_weight"},
+		} {
+			s.Type = "noop"
+			_, err := c.Submit(t.Context(), s.Submission)
+			var refused *dts.Error
+			if !errors.As(err, &refused) || refused.Code != dts.CodeInvalid || refused.Field != s.field {
+				t.Errorf("%+v: %v, want one for the field %q", turnOf(s.Submission), err, s.field)
+			}
+		}
+	})
+}
