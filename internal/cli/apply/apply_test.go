@@ -48,6 +48,7 @@ func TestApply_SendsWhatTheFileSays(t *testing.T) {
 	for file, want := range map[string]string{
 		`{id: a, every: 1h, task: {type: http}}`:                                                                 `{"every":"1h","task":{"type":"http"}}`,
 		`{id: a, task: {type: "http"}, start_at: 2026-01-01T00:00:00+08:00}`:                                     `{"task":{"type":"http"},"start_at":"2026-01-01T00:00:00+08:00"}`,
+		`{id: a, task: {type: x, priority: 3, fair_key: 0815, fair_weight: 2}}`:                                  `{"task":{"type":"x","priority":3,"fair_key":"0815","fair_weight":2}}`,
 		`{id: a, task: {type: x}, exclude: [2026-12-25, "* 12 * * *"]}`:                                          `{"task":{"type":"x"},"exclude":["2026-12-25","* 12 * * *"]}`,
 		`{id: a, task: {type: x}, labels: {v: 1.10, n: 0815, on: yes, t: true}}`:                                 `{"task":{"type":"x"},"labels":{"v":"1.10","n":"0815","on":"yes","t":"true"}}`,
 		`{id: a, task: {type: x, payload: {z: 1, a: [12345678901234567890, 0x1F, 1e3, -0.50]}}}`:                 `{"task":{"type":"x","payload":{"z":1,"a":[12345678901234567890,31,1e3,-0.50]}}}`,

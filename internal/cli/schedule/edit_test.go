@@ -100,6 +100,15 @@ func TestEdit_PutsWhatTheEditorWrote(t *testing.T) {
 	}
 }
 
+func TestEdit_MakesTheTasksUrgent(t *testing.T) {
+	e, sh := startEditing(t, `sed -i.bak 's/^      type: /      priority: 9\n      fair_key: k\n&/' "$1"`, nil)
+	sh.Run(t, "schedule", "edit", "a", "--yes").Expect(t, 0, "a\tchanged\t5\t2026-01-02T15:07:05.000Z\n", "")
+	want := `{"cron":"7 * * * *","task":{"fair_key":"k","payload":{"command":["true"]},"priority":9,"type":"shell"}}`
+	if put := e.LastOf("PUT"); put.Body != want {
+		t.Errorf("sent %s", put.Body)
+	}
+}
+
 func TestEdit_ChangesNothingWithoutAChange(t *testing.T) {
 	for name, script := range map[string]string{
 		"left": ":", "empty": `: >"$1"`, "only comments": `echo '# x' >"$1"`, "notes removed": `sed -i.bak /##/d "$1"`,

@@ -19,7 +19,10 @@ func listed(id string, change ...func(*wire.Schedule)) wire.Schedule {
 func TestExport_WritesWhatApplyTakes(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: []wire.Schedule{
-		listed("b", func(s *wire.Schedule) { s.Paused, s.Task.Queue = true, new("low") }),
+		listed("b", func(s *wire.Schedule) {
+			s.Paused, s.Task.Queue, s.Task.Priority = true, new("low"), new(5)
+			s.Task.FairKey, s.Task.FairWeight = new("customer-7"), new(3)
+		}),
 		listed("a", func(s *wire.Schedule) { s.Task.Type, s.Task.Payload = "noop", []byte("{}") }),
 	}})
 	s.Pipe().Run(t, "schedule", "export", "-l", "x=1", "--prefix", "p").Expect(t, 0, `---
@@ -32,9 +35,12 @@ schedules:
     cron: 7 * * * *
     paused: true
     task:
+      fair_key: customer-7
+      fair_weight: 3
       payload:
         command:
           - "true"
+      priority: 5
       queue: low
       type: shell
 `, "")
@@ -44,7 +50,8 @@ schedules:
 	got := s.Pipe().Run(t, "schedule", "export", "-n", "reports", "-o", "json")
 	got.Expect(t, 0, `{"namespace":"reports","schedules":[{"id":"a","cron":"7 * * * *","task":{"type":"noop"}},`+
 		`{"id":"b","cron":"7 * * * *","paused":true,`+
-		`"task":{"payload":{"command":["true"]},"queue":"low","type":"shell"}}]}`+"\n", "")
+		`"task":{"fair_key":"customer-7","fair_weight":3,"payload":{"command":["true"]},"priority":5,"queue":"low",`+
+		`"type":"shell"}}]}`+"\n", "")
 }
 
 func TestExport_NamesTheNamespaceOfEachOfAll(t *testing.T) {

@@ -25,6 +25,7 @@ type changeOptions struct {
 	Due     flags.Due
 	Queue   *string
 	Payload *string
+	Turn    flags.Turn
 }
 
 func newChangeCommand(f *command.Factory) *cobra.Command {
@@ -32,11 +33,12 @@ func newChangeCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "change ID", Aliases: []string{"update"}, Short: "Change a task that waits", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("changeTask"),
-		Long: `change changes the time, queue or payload of a task that waits: for its time, for room in its queue,
-or for a worker to take it. Everything else stays as it is.`,
+		Long: `change changes the time, queue, payload, priority, fair key or weight of a task that waits: for its time, for room in
+its queue, or for a worker to take it. Everything else stays as it is. --fair-key "" removes the key and its weight.`,
 		Example: `  dtsctl task change nightly --delay 1h
   dtsctl task change nightly --at 2026-01-02T03:00:00Z --queue critical
-  dtsctl task change nightly --payload @job.json`,
+  dtsctl task change nightly --payload @job.json
+  dtsctl task change nightly --priority 9`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.ID = args[0]
 			return changeRun(cmd.Context(), opts)
@@ -46,6 +48,7 @@ or for a worker to take it. Everything else stays as it is.`,
 	opts.Due.Bind(set)
 	flags.String(set, &opts.Queue, "queue", "the queue it goes through")
 	flags.String(set, &opts.Payload, "payload", "what the executor gets: JSON, @FILE, or @- for standard input")
+	opts.Turn.Bind(set)
 	return cmd
 }
 
@@ -58,10 +61,13 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 	if err != nil {
 		return err
 	}
-	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil {
-		return command.Usagef("nothing to change: give --at, --delay, --queue or --payload")
+	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil && opts.Turn == (flags.Turn{}) {
+		return command.Usagef("nothing to change: give --at, --delay, --queue, --payload, --priority, --fair-key or --fair-weight")
 	}
-	body, err := rest.Body(wire.TaskChange{RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload})
+	body, err := rest.Body(wire.TaskChange{
+		RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload,
+		Priority: opts.Turn.Priority, FairKey: opts.Turn.FairKey, FairWeight: opts.Turn.FairWeight,
+	})
 	if err != nil {
 		return err
 	}

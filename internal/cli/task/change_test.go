@@ -53,6 +53,10 @@ func TestChange_SendsWhatIsToChange(t *testing.T) {
 		`{"run_at":"2026-02-03T03:05:00.000Z"}`: {"--at", "2026-02-03 04:05"},
 		`{"payload":{"a":1},"queue":"q"}`:       {"--queue", "q", "--payload", `{"a": 1}`},
 		`{"payload":null}`:                      {"--payload", "null"},
+		`{"priority":9}`:                        {"--priority", "9"},
+		`{"priority":0}`:                        {"--priority", "0"},
+		`{"fair_key":""}`:                       {"--fair-key", ""},
+		`{"fair_key":"k","fair_weight":3}`:      {"--fair-key", "k", "--fair-weight", "3"},
 	} {
 		s.Pipe().Run(t, append([]string{"task", "change", "a"}, args...)...).Expect(t, 0, "a\tscheduled\n", "")
 		if got := s.Last(); got.Body != want || got.Line != "PATCH /v1/tasks/a" {

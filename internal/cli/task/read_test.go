@@ -38,6 +38,17 @@ func TestGet_ShowsEverythingAboutATask(t *testing.T) {
 	s.Pipe().Run(t, "task", "get", "a", "-o", "json").Expect(t, 0, clitest.JSON(t, task)+"\n", "")
 }
 
+func TestGet_ShowsTheTurn(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled, func(t *wire.Task) {
+		t.Priority, t.FairKey, t.FairWeight = new(9), new("customer-7"), new(3)
+	}))
+	const want = "\npriority\t9\nfair_key\tcustomer-7\nfair_weight\t3\n"
+	if got := s.Pipe().Run(t, "task", "get", "a").Out; !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+}
+
 // People are told why the last attempt has a higher number than the retry policy says; a pipe gets the number.
 func TestGet_ExplainsMoreAttemptsThanThePolicyHas(t *testing.T) {
 	s := clitest.Start(t)

@@ -36,6 +36,7 @@ give the tasks ids, so that the file can be submitted again.`, task.DefaultMaxAt
 		Example: `  dtsctl task submit --type http --payload '{"url": "https://example.com/hook"}'
   dtsctl task submit --type shell --payload @job.json --delay 10m --queue reports
   dtsctl task submit --type http --once debounce:reindex,wait=5s,max=1m --payload '{"url": "https://example.com/reindex"}'
+  dtsctl task submit --type report --priority 7 --fair-key customer-7 --fair-weight 3 --payload @report.json
   dtsctl task submit --type shell --id nightly --payload '{"command": ["true"]}' --wait
   generate-tasks | dtsctl task submit --file -`,
 		Args: command.ExactArgs(),

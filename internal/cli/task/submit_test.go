@@ -50,6 +50,12 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 			[]string{"submit", "--type", "x", "--once", "throttle:a,every=1m,excess=delay"}, "",
 			`{"once":{"every":"1m","excess":"delay","key":"a","mode":"throttle"},"type":"x"}`,
 		},
+		"a turn": {
+			[]string{"submit", "--type", "x", "--priority", "9", "--fair-key", "k", "--fair-weight", "3"}, "",
+			`{"fair_key":"k","fair_weight":3,"priority":9,"type":"x"}`,
+		},
+		"http with a turn":  {[]string{"http", "https://e.x", "--priority", "0"}, "", `{"payload":{"url":"https://e.x"},"priority":0,"type":"http"}`},
+		"shell with a turn": {[]string{"shell", "--fair-key", "k", "--", "true"}, "", `{"fair_key":"k","payload":{"command":["true"]},"type":"shell"}`},
 		"the rest": {
 			[]string{"submit", "--type", "x", "--id", "a", "--queue", "q", "--timeout", "5s", "--retention", "1h", "--owner", "me", "--label", "b=c=d", "--label", "a="}, "",
 			`{"id":"a","labels":{"a":"","b":"c=d"},"owner":"me","queue":"q","retention":"1h0m0s","timeout":"5s","type":"x"}`,
