@@ -20,6 +20,7 @@ import (
 type scheduleForm struct {
 	payloadForm
 	When []formField
+	Turn []formField
 }
 
 const (
@@ -44,6 +45,7 @@ func (v *visit) scheduleForm(types []string) *scheduleForm {
 		{Name: "queue", Label: v.T("Queue"), Hint: task.DefaultQueue},
 		{Name: "namespace", Label: v.T("Namespace"), Hint: task.DefaultNamespace},
 	}, first)
+	f.Turn = v.fields(v.turnFields(), first)
 	return &f
 }
 
@@ -62,11 +64,18 @@ func (v *visit) typedText() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var turn task.Definition
+	if err := v.setTurn(&turn, get); err != nil {
+		return "", err
+	}
 	d := manifest.Document{Namespace: get("namespace"), Schedules: []manifest.Schedule{{
 		ID: get("id"),
 		ScheduleDefinition: wire.ScheduleDefinition{
 			Cron: wire.Given(get("cron")), Every: wire.Given(get("every")), Timezone: wire.Given(get("timezone")),
-			Task: wire.TaskTemplate{Type: get("type"), Queue: wire.Given(get("queue")), Payload: payload},
+			Task: wire.TaskTemplate{
+				Type: get("type"), Queue: wire.Given(get("queue")), Payload: payload, Priority: wire.Given(turn.Priority),
+				FairKey: wire.Given(turn.FairKey), FairWeight: wire.Given(turn.FairWeight),
+			},
 		},
 	}}}
 	return d.Text()

@@ -146,11 +146,10 @@ func (v *visit) firstValues(t task.Task) map[string]string {
 	first := map[string]string{
 		"namespace": cmp.Or(t.Ref.Namespace, v.namespaceOfNew()), "type": t.Type, "queue": t.Queue, "owner": t.Owner,
 		"labels": textOf(t.Labels, "="), "timeout": durationText(t.Timeout), "retention": durationText(t.Retention),
-		"start_by": durationText(t.StartBy),
+		"start_by": durationText(t.StartBy), "priority": numberText(t.Priority), "fair_key": t.FairKey,
+		"fair_weight": numberText(t.FairWeight),
 	}
-	if t.Retry.MaxAttempts > 0 {
-		first["retry.max_attempts"] = itoa(t.Retry.MaxAttempts)
-	}
+	first["retry.max_attempts"] = numberText(t.Retry.MaxAttempts)
 	var delays []string
 	for _, d := range t.Retry.Delays {
 		delays = append(delays, durationText(d))
@@ -161,6 +160,14 @@ func (v *visit) firstValues(t task.Task) map[string]string {
 		first["on_end"] = pretty(raw)
 	}
 	return first
+}
+
+// numberText is a number as it is typed; "" for 0.
+func numberText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return itoa(n)
 }
 
 // durationText is a duration as it is typed; "" for none.
@@ -219,15 +226,16 @@ func (v *visit) whenFields() []formField {
 
 // furtherFields are those that few need.
 func (v *visit) furtherFields() []formField {
-	return []formField{
+	fields := []formField{
 		{Name: "retry.max_attempts", Label: v.T("Attempts at most"), Hint: v.T("that of the type")},
 		{Name: "retry.delays", Label: v.T("Waits between attempts"), Hint: "1m, 5m, 10m"},
 		{Name: "timeout", Label: v.T("Timeout of an attempt"), Hint: "30s"},
 		{Name: "retention", Label: v.T("How long it is kept after its end"), Hint: "24h"},
 		{Name: "start_by", Label: v.T("Cancel if not begun within"), Hint: "1h"},
 		{Name: "owner", Label: v.T("Owner"), Hint: ""},
-		{Name: "on_end", Label: v.T("Followed by, as JSON"), Hint: followUpHint, Long: true, Wide: true},
 	}
+	next := formField{Name: "on_end", Label: v.T("Followed by, as JSON"), Hint: followUpHint, Long: true, Wide: true}
+	return append(append(fields, v.turnFields()...), next)
 }
 
 // followUpHint is an example of a follow-up.
@@ -300,6 +308,7 @@ func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
 	wrong.add(v.setRetry(&d.Retry, get("retry.max_attempts"), get("retry.delays")))
 	d.OnEnd, err = v.followUpOf(get("on_end"))
 	wrong.add(err)
+	wrong.add(v.setTurn(&d, get))
 	labels, said := v.pairsOf(form.Get("labels"), "=")
 	if d.Labels = labels; said != "" {
 		wrong.add(v.invalid("labels", said))

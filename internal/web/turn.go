@@ -1,0 +1,40 @@
+package web
+
+import (
+	"html/template"
+	"strconv"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// turnFields are the fields that say when a task has its turn.
+func (v *visit) turnFields() []formField {
+	return []formField{
+		{Name: "priority", Label: v.T("Priority (%d is the most urgent)", task.PriorityLimit), Hint: "0"},
+		{Name: "fair_key", Label: v.T("Fair key"), Hint: "customer-7"},
+		{Name: "fair_weight", Label: v.T("Weight of the fair key"), Hint: "1"},
+	}
+}
+
+// setTurn sets when a task has its turn. Error: CodeInvalid, for numbers that are none.
+func (v *visit) setTurn(d *task.Definition, typed func(name string) string) error {
+	var wrong problems
+	number := func(name string) int {
+		text := typed(name)
+		n, err := strconv.Atoi(text)
+		if text != "" && err != nil {
+			wrong.add(v.invalid(name, v.T("must be a whole number")))
+		}
+		return n
+	}
+	d.Priority, d.FairKey, d.FairWeight = number("priority"), typed("fair_key"), number("fair_weight")
+	return wrong.err()
+}
+
+// FairKey is the fair key of a task, with its weight.
+func (v *visit) FairKey(t task.Task) template.HTML {
+	if t.FairWeight > 1 {
+		return v.T("%s, weight %d", code(t.FairKey), t.FairWeight)
+	}
+	return code(t.FairKey)
+}

@@ -1,0 +1,95 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// inKnowing is inWorld, where all nodes know priorities and fair keys.
+func inKnowing(t *testing.T, test func(w *world)) {
+	t.Helper()
+	inWorld(t, func(w *world) {
+		testkit.Must(t, w.store.Advance(w.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+		test(w)
+	})
+}
+
+// typedTurn is what somebody types who says when a task has its turn.
+var typedTurn = []string{"priority", "9", "fair_key", "customer-7", "fair_weight", "3"}
+
+// shownTurn is how a form shows it.
+var shownTurn = []string{
+	`name="priority" value="9"`, `name="fair_key" value="customer-7"`, `name="fair_weight" value="3"`,
+}
+
+// The form takes the turn of a task, the page of the task shows it, and a copy has it.
+func TestSubmit_TakesTheTurn(t *testing.T) {
+	inKnowing(t, func(w *world) {
+		fields := append([]string{"type", "http", "id", "a", "payload.url", "http://localhost/a"}, typedTurn...)
+		w.expectDone("/submit", w.typed("/submit?type=http", fields...), "/tasks/default/a?said=submitted")
+		w.expect("/tasks/default/a", "<dt>Priority</dt><dd>9</dd>",
+			`<dt>Fair key</dt><dd><code dir="auto">customer-7</code>, weight 3</dd>`)
+		w.expect("/submit?from=default/a", append(shownTurn, `<details class="sec" open>`)...)
+		w.submit("b", nil)
+		if text := w.get("/tasks/default/b").text; strings.Contains(text, "Priority") || strings.Contains(text, "Fair key") {
+			t.Errorf("a task without a turn shows one:\n%s", text)
+		}
+		w.get("/prefer/language/zh")
+		w.expect("/tasks/default/a", "<dt>优先级</dt><dd>9</dd>", "，权重 3</dd>")
+	})
+}
+
+func TestForms_SayWhatIsWrongWithATurn(t *testing.T) {
+	inKnowing(t, func(w *world) {
+		for name, c := range map[string]struct {
+			fields []string
+			wrong  string // the field
+			said   string
+		}{
+			"no number":       {[]string{"priority", "high"}, "priority", "must be a whole number"},
+			"too urgent":      {[]string{"priority", "10"}, "priority", "10 must be 0 to 9"},
+			"a blank":         {[]string{"fair_key", "customer 7"}, "fair_key", "must be 1 to 100 characters of"},
+			"no weight":       {[]string{"fair_key", "a", "fair_weight", "x"}, "fair_weight", "must be a whole number"},
+			"a weight alone":  {[]string{"fair_weight", "2"}, "fair_weight", "belongs to fair_key, which is missing"},
+			"a great weight":  {[]string{"fair_key", "a", "fair_weight", "101"}, "fair_weight", "101 must be 1 to 100"},
+			"a weight of -1":  {[]string{"fair_key", "a", "fair_weight", "-1"}, "fair_weight", "-1 must be 1 to 100"},
+			"below the least": {[]string{"priority", "-1"}, "priority", "-1 must be 0 to 9"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				fields := append([]string{"type", "http", "payload.url", "http://localhost/a"}, c.fields...)
+				w.expectRefused("/submit", w.typed("/submit?type=http", fields...), `id="w-`+c.wrong+`"`, c.said)
+				fields = append([]string{"every", "1h", "payload.url", "http://localhost/a"}, c.fields...)
+				got := w.send(http.MethodPost, newSchedulePath, w.inFields("put", fields...))
+				if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.text, `id="w-`+c.wrong+`"`) ||
+					!strings.Contains(got.text, c.said) || !strings.Contains(got.text, `<details class="sec" open>`) {
+					t.Errorf("a schedule: %d\n%s", got.status, got.text)
+				}
+			})
+		}
+	})
+}
+
+// The fields of a new schedule give its tasks their turn, and so does the text that they make.
+func TestScheduleFields_TakeTheTurn(t *testing.T) {
+	inKnowing(t, func(w *world) {
+		form := w.inFields("yaml", append([]string{"every", "1h", "payload.url", "http://localhost/a"}, typedTurn...)...)
+		text := w.send(http.MethodPost, newSchedulePath, form).text
+		for _, line := range []string{"priority: 9\n", "fair_key: customer-7\n", "fair_weight: 3\n"} {
+			if !strings.Contains(text, line) {
+				t.Errorf("the text lacks %q:\n%s", line, text)
+			}
+		}
+		form.Set("do", "put")
+		w.expectDone(newSchedulePath, form, "/schedules/shop/a?n=1&said=put")
+		got, err := w.control.GetSchedule(w.ctx, control.Caller{Namespace: "shop"}, "a")
+		if err != nil || got.Task.Priority != 9 || got.Task.FairKey != "customer-7" || got.Task.FairWeight != 3 {
+			t.Errorf("%v, %+v", err, got.Task)
+		}
+	})
+}
