@@ -1,10 +1,13 @@
 package control
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -113,5 +116,41 @@ func TestChangeTask_ChangesTheTurn(t *testing.T) {
 	}
 	if again := w.submit([]task.Definition{first})[0]; again.Err != nil || !again.Existed {
 		t.Errorf("the first submission again: %+v", again)
+	}
+}
+
+// A task that waits for room and becomes urgent goes first, and is due when it was.
+func TestChangeTask_PutsAnUrgentTaskFirst(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	claim := func(room int) (ids []string) {
+		t.Helper()
+		for p := range w.store.Partitions.Count() {
+			grant := handover.Grant{Lanes: handover.Quotas{{Queue: task.DefaultQueue}: {Number: room}}}
+			claimed, err := w.store.Partitions.At(p).Lead(fence).Claim(w.ctx, 100, grant, time.Second)
+			testkit.Must(t, err)
+			for _, d := range claimed.Deliveries {
+				ids = append(ids, d.Ref.ID)
+			}
+		}
+		return ids
+	}
+	first := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http"}})[0].Task
+	var last task.Task
+	for n := 0; w.store.PartitionOf(last.Ref) != w.store.PartitionOf(first.Ref) || last.ID == ""; n++ {
+		last = w.submit([]task.Definition{{Ref: task.Ref{ID: fmt.Sprint("b", n)}, Type: "http"}})[0].Task
+	}
+	if got := claim(0); len(got) != 0 {
+		t.Fatalf("claimed without room: %q", got)
+	}
+	for _, priority := range []int{3, 9} {
+		got, err := w.ChangeTask(w.ctx, me, last.ID, TaskChange{Priority: &priority})
+		if err != nil || !got.DueAt.Equal(last.DueAt) {
+			t.Fatalf("with priority %d it is due %s, was due %s, %v", priority, got.DueAt, last.DueAt, err)
+		}
+		claim(0)
+	}
+	if got := claim(1); !slices.Contains(got, last.ID) || slices.Contains(got, first.ID) {
+		t.Errorf("claimed %q, want %s first", got, last.ID)
 	}
 }
