@@ -74,6 +74,31 @@ func TestClient_SubmitsWithAKey(t *testing.T) {
 	})
 }
 
+// Until the other task has ended, a task that waits for it has no due time, and names that task.
+func TestClient_TellsWhatATaskWaitsFor(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, c *dts.Client) {
+		submitFollowed(t, c, dts.Submission{Type: "noop", OnEnd: noop(dts.WhenEnded, nil)})
+		submit := func(id string) string {
+			t.Helper()
+			got, err := c.Submit(t.Context(), sleeps(id, "1m", dts.Once{Mode: dts.OnceLatest, Key: "mine"}))
+			testkit.Must(t, err)
+			return got.ID
+		}
+		first := submit("one")
+		runs(t, c, first)
+		second := submit("two")
+		got, err := c.Get(t.Context(), second)
+		if err != nil || !got.RunAt.IsZero() || got.Once.After != first {
+			t.Errorf("it is due at %v, after %q, %v", got.RunAt, got.Once.After, err)
+		}
+		for _, id := range []string{second, first} {
+			_, err := c.Cancel(t.Context(), id)
+			testkit.Must(t, err)
+		}
+	})
+}
+
 // runs waits until a task runs.
 func runs(t *testing.T, c *dts.Client, id string) {
 	t.Helper()

@@ -73,7 +73,9 @@ type Once struct {
 	// In the answer to a submission, and only there:
 	Outcome OnceOutcome // what became of it
 	Next    time.Time   // of OnceThrottle: when the next task may be due
-	After   string      // the id of the task whose end this one waits for
+
+	// In the answer to a submission, and in what Get returns:
+	After string // the id of the task whose end this one waits for
 }
 
 // OnceMode is what Once does.
@@ -170,7 +172,7 @@ type Task struct {
 	Result  string // what the handler returned
 	Error   string // why the newest attempt did not succeed
 
-	RunAt             time.Time // when it is or was due, for its first attempt or the next one
+	RunAt             time.Time // when it is or was due; zero while it waits for the end of another task with its key
 	CreatedAt         time.Time
 	QueuedAt          time.Time       // when the newest attempt was handed to its queue
 	StartedAt         time.Time       // when the newest attempt was begun

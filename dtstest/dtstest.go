@@ -202,7 +202,8 @@ func (d *DTS) busy() []*dts.Task {
 	d.t.Helper()
 	waiting := d.list(dts.TaskFilter{States: []dts.State{dts.StateScheduled, dts.StateQueued, dts.StateRunning}})
 	return slices.DeleteFunc(waiting, func(task *dts.Task) bool {
-		return task.State != dts.StateRunning && (task.RunAt.After(clock.Now()) || len(task.Warnings) > 0)
+		isDue := !task.RunAt.IsZero() && !task.RunAt.After(clock.Now())
+		return task.State != dts.StateRunning && (!isDue || len(task.Warnings) > 0)
 	})
 }
 

@@ -81,7 +81,6 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		State:             wire.State(t.State),
 		Attempt:           t.Attempt,
 		MaxAttempts:       t.MaxAttempts,
-		RunAt:             wire.At(t.DueAt),
 		CreatedAt:         wire.At(t.CreatedAt),
 		QueuedAt:          wire.AtIfAny(t.QueuedAt),
 		StartedAt:         wire.AtIfAny(t.StartedAt),
@@ -103,6 +102,12 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		FairKey:           wire.Given(t.FairKey),
 		FairWeight:        wire.Given(t.FairWeight),
 		Damage:            wire.Given(t.Damage),
+	}
+	if !t.WaitsForAnother() {
+		out.RunAt = wire.At(t.DueAt)
+	}
+	if out.Once != nil {
+		out.Once.After = wire.Given(t.After)
 	}
 	if t.Type != "" { // else nobody knows its definition
 		out.Timeout, out.Retry = definition.Duration(types.Timeout(t.Definition)), wire.Value(definition.Retry(t.Policy()))

@@ -44,6 +44,12 @@ func TestWhyTask_TellsOfAnotherOneWithTheKey(t *testing.T) {
 	if r := w.expectTask("mine@kb", why.SameKey); !strings.Contains(r.Detail, "mine@ka") {
 		t.Errorf("it says %q", r.Detail)
 	}
+	if got, err := w.GetTask(w.ctx, me, "mine@kb"); err != nil || got.After != "mine@ka" || !got.WaitsForAnother() {
+		t.Errorf("it waits for %q, %v", got.After, err)
+	}
+	if got, err := w.GetTask(w.ctx, me, "mine@ka"); err != nil || got.After != "" || got.WaitsForAnother() {
+		t.Errorf("the first one waits for %q, %v", got.After, err)
+	}
 	changed, err := w.ChangeTask(w.ctx, me, "mine@kb", TaskChange{Payload: json.RawMessage(`{"n":1}`)})
 	if err != nil || string(changed.Payload) != `{"n":1}` || changed.DueAt.Before(time.Now().Add(time.Hour)) {
 		t.Errorf("the changed task is %+v, %v", changed, err)

@@ -112,13 +112,7 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 			u.note("which tasks run", err)
 		})
 	}
-	if t.Once != nil && t.State == task.Scheduled && !isDue {
-		reads = append(reads, func() {
-			after, err := c.store.Tasks.WaitsFor(ctx, t.Ref)
-			u.note("what its key knows", err)
-			f.After = after
-		})
-	}
+	reads = append(reads, func() { u.note("what its key knows", c.store.Tasks.ReadAfter(ctx, &f.Task)) })
 	if isDue && t.State == task.Scheduled {
 		reads = append(reads, func() {
 			if first, err := c.store.CountReadyBefore(ctx, t); !u.note("how many tasks go first", err) {

@@ -72,6 +72,12 @@ func (r Ref) Key() (key, name string, ok bool) {
 	return key, name, ok && !strings.Contains(key, "@") && !strings.Contains(name, "@")
 }
 
+// WaitsForAnother reports whether a task is due when another one with its key has ended. Until then, DueAt is a
+// placeholder: HorizonLimit after its creation. A task that was cancelled meanwhile keeps it.
+func (t Task) WaitsForAnother() bool {
+	return t.Once != nil && t.Once.Mode != OnceSingleton && t.DueAt.Sub(t.CreatedAt) == HorizonLimit
+}
+
 // normalize returns a copy with the defaults.
 func (o *Once) normalize() *Once {
 	if o == nil {

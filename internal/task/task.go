@@ -66,6 +66,7 @@ type Task struct {
 	Checkpoint      json.RawMessage // the newest one that an attempt saved, compact; nil if there is none, or it was not read
 	Result          string          // the result from the executor, at most ResultLimit bytes
 	Outcome         Outcome         // of the newest attempt, if the task ended with it
+	After           string          // the id of the task with its key whose end it waits for; "" for none, and in lists
 	Error           string          // why the newest attempt did not succeed, at most ErrorLimit bytes
 	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not run, or
 	// another part of it, as its checkpoint. "" if all can be read. The other fields have what can be read; if the definition cannot,

@@ -55,6 +55,32 @@ func TestSubmit_ShowsWhatIsWrongWithAFollowUp(t *testing.T) {
 	})
 }
 
+// A task that waits for another one of its key shows that task, and no time; one that is late says so.
+func TestTask_ShowsWhatItWaitsFor(t *testing.T) {
+	inWorld(t, func(w *world) {
+		testkit.Must(t, w.store.Advance(w.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+		submit := func(name string) {
+			once := &task.Once{Mode: task.OnceLatest, Key: "mine"}
+			d := task.Definition{Ref: w.ref(name).Keyed("mine"), Type: "http", Queue: "default", Once: once}
+			d.StartBy = time.Minute
+			testkit.Must(t, w.store.Tasks.Create(w.ctx, []task.Definition{d})[0].Err)
+		}
+		submit("a")
+		w.expect("/tasks/default/mine@ka", "<dt>To begin by</dt>", "If no worker begins it by ", ", it is cancelled then.")
+		w.begin(w.ref("a").Keyed("mine"))
+		w.expectNot("/tasks/default/mine@ka", "it is cancelled then")
+		submit("b")
+		other := `<a href="/tasks/default/mine@ka"><code dir="auto">mine@ka</code></a>`
+		w.expect("/tasks/default/mine@kb", "Waits until "+other+" has ended", "<dt>Due</dt><dd>when "+other+" has ended</dd>")
+		w.expectNot("/tasks/default/mine@kb", "To begin by")
+		w.expect("/tasks?state=scheduled", `<span class="mute">after another one</span></td>`)
+		w.submit("late", func(d *task.Definition) { d.StartBy = time.Minute })
+		w.pass(2 * time.Minute)
+		w.follow()
+		w.expect("/tasks/default/late", "Cancelled, as no worker had begun it within 60 s after it was due")
+	})
+}
+
 func TestTask_ShowsItsKey(t *testing.T) {
 	inWorld(t, func(w *world) {
 		once := &task.Once{Mode: task.OnceSingleton, Key: "tenant-7"}

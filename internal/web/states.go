@@ -99,13 +99,16 @@ func (v *visit) When(t task.Task) (w milestone) {
 	case t.State.Final():
 		return milestone{string(v.T("ended")), t.FinishedAt}
 	}
+	if t.WaitsForAnother() {
+		return milestone{What: string(v.T("after another one"))}
+	}
 	return milestone{string(v.T("due")), t.DueAt}
 }
 
 // milestone is what happened to a task, or will, and when.
 type milestone struct {
 	What string
-	At   time.Time
+	At   time.Time // zero if nobody knows when
 }
 
 // Ran is how long the newest attempt of a task took, or has taken so far; "" if there was none.

@@ -77,6 +77,7 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 	if t.State == task.Scheduled && len(o.Attempts) > 0 {
 		o.again(v, o.Attempts[len(o.Attempts)-1].Outcome)
 	}
+	o.Verdict = v.bounded(o.Verdict, t)
 	o.Payload, o.Result = indented(t.Payload), cutHTML(t.Result, shownText)
 	slices.Reverse(o.Attempts)
 	if len(o.Attempts) > shownAttempts {
@@ -158,6 +159,8 @@ func (v *visit) verdict(t task.Task) template.HTML {
 		return v.T("Failed: %s", task.Cut(t.Error, 200))
 	case t.State == task.Failed:
 		return v.T("Failed")
+	case t.Expired():
+		return v.T("Cancelled, as no worker had begun it within %s after it was due", v.Span(t.StartBy))
 	case t.State == task.Cancelled:
 		return v.T("Cancelled")
 	case t.State == task.Running && !t.CancelRequested.IsZero():
@@ -166,14 +169,48 @@ func (v *visit) verdict(t task.Task) template.HTML {
 		return v.T("Runs for %s, attempt %d", v.Ran(t), t.Attempt)
 	case t.State == task.Queued:
 		return v.T("Waits for a worker")
+	}
+	return v.waits(t)
+}
+
+// waits says in a sentence what a scheduled task waits for.
+func (v *visit) waits(t task.Task) template.HTML {
+	switch {
 	case t.Attempt > 0 && t.Error == "":
 		return v.T("Tries again in %s", v.Span(max(t.DueAt.Sub(v.now), 0)))
 	case t.Attempt > 0:
 		return v.T("Tries again in %s: %s", v.Span(max(t.DueAt.Sub(v.now), 0)), task.Cut(t.Error, 200))
+	case t.WaitsForAnother():
+		return v.T("Waits until %s has ended", v.after(t))
 	case t.DueAt.After(v.now):
 		return v.T("Waits until it is due in %s", v.Span(t.DueAt.Sub(v.now)))
 	}
 	return v.T("Is due, and waits")
+}
+
+// after is a link to the task whose end a task waits for.
+func (v *visit) after(t task.Task) template.HTML {
+	if t.After == "" {
+		return v.T("another task with its key")
+	}
+	return linkTo(v.Path("tasks", t.Ref.Namespace, t.After), code(t.After))
+}
+
+// Due is when a task is or was due.
+func (v *visit) Due(t task.Task) template.HTML {
+	if t.WaitsForAnother() {
+		return v.T("when %s has ended", v.after(t))
+	}
+	return v.Time(t.DueAt)
+}
+
+// bounded adds to what is said of a task that waits by when a worker must begin it.
+func (v *visit) bounded(verdict template.HTML, t task.Task) template.HTML {
+	by := t.StartsBy()
+	if by.IsZero() || !t.Waiting() {
+		return verdict
+	}
+	return v.T("%s. If no worker begins it by %s, it is cancelled then.", verdict, v.Moment(by))
 }
 
 // FollowedBy says what follows a task: when, until it has ended; then which task.

@@ -83,9 +83,15 @@ var chineseTasks = map[string]string{
 	"Id":                                "ID",
 	"In the last hour %[2]d of %[1]d attempts succeeded, and 99 %% of them began within %[3]s of their " +
 		"time.": "最近一小时 %[1]d 次尝试中有 %[2]d 次成功，99 %% 在到期后 %[3]s内开始。",
-	"Is due, and waits":                  "已到期，正在等待",
-	"It has ended early: %s":             "已提前结束：%s",
-	"It is done: %d tasks were changed.": "已完成，更改了 %d 个任务。",
+	"Is due, and waits": "已到期，正在等待",
+	"after another one": "在另一任务之后",
+	"Cancelled, as no worker had begun it within %s after it was due": "已取消：到期后 %s内没有 worker 开始运行",
+	"Waits until %s has ended":                                        "等待 %s 结束",
+	"another task with its key":                                       "同一键的另一任务",
+	"when %s has ended":                                               "%s 结束时",
+	"%s. If no worker begins it by %s, it is cancelled then.":         "%s。若到 %s 仍没有 worker 开始运行，则届时取消。",
+	"It has ended early: %s":                                          "已提前结束：%s",
+	"It is done: %d tasks were changed.":                              "已完成，更改了 %d 个任务。",
 	"It runs as soon as it is due and a worker is free. Its page then shows what " +
 		"becomes of it.": "任务到期且有空闲的 worker 时即运行，之后可在任务页面查看结果。",
 	"It was stopped after %d of %d tasks.": "已停止，处理了 %d 个任务，共 %d 个。",

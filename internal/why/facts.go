@@ -108,7 +108,6 @@ const (
 type TaskFacts struct {
 	Path
 	Task       task.Task
-	After      string       // the id of the task with its key whose end it waits for; "" for none
 	Place      Place        // of a queued task
 	LookAt     time.Time    // when the leader looks after the delivery; zero if that is not known
 	Last       task.Attempt // the last one that has ended; without a number if none did, or if it is not known

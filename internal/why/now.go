@@ -21,11 +21,28 @@ func TaskNow(t task.Task) string {
 		}
 		return text + "."
 	case task.Cancelled:
-		return fmt.Sprintf("It was cancelled at %s.", moment(t.FinishedAt))
+		text := fmt.Sprintf("It was cancelled at %s", moment(t.FinishedAt))
+		if t.Expired() {
+			text += fmt.Sprintf(", as no worker had begun it within %s after it was due", t.StartBy)
+		}
+		return text + "."
 	case task.Queued:
-		return fmt.Sprintf("It waits for a worker since %s: attempt %d of %d.", moment(t.QueuedAt), t.Attempt, t.MaxAttempts)
+		const text = "It waits for a worker since %s: attempt %d of %d.%s"
+		return fmt.Sprintf(text, moment(t.QueuedAt), t.Attempt, t.MaxAttempts, startBy(t))
 	}
-	return fmt.Sprintf("It waits for attempt %d of %d.", t.Attempt+1, t.MaxAttempts)
+	return fmt.Sprintf("It waits for attempt %d of %d.%s", t.Attempt+1, t.MaxAttempts, startBy(t))
+}
+
+// startBy says until when a worker must begin a task; "" if there is no such time.
+func startBy(t task.Task) string {
+	switch by := t.StartsBy(); {
+	case t.StartBy == 0 || !t.Waiting():
+		return ""
+	case by.IsZero():
+		return fmt.Sprintf(" If no worker begins it within %s after it is due, it is cancelled then.", t.StartBy)
+	default:
+		return fmt.Sprintf(" If no worker begins it by %s, it is cancelled then.", moment(by))
+	}
 }
 
 // QueueNow says how much waits in a queue, and how much of that nothing holds up; "" if that is not known.

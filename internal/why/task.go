@@ -47,10 +47,14 @@ func (f TaskFacts) early() []Reason {
 	case t.Attempt > 0:
 		r.Since = f.Last.FinishedAt
 		f.further(&r)
-	case f.After != "":
+	case t.After != "":
 		const text = "It waits for the end of %s, which was submitted with the same key, %q, before."
-		r.Code, r.NextAttemptAt, r.Detail = SameKey, time.Time{}, fmt.Sprintf(text, f.After, t.Once.Key)
-		r.Do = fmt.Sprintf("Wait, or end that one: %s task cancel %s.", ctl(t.Ref), f.After)
+		r.Code, r.NextAttemptAt, r.Detail = SameKey, time.Time{}, fmt.Sprintf(text, t.After, t.Once.Key)
+		r.Do = fmt.Sprintf("Wait, or end that task: %s task cancel %s.", ctl(t.Ref), t.After)
+	case t.WaitsForAnother():
+		const text = "It waits for the end of another task with its key, %q."
+		r.Code, r.NextAttemptAt, r.Detail = SameKey, time.Time{}, fmt.Sprintf(text, t.Once.Key)
+		r.Do = "Wait: its leader lets it go when that task has ended."
 	case t.Once != nil && t.Once.Mode != task.OnceSingleton:
 		const text = "Wait: it was submitted with the mode %s of the key %q, which says when it is due."
 		r.Do = fmt.Sprintf(text, t.Once.Mode, t.Once.Key)

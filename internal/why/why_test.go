@@ -54,6 +54,9 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 	later.DueAt, later.CreatedAt = now.Add(time.Minute), now.Add(-time.Hour)
 	keyed := later
 	keyed.Once = &task.Once{Mode: task.OnceDebounce, Key: "mine", Wait: time.Hour}
+	behind, unnamed := keyed, keyed
+	behind.After = "mine@k1"
+	unnamed.DueAt = keyed.CreatedAt.Add(task.HorizonLimit)
 	again := later
 	again.Attempt, again.MaxAttempts, again.Error, again.FinishedAt = 2, 5, "connection refused", now.Add(-time.Second)
 	snoozed, interrupted := again, again
@@ -77,8 +80,10 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 			"connection refused"}},
 		{"debounced", why.TaskFacts{Path: path(nil), Task: keyed}, []why.Code{why.NotDue},
 			[]string{`the mode debounce of the key "mine"`}},
-		{"behind another one", why.TaskFacts{Path: path(nil), Task: keyed, After: "mine@k1"}, []why.Code{why.SameKey},
+		{"behind another one", why.TaskFacts{Path: path(nil), Task: behind}, []why.Code{why.SameKey},
 			[]string{"mine@k1, which was submitted with the same key", "dtsctl task cancel mine@k1"}},
+		{"behind one that has just ended", why.TaskFacts{Path: path(nil), Task: unnamed}, []why.Code{why.SameKey},
+			[]string{`another task with its key, "mine"`}},
 		{"snoozed", ended(snoozed, task.OutcomeSnoozed), []why.Code{why.NotDue}, []string{
 			"It asked to run again later: attempt 3 is due at 2026-01-02T03:05:05Z.",
 			"Attempt 2 does not count: snoozed for 5m0s.",
@@ -133,6 +138,35 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 		{"ended", why.TaskFacts{Path: path(nil), Task: task.Task{State: task.Failed}}, nil, nil},
 	} {
 		expect(t, c.name, why.OfTask(c.facts), c.codes, c.words...)
+	}
+}
+
+func TestTaskNow_SaysUntilWhenItMustBegin(t *testing.T) {
+	t.Parallel()
+	bound := task.Task{Definition: task.Definition{Ref: ref, StartBy: time.Minute}, State: task.Scheduled, DueAt: now,
+		CreatedAt: now, MaxAttempts: 3, FinishedAt: now}
+	const text = "It waits for attempt 1 of 3."
+	for name, c := range map[string]struct {
+		change func(t *task.Task)
+		want   string
+	}{
+		"no bound": {func(t *task.Task) { t.StartBy = 0 }, text},
+		"bound":    {func(*task.Task) {}, text + " If no worker begins it by 2026-01-02T03:05:05Z, it is cancelled then."},
+		"behind another one": {func(t *task.Task) {
+			t.Once, t.DueAt = &task.Once{Mode: task.OnceLatest}, now.Add(task.HorizonLimit)
+		}, text + " If no worker begins it within 1m0s after it is due, it is cancelled then."},
+		"begun before": {func(t *task.Task) { t.Attempt = 1 }, "It waits for attempt 2 of 3."},
+		"expired": {func(t *task.Task) {
+			t.Error, _ = t.Late(now.Add(time.Hour))
+			t.State = task.Cancelled
+		}, "It was cancelled at 2026-01-02T03:04:05Z, as no worker had begun it within 1m0s after it was due."},
+		"cancelled": {func(t *task.Task) { t.State = task.Cancelled }, "It was cancelled at 2026-01-02T03:04:05Z."},
+	} {
+		changed := bound
+		c.change(&changed)
+		if got := why.TaskNow(changed); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

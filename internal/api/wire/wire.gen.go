@@ -3794,7 +3794,8 @@ type Task struct {
 	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry"`
 
-	// RunAt When it is or was due, for its first run or its next attempt.
+	// RunAt When it is or was due, for its first run or its next attempt. Left out while it waits for the end of another task with
+	// its key.
 	RunAt Time `json:"run_at,omitempty,omitzero"`
 
 	// Schedule The schedule that created it, if one did.
@@ -3894,7 +3895,7 @@ type TaskList struct {
 
 // TaskOnce The key of the task, and how it was submitted.
 type TaskOnce struct {
-	// After In the answer to a submission, the task whose end this one waits for.
+	// After In the answers to a submission and to `GET /v1/tasks/{id}`, the task with the same key whose end this one waits for.
 	After *TaskID `json:"after,omitempty"`
 
 	// Every A duration as Go writes it, in whole milliseconds.

@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/taskview"
 )
 
 type getOptions struct {
@@ -86,6 +87,9 @@ func details(t wire.Task) []printer.Detail {
 	}
 	if t.Once != nil {
 		all = append(all, printer.Detail{Name: "once", Value: jsonText(t.Once)})
+		if other := taskview.WaitsFor(t); other != "" {
+			all = append(all, printer.Detail{Name: "waits_for", Value: "the end of " + other})
+		}
 	}
 	if p := t.Parent; p != nil {
 		text := fmt.Sprintf("%s, which has %s (attempt %d)", p.ID, p.State, p.Attempt)

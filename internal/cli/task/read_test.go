@@ -62,6 +62,25 @@ func TestGet_ExplainsMoreAttemptsThanThePolicyHas(t *testing.T) {
 	}
 }
 
+// A task that waits for another one of its key has no due time.
+func TestGet_NamesTheTaskThatItWaitsFor(t *testing.T) {
+	s := clitest.Start(t)
+	waiting := clitest.Task("a", wire.StateScheduled, func(t *wire.Task) {
+		t.RunAt, t.Once = wire.Time{}, &wire.TaskOnce{Mode: wire.OnceLatest, Key: "mine", After: new("mine@k1")}
+	})
+	s.On("GET /v1/tasks/{id}", 200, waiting)
+	s.On("POST /v1/tasks/{id}/retry", 200, waiting)
+	s.On("GET /v1/tasks", 200, wire.TaskList{Tasks: []wire.Task{waiting}})
+	got := s.Terminal().Run(t, "task", "get", "a").Out
+	if !strings.Contains(got, "\nwaits for     the end of mine@k1\n") || strings.Contains(got, "run at") {
+		t.Errorf("it says\n%s", got)
+	}
+	if got := s.Terminal().Run(t, "task", "retry", "a").Out; !strings.Contains(got, "scheduled until the end of mine@k1") {
+		t.Errorf("in a sentence: %s", got)
+	}
+	s.Pipe().Run(t, "task", "list").Expect(t, 0, "a\tscheduled\tshell\tdefault\t0\t\t\t\t\t\tdefault\n", "")
+}
+
 func TestGet_EscapesIDs(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/tasks/{id}", 404, clitest.Problem(404, wire.TaskNotFound, "", "no such task"))

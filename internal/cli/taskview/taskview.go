@@ -2,6 +2,7 @@
 package taskview
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ func Show(p *printer.Printer, answer rest.Answer[wire.Task]) error {
 func Sentence(p *printer.Printer, t wire.Task) string {
 	words := []string{t.ID, p.StatusWord(printer.Status(t.State))}
 	switch {
+	case WaitsFor(t) != "":
+		words = append(words, "until the end of", WaitsFor(t))
 	case t.State == wire.StateScheduled:
 		words = append(words, "due", p.Text(t.RunAt))
 	case t.State == wire.StateRunning && t.CancelRequestedAt != nil:
@@ -35,6 +38,14 @@ func Sentence(p *printer.Printer, t wire.Task) string {
 		words = append(words, "("+printer.Flat(reason)+")")
 	}
 	return strings.Join(words, " ")
+}
+
+// WaitsFor returns the task whose end a task with a key waits for; "" for none.
+func WaitsFor(t wire.Task) string {
+	if t.State != wire.StateScheduled || t.Once == nil || !t.RunAt.IsZero() {
+		return ""
+	}
+	return cmp.Or(printer.Deref(t.Once.After), "another task with its key")
 }
 
 // Reason says in words why a task did not succeed.

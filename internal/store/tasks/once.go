@@ -81,18 +81,22 @@ func isOnceOutcome(answer string) bool {
 	return false
 }
 
-// WaitsFor returns the id of the task whose end a task with a key waits for; "" for none. Error: CodeUnavailable.
-func (s *Tasks) WaitsFor(ctx context.Context, ref task.Ref) (string, error) {
-	key, name, _ := ref.Key()
-	field := task.Ref{Namespace: ref.Namespace, ID: key}
-	record, err := s.l.DB.HGet(ctx, string(s.l.KeysOf(ref).Once()), field.String()).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return "", layout.Unavailable(err)
+// ReadAfter adds to a task with a key the id of the one whose end it waits for. Error: CodeUnavailable.
+func (s *Tasks) ReadAfter(ctx context.Context, t *task.Task) error {
+	if t.State != task.Scheduled || !t.WaitsForAnother() {
+		return nil
 	}
-	if f := strings.Fields(record); len(f) > 1 && f[1] == name && f[0] != noName {
-		return task.Ref{ID: f[0]}.Keyed(key).ID, nil
+	key, name, _ := t.Ref.Key()
+	known := string(s.l.KeysOf(t.Ref).Once())
+	record, err := s.l.DB.HGet(ctx, known, task.Ref{Namespace: t.Ref.Namespace, ID: key}.String()).Result()
+	switch f := strings.Fields(record); {
+	case errors.Is(err, redis.Nil) || redisx.LeaveOutKey(ctx, known, err):
+	case err != nil:
+		return layout.Unavailable(err)
+	case len(f) > 1 && f[1] == name && f[0] != noName:
+		t.After = task.Ref{ID: f[0]}.Keyed(key).ID
 	}
-	return "", nil
+	return nil
 }
 
 // noName stands for no task in what is known of a key, as lua/include/once.lua writes it.

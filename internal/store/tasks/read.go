@@ -14,11 +14,15 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Get reads one task, with its checkpoint. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
+// Get reads one task, with its checkpoint and what it waits for. Errors: CodeTaskNotFound, CodeInvalid for the name,
+// CodeUnavailable.
 func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 	t, err := s.Find(ctx, ref)
 	if err == nil {
 		err = s.readCheckpoint(ctx, &t)
+	}
+	if err == nil {
+		err = s.ReadAfter(ctx, &t)
 	}
 	return t, err
 }
@@ -278,7 +282,9 @@ func (s *Tasks) FindWithAttempts(ctx context.Context, ref task.Ref) (t task.Task
 	if now.State != r.State {
 		r.State, r.NoState, r.Result, r.Error, r.Due = now.State, "", now.Result, now.Error, now.Due
 	}
-	return s.decode(ref, r), attempts, nil
+	t = s.decode(ref, r)
+	err = s.ReadAfter(ctx, &t)
+	return t, attempts, err
 }
 
 // moment reads the attempts of a task, and what changes of its record, in one moment. Errors: those of Attempts.
