@@ -57,6 +57,9 @@ var actions = []*action{
 	{path: "/submit", do: submitTask, says: sentencesByKey{
 		"submitted":    "The task is submitted.",
 		"there-before": "A task with this id and content was there before: nothing is new.",
+		"existing":     "Nothing is new: this task has the same key, and has not ended.",
+		"replaced":     "This task waits, and is now what was submitted.",
+		"skipped":      "Nothing is new: this task with the same key was due a short time ago.",
 	}},
 	{path: "/bulk/new/:do", do: startBulk, says: sentencesByKey{
 		"bulk-started": "It has begun. It goes on if you leave this page.",

@@ -83,9 +83,66 @@ func TestTask_ShowsWhatItWaitsFor(t *testing.T) {
 
 func TestTask_ShowsItsKey(t *testing.T) {
 	inWorld(t, func(w *world) {
-		once := &task.Once{Mode: task.OnceSingleton, Key: "tenant-7"}
-		d := task.Definition{Ref: w.ref("a").Keyed("tenant-7"), Type: "http", Once: once}
-		testkit.Must(t, w.store.Tasks.Create(w.ctx, []task.Definition{d})[0].Err)
-		w.expect("/tasks/default/tenant-7@ka", `<dt>Key</dt><dd class="mono">tenant-7 (singleton)</dd>`)
+		for name, c := range map[string]struct {
+			once task.Once
+			want string
+		}{
+			"singleton": {task.Once{Mode: task.OnceSingleton}, "none is created while this one has not ended"},
+			"latest":    {task.Once{Mode: task.OnceLatest}, "the newest one waits until this one has ended"},
+			"stop":      {task.Once{Mode: task.OnceCancelRunning}, "the newest one stops this one"},
+			"debounce":  {task.Once{Mode: task.OnceDebounce, Wait: time.Minute}, "due 60 s after the newest submission"},
+			"bounded": {
+				task.Once{Mode: task.OnceDebounce, Wait: time.Minute, Max: time.Hour},
+				"due 60 s after the newest submission, at most 60 min after the first one",
+			},
+			"drop": {task.Once{Mode: task.OnceThrottle, Every: time.Hour}, "at most one in 60 min; others are dropped"},
+			"delay": {
+				task.Once{Mode: task.OnceThrottle, Every: time.Hour, Excess: task.ExcessDelay},
+				"at most one in 60 min; others are due later",
+			},
+		} {
+			c.once.Key = name
+			d := task.Definition{Ref: w.ref("a").Keyed(name), Type: "http", Once: &c.once}
+			testkit.Must(t, w.store.Tasks.Create(w.ctx, []task.Definition{d})[0].Err)
+			w.expect("/tasks/default/"+d.ID, `<dt>Key</dt><dd><span class="mono">`+name+`</span>: `+c.want+`</dd>`)
+		}
+	})
+}
+
+// The form takes a key, its copy has it, and the page of the answer says what became of the submission.
+func TestSubmit_TakesAKey(t *testing.T) {
+	inWorld(t, func(w *world) {
+		testkit.Must(t, w.store.Advance(w.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+		submit := func(id, once, to string) {
+			t.Helper()
+			form := w.typed("/submit?type=http", "type", "http", "id", id, "payload.url", "http://localhost/a", "once", once)
+			w.expectDone("/submit", form, "/tasks/default/"+to)
+			w.expectDone("/submit", form, "/tasks/default/"+to) // a second click
+		}
+		submit("a", "debounce:index,wait=5s,max=1m", "index@ka?said=submitted")
+		w.expect("/submit?from=default/index@ka", `name="once" value="debounce:index,wait=5s,max=1m"`)
+		submit("b", "debounce:index,wait=5s", "index@ka?said=replaced")
+		submit("a", "throttle:mail,every=1m", "mail@ka?said=submitted")
+		submit("b", "throttle:mail,every=1m", "mail@ka?said=skipped")
+		submit("a", "singleton:mine", "mine@ka?said=submitted")
+		submit("b", "singleton:mine", "mine@ka?said=existing")
+	})
+}
+
+func TestSubmit_ShowsWhatIsWrongWithAKey(t *testing.T) {
+	inWorld(t, func(w *world) {
+		testkit.Must(t, w.store.Advance(w.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+		for typed, said := range map[string]string{
+			"mine":                   "must be like debounce:reindex,wait=5s",
+			"debounce:a,soon=1s":     "must be like debounce:reindex,wait=5s",
+			"debounce:a,wait=5":      "is not a duration",
+			"debounce:a":             "is missing: say how long",
+			"first:a":                "must be singleton, latest",
+			"latest:a b":             "must be 1 to 100 characters",
+			"throttle:a,every=1000h": "is longer than the task is kept",
+		} {
+			form := w.typed("/submit?type=http", "type", "http", "payload.url", "http://localhost/a", "once", typed)
+			w.expectRefused("/submit", form, `id="w-once"`, said, `<details class="sec" open>`)
+		}
 	})
 }

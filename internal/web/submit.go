@@ -146,8 +146,8 @@ func (v *visit) firstValues(t task.Task) map[string]string {
 	first := map[string]string{
 		"namespace": cmp.Or(t.Ref.Namespace, v.namespaceOfNew()), "type": t.Type, "queue": t.Queue, "owner": t.Owner,
 		"labels": textOf(t.Labels, "="), "timeout": durationText(t.Timeout), "retention": durationText(t.Retention),
-		"start_by": durationText(t.StartBy), "priority": numberText(t.Priority), "fair_key": t.FairKey,
-		"fair_weight": numberText(t.FairWeight),
+		"start_by": durationText(t.StartBy), "once": definition.OnceText(t.Once), "priority": numberText(t.Priority),
+		"fair_key": t.FairKey, "fair_weight": numberText(t.FairWeight),
 	}
 	first["retry.max_attempts"] = numberText(t.Retry.MaxAttempts)
 	var delays []string
@@ -233,10 +233,14 @@ func (v *visit) furtherFields() []formField {
 		{Name: "retention", Label: v.T("How long it is kept after its end"), Hint: "24h"},
 		{Name: "start_by", Label: v.T("Cancel if not begun within"), Hint: "1h"},
 		{Name: "owner", Label: v.T("Owner"), Hint: ""},
+		{Name: "once", Label: v.T("Mode and key"), Hint: onceHint, Wide: true},
 	}
 	next := formField{Name: "on_end", Label: v.T("Followed by, as JSON"), Hint: followUpHint, Long: true, Wide: true}
 	return append(append(fields, v.turnFields()...), next)
 }
+
+// onceHint is an example of a key, and of what becomes of a further submission with it.
+const onceHint = "debounce:reindex,wait=5s"
 
 // followUpHint is an example of a follow-up.
 const followUpHint = `{"when": "failed", "task": {"type": "http", "payload": {"url": "https://..."}}}`
@@ -269,7 +273,14 @@ func submitTask(ctx context.Context, v *visit, form url.Values) (result, error) 
 		return result{}, err
 	}
 	said := "submitted"
-	if made.Existed && d.ID != v.who.Key {
+	switch ref := d.Ref; {
+	case made.Once.Outcome == task.OnceReplaced:
+		said = "replaced"
+	case made.Once.Outcome == task.OnceSkipped:
+		said = "skipped"
+	case made.Once.Outcome == task.OnceExisting && made.Task.Ref != ref.Keyed(d.Once.Key):
+		said = "existing"
+	case made.Existed && d.ID != v.who.Key:
 		said = "there-before"
 	}
 	return result{path: string(v.Path("tasks", made.Task.Namespace, made.Task.ID)), said: said}, nil
@@ -309,6 +320,8 @@ func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
 	d.OnEnd, err = v.followUpOf(get("on_end"))
 	wrong.add(err)
 	wrong.add(v.setTurn(&d, get))
+	d.Once, err = v.onceOf(get("once"))
+	wrong.add(err)
 	labels, said := v.pairsOf(form.Get("labels"), "=")
 	if d.Labels = labels; said != "" {
 		wrong.add(v.invalid("labels", said))
@@ -329,6 +342,19 @@ func (v *visit) followUpOf(text string) (*task.FollowUp, error) {
 	}
 	d, err := definition.Task(wire.Submission{OnEnd: &next})
 	return d.OnEnd, err
+}
+
+// onceOf is the key that was typed; nil for none. Error: CodeInvalid.
+func (v *visit) onceOf(text string) (*task.Once, error) {
+	if text == "" {
+		return nil, nil
+	}
+	once, err := definition.ParseOnce(text)
+	if err != nil {
+		return nil, v.invalid("once", v.T("must be like %s", onceHint))
+	}
+	d, err := definition.Task(wire.Submission{Once: once})
+	return d.Once, err
 }
 
 // payloadTyped is the payload that was typed, as JSON or into the fields of the type. Error: CodeInvalid.

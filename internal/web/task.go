@@ -213,6 +213,25 @@ func (v *visit) bounded(verdict template.HTML, t task.Task) template.HTML {
 	return v.T("%s. If no worker begins it by %s, it is cancelled then.", verdict, v.Moment(by))
 }
 
+// OnceWords says what becomes of a further submission with the key of a task.
+func (v *visit) OnceWords(o *task.Once) template.HTML {
+	switch wait, most := v.Span(o.Wait), v.Span(o.Max); {
+	case o.Mode == task.OnceSingleton:
+		return v.T("none is created while this one has not ended")
+	case o.Mode == task.OnceLatest:
+		return v.T("the newest one waits until this one has ended")
+	case o.Mode == task.OnceCancelRunning:
+		return v.T("the newest one stops this one")
+	case o.Mode == task.OnceDebounce && o.Max > 0:
+		return v.T("due %s after the newest submission, at most %s after the first one", wait, most)
+	case o.Mode == task.OnceDebounce:
+		return v.T("due %s after the newest submission", wait)
+	case o.Excess == task.ExcessDelay:
+		return v.T("at most one in %s; others are due later", v.Span(o.Every))
+	}
+	return v.T("at most one in %s; others are dropped", v.Span(o.Every))
+}
+
 // FollowedBy says what follows a task: when, until it has ended; then which task.
 func (v *visit) FollowedBy(t task.Task) template.HTML {
 	if t.State.Final() {

@@ -206,4 +206,16 @@ var chineseTasks = map[string]string{
 	"the line %s has no %s":                                         "%s 这一行没有 %s",
 	"The newest attempts; there are earlier ones.":                  "只显示最新的尝试，之前还有。",
 	"The newest lines. This command shows all that is kept:":        "只显示最新的行。用此命令查看保留的全部日志：",
+
+	"Nothing is new: this task has the same key, and has not ended.":        "没有新建任务：此任务的键相同且尚未结束。",
+	"This task waits, and is now what was submitted.":                       "此任务仍在等待，现已改为所提交的内容。",
+	"Nothing is new: this task with the same key was due a short time ago.": "没有新建任务：同一键的此任务不久前刚到期。",
+	"Mode and key": "模式和键",
+	"none is created while this one has not ended":                       "此任务结束前不再创建新任务",
+	"the newest one waits until this one has ended":                      "最新提交的任务等待此任务结束",
+	"the newest one stops this one":                                      "最新提交的任务会停止此任务",
+	"due %s after the newest submission, at most %s after the first one": "最新提交 %s后到期，最迟在首次提交 %s后",
+	"due %s after the newest submission":                                 "最新提交 %s后到期",
+	"at most one in %s; others are due later":                            "%s内最多一个，其余推迟",
+	"at most one in %s; others are dropped":                              "%s内最多一个，其余丢弃",
 }

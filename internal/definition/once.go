@@ -1,0 +1,53 @@
+package definition
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// ParseOnce reads what people type: MODE:KEY, and SETTING=VALUE behind commas. Modes and values are checked later.
+// Error: what is wrong with the text.
+func ParseOnce(text string) (*wire.Once, error) {
+	parts := strings.Split(text, ",")
+	mode, key, ok := strings.Cut(parts[0], ":")
+	if !ok || mode == "" || key == "" {
+		return nil, fmt.Errorf("%q must be MODE:KEY, as singleton:tenant-7 or debounce:reindex,wait=5s", text)
+	}
+	once := &wire.Once{Mode: wire.OnceMode(strings.TrimSpace(mode)), Key: strings.TrimSpace(key)}
+	for _, part := range parts[1:] {
+		setting, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		switch setting {
+		case "wait":
+			once.Wait = &value
+		case "max":
+			once.Max = &value
+		case "every":
+			once.Every = &value
+		case "excess":
+			once.Excess = wire.Given(wire.Excess(value))
+		default:
+			return nil, fmt.Errorf("%q is no setting: use wait=5s, max=1m, every=1m or excess=delay", part)
+		}
+	}
+	return once, nil
+}
+
+// OnceText writes what ParseOnce reads; "" for nil.
+func OnceText(o *task.Once) string {
+	if o == nil {
+		return ""
+	}
+	text := string(o.Mode) + ":" + o.Key
+	for _, setting := range []struct{ name, value string }{
+		{"wait", wire.Value(Span(o.Wait))}, {"max", wire.Value(Span(o.Max))}, {"every", wire.Value(Span(o.Every))},
+		{"excess", string(o.Excess)},
+	} {
+		if setting.value != "" {
+			text += "," + setting.name + "=" + setting.value
+		}
+	}
+	return text
+}

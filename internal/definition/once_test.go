@@ -1,0 +1,33 @@
+package definition_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/definition"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestParseOnce_ReadsWhatOnceTextWrites(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"singleton:a", "debounce:a,wait=5s,max=1m", "throttle:a,every=1m,excess=delay", "cancel_running:tenant-7",
+	} {
+		once, err := definition.ParseOnce(text)
+		testkit.Must(t, err)
+		d, err := definition.Task(wire.Submission{Once: once})
+		testkit.Must(t, err)
+		if got := definition.OnceText(d.Once); got != text {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"singleton": "must be MODE:KEY", ":a": "must be MODE:KEY", "latest:": "must be MODE:KEY",
+		"latest:a,soon=1s": `"soon=1s" is no setting`,
+	} {
+		if _, err := definition.ParseOnce(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
