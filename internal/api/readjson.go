@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -200,8 +202,9 @@ func (r guided) member(schema *openapi3.Schema, name string, n int) (*openapi3.S
 	}
 	switch most := schema.MaxProps; {
 	case others.Schema == nil:
-		return nil, task.Invalid(fieldOf(r.StackPointer()), "is not a field of this request%s",
-			config.DidYouMean(name, slices.Sorted(maps.Keys(schema.Properties))))
+		field := fieldOf(r.StackPointer())
+		return nil, task.Invalid(field, "is not a field of this request%s",
+			cmp.Or(definition.Instead(field), config.DidYouMean(name, slices.Sorted(maps.Keys(schema.Properties)))))
 	case most != nil && uint64(n) == *most:
 		return nil, task.Invalid(parentField(r.StackPointer()), "there must be at most %d properties", *most)
 	}

@@ -70,6 +70,23 @@ func TestPutSchedule_NamesTheInvalidField(t *testing.T) {
 	}
 }
 
+// Neither the task of a tick nor a follow-up has a key.
+func TestPutSchedule_SaysWhatToUseInsteadOfAKey(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	const once = `{"type":"http","once":{"mode":"singleton","key":"a"}}`
+	for body, want := range map[string]string{
+		`{"every":"1h","task":` + once + `}`: "task.once: is not a field of this request: use overlap of the schedule, " +
+			"which says what becomes of a tick while a task before it has not ended",
+		`{"every":"1h","task":{"type":"http","on_end":{"when":"failed","task":` + once + `}}}`: "task.on_end.task.once: " +
+			"is not a field of this request: leave it out, as a follow-up has no key",
+	} {
+		if p := r.call("PUT", "/v1/schedules/a", body).problem(t); p.Detail != want {
+			t.Errorf("%s: %q, want %q", body, p.Detail, want)
+		}
+	}
+}
+
 func TestPutSchedule_NamesTheInvalidFieldOfItsTask(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)

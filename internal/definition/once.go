@@ -35,6 +35,17 @@ func ParseOnce(text string) (*wire.Once, error) {
 	return once, nil
 }
 
+// Instead says of a field that is not known what would be right in its place; "" if nobody can tell.
+func Instead(field string) string {
+	switch {
+	case strings.HasSuffix(field, "on_end.task.once"):
+		return ": leave it out, as a follow-up has no key"
+	case strings.HasSuffix(field, "task.once"):
+		return ": use overlap of the schedule, which says what becomes of a tick while a task before it has not ended"
+	}
+	return ""
+}
+
 // OnceText writes what ParseOnce reads; "" for nil.
 func OnceText(o *task.Once) string {
 	if o == nil {

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/definition"
 )
 
 // Limits on what aliases may expand a file to, and on how many errors of a file are told. A payload may be nested 100
@@ -208,7 +210,8 @@ func (r *yamlReader) structPairs(n *yaml.Node, path string, shape reflect.Type) 
 	all := r.pairs(n, path, func(k *yaml.Node, path string, v *yaml.Node) json.RawMessage {
 		f, ok := known[k.Value]
 		if !ok {
-			r.complain(k, path, "is not a field here%s", config.DidYouMean(k.Value, slices.Sorted(maps.Keys(known))))
+			r.complain(k, path, "is not a field here%s",
+				cmp.Or(definition.Instead(path), config.DidYouMean(k.Value, slices.Sorted(maps.Keys(known)))))
 			return nil
 		}
 		return r.value(v, path, f.shape)

@@ -377,3 +377,14 @@ func TestApply_TellsFaultsOfTheServerBesideThoseOfTheFile(t *testing.T) {
 		"-:4:18: schedules[2].every: is odd\n"+
 		"Run 'dtsctl apply --help' for what it takes.\n")
 }
+
+// The task of a schedule has no key: the error names the field, and what to use.
+func TestApply_SaysWhatToUseInsteadOfAKey(t *testing.T) {
+	s := clitest.Start(t)
+	sh := s.Pipe()
+	sh.Stdin = "schedules:\n- id: y\n  every: 1h\n  task: {type: a, once: {mode: singleton, key: b}}\n"
+	sh.Run(t, "apply", "-f", "-").Expect(t, 2, "", "dtsctl: nothing was changed:\n"+
+		"-:4:19: schedules[0].task.once: is not a field here: use overlap of the schedule, which says what becomes of a "+
+		"tick while a task before it has not ended\n"+
+		"Run 'dtsctl apply --help' for what it takes.\n")
+}
