@@ -1374,6 +1374,53 @@ func (ExamineNames) Decode(r *Reply) (v ExamineNamesReply) {
 	return v
 }
 
+// ExamineOutbox runs examine_outbox.lua: finds ends in the outbox whose tasks do not exist, so that nothing can follow them, and removes them
+// if it is asked to.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineOutbox struct {
+	Defs    DefsKey   // HASH
+	Outbox  OutboxKey // ZSET
+	Checks  string    // those that are wanted, each between blanks
+	Repair  bool
+	Entries []string
+}
+
+// ExamineOutboxReply is the reply to ExamineOutbox.
+type ExamineOutboxReply struct {
+	Found []ExamineOutboxFound
+}
+
+// ExamineOutboxFound is an element of found of examine_outbox.lua.
+type ExamineOutboxFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_outbox.lua.
+func (ExamineOutbox) Script() *Script { return scriptOf("examine_outbox") }
+
+// Keys are its KEYS.
+func (c ExamineOutbox) Keys() []string { return []string{string(c.Defs), string(c.Outbox)} }
+
+// Args are its ARGV.
+func (c ExamineOutbox) Args() []any {
+	args := []any{c.Checks, flag(c.Repair)}
+	for _, e := range c.Entries {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineOutbox) Decode(r *Reply) (v ExamineOutboxReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineOutboxFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
 // ExamineSchedules runs examine_schedules.lua: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it
 // is asked to: leaders look at the schedules whose ticks they have to plan, nothing is left of schedules that do not
 // exist, and none has lost its definition.

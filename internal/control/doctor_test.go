@@ -335,6 +335,10 @@ var breakages = []struct {
 	{check: "task-lost", name: "a payload is left", damage: func(w *ward) {
 		w.do("HSET", w.KeysOf(ref("ghost")).Payloads(), ref("ghost"), "17")
 	}, example: "default:ghost does not exist, and is left in ", aside: []string{":payloads:17"}},
+	{check: "task-leftovers", name: "the end of a task that does not exist is in the outbox", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("gone")).Outbox(), 1, "end default:gone 1 failed")
+		w.do("ZADD", w.KeysOf(ref("gone")).Outbox(), 1, "end default:succeeded 1 succeeded")
+	}, example: "default:gone does not exist, and its end is in dts:{"},
 	{check: "task-leftovers", name: "a result is left", damage: func(w *ward) {
 		for _, hash := range []any{
 			w.KeysOf(ref("ghost")).Results(), w.KeysOf(ref("ghost")).Errors(), w.KeysOf(ref("ghost")).Checkpoints(),

@@ -16,12 +16,9 @@ func (t *term) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		got := clock.Now()
 		followed, err := t.leader.Follow(ctx, followAtOnce)
-		for _, entry := range followed.Waiting {
-			if t.damage.Due(entry) {
-				t.s.o.Log.Warn("the outbox has an end that cannot be followed up; it waits",
-					"partition", t.partition, "entry", entry)
-			}
-		}
+		t.warnOf("the outbox has an entry that this release cannot read; it waits", followed.Unread)
+		t.warnOf("the outbox has the end of a task that does not exist; it waits until the task is there, or until "+
+			"'dtsctl doctor --check task-leftovers --repair' removes it", followed.Missing)
 		switch {
 		case errors.Is(err, partition.ErrFenced):
 			return err
@@ -32,4 +29,13 @@ func (t *term) follow(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// warnOf warns of entries of the outbox, of each once a minute.
+func (t *term) warnOf(text string, entries []string) {
+	for _, entry := range entries {
+		if t.damage.Due(entry) {
+			t.s.o.Log.Warn(text, "partition", t.partition, "entry", entry)
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -30,6 +32,20 @@ func TestFollow_CreatesWhatFollows(t *testing.T) {
 	if n := w.get(told.FollowUp(0)).Parent; n == nil || n.ID != told.ID || n.State != task.Cancelled {
 		t.Errorf("it follows %+v", n)
 	}
+}
+
+// Of an end whose task somebody has deleted, the log says which command removes it.
+func TestFollow_SaysHowToRemoveALeftEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	gone := task.Ref{Namespace: "default", ID: "gone"}
+	entry := redis.Z{Score: 1, Member: "end default:gone 1 failed"}
+	testkit.Must(t, w.db.ZAdd(t.Context(), string(w.store.KeysOf(gone).Outbox()), entry).Err())
+	var log testkit.Log
+	w.start("a", never, logged(&log))
+	testkit.Eventually(t, "the leader warns", func() bool {
+		return log.Has("dtsctl doctor --check task-leftovers --repair")
+	})
 }
 
 func (w *world) cancelled(ref task.Ref) {

@@ -66,6 +66,9 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		e.pages("keys", keyChecks, db.HScan, string(k.Once()), examinePage, func(ctx context.Context, names []string) error {
 			return e.examineKeys(ctx, p, names)
 		}),
+		e.pages("outbox", []string{leftovers}, db.ZScan, string(k.Outbox()), examinePage, func(ctx context.Context, some []string) error {
+			return e.examineOutbox(ctx, p, some)
+		}),
 		once("lease", "lease-unlimited", func(ctx context.Context) error { return e.examineLease(ctx, k) }),
 		e.rememberedIDs(k),
 		e.unconverted(k),
@@ -150,6 +153,21 @@ func (e *examination) examineKeys(ctx context.Context, p int, names []string) er
 		return err
 	})
 	e.looked(looked, keyChecks...)
+	return err
+}
+
+func (e *examination) examineOutbox(ctx context.Context, p int, entries []string) error {
+	looked, err := e.inTurn(ctx, entries, examinePage, []string{leftovers}, func(some []string) error {
+		k := e.o.Layout.Keys.Partition(p)
+		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineOutbox{
+			Defs: k.Defs(), Outbox: k.Outbox(), Checks: e.wanted, Repair: e.Repair, Entries: some,
+		})
+		for _, f := range reply.Found {
+			e.found(f.Check, f.Member, f.Words)
+		}
+		return err
+	})
+	e.looked(looked, leftovers)
 	return err
 }
 

@@ -21,7 +21,8 @@ type Followed struct {
 	Next    time.Time  // when the next entry is due; zero if there is none
 	Created []task.Ref // follow-ups
 	Expired []task.Ref // tasks that nobody has begun in time
-	Waiting []string   // entries that wait: this release cannot read them, or their tasks are not there
+	Unread  []string   // entries that wait, as this release cannot read them
+	Missing []string   // ends that wait, as their tasks are not there
 }
 
 // Follow deals with up to limit entries of the outbox, and removes them: it creates the tasks that follow ends, and
@@ -102,10 +103,13 @@ func (l *Leader) createFollowUps(ctx context.Context, f *Followed, ends []owed, 
 			Entry: o.entry, Parent: o.ref, Child: "", Def: "", Traced: "", Due: time.Time{}, Later: time.Time{},
 		}
 		// The task of an end is there, unless a failover has just lost both. Then the same end may come again.
-		if parent, found := tasks[o.ref]; found {
+		switch parent, found := tasks[o.ref]; {
+		case found:
 			l.addFollowUp(ctx, &item, parent, o)
-		} else {
-			f.Waiting, item.Later = append(f.Waiting, o.entry), f.Now.Add(waitingPause)
+		case o.kind == anEnd:
+			f.Missing, item.Later = append(f.Missing, o.entry), f.Now.Add(waitingPause)
+		default:
+			f.Unread, item.Later = append(f.Unread, o.entry), f.Now.Add(waitingPause)
 		}
 		call.Items = append(call.Items, item)
 	}

@@ -222,11 +222,11 @@ func TestFollow_LeavesWhatItCannotRead(t *testing.T) {
 	done, err := f.Leader(f.ref).Follow(f.Ctx, 10)
 	testkit.Must(t, err)
 	left := []string{"alarm default:x"}
-	if len(done.Created) != 1 || !slices.Equal(done.Waiting, left) || !slices.Equal(f.outbox(), left) {
+	if len(done.Created) != 1 || !slices.Equal(done.Unread, left) || !slices.Equal(f.outbox(), left) {
 		t.Errorf("followed %+v, and left %q", done, f.outbox())
 	}
 	again, err := f.Leader(f.ref).Follow(f.Ctx, 10)
-	if err != nil || again.Waiting != nil || !again.Next.After(again.Now) {
+	if err != nil || again.Unread != nil || !again.Next.After(again.Now) {
 		t.Errorf("a second look: %+v, %v", again, err)
 	}
 }
@@ -241,11 +241,11 @@ func TestFollow_LeavesTheEndOfAMissingTask(t *testing.T) {
 	testkit.Must(t, f.DB.HDel(f.Ctx, defs, member).Err())
 	done, err := f.Leader(f.ref).Follow(f.Ctx, 10)
 	testkit.Must(t, err)
-	if left := f.outbox(); len(left) != 1 || !slices.Equal(done.Waiting, left) {
+	if left := f.outbox(); len(left) != 1 || !slices.Equal(done.Missing, left) {
 		t.Errorf("followed %+v, and left %q", done, left)
 	}
 	testkit.Must(t, f.DB.HSet(f.Ctx, defs, member, def).Err())
-	entry := redis.Z{Score: 1, Member: done.Waiting[0]} // a minute passes
+	entry := redis.Z{Score: 1, Member: done.Missing[0]} // a minute passes
 	testkit.Must(t, f.DB.ZAdd(f.Ctx, string(f.KeysOf(f.ref).Outbox()), entry).Err())
 	if created := f.follow(); len(created) != 1 {
 		t.Errorf("created %q when the task is there again", created)
