@@ -45,7 +45,7 @@ end
 
 local answers = {}
 for entry, parent, child, def, traced, due, later in items() do
-  local answer = 'gone'
+  local answer
   if not redis.call('ZSCORE', outbox, entry) then
     answer = 'gone'
   elseif later then

@@ -1,7 +1,7 @@
 -- submit_once: a submission with a key. It creates a task or, as its mode says, does something with the tasks of
 -- that key that have not ended. One whose name is taken by a task of that key was submitted before. A dry run only
 -- says what would come of it.
--- includes: clock, number, definition, events, wheel, noted, creation, place, stop, once, decide, standing, starting
+-- includes: clock, number, definition, events, wheel, noted, creation, taken, place, stop, once, decide, standing, starting
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -38,19 +38,7 @@ local task = given_task(def, 0, traced ~= '' and traced or def)
 -- answer_taken returns the answer to a submission whose name is taken; nil if it is not.
 local function answer_taken()
   local record, memory = redis.call('HGET', defs, member), redis.call('HGET', remembered_key(), member)
-  if record then
-    local stored = without_trace(def_of(record))
-    local same = stored == task.def or redis.call('HGET', originals_key(), member) == redis.sha1hex(task.whole)
-    return same and 'existed' or 'other ' .. stored
-  elseif memory then
-    local digest, rest = string.sub(memory, 1, 16), string.sub(memory, 18)
-    for _, text in ipairs({ task.def, task.whole }) do
-      if digest == string.sub(redis.sha1hex(text), 1, 16) then
-        return rest
-      end
-    end
-    return 'conflict'
-  end
+  return record and answer_stored(member, record, task) or memory and answer_remembered(memory, task) or nil
 end
 
 -- replace makes a task that waits this submission. It keeps its name, and its time if due is nil.

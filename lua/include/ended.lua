@@ -1,6 +1,6 @@
 -- ended: the effects of a task's end on the schedule that created it.
 -- needs: arg wake
--- includes: clock, number, fields, look, policy, damage, track
+-- includes: clock, number, fields, look, policy, damage, tick_of, track
 
 -- pauses_now returns whether so many tasks in a row that failed pause a schedule with that definition.
 local function pauses_now(def, failures)
@@ -63,6 +63,6 @@ end
 -- ignores the tasks of no schedule, and a backfilled one does not count as a failure. Returns true if it paused the
 -- schedule, because too many tasks in a row failed. Damage of the schedule keeps no task from ending.
 local function task_ended(member, final, text)
-  local schedule_ref, name = string.match(member, '^([^@]+)@([^ek@][^@]*)$')
+  local schedule_ref, name = tick_of(member)
   return schedule_ref and try(update_schedule, schedule_ref, name, final, text) or false
 end

@@ -1,5 +1,5 @@
 -- next_tick: when the schedule that created a task ticks next.
--- includes: damage
+-- includes: damage, tick_of
 
 -- read_next does what next_tick_of says for the task of a tick.
 local function read_next(schedule_ref, name)
@@ -10,6 +10,6 @@ end
 -- task, as one that was submitted or backfilled. It is nil, too, while the schedule has no next tick: it is paused, has
 -- ended, or was deleted.
 local function next_tick_of(member)
-  local schedule_ref, name = string.match(member, '^([^@]+)@([^ek@][^@]*)$')
+  local schedule_ref, name = tick_of(member)
   return schedule_ref and try(read_next, schedule_ref, name)
 end

@@ -4,7 +4,7 @@
 -- from 0, is in the field of its remainder. An end is "<name>/<s, f or c><attempts>/<ms from the tick to the end>/<ms
 -- that the last attempt took>"; the last number is missing if no attempt was running. The letter is a when a run that
 -- had ended runs again: then the numbers say when.
--- includes: clock, number, fields, days
+-- includes: clock, number, fields, days, tick_of
 
 -- is_own returns whether a task was created since its schedule was. The tasks of a deleted schedule may outlive it,
 -- and another schedule may have its name.
@@ -57,7 +57,7 @@ end
 -- record_again writes that a task which had ended in a state, final, at that time (ms), runs again: that end counts no
 -- more. Nodes of earlier releases, and schedules of that name that were deleted, have not counted it here.
 local function record_again(member, final, ended, attempts)
-  local schedule_ref, name = string.match(member, '^([^@]+)@([^ek@][^@]*)$')
+  local schedule_ref, name = tick_of(member)
   local tick = name and tick_time(name)
   if not tick or not DAY_LETTERS[final] then
     return

@@ -1,5 +1,5 @@
 -- unlive: tasks of ticks that have not ended, and that their schedules do not count as live.
--- includes: clock, number, findings, damage, scheduled_tick
+-- includes: clock, number, findings, damage, scheduled_tick, tick_of
 
 -- misses_live returns whether a schedule has to count the task of a tick (ms) as live, and does not. One that was
 -- backfilled does not count, nor one of a deleted schedule of that name.
@@ -31,7 +31,7 @@ end
 
 -- find_unlive finds that a schedule does not count a task in a state as live; tick is nil for a task of no tick.
 local function find_unlive(member, state, record, tick)
-  local schedule_ref, name = string.match(member, '^([^@]+)@([^ek@][^@]*)$')
+  local schedule_ref, name = tick_of(member)
   if not tick or not schedule_ref then
     return
   end

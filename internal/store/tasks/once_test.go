@@ -406,3 +406,22 @@ func TestSubmitOnce_AgreesWithTheModel(t *testing.T) {
 	}
 	k.CheckSets()
 }
+
+// A submission whose name has a task with a damaged definition is refused, with a key and without one.
+func TestCreate_RefusesTheNameOfADamagedTask(t *testing.T) {
+	t.Parallel()
+	k := newKeyed(t)
+	for _, d := range []task.Definition{
+		{Ref: task.Ref{Namespace: k.ref.Namespace, ID: "plain"}, Type: "noop"},
+		{Ref: k.named("a"), Type: "noop", Once: &task.Once{Mode: task.OnceSingleton, Key: k.ref.ID}},
+	} {
+		testkit.Must(t, k.Tasks.Create(k.Ctx, []task.Definition{d})[0].Err)
+		damaged := k.DB.HSet(k.Ctx, string(k.KeysOf(d.Ref).Defs()), d.Ref.String(), "1767366245120")
+		testkit.Must(t, damaged.Err())
+		d.Queue = "other"
+		got := k.Tasks.Create(k.Ctx, []task.Definition{d})[0]
+		if code := task.CodeOf(got.Err); code != task.CodeTaskConflict {
+			t.Errorf("%s: %s, %v", d.ID, code, got.Err)
+		}
+	}
+}
