@@ -84,10 +84,10 @@ type OnceMode string
 // The modes of Once.
 const (
 	OnceSingleton     OnceMode = "singleton"      // the answer is the task that has not ended
-	OnceLatest        OnceMode = "latest"         // one runs and one waits: that one becomes the new submission
+	OnceLatest        OnceMode = "latest"         // one task runs; one that waits becomes the new submission
 	OnceDebounce      OnceMode = "debounce"       // the task that waits becomes the new submission, and is due later
 	OnceThrottle      OnceMode = "throttle"       // at most one is due in a time
-	OnceCancelRunning OnceMode = "cancel_running" // as OnceLatest, and the one that runs is asked to stop
+	OnceCancelRunning OnceMode = "cancel_running" // as OnceLatest, and the running task is asked to stop
 )
 
 // Excess is what becomes of a submission for which a throttle leaves no room.

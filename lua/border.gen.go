@@ -1141,8 +1141,8 @@ func (ExamineDeliveries) Decode(r *Reply) (v ExamineDeliveriesReply) {
 	return v
 }
 
-// ExamineKeys runs examine_keys.lua: finds what does not fit together of keys of submissions, and repairs it if it is asked to: a key of
-// which no task exists, and a task that waits for one that has ended.
+// ExamineKeys runs examine_keys.lua: finds what does not fit together of keys of submissions, and repairs it if it is asked to: a key
+// without a task, and a task that waits for the end of another task though that has ended.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineKeys struct {

@@ -1,5 +1,5 @@
--- examine_keys: finds what does not fit together of keys of submissions, and repairs it if it is asked to: a key of
--- which no task exists, and a task that waits for one that has ended.
+-- examine_keys: finds what does not fit together of keys of submissions, and repairs it if it is asked to: a key
+-- without a task, and a task that waits for the end of another task though that has ended.
 -- includes: state, findings, once, standing, let_go, outbox
 -- keys:
 --   once  HASH  the script makes further keys of the same partition

@@ -1,7 +1,8 @@
 -- submit_once: a submission with a key. It creates a task or, as its mode says, does something with the tasks of
 -- that key that have not ended. One whose name is taken by a task of that key was submitted before. A dry run only
 -- says what would come of it.
--- includes: clock, number, definition, events, wheel, noted, creation, taken, place, stop, once, decide, standing, starting
+-- includes: clock, number, definition, events, wheel, noted, creation, taken, place, stop, once, decide, standing,
+--   starting
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:

@@ -2597,8 +2597,8 @@ type Once struct {
 	// Max Of `debounce`: the task is due that long after the first submission at the latest. Left out, there is no limit.
 	Max *Duration `json:"max,omitempty"`
 
-	// Mode `singleton`: the answer is the task that has not ended. `latest`: one runs and one waits, and that one becomes the new
-	// submission. `debounce`: the task that waits becomes the new submission, and is due later. `throttle`: at most one is
+	// Mode `singleton`: the answer is the task that has not ended. `latest`: one task runs and one waits, and the waiting task
+	// becomes the new submission. `debounce`: the task that waits becomes the new submission, and is due later. `throttle`: at most one is
 	// due in a time. `cancel_running`: as `latest`, and the task that runs is asked to stop.
 	//
 	//
@@ -2614,8 +2614,8 @@ type Once struct {
 // Example: tenant-7
 type OnceKey = string
 
-// OnceMode `singleton`: the answer is the task that has not ended. `latest`: one runs and one waits, and that one becomes the new
-// submission. `debounce`: the task that waits becomes the new submission, and is due later. `throttle`: at most one is
+// OnceMode `singleton`: the answer is the task that has not ended. `latest`: one task runs and one waits, and the waiting task
+// becomes the new submission. `debounce`: the task that waits becomes the new submission, and is due later. `throttle`: at most one is
 // due in a time. `cancel_running`: as `latest`, and the task that runs is asked to stop.
 //
 // Example: singleton
@@ -3920,8 +3920,8 @@ type TaskOnce struct {
 	// Example: 1m30s
 	Max *Duration `json:"max,omitempty"`
 
-	// Mode `singleton`: the answer is the task that has not ended. `latest`: one runs and one waits, and that one becomes the new
-	// submission. `debounce`: the task that waits becomes the new submission, and is due later. `throttle`: at most one is
+	// Mode `singleton`: the answer is the task that has not ended. `latest`: one task runs and one waits, and the waiting task
+	// becomes the new submission. `debounce`: the task that waits becomes the new submission, and is due later. `throttle`: at most one is
 	// due in a time. `cancel_running`: as `latest`, and the task that runs is asked to stop.
 	//
 	//

@@ -107,9 +107,9 @@ var Checks = []Check{
 	{Name: "lock-drift", Severity: Warning, Means: "A lock is held and not listed, or the other way round.", Repair: "Lists what is held.", Repairs: true, OfData: true},
 	{
 		Name: "key-drift", Severity: Error, Repairs: true, OfData: true,
-		Means: "A task waits for the end of another one with its key, which has ended: it never runs. " +
-			"Or a key is known of which no task exists.",
-		Repair: "Lets the task go, or forgets the key.",
+		Means: "A task waits for the end of another task with its key, and that other task has ended: the waiting task " +
+			"never runs. Or Redis knows a key without a task.",
+		Repair: "Makes the waiting task due, or forgets the key.",
 	},
 	{Name: "lease-unlimited", Severity: Error, Means: "The lease of a partition never expires: if its leader is dead, nobody leads it any more.", Repair: "Lets it expire after the time that its leader asked for (`--lease-ttl`). A leader that lives renews it.", Repairs: true, OfData: true},
 

@@ -90,7 +90,7 @@ func (k *keyed) dueIn(name string) time.Duration {
 	return k.Get(k.named(name)).DueAt.Sub(now)
 }
 
-// near reports whether a duration is that one, or up to a minute less.
+// near reports whether a duration is want, or less by up to a minute.
 func near(d, want time.Duration) bool { return d <= want && d > want-time.Minute }
 
 // record is what Redis knows of the key; "" for nothing.
