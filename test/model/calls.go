@@ -13,6 +13,7 @@ type Script uint8
 const (
 	NoScript Script = iota
 	Create
+	Forget
 	Cancel
 	AcquireLease
 	RenewLease
@@ -43,7 +44,7 @@ const (
 
 func (s Script) String() string {
 	return [...]string{
-		"", "create", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "follow", "due_schedules",
+		"", "create", "forget", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "follow", "due_schedules",
 		"fire", "enqueue", "recall", "tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish", "restore", "read_tasks",
 		"read_outbox",
 	}[s]
@@ -57,7 +58,7 @@ func (s Script) ofLeader() bool { return s >= Claim && s <= Fire }
 
 // ofTask reports whether a script reads a task.
 func (s Script) ofTask() bool {
-	return s >= Claim && s <= FollowUp || s >= Begin || s == Create || s == Cancel
+	return s >= Claim && s <= FollowUp || s >= Begin || s >= Create && s <= Cancel
 }
 
 // Call is a call of a script. What a script does not need is zero.
@@ -113,6 +114,7 @@ type Reply struct {
 	Attempt  uint8          // of claim; 0 if it claimed nothing. Of read_tasks and read_outbox
 	State    TaskState      // of read_tasks and read_outbox
 	Created  bool           // of follow
+	Deleted  bool           // of forget
 	Behind   bool           // of extend_runs and finish, which refuse: the newest attempt of the task is before that of the call
 	Claim    ID             // of claim and begin
 	Stopped  bool           // of begin and extend_runs: the task was asked to stop

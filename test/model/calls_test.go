@@ -30,7 +30,7 @@ var states = map[TaskState]task.State{
 func (w *world) call(c Call, modelled Reply) Reply {
 	w.t.Helper()
 	switch c.Script {
-	case Create, Cancel:
+	case Create, Cancel, Forget:
 		return w.callClient(c)
 	case AcquireLease, RenewLease, ReleaseLease:
 		return w.callLease(c)
@@ -73,11 +73,25 @@ func (w *world) callClient(c Call) Reply {
 		testkit.Must(w.t, created.Err)
 		return Reply{}
 	}
+	if c.Script == Forget {
+		return w.callForget(ref)
+	}
 	k := w.Layout.Keys
 	_, err := redisx.Run(w.ctx, w.DB, lua.Cancel{
 		Defs: w.KeysOf(ref).Defs(), Member: ref, By: "", Events: k.Events(), Control: k.Control(), Wake: w.WakeOf(ref),
 	})
 	return Reply{Refused: w.code(err)}
+}
+
+// callForget deletes a task if it has ended.
+func (w *world) callForget(ref task.Ref) Reply {
+	w.t.Helper()
+	ended := time.UnixMilli(1)
+	if t := w.Get(ref); t.State.Final() {
+		ended = t.FinishedAt
+	}
+	deleted, err := w.Tasks.Forget(w.ctx, ref, ended, tasks.Forgetting{Remember: long, Names: 100 * w.Layout.Partitions()})
+	return Reply{Refused: w.code(err), Deleted: deleted}
 }
 
 func (w *world) callLease(c Call) Reply {

@@ -17,6 +17,7 @@ type Class struct {
 	Claim, LeaseEnd    match
 	Marked, Owed       bool
 	Child, There       bool // of follow and restore: the follow-up of the call, and whether it exists
+	Remembered         bool
 	Next, Later        bool // the call is about the attempt after that of the task, or the task was created after the claim of the call
 	Unlisted           bool
 	Stamp, Cursor      match // of the delivery, and of the schedule
@@ -80,7 +81,7 @@ func (class *Class) found(r *Redis, c Call, ticks bool) {
 	case c.Script.ofTask() && c.Task != noTask:
 		t := &r.Tasks[c.Task]
 		class.State, class.Bare, class.Cancel, class.Over, class.Look = t.State, t.Bare, t.Cancel, t.Over, t.Look
-		class.Place = t.Place
+		class.Place, class.Remembered = t.Place, t.Remembered
 		class.Attempt, class.Run = compare(t.Attempt, c.Attempt), compare(t.Run, c.Run)
 		class.Claim, class.LeaseEnd = compare(t.Claim, c.Claim), compare(t.LeaseEnd, c.LeaseEnd)
 		class.Next, class.Later = t.Attempt+1 == c.Attempt, t.Later && c.Before

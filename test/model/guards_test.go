@@ -13,6 +13,9 @@ var withoutGuards = []struct {
 	broken Promise
 }{
 	{CreateOnce, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, OneTask},
+	{CreateRemembered, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Forgets: true}, BegunOnce},
+	{ForgetEnded, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Forgets: true}, Kept},
+	{ForgetOwing, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Forgets: true, Follow: true}, Followed},
 	{ClaimFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1}, Fenced},
 	{ClaimDue, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, Early},
 	{LookFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1}, Fenced},

@@ -39,8 +39,12 @@ func (m *Model) requests(s *State) []Request {
 		all = append(all, Request{Call: Call{Script: Create, Task: uint8(i)}})
 	}
 	for i := range m.tasks() {
-		if m.Cancels && s.Redis.Tasks[i].State != None {
+		there := s.Redis.Tasks[i].State != None
+		if m.Cancels && there {
 			all = append(all, Request{Call: Call{Script: Cancel, Task: uint8(i)}})
+		}
+		if m.Forgets && there {
+			all = append(all, Request{Call: Call{Script: Forget, Task: uint8(i)}})
 		}
 	}
 	all = append(all, m.lostFollowUps(s)...)

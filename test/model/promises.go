@@ -64,8 +64,8 @@ func (m *Model) brokenByState(before, after *State) noted {
 	var broken noted
 	for i := range m.tasks() {
 		was, is := &before.Redis.Tasks[i], &after.Redis.Tasks[i]
-		broken.note(Kept, after.Seen.Accepted[i] && is.State == None)
-		broken.note(Final, was.State.Final() && was.State != is.State)
+		broken.note(Kept, after.Seen.Accepted[i] && is.State == None && !is.Remembered)
+		broken.note(Final, was.State.Final() && was.State != is.State && !is.Remembered)
 		broken.note(Limited, int(is.Attempt) > m.Attempts)
 		broken.note(Followed, m.Follow && is.State.Final() && !is.Follow.Owed && !is.Follow.There[is.Attempt])
 		for k := range is.Deliveries {
@@ -89,10 +89,10 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 	switch c.Script {
 	case Create, Restore:
 		broken.note(OneTask, remade(was, is, c))
+	case Forget:
+		broken = append(broken, m.brokenByForget(was, reply)...)
 	case FollowUp:
-		if reply.Created {
-			broken = append(broken, brokenByFollowUp(before, c, was)...)
-		}
+		broken = append(broken, brokenByFollowUp(before, c, was, reply)...)
 	case Fire:
 		broken.note(OneTick, m.madeAgain(before, after))
 	case Claim:
@@ -113,14 +113,28 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 //go:norace
 func remade(was, is *Task, c Call) bool { return was.State != None && *was != *is && !c.Child }
 
-// brokenByFollowUp returns the promises about a follow-up that was created.
+// brokenByFollowUp returns the promises about a follow-up, if it was created.
 //
 //go:norace
-func brokenByFollowUp(before *State, c Call, was *Task) noted {
+func brokenByFollowUp(before *State, c Call, was *Task, reply Reply) noted {
 	var broken noted
-	broken.note(OneTask, was.Follow.There[c.Attempt])
-	broken.note(Followed, was.State != c.To || was.Attempt != c.Attempt)
-	broken.note(FollowedOnce, before.Seen.Followed[c.Task][c.Attempt])
+	if reply.Created {
+		broken.note(OneTask, was.Follow.There[c.Attempt])
+		broken.note(Followed, was.State != c.To || was.Attempt != c.Attempt)
+		broken.note(FollowedOnce, before.Seen.Followed[c.Task][c.Attempt])
+	}
+	return broken
+}
+
+// brokenByForget returns the promises about a task, if it was deleted.
+//
+//go:norace
+func (m *Model) brokenByForget(was *Task, reply Reply) noted {
+	var broken noted
+	if reply.Deleted {
+		broken.note(Kept, !was.State.Final())
+		broken.note(Followed, m.Follow && !was.Follow.There[was.Attempt])
+	}
 	return broken
 }
 
@@ -206,6 +220,9 @@ type Guard string
 // The guards.
 const (
 	CreateOnce       Guard = "create compares with the task of that id"
+	CreateRemembered Guard = "create leaves the name of a task that was deleted"
+	ForgetEnded      Guard = "forget leaves a task that has not ended"
+	ForgetOwing      Guard = "forget leaves a task that owes a follow-up"
 	ClaimFence       Guard = "claim compares the fence"
 	ClaimDue         Guard = "claim leaves what is not due"
 	LookFence        Guard = "look_after compares the fence"

@@ -15,7 +15,7 @@ func (m *Model) has(g Guard) bool { return m.Without != g }
 type script func(m *Model, s *State, c Call) Reply
 
 var scripts = [numScripts]script{
-	Create: (*Model).create, Cancel: (*Model).cancel,
+	Create: (*Model).create, Forget: (*Model).forget, Cancel: (*Model).cancel,
 	AcquireLease: (*Model).acquireLease, RenewLease: (*Model).renewLease, ReleaseLease: (*Model).releaseLease,
 	Claim: (*Model).claim, LookAfter: (*Model).lookAfter, TakeBackScript: (*Model).takeBack, ReapScript: (*Model).reap,
 	DueSchedules: (*Model).dueSchedules, Fire: (*Model).fire,
@@ -32,7 +32,7 @@ func refused(code lua.Code) Reply { return Reply{Refused: code} }
 
 func (m *Model) create(s *State, c Call) Reply {
 	t := &s.Redis.Tasks[c.Task]
-	if t.State != None && m.has(CreateOnce) {
+	if t.State != None && m.has(CreateOnce) || t.Remembered && m.has(CreateRemembered) {
 		return Reply{} // it existed
 	}
 	t.created(s, Later)
@@ -43,6 +43,18 @@ func (m *Model) create(s *State, c Call) Reply {
 func (t *Task) created(s *State, place Place) {
 	t.become(Task{State: Scheduled, Place: place, Bare: true})
 	t.Later = s.Failed
+}
+
+// forget deletes a task that has ended and owes nothing. Its name stays taken.
+func (m *Model) forget(s *State, c Call) Reply {
+	t := &s.Redis.Tasks[c.Task]
+	stays := !t.State.Final() && m.has(ForgetEnded) || t.Follow.Marked && m.has(ForgetOwing)
+	if t.State == None || stays {
+		return Reply{}
+	}
+	t.become(Task{Remembered: true})
+	t.Follow.Marked, t.Follow.Owed = false, false
+	return Reply{Deleted: true}
 }
 
 func (m *Model) cancel(s *State, c Call) Reply {

@@ -36,6 +36,7 @@ type seenTask struct {
 	Cancel          bool
 	Look, Over      bool
 	Marked          bool
+	Remembered      bool     // its name is taken, though it was deleted
 	Outbox          []string // entries about the task
 	FollowUps       []string
 	Deliveries      []seenDelivery
@@ -61,7 +62,7 @@ func (w *world) expected(s *State) seen {
 		if t.Run == runLost || t.Run == runUnknown {
 			st.Run = "lost"
 		}
-		st.Marked = t.Follow.Marked
+		st.Marked, st.Remembered = t.Follow.Marked, t.Remembered
 		if t.Follow.Owed {
 			st.Outbox = []string{w.entry(uint8(i), t.Attempt, t.State)}
 		}
@@ -133,6 +134,7 @@ func (w *world) realTask(of uint8, now int64) seenTask {
 	ref, k := w.refs[of], w.keys()
 	pipe := w.DB.Pipeline()
 	exists, text := pipe.HExists(w.ctx, string(k.Defs()), ref.String()), pipe.HGet(w.ctx, string(k.States()), ref.String())
+	remembered := pipe.HExists(w.ctx, string(k.Remembered()), ref.String())
 	scores := make([]*redis.FloatCmd, 4)
 	for i, set := range []string{string(k.Wheel()), string(k.Ready(w.queueOf(of))), string(k.Queued()), string(k.Held())} {
 		scores[i] = pipe.ZScore(w.ctx, set, ref.String())
@@ -148,7 +150,7 @@ func (w *world) realTask(of uint8, now int64) seenTask {
 	place := func(i int) int64 { return int64(read(w, scores[i])) }
 	wheel, ready, queued, held := place(0), place(1), place(2), place(3)
 	t := readState(read(w, text), read(w, exists))
-	t.LeaseEnd = held
+	t.LeaseEnd, t.Remembered = held, read(w, remembered)
 	switch {
 	case wheel > now:
 		t.Place = "later"

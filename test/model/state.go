@@ -95,6 +95,7 @@ type Task struct {
 	Over       bool // it is running, and the lease of the run is over
 	LeaseEnd   ID   // it is running: when the lease of the run ends
 	Later      bool // it was created after the failover
+	Remembered bool // it was deleted, and its name is taken
 	Deliveries [maxAttempts]Delivery
 	Follow     Follow
 }
@@ -291,6 +292,7 @@ type Size struct {
 	Leaders  int
 	Workers  int
 	Cancels  bool // clients cancel tasks
+	Forgets  bool // clients delete tasks that have ended
 	Deletes  bool // somebody deletes lists of deliveries that wait
 	Backlog  bool // leaders leave due tasks in the backlog, and take back what they have claimed
 	Copies   bool // replies are lost, and calls arrive late and twice
