@@ -14,6 +14,7 @@ const (
 	NoScript Script = iota
 	Create
 	Forget
+	Retry
 	Cancel
 	AcquireLease
 	RenewLease
@@ -44,7 +45,7 @@ const (
 
 func (s Script) String() string {
 	return [...]string{
-		"", "create", "forget", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "follow", "due_schedules",
+		"", "create", "forget", "retry", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "follow", "due_schedules",
 		"fire", "enqueue", "recall", "tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish", "restore", "read_tasks",
 		"read_outbox",
 	}[s]

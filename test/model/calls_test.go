@@ -30,7 +30,7 @@ var states = map[TaskState]task.State{
 func (w *world) call(c Call, modelled Reply) Reply {
 	w.t.Helper()
 	switch c.Script {
-	case Create, Cancel, Forget:
+	case Create, Cancel, Forget, Retry:
 		return w.callClient(c)
 	case AcquireLease, RenewLease, ReleaseLease:
 		return w.callLease(c)
@@ -73,8 +73,11 @@ func (w *world) callClient(c Call) Reply {
 		testkit.Must(w.t, created.Err)
 		return Reply{}
 	}
-	if c.Script == Forget {
+	switch c.Script {
+	case Forget:
 		return w.callForget(ref)
+	case Retry:
+		return w.callRetry(c)
 	}
 	k := w.Layout.Keys
 	_, err := redisx.Run(w.ctx, w.DB, lua.Cancel{
@@ -92,6 +95,21 @@ func (w *world) callForget(ref task.Ref) Reply {
 	}
 	deleted, err := w.Tasks.Forget(w.ctx, ref, ended, tasks.Forgetting{Remember: long, Names: 100 * w.Layout.Partitions()})
 	return Reply{Refused: w.code(err), Deleted: deleted}
+}
+
+// callRetry runs a task again. Of a task that has not ended, the caller means some end of long ago.
+func (w *world) callRetry(c Call) Reply {
+	w.t.Helper()
+	k, ref := w.KeysOf(w.refs[c.Task]), w.refs[c.Task]
+	ended, known := w.ends[endOf{c.Task, c.Attempt, c.To}]
+	if !known {
+		ended = time.UnixMilli(1)
+	}
+	_, err := redisx.Run(w.ctx, w.DB, lua.Retry{
+		States: k.States(), Expiry: k.Expiry(), Member: ref, Attempts: 1, Delay: long, Ended: ended, Tick: time.Time{},
+		Events: w.Layout.Keys.Events(), Wake: w.WakeOf(ref),
+	})
+	return Reply{Refused: w.code(err)}
 }
 
 func (w *world) callLease(c Call) Reply {

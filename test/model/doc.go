@@ -14,7 +14,7 @@
 //   - Leaders: acquire, renew and release the lease; claim; hand over, and again; look after; recall and take back; reap; tend the queues;
 //     plan and fire; read the outbox, then the task, and follow up. Workers: take, give back, begin, extend, finish,
 //     settle; after a failover restore tasks, end the attempts before theirs, and report ends again. Clients: submit,
-//     submit again, cancel, and with Size.Forgets delete what has ended.
+//     submit again, cancel; with Size.Forgets delete what has ended, with Size.Retries run it again.
 //
 // The functions in scripts.go, scripts_queue.go and scripts_schedule.go have the guards of the Lua scripts, in their order, and their
 // refusals. What a process knows can be outdated when it acts on it, as the other processes do not wait. So a process that was stopped and
@@ -69,6 +69,7 @@
 //	1      -      1         1        1        Cancels Follow               5,160      44,288
 //	1      -      1         1        1        Lag 1 Follow                51,589     409,234
 //	1      -      1         1        1        Cancels Forgets Follow       5,703      53,000
+//	1      -      1         1        1        Cancels Retries             55,488     499,395
 //
 //	1      -      2         1        1        Cancels Deletes Backlog     69,749     649,338
 //	1      -      2         1        1        Lag 2                    1,051,198   8,628,056
@@ -94,8 +95,8 @@
 //
 // # What is not modelled
 //
-// Changing a task, and running an ended one again; a failover that loses a deletion; follow-ups of ticks, and those of
-// some ends only; changing, pausing and triggering a schedule, backfills, and the policies allow and
+// Changing a task; running one again that has a follow-up, and more than once; a failover that loses that, or a
+// deletion; follow-ups of ticks, and those of some ends only; changing, pausing and triggering a schedule, backfills, and the policies allow and
 // replace; events, logs, progress and checkpoints; wake-ups, without which everything goes on later; groups of calls, of
 // which a script handles each by itself; quotas, lanes and types; workers by HTTP and asynq's own servers, but for what a leader makes of a delivery
 // that has ended; a failover of one shard of a cluster alone; a new primary whose clock is behind, so that a new task seems older than a claim from

@@ -16,6 +16,8 @@ var withoutGuards = []struct {
 	{CreateRemembered, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Forgets: true}, BegunOnce},
 	{ForgetEnded, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Forgets: true}, Kept},
 	{ForgetOwing, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Forgets: true, Follow: true}, Followed},
+	{RetryEnded, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Retries: true}, Held},
+	{RetrySameEnd, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Copies: true, Retries: true}, Final},
 	{ClaimFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1}, Fenced},
 	{ClaimDue, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, Early},
 	{LookFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1}, Fenced},

@@ -45,6 +45,7 @@ var (
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Follow: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1, Follow: true}, lost: lostFollowed},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Forgets: true, Follow: true}},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Retries: true}},
 	}
 	large = []search{
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 2}, lost: lostWork},

@@ -39,13 +39,7 @@ func (m *Model) requests(s *State) []Request {
 		all = append(all, Request{Call: Call{Script: Create, Task: uint8(i)}})
 	}
 	for i := range m.tasks() {
-		there := s.Redis.Tasks[i].State != None
-		if m.Cancels && there {
-			all = append(all, Request{Call: Call{Script: Cancel, Task: uint8(i)}})
-		}
-		if m.Forgets && there {
-			all = append(all, Request{Call: Call{Script: Forget, Task: uint8(i)}})
-		}
+		all = append(all, m.clientCalls(&s.Redis.Tasks[i], uint8(i))...)
 	}
 	all = append(all, m.lostFollowUps(s)...)
 	for i := range m.Leaders {
@@ -57,6 +51,25 @@ func (m *Model) requests(s *State) []Request {
 		for _, c := range m.workerCalls(s, &s.Workers[i]) {
 			all = append(all, Request{Who{AWorker, uint8(i)}, c})
 		}
+	}
+	return all
+}
+
+// clientCalls returns the calls that a client may make about a task that it has submitted.
+//
+//go:norace
+func (m *Model) clientCalls(t *Task, task uint8) (all []Request) {
+	if t.State == None {
+		return nil
+	}
+	if m.Cancels {
+		all = append(all, Request{Call: Call{Script: Cancel, Task: task}})
+	}
+	if m.Forgets {
+		all = append(all, Request{Call: Call{Script: Forget, Task: task}})
+	}
+	if m.Retries && t.Attempt < maxAttempts {
+		all = append(all, Request{Call: Call{Script: Retry, Task: task, Attempt: t.Attempt, To: t.State}})
 	}
 	return all
 }

@@ -115,8 +115,8 @@ func (m *Model) finished(s *State, w *Worker, c Call, reply Reply) {
 	}
 }
 
-// notEnded returns the run of the attempt of a task that Redis shows as the next one to end, if it is before that of the
-// worker; else 0, as of a task of the same name that was created later.
+// notEnded returns the run of the attempt of a task that Redis shows as the next one to end, if it is before that of
+// the worker; else 0, as of a task of the same name that was created later.
 func (m *Model) notEnded(t *Task, w *Worker) ID {
 	shown, run := t.Attempt, runUnknown
 	switch t.State {
@@ -142,9 +142,9 @@ func (w *Worker) endedBefore(reply Reply) {
 	}
 }
 
-// misses has a worker that does not find its task restore it if a failover may have lost it, and try again; and one that
-// finds an earlier attempt of it, end that. It reports whether it does. Real ones try for a minute, those of the model
-// once, but as late as they like.
+// misses has a worker that does not find its task restore it if a failover may have lost it, and try again; and one
+// that finds an earlier attempt of it, end that. It reports whether it does. Real ones try for a minute, those of the
+// model once, but as late as they like.
 func (w *Worker) misses(s *State, reply Reply) bool {
 	if reply.Behind && s.Failed && w.Missing != EndedBefore {
 		w.Missing = Reads

@@ -65,8 +65,8 @@ func (m *Model) brokenByState(before, after *State) noted {
 	for i := range m.tasks() {
 		was, is := &before.Redis.Tasks[i], &after.Redis.Tasks[i]
 		broken.note(Kept, after.Seen.Accepted[i] && is.State == None && !is.Remembered)
-		broken.note(Final, was.State.Final() && was.State != is.State && !is.Remembered)
-		broken.note(Limited, int(is.Attempt) > m.Attempts)
+		broken.note(Final, m.revived(was, is))
+		broken.note(Limited, int(is.Attempt) > m.attempts())
 		broken.note(Followed, m.Follow && is.State.Final() && !is.Follow.Owed && !is.Follow.There[is.Attempt])
 		for k := range is.Deliveries {
 			broken.note(BegunOnce, after.Seen.Begun[i][k] > 1)
@@ -79,6 +79,14 @@ func (m *Model) brokenByState(before, after *State) noted {
 	return broken
 }
 
+// revived reports whether a task has changed that had ended, though nobody deleted it or ran it again.
+//
+//go:norace
+func (m *Model) revived(was, is *Task) bool {
+	again := m.Retries && is.State == Scheduled
+	return was.State.Final() && was.State != is.State && !is.Remembered && !again
+}
+
 // brokenByCall returns the promises about what a script did.
 //
 //go:norace
@@ -89,6 +97,8 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 	switch c.Script {
 	case Create, Restore:
 		broken.note(OneTask, remade(was, is, c))
+	case Retry:
+		broken = append(broken, brokenByRetry(before, c, was, is)...)
 	case Forget:
 		broken = append(broken, m.brokenByForget(was, reply)...)
 	case FollowUp:
@@ -101,7 +111,7 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 		held := was.Deliveries[c.Attempt-1]
 		broken.note(OneHolder, held.isHeld() && is.Deliveries[c.Attempt-1] != held)
 	case ReapScript:
-		broken.note(Held, *was != *is && before.Seen.Word[c.Task])
+		broken = append(broken, brokenByReap(before, c, was, is)...)
 	case ExtendRuns, Finish:
 		broken.note(Heard, reply.Refused == "" && !heard(before, c, was, is))
 	}
@@ -122,6 +132,27 @@ func brokenByFollowUp(before *State, c Call, was *Task, reply Reply) noted {
 		broken.note(OneTask, was.Follow.There[c.Attempt])
 		broken.note(Followed, was.State != c.To || was.Attempt != c.Attempt)
 		broken.note(FollowedOnce, before.Seen.Followed[c.Task][c.Attempt])
+	}
+	return broken
+}
+
+// brokenByReap returns the promise about an attempt, if it was taken for lost.
+//
+//go:norace
+func brokenByReap(before *State, c Call, was, is *Task) noted {
+	var broken noted
+	broken.note(Held, *was != *is && before.Seen.Word[c.Task])
+	return broken
+}
+
+// brokenByRetry returns the promises about a task, if it was run again.
+//
+//go:norace
+func brokenByRetry(before *State, c Call, was, is *Task) noted {
+	var broken noted
+	if *was != *is {
+		broken.note(Final, was.Attempt != c.Attempt || was.State != c.To)
+		broken.note(Held, !was.State.Final() && before.Seen.Word[c.Task])
 	}
 	return broken
 }
@@ -223,6 +254,8 @@ const (
 	CreateRemembered Guard = "create leaves the name of a task that was deleted"
 	ForgetEnded      Guard = "forget leaves a task that has not ended"
 	ForgetOwing      Guard = "forget leaves a task that owes a follow-up"
+	RetryEnded       Guard = "retry leaves a task that has not ended"
+	RetrySameEnd     Guard = "retry leaves a task with another end than the caller means"
 	ClaimFence       Guard = "claim compares the fence"
 	ClaimDue         Guard = "claim leaves what is not due"
 	LookFence        Guard = "look_after compares the fence"

@@ -15,7 +15,7 @@ func (m *Model) has(g Guard) bool { return m.Without != g }
 type script func(m *Model, s *State, c Call) Reply
 
 var scripts = [numScripts]script{
-	Create: (*Model).create, Forget: (*Model).forget, Cancel: (*Model).cancel,
+	Create: (*Model).create, Forget: (*Model).forget, Retry: (*Model).retry, Cancel: (*Model).cancel,
 	AcquireLease: (*Model).acquireLease, RenewLease: (*Model).renewLease, ReleaseLease: (*Model).releaseLease,
 	Claim: (*Model).claim, LookAfter: (*Model).lookAfter, TakeBackScript: (*Model).takeBack, ReapScript: (*Model).reap,
 	DueSchedules: (*Model).dueSchedules, Fire: (*Model).fire,
@@ -55,6 +55,20 @@ func (m *Model) forget(s *State, c Call) Reply {
 	t.become(Task{Remembered: true})
 	t.Follow.Marked, t.Follow.Owed = false, false
 	return Reply{Deleted: true}
+}
+
+// retry has a task wait for a further attempt that has ended as the caller says.
+func (m *Model) retry(s *State, c Call) Reply {
+	t := &s.Redis.Tasks[c.Task]
+	same := t.Attempt == c.Attempt && t.State == c.To
+	switch {
+	case t.State == None:
+		return refused(lua.CodeNotFound)
+	case !t.State.Final() && m.has(RetryEnded), !same && m.has(RetrySameEnd):
+		return refused(lua.CodeState)
+	}
+	t.become(Task{State: Scheduled, Place: Later, Attempt: t.Attempt})
+	return Reply{}
 }
 
 func (m *Model) cancel(s *State, c Call) Reply {

@@ -71,7 +71,7 @@ func (w *world) expected(s *State) seen {
 				st.FollowUps = append(st.FollowUps, w.refs[i].FollowUp(attempt).ID)
 			}
 		}
-		for k := range w.m.Attempts {
+		for k := range w.m.attempts() {
 			d := t.Deliveries[k]
 			st.Deliveries = append(st.Deliveries, seenDelivery{d.State.String(), w.claims[i][d.Claim], d.Stale, d.Unlisted})
 		}
@@ -142,7 +142,7 @@ func (w *world) realTask(of uint8, now int64) seenTask {
 	q := w.asynq(of)
 	pending, active := pipe.LRange(w.ctx, string(q.Pending()), 0, -1), pipe.LRange(w.ctx, string(q.Active()), 0, -1)
 	ends := pipe.ZRangeWithScores(w.ctx, string(q.Deadline()), 0, -1)
-	fields := make([]*redis.SliceCmd, w.m.Attempts)
+	fields := make([]*redis.SliceCmd, w.m.attempts())
 	for a := range fields {
 		fields[a] = pipe.HMGet(w.ctx, string(q.Delivery(w.delivery(of, uint8(a)+1))), "state", "msg")
 	}

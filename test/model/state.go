@@ -293,6 +293,7 @@ type Size struct {
 	Workers  int
 	Cancels  bool // clients cancel tasks
 	Forgets  bool // clients delete tasks that have ended
+	Retries  bool // clients run tasks again that have ended, which then make one attempt more
 	Deletes  bool // somebody deletes lists of deliveries that wait
 	Backlog  bool // leaders leave due tasks in the backlog, and take back what they have claimed
 	Copies   bool // replies are lost, and calls arrive late and twice
@@ -303,6 +304,14 @@ type Size struct {
 
 // tasks is how many tasks there can be.
 func (z Size) tasks() int { return max(z.Tasks, z.Ticks) }
+
+// attempts is the highest number of an attempt that a task can make.
+func (z Size) attempts() int {
+	if z.Retries {
+		return maxAttempts
+	}
+	return z.Attempts
+}
 
 // initial is the state in which a search begins: nothing was submitted, and nobody leads.
 func (z Size) initial() State {

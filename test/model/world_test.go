@@ -42,6 +42,7 @@ type world struct {
 	// What stands for the ids of the model.
 	fences    map[ID]lua.Fence
 	runs      map[ID]string
+	ends      map[endOf]time.Time // when tasks have ended
 	begun     map[ID]*tasks.Run
 	claims    [maxTasks]map[ID]int64 // ms
 	leaseEnds [maxTasks]map[ID]int64 // ms
@@ -59,6 +60,12 @@ type replica struct {
 	leaseEnds [maxTasks]map[ID]int64
 }
 
+// endOf is an end of a task.
+type endOf struct {
+	task, attempt uint8
+	state         TaskState
+}
+
 // frozen is a key as DUMP has it.
 type frozen struct {
 	key, value string
@@ -72,7 +79,7 @@ func newWorld(t testing.TB, db *redisx.DB, m *Model) *world {
 	w := &world{
 		World: storetest.On(t, db), t: t, ctx: t.Context(), m: m, queues: queue.New(queue.Options{DB: db}),
 		fences: make(map[ID]lua.Fence), runs: map[ID]string{runForeign: "asynq#1", runLost: "", runUnknown: "#"},
-		begun: make(map[ID]*tasks.Run), agendas: make(map[uint8]partition.Agenda),
+		ends: make(map[endOf]time.Time), begun: make(map[ID]*tasks.Run), agendas: make(map[uint8]partition.Agenda),
 	}
 	for p := range w.Partitions.Count() { // nobody leads
 		key := string(w.Partitions.LeaseKey(p))
@@ -259,6 +266,9 @@ func (w *world) learn(script Script, before, after *Redis) {
 		member := w.refs[i].String()
 		if script == Claim && is.Claim != 0 && was.Claim != is.Claim {
 			w.claims[i][is.Claim] = w.Get(w.refs[i]).QueuedAt.UnixMilli()
+		}
+		if is.State.Final() && was.State != is.State {
+			w.ends[endOf{uint8(i), is.Attempt, is.State}] = w.Get(w.refs[i]).FinishedAt
 		}
 		if is.LeaseEnd != 0 && was.LeaseEnd != is.LeaseEnd {
 			w.leaseEnds[i][is.LeaseEnd] = int64(read(w, w.DB.ZScore(w.ctx, string(w.keys().Held()), member)))
