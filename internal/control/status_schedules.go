@@ -116,15 +116,22 @@ func (c *changedSchedules) update(found []status.Schedule, began time.Time) []st
 	return all
 }
 
-// readSchedules reads what the last look at all schedules has found. A node that computes the status as no leader does
-// looks by itself. Error: CodeUnavailable; there may be an older finding.
+// looking are the rules for the next look at all schedules for a status, given how long the last one took. A quick look
+// delays no reader, and the status then says the same as the pages of schedules, which read them by themselves.
+// keepTroubled makes the slow ones; a node that is alone makes all.
+func (s situation) looking(took time.Duration) fresh.Rules {
+	rules := fresh.Rules{Lifetime: fresh.Always, Limit: troubledLimit, Tolerate: fresh.Always}
+	if pause := max(statusInterval, troubledTimes*took); s.alone || s.watched && pause <= troubledPause {
+		rules.Lifetime = pause
+	}
+	return rules
+}
+
+// readSchedules reads what the last look at all schedules has found. Error: CodeUnavailable; there may be an older
+// finding.
 func (c *Control) readSchedules(ctx context.Context, how situation, f *status.Facts, u *unread) error {
 	last, _ := c.statuses.troubled.Last()
-	rules := fresh.Rules{Lifetime: fresh.Always, Limit: troubledLimit, Tolerate: fresh.Always}
-	if how.alone {
-		rules.Lifetime = max(troubledPause, troubledTimes*last.took)
-	}
-	t, err := c.statuses.troubled.Get(ctx, rules, c.findTroubled)
+	t, err := c.statuses.troubled.Get(ctx, how.looking(last.took), c.findTroubled)
 	f.Schedules = c.statuses.changed.update(t.schedules, t.at.Add(-t.took))
 	u.add(t.left...)
 	if age := clock.Since(t.at); !t.at.IsZero() && age > troubledOld {

@@ -370,6 +370,27 @@ func TestKeepStatus_ComputesWhenAsked(t *testing.T) {
 	}
 }
 
+// A look at few schedules is quick: the status then says the same as their pages.
+func TestStatus_LooksQuicklyAtFewSchedules(t *testing.T) {
+	t.Parallel()
+	watched := situation{watched: true}
+	for _, c := range []struct {
+		how  situation
+		took time.Duration
+		want time.Duration
+	}{
+		{watched, 0, statusInterval},
+		{watched, 100 * time.Millisecond, 5 * time.Second},
+		{watched, 101 * time.Millisecond, fresh.Always}, // keepTroubled looks
+		{situation{}, 0, fresh.Always},
+		{situation{alone: true}, time.Second, 50 * time.Second},
+	} {
+		if got := c.how.looking(c.took).Lifetime; got != c.want {
+			t.Errorf("%+v, after a look of %s: the next one after %s, want %s", c.how, c.took, got, c.want)
+		}
+	}
+}
+
 // A look at many schedules takes long. The status tells what the one before has found.
 func TestStatus_WaitsForNoLookAtTheSchedules(t *testing.T) {
 	t.Parallel()
@@ -378,7 +399,7 @@ func TestStatus_WaitsForNoLookAtTheSchedules(t *testing.T) {
 	w.statuses.troubled.Read(w.ctx, func(context.Context) (troubled, error) {
 		return troubled{
 			schedules: []status.Schedule{{ID: "nightly", Failures: 3}}, left: []string{"one is unreadable"},
-			at: clock.Now().Add(-10 * time.Minute), more: 7,
+			at: clock.Now().Add(-10 * time.Minute), took: time.Second, more: 7,
 		}, nil
 	})
 	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
