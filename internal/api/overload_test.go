@@ -151,12 +151,15 @@ func TestSetQueueCapacity_TakesTheOldNames(t *testing.T) {
 	}
 	for bad, field := range map[string]string{
 		`{}`: "capacity", `{"capacity":-1}`: "capacity", `{"limit":-1}`: "limit", `{"limit":100000001}`: "limit",
-		`{"capacity":1,"more":2}`: "more", `{"capacity":0,"limit":2}`: "capacity",
+		`{"capacity":3,"more":2}`: "more", `{"capacity":0,"limit":2}`: "capacity",
 	} {
 		for _, path := range paths {
 			p := r.call("PUT", path, bad).problem(t)
 			if p.Code != wire.Invalid || wire.Value(p.Field) != field {
 				t.Errorf("%s %s: %+v, want field %s", path, bad, p, field)
+			}
+			if strings.Contains(bad, "1") != strings.HasSuffix(p.Detail, "must be 0 to 100000000; 0 for any number of tasks") {
+				t.Errorf("%s %s: %s", path, bad, p.Detail)
 			}
 		}
 	}

@@ -325,7 +325,11 @@ func explain(e *openapi3.SchemaError) string {
 	case e.SchemaField == "enum":
 		return fmt.Sprintf("%q must be %s", e.Value, alternatives(e.Schema.Enum))
 	case (e.SchemaField == "minimum" || e.SchemaField == "maximum") && e.Schema.Min != nil && e.Schema.Max != nil:
-		return fmt.Sprintf("%v must be %v to %v", e.Value, number(*e.Schema.Min), number(*e.Schema.Max))
+		text := fmt.Sprintf("%v must be %v to %v", e.Value, number(*e.Schema.Min), number(*e.Schema.Max))
+		if zero, has := e.Schema.Extensions[zeroExtension]; has {
+			text += fmt.Sprintf("; 0 for %v", zero)
+		}
+		return text
 	}
 	return e.Reason
 }
@@ -348,6 +352,9 @@ func alternatives(values []any) string {
 
 // number writes 1e+09 as 1000000000.
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// zeroExtension is the member of a schema of a number that says what 0 means.
+const zeroExtension = "x-zero"
 
 // wordsExtension is the member of a schema with a pattern that names the check of the use cases which says in words what a pattern cannot
 // say: see words.

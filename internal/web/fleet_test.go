@@ -154,7 +154,7 @@ func TestQueue_IsSteered(t *testing.T) {
 		}
 		w.expectDone("/queues/default/resume", w.form("/queues/default"), "/queues/default?said=queue-resumed")
 		w.expectRefused("/queues/default/capacity", w.typed("/queues/default", "capacity", "ten"),
-			`class="panel open" id="capacity"`, `value="ten"`, "must be a whole number from 1 to 100,000,000")
+			`class="panel open" id="capacity"`, `value="ten"`, "from 0 to 100,000,000; 0 for any number of tasks")
 		limited := w.typed("/queues/default", "capacity", "10")
 		w.expectDone("/queues/default/capacity", limited, "/queues/default?said=queue-capacity")
 		if q := w.queue("default"); q.Paused || q.Capacity != 10 {
@@ -164,6 +164,13 @@ func TestQueue_IsSteered(t *testing.T) {
 		w.expectDone("/queues/default/capacity", lifted, "/queues/default?said=queue-no-capacity")
 		if q := w.queue("default"); q.Capacity != 0 {
 			t.Errorf("it still has a capacity: %+v", q)
+		}
+		for _, lines := range [][2]string{{"5", "queue-capacity"}, {"0", "queue-no-capacity"}} {
+			form := w.typed("/queues/default", "capacity", lines[0])
+			w.expectDone("/queues/default/capacity", form, "/queues/default?said="+lines[1])
+		}
+		if q := w.queue("default"); q.Capacity != 0 {
+			t.Errorf("0 is no capacity: %+v", q)
 		}
 	})
 }

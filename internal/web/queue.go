@@ -147,13 +147,16 @@ func resumeQueue(ctx context.Context, v *visit, _ url.Values) (result, error) {
 // setCapacity is the action of the form that says how many tasks may wait in a queue.
 func setCapacity(ctx context.Context, v *visit, form url.Values) (result, error) {
 	done := result{path: v.parent(), said: "queue-capacity"}
-	if form.Get("do") == "lift" {
-		done.said = "queue-no-capacity"
-		return done, v.site.Control.SetQueueCapacity(ctx, v.who, v.param("name"), 0)
-	}
 	n, err := strconv.Atoi(strings.TrimSpace(form.Get("capacity")))
-	if err != nil || n < 1 || n > control.QueueCapacityMost {
-		return done, v.invalid("capacity", v.T("must be a whole number from 1 to %d", control.QueueCapacityMost))
+	if form.Get("do") == "lift" {
+		n, err = 0, nil
+	}
+	if err != nil || n < 0 || n > control.QueueCapacityMost {
+		most := control.QueueCapacityMost
+		return done, v.invalid("capacity", v.T("must be a whole number from 0 to %d; 0 for any number of tasks", most))
+	}
+	if n == 0 {
+		done.said = "queue-no-capacity"
 	}
 	return done, v.site.Control.SetQueueCapacity(ctx, v.who, v.param("name"), n)
 }

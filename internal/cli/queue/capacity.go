@@ -28,7 +28,7 @@ func newCapacityCommand(f *command.Factory) *cobra.Command {
 		Annotations: command.Asks("setQueueCapacity"),
 		Long: `capacity sets how many due tasks may wait in the queue for a worker. While as many wait, submissions of
 tasks that are due at once are refused (queue_full), and ticks of schedules are held back. Tasks that are due later are
-accepted. The capacity is not exact: each node counts about once a second. N is a number, or none to let any number
+accepted. The capacity is not exact: each node counts about once a second. N is a number; 0 or none lets any number
 wait.`,
 		Example: `  dtsctl queue capacity reports 10000
   dtsctl queue capacity reports none`,
@@ -53,8 +53,8 @@ func capacityRun(ctx context.Context, opts *capacityOptions, args []string) erro
 	opts.Queue = args[0]
 	if args[1] != "none" {
 		n, err := strconv.Atoi(args[1])
-		if err != nil || n < 1 {
-			return command.Usagef("N: %q must be a whole number from 1 on, or none", args[1])
+		if err != nil || n < 0 {
+			return command.Usagef("N: %q must be a whole number, or none; 0 or none for any number of tasks", args[1])
 		}
 		opts.Capacity = n
 	}

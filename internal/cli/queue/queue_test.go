@@ -37,9 +37,13 @@ func TestCapacity_SetsTheCapacityOfAQueue(t *testing.T) {
 	if got := s.Last().Body; got != `{"capacity":0}` {
 		t.Errorf("it sends %s", got)
 	}
-	for _, n := range []string{"0", "-1", "many"} {
+	s.Terminal().Run(t, "queue", "capacity", "low", "0").Expect(t, 0, "low capacity 0\n", "")
+	if got := s.Last().Body; got != `{"capacity":0}` {
+		t.Errorf("it sends %s", got)
+	}
+	for _, n := range []string{"-1", "many"} {
 		s.Pipe().Run(t, "queue", "capacity", "low", "--", n).Expect(t, 2, "", "dtsctl: N: \""+n+
-			"\" must be a whole number from 1 on, or none\nRun 'dtsctl queue capacity --help' for what it takes.\n")
+			"\" must be a whole number, or none; 0 or none for any number of tasks\nRun 'dtsctl queue capacity --help' for what it takes.\n")
 	}
 }
 

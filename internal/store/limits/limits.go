@@ -68,7 +68,7 @@ func (s *Limits) Set(ctx context.Context, name string, limit int, by string) err
 		return err
 	}
 	if limit < 0 || limit > Most {
-		return task.Invalid("capacity", "is %d, must be 0 to %d; 0 for any number of tasks", limit, Most)
+		return task.Invalid("capacity", "%d must be 0 to %d; 0 for any number of tasks", limit, Most)
 	}
 	if limit > 0 {
 		known, err := s.All(ctx)
