@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +40,23 @@ func TestGolden_ScheduleTriesAgain(t *testing.T) {
 		w.page("schedule-outdated", "/schedules/default/hourly", http.StatusOK)
 		w.get("/prefer/language/zh")
 		w.page("schedule-outdated-zh", "/schedules/default/hourly", http.StatusOK)
+	})
+}
+
+// What a retry has done is said until the task has ended again, also when the page is read once more.
+func TestTask_SaysThatItIsDueUntilItHasEnded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		ref := w.failed("a")
+		retry := w.fill("/tasks/default/a")
+		said := w.send(http.MethodPost, "/tasks/default/a/retry", retry).header.Get("Location")
+		const text = `<div class="note ok" id="said" role="status">`
+		w.expect(said, text, "The task is due again.")
+		testkit.Must(t, w.beginAttempt(ref, 2).Finish(w.ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+		w.expectNot(said, "The task is due again.")
+		script, err := assetFiles.ReadFile("assets/page.js") // removes it from a live page
+		if err != nil || !strings.Contains(string(script), `$("#said")`) {
+			t.Errorf("%v, or the script does not know the note", err)
+		}
 	})
 }
 
