@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -20,6 +21,22 @@ func TestOverview_HasTheNextTicksOfASlowRedis(t *testing.T) {
 			w.expect("/", `<a class="id" href="/schedules/default/hourly">`)
 			w.delay.Store(0)
 		}
+	})
+}
+
+// "All well" does not stand beside failures.
+func TestOverview_CountsFailuresThatNeedNobody(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const text = "Nothing needs somebody; one attempt failed in the last hour"
+		w.run(w.submit("well", nil), time.Second, task.Succeeded, "", "")
+		w.pass(time.Minute)
+		w.expect("/", "All well")
+		w.failed("failed")
+		w.pass(time.Minute)
+		w.expect("/", text)
+		w.expectNot("/", "All well")
+		w.pass(2 * time.Hour)
+		w.expectNot("/", text)
 	})
 }
 

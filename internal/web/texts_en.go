@@ -25,8 +25,12 @@ var english = map[string][2]string{
 	"%d of %d tasks are done.":           {"One of %[2]d tasks is done.", "%d of %d tasks are done."},
 	"%d attempts so far":                 {"1 attempt so far", "%d attempts so far"},
 	"%d of its tasks have not ended":     {"One of its tasks has not ended", "%d of its tasks have not ended"},
-	"%d things need somebody":            {"One thing needs somebody", "%d things need somebody"},
-	"On %d living nodes.":                {"On one living node.", "On %d living nodes."},
+	"Nothing needs somebody; %d attempts failed in the last hour": {
+		"Nothing needs somebody; one attempt failed in the last hour",
+		"Nothing needs somebody; %d attempts failed in the last hour",
+	},
+	"%d things need somebody": {"One thing needs somebody", "%d things need somebody"},
+	"On %d living nodes.":     {"On one living node.", "On %d living nodes."},
 	"%d queues of %d need somebody: %s.": {
 		"One queue of %[2]d needs somebody: %[3]s.", "%d queues of %d need somebody: %s.",
 	},
