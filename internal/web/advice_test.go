@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // What a page can do is a link, with the command below. What it cannot do stays as it is.
@@ -77,6 +78,18 @@ func TestAdvice_LeadsToPages(t *testing.T) {
 		if text := w.get("/tasks/default/waits").text; !strings.Contains(text, `<a href="#acts">run it now</a>`) {
 			t.Errorf("the task does not say where it can be run now:\n%s", text)
 		}
+	})
+}
+
+// Two commands do not look like one.
+func TestAdvice_SeparatesItsCommands(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("a", func(d *schedule.Definition) { d.PauseOnFailure = 1 })
+		run, err := w.control.TriggerSchedule(w.ctx, me, "a")
+		testkit.Must(t, err)
+		w.run(task.Ref{Namespace: "default", ID: run.TaskID("a")}, time.Second, task.Failed, "", "HTTP 503")
+		w.pass(time.Minute)
+		w.expect("/", "--state failed</code>, <code>dtsctl schedule resume a")
 	})
 }
 

@@ -88,7 +88,7 @@ func TestSchedule_TellsOfATaskWithTheOldDefinition(t *testing.T) {
 		w.edit("hourly")
 		w.expect("/schedules/default/hourly", old, ">Cancel the task</a>",
 			`, then <a href="/schedules/default/hourly/trigger">trigger the schedule</a>.`,
-			"<code>dtsctl task cancel "+ref.ID+"</code> <code>dtsctl schedule trigger hourly</code>")
+			"<code>dtsctl task cancel "+ref.ID+"</code>, <code>dtsctl schedule trigger hourly</code>")
 		_, err := w.control.CancelTask(w.ctx, me, ref.ID, "")
 		testkit.Must(t, err)
 		w.expectNot("/schedules/default/hourly", old)
