@@ -27,7 +27,28 @@ func (c *Control) FindTasks(ctx context.Context, who Caller, id string, limit in
 	tasks, partly, err := c.tasksNamed(ctx, id, taskNamespaces)
 	found.Tasks, found.Partly = tasks[:min(len(tasks), limit)], partly
 	found.More = len(tasks) - len(found.Tasks)
-	return found, err
+	if err != nil {
+		return found, err
+	}
+	return found, c.tellLastEnds(ctx, found.Tasks)
+}
+
+// tellLastEnds says of tasks that wait for a further attempt how the one before ended, as lists do. Error:
+// CodeUnavailable.
+func (c *Control) tellLastEnds(ctx context.Context, found []task.Task) error {
+	var again []task.Ref
+	for _, t := range found {
+		if t.State == task.Scheduled && t.Attempt > 0 {
+			again = append(again, t.Ref)
+		}
+	}
+	ends, err := c.store.Tasks.LastEnds(ctx, again)
+	for i, t := range found {
+		if end, has := ends[t.Ref]; has {
+			found[i].Outcome = end.Outcome
+		}
+	}
+	return err
 }
 
 // A task is looked for in so many namespaces in one round trip, and in so many round trips at once.

@@ -133,7 +133,8 @@ func readBulkAsk(ctx context.Context, v *visit) (any, string, error) {
 		a.Sentence = v.T("Say to which queue they move.")
 		return a, string(a.Title), nil
 	}
-	r.Note = "" // of the form that was refused for it
+	r.Note = ""                                    // of the form that was refused for it
+	r.Filter.Brief, r.Filter.LastEnds = true, true // of the examples, as lists have them
 	var p control.BulkPreview
 	if err == nil {
 		p, err = v.site.Control.PreviewBulk(ctx, v.who, r)

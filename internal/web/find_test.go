@@ -66,6 +66,17 @@ func TestGolden_Find(t *testing.T) {
 	})
 }
 
+// "Go to" has the same words for a task as lists have.
+func TestFind_TellsWhatWasPutOff(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.furnish()
+		run := w.begin(task.Ref{Namespace: "default", ID: "both"})
+		testkit.Must(t, run.Reattempt(w.ctx, time.Hour, task.OutcomeSnoozed, "not yet"))
+		w.expect("/find?q=both", "snoozed")
+		w.expectNot("/find?q=both", "tries again")
+	})
+}
+
 func TestFind_ShowsHostileTextAsText(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for _, text := range append(hostile, strings.Repeat("<", 10_000)) {

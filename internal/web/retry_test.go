@@ -132,7 +132,8 @@ func TestLists_TellWhatWasPutOff(t *testing.T) {
 		ref := task.Ref{Namespace: "default", ID: run.TaskID("hourly")}
 		testkit.Must(t, w.begin(ref).Reattempt(w.ctx, time.Hour, task.OutcomeSnoozed, "the <report> is not there yet"))
 		w.pass(time.Second)
-		for _, page := range []string{"/tasks", "/schedules/default/hourly"} {
+		w.pack()
+		for _, page := range []string{"/tasks", "/schedules/default/hourly", "/bulk/new/cancel?state=scheduled"} {
 			w.expect(page, "snoozed", "the &lt;report&gt; is not there yet")
 			w.expectNot(page, "tries again")
 		}
