@@ -19,6 +19,9 @@ import (
 // QueueCapacityMost is the highest capacity of a queue.
 const QueueCapacityMost = limits.Most
 
+// QueueNames is what ListQueues leaves out things about, by redisx.LeaveOutAbout, that are no names of queues.
+const QueueNames = "names of queues"
+
 // QueueInfo is what is known of a queue.
 type QueueInfo struct {
 	queue.Info
@@ -42,7 +45,7 @@ func (c *Control) ListQueues(ctx context.Context, who Caller) ([]QueueInfo, erro
 	}
 	queues := slices.Collect(maps.Values(found))
 	queues = slices.DeleteFunc(queues, func(q QueueInfo) bool {
-		return task.ValidateQueue(q.Name) != nil && redisx.LeaveOut(ctx,
+		return task.ValidateQueue(q.Name) != nil && redisx.LeaveOutAbout(ctx, QueueNames,
 			"the queue %q is left out, as that is no name", q.Name)
 	})
 	slices.SortFunc(queues, func(a, b QueueInfo) int { return cmp.Compare(a.Name, b.Name) })

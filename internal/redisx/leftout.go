@@ -19,6 +19,7 @@ const leftOutLimit = 20
 type LeftOut struct {
 	mu    sync.Mutex
 	texts []string
+	about map[string]string // what texts are about that LeaveOutAbout has noted
 	more  int
 }
 
@@ -42,11 +43,16 @@ func LeavesOut(ctx context.Context) bool {
 // LeaveOut notes a sentence, without a full stop, about what is left out. It returns false if ctx is not one of
 // LeavingOut.
 func LeaveOut(ctx context.Context, format string, args ...any) bool {
+	return LeaveOutAbout(ctx, "", format, args...)
+}
+
+// LeaveOutAbout is LeaveOut for what matters to some readers only: see TextsBut.
+func LeaveOutAbout(ctx context.Context, about, format string, args ...any) bool {
 	l, ok := ctx.Value(leftOutKey{}).(*LeftOut)
 	if !ok {
 		return false
 	}
-	l.note(fmt.Sprintf(format, args...) + ": dtsctl doctor tells more")
+	l.note(fmt.Sprintf(format, args...)+": dtsctl doctor tells more", about)
 	return true
 }
 
@@ -54,12 +60,12 @@ func LeaveOut(ctx context.Context, format string, args ...any) bool {
 func PassOn(ctx context.Context, texts []string) {
 	if l, ok := ctx.Value(leftOutKey{}).(*LeftOut); ok {
 		for _, text := range texts {
-			l.note(text)
+			l.note(text, "")
 		}
 	}
 }
 
-func (l *LeftOut) note(text string) {
+func (l *LeftOut) note(text, about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -68,7 +74,21 @@ func (l *LeftOut) note(text string) {
 		l.more++
 	default:
 		l.texts = append(l.texts, text)
+		if about != "" {
+			if l.about == nil {
+				l.about = make(map[string]string)
+			}
+			l.about[text] = about
+		}
 	}
+}
+
+// TextsBut is Texts without those that LeaveOutAbout has noted about something.
+func (l *LeftOut) TextsBut(about string) []string {
+	texts := slices.Clone(l.Texts())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(texts, func(text string) bool { return l.about[text] == about })
 }
 
 // Texts returns what was left out, at most 20 sentences and one that counts the others; nil for nothing.

@@ -288,10 +288,11 @@ func (s *Site) view(ctx context.Context, p *page, v *visit) (*view, error) {
 	shown := &view{
 		visit: v, Nav: p.nav, Title: title, Data: data, Live: len(p.live) > 0, Choice: choice,
 	}
-	for _, text := range left.Texts() {
-		if p.nav != "queues" && strings.HasPrefix(text, "the queue ") && strings.HasSuffix(text, "as that is no name") {
-			continue // those who look at queues hear of it
-		}
+	texts := left.Texts()
+	if p.nav != "queues" { // those who look at queues hear of it
+		texts = left.TextsBut(control.QueueNames)
+	}
+	for _, text := range texts {
 		if p.name != "overview" || !slices.Contains(found.Warnings, text) { // the overview has the others by itself
 			shown.LeftOut = append(shown.LeftOut, text)
 		}

@@ -209,6 +209,16 @@ func TestPages_SayWhatTheyLeaveOut(t *testing.T) {
 	})
 }
 
+// Only the pages of queues tell of queues of asynq whose names are none.
+func TestPages_TellOfNoQueueNamesElsewhere(t *testing.T) {
+	inWorld(t, func(w *world) {
+		testkit.Must(t, w.db.SAdd(w.ctx, "asynq:queues", "no name").Err())
+		const text = "no name&#34; is left out, as that is no name"
+		w.expect("/queues", text)
+		w.expectNot("/", text)
+	})
+}
+
 // A status is shared for a second, and the time goes on meanwhile.
 func TestPage_HasThePresentTime(t *testing.T) {
 	inWorld(t, func(w *world) {
