@@ -2197,7 +2197,7 @@ type MeasureQueueReply struct {
 	ArchivedCount int
 	Size          int           // all deliveries, in whatever state
 	Memory        int           // bytes; an estimate, from the first deliveries of each kind
-	Next          string        // the id of the delivery that is taken next; "" if none waits
+	Example       string        // the id of the delivery that is taken next, or of another one if none waits; "" if there is none
 	Waited        time.Duration // how long the delivery that is taken next has waited; 0 if none waits
 }
 
@@ -2221,7 +2221,7 @@ func (MeasureQueue) Decode(r *Reply) (v MeasureQueueReply) {
 	v.ArchivedCount = r.Number("archived_count")
 	v.Size = r.Number("size")
 	v.Memory = r.Number("memory")
-	v.Next = r.Text("next")
+	v.Example = r.Text("example")
 	v.Waited = r.Duration("waited")
 	return v
 }

@@ -15,13 +15,13 @@
 --   archived_count  number
 --   size            number  all deliveries, in whatever state
 --   memory          number  bytes; an estimate, from the first deliveries of each kind
---   next            text    the id of the delivery that is taken next; "" if none waits
+--   example         text    the id of the delivery that is taken next, or of another one if none waits; "" if there is none
 --   waited          ms      how long the delivery that is taken next has waited; 0 if none waits
 -- refuses: nothing
 -- repeat: harmless: it only reads
 -- full: reads
 local SAMPLE, SAMPLE_GROUPS = 20, 5 -- asynq's; so are the order and the way of adding up, on which the last digit depends
-local size, memory = 0, 0
+local size, memory, example = 0, 0, ''
 
 local function bytes_of(ids)
   local bytes = 0
@@ -34,6 +34,7 @@ end
 -- add adds the deliveries of a list or a sorted set, the first of which are given. It returns their number.
 local function add(key, ids, count)
   if count > 0 then
+    example = example ~= '' and example or ids[1]
     size, memory = size + count, memory + bytes_of(ids) / #ids * count + redis.call('MEMORY', 'USAGE', key)
   end
   return count
@@ -71,4 +72,4 @@ local next_id = redis.call('LINDEX', pending, -1)
 local oldest = next_id and redis.call('HGET', delivery_key(next_id), 'pending_since')
 local since = tonumber(oldest or '') -- in ns; nil also if somebody has written something else
 local waited = since and math.max(now - math.floor(since / 1000000), 0)
-return { pending_count, active_count, archived_count, size, memory, next_id or '', waited or 0 }
+return { pending_count, active_count, archived_count, size, memory, next_id or example, waited or 0 }

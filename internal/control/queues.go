@@ -30,7 +30,8 @@ type QueueInfo struct {
 	Foreign int           // slots of asynq's own servers that serve it; 0 also if these are not known
 }
 
-// IsAsynqs reports whether nothing of DTS waits in the queue, and what is taken next is of another asynq client.
+// IsAsynqs reports whether nothing of DTS waits in the queue, and what is taken next is of another asynq client; or,
+// if nothing waits, something else that it holds.
 func (q QueueInfo) IsAsynqs() bool { return q.OfAsynq && q.Waiting == 0 && q.Capacity == 0 }
 
 // ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a capacity,

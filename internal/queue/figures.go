@@ -148,5 +148,5 @@ func measuring(asynqName string) lua.MeasureQueue {
 // fill adds the figures of a queue that holds something.
 func (i *Info) fill(r lua.MeasureQueueReply) {
 	i.Size, i.Pending, i.Active, i.Archived, i.MemoryUsage = r.Size, r.PendingCount, r.ActiveCount, r.ArchivedCount, int64(r.Memory)
-	i.Latency, i.OfAsynq = r.Waited, ofAsynq(r.Next)
+	i.Latency, i.OfAsynq = r.Waited, ofAsynq(r.Example)
 }

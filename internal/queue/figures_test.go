@@ -89,7 +89,7 @@ func (x *transport) inspected(queues []string) []Info {
 		all = append(all, Info{
 			Name: name, Paused: i.Paused, Size: i.Size, Pending: i.Pending, Active: i.Active, Archived: i.Archived,
 			Processed: i.Processed, Failed: i.Failed, Latency: i.Latency, MemoryUsage: i.MemoryUsage,
-			OfAsynq: i.Pending > 0, // all are of other clients
+			OfAsynq: i.Size > 0, // all are of other clients
 		})
 	}
 	return all

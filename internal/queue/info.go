@@ -13,7 +13,7 @@ type Info struct {
 	Waiting     int           // due tasks that wait in DTS until the queue has room; package control counts them
 	Size        int           // all deliveries in the queue, including those that asynq will deliver again
 	Pending     int           // deliveries that wait for a worker
-	OfAsynq     bool          // the delivery that is taken next is of another asynq client: workers of DTS would archive it
+	OfAsynq     bool          // the delivery that is taken next is of another asynq client; if none waits, another one is
 	Active      int           // deliveries taken by a worker
 	Archived    int           // dead letters
 	Processed   int           // deliveries handled today (UTC), including failed ones

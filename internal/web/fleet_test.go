@@ -256,6 +256,12 @@ func TestQueue_OfAnotherClientHasNoAdviceToServeIt(t *testing.T) {
 				w.expectNot(path, word)
 			}
 		}
+		_, err = other.Enqueue(asynq.NewTask("mail", nil), asynq.Queue("later"), asynq.ProcessIn(time.Hour))
+		testkit.Must(t, err)
+		w.expect("/queues/later", "Another asynq client uses it", "It is a queue of asynq")
+		for _, word := range []string{"dtsd serve", "Pause…", "Capacity…"} { // also while nothing waits
+			w.expectNot("/queues/later", word)
+		}
 		w.submit("a", func(d *task.Definition) { d.Queue = "mailer" })
 		w.claim(0)
 		w.expect("/queues/mailer", "dtsd serve", "Pause…")

@@ -53,7 +53,7 @@ const (
 	queueIdle    queueState = iota // nobody serves it, and nothing waits
 	queueServed                    // by living workers
 	queueForeign                   // by asynq's own servers alone
-	queueAsynqs                    // nobody serves it, and what waits is of another asynq client
+	queueAsynqs                    // nobody serves it, and what it holds is of another asynq client
 	queueLate                      // its tasks wait long, though nothing else is wrong
 	queueFull                      // as many tasks wait as its capacity allows
 	queuePaused
@@ -235,6 +235,9 @@ func (v *visit) QueueMark(q queueRow) mark {
 	case queueFull, queueLate:
 		return mark{"warn", "t-warn"}
 	case queueAsynqs:
+		if q.Due() == 0 {
+			return mark{"sched", "t-off"}
+		}
 		return mark{"warn", "t-warn"}
 	case queueServed, queueForeign:
 		return mark{"alive", "t-ok"}

@@ -43,7 +43,8 @@ func TestCapacity_SetsTheCapacityOfAQueue(t *testing.T) {
 	}
 	for _, n := range []string{"-1", "many"} {
 		s.Pipe().Run(t, "queue", "capacity", "low", "--", n).Expect(t, 2, "", "dtsctl: N: \""+n+
-			"\" must be a whole number, or none; 0 or none for any number of tasks\nRun 'dtsctl queue capacity --help' for what it takes.\n")
+			"\" must be a whole number, or none; 0 or none for any number of tasks\n"+
+			"Run 'dtsctl queue capacity --help' for what it takes.\n")
 	}
 }
 
