@@ -128,6 +128,9 @@ func readBulkAsk(ctx context.Context, v *visit) (any, string, error) {
 			a.Filter = append(a.Filter, hiddenField{name, v.query.Get(name)})
 		}
 	}
+	v.label("to_queue", v.T("To queue"))
+	v.label("spread", v.T("Spread over"))
+	v.filterFields() // for their labels
 	r, err := v.bulkRequest()
 	if do == control.BulkRequeue && err == nil && r.ToQueue == "" {
 		a.Sentence = v.T("Say to which queue they move.")

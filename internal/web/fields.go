@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"html"
 	"html/template"
@@ -106,6 +107,48 @@ func wordsOf(text string) []string {
 // invalid is the error for a field with text that is not valid, for the reader. Code: CodeInvalid.
 func (p printer) invalid(field string, text template.HTML) *task.Error {
 	return task.Invalid(field, "%s", html.UnescapeString(string(text))) // is escaped where it is shown
+}
+
+// fieldLabels are the labels of fields that a reader types into, by the names that the API has.
+type fieldLabels map[string]template.HTML
+
+// label notes the label of a field, for what is said of it.
+func (v *visit) label(name string, text template.HTML) {
+	if v.labels == nil {
+		v.labels = fieldLabels{}
+	}
+	v.labels[name] = text
+}
+
+// named is what is wrong with a field, or with a part of it, with the field by its label instead of its name in the API.
+func (v *visit) named(detail, field string) string {
+	text, of := strings.CutPrefix(detail, field+": ")
+	if !of || field == "" {
+		return detail
+	}
+	for end := len(field); end > 0; end = strings.LastIndexAny(field[:end], ".[") {
+		if label := cmp.Or(v.labels[field[:end]], v.fieldLabel(field[:end])); label != "" {
+			return html.UnescapeString(string(label+v.T(": "))) + part(field[end:]) + text
+		}
+	}
+	return detail
+}
+
+// wrongIn is what is wrong with a field of the address.
+func (v *visit) wrongIn(err error) string {
+	var e *task.Error
+	if errors.As(err, &e) {
+		return v.named(e.Error(), e.Field)
+	}
+	return err.Error()
+}
+
+// part is the part of a field that a text is about; "" for all of it.
+func part(rest string) string {
+	if rest == "" {
+		return ""
+	}
+	return strings.TrimPrefix(rest, ".") + ": "
 }
 
 // quoted is the begin of what was typed, in quotes.

@@ -210,7 +210,7 @@ func (v *visit) Refused() string {
 	if v.problem == nil {
 		return ""
 	}
-	return v.problem.Detail
+	return v.named(v.problem.Detail, v.problem.Field)
 }
 
 // Doubtful reports whether what the form asks for may have been done nevertheless.
@@ -224,7 +224,7 @@ func (v *visit) Wrong(field string) string {
 	for _, e := range append(v.problem.Errors, edge.Invalid{Detail: v.problem.Detail, Field: v.problem.Field}) {
 		rest, of := strings.CutPrefix(e.Field, field)
 		if of && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-			return strings.TrimPrefix(e.Detail, field+": ")
+			return part(rest) + strings.TrimPrefix(e.Detail, e.Field+": ")
 		}
 	}
 	return ""

@@ -200,6 +200,9 @@ const (
 func askBackfill(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
 	c := scheduleChange{Title: v.T("Run ticks of the past that did not run")}
 	c.Range = &rangeForm{From: v.first("from"), To: v.first("to"), Pace: v.first("pace")}
+	v.label("from", v.T("From"))
+	v.label("to", v.T("To"))
+	v.label("pace", v.T("One each"))
 	if c.Range.From == "" {
 		return c, nil
 	}

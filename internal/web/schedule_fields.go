@@ -105,14 +105,16 @@ func (e *scheduleEdit) showFields(ctx context.Context, v *visit) error {
 		return err
 	}
 	var invalid []edge.Invalid
-	for i, f := range e.Faults {
+	for _, f := range e.Faults {
 		name := strings.TrimPrefix(strings.TrimPrefix(f.Field, "schedules[0]."), "task.")
-		e.Faults[i] = manifest.Fault{Field: name, Text: f.Text}
-		invalid = append(invalid, edge.Invalid{Field: name, Detail: f.Text})
+		invalid = append(invalid, edge.Invalid{Field: name, Detail: manifest.Fault{Field: name, Text: f.Text}.Message()})
 	}
 	if len(invalid) > 0 {
 		v.problem = &edge.Problem{Status: http.StatusUnprocessableEntity, Errors: invalid}
 	}
 	e.Form = v.scheduleForm(typesOf(nodes))
+	for i, one := range invalid {
+		e.Faults[i] = manifest.Fault{Text: v.named(one.Detail, one.Field)}
+	}
 	return nil
 }

@@ -75,7 +75,7 @@ func readSchedules(ctx context.Context, v *visit) (any, string, error) {
 	l.Sentence = v.troubleSentence(l)
 	filter, err := v.scheduleFilter()
 	if err != nil {
-		l.Wrong = err.Error()
+		l.Wrong = v.wrongIn(err)
 		return l, title, nil //nolint:nilerr // the page tells it
 	}
 	page, err := v.site.Control.ListSchedules(ctx, v.who, filter, scheduleRows, v.query.Get("cursor"))
@@ -194,6 +194,7 @@ func (v *visit) scheduleFields() []filterField {
 	}
 	for i := range fields {
 		fields[i].Value = strings.TrimSpace(v.query.Get(fields[i].Name))
+		v.label(fields[i].Name, fields[i].Label)
 	}
 	return fields
 }

@@ -250,11 +250,14 @@ func (v *visit) fields(fields []formField, first map[string]string) []formField 
 	for i := range fields {
 		f := &fields[i]
 		f.Value, f.Wrong = v.Typed(f.Name, first[f.Name]), v.Wrong(f.Name)
+		v.label(f.Name, f.Label)
 		if f.Check && v.form != nil { // of a box that is not checked, a browser sends nothing
 			f.Value = v.form.Get(f.Name)
 		}
 		if f.Name == "due" {
 			f.Wrong = cmp.Or(f.Wrong, v.Wrong("delay"), v.Wrong("run_at"))
+			v.label("delay", f.Label)
+			v.label("run_at", f.Label)
 		}
 	}
 	return fields
@@ -374,7 +377,7 @@ func (v *visit) setDue(d *task.Definition, text string) error {
 	if text == "" || text == "now" {
 		return nil
 	}
-	if delay, err := time.ParseDuration(strings.ReplaceAll(text, " ", "")); err == nil {
+	if delay, err := time.ParseDuration(strings.ReplaceAll(text, " ", "")); err == nil && delay >= 0 {
 		d.Delay = delay
 		return nil
 	}

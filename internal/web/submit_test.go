@@ -72,6 +72,35 @@ func TestSubmit_ShowsWhatIsWrongWhereItIs(t *testing.T) {
 	})
 }
 
+// What is wrong with a field is said with the label that the form has, and of a part of it with the name of the part.
+func TestForms_NameFieldsByTheirLabels(t *testing.T) {
+	inWorld(t, func(w *world) {
+		typed := func(fields ...string) []string {
+			return append([]string{"type", "http", "payload.url", "http://localhost/a"}, fields...)
+		}
+		for text, fields := range map[string][]string{
+			"Attempts at most: 2000000 must be 1 to": typed("retry.max_attempts", "2000000"),
+			"When: give a duration, as in 10m":       typed("due", "-5m"),
+			"When: 200000h0m0s is too far ahead":     typed("due", "200000h"),
+			"Cancel if not begun within: -1m0s":      typed("start_by", "-1m"),
+			"Waits between attempts: [1]: -5m0s":     typed("retry.delays", "1m, -5m"),
+		} {
+			w.expectRefused("/submit", w.typed("/submit?type=http", fields...), text)
+		}
+		form := w.inFields("check", "every", "1h", "queue", "a b", "payload.url", "http://localhost/a")
+		if got := w.send(http.MethodPost, newSchedulePath, form); !strings.Contains(got.text, ">Queue: &#34;a b&#34;") {
+			t.Errorf("a schedule: %s", got.text)
+		}
+		w.expect("/tasks?since=yesterday", ">Since: give a duration")
+		w.expect("/schedules?label=a", ">Label: give a name")
+		w.put("a", nil)
+		w.expect("/schedules/default/a/backfill?from=1h&pace=-1s", ">One each: give a duration")
+		w.expect("/bulk/new/requeue?state=scheduled&to_queue=a+b", ">To queue: &#34;a b&#34;")
+		w.get("/prefer/language/zh")
+		w.expect("/tasks?since=yesterday", ">起始：请填写时长")
+	})
+}
+
 func TestSubmit_OffersTheTypesOfTheNodes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.nodes[0].Types = []string{"http", "report.make"}

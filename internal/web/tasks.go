@@ -45,6 +45,7 @@ func (v *visit) filterFields() []filterField {
 	}
 	for i := range fields {
 		fields[i].Value = v.query.Get(fields[i].Name)
+		v.label(fields[i].Name, fields[i].Label)
 	}
 	return fields
 }
@@ -54,7 +55,7 @@ func readTasks(ctx context.Context, v *visit) (any, string, error) {
 	l := taskList{First: v.query.Get("cursor") == "", Fields: v.filterFields()}
 	filter, err := v.taskFilter()
 	if err != nil {
-		l.Wrong = err.Error()
+		l.Wrong = v.wrongIn(err)
 		return l, title, nil //nolint:nilerr // the page says it
 	}
 	filter.Brief, filter.LastEnds = true, true

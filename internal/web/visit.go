@@ -34,6 +34,7 @@ type visit struct {
 	status    int           // of the answer to a form that is shown again; 0 for that of problem
 	problem   *edge.Problem // why the form was refused; nil if it was not
 	page      *page         // that is made; nil before that
+	labels    fieldLabels   // of the fields that the page has
 	quiet     bool          // relative times are left to the browser, so that a part changes only if something has
 }
 
