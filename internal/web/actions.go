@@ -12,7 +12,8 @@ import (
 )
 
 // action is something that a form does. A form that is sent again, also to another node, does nothing twice: the action
-// goes by the key of the form, by the revision or the end that its reader has seen, or it sets what was set before.
+// goes by the key of the form, by the state, the revision or the end that its reader has seen, or it sets what was set
+// before.
 type action struct {
 	path string // of Echo, of a POST
 	// do does it, and says where its result is. It returns the zero result to show the form again, as after a check.

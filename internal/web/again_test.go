@@ -420,3 +420,55 @@ func TestScheduleEdit_OutlivesItsSchedule(t *testing.T) {
 		w.expectDone("/schedules/default/a/edit", again, "/schedules/default/a?n=1&said=put")
 	})
 }
+
+// A form of an old page does not undo what somebody has done since.
+func TestForms_ActOnWhatTheirReaderHasSeen(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const refused = "It has changed since this page was read."
+		delayed := func() { w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour }) }
+		pauseQueue := func() { testkit.Must(t, w.control.PauseQueue(w.ctx, me, "reports", "")) }
+		pause := func() { _, err := w.control.PauseSchedule(w.ctx, me, "a", "for the holidays"); testkit.Must(t, err) }
+		resume := func() { _, err := w.control.ResumeSchedule(w.ctx, me, "a"); testkit.Must(t, err) }
+		w.put("a", nil)
+		w.submit("due", func(d *task.Definition) { d.Queue = "reports" })
+		w.claim(0)
+		pause()
+		pauseQueue()
+		delayed()
+		for _, c := range []struct {
+			page, path  string
+			undoAndRedo func()
+			acted       func() bool
+		}{
+			{"/tasks/default/waits", "/tasks/default/waits/cancel", func() {
+				_, err := w.control.CancelTask(w.ctx, me, "waits", "")
+				testkit.Must(t, err)
+				_, err = w.control.RetryTask(w.ctx, me, "waits", time.Time{})
+				testkit.Must(t, err)
+			}, func() bool { return w.task(w.ref("waits")).State == task.Cancelled }},
+			{"/queues/reports", "/queues/reports/resume", func() {
+				testkit.Must(t, w.control.ResumeQueue(w.ctx, me, "reports"))
+				w.pass(time.Minute)
+				pauseQueue()
+			}, func() bool { return !w.queue("reports").Paused }},
+			{"/schedules/default/a/resume", "/schedules/default/a/resume", func() { resume(); w.pass(time.Minute); pause() },
+				func() bool { return w.schedule("a").PausedAt.IsZero() }},
+			{"/schedules/default/a/delete", "/schedules/default/a/delete", func() { w.edit("a") },
+				func() bool { _, err := w.control.GetSchedule(w.ctx, me, "a"); return err != nil }},
+		} {
+			old := w.fill(c.page)
+			c.undoAndRedo()
+			got := w.send(http.MethodPost, c.path, old)
+			if got.status < 400 || !strings.Contains(got.text, refused) || c.acted() {
+				t.Fatalf("%s: an old form: %d, acted: %t\n%s", c.path, got.status, c.acted(), got.text)
+			}
+			again := w.shownAgain(got.text, old.Get(keyField))
+			for range 2 { // the second one finds that it is done
+				w.serve()
+				if got := w.send(http.MethodPost, c.path, again); got.status != http.StatusSeeOther || !c.acted() {
+					t.Errorf("%s: shown again: %d, acted: %t\n%s", c.path, got.status, c.acted(), got.text)
+				}
+			}
+		}
+	})
+}

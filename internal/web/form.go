@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -229,6 +231,21 @@ func (v *visit) Wrong(field string) string {
 	}
 	return ""
 }
+
+// seenField is the field of a form that says which state of a thing its reader has seen, so that an old page undoes
+// nothing that somebody has done since. A form without it acts on any state.
+const seenField = "seen"
+
+// changedSince is the refusal of a form whose reader has seen another state than the present one; nil if it is the same.
+func (v *visit) changedSince(code task.Code, form url.Values, is string) error {
+	if seen := form.Get(seenField); seen == "" || seen == is {
+		return nil
+	}
+	return task.Errorf(code, "%s", v.T("It has changed since this page was read. Send the form again if you still want this."))
+}
+
+// ms is a time as seenField has it.
+func ms(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 
 // refusalOf is the reason for people why something cannot be done now, without what caused it; nil if an error is none.
 func refusalOf(err error) *task.Error {

@@ -139,8 +139,17 @@ func pauseQueue(ctx context.Context, v *visit, form url.Values) (result, error) 
 		v.site.Control.PauseQueue(ctx, v.who, v.param("name"), strings.TrimSpace(form.Get("note")))
 }
 
-// resumeQueue is the action of the form that resumes a queue.
-func resumeQueue(ctx context.Context, v *visit, _ url.Values) (result, error) {
+// Seen is what the form that resumes the queue says that its reader has seen: since when it is paused.
+func (q oneQueue) Seen() string { return ms(q.PausedAt) }
+
+// resumeQueue is the action of the form that resumes a queue, unless somebody has paused it anew.
+func resumeQueue(ctx context.Context, v *visit, form url.Values) (result, error) {
+	q, _, err := v.site.Control.GetQueue(ctx, v.who, v.param("name"))
+	if err == nil && q.Paused {
+		if err = v.changedSince(task.CodeChanged, form, ms(q.PausedAt)); err != nil {
+			return result{}, err
+		}
+	}
 	return result{path: v.parent(), said: "queue-resumed"}, v.site.Control.ResumeQueue(ctx, v.who, v.param("name"))
 }
 

@@ -112,6 +112,7 @@ func askResume(_ context.Context, v *visit, s schedule.Schedule) (scheduleChange
 		c.Button, c.Wrong = "", string(v.T("It is not paused."))
 		return c, nil
 	}
+	c.Hidden = []hiddenField{{seenField, ms(s.PausedAt)}}
 	c.Follows = []template.HTML{escaped(s.Misfire.AfterPause())}
 	if s.PausedItself() {
 		c.Follows = append(c.Follows, v.T("It counts failures from 0 again."))
@@ -126,7 +127,7 @@ func askResume(_ context.Context, v *visit, s schedule.Schedule) (scheduleChange
 func askDelete(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
 	c := scheduleChange{Title: v.T("Delete"), Red: true, Button: v.T("Delete the schedule")}
 	chosen := deleteTasks(v.first("tasks"))
-	c.Hidden = []hiddenField{{"tasks", string(chosen)}}
+	c.Hidden = []hiddenField{{"tasks", string(chosen)}, {seenField, definitionSeen(s)}}
 	c.Choices = []choice{
 		{string(control.DeleteWaiting), v.T("Cancel what waits; what runs goes on"), chosen == control.DeleteWaiting},
 		{string(control.DeleteAll), v.T("Stop what runs, too"), chosen == control.DeleteAll},
@@ -273,14 +274,30 @@ func pauseSchedule(ctx context.Context, v *visit, form url.Values) (result, erro
 	return v.ofSchedule("paused", 0), err
 }
 
-func resumeSchedule(ctx context.Context, v *visit, _ url.Values) (result, error) {
-	_, err := v.site.Control.ResumeSchedule(ctx, v.ofPath(), v.param("id"))
+// resumeSchedule resumes a schedule, unless somebody has paused it anew.
+func resumeSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
+	s, err := v.site.Control.GetSchedule(ctx, v.ofPath(), v.param("id"))
+	if err == nil && !s.PausedAt.IsZero() {
+		if err = v.changedSince(schedule.CodeChanged, form, ms(s.PausedAt)); err != nil {
+			return result{}, err
+		}
+	}
+	_, err = v.site.Control.ResumeSchedule(ctx, v.ofPath(), v.param("id"))
 	return v.ofSchedule("resumed", 0), err
 }
 
+// definitionSeen tells a schedule from another one that is created later with its id, and its revisions.
+func definitionSeen(s schedule.Schedule) string { return ms(s.CreatedAt) + " " + itoa(s.Revision) }
+
 // deleteSchedule also succeeds for a schedule that is gone, as for a form that is sent twice.
 func deleteSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
-	_, err := v.site.Control.DeleteSchedule(ctx, v.ofPath(), v.param("id"), deleteTasks(form.Get("tasks")))
+	s, err := v.site.Control.GetSchedule(ctx, v.ofPath(), v.param("id"))
+	if err == nil { // else it is gone, or nobody can read it
+		if err = v.changedSince(schedule.CodeChanged, form, definitionSeen(s)); err != nil {
+			return result{}, err
+		}
+	}
+	_, err = v.site.Control.DeleteSchedule(ctx, v.ofPath(), v.param("id"), deleteTasks(form.Get("tasks")))
 	if edge.CodeOf(err) == schedule.CodeNotFound {
 		err = nil
 	}

@@ -307,7 +307,7 @@ func (o oneTask) Offers() string {
 }
 
 // Ended is when the task ended, as the form that retries it says it.
-func (o oneTask) Ended() string { return strconv.FormatInt(o.Task.FinishedAt.UnixMilli(), 10) }
+func (o oneTask) Ended() string { return ms(o.Task.FinishedAt) }
 
 // retryTask retries a task with the end that the reader has seen: sent again, it does not run the task twice.
 func retryTask(ctx context.Context, v *visit, form url.Values) (result, error) {
@@ -333,8 +333,26 @@ func (v *visit) retriedBefore(ctx context.Context) error {
 	return task.Errorf(task.CodeNotFinished, "%s", text)
 }
 
+// Seen is what the form that cancels the task says that its reader has seen: when its first attempt was due, or is,
+// since the submission or the newest retry.
+func (o oneTask) Seen() string { return seenOf(o.Task) }
+
+func seenOf(t task.Task) string {
+	if t.FirstDueAt.IsZero() {
+		return ms(t.DueAt)
+	}
+	return ms(t.FirstDueAt)
+}
+
+// cancelTask cancels a task that nobody has retried since the reader saw it.
 func cancelTask(ctx context.Context, v *visit, form url.Values) (result, error) {
-	_, err := v.site.Control.CancelTask(ctx, v.ofPath(), v.param("id"), strings.TrimSpace(form.Get("note")))
+	t, err := v.site.Control.GetTask(ctx, v.ofPath(), v.param("id"))
+	if err == nil && !t.State.Final() { // else the form may have been sent before
+		if err = v.changedSince(task.CodeChanged, form, seenOf(t)); err != nil {
+			return result{}, err
+		}
+	}
+	_, err = v.site.Control.CancelTask(ctx, v.ofPath(), v.param("id"), strings.TrimSpace(form.Get("note")))
 	return result{path: v.parent(), said: "cancelled"}, err
 }
 

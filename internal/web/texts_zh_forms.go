@@ -43,6 +43,8 @@ var chineseForms = map[string]string{
 		"Send again to submit this as another task.": "您先前发送的内容已提交为 %s。再次发送将作为另一个任务提交。",
 	"When it has ended, it can be retried.": "结束后可以重试。",
 
+	"It has changed since this page was read. Send the form again if you still want this.": "打开此页面后它已改变。如仍需执行，请再次发送。",
+
 	"Runs by hand and backfills do not count.":                    "不含手动触发和回填。",
 	"Nothing needs somebody; %d attempts failed in the last hour": "没有需要处理的事，但最近一小时有 %d 次尝试失败",
 }
