@@ -120,7 +120,8 @@ func (v *visit) label(name string, text template.HTML) {
 	v.labels[name] = text
 }
 
-// named is what is wrong with a field, or with a part of it, with the field by its label instead of its name in the API.
+// named is what is wrong with a field, or with a part of it, with the field by its label instead of its name in the
+// API.
 func (v *visit) named(detail, field string) string {
 	text, of := strings.CutPrefix(detail, field+": ")
 	if !of || field == "" {

@@ -236,12 +236,14 @@ func (v *visit) Wrong(field string) string {
 // nothing that somebody has done since. A form without it acts on any state.
 const seenField = "seen"
 
-// changedSince is the refusal of a form whose reader has seen another state than the present one; nil if it is the same.
+// changedSince is the refusal of a form whose reader has seen another state than the present one; nil if it is the
+// same.
 func (v *visit) changedSince(code task.Code, form url.Values, is string) error {
 	if seen := form.Get(seenField); seen == "" || seen == is {
 		return nil
 	}
-	return task.Errorf(code, "%s", v.T("It has changed since this page was read. Send the form again if you still want this."))
+	text := v.T("It has changed since this page was read. Send the form again if you still want this.")
+	return task.Errorf(code, "%s", text)
 }
 
 // ms is a time as seenField has it.

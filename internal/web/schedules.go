@@ -76,7 +76,7 @@ func readSchedules(ctx context.Context, v *visit) (any, string, error) {
 	filter, err := v.scheduleFilter()
 	if err != nil {
 		l.Wrong = v.wrongIn(err)
-		return l, title, nil //nolint:nilerr // the page tells it
+		return l, title, nil
 	}
 	page, err := v.site.Control.ListSchedules(ctx, v.who, filter, scheduleRows, v.query.Get("cursor"))
 	if edge.CodeOf(err) == task.CodeInvalid {
