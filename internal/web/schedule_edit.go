@@ -152,6 +152,9 @@ func (e *scheduleEdit) check(ctx context.Context, v *visit) error {
 		}
 	}()
 	e.Text = v.text()
+	if v.isShownOtherwise() {
+		return nil
+	}
 	if v.inFields() {
 		if goOn, err := e.readFields(v); !goOn {
 			return err
@@ -210,6 +213,9 @@ func (e *scheduleEdit) put(ctx context.Context, v *visit, o control.PutOptions) 
 // putSchedule is the action of the form on which a schedule is written. The form is shown again if the text was only to
 // be checked, if something is wrong with it, or if somebody has put another revision that the reader has not seen.
 func putSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
+	if v.isShownOtherwise() {
+		v.showOtherwise()
+	}
 	if form.Get("do") != "put" {
 		return result{}, nil
 	}

@@ -36,7 +36,7 @@ func (v *visit) inFields() bool {
 // scheduleForm is what the page shows of a schedule in fields, given the types that nodes run besides.
 func (v *visit) scheduleForm(types []string) *scheduleForm {
 	first := map[string]string{"namespace": v.namespaceOfNew(), "timezone": v.zone.String()}
-	f := scheduleForm{payloadForm: v.payloadForm(newSchedulePath, task.Task{}, types, first)}
+	f := scheduleForm{payloadForm: v.payloadForm(task.Task{}, types, first)}
 	f.When = v.fields([]formField{
 		{Name: "id", Label: v.T("Id"), Hint: "daily-report", Required: true, Wide: true},
 		{Name: "every", Label: v.T("Every"), Hint: "5m"},

@@ -32,19 +32,19 @@ type submission struct {
 
 // payloadForm is the part of a form that asks for the type and the payload of tasks.
 type payloadForm struct {
-	Path    string // of the page that has the form
-	Types   []typeLink
+	Types   []typeButton
 	Type    string // "" for one that the reader types
 	AsJSON  bool   // the payload is typed as JSON
 	HasForm bool   // there is a form for the type
 	Payload []formField
-	Rare    []formField // of the payload
+	Rare    []formField   // of the payload
+	Kept    []hiddenField // of the payload: what was typed into fields of other types
 }
 
-// typeLink leads to the form of a type.
-type typeLink struct {
+// typeButton shows the form of a type.
+type typeButton struct {
 	Name    string
-	Path    string
+	Value   string
 	Present bool
 }
 
@@ -94,7 +94,7 @@ func bareSubmit(v *visit) (any, string) {
 // submission is what the page shows, given the task of which it is a copy, and the types that nodes run besides.
 func (v *visit) submission(copied task.Task, types []string) submission {
 	first := v.firstValues(copied)
-	s := submission{payloadForm: v.payloadForm("/submit", copied, types, first), From: v.first("from")}
+	s := submission{payloadForm: v.payloadForm(copied, types, first), From: v.first("from")}
 	s.Lacks = copied.Retry.Backoff != (task.Backoff{})
 	s.When, s.Further = v.fields(v.whenFields(), first), v.fields(v.furtherFields(), first)
 	return s
@@ -130,15 +130,58 @@ func typesOf(nodes []cluster.Node) []string {
 	return types[:min(len(types), typesShown)]
 }
 
-// typeLinks lead to the forms of types, on the page with a path.
-func (v *visit) typeLinks(path, present string, more []string) []typeLink {
-	var links []typeLink
+// typeButtons show the forms of types.
+func (v *visit) typeButtons(present string, more []string) (all []typeButton) {
 	for _, name := range slices.Concat(formTypes, more) {
-		to := path + "?" + url.Values{"type": {name}}.Encode()
-		links = append(links, typeLink{Name: name, Path: to, Present: name == present})
+		all = append(all, typeButton{Name: name, Value: name, Present: name == present})
 	}
-	other := path + "?type=" + otherType
-	return append(links, typeLink{Name: string(v.T("other")), Path: other, Present: present == ""})
+	return append(all, typeButton{Name: string(v.T("other")), Value: otherType, Present: present == ""})
+}
+
+// Buttons of a form that show it in another way: for another type, or with the payload as JSON or in fields.
+const (
+	showType    = "show_type"
+	showPayload = "show_payload"
+)
+
+// isShownOtherwise reports whether such a button was pressed.
+func (v *visit) isShownOtherwise() bool { return v.form.Has(showType) || v.form.Has(showPayload) }
+
+// showOtherwise makes the form what such a button asks for. What was typed stays in it.
+func (v *visit) showOtherwise() {
+	form, name := v.form, v.first("type")
+	if to := form.Get(showType); to != "" {
+		form.Set("type", to)
+		form.Set("other", "")
+		form.Set("as", "")
+		return
+	}
+	fields := v.payloadFields(name)
+	if form.Get(showPayload) == "json" {
+		if payload, err := v.payloadOf(fields, form.Get); err == nil {
+			form.Set("payload", pretty(payload))
+		}
+		form.Set("as", "json")
+		return
+	}
+	if typed, known := v.typedAs(fields, json.RawMessage(form.Get("payload"))); known {
+		for name, text := range typed {
+			form.Set(name, text)
+		}
+	}
+	form.Set("as", "")
+}
+
+// keptFields are what was typed into the fields of payloads that are not shown.
+func (v *visit) keptFields(shown ...formField) (kept []hiddenField) {
+	for _, name := range slices.Sorted(maps.Keys(v.form)) {
+		ofPayload := name == "payload" || strings.HasPrefix(name, payloadPrefix)
+		isShown := slices.ContainsFunc(shown, func(f formField) bool { return f.Name == name })
+		if text := v.form.Get(name); ofPayload && !isShown && text != "" {
+			kept = append(kept, hiddenField{name, text})
+		}
+	}
+	return kept
 }
 
 // firstValues are what stands in the fields of a new form: that of the task of which it is a copy.
@@ -180,15 +223,15 @@ func durationText(d time.Duration) string {
 
 // payloadForm asks for a type, and for its payload: by the fields of the type or, if it has none or they cannot have
 // the payload of the copy, as JSON. first gets the values of a copy.
-func (v *visit) payloadForm(path string, copied task.Task, types []string, first map[string]string) payloadForm {
-	f := payloadForm{Path: path, Type: cmp.Or(v.first("type"), copied.Type, "http"), AsJSON: v.first("as") == "json"}
+func (v *visit) payloadForm(copied task.Task, types []string, first map[string]string) payloadForm {
+	f := payloadForm{Type: cmp.Or(v.first("type"), copied.Type, "http"), AsJSON: v.first("as") == "json"}
 	if f.Type == otherType || v.Typed("other", "") != "" {
 		f.Type = ""
 	}
-	f.Types = v.typeLinks(path, f.Type, types)
+	f.Types = v.typeButtons(f.Type, types)
 	fields := v.payloadFields(f.Type)
 	f.HasForm = len(fields) > 0
-	if len(copied.Payload) > 0 {
+	if len(copied.Payload) > 0 && copied.Type == f.Type {
 		typed, known := v.typedAs(fields, copied.Payload)
 		f.AsJSON = f.AsJSON || !known
 		maps.Copy(first, typed)
@@ -210,6 +253,7 @@ func (v *visit) payloadForm(path string, copied task.Task, types []string, first
 		}
 	}
 	f.Payload, f.Rare = v.fields(f.Payload, first), v.fields(f.Rare, first)
+	f.Kept = v.keptFields(slices.Concat(f.Payload, f.Rare)...)
 	return f
 }
 
@@ -265,6 +309,10 @@ func (v *visit) fields(fields []formField, first map[string]string) []formField 
 
 // submitTask is the action of the form that submits a task.
 func submitTask(ctx context.Context, v *visit, form url.Values) (result, error) {
+	if v.isShownOtherwise() {
+		v.showOtherwise()
+		return result{}, nil
+	}
 	d, err := v.definitionOf(form)
 	if err != nil {
 		return result{}, err

@@ -101,10 +101,41 @@ func TestForms_NameFieldsByTheirLabels(t *testing.T) {
 	})
 }
 
+// A form for another type, or with the payload as JSON, has what was typed.
+func TestForms_KeepWhatWasTypedForAnotherType(t *testing.T) {
+	for path, fields := range map[string][]string{
+		"/submit":       {"id", "a", "due", "10m", "retry.max_attempts", "7"},
+		newSchedulePath: {"id", "a", "every", "5m", "queue", "reports"},
+	} {
+		inWorld(t, func(w *world) {
+			form := w.fill(path, append(fields, "payload.url", "http://localhost/<b>", "payload.headers", "X: 1")...)
+			press := func(name, value string, wants ...string) {
+				form.Set(name, value)
+				got := w.send(http.MethodPost, path, form)
+				for i := 0; i < len(fields); i += 2 {
+					wants = append(wants, `name="`+fields[i]+`" value="`+fields[i+1]+`"`)
+				}
+				for _, want := range wants {
+					if got.status != http.StatusOK || !strings.Contains(got.text, want) || strings.Contains(got.text, `class="err`) {
+						t.Errorf("%s, %s=%s: %d, want %s:\n%s", path, name, value, got.status, want, got.text)
+					}
+				}
+				form = w.shownAgain(got.text, form.Get(keyField))
+			}
+			const url = `name="payload.url" value="http://localhost/&lt;b&gt;"`
+			press(showType, "shell", `id="f-payload.command"`, `<input type="hidden" `+url)
+			press(showType, "other", `<input id="f-type"`, `<input type="hidden" `+url)
+			press(showType, "http", `<input id="f-payload.url" `+url)
+			press(showPayload, "json", `&#34;url&#34;: &#34;http://localhost/`, `name="as" value="json"`)
+			press(showPayload, "fields", `<input id="f-payload.url" `+url, "\nX: 1</textarea>")
+		})
+	}
+}
+
 func TestSubmit_OffersTheTypesOfTheNodes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.nodes[0].Types = []string{"http", "report.make"}
-		if text := w.get("/submit").text; !strings.Contains(text, `href="/submit?type=report.make"`) {
+		if text := w.get("/submit").text; !strings.Contains(text, `name="show_type" value="report.make"`) {
 			t.Errorf("the type is missing:\n%s", text)
 		}
 		if text := w.get("/submit?from=default/nobody"); text.status != http.StatusNotFound {
