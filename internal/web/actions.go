@@ -44,7 +44,7 @@ const (
 // actions are what forms do. Their functions are in the files of their pages.
 var actions = []*action{
 	{path: "/tasks/:namespace/:id/retry", do: retryTask, form: taskPath, says: sentencesByKey{
-		"retried": "The task is due again.",
+		"retried": "The task was retried.",
 	}},
 	{path: "/tasks/:namespace/:id/cancel", do: cancelTask, form: taskPath, says: sentencesByKey{
 		"cancelled": "The task is cancelled, or is asked to stop.",
@@ -53,7 +53,7 @@ var actions = []*action{
 		"moved": "The task is in another queue.",
 	}},
 	{path: "/tasks/:namespace/:id/now", do: runTaskNow, form: taskPath, says: sentencesByKey{
-		"due": "The task is due now.",
+		"due": "The task was made due now.",
 	}},
 	{path: "/submit", do: submitTask, says: sentencesByKey{
 		"submitted":    "The task is submitted.",

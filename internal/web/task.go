@@ -73,9 +73,6 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 		return nil, "", unexplained
 	}
 	o.Task, o.Mark, o.Verdict = t, stateMark(t), v.verdict(t)
-	if said := v.query.Get("said"); t.State.Final() && (said == "retried" || said == "due") { // it has run since
-		v.query.Del("said")
-	}
 	o.explain(v, reasons)
 	if t.State == task.Scheduled && len(o.Attempts) > 0 {
 		o.again(v, o.Attempts[len(o.Attempts)-1].Outcome)

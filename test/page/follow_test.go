@@ -48,7 +48,7 @@ func TestActions_FollowWhatHappens(t *testing.T) {
 		t.Error("it can still be cancelled, or the page was read again")
 	}
 	b.click(`form[action$="/retry"] button`)
-	b.await("[role=status].note", "The task is due again.")
+	b.await("[role=status].note", "The task was retried.")
 
 	n.send(http.MethodDelete, "/v1/tasks/b", nil)
 	typing.awaitSeen("#can")

@@ -159,7 +159,7 @@ func (n *node) workWithoutScript() {
 		n.t.Errorf("the log shows %q", log)
 	}
 	b.click(`form[action$="/retry"] button`)
-	b.await(`[role=status].note`, "The task is due again.")
+	b.await(`[role=status].note`, "The task was retried.")
 	n.awaitState("failed", "failed")
 	b.open("/tasks/default/runs")
 	b.click(`summary.red`)

@@ -43,8 +43,6 @@
       if (old && !force && busy(old)) continue;
       const forms = old && old.dataset.can !== part.dataset.can;
       if (forms) old.innerHTML = part.innerHTML;
-      // "The task is due again" is untrue once it has ended
-      if (forms && part.dataset.can.includes("retry")) $("#said")?.remove();
       if (forms && !force && inUse()) { old.hidden = false; continue }
       waiting.delete(id);
       if (forms) renew();
