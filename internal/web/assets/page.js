@@ -122,7 +122,7 @@
   };
 
   // ---- keys can be switched off (WCAG 2.1.4)
-  let g = 0;
+  let g = -Infinity; // when "g" was pressed
   const shut = at => $$("details.pick[open]").forEach(p => { if (!at || !p.contains(at)) p.open = false });
   const keys = e => {
     if (off() || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
