@@ -20,7 +20,8 @@ import (
 // How much of a task its page shows, whatever the task: bytes are those of HTML.
 const (
 	shownAttempts = 50
-	shownReason   = 200 // bytes of why an attempt failed
+	shownReason   = 200     // bytes of why an attempt failed
+	shownError    = 6 << 10 // bytes of the whole error, which is at most task.ErrorLimit without markup
 	shownLines    = 200
 	shownLine     = 1 << 10  // bytes of a line of the log
 	shownLog      = 16 << 10 // bytes of the log
@@ -35,6 +36,7 @@ type oneTask struct {
 	Task       task.Task
 	Mark       mark
 	Verdict    template.HTML
+	Error      string // the whole error, of which the verdict has the beginning; "" if it has all
 	Why        control.Why
 	Attempts   []task.Attempt // the newest first
 	Before     bool           // there are attempts before these
@@ -73,6 +75,9 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 		return nil, "", unexplained
 	}
 	o.Task, o.Mark, o.Verdict = t, stateMark(t), v.verdict(t)
+	if len(t.Error) > shownReason || strings.Contains(t.Error, "\n") {
+		o.Error = cutHTML(t.Error, shownError)
+	}
 	o.explain(v, reasons)
 	if t.State == task.Scheduled && len(o.Attempts) > 0 {
 		o.again(v, o.Attempts[len(o.Attempts)-1].Outcome)
@@ -156,7 +161,7 @@ func (v *visit) verdict(t task.Task) template.HTML {
 	case t.State == task.Succeeded:
 		return v.T("Succeeded in %s", v.Ran(t))
 	case t.State == task.Failed && t.Error != "":
-		return v.T("Failed: %s", task.Cut(t.Error, 200))
+		return v.T("Failed: %s", task.Cut(t.Error, shownReason))
 	case t.State == task.Failed:
 		return v.T("Failed")
 	case t.Expired():
@@ -179,7 +184,7 @@ func (v *visit) waits(t task.Task) template.HTML {
 	case t.Attempt > 0 && t.Error == "":
 		return v.T("Tries again in %s", v.Span(max(t.DueAt.Sub(v.now), 0)))
 	case t.Attempt > 0:
-		return v.T("Tries again in %s: %s", v.Span(max(t.DueAt.Sub(v.now), 0)), task.Cut(t.Error, 200))
+		return v.T("Tries again in %s: %s", v.Span(max(t.DueAt.Sub(v.now), 0)), task.Cut(t.Error, shownReason))
 	case t.WaitsForAnother():
 		return v.T("Waits until %s has ended", v.after(t))
 	case t.DueAt.After(v.now):

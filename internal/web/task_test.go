@@ -148,6 +148,23 @@ func TestTask_SaysWhyItRunsAgain(t *testing.T) {
 	})
 }
 
+// The headline and the lists have the beginning of a long error. The page of the task has all of it.
+func TestTask_ShowsItsWholeError(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for id, reason := range map[string]string{
+			"traceback": strings.Repeat("in a line of the program\n", 12) + "KeyError: total",
+			"a-word":    strings.Repeat("x", task.ErrorLimit-5) + "total",
+		} {
+			w.run(w.submit(id, nil), time.Second, task.Failed, "", reason)
+			if page := w.get("/tasks/default/" + id).text; strings.Count(page, reason+"</pre>") != 1 {
+				t.Errorf("%s: the page has not all of the error once:\n%s", id, page)
+			}
+		}
+		w.failed("short")
+		w.expectNot("/tasks/default/short", "The whole error")
+	})
+}
+
 // A log of short lines is shown line by line, the newest ones, and says that there are more.
 func TestCutLog_KeepsTheNewestLines(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,7 @@ var chineseTasks = map[string]string{
 	"Fair key":                                 "公平键",
 	"Weight of the fair key":                   "公平键的权重",
 	"%s, weight %d":                            "%s，权重 %d",
+	"The whole error":                          "完整的错误",
 	"Followed by":                              "后续任务",
 	"%s succeeded":                             "成功 %s",
 	"%s failed":                                "失败 %s",
