@@ -167,9 +167,9 @@ func (v *visit) verdict(t task.Task) template.HTML {
 	case t.Expired():
 		return v.T("Cancelled, as no worker had begun it within %s after it was due", v.Span(t.StartBy))
 	case t.State == task.Cancelled:
-		return v.T("Cancelled")
+		return v.cancelled(t)
 	case t.State == task.Running && !t.CancelRequested.IsZero():
-		return v.T("Runs, and is asked to stop")
+		return v.stopping(t)
 	case t.State == task.Running:
 		return v.T("Runs for %s, attempt %d", v.Ran(t), t.Attempt)
 	case t.State == task.Queued:
@@ -235,6 +235,31 @@ func (v *visit) OnceWords(o *task.Once) template.HTML {
 		return v.T("at most one in %s; others are due later", v.Span(o.Every))
 	}
 	return v.T("at most one in %s; others are dropped", v.Span(o.Every))
+}
+
+// cancelled says who has cancelled a task, and why, as far as that is kept.
+func (v *visit) cancelled(t task.Task) template.HTML {
+	reason := task.Cut(t.Error, shownReason)
+	for _, asked := range []string{"cancelled by ", stopAskedBy} {
+		if by, known := strings.CutPrefix(reason, asked); known {
+			return v.T("Cancelled by %s", by)
+		}
+	}
+	if reason == "" {
+		return v.T("Cancelled")
+	}
+	return v.T("Cancelled: %s", reason)
+}
+
+// stopAskedBy begins the error of a task that is to stop, before who asks for it, and why.
+const stopAskedBy = "asked to stop by "
+
+// stopping says who has asked a task that runs to stop, and why, as far as that is kept.
+func (v *visit) stopping(t task.Task) template.HTML {
+	if by, known := strings.CutPrefix(task.Cut(t.Error, shownReason), stopAskedBy); known {
+		return v.T("Runs, and is asked to stop by %s", by)
+	}
+	return v.T("Runs, and is asked to stop")
 }
 
 // FollowedBy says what follows a task: when, until it has ended; then which task.

@@ -165,6 +165,32 @@ func TestTask_ShowsItsWholeError(t *testing.T) {
 	})
 }
 
+// Who has cancelled a task, and why, is in its headline, also if the task never began.
+func TestTask_SaysWhyItIsCancelled(t *testing.T) {
+	inWorld(t, func(w *world) {
+		cancel := func(id, note string) {
+			_, err := w.control.CancelTask(w.ctx, me, id, note)
+			testkit.Must(t, err)
+		}
+		w.submit("waits", nil)
+		cancel("waits", "not <needed>")
+		w.expect("/tasks/default/waits", "Cancelled by ann (not verified): not &lt;needed&gt;</span>")
+		w.submit("silent", nil)
+		cancel("silent", "")
+		w.expect("/tasks/default/silent", "Cancelled by ann (not verified)</span>")
+		run := w.begin(w.submit("runs", nil))
+		cancel("runs", "too slow")
+		w.expect("/tasks/default/runs", "Runs, and is asked to stop by ann (not verified): too slow</span>")
+		testkit.Must(t, run.Finish(w.ctx, task.Cancelled, task.OutcomeCancelled, "", "killed"))
+		w.expect("/tasks/default/runs", "Cancelled by ann (not verified): too slow: killed</span>")
+		v := inEnglish(start)
+		late := task.Task{State: task.Cancelled, Error: "too late: nobody began it"}
+		if got := v.verdict(late); got != "Cancelled: too late: nobody began it" {
+			t.Errorf("one that was late: %s", got)
+		}
+	})
+}
+
 // A log of short lines is shown line by line, the newest ones, and says that there are more.
 func TestCutLog_KeepsTheNewestLines(t *testing.T) {
 	t.Parallel()
