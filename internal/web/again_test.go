@@ -21,7 +21,7 @@ var aField = regexp.MustCompile(
 	`(?s)<(?:input|textarea)[^>]* name="([^"]*)"[^>]*?(?: value="([^"]*)"[^>]*>|>\n?([^<]*)</textarea>)`)
 
 // visible is a field or a button.
-var visible = regexp.MustCompile(`<(input id=|textarea|button)`)
+var visible = regexp.MustCompile(`<(input id=|textarea|button [^h])`)
 
 // shownAgain is what the form on a page would send, which has a key.
 func (w *world) shownAgain(page, key string) url.Values {
@@ -58,7 +58,8 @@ var forms = []struct {
 		"text", strings.ReplaceAll(definitionOf("every: 1h"), "id: a", "id: new"), "do", "put",
 	}, func(w *world) bool { _, err := w.control.GetSchedule(w.ctx, me, "new"); return err == nil }},
 	{"/schedules/new?type=http", "/schedules/new", []string{
-		"id", "new", "every", "1h", "queue", "reports", "payload.url", "http://localhost/<b>", "do", "put",
+		"id", "new", "namespace", "default", "timezone", "UTC", "every", "1h", "queue", "reports",
+		"payload.url", "http://localhost/<b>", "do", "put",
 	}, func(w *world) bool {
 		s, err := w.control.GetSchedule(w.ctx, me, "new")
 		return err == nil && s.Task.Queue == "reports"
@@ -120,7 +121,11 @@ func withForms(t *testing.T, test func(w *world, path string, form url.Values, f
 				w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour })
 				w.pass(time.Minute)
 				w.pack()
-				test(w, f.path, w.fill(f.page, f.fields...), f.fields, func() bool { return f.done(w) })
+				form := w.fill(f.page, f.fields...)
+				if form.Get("do") == doPut {
+					form = w.checked(f.path, form)
+				}
+				test(w, f.path, form, f.fields, func() bool { return f.done(w) })
 			})
 		})
 	}
@@ -394,7 +399,8 @@ func TestPreferences_KeepWhatWasTyped(t *testing.T) {
 func TestForm_WithOtherFieldsActsAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.put("a", nil)
-		form := w.fill("/schedules/default/a/edit", "text", definitionOf("every: 2h"), "do", "put")
+		const edit = "/schedules/default/a/edit"
+		form := w.checked(edit, w.fill(edit, "text", definitionOf("every: 2h"), "do", "put"))
 		w.expectDone("/schedules/default/a/edit", form, "/schedules/default/a?n=2&said=put")
 		form.Set("text", definitionOf("every: 3h"))
 		got := w.send(http.MethodPost, "/schedules/default/a/edit", form)

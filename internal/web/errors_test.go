@@ -65,7 +65,9 @@ func TestForm_SaysThatItIsTooOldOrTooLarge(t *testing.T) {
 			t.Errorf("an old form: %s", answer.text)
 		}
 		form.Set("note", strings.Repeat("x", 5<<20))
-		if answer = w.send(http.MethodPost, "/queues/default/pause", form); !strings.Contains(answer.text, "is larger than") {
+		answer = w.send(http.MethodPost, "/queues/default/pause", form)
+		if !strings.Contains(answer.text, "is larger than") ||
+			!strings.Contains(answer.text, "Go back in your browser") {
 			t.Errorf("a large form: %s", answer.text)
 		}
 		w.expect("/nowhere", "There is no such page.")

@@ -102,6 +102,9 @@ func (s *Site) act(c echo.Context, a *action) error {
 		return echo.ErrNotFound
 	}
 	c.Set(visitKey, v)
+	if v.reshaped = v.reshape(); v.reshaped {
+		return s.again(c, v, a, nil)
+	}
 	done, err := s.sent.once(v.sentForm(), func() (result, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), requestLimit)
 		defer cancel()

@@ -3,8 +3,9 @@ package web
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -31,6 +32,7 @@ type scheduleEdit struct {
 	Wrong    string // what else is wrong
 	Exists   bool   // it is wrong because another schedule has the id
 	Meantime bool   // somebody has put another revision since the text was read
+	Changed  bool   // it was to be put, and is not what was checked
 	Valid    bool
 	Put      control.Put // what putting it would do
 	Same     bool        // it changes nothing
@@ -119,7 +121,11 @@ func (v *visit) scheduleEdit(ctx context.Context) (e *scheduleEdit, err error) {
 		}
 		e.Ref, e.Revision = e.before.Ref, e.before.Revision
 	}
-	if v.form != nil {
+	switch {
+	case v.reshaped:
+		e.Text = v.text()
+		return e, nil
+	case v.form != nil:
 		return e, e.check(ctx, v)
 	}
 	return e, e.begin(v)
@@ -140,7 +146,13 @@ func (e *scheduleEdit) begin(v *visit) error {
 
 // beginNew sets the text with which a new schedule begins.
 func (e *scheduleEdit) beginNew(v *visit) {
-	e.Text = fmt.Sprintf(firstText, strconv.Quote(v.namespaceOfNew()), v.zone)
+	e.Text = v.firstText()
+}
+
+// Checked is a digest of what the page shows the check of. Only that can be put.
+func (e *scheduleEdit) Checked() string {
+	sum := sha256.Sum256([]byte(e.Text))
+	return hex.EncodeToString(sum[:12])
 }
 
 // check reads the text that was sent, and finds out what putting it would do. What is wrong with it is no error: the
@@ -152,15 +164,13 @@ func (e *scheduleEdit) check(ctx context.Context, v *visit) error {
 		}
 	}()
 	e.Text = v.text()
-	if v.isShownOtherwise() {
-		return nil
-	}
 	if v.inFields() {
 		if goOn, err := e.readFields(v); !goOn {
 			return err
 		}
 	}
 	e.Meantime = v.revisionRead() != e.Revision
+	e.Changed = v.form.Get("do") == doPut && v.form.Get("checked") != e.Checked()
 	entry, err := e.read(v)
 	if entry == nil || err != nil {
 		return err
@@ -210,13 +220,14 @@ func (e *scheduleEdit) put(ctx context.Context, v *visit, o control.PutOptions) 
 	return v.site.Control.PutSchedule(ctx, who, e.definition, o)
 }
 
+// doPut is the value of the button that puts a schedule.
+const doPut = "put"
+
 // putSchedule is the action of the form on which a schedule is written. The form is shown again if the text was only to
-// be checked, if something is wrong with it, or if somebody has put another revision that the reader has not seen.
+// be checked or is not what was checked, if something is wrong with it, or if somebody has put another revision that the
+// reader has not seen.
 func putSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
-	if v.isShownOtherwise() {
-		v.showOtherwise()
-	}
-	if form.Get("do") != "put" {
+	if form.Get("do") != doPut {
 		return result{}, nil
 	}
 	e, err := v.scheduleEdit(ctx)
@@ -226,7 +237,7 @@ func putSchedule(ctx context.Context, v *visit, form url.Values) (result, error)
 	put, err := e.Put, e.refusal
 	switch {
 	case err != nil:
-	case !e.Valid || e.Meantime && !e.Same:
+	case !e.Valid || (e.Meantime || e.Changed) && !e.Same:
 		return result{}, nil
 	default:
 		put, err = e.put(ctx, v, e.options)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,9 @@ func definitionOf(lines ...string) string {
 func (w *world) write(path, do, text string, fields ...string) answer {
 	w.t.Helper()
 	form := w.fill(path, append(fields, "text", strings.ReplaceAll(text, "\n", "\r\n"), "do", do)...)
+	if do == doPut {
+		form = w.checked(path, form)
+	}
 	return w.send(http.MethodPost, path, form)
 }
 
@@ -99,7 +103,7 @@ func TestScheduleEdit_PutsWhatWasChecked(t *testing.T) {
 			t.Errorf("a check of a new one: %s", first.text)
 		}
 		form := w.fill("/schedules/new", "text", definitionOf("every: 1h"), "do", "check")
-		w.send(http.MethodPost, "/schedules/new", form) // which a reader may do, go back, and put the text
+		form = w.checked("/schedules/new", form)
 		form.Set("do", "put")
 		for range 2 { // the second time, another node gets it, and nothing is changed
 			w.expectDone("/schedules/new", form, "/schedules/default/a?n=1&said=put")
@@ -111,6 +115,38 @@ func TestScheduleEdit_PutsWhatWasChecked(t *testing.T) {
 		w.write("/schedules/default/a/edit", "put", definitionOf("every: 2h", "paused: true"))
 		if s := w.schedule("a"); s.Revision != 2 || s.Rules[0].Every != 2*time.Hour || s.PausedAt.IsZero() {
 			t.Errorf("revision %d, %v, paused at %s", s.Revision, s.Rules, s.PausedAt)
+		}
+	})
+}
+
+// What was changed after the check is checked first, and put only then.
+func TestScheduleEdit_PutsNothingUnchecked(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("b", nil)
+		const said = "It was changed since it was checked, and is not put yet."
+		other := strings.ReplaceAll(definitionOf("every: 7s"), "id: a", "id: b")
+		for path, form := range map[string]url.Values{
+			newSchedulePath:             w.inFields("check", "every", "1h", "payload.url", "http://localhost/a"),
+			"/schedules/default/b/edit": w.fill("/schedules/default/b/edit", "text", strings.Replace(other, "7s", "2h", 1)),
+		} {
+			form = w.checked(path, form)
+			form.Set("every", "7s")
+			if form.Has("text") {
+				form.Set("text", other)
+			}
+			form.Set("do", doPut)
+			got := w.send(http.MethodPost, path, form)
+			if got.status != http.StatusOK || !strings.Contains(got.text, said) || !strings.Contains(got.text, "every 7s") {
+				t.Errorf("%s: %d\n%s", path, got.status, got.text)
+			}
+			again := w.shownAgain(got.text, form.Get(keyField))
+			again.Set("do", doPut)
+			if got := w.send(http.MethodPost, path, again); got.status != http.StatusSeeOther {
+				t.Errorf("%s: then: %d\n%s", path, got.status, got.text)
+			}
+		}
+		if s := w.schedule("b"); s.Revision != 2 || s.Rules[0].Every != 7*time.Second {
+			t.Errorf("revision %d, %v", s.Revision, s.Rules)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/wire"
@@ -19,8 +20,8 @@ import (
 // scheduleForm is a new schedule in fields. Fields have the names that the API has, without "task." before them.
 type scheduleForm struct {
 	payloadForm
-	When []formField
-	Turn []formField
+	When    []formField
+	Further []formField
 }
 
 const (
@@ -30,7 +31,7 @@ const (
 
 // inFields reports whether a new schedule comes, or is to come, in fields.
 func (v *visit) inFields() bool {
-	return v.param("id") == "" && !v.form.Has("text") && v.query.Get("as") != asYAML
+	return v.param("id") == "" && !v.form.Has("text") && (v.form != nil || v.query.Get("as") != asYAML)
 }
 
 // scheduleForm is what the page shows of a schedule in fields, given the types that nodes run besides.
@@ -45,8 +46,18 @@ func (v *visit) scheduleForm(types []string) *scheduleForm {
 		{Name: "queue", Label: v.T("Queue"), Hint: task.DefaultQueue},
 		{Name: "namespace", Label: v.T("Namespace"), Hint: task.DefaultNamespace},
 	}, first)
-	f.Turn = v.fields(v.turnFields(), first)
+	f.Further = v.fields(v.scheduleFurther(), first)
 	return &f
+}
+
+// scheduleFurther are the fields of a new schedule that few need.
+func (v *visit) scheduleFurther() []formField {
+	fields := []formField{
+		{Name: "overlap", Label: v.T("If the run before has not ended"), Hint: "skip, queue, allow, replace"},
+		{Name: "misfire.policy", Label: v.T("If ticks were missed"), Hint: "once, skip, all"},
+	}
+	further := slices.Concat(v.attemptFields(), []formField{v.ownerField()}, v.turnFields())
+	return append(slices.Concat(fields, further), v.followUpField())
 }
 
 // namespaceOfNew is the namespace of what is new, unless the reader says another one.
@@ -68,17 +79,39 @@ func (v *visit) typedText() (string, error) {
 	if err := v.setTurn(&turn, get); err != nil {
 		return "", err
 	}
-	d := manifest.Document{Namespace: get("namespace"), Schedules: []manifest.Schedule{{
-		ID: get("id"),
-		ScheduleDefinition: wire.ScheduleDefinition{
-			Cron: wire.Given(get("cron")), Every: wire.Given(get("every")), Timezone: wire.Given(get("timezone")),
-			Task: wire.TaskTemplate{
-				Type: get("type"), Queue: wire.Given(get("queue")), Payload: payload, Priority: wire.Given(turn.Priority),
-				FairKey: wire.Given(turn.FairKey), FairWeight: wire.Given(turn.FairWeight),
-			},
+	s := manifest.Schedule{ID: get("id"), ScheduleDefinition: wire.ScheduleDefinition{
+		Cron: wire.Given(get("cron")), Every: wire.Given(get("every")), Timezone: wire.Given(get("timezone")),
+		Owner: wire.Given(get("owner")), Overlap: wire.Given(wire.Overlap(get("overlap"))),
+		Task: wire.TaskTemplate{
+			Type: get("type"), Queue: wire.Given(get("queue")), Payload: payload, Timeout: wire.Given(get("timeout")),
+			Retention: wire.Given(get("retention")), StartBy: wire.Given(get("start_by")),
+			Priority: wire.Given(turn.Priority), FairKey: wire.Given(turn.FairKey), FairWeight: wire.Given(turn.FairWeight),
 		},
-	}}}
+	}}
+	if policy := get("misfire.policy"); policy != "" {
+		s.Misfire = &wire.Misfire{Policy: new(wire.MisfirePolicy(policy))}
+	}
+	if s.Task.Retry, err = v.typedRetry(get("retry.max_attempts"), get("retry.delays")); err != nil {
+		return "", err
+	}
+	if s.Task.OnEnd, err = v.typedFollowUp(get("on_end")); err != nil {
+		return "", err
+	}
+	d := manifest.Document{Namespace: get("namespace"), Schedules: []manifest.Schedule{s}}
 	return d.Text()
+}
+
+// typedRetry is how often a task of a schedule is tried, and the waits between; nil for the defaults. Error:
+// CodeInvalid.
+func (v *visit) typedRetry(attempts, delays string) (*wire.Retry, error) {
+	var typed task.Retry
+	if err := v.setRetry(&typed, attempts, delays); err != nil {
+		return nil, err
+	}
+	if typed.MaxAttempts == 0 && len(typed.Delays) == 0 {
+		return nil, nil
+	}
+	return &wire.Retry{MaxAttempts: wire.Given(typed.MaxAttempts), Delays: wordsOf(delays)}, nil
 }
 
 // readFields makes the text of what was typed into fields. It returns false if that is all to do: something is wrong

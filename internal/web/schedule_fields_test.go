@@ -36,6 +36,7 @@ func TestScheduleFields_PutWhatTheirTextPuts(t *testing.T) {
 			"payload.url", "http://localhost/a", "payload.headers", "X-A: 1\r\n", "payload.body", `{"n": 1}`)
 		page := w.send(http.MethodPost, newSchedulePath, form).text
 		asText := w.shownAgain(page, keyOf(page))
+		form = w.checked(newSchedulePath, form)
 		form.Set("do", "put")
 		w.expectDone(newSchedulePath, form, "/schedules/shop/a?n=1&said=put")
 		got, err := w.control.GetSchedule(w.ctx, control.Caller{Namespace: "shop"}, "a")

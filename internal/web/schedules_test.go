@@ -1,6 +1,7 @@
 package web
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -118,6 +119,20 @@ func (w *world) fill(path string, fields ...string) url.Values {
 	}
 	for i := 0; i < len(fields); i += 2 {
 		form.Set(fields[i], fields[i+1])
+	}
+	return form
+}
+
+// checkedField is the field that says what was checked.
+var checkedField = regexp.MustCompile(`name="checked" value="([0-9a-f]+)"`)
+
+// checked lets a form be checked, so that it can be put.
+func (w *world) checked(path string, form url.Values) url.Values {
+	w.t.Helper()
+	check := maps.Clone(form)
+	check.Set("do", "check")
+	if found := checkedField.FindStringSubmatch(w.send(http.MethodPost, path, check).text); found != nil {
+		form.Set("checked", found[1])
 	}
 	return form
 }

@@ -357,6 +357,9 @@ type errorPage struct {
 // NotFound says that nothing has the path.
 func (e errorPage) NotFound() bool { return e.Status == http.StatusNotFound }
 
+// TooLarge says that what was sent is too large to be read, and so to be shown again.
+func (e errorPage) TooLarge() bool { return e.Status == http.StatusRequestEntityTooLarge }
+
 // Away says that the page cannot be made before Redis answers, or that the node ends.
 func (e errorPage) Away() bool { return e.Status == http.StatusServiceUnavailable && !e.Acts() }
 

@@ -38,10 +38,10 @@ type payloadForm struct {
 	HasForm bool   // there is a form for the type
 	Payload []formField
 	Rare    []formField   // of the payload
-	Kept    []hiddenField // of the payload: what was typed into fields of other types
+	Kept    []hiddenField // of payloads of other types
 }
 
-// typeButton shows the form of a type.
+// typeButton leads to the form of a type, with what was typed.
 type typeButton struct {
 	Name    string
 	Value   string
@@ -130,58 +130,13 @@ func typesOf(nodes []cluster.Node) []string {
 	return types[:min(len(types), typesShown)]
 }
 
-// typeButtons show the forms of types.
-func (v *visit) typeButtons(present string, more []string) (all []typeButton) {
+// typeButtons lead to the forms of types.
+func (v *visit) typeButtons(present string, more []string) []typeButton {
+	var buttons []typeButton
 	for _, name := range slices.Concat(formTypes, more) {
-		all = append(all, typeButton{Name: name, Value: name, Present: name == present})
+		buttons = append(buttons, typeButton{Name: name, Value: name, Present: name == present})
 	}
-	return append(all, typeButton{Name: string(v.T("other")), Value: otherType, Present: present == ""})
-}
-
-// Buttons of a form that show it in another way: for another type, or with the payload as JSON or in fields.
-const (
-	showType    = "show_type"
-	showPayload = "show_payload"
-)
-
-// isShownOtherwise reports whether such a button was pressed.
-func (v *visit) isShownOtherwise() bool { return v.form.Has(showType) || v.form.Has(showPayload) }
-
-// showOtherwise makes the form what such a button asks for. What was typed stays in it.
-func (v *visit) showOtherwise() {
-	form, name := v.form, v.first("type")
-	if to := form.Get(showType); to != "" {
-		form.Set("type", to)
-		form.Set("other", "")
-		form.Set("as", "")
-		return
-	}
-	fields := v.payloadFields(name)
-	if form.Get(showPayload) == "json" {
-		if payload, err := v.payloadOf(fields, form.Get); err == nil {
-			form.Set("payload", pretty(payload))
-		}
-		form.Set("as", "json")
-		return
-	}
-	if typed, known := v.typedAs(fields, json.RawMessage(form.Get("payload"))); known {
-		for name, text := range typed {
-			form.Set(name, text)
-		}
-	}
-	form.Set("as", "")
-}
-
-// keptFields are what was typed into the fields of payloads that are not shown.
-func (v *visit) keptFields(shown ...formField) (kept []hiddenField) {
-	for _, name := range slices.Sorted(maps.Keys(v.form)) {
-		ofPayload := name == "payload" || strings.HasPrefix(name, payloadPrefix)
-		isShown := slices.ContainsFunc(shown, func(f formField) bool { return f.Name == name })
-		if text := v.form.Get(name); ofPayload && !isShown && text != "" {
-			kept = append(kept, hiddenField{name, text})
-		}
-	}
-	return kept
+	return append(buttons, typeButton{Name: string(v.T("other")), Value: otherType, Present: present == ""})
 }
 
 // firstValues are what stands in the fields of a new form: that of the task of which it is a copy.
@@ -224,7 +179,7 @@ func durationText(d time.Duration) string {
 // payloadForm asks for a type, and for its payload: by the fields of the type or, if it has none or they cannot have
 // the payload of the copy, as JSON. first gets the values of a copy.
 func (v *visit) payloadForm(copied task.Task, types []string, first map[string]string) payloadForm {
-	f := payloadForm{Type: cmp.Or(v.first("type"), copied.Type, "http"), AsJSON: v.first("as") == "json"}
+	f := payloadForm{Type: cmp.Or(v.first("type"), copied.Type, "http"), AsJSON: v.first("as") == asJSON}
 	if f.Type == otherType || v.Typed("other", "") != "" {
 		f.Type = ""
 	}
@@ -241,8 +196,7 @@ func (v *visit) payloadForm(copied task.Task, types []string, first map[string]s
 		f.Payload = []formField{{Name: "type", Label: v.T("Type"), Hint: v.T("as workers name it"), Required: true}}
 	}
 	if f.AsJSON = f.AsJSON || !f.HasForm; f.AsJSON {
-		asJSON := formField{Name: "payload", Label: v.T("Payload"), Hint: "{}", Long: true, Wide: true}
-		f.Payload = append(f.Payload, asJSON)
+		f.Payload = append(f.Payload, formField{Name: "payload", Label: v.T("Payload"), Hint: "{}", Long: true, Wide: true})
 		fields = nil
 	}
 	for i, field := range fields {
@@ -253,7 +207,7 @@ func (v *visit) payloadForm(copied task.Task, types []string, first map[string]s
 		}
 	}
 	f.Payload, f.Rare = v.fields(f.Payload, first), v.fields(f.Rare, first)
-	f.Kept = v.keptFields(slices.Concat(f.Payload, f.Rare)...)
+	f.Kept = v.keptFields(f.Payload, f.Rare)
 	return f
 }
 
@@ -270,17 +224,25 @@ func (v *visit) whenFields() []formField {
 
 // furtherFields are those that few need.
 func (v *visit) furtherFields() []formField {
-	fields := []formField{
+	once := formField{Name: "once", Label: v.T("Mode and key"), Hint: onceHint, Wide: true}
+	return slices.Concat(v.attemptFields(), []formField{v.ownerField(), once}, v.turnFields(), []formField{v.followUpField()})
+}
+
+// attemptFields are those of the attempts of a task, and of how long it may wait and is kept.
+func (v *visit) attemptFields() []formField {
+	return []formField{
 		{Name: "retry.max_attempts", Label: v.T("Attempts at most"), Hint: v.T("that of the type")},
 		{Name: "retry.delays", Label: v.T("Waits between attempts"), Hint: "1m, 5m, 10m"},
 		{Name: "timeout", Label: v.T("Timeout of an attempt"), Hint: "30s"},
 		{Name: "retention", Label: v.T("How long it is kept after its end"), Hint: "24h"},
 		{Name: "start_by", Label: v.T("Cancel if not begun within"), Hint: "1h"},
-		{Name: "owner", Label: v.T("Owner"), Hint: ""},
-		{Name: "once", Label: v.T("Mode and key"), Hint: onceHint, Wide: true},
 	}
-	next := formField{Name: "on_end", Label: v.T("Followed by, as JSON"), Hint: followUpHint, Long: true, Wide: true}
-	return append(append(fields, v.turnFields()...), next)
+}
+
+func (v *visit) ownerField() formField { return formField{Name: "owner", Label: v.T("Owner")} }
+
+func (v *visit) followUpField() formField {
+	return formField{Name: "on_end", Label: v.T("Followed by, as JSON"), Hint: followUpHint, Long: true, Wide: true}
 }
 
 // onceHint is an example of a key, and of what becomes of a further submission with it.
@@ -309,10 +271,6 @@ func (v *visit) fields(fields []formField, first map[string]string) []formField 
 
 // submitTask is the action of the form that submits a task.
 func submitTask(ctx context.Context, v *visit, form url.Values) (result, error) {
-	if v.isShownOtherwise() {
-		v.showOtherwise()
-		return result{}, nil
-	}
 	d, err := v.definitionOf(form)
 	if err != nil {
 		return result{}, err
@@ -382,6 +340,16 @@ func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
 
 // followUpOf is the follow-up that was typed as JSON; nil for none. Error: CodeInvalid.
 func (v *visit) followUpOf(text string) (*task.FollowUp, error) {
+	next, err := v.typedFollowUp(text)
+	if err != nil || next == nil {
+		return nil, err
+	}
+	d, err := definition.Task(wire.Submission{OnEnd: next})
+	return d.OnEnd, err
+}
+
+// typedFollowUp is followUpOf as the API has it.
+func (v *visit) typedFollowUp(text string) (*wire.FollowUp, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -391,8 +359,7 @@ func (v *visit) followUpOf(text string) (*task.FollowUp, error) {
 	if err := in.Decode(&next); err != nil || in.More() {
 		return nil, v.invalid("on_end", v.T("must be like %s", followUpHint))
 	}
-	d, err := definition.Task(wire.Submission{OnEnd: &next})
-	return d.OnEnd, err
+	return &next, nil
 }
 
 // onceOf is the key that was typed; nil for none. Error: CodeInvalid.
@@ -410,7 +377,7 @@ func (v *visit) onceOf(text string) (*task.Once, error) {
 
 // payloadTyped is the payload that was typed, as JSON or into the fields of the type. Error: CodeInvalid.
 func (v *visit) payloadTyped(typeName string, form url.Values) (json.RawMessage, error) {
-	if fields := v.payloadFields(typeName); len(fields) > 0 && form.Get("as") != "json" {
+	if fields := v.payloadFields(typeName); len(fields) > 0 && form.Get("as") != asJSON {
 		return v.payloadOf(fields, form.Get)
 	}
 	text := strings.TrimSpace(form.Get("payload"))

@@ -26,7 +26,6 @@ var chineseTasks = map[string]string{
 	"Key":                                      "键",
 	"Priority":                                 "优先级",
 	"Priority (%d is the most urgent)":         "优先级（%d 最紧急）",
-	"Priority and fair key":                    "优先级与公平键",
 	"Fair key":                                 "公平键",
 	"Weight of the fair key":                   "公平键的权重",
 	"%s, weight %d":                            "%s，权重 %d",

@@ -86,7 +86,7 @@ func TestScheduleFields_TakeTheTurn(t *testing.T) {
 			}
 		}
 		form.Set("do", "put")
-		w.expectDone(newSchedulePath, form, "/schedules/shop/a?n=1&said=put")
+		w.expectDone(newSchedulePath, w.checked(newSchedulePath, form), "/schedules/shop/a?n=1&said=put")
 		got, err := w.control.GetSchedule(w.ctx, control.Caller{Namespace: "shop"}, "a")
 		if err != nil || got.Task.Priority != 9 || got.Task.FairKey != "customer-7" || got.Task.FairWeight != 3 {
 			t.Errorf("%v, %+v", err, got.Task)

@@ -25,6 +25,7 @@ type visit struct {
 	param     func(name string) string // a part of the path
 	query     url.Values
 	form      url.Values // that was sent; nil for none
+	reshaped  bool       // the form only asks for another form
 	zone      *time.Location
 	Theme     string // light, dark, or "" for that of the system
 	Namespace string // that the reader has chosen; control.EveryNamespace for all

@@ -21,6 +21,7 @@ func TestReader_OfOneNode(t *testing.T) {
 		"its choices hold":                  pagesFollowTheReader,
 		"a script chooses without new page": preferencesNeedNoNewPage,
 		"keys can be switched off":          keysCanBeSwitchedOff,
+		"forms outlive going back":          formsOutliveBack,
 		"a log stays where its reader is":   logStaysWhereItsReaderIs,
 		"a tab that nobody sees rests":      liveRestsWhileNobodySeesTheTab,
 		"hostile text is shown":             pagesShowHostileText,

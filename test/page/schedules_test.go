@@ -51,9 +51,9 @@ func (b *tab) send(said string) {
 func (b *tab) put(text, check, said string) {
 	b.t.Helper()
 	b.write("#text", text)
-	b.click(`button[value="check"]`)
+	b.click(`.cap button[value="check"]`)
 	b.await("main", check)
-	b.click(`button[value="put"]`)
+	b.click(`.cap button[value="put"]`)
 	b.await(`[role=status].note`, said)
 }
 
@@ -76,7 +76,7 @@ func TestSchedules_WorkWithoutScript(t *testing.T) {
 		return "schedules:\n  - {id: night, cron: " + cron + ", task: {type: shell, payload: {command: ['true']}}}\n"
 	}
 	b.write("#text", definition("30 2 * * FRY"))
-	b.click(`button[value="check"]`)
+	b.click(`.cap button[value="check"]`)
 	b.await("[role=alert]", "Line 2, column 23")
 	b.put(definition("30 2 * * FRI"), "at 02:30, on Friday", "Revision 1 is in force.")
 	b.do(chromedp.NavigateBack()) // which shows the check, and does not ask whether to send it again
@@ -133,16 +133,16 @@ func TestJourney_FromAFailureToItsCure(t *testing.T) {
 	b.write("#f-id", "report")
 	b.write("#f-cron", "every second")
 	b.write(`[name="payload.url"]`, service.URL+"/raport")
-	b.click(`button[value="check"]`)
+	b.click(`.cap button[value="check"]`)
 	b.await(`[id="w-cron"]`, "has 2 fields")
 	if id := b.value("#f-id"); id != "report" {
 		t.Errorf("the id has become %q", id)
 	}
 	b.write("#f-cron", "")
 	b.write("#f-every", "1s")
-	b.click(`button[value="check"]`)
+	b.click(`.cap button[value="check"]`)
 	b.await("main", "every 1s")
-	b.click(`button[value="put"]`)
+	b.click(`.cap button[value="put"]`)
 	b.await(`[role=status].note`, "Revision 1 is in force.")
 
 	const page = "/schedules/default/report"
