@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,10 +74,13 @@ func (c *Control) keepChanged(ctx context.Context, refs <-chan task.Ref) {
 			began, found := clock.Now(), status.Schedule{}
 			limited, cancel := context.WithTimeout(ctx, statusTimeout)
 			s, now, err := c.store.Schedules.Read(limited, ref)
+			if err == nil {
+				found = namedTroubleOf(s, now)
+				err = c.tellOverlooked(limited, []*status.Schedule{&found}, now)
+			}
 			cancel()
 			switch {
 			case err == nil:
-				found = namedTroubleOf(s, now)
 			case task.CodeOf(err) != schedule.CodeNotFound: // the next look at all finds it
 				continue
 			}
@@ -167,8 +171,48 @@ func (c *Control) findTroubled(ctx context.Context) (t troubled, _ error) {
 		}
 	})
 	t.cut()
+	if err == nil {
+		err = t.tellOverlooked(ctx, c, now)
+	}
 	t.left, t.at, t.took = left.Texts(), clock.Now(), clock.Since(began)
 	return t, err
+}
+
+// tellOverlooked leaves out missed ticks of which somebody knows, and schedules with which nothing else is wrong. Error:
+// CodeUnavailable.
+func (t *troubled) tellOverlooked(ctx context.Context, c *Control, now time.Time) error {
+	var all []*status.Schedule
+	for i := range t.schedules {
+		all = append(all, &t.schedules[i])
+	}
+	err := c.tellOverlooked(ctx, all, now)
+	t.schedules = slices.DeleteFunc(t.schedules, func(s status.Schedule) bool { return s == status.Schedule{} })
+	return err
+}
+
+// overlookedChunk is of how many schedules missed ticks are read at once.
+const overlookedChunk = 100
+
+// tellOverlooked leaves out missed ticks of which somebody knows. Error: CodeUnavailable.
+func (c *Control) tellOverlooked(ctx context.Context, all []*status.Schedule, now time.Time) error {
+	all = slices.DeleteFunc(all, func(s *status.Schedule) bool { return s.MissedAt.IsZero() })
+	for chunk := range slices.Chunk(all, overlookedChunk) {
+		asked := make([]schedule.Schedule, len(chunk))
+		for i, s := range chunk {
+			asked[i].Ref = task.Ref{Namespace: s.Namespace, ID: s.ID}
+			asked[i].Track.MissedAt, asked[i].Conditions = s.MissedAt, []schedule.Condition{schedule.Missing}
+		}
+		if err := c.store.Schedules.TellMissed(ctx, asked, now); err != nil {
+			return err
+		}
+		for i, s := range chunk {
+			s.MissedAt = asked[i].Overlooked.Tick
+			if *s == (status.Schedule{Namespace: s.Namespace, ID: s.ID}) {
+				*s = status.Schedule{}
+			}
+		}
+	}
+	return nil
 }
 
 // namedTroubleOf is troubleOf with the name of the schedule, unless nothing is wrong.

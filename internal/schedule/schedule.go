@@ -81,6 +81,7 @@ type Schedule struct {
 	Conditions []Condition  // what is wrong with its runs
 	Retry      Retry        // the first of its live tasks that is tried again after a failure
 	LastMissed Entry        // in the condition Missing: the newest tick that was missed, without a reason if it is forgotten
+	Overlooked Entry        // in that condition: the newest such tick that nobody knows of; zero for none
 }
 
 // Span is the time after From, up to and including Until.

@@ -47,7 +47,7 @@ var Codes = []Meaning{
 	{DoctorFound, "The newest examination by doctor has found something."},
 	{RedisDisk, "Redis could not write to its disk."},
 	{RedisFilling, "Redis uses more than 80 % of its maxmemory."},
-	{TicksMissed, "Ticks of a schedule were missed in the last 24 hours."},
+	{TicksMissed, "Ticks of a schedule were missed in the last 24 hours, not for a pause, and were not backfilled since."},
 	{NodeDied, "A node has died in the last 15 minutes."},
 	{Late, "The first task of a queue has waited for more than a minute, for at least a minute."},
 	{QueuePaused, "Tasks wait in a queue that is paused."},

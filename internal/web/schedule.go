@@ -164,8 +164,8 @@ func (v *visit) scheduleVerdict(s schedule.Schedule, again bool) template.HTML {
 		return v.T("Failing: %d tasks in a row failed", s.Failures)
 	case again:
 		return v.retryVerdict(s)
-	case s.Has(schedule.Missing, v.now, 0):
-		return v.T("Missed the tick of %s", v.Stamp(s.Track.MissedAt))
+	case !s.Overlooked.Tick.IsZero():
+		return v.T("Missed the tick of %s", v.Stamp(s.Overlooked.Tick))
 	case s.Has(schedule.Stale, v.now, schedule.StaleAfter):
 		return v.T("Has not succeeded for 24 h, though ticks were due")
 	case s.Live > 0:

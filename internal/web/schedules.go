@@ -263,9 +263,9 @@ func (v *visit) scheduleState(s schedule.Schedule) scheduleState {
 		st.More, st.Text = v.T("%d attempts so far", s.Retry.Attempts), v.Reason(s.Retry.Error)
 		st.Task = s.Retry.Task
 		return st
-	case s.Has(schedule.Missing, v.now, 0):
-		st := scheduleState{Mark: mark{"missed", "t-bad"}, Word: v.T("missed a tick"), At: s.Track.MissedAt}
-		st.Text = s.LastMissed.Reason
+	case !s.Overlooked.Tick.IsZero():
+		st := scheduleState{Mark: mark{"missed", "t-bad"}, Word: v.T("missed a tick"), At: s.Overlooked.Tick}
+		st.Text = s.Overlooked.Reason
 		return st
 	case s.Has(schedule.Stale, v.now, schedule.StaleAfter):
 		word := v.T("no success for 24 h")

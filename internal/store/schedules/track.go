@@ -67,17 +67,20 @@ func (s *Schedules) follow(ctx context.Context, all []schedule.Schedule, n int, 
 	for i := range all {
 		all[i].Conditions = all[i].ConditionsAt(now)
 	}
-	return s.tellMissed(ctx, all)
+	return s.TellMissed(ctx, all, now)
 }
 
-// tellMissed sets LastMissed of the schedules that have missed a tick lately: to the record of the tick, or to its time
-// if that is forgotten. Error: CodeUnavailable.
-func (s *Schedules) tellMissed(ctx context.Context, all []schedule.Schedule) error {
+// missedMembers is how many members of a ledger are read to find a tick that was missed and that nobody knows of.
+const missedMembers = 20
+
+// TellMissed sets LastMissed and Overlooked of the schedules in the condition Missing. LastMissed is the record of the
+// tick, or its time if that is forgotten. Error: CodeUnavailable.
+func (s *Schedules) TellMissed(ctx context.Context, all []schedule.Schedule, now time.Time) error {
 	found := make(map[int]*redis.ZSliceCmd)
 	pipe := s.l.DB.Pipeline()
 	for i, sched := range all {
 		if slices.Contains(sched.Conditions, schedule.Missing) {
-			until := &redis.ZRangeBy{Min: "-inf", Max: fmt.Sprint(sched.Track.MissedAt.UnixMilli()), Count: 1}
+			until := &redis.ZRangeBy{Min: "-inf", Max: fmt.Sprint(sched.Track.MissedAt.UnixMilli()), Count: missedMembers}
 			ledger := string(s.l.KeysOf(sched.Ref).Ledger(sched.Ref))
 			found[i] = pipe.ZRevRangeByScoreWithScores(ctx, ledger, until)
 		}
@@ -91,6 +94,7 @@ func (s *Schedules) tellMissed(ctx context.Context, all []schedule.Schedule) err
 	for i, members := range found {
 		at := all[i].Track.MissedAt
 		all[i].LastMissed = schedule.Entry{Tick: at}
+		var entries []schedule.Entry
 		for _, z := range members.Val() { // damage was noted when the newest members were read, or doctor names it
 			packed, _ := codec.DecodeLedger(codec.Text(z.Member), int64(z.Score))
 			for _, e := range packed {
@@ -98,7 +102,10 @@ func (s *Schedules) tellMissed(ctx context.Context, all []schedule.Schedule) err
 					all[i].LastMissed = e
 				}
 			}
+			entries = append(entries, packed...)
 		}
+		slices.SortStableFunc(entries, func(a, b schedule.Entry) int { return b.Tick.Compare(a.Tick) })
+		all[i].Overlooked, _ = schedule.Overlooked(entries, at, now)
 	}
 	return nil
 }

@@ -118,6 +118,9 @@ func TestTrack_CountsTicksWithoutATaskAndBackfills(t *testing.T) {
 	if e := s.LastMissed; !e.Tick.Equal(s.Track.MissedAt) || e.Outcome != schedule.Missed || e.Reason == "" {
 		t.Errorf("missed last: %+v", e)
 	}
+	if e := s.Overlooked; schedule.TickName(e.Tick) != ticks[599] {
+		t.Errorf("overlooked: %+v", e)
+	}
 	tick, _, err := schedule.ParseTickName(ticks[599])
 	testkit.Must(t, err)
 	_, err = w.Schedules.Backfill(w.Ctx, nightly, []schedule.Tick{{At: tick}}, 0, schedules.Asker{})
@@ -126,6 +129,9 @@ func TestTrack_CountsTicksWithoutATaskAndBackfills(t *testing.T) {
 	s = w.Schedule(nightly)
 	if e := s.LastMissed; e.Tick.IsZero() || e.Reason != "" {
 		t.Errorf("missed last, and backfilled since: %+v", e)
+	}
+	if e := s.Overlooked; schedule.TickName(e.Tick) != ticks[598] {
+		t.Errorf("overlooked, once the newest was backfilled: %+v", e)
 	}
 	if last := s.Recent[len(s.Recent)-1]; last.Result != "succeeded" || !last.Backfill {
 		t.Errorf("the backfilled tick: %+v", last)
