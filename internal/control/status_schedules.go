@@ -178,8 +178,8 @@ func (c *Control) findTroubled(ctx context.Context) (t troubled, _ error) {
 	return t, err
 }
 
-// tellOverlooked leaves out missed ticks of which somebody knows, and schedules with which nothing else is wrong. Error:
-// CodeUnavailable.
+// tellOverlooked leaves out missed ticks of which somebody knows, and schedules with which nothing else is wrong.
+// Error: CodeUnavailable.
 func (t *troubled) tellOverlooked(ctx context.Context, c *Control, now time.Time) error {
 	var all []*status.Schedule
 	for i := range t.schedules {

@@ -8,10 +8,10 @@ import (
 // pausedThen begins the reason of a tick that was missed since the schedule was paused at its time.
 const pausedThen = "paused; "
 
-// Overlooked returns the newest tick that was missed, and that nobody knows of: not one of a pause, and not one that was
-// backfilled since. at is the newest tick that was missed, and entries are the newest records of ticks up to it, the
-// newest first. If the record of that tick is forgotten, the result has its time only. ok is false if there is none
-// within MissedFor.
+// Overlooked returns the newest tick that was missed, and that nobody knows of: not one of a pause, and not one that
+// was backfilled since. at is the newest tick that was missed, and entries are the newest records of ticks up to it,
+// the newest first. If the record of that tick is forgotten, the result has its time only. ok is false if there is
+// none within MissedFor.
 func Overlooked(entries []Entry, at, now time.Time) (e Entry, ok bool) {
 	lately := func(tick time.Time) bool { return !tick.IsZero() && now.Sub(tick) <= MissedFor }
 	if !lately(at) {

@@ -224,8 +224,8 @@ func (e *scheduleEdit) put(ctx context.Context, v *visit, o control.PutOptions) 
 const doPut = "put"
 
 // putSchedule is the action of the form on which a schedule is written. The form is shown again if the text was only to
-// be checked or is not what was checked, if something is wrong with it, or if somebody has put another revision that the
-// reader has not seen.
+// be checked or is not what was checked, if something is wrong with it, or if somebody has put another revision that
+// the reader has not seen.
 func putSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
 	if form.Get("do") != doPut {
 		return result{}, nil
