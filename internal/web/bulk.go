@@ -64,10 +64,12 @@ func (v *visit) offers(counts map[task.State]control.TaskCount) (all []offer) {
 	return all
 }
 
-// NoOffers says why the list of tasks offers no other bulk actions, given those that it offers.
-func (v *visit) NoOffers(offers []offer) template.HTML {
+// NoOffers says why a list of tasks offers no other bulk actions than it does.
+func (v *visit) NoOffers(l taskList) template.HTML {
 	switch chosen := task.State(v.query.Get("state")); {
-	case len(offers) == 0:
+	case len(l.Offers) == 0 && len(l.Tasks) > 0 && chosen == "":
+		return v.T("To retry or forget these tasks, choose a state in which they have ended.")
+	case len(l.Offers) == 0:
 		return v.T("No task here can be retried, moved or cancelled.")
 	case chosen == task.Running:
 		return v.T("Tasks that run can only be cancelled.")
@@ -124,7 +126,7 @@ func readBulkAsk(ctx context.Context, v *visit) (any, string, error) {
 		Query: template.URL(v.query.Encode()), //nolint:gosec // it is encoded
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.query)) {
-		if name != "to_queue" && name != "spread" {
+		if name != "to_queue" && name != "spread" && v.query.Get(name) != "" {
 			a.Filter = append(a.Filter, hiddenField{name, v.query.Get(name)})
 		}
 	}

@@ -44,6 +44,9 @@ func readDoctor(ctx context.Context, v *visit) (any, string, error) {
 // examined is a report with its results by how bad they are.
 func (v *visit) examined(report control.DoctorReport) examination {
 	e := examination{Ran: true, Next: report.NextCursor, Icon: mark{"ok", "t-ok"}}
+	if e.Next != "" {
+		e.Icon = mark{"info", ""}
+	}
 	groups := []findings{
 		{Severity: "error", Title: v.T("Errors"), Mark: mark{"fail", "t-bad"}},
 		{Severity: "warning", Title: v.T("Warnings"), Mark: mark{"warn", "t-warn"}},
@@ -81,7 +84,10 @@ func (v *visit) doctorSentence(e examination) template.HTML {
 			found = append(found, string(v.T("%d notes", n)))
 		}
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) == 0 && e.Next != "":
+		return v.T("Nothing is wrong with what was looked at so far")
+	case len(found) == 0:
 		return v.T("Nothing is wrong")
 	}
 	return v.T("Found: %s", template.HTML(v.List(found))) //nolint:gosec // made by T

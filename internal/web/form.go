@@ -221,6 +221,11 @@ func (v *visit) Refused() string {
 // Doubtful reports whether what the form asks for may have been done nevertheless.
 func (v *visit) Doubtful() bool { return v.problem != nil && v.problem.Code == task.CodeUnavailable }
 
+// OnlyLooks reports whether what the form asks for would have changed nothing, and could not be done.
+func (v *visit) OnlyLooks() bool {
+	return v.Doubtful() && v.form.Get("do") == doCheck
+}
+
 // Wrong is what is wrong with a field of a form that was refused, or with a part of it; "" for nothing.
 func (v *visit) Wrong(field string) string {
 	if v.problem == nil {

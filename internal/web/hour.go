@@ -12,7 +12,7 @@ import (
 // hour is the last hour in numbers.
 type hour struct {
 	Ended, Bad, Dead   int
-	PerMinute          int // attempts that ended in the last full minute
+	PerMinute          int // attempts that ended in the last full minute, or in the present one if these are more
 	LateP50, LateP99   time.Duration
 	LateMost           time.Duration
 	Line50, Line99     template.HTMLAttr
@@ -48,7 +48,7 @@ func hourOf(s control.Stats, now status.Figures) hour {
 		h.LateP50, h.LateP99 = late.Quantile(0.5), late.Quantile(0.99)
 	}
 	if n := len(s.Periods); n > 1 {
-		h.PerMinute = s.Periods[n-2].Counts.Ended()
+		h.PerMinute = max(s.Periods[n-2].Counts.Ended(), s.Periods[n-1].Counts.Ended())
 	}
 	h.Line50, h.Line99 = line(p50, time.Millisecond, time.Minute), line(p99, time.Millisecond, time.Minute)
 	h.EndedBars, h.BadBars = bars(ended, most, 5, 4, chartHeight), bars(bad, most, 5, 4, chartHeight)

@@ -135,8 +135,15 @@ func (q oneQueue) Offers() string {
 
 // pauseQueue is the action of the form that pauses a queue.
 func pauseQueue(ctx context.Context, v *visit, form url.Values) (result, error) {
-	return result{path: v.parent(), said: "queue-paused"},
-		v.site.Control.PauseQueue(ctx, v.who, v.param("name"), strings.TrimSpace(form.Get("note")))
+	done, name, note := result{path: v.parent(), said: "queue-paused"}, v.param("name"), strings.TrimSpace(form.Get("note"))
+	q, known, err := v.site.Control.GetQueue(ctx, v.who, name)
+	switch {
+	case err != nil:
+		return done, err
+	case known && q.Paused && q.PauseNote != note: // else by this form, if it is sent again
+		return done, v.invalid("note", v.T("is not kept, as somebody has paused the queue before"))
+	}
+	return done, v.site.Control.PauseQueue(ctx, v.who, name, note)
 }
 
 // Seen is what the form that resumes the queue says that its reader has seen: since when it is paused.

@@ -200,9 +200,9 @@ func (v *visit) quietVerdict(s schedule.Schedule) template.HTML {
 	case next.Before(v.now):
 		return v.T("A tick is due, and is not decided yet. It was due %s", v.Time(next))
 	case ran && last.State == task.Succeeded:
-		return v.T("Well: the last run succeeded. The next tick comes %s", v.Time(next))
+		return v.T("Well: the last run succeeded. Next tick: %s", v.Time(next))
 	case ran:
-		return v.T("The last run was cancelled. The next tick comes %s", v.Time(next))
+		return v.T("The last run was cancelled. Next tick: %s", v.Time(next))
 	}
 	return v.T("Has not run yet. The first tick comes %s", v.Time(next))
 }
@@ -317,7 +317,7 @@ func (v *visit) NoTrigger(o *oneSchedule) template.HTML {
 func (o *oneSchedule) Times() (times []timesInWords) {
 	words := o.InWords()
 	for i, rule := range rulesOf(o.Spec) {
-		times = append(times, timesInWords{rule, words[i]})
+		times = append(times, timesInWords{rule, strings.TrimPrefix(words[i], rule+", ")})
 	}
 	return times
 }

@@ -119,7 +119,7 @@ func askResume(_ context.Context, v *visit, s schedule.Schedule) (scheduleChange
 	}
 	s.PausedAt = time.Time{}
 	if next, comes := s.NextTick(); comes && next.After(v.now) {
-		c.Follows = append(c.Follows, v.T("The next tick comes %s.", v.Time(next)))
+		c.Follows = append(c.Follows, v.T("Next tick: %s.", v.Time(next)))
 	}
 	return c, nil
 }
@@ -186,7 +186,7 @@ func askRollback(ctx context.Context, v *visit, s schedule.Schedule) (scheduleCh
 		v.T("Ticks that are due until then follow revision %d.", s.Revision),
 	}
 	if next, comes := put.Schedule.NextTick(); comes && next.After(v.now) {
-		c.Follows = append(c.Follows, v.T("The next tick comes %s.", v.Time(next)))
+		c.Follows = append(c.Follows, v.T("Next tick: %s.", v.Time(next)))
 	}
 	c.Changes, err = manifest.Differences(s.Definition, put.Schedule.Definition)
 	return c, err

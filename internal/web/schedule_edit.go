@@ -220,8 +220,11 @@ func (e *scheduleEdit) put(ctx context.Context, v *visit, o control.PutOptions) 
 	return v.site.Control.PutSchedule(ctx, who, e.definition, o)
 }
 
-// doPut is the value of the button that puts a schedule.
-const doPut = "put"
+// The values of the buttons that check a schedule, and put it.
+const (
+	doCheck = "check"
+	doPut   = "put"
+)
 
 // putSchedule is the action of the form on which a schedule is written. The form is shown again if the text was only to
 // be checked or is not what was checked, if something is wrong with it, or if somebody has put another revision that

@@ -271,7 +271,12 @@ func (v *visit) FollowedBy(t task.Task) template.HTML {
 		}
 		return linkTo(v.Path("tasks", next.Namespace, next.ID), code(next.ID))
 	}
-	switch next := t.OnEnd.Task.Type; t.OnEnd.When {
+	return v.Follows(t.OnEnd)
+}
+
+// Follows says what follows a task, and when.
+func (v *visit) Follows(f *task.FollowUp) template.HTML {
+	switch next := f.Task.Type; f.When {
 	case task.WhenSucceeded:
 		return v.T("%s, if it succeeds", next)
 	case task.WhenFailed:

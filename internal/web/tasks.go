@@ -117,6 +117,9 @@ func (v *visit) taskFilter() (control.TaskFilter, error) {
 	if err != nil {
 		return f, err
 	}
+	if !since.IsZero() && !until.IsZero() && until.Before(since) {
+		return f, v.invalid("until", v.T("is before %s", v.T("Since")))
+	}
 	if !since.IsZero() || !until.IsZero() {
 		f.Limit("", control.TaskSpan{Since: since, Until: until})
 	}

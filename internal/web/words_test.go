@@ -1,0 +1,77 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// A check changes nothing, so nobody asks whether it was done.
+func TestScheduleEdit_SaysThatItCouldNotBeChecked(t *testing.T) {
+	inWorld(t, func(w *world) {
+		form := w.inFields(doCheck, "every", "1h", "payload.url", "http://localhost/a")
+		w.away.Store(unreachable)
+		got := w.send(http.MethodPost, newSchedulePath, form)
+		if got.status != http.StatusServiceUnavailable || !strings.Contains(got.text, "It could not be checked.") ||
+			strings.Contains(got.text, "It is not known whether this was done") {
+			t.Errorf("%d: %s", got.status, got.text)
+		}
+	})
+}
+
+func TestTasks_SayWhatTheirFilterCannotFind(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.expect("/tasks?since=1h&until=2h", "is before Since")
+		w.expect("/tasks?since=2h&until=1h", "No task matches.")
+		w.run(w.submit("well", nil), time.Second, task.Succeeded, "", "")
+		w.expect("/tasks", "To retry or forget these tasks, choose a state in which they have ended.")
+		w.expectNot("/bulk/new/retry?state=succeeded&error=&node=", "error: <")
+	})
+}
+
+// The note of who pauses a queue that is paused is not lost in silence.
+func TestQueue_IsNotPausedTwice(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.submit("a", nil)
+		w.claim(0)
+		form := w.typed("/queues/default", "note", "a move")
+		w.expectDone("/queues/default/pause", form, "/queues/default?said=queue-paused")
+		w.serve()
+		w.expectDone("/queues/default/pause", form, "/queues/default?said=queue-paused") // the same, at another node
+		form.Set("note", "the month-end")
+		got := w.send(http.MethodPost, "/queues/default/pause", form)
+		if got.status != http.StatusBadRequest || !strings.Contains(got.text, "is not kept, as somebody has paused") {
+			t.Errorf("%d: %s", got.status, got.text)
+		}
+	})
+}
+
+func TestSchedule_ShowsAllOfItsFacts(t *testing.T) {
+	inWorld(t, func(w *world) {
+		one := schedule.Schedule{Definition: schedule.Definition{Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}}}
+		times := (&oneSchedule{Schedule: one}).Times()
+		if len(times) != 1 || strings.Contains(times[0].Words, "every 1h") {
+			t.Errorf("the times are %+v", times)
+		}
+		v := inEnglish(start)
+		next := &task.FollowUp{When: task.WhenFailed, Task: task.Definition{Type: "mail"}}
+		if got := v.Follows(next); got != "mail, if it fails" {
+			t.Errorf("it is followed by %s", got)
+		}
+	})
+}
+
+func TestDoctor_IsNotDoneBeforeAllWasLookedAt(t *testing.T) {
+	t.Parallel()
+	v := inEnglish(start)
+	if got := v.doctorSentence(examination{Next: "7"}); got != "Nothing is wrong with what was looked at so far" {
+		t.Errorf("before the end: %s", got)
+	}
+	if got := v.doctorSentence(examination{}); got != "Nothing is wrong" {
+		t.Errorf("at the end: %s", got)
+	}
+}
