@@ -135,7 +135,8 @@ func (q oneQueue) Offers() string {
 
 // pauseQueue is the action of the form that pauses a queue.
 func pauseQueue(ctx context.Context, v *visit, form url.Values) (result, error) {
-	done, name, note := result{path: v.parent(), said: "queue-paused"}, v.param("name"), strings.TrimSpace(form.Get("note"))
+	done, name := result{path: v.parent(), said: "queue-paused"}, v.param("name")
+	note := strings.TrimSpace(form.Get("note"))
 	q, known, err := v.site.Control.GetQueue(ctx, v.who, name)
 	switch {
 	case err != nil:

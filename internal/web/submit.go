@@ -59,6 +59,7 @@ type formField struct {
 	Check    bool // it is a box to check
 	Wide     bool
 	Required bool
+	Note     template.HTML // what else is to know of it
 }
 
 // Rows is how many lines the field shows.
@@ -200,7 +201,11 @@ func (v *visit) payloadForm(copied task.Task, types []string, first map[string]s
 		fields = nil
 	}
 	for i, field := range fields {
-		if asked := field.asked(i == 0 && f.Type != "noop"); field.More {
+		asked := field.asked(i == 0 && f.Type != "noop")
+		if field.Kind == aList {
+			asked.Note = v.T("The program and its arguments: each line is one argument, and no shell reads it.")
+		}
+		if field.More {
 			f.Rare = append(f.Rare, asked)
 		} else {
 			f.Payload = append(f.Payload, asked)

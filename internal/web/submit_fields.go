@@ -70,7 +70,7 @@ func (v *visit) payloadFields(typeName string) []payloadField {
 		}
 	case "shell":
 		return []payloadField{
-			{"command", v.T("Command"), v.T("The program and its arguments, one a line"), aList, false},
+			{"command", v.T("Command"), "echo\nhello world", aList, false},
 			{"env", v.T("Environment"), v.T("NAME=value, one a line"), someVariables, false},
 			{"dir", v.T("Directory"), "/srv/reports", aText, false},
 			{"stdin", v.T("Standard input"), "", aLongText, true},
@@ -137,7 +137,7 @@ func (f payloadField) read(v *visit, text string) (any, error) {
 	case aText:
 		return strings.TrimSpace(text), nil
 	case aList:
-		return strings.Split(strings.TrimRight(text, "\n"), "\n"), nil
+		return f.linesOf(v, text)
 	case someWords:
 		return wordsOf(text), nil
 	case someCodes:
@@ -164,6 +164,16 @@ func (f payloadField) read(v *visit, text string) (any, error) {
 		}
 	}
 	return text, nil
+}
+
+// linesOf is a list with each line. One line with blanks is mostly meant as several. Error: CodeInvalid.
+func (f payloadField) linesOf(v *visit, text string) ([]string, error) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(lines) == 1 && strings.ContainsAny(strings.TrimSpace(text), " \t") {
+		return nil, v.invalid(payloadPrefix+f.Name,
+			v.T("is one line with blanks: write each argument on a line of its own, or the payload as JSON"))
+	}
+	return lines, nil
 }
 
 // codesOf are codes as numbers, and ranges as they are.

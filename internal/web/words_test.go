@@ -52,8 +52,9 @@ func TestQueue_IsNotPausedTwice(t *testing.T) {
 
 func TestSchedule_ShowsAllOfItsFacts(t *testing.T) {
 	inWorld(t, func(w *world) {
-		one := schedule.Schedule{Definition: schedule.Definition{Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}}}
-		times := (&oneSchedule{Schedule: one}).Times()
+		var one oneSchedule
+		one.Rules = []schedule.Rule{{Every: time.Hour}}
+		times := one.Times()
 		if len(times) != 1 || strings.Contains(times[0].Words, "every 1h") {
 			t.Errorf("the times are %+v", times)
 		}
@@ -74,4 +75,34 @@ func TestDoctor_IsNotDoneBeforeAllWasLookedAt(t *testing.T) {
 	if got := v.doctorSentence(examination{}); got != "Nothing is wrong" {
 		t.Errorf("at the end: %s", got)
 	}
+}
+
+// A command on one line would be a program with blanks in its name.
+func TestForms_SayThatEachLineIsAnArgument(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.expect("/submit?type=shell", "each line is one argument")
+		const said = "is one line with blanks"
+		w.expectRefused("/submit", w.typed("/submit?type=shell", "type", "shell", "payload.command", "echo hi"), said)
+		form := w.inFields(doCheck, "type", "shell", "every", "1h", "payload.command", "echo hi")
+		if got := w.send(http.MethodPost, newSchedulePath, form); !strings.Contains(got.text, said) {
+			t.Errorf("a schedule: %d\n%s", got.status, got.text)
+		}
+		form.Set("payload.command", "echo\r\nhi there")
+		if got := w.send(http.MethodPost, newSchedulePath, form); !strings.Contains(got.text, "It is valid.") {
+			t.Errorf("on two lines: %d\n%s", got.status, got.text)
+		}
+	})
+}
+
+func TestScheduleEdit_SaysWhatToKnow(t *testing.T) {
+	inWorld(t, func(w *world) {
+		got := w.write(newSchedulePath, doCheck, definitionOf("every: 2h", "jitter: 1h30m")).text
+		if !strings.Contains(got, "each task is due up to 90 min later") || strings.Contains(got, "See what to know.") {
+			t.Errorf("with a jitter: %s", got)
+		}
+		form := w.inFields(doCheck, "every", "5m", "queue", "nobodys", "payload.url", "http://localhost/a")
+		if got := w.send(http.MethodPost, newSchedulePath, form).text; !strings.Contains(got, "See what to know.") {
+			t.Errorf("of a queue that nobody serves: %s", got)
+		}
+	})
 }
