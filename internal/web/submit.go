@@ -230,7 +230,8 @@ func (v *visit) whenFields() []formField {
 // furtherFields are those that few need.
 func (v *visit) furtherFields() []formField {
 	once := formField{Name: "once", Label: v.T("Mode and key"), Hint: onceHint, Wide: true}
-	return slices.Concat(v.attemptFields(), []formField{v.ownerField(), once}, v.turnFields(), []formField{v.followUpField()})
+	fields := append(v.attemptFields(), v.ownerField(), once)
+	return append(append(fields, v.turnFields()...), v.followUpField())
 }
 
 // attemptFields are those of the attempts of a task, and of how long it may wait and is kept.
