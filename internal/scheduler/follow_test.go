@@ -34,6 +34,23 @@ func TestFollow_CreatesWhatFollows(t *testing.T) {
 	}
 }
 
+// The leader looks at the time by which a worker must begin a task, and not only once a minute.
+func TestFollow_EndsATaskAtItsTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	testkit.Must(t, w.store.Advance(t.Context(), nobody))
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	var refs []task.Ref
+	for i := range 20 {
+		bound := time.Duration(50+i) * time.Millisecond
+		refs = append(refs, w.create(task.Definition{Queue: "unserved", StartBy: bound}))
+	}
+	for _, ref := range refs {
+		w.reaches(ref, task.Cancelled)
+	}
+}
+
 // Of an end whose task somebody has deleted, the log says which command removes it.
 func TestFollow_SaysHowToRemoveALeftEnd(t *testing.T) {
 	t.Parallel()

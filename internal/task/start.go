@@ -23,14 +23,14 @@ func (t Task) Waiting() bool {
 	return t.State == Scheduled && t.Attempt == 0 || t.State == Queued && t.Attempt == 1
 }
 
-// Late reports whether a task ends now, as nobody has begun it in time, and why; else when it will be late. Both are
-// zero if it never will.
+// Late reports whether a task ends now, as nobody has begun it in time, and why; else when it will be late, after now.
+// Both are zero if it never will.
 func (t Task) Late(now time.Time) (why string, at time.Time) {
 	by := t.StartsBy()
 	switch {
 	case by.IsZero() || !t.Waiting():
 		return "", time.Time{}
-	case now.After(by):
+	case !now.Before(by):
 		return fmt.Sprintf(expired+"no worker began it within %s after it was due", t.StartBy), time.Time{}
 	}
 	return "", by

@@ -92,6 +92,18 @@ func TestFollow_EndsWhatNobodyHasBegunInTime(t *testing.T) {
 	}
 }
 
+// The leader comes again when a task that has more time than its entry says is late.
+func TestFollow_ComesAgainWhenATaskIsLate(t *testing.T) {
+	t.Parallel()
+	f := newFollowed(t, task.Definition{StartBy: time.Hour})
+	f.owedNow()
+	done, err := f.Leader(f.ref).Follow(f.Ctx, 10)
+	testkit.Must(t, err)
+	if by := f.Get(f.ref).StartsBy(); !done.Next.Equal(by) {
+		t.Errorf("it comes again at %s, want %s", done.Next, by)
+	}
+}
+
 // No worker begins what is too late, whether or not a leader has seen it. Retried by hand, the task has its time again.
 func TestFollow_LetsNobodyBeginTooLate(t *testing.T) {
 	t.Parallel()

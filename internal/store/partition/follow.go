@@ -83,6 +83,10 @@ func (l *Leader) endLate(ctx context.Context, f *Followed, waiting []owed, tasks
 			f.Expired = append(f.Expired, waiting[i].ref)
 		case "changed":
 			f.Next = f.Now
+		case "later":
+			if later := call.Items[i].Later; f.Next.IsZero() || later.Before(f.Next) {
+				f.Next = later
+			}
 		}
 	}
 	return nil
