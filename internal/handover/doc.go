@@ -14,6 +14,10 @@
 // and which partitions have tasks for them. The partitions whose tasks have waited longest get what is free. See
 // docs/adr/0013-a-backlog-waits-in-dts.md.
 //
+// Tasks of different fair keys wait in lanes of their own, which share the room of their queue, or of the lane of their
+// type: their pool. They take turns by weight (turns.go). Priorities are no matter of the planner: they are part of the
+// time by which tasks wait. See docs/adr/0046-turns-are-planned-priorities-are-time.md.
+//
 // Deliveries that only some of a queue's workers run, or none, must not take the room of the others. Too many of them
 // wait in a lane of their type, which is planned as a queue of its own. What nobody serves waits apart, and claims look
 // at it only when what is served has changed. See docs/adr/0017-tasks-wait-for-workers-of-their-type.md.
