@@ -48,7 +48,7 @@ func (f *flow) portions(p int) (Quota, map[Fair]Quota) {
 	}
 	first := f.plain.first()
 	equal := (f.free + f.reserved + len(first) - 1) / len(first)
-	return Quota{Number: min(f.free, equal, ClaimLimit), UpTo: f.plain.upTo(p)}, nil
+	return Quota{Number: min(f.free, equal, ClaimLimit), UpTo: f.plain.upTo(p), inTurn: len(f.keyed) > 0}, nil
 }
 
 // shares is portions while fair keys wait.
@@ -66,7 +66,7 @@ func (f *flow) shares(p int) (Quota, map[Fair]Quota) {
 	}
 	keyed := make(map[Fair]Quota, len(numbers))
 	for fair, n := range numbers {
-		keyed[fair] = Quota{Number: n, UpTo: f.of(fair).upTo(p)}
+		keyed[fair] = Quota{Number: n, UpTo: f.of(fair).upTo(p), inTurn: true}
 	}
 	own := keyed[Fair{}]
 	delete(keyed, Fair{})

@@ -51,6 +51,7 @@ type Quotas map[Lane]Quota
 type Quota struct {
 	Number int
 	UpTo   time.Time
+	inTurn bool // it counts as turns of the fair key, until it turns out what was claimed
 }
 
 // Outcome is what came of a grant.

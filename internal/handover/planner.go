@@ -83,7 +83,9 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 	for lane, quota := range g.Lanes {
 		f := p.flows[lane.pool()]
 		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
-		f.charge(lane.Fair, quota.Number)
+		if quota.inTurn {
+			f.charge(lane.Fair, quota.Number)
+		}
 	}
 	return g, true
 }
@@ -95,7 +97,9 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 		f := p.flow(lane.pool())
 		f.reserved -= quota.Number
 		f.free += max(quota.Number-o.Claimed[lane], 0)
-		f.charge(lane.Fair, min(o.Claimed[lane], quota.Number)-quota.Number)
+		if quota.inTurn {
+			f.charge(lane.Fair, min(o.Claimed[lane], quota.Number)-quota.Number)
+		}
 		if lane.Key != "" {
 			if keyed == nil {
 				keyed = make(map[Lane]bool)

@@ -186,7 +186,7 @@ func (s *story) grant(p int) {
 	}
 	lanes := make(map[string]oldQuota)
 	for lane, quota := range g.Lanes {
-		lanes[nameOf(lane)] = oldQuota(quota)
+		lanes[nameOf(lane)] = oldQuota{quota.Number, quota.UpTo}
 	}
 	s.same("grant", oldQuotaSet{lanes, g.Default, g.Served, before.Known, g.Unnamed}, before)
 	if before.Known && !g.Known {

@@ -136,7 +136,7 @@ func (s *turns) remove(t *turn) {
 // charge counts n tasks of a key that are granted; below 0, that many were not claimed.
 func (s *turns) charge(fair Fair, n int) {
 	t := s.of(fair)
-	if n == 0 || len(s.keyed) == 0 || t == nil {
+	if n == 0 || t == nil {
 		return
 	}
 	waits := len(t.line) > 0
