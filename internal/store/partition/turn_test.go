@@ -233,3 +233,18 @@ func TestFairLane_TooManyKeysWaitWithoutALane(t *testing.T) {
 		t.Errorf("claimed %v, want the two without a lane", got.Deliveries)
 	}
 }
+
+// Tasks that were due at the same ms come in the order of their names, from the wheel and from where they wait.
+func TestClaim_TakesTasksDueAtOnceByName(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	for _, i := range []int{3, 1, 4, 0, 2, 5} {
+		w.Create(task.Definition{Ref: sibling(i)})
+		at := redis.Z{Score: 1_700_000_000_000, Member: sibling(i).String()}
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(sibling(i)).Wheel()), at).Err())
+	}
+	ids, _ := claimIDs(w, t, room(2, handover.Fair{}))
+	wantIDs(t, "from the wheel", ids, 0, 1)
+	ids, _ = claimIDs(w, t, room(10, handover.Fair{}))
+	wantIDs(t, "from where they wait", ids, 2, 3, 4, 5)
+}
