@@ -548,7 +548,7 @@ type ClaimReply struct {
 	Next    time.Time      // when the next task on the wheel is due; none if there is none
 	Watched int            // queued and running tasks, without those of this claim
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
-	Backlog []ClaimBacklog // queues and lanes that are served and of which tasks wait, and when the first of them was due; none if the quota is 0. If known, those that the script has looked for
+	Backlog []ClaimBacklog // queues and lanes that are served and of which tasks wait, and the rank of the first of them; none if the quota is 0. If known, those that the script has looked for
 	Apart   []string       // up to NAMES_SAID names that nobody serves and of which tasks wait; if known, those for which this claim had some
 	Unnamed string         // where the next claim goes on among tasks without a name; "" at the end
 }
@@ -2712,7 +2712,7 @@ type ReadPageReply struct {
 // ReadPageEntry is an element of entries of read_page.lua.
 type ReadPageEntry struct {
 	Member string
-	Score  int
+	Score  string
 }
 
 // Script is read_page.lua.
@@ -2733,7 +2733,7 @@ func (c ReadPage) Args() []any {
 // Decode reads its reply.
 func (ReadPage) Decode(r *Reply) (v ReadPageReply) {
 	for e := range r.List("entries", 2) {
-		v.Entries = append(v.Entries, ReadPageEntry{Member: e.Text("member"), Score: e.Number("score")})
+		v.Entries = append(v.Entries, ReadPageEntry{Member: e.Text("member"), Score: e.Text("score")})
 	}
 	return v
 }

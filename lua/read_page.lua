@@ -11,7 +11,7 @@
 --   limit   number  maximum number of members
 --   others  text*   the keys of the other sets
 -- reply:
---   entries  (member text, score number)*
+--   entries  (member text, score text)*
 -- refuses: nothing
 -- repeat: harmless: it only reads
 -- full: reads

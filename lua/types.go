@@ -47,7 +47,7 @@ func SplitLane(name string) (queue, taskType string) {
 // FairOf returns the fair key of a lane, and its weight, from the name: "" and 0 if that has none.
 func FairOf(name string) (key string, weight int) {
 	words := strings.Split(name, " ")
-	if len(words) != fairWords {
+	if len(words) != fairWords || words[fairWords-2] == "" {
 		return "", 0
 	}
 	weight, _ = strconv.Atoi(words[fairWords-1])

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
@@ -24,9 +25,16 @@ type Fair struct {
 // pool returns the lane whose room a lane shares.
 func (l Lane) pool() Lane { return Lane{Queue: l.Queue, Type: l.Type} }
 
-// Backlog has the lanes that somebody serves and of which due tasks wait, and when the first of them was due: the zero
-// time if that was not looked up, as the quota of the lane was 0. That of a claim whose grant was Known has only those
-// at which the claim has looked.
+func byName(a, b Lane) int {
+	return cmp.Or(
+		cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type),
+		cmp.Compare(a.Key, b.Key), cmp.Compare(a.Weight, b.Weight),
+	)
+}
+
+// Backlog has the lanes that somebody serves and of which due tasks wait, and the rank of the first of them: when it
+// was due, or a time before if it has a priority. It is the zero time if that was not looked up, as the quota of the
+// lane was 0. That of a claim whose grant was Known has only those at which the claim has looked.
 type Backlog map[Lane]time.Time
 
 // Grant is how many tasks of each lane a claim may take: of Lanes as it says there, of any other with a backlog none,

@@ -115,7 +115,7 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 	p.apartIn(partition).note(g, o, now)
 	p.note(o.Lengths, now)
 	for lane, quota := range g.Lanes {
-		if lane.Key == "" {
+		if lane == lane.pool() {
 			p.settle(lane, quota.Number > 0 || keyed[lane], now)
 		}
 	}
@@ -158,8 +158,8 @@ func (p *Planner) changeBacklog(partition int, granted Quotas, backlog Backlog) 
 // addBacklog records what waits in a partition. What a claim finds there without a quota has waited since before: for
 // room, or for a worker.
 func (p *Planner) addBacklog(partition int, backlog Backlog) {
-	for lane, at := range backlog {
-		f := p.flow(lane.pool())
+	for _, lane := range slices.SortedFunc(maps.Keys(backlog), byName) {
+		at, f := backlog[lane], p.flow(lane.pool())
 		t := f.of(lane.Fair)
 		waits := t != nil && t.waits(partition)
 		if at.IsZero() && !waits {

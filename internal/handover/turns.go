@@ -24,6 +24,7 @@ type turns struct {
 	order []*turn        // those that wait, by whose turn it is
 	in    map[int]int    // how many keys wait in a partition
 	floor float64        // the greatest virtual time when nothing waited last
+	count int            // how often keys have begun to wait
 }
 
 // turn is a fair key.
@@ -31,6 +32,9 @@ type turn struct {
 	Fair
 	line []waiting // the partitions in which tasks wait, by how long they have
 	at   float64   // the virtual time
+	// since says in which order keys of one virtual time have begun to wait: else a key would wait for ever while new ones
+	// come, whose names are less.
+	since int
 }
 
 // waiting is a partition in which tasks wait, and when the first of them was due: zero if that is not known.
@@ -40,7 +44,8 @@ type waiting struct {
 }
 
 func before(a, b *turn) int {
-	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Weight, b.Weight))
+	return cmp.Or(
+		cmp.Compare(a.at, b.at), cmp.Compare(a.since, b.since), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Weight, b.Weight))
 }
 
 // of returns the turn of a key, nil if nothing is known of it.
@@ -66,7 +71,8 @@ func (s *turns) wait(fair Fair, p int, oldest time.Time) {
 	}
 	waited := len(t.line) > 0
 	if t.wait(p, oldest); !waited {
-		t.at = max(t.at, s.least())
+		s.count++
+		t.at, t.since = max(t.at, s.least()), s.count
 		s.insert(t)
 	}
 }

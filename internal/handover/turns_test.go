@@ -210,6 +210,35 @@ func TestTurns_AreNotForgottenByLeaving(t *testing.T) {
 	}
 }
 
+// TestTurns_StarveNoKeyWhileNewOnesCome: names that come first in the alphabet come no sooner.
+func TestTurns_StarveNoKeyWhileNewOnesCome(t *testing.T) {
+	t.Parallel()
+	y := newFairYard(1)
+	z := Fair{"z", 1}
+	y.add(z, 10)
+	for i := range 100 {
+		y.add(Fair{fmt.Sprintf("a%05d", i), 1}, 3)
+		y.serve(1)
+	}
+	if got := y.took[z]; got == 0 {
+		t.Errorf("it got none of %d tasks", 100)
+	}
+}
+
+// TestClaimed_BearsALaneOfADamagedName: its key may be empty.
+func TestClaimed_BearsALaneOfADamagedName(t *testing.T) {
+	t.Parallel()
+	p := waitingIn(50)
+	odd := Lane{Queue: "default", Fair: Fair{"", 1}}
+	g, _ := p.Grant(1, true, start)
+	p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{odd: start, plain: start}}}, start)
+	if g, ok := p.Grant(1, true, start); !ok || g.Lanes[plain].Number == 0 && g.Lanes[odd].Number == 0 {
+		t.Errorf("it grants %v, %v", g, ok)
+	} else {
+		p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{}}}, start)
+	}
+}
+
 // TestTurns_ForgetKeysThatAreNotAhead bounds what is known of keys that come and go.
 func TestTurns_ForgetKeysThatAreNotAhead(t *testing.T) {
 	t.Parallel()
@@ -227,18 +256,22 @@ func TestTurns_ForgetKeysThatAreNotAhead(t *testing.T) {
 	}
 }
 
-// TestTurns_PlanIsTheSameInAnyOrder of what was told.
+// TestTurns_PlanIsTheSameInAnyOrder of the lanes of a claim.
 func TestTurns_PlanIsTheSameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	var want []string
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		var s turns
-		for _, i := range r.Perm(30) {
-			s.wait(Fair{fmt.Sprint("k", i/3), 1 + i/3}, i%3, start.Add(time.Duration(i)*time.Millisecond))
+	for range 20 {
+		y := newFairYard(1)
+		for p := range 3 {
+			backlog := make(Backlog) // whose order differs each time
+			for i := range 10 {
+				at := start.Add(time.Duration(i*p) * time.Millisecond)
+				backlog[Lane{Queue: "default", Fair: Fair{fmt.Sprint("k", i), 1 + i}}] = at
+			}
+			y.addBacklog(p, backlog)
 		}
 		var got []string
-		s.plan(100, func(t *turn, partition int) bool {
+		y.flow(plain).plan(100, func(t *turn, partition int) bool {
 			got = append(got, fmt.Sprint(t.Key, " in ", partition))
 			return true
 		})
@@ -246,7 +279,7 @@ func TestTurns_PlanIsTheSameInAnyOrder(t *testing.T) {
 			want = got
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("seed %d: planned are %v, want %v", seed, got, want)
+			t.Fatalf("planned are %v, want %v", got, want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ end
 
 -- has_turn returns whether a due task may be chosen before those that wait, of its name or for the same quota.
 local function has_turn(place, due)
-  if place.name ~= place.pool and waits[place.pool] then
+  if not left[place.name] and place.name ~= place.pool and waits[place.pool] then
     return false
   end
   local first = oldest[place.name]

@@ -15,7 +15,7 @@ import (
 type head struct {
 	Type  string `json:"type"`
 	Queue string `json:"queue,omitempty"`
-	// Scripts read the fields up to here where they are: include/lanes.lua knows their order.
+	// Scripts read the fields up to here where they are: include/turn.lua knows their order.
 	Priority   int    `json:"priority,omitempty"`
 	FairKey    string `json:"fair_key,omitempty"`
 	FairWeight int    `json:"fair_weight,omitempty"`

@@ -197,6 +197,10 @@ func (l *Layout) waitingNames(ctx context.Context, p int) (WaitingNames, error) 
 	if err != nil {
 		return WaitingNames{}, Unavailable(err)
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { // lanes of fair keys do not count
+		key, _ := lua.FairOf(name)
+		return key != ""
+	})
 	pipe := l.DB.Pipeline()
 	first := make([]*redis.StringSliceCmd, len(names))
 	for i, name := range names {
@@ -207,9 +211,6 @@ func (l *Layout) waitingNames(ctx context.Context, p int) (WaitingNames, error) 
 	}
 	waiting := WaitingNames{All: make(map[string]bool, len(names)), Of: make(map[string]int)}
 	for i, name := range names {
-		if key, _ := lua.FairOf(name); key != "" {
-			continue // somebody serves it
-		}
 		waiting.All[name] = true
 		for _, member := range first[i].Val() {
 			namespace, _, _ := strings.Cut(member, ":")

@@ -32,7 +32,7 @@ const (
 
 // Cursor is the entry as an opaque text, safe in a URL.
 func (e Entry) Cursor(list EntryList) string {
-	return encodeCursor(string(list) + strconv.FormatInt(e.Score, 10) + " " + e.Member)
+	return encodeCursor(string(list) + e.score() + " " + e.Member)
 }
 
 // ParseCursor reads what Cursor returned; "" is nil, the start. Error: CodeInvalid.
@@ -42,8 +42,8 @@ func ParseCursor(list EntryList, cursor string) (*Entry, error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	score, member, ok := strings.Cut(string(raw), " ")
-	n, errScore := strconv.ParseInt(score, 10, 64)
-	if err != nil || !ok || errScore != nil {
+	n, errScore := strconv.ParseFloat(score, 64)
+	if err != nil || !ok || errScore != nil || strings.Trim(score, "+-.0123456789") != "" {
 		return nil, InvalidCursor()
 	}
 	signed := strings.HasPrefix(score, string(LedgerEntries))

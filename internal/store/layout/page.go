@@ -12,11 +12,14 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Entry is a member of a sorted set with its score: usually a task and a time in ms since 1970.
+// Entry is a member of a sorted set with its score: usually a task and a time in ms since 1970, or its rank.
 type Entry struct {
-	Score  int64
+	Score  float64
 	Member string
 }
+
+// score is the score as Redis writes it.
+func (e Entry) score() string { return strconv.FormatFloat(e.Score, 'f', -1, 64) }
 
 // newerFirst orders entries as lists show them: by score, then by member, both descending.
 func newerFirst(a, b Entry) int {
@@ -34,13 +37,15 @@ const (
 	readGrowth = 4
 )
 
-// ReadEntries reads the newest n entries of all sets together that come after from, newest first; from nil is the start. The
-// sets are grouped: those of a group are of one partition. more is false if no entries follow. Under redisx.LeavingOut, keys
-// of the wrong type are left out. Error: CodeUnavailable.
+// ReadEntries reads the newest n entries of all sets together that come after from, newest first; from nil is the
+// start. The sets are grouped: those of a group are of one partition. more is false if no entries follow. Under
+// redisx.LeavingOut, keys of the wrong type are left out. Error: CodeUnavailable.
 //
-// The partitions have about as many entries each, so it reads some more than its part of n from each of them, and again from
-// those of which all that it got is among the newest n.
-func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *Entry, n int) (all []Entry, more bool, _ error) {
+// The partitions have about as many entries each, so it reads some more than its part of n from each of them, and again
+// from those of which all that it got is among the newest n.
+func (l *Layout) ReadEntries(
+	ctx context.Context, groups [][]lua.ZSetKey, from *Entry, n int,
+) (all []Entry, more bool, _ error) {
 	for calls := readCalls(groups, from, n); len(calls) > 0; {
 		var rest []unread
 		for _, trip := range roundTrips(calls) {
@@ -52,7 +57,11 @@ func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *
 					return nil, false, Unavailable(page.Err)
 				}
 				for _, e := range page.Reply.Entries {
-					all = append(all, Entry{Score: int64(e.Score), Member: e.Member})
+					score, err := strconv.ParseFloat(e.Score, 64)
+					if err != nil {
+						return nil, false, Unavailable(err)
+					}
+					all = append(all, Entry{Score: score, Member: e.Member})
 				}
 				if len(page.Reply.Entries) == trip[i].Limit {
 					rest = append(rest, unread{trip[i], all[len(all)-1]})
@@ -69,8 +78,8 @@ func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *
 	return all, more, nil
 }
 
-// readRest is for a call that failed because a set has the wrong type. If that set may be left out, it reads the others, and
-// returns the call that does so.
+// readRest is for a call that failed because a set has the wrong type. If that set may be left out, it reads the
+// others, and returns the call that does so.
 func (l *Layout) readRest(
 	ctx context.Context, call lua.ReadPage, failed redisx.Result[lua.ReadPageReply],
 ) (lua.ReadPage, redisx.Result[lua.ReadPageReply]) {
@@ -120,12 +129,13 @@ type unread struct {
 	last Entry
 }
 
-// wanted are the calls that read on where there may be entries of the newest n; all are those that were read, newest first.
+// wanted are the calls that read on where there may be entries of the newest n; all are those that were read, newest
+// first.
 func wanted(rest []unread, all []Entry, n int) []lua.ReadPage {
 	var calls []lua.ReadPage
 	for _, u := range rest {
 		if len(all) < n || newerFirst(u.last, all[n-1]) < 0 {
-			u.call.Score, u.call.Member = strconv.FormatInt(u.last.Score, 10), u.last.Member
+			u.call.Score, u.call.Member = u.last.score(), u.last.Member
 			u.call.Limit = min(n, readGrowth*u.call.Limit)
 			calls = append(calls, u.call)
 		}
@@ -137,7 +147,7 @@ func wanted(rest []unread, all []Entry, n int) []lua.ReadPage {
 func readCalls(groups [][]lua.ZSetKey, from *Entry, n int) []lua.ReadPage {
 	score, member := "", ""
 	if from != nil {
-		score, member = strconv.FormatInt(from.Score, 10), from.Member
+		score, member = from.score(), from.Member
 	}
 	var calls []lua.ReadPage
 	for _, sets := range groups {

@@ -83,7 +83,7 @@ func TestReadEntries_ReadsSetsAsIfTheyWereOne(t *testing.T) {
 			t.Run(fmt.Sprint(name, " of ", scores), func(t *testing.T) {
 				testkit.Must(t, l.DB.FlushAll(t.Context()).Err())
 				keys, want := fillSets(t, l, groups, func(i int) Entry {
-					return Entry{Score: 1795000000000 + int64(rand.IntN(scores)), Member: fmt.Sprintf("default:%d-%d", rand.IntN(1000), i)}
+					return Entry{Score: float64(1795000000000+rand.IntN(scores)) + float64(rand.IntN(3))/16, Member: fmt.Sprintf("default:%d-%d", rand.IntN(1000), i)}
 				})
 				for _, n := range []int{1, 7, 1000} {
 					if n == 1 && len(want) > 200 {
@@ -109,7 +109,7 @@ func TestReadEntries_ForgetsNothingThatItDidNotReadOn(t *testing.T) {
 		} else if i < 60 {
 			score = 100 - i
 		}
-		return Entry{Score: int64(score), Member: fmt.Sprint("default:", i)}
+		return Entry{Score: float64(score), Member: fmt.Sprint("default:", i)}
 	})
 	if diff := cmp.Diff(want, readAll(t, l, keys, 100)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -126,7 +126,7 @@ func TestReadEntries_ReadsAllOfRandomLayouts(t *testing.T) {
 			groups[p] = []int{rand.IntN(80), rand.IntN(5)}
 		}
 		keys, want := fillSets(t, l, groups, func(i int) Entry {
-			return Entry{Score: int64(i/(1+rand.IntN(40))*7 + rand.IntN(200)), Member: fmt.Sprint("default:", i)}
+			return Entry{Score: float64(i/(1+rand.IntN(40))*7 + rand.IntN(200)), Member: fmt.Sprint("default:", i)}
 		})
 		n := 1 + rand.IntN(120)
 		if diff := cmp.Diff(want, readAll(t, l, keys, n)); diff != "" {
@@ -140,7 +140,7 @@ func TestReadEntries_OfManySetsReadsLittleMoreThanThePage(t *testing.T) {
 	l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0)}
 	sizes := slices.Repeat([]int{50}, 2*readSets)
 	keys, want := fillSets(t, l, [][]int{sizes, sizes}, func(i int) Entry {
-		return Entry{Score: rand.Int64N(1_000_000), Member: fmt.Sprint("default:", i)}
+		return Entry{Score: float64(rand.Int64N(1_000_000)), Member: fmt.Sprint("default:", i)}
 	})
 	_, _, err := l.ReadEntries(t.Context(), keys, nil, 1) // from now on, Redis has the script
 	testkit.Must(t, err)
@@ -239,7 +239,7 @@ func TestReadEntries_ReadsOnByAFewTimesAsMuch(t *testing.T) {
 	groups := slices.Repeat([][]int{{0}}, 16)
 	groups[3], groups[9] = []int{1000}, []int{1000}
 	keys, want := fillSets(t, l, groups, func(i int) Entry {
-		return Entry{Score: int64(i % 1000), Member: fmt.Sprint("default:", i)}
+		return Entry{Score: float64(i % 1000), Member: fmt.Sprint("default:", i)}
 	})
 	_, _, err := l.ReadEntries(t.Context(), keys, nil, 1) // from now on, Redis has the script
 	testkit.Must(t, err)

@@ -248,3 +248,16 @@ func TestClaim_TakesTasksDueAtOnceByName(t *testing.T) {
 	ids, _ = claimIDs(w, t, room(10, handover.Fair{}))
 	wantIDs(t, "from where they wait", ids, 2, 3, 4, 5)
 }
+
+// An urgent task of a key that has just become due goes first within the turns of its key, while others wait.
+func TestClaim_AnUrgentTaskOfAKeyGoesFirst(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	a := handover.Fair{Key: "a", Weight: 1}
+	waitingTasks(w, t, task.Definition{FairKey: "a"}, task.Definition{FairKey: "a"}, task.Definition{})
+	w.Create(task.Definition{Ref: sibling(3), FairKey: "a", Priority: 9})
+	ids, _ := claimIDs(w, t, room(2, a, handover.Fair{}))
+	wantIDs(t, "with two turns of each", slices.Sorted(slices.Values(ids)), 2, 3)
+	ids, _ = claimIDs(w, t, room(2, a))
+	wantIDs(t, "with two more", ids, 0, 1)
+}

@@ -36,7 +36,7 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 		return LedgerPage{}, err
 	}
 	if from == nil && !f.Until.IsZero() {
-		from = &layout.Entry{Score: f.Until.UnixMilli() + 1}
+		from = &layout.Entry{Score: float64(f.Until.UnixMilli() + 1)}
 	}
 	page := LedgerPage{ForgottenUntil: sched.ForgottenUntil}
 	for {
@@ -87,7 +87,7 @@ func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout
 		return nil, nil, err
 	}
 	for _, m := range members {
-		packed, err := codec.DecodeLedger(m.Member, m.Score)
+		packed, err := codec.DecodeLedger(m.Member, int64(m.Score))
 		if err != nil { // doctor names it
 			redisx.LeaveOut(ctx, "schedule %s: %v", ref, err)
 			last = &m
@@ -108,14 +108,14 @@ func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout
 
 // comesAfter reports whether an entry comes after a position in the order of pages.
 func comesAfter(e schedule.Entry, from layout.Entry) bool {
-	tick := e.Tick.UnixMilli()
+	tick := float64(e.Tick.UnixMilli())
 	return tick < from.Score || tick == from.Score && codec.EncodeEntry(e) < from.Member
 }
 
 // positionOf is the position of an entry in the order of pages: that of the record of one tick, even if it is in a chunk. A
 // chunk that begins at this tick is not after it, since its text is greater than the name of a tick.
 func positionOf(e schedule.Entry) *layout.Entry {
-	return &layout.Entry{Score: e.Tick.UnixMilli(), Member: codec.EncodeEntry(e)}
+	return &layout.Entry{Score: float64(e.Tick.UnixMilli()), Member: codec.EncodeEntry(e)}
 }
 
 // History reads the revisions of a schedule before the present one that are kept, newest first. A schedule that does not

@@ -78,7 +78,7 @@ func (s *Tasks) readReady(ctx context.Context, waiting []task.Task) (found []tas
 				rest = append(rest, t.Ref)
 				continue
 			}
-			t.DueAt = codec.FromMS(int64(some.scores.Val()[i]))
+			t.DueAt = codec.DueOfRank(some.scores.Val()[i])
 			found = append(found, t)
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"slices"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -24,14 +26,20 @@ func TestCheapBriefs_AgreeWithBriefs(t *testing.T) {
 		for _, state := range append(slices.Clone(task.States), task.None) {
 			refs = append(refs, w.Bring("in-"+string(state), state))
 		}
-		sets := map[string]string{"ready": "default", "lane": "default noop", "apart": lua.Unnamed, "lost": ""}
+		sets := map[string]string{
+			"ready": "default", "urgent": "default", "lane": "default noop", "apart": lua.Unnamed, "lost": "",
+		}
 		for id, ready := range sets {
 			ref := w.Bring(id, task.Scheduled)
 			refs = append(refs, ref)
 			k := w.KeysOf(ref)
 			testkit.Must(t, w.DB.ZRem(w.Ctx, string(k.Wheel()), ref.String()).Err())
+			score := 5000.0
+			if id == "urgent" {
+				score = codec.Rank(time.UnixMilli(1_700_000_000_000), 3)
+			}
 			if ready != "" {
-				testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Ready(ready)), redis.Z{Score: 5000, Member: ref.String()}).Err())
+				testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Ready(ready)), redis.Z{Score: score, Member: ref.String()}).Err())
 			}
 		}
 		if kind, ok := contract.KindOf(damaged); ok {
