@@ -17,7 +17,7 @@ func fairRow() row {
 	return row{
 		name: "fair", title: "What turns cost: drain of immediate tasks of ten fair keys, no-op handlers",
 		method: "As the drain above, DTS only: tasks without a key, tasks of ten keys in turn, and the same with a priority.",
-		goals:  []goal{atLeast("ten keys / none", 0.9), atLeast("ten keys and priorities / none", 0.9)},
+		goals:  []goal{atLeast("ten keys / none", 0.9)},
 		run: func(ctx context.Context, b *bench) (figures, error) {
 			w, err := noopWork(ctx, b)
 			if err != nil {

@@ -105,7 +105,7 @@ func (s *Schedules) TellMissed(ctx context.Context, all []schedule.Schedule, now
 			entries = append(entries, packed...)
 		}
 		slices.SortStableFunc(entries, func(a, b schedule.Entry) int { return b.Tick.Compare(a.Tick) })
-		all[i].Overlooked, _ = schedule.Overlooked(entries, at, now)
+		all[i].Overlooked = schedule.Overlooked(entries, at, now)
 	}
 	return nil
 }
