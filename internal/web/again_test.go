@@ -478,3 +478,37 @@ func TestForms_ActOnWhatTheirReaderHasSeen(t *testing.T) {
 		}
 	})
 }
+
+// A form that is sent again after a while, as by Back, says that it was done, and acts when it is sent once more: what
+// it did may have been undone since.
+func TestForms_AskBeforeTheyActAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const path = "/schedules/default/a/pause"
+		w.put("a", nil)
+		form := w.fill(path, "note", "holidays")
+		w.expectDone(path, form, "/schedules/default/a?said=paused")
+		_, err := w.control.ResumeSchedule(w.ctx, me, "a")
+		testkit.Must(t, err)
+		w.pass(time.Minute)
+		got := w.send(http.MethodPost, path, form)
+		if got.status < 400 || !strings.Contains(got.text, "You sent this form before, and it was done.") {
+			t.Fatalf("sent again: %d: %s", got.status, got.text)
+		}
+		if !w.schedule("a").PausedAt.IsZero() {
+			t.Fatal("it is paused")
+		}
+		var again url.Values
+		for _, key := range regexp.MustCompile(`name="key" value="([A-Z2-7]+)"`).FindAllStringSubmatch(got.text, -1) {
+			if shown := w.shownAgain(got.text, key[1]); shown.Has("note") {
+				again = shown
+			}
+		}
+		if again.Get(keyField) == form.Get(keyField) || again.Get("note") != "holidays" {
+			t.Errorf("the form that is shown again is %v", again)
+		}
+		w.expectDone(path, again, "/schedules/default/a?said=paused")
+		if w.schedule("a").PausedAt.IsZero() {
+			t.Error("it is not paused")
+		}
+	})
+}

@@ -37,9 +37,10 @@ const (
 // Token is the token of the reader's forms.
 func (v *visit) Token() string { return v.token }
 
-// Key is the key of a form: that of the form that is shown again, else a new one. A key that a task has is used up.
+// Key is the key of a form: that of the form that is shown again, else a new one. A key that a task has is used up, and
+// so is that of a form that was done.
 func (v *visit) Key() string {
-	if v.form != nil && v.SentBefore() == "" {
+	if v.form != nil && !v.renewed && v.SentBefore() == "" {
 		return v.who.Key
 	}
 	return rand.Text()
@@ -110,6 +111,11 @@ func (s *Site) act(c echo.Context, a *action) error {
 		defer cancel()
 		return a.do(ctx, v, v.form)
 	})
+	if errors.Is(err, errSentBefore) {
+		v.renewed = true
+		text := v.T("You sent this form before, and it was done. Send it again to do it once more.")
+		err = task.Errorf(task.CodeChanged, "%s", text)
+	}
 	if err != nil || done == (result{}) {
 		return s.again(c, v, a, err)
 	}

@@ -26,6 +26,7 @@ type visit struct {
 	query     url.Values
 	form      url.Values // that was sent; nil for none
 	reshaped  bool       // the form only asks for another form
+	renewed   bool       // the form was done before: shown again, it has a new key
 	zone      *time.Location
 	Theme     string // light, dark, or "" for that of the system
 	Namespace string // that the reader has chosen; control.EveryNamespace for all
