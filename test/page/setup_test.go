@@ -289,17 +289,28 @@ func (b *tab) text(selector string) string {
 // may be missing there.
 func (b *tab) await(selector, text string) {
 	b.t.Helper()
+	b.awaitValue(selector, fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector), text)
+}
+
+// awaitAddress waits until the address of the page has a text in its query.
+func (b *tab) awaitAddress(text string) {
+	b.t.Helper()
+	b.awaitValue("the address", `location.search`, text)
+}
+
+// awaitValue waits until an expression has a text in its value.
+func (b *tab) awaitValue(what, expression, text string) {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, testkit.Limit)
 	defer cancel()
 	shown := ""
 	for pause := time.NewTicker(50 * time.Millisecond); ; <-pause.C {
-		found, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(
-			`document.readyState == "loading" ? "" : document.querySelector(%q)?.innerText ?? ""`, selector)))
+		found, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.readyState == "loading" ? "" : `+expression))
 		switch {
 		case strings.Contains(found, text):
 			return
 		case ctx.Err() != nil:
-			b.t.Fatalf("%s shows %q, not %q; the page: %.2000s", selector, shown, text, b.text("body"))
+			b.t.Fatalf("%s shows %q, not %q; the page: %.2000s", what, shown, text, b.text("body"))
 		case err == nil: // else the page is being read again
 			shown = found
 		}
