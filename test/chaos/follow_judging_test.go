@@ -50,3 +50,24 @@ func TestEvidence_EachEndHasItsFollowUp(t *testing.T) {
 		})
 	}
 }
+
+func TestCaseFile_OnlyALossExcusesWhatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	r := &round{}
+	r.past.addLoss(between(1, 2))
+	file := &caseFile{r: r, known: map[string]bool{"known": true}, calls: map[string][]call{
+		"known@e1":       {called(1, 5, 6, "a")},
+		"lost":           {called(1, 1.5, 3, "b")},
+		"lost@e1":        {called(1, 5, 6, "c")},
+		"lost@e1@e1":     {called(1, 7, 8, "d")},
+		"nobody's":       {called(1, 5, 6, "e")},
+		"nobody's@e1":    {called(1, 7, 8, "f")},
+		"never there@e1": {called(1, 7, 8, "g")},
+	}}
+	strange := map[string]bool{"known@e1": true, "nobody's": true, "nobody's@e1": true, "never there@e1": true}
+	for id := range file.calls {
+		if got := file.isStrange(id); got != strange[id] {
+			t.Errorf("%s is strange: %t, want %t", id, got, strange[id])
+		}
+	}
+}

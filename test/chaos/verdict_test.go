@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -87,19 +88,28 @@ func (file *caseFile) of(id string, behaviour behaviour, maxAttempts int, due ti
 	return e
 }
 
-// judgeStrangers: there is nothing but what somebody submitted or a ledger names. Redis may have lost that a schedule was resumed, and that its
-// ticks fired.
+// judgeStrangers: there is nothing but what somebody submitted or a ledger names.
 func (file *caseFile) judgeStrangers(r *round) {
-	for id, calls := range file.calls {
-		if !file.known[id] && !r.past.of(id).isTouched(calls, nil) {
+	for id := range file.calls {
+		if file.isStrange(id) {
 			r.violation("a handler was called for %s, which nobody submitted and no ledger names", id)
 		}
 	}
 	for id := range file.tasks {
-		if !file.known[id] && !r.past.of(id).isTouched(file.calls[id], nil) {
+		if file.isStrange(id) {
 			r.violation("there is a task %s, which nobody submitted and no ledger names", id)
 		}
 	}
+}
+
+// isStrange reports whether nobody submitted a task and no ledger names it. Redis may have lost that a schedule was
+// resumed, and that its ticks fired: such a tick is not strange, nor are those that follow it.
+func (file *caseFile) isStrange(id string) bool {
+	if file.known[id] || file.r.past.of(id).isTouched(file.calls[id], nil) {
+		return false
+	}
+	first, _, follows := strings.Cut(id, "@e")
+	return !follows || file.known[first] || file.isStrange(first)
 }
 
 // askAgain submits the jobs that are not listed again, if Redis was full in the round: finished tasks go early then, and their ids are
