@@ -70,7 +70,7 @@ if payload ~= '' then
 elseif not is_apart(record) then
   redis.call('HDEL', payloads_key(), member)
 end
-announce('updated', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(due))
+announce('updated', member, 'scheduled', fields.attempt, '', record, when_due(record, tonumber(due)))
 put_on_wheel(member, due)
 note_start_by(member, record, due)
 note_row(member)

@@ -49,7 +49,7 @@ local function replace(waiting, due)
   if is_apart(record) then
     before = string.match(before, '^[^\n]*\n') .. stored_payload(waiting, record)
   end
-  due = due or due_of(waiting, record) or now
+  due = tonumber(due or due_of(waiting, record)) or now
   unschedule(waiting, record)
   redis.call('HSETNX', originals_key(), waiting, redis.sha1hex(before))
   record = string.sub(record, 1, 13) .. (task.traced or task.def)
@@ -58,7 +58,7 @@ local function replace(waiting, due)
   if task.payload then
     redis.call('HSET', payloads_key(), waiting, task.payload)
   end
-  announce('updated', waiting, 'scheduled', '0', '', record, ',"due":' .. int(due))
+  announce('updated', waiting, 'scheduled', '0', '', record, when_due(record, due))
   put_on_wheel(waiting, due)
   note_start_by(waiting, record, due)
   note_row(waiting)

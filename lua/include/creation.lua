@@ -28,7 +28,7 @@ local function create_task(member, task)
   if task.traced then -- it is not stored in the canonical form
     set_later(originals_key(), member, redis.sha1hex(task.whole))
   end
-  announce('scheduled', member, 'scheduled', '0', '', record, ',"due":' .. int(task.due))
+  announce('scheduled', member, 'scheduled', '0', '', record, when_due(record, task.due))
   put_on_wheel(member, task.due)
   note_start_by(member, record, task.due)
   if task.due > now then

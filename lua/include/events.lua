@@ -16,6 +16,15 @@ local function announce(kind, member, state, attempt, node, record, more)
   end
 end
 
+-- when_due returns the member of an event that says when a task is due: "" while it waits for another one with its key.
+local function when_due(record, due)
+  local ahead = due - (tonumber(string.sub(record, 1, 13)) or 0)
+  if ahead == HORIZON_LIMIT and string.find(record, '"once":{', 14, true) then
+    return ''
+  end
+  return ',"due":' .. int(due)
+end
+
 local function publish_events()
   if #announced > 0 then
     redis.call('PUBLISH', events, table.concat(announced, '\n'))

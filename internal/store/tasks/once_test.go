@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/store/storetest"
@@ -214,6 +215,30 @@ func TestSubmitOnce_LatestWaitsForTheEnd(t *testing.T) {
 	k.Begin(k.named("c"))
 	k.expect(k.submit("e", once), task.OnceDelayed, "e", "e")
 	k.CheckSets()
+}
+
+// An event says when a task is due, but not while it waits for another one: nobody knows then.
+func TestSubmitOnce_EventsOfATaskThatWaitsForAnotherSayNoTime(t *testing.T) {
+	t.Parallel()
+	k := newKeyed(t)
+	events := listen(t, k.World)
+	once := task.Once{Mode: task.OnceLatest}
+	k.submit("a", once)
+	k.Begin(k.named("a"))
+	k.submit("b", once)
+	k.submit("c", once)
+	k.end("a")
+	k.follow()
+	got := make(map[string][]bool)
+	for range 7 {
+		if e := testkit.Receive(t, events, "an event"); e.State == task.Scheduled {
+			got[e.Ref.ID] = append(got[e.Ref.ID], !e.DueAt.IsZero())
+		}
+	}
+	want := map[string][]bool{k.named("a").ID: {true}, k.named("b").ID: {false, false, true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("whether an event says the time (-want +got):\n%s", diff)
+	}
 }
 
 // A task that waits for another one must begin some time after that has ended.
