@@ -40,6 +40,8 @@ type Packer struct {
 	cursor uint64 // where the build goes on
 	done   int    // tasks that the build has read
 	builds bool   // this packer began the build that is not over
+	lost   int64  // until when Redis has lost writes, in ms
+	begun  int64  // lost, when this packer began the index anew
 
 	suspected map[int]bool // segments that seem to have many rows that are out of date
 	replaced  []replaced   // segments whose rows are still there, the oldest first
@@ -199,10 +201,12 @@ func (p *Packer) reload(ctx context.Context, noted []string) error {
 	if len(noted) > 0 {
 		revision, _ = strconv.Atoi(noted[0])
 	}
-	if revision == p.revision {
+	switch {
+	case revision == p.revision && p.l.MayHaveLost():
+		return p.forgetLost(ctx)
+	case revision == p.revision:
 		return nil
-	}
-	if revision == 0 {
+	case revision == 0:
 		p.partIndex, p.replaced = partIndex{}, nil
 		return nil
 	}
@@ -217,7 +221,26 @@ func (p *Packer) reload(ctx context.Context, noted []string) error {
 		// Nobody can read it, or a leader came between that kept no index, as one of an earlier release: it begins anew.
 		p.partIndex = partIndex{}
 	}
+	if err := p.forgetLost(ctx); err != nil {
+		return err
+	}
 	return p.findReplaced(ctx)
+}
+
+// forgetLost forgets the index if Redis has lost writes since it was begun, so that it begins anew: a leader may have
+// read notes that Redis lost, and have packed others. The revision of an index is at least the time of its beginning.
+func (p *Packer) forgetLost(ctx context.Context) error {
+	losses, err := p.l.Losses(ctx, p.number)
+	if err != nil {
+		return err
+	}
+	for _, l := range losses {
+		p.lost = max(p.lost, l.Until.UnixMilli())
+	}
+	if p.lost > max(int64(p.revision), p.begun) {
+		p.partIndex, p.builds = partIndex{}, false
+	}
+	return nil
 }
 
 // beginAnew begins to build the index from all tasks. built is how much is built; "" removes the index.
@@ -228,6 +251,7 @@ func (p *Packer) beginAnew(ctx context.Context, built string) error {
 	if err := p.run(ctx, call); err != nil {
 		return err
 	}
+	p.begun = p.lost
 	p.built, p.builds, p.term, p.replaced = built, built != "", p.token, nil
 	return nil
 }

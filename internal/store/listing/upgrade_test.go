@@ -26,6 +26,7 @@ type upgraded struct {
 	t     *testing.T
 	lists *listing.Listing // of one node, which remembers what it has read
 	older bool             // nodes of an earlier release live
+	lossy bool             // Redis may have lost writes lately
 	token int              // of the newest lease of each partition
 	made  int
 	kind  string // the type of tasks to create
@@ -35,7 +36,9 @@ func newUpgraded(t *testing.T) *upgraded {
 	t.Helper()
 	db := redistest.Start(t).DB(t)
 	u := &upgraded{World: storetest.On(t, db), t: t, token: 1, kind: "http"}
-	node, err := store.Open(u.Ctx, store.Options{DB: db, HasOlder: func() bool { return u.older }})
+	node, err := store.Open(u.Ctx, store.Options{
+		DB: db, HasOlder: func() bool { return u.older }, MayHaveLost: func() bool { return u.lossy },
+	})
 	testkit.Must(t, err)
 	u.lists = node.Listing
 	return u
@@ -245,6 +248,35 @@ func TestPacker_BeginsAnewAfterALeaderOfAnEarlierRelease(t *testing.T) {
 	u.lacks("a new leader has yet to look", "when nodes of this release are back, and none leads yet")
 	u.packAll(u.take())
 	u.hasAll("after it")
+}
+
+// A leader reads notes, Redis loses them and gets others, and the leader has it remove as many as it has read.
+func TestPacker_BeginsAnewWhenRedisHasLostWrites(t *testing.T) {
+	t.Parallel()
+	for _, next := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the next leader: %t", next), func(t *testing.T) {
+			t.Parallel()
+			u := newUpgraded(t)
+			u.end(100, false)
+			all := u.take()
+			u.packAll(all)
+			before := time.Now()
+			u.end(50, true)
+			for p := range u.Layout.Partitions() {
+				u.Layout.RecordLossBeside(u.Ctx, string(u.Keys.Partition(p).States()), before, time.Now(), "a test")
+			}
+			if u.lossy = !next; next {
+				all = u.take()
+			}
+			u.packAll(all)
+			u.hasAll("after the loss")
+			for _, p := range all {
+				if more, err := p.Pack(u.Ctx); err != nil || more {
+					t.Errorf("a leader begins the index anew once more: %t, %v", more, err)
+				}
+			}
+		})
+	}
 }
 
 // A program with an earlier release of package dts creates a task, and is no node.
