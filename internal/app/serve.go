@@ -121,7 +121,7 @@ func (a *App) buildControl() *control.Control {
 		Store: a.store, Queues: a.queues, Nodes: a.registry, Now: a.registry.Now, Types: a.types, Workers: a.remote,
 		Log:            a.o.Log,
 		MaxSubmissions: a.o.Config.MaxSubmissions, Events: a.events, Embedded: a.o.Embedded, Tracer: a.tracer,
-		Forgetting: forgettingOf(a.o.Config),
+		Forgetting: forgettingOf(a.o.Config), Keyed: a.metrics.CountKeyed,
 	})
 }
 

@@ -41,6 +41,8 @@ type Options struct {
 	// MaxSubmissions is how many tasks, and other things that make work, may be in requests that have not been answered;
 	// 0: any number.
 	MaxSubmissions int
+	// Keyed is called for each submission with a key that was answered; nil: nobody counts them.
+	Keyed func(task.OnceMode, task.OnceOutcome)
 	// Forgetting is for tasks that somebody has deleted.
 	Forgetting Forgetting
 	// Embedded says that Redis is one inside a process, which has no settings to examine.
@@ -65,8 +67,9 @@ type Control struct {
 	latestNames  fresh.Value[[]string]                    // of namespaces, the newest first
 	crowdedNames fresh.Value[map[int]layout.WaitingNames] // of partitions that have many
 	paused       pausedQueues
-	admission    admission // of what makes work
-	turns        turns     // of what makes work and shares no call
+	admission    admission                             // of what makes work
+	turns        turns                                 // of what makes work and shares no call
+	keyed        func(task.OnceMode, task.OnceOutcome) // Options.Keyed
 	pages        turns
 	costly       turns // pages that take seconds
 	forecasts    turns
@@ -82,7 +85,7 @@ func New(o Options) *Control {
 	c := &Control{
 		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, events: o.Events, types: o.Types, workers: o.Workers, tracer: o.Tracer, log: o.Log,
 		admission: admission{limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit), costly: make(turns, CostlyLimit),
-		forecasts: make(turns, 1), estimates: make(turns, 1), embedded: o.Embedded, forgetting: o.Forgetting,
+		forecasts: make(turns, 1), estimates: make(turns, 1), embedded: o.Embedded, forgetting: o.Forgetting, keyed: o.Keyed,
 	}
 	if o.Queues != nil {
 		c.limits = limits.New(o.Store.Layout, o.Queues)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -31,6 +33,8 @@ func withKey(name string, o task.Once) task.Definition {
 func TestWhyTask_TellsOfAnotherOneWithTheKey(t *testing.T) {
 	t.Parallel()
 	w := newKnowing(t)
+	var counted []string
+	w.keyed = func(mode task.OnceMode, o task.OnceOutcome) { counted = append(counted, string(mode)+" "+string(o)) }
 	w.nodes = fleet{worker("node", 0, nil, "default")}
 	latest := task.Once{Mode: task.OnceLatest}
 	first, err := w.Submit(w.ctx, me, withKey("a", latest))
@@ -40,6 +44,9 @@ func TestWhyTask_TellsOfAnotherOneWithTheKey(t *testing.T) {
 	testkit.Must(t, err)
 	if second.Task.ID != "mine@kb" || second.Once.Outcome != task.OnceDelayed || second.Once.After != "mine@ka" {
 		t.Errorf("%s is %+v", second.Task.ID, second.Once)
+	}
+	if diff := cmp.Diff([]string{"latest created", "latest delayed"}, counted); diff != "" {
+		t.Errorf("counted (-want +got):\n%s", diff)
 	}
 	if r := w.expectTask("mine@kb", why.SameKey); !strings.Contains(r.Detail, "mine@ka") {
 		t.Errorf("it says %q", r.Detail)

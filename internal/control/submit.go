@@ -94,6 +94,9 @@ func (c *Control) submitNamed(
 	for n, created := range results {
 		answers[places[n]].Created = created
 		p.room.taken(n, !dry && created.Err == nil && !created.Existed)
+		if once := valid[n].Once; once != nil && !dry && created.Err == nil && c.keyed != nil {
+			c.keyed(once.Mode, created.Once.Outcome)
+		}
 		if created.Deleted {
 			answers[places[n]].Warnings = []string{deletedWarning}
 		}

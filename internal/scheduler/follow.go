@@ -16,6 +16,8 @@ func (t *term) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		got := clock.Now()
 		followed, err := t.leader.Follow(ctx, followAtOnce)
+		t.s.o.Metrics.FollowUps.Add(float64(len(followed.Created)))
+		t.s.o.Metrics.Expired.Add(float64(len(followed.Expired)))
 		t.warnOf("the outbox has an entry that this release cannot read; it waits", followed.Unread)
 		t.warnOf("the outbox has the end of a task that does not exist; it waits until the task is there, or until "+
 			"'dtsctl doctor --check task-leftovers --repair' removes it", followed.Missing)

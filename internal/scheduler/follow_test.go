@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
@@ -29,6 +31,7 @@ func TestFollow_CreatesWhatFollows(t *testing.T) {
 	told := w.create(task.Definition{Delay: time.Hour, OnEnd: next})
 	w.cancelled(told)
 	w.isThere(told.FollowUp(0))
+	a.counts("follow-ups", a.metrics.FollowUps, 2)
 	if n := w.get(told.FollowUp(0)).Parent; n == nil || n.ID != told.ID || n.State != task.Cancelled {
 		t.Errorf("it follows %+v", n)
 	}
@@ -49,6 +52,17 @@ func TestFollow_EndsATaskAtItsTime(t *testing.T) {
 	for _, ref := range refs {
 		w.reaches(ref, task.Cancelled)
 	}
+	a.counts("expired tasks", a.metrics.Expired, 20)
+}
+
+// counts waits until a counter has a value: it counts a moment after what it counts.
+func (n *node) counts(what string, c prometheus.Counter, want float64) {
+	n.t.Helper()
+	testkit.Eventually(n.t, what, func() bool {
+		var m dto.Metric
+		testkit.Must(n.t, c.Write(&m))
+		return m.GetCounter().GetValue() == want
+	})
 }
 
 // Of an end whose task somebody has deleted, the log says which command removes it.

@@ -53,6 +53,9 @@ const (
 	OnceSkipped  OnceOutcome = "skipped"  // nothing: the answer is the newest task of the key
 )
 
+// OnceOutcomes lists every outcome.
+var OnceOutcomes = []OnceOutcome{OnceCreated, OnceExisting, OnceReplaced, OnceDelayed, OnceSkipped}
+
 const (
 	// OnceKeyLimit is the length of the longest key.
 	OnceKeyLimit = 100

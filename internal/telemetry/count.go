@@ -34,8 +34,18 @@ func (m *Metrics) beginAtZero() {
 	for _, change := range []string{LeaseAcquired, LeaseReleased, LeaseLost} {
 		m.LeaseChanges.WithLabelValues(change)
 	}
+	for _, mode := range task.OnceModes {
+		for _, o := range task.OnceOutcomes {
+			m.Keyed.WithLabelValues(string(mode), string(o))
+		}
+	}
 	m.beginQueue(otherLabel)
 	m.BeginType(otherLabel)
+}
+
+// CountKeyed counts a submission with a key.
+func (m *Metrics) CountKeyed(mode task.OnceMode, o task.OnceOutcome) {
+	m.Keyed.WithLabelValues(string(mode), string(o)).Inc()
 }
 
 // BeginType makes the counters of a type of tasks, with 0.

@@ -36,14 +36,15 @@ func TestMetrics_BeginAtZero(t *testing.T) {
 	m.BeginQueue("mail")
 	m.BeginRequest("/v1/tasks", "POST", 201)
 	for name, labels := range map[string]string{
-		"dts_queue_attempts_total":   "timeout mail ",
-		"dts_tasks_ended_total":      "mail cancelled ",
-		"dts_attempts_total":         "lost other ",
-		"dts_ticks_total":            "missed ",
-		"dts_clock_jumps_total":      "back ",
-		"dts_lease_changes_total":    "lost ",
-		"dts_schedules_paused_total": "",
-		"dts_api_requests_total":     "POST /v1/tasks 201 ",
+		"dts_queue_attempts_total":    "timeout mail ",
+		"dts_tasks_ended_total":       "mail cancelled ",
+		"dts_attempts_total":          "lost other ",
+		"dts_ticks_total":             "missed ",
+		"dts_clock_jumps_total":       "back ",
+		"dts_keyed_submissions_total": "latest skipped ",
+		"dts_lease_changes_total":     "lost ",
+		"dts_schedules_paused_total":  "",
+		"dts_api_requests_total":      "POST /v1/tasks 201 ",
 	} {
 		if v, there := series(t, m, name)[labels]; !there || v != 0 {
 			t.Errorf("%s of %q is there: %t, and is %v", name, labels, there, v)

@@ -24,6 +24,9 @@ type Metrics struct {
 	Leftovers        prometheus.Counter       // deliveries whose attempt can no longer begin
 	Refused          prometheus.Counter       // reports of attempts that this worker no longer owned
 	RefusedWork      *prometheus.CounterVec   // tasks, and requests that create work, that may be accepted later, by code
+	Keyed            *prometheus.CounterVec   // submissions with a key, by mode and outcome
+	FollowUps        prometheus.Counter       // tasks created that follow others
+	Expired          prometheus.Counter       // tasks that nobody has begun in time
 	Restored         prometheus.Counter       // deliveries checked, of which lost ones were enqueued again
 	Reaped           prometheus.Counter       // attempts ended as lost, of workers that died or had lost them
 	Poison           prometheus.Counter       // tasks that ended as they kill their workers
@@ -88,6 +91,12 @@ func New() *Metrics { //nolint:funlen // a table
 			"Refused requests that create work. After overloaded, queue_full and too_many_names nothing was "+
 				"done; after unavailable the work may have been accepted. A batch refused as a whole counts once, "+
 				"else each refused task of it.", "code"),
+		Keyed: made.counters("keyed_submissions_total",
+			"Submissions with once, by its mode and what became of them.", "mode", "outcome"),
+		FollowUps: made.counter("follow_ups_total",
+			"Tasks that leaders created because others that name them in on_end have ended."),
+		Expired: made.counter("expired_tasks_total",
+			"Tasks that leaders cancelled because nobody had begun them by start_by."),
 		Restored: made.counter("restored_deliveries_total",
 			"Checks of deliveries that waited too long, whether or not they were lost and had to be enqueued "+
 				"again."),

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,11 +75,7 @@ func asCreate(now time.Time, answer string) redisx.Result[lua.CreateReply] {
 
 // isOnceOutcome reports whether an answer is an outcome, and not one of create.
 func isOnceOutcome(answer string) bool {
-	switch task.OnceOutcome(answer) {
-	case task.OnceCreated, task.OnceExisting, task.OnceReplaced, task.OnceDelayed, task.OnceSkipped:
-		return true
-	}
-	return false
+	return slices.Contains(task.OnceOutcomes, task.OnceOutcome(answer))
 }
 
 // ReadAfter adds to a task with a key the id of the one whose end it waits for. Error: CodeUnavailable.
