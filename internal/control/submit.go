@@ -94,8 +94,8 @@ func (c *Control) submitNamed(
 	for n, created := range results {
 		answers[places[n]].Created = created
 		p.room.taken(n, !dry && created.Err == nil && !created.Existed)
-		if once := valid[n].Once; once != nil && !dry && created.Err == nil && c.keyed != nil {
-			c.keyed(once.Mode, created.Once.Outcome)
+		if !dry {
+			c.countKeyed(valid[n].Once, created)
 		}
 		if created.Deleted {
 			answers[places[n]].Warnings = []string{deletedWarning}
@@ -109,6 +109,13 @@ func (c *Control) submitNamed(
 		c.noteNamespaces(ctx, namespacesOf(answers)...)
 	}
 	return answers, nil
+}
+
+// countKeyed counts what became of a submission, if it has a key.
+func (c *Control) countKeyed(o *task.Once, created tasks.Created) {
+	if o != nil && created.Err == nil && c.keyed != nil {
+		c.keyed(o.Mode, created.Once.Outcome)
+	}
 }
 
 // namespacesOf returns the namespaces of the tasks that were accepted.
