@@ -34,9 +34,11 @@ local function settle(entry, parent)
   end
 end
 
--- create_child creates a task, unless it was created before. Returns the answer.
+-- create_child creates a task, unless it was created before: it may have been deleted since, if Redis had lost the end
+-- that it follows. Returns the answer.
 local function create_child(child, def, traced, due)
-  if redis.call('HEXISTS', defs, child) == 1 or redis.call('HEXISTS', remembered_key(), child) == 1 then
+  if redis.call('HEXISTS', defs, child) == 1 or redis.call('HEXISTS', remembered_key(), child) == 1 or
+    redis.call('ZSCORE', deleted_key(), child) then
     return 'existed'
   end
   create_task(child, given_task(def, due, traced ~= '' and traced or def))

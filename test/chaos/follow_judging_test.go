@@ -46,7 +46,8 @@ func TestEvidence_EachEndHasItsFollowUp(t *testing.T) {
 			if test.vanished {
 				e.task = nil
 			}
-			expect(t, e.judgeFollowUps(test.when, test.found, test.touched, test.full), test.want)
+			isTouched := func(string) bool { return test.touched }
+			expect(t, e.judgeFollowUps(test.when, test.found, isTouched, test.full), test.want)
 		})
 	}
 }

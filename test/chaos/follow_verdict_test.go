@@ -29,9 +29,11 @@ func follows(when wire.FollowUpWhen, state wire.State) bool {
 	return string(when) == string(state) || when == wire.FollowUpWhenEnded
 }
 
-// judgeFollowUps: what must follow the end of a task is there, and nothing else follows it. If the end was lost, more
-// may follow: workers restore what followed. full: Redis had no memory for more, so what has ended went early.
-func (e evidence) judgeFollowUps(when wire.FollowUpWhen, found []wire.Task, touched, full bool) (v verdict) {
+// judgeFollowUps: what must follow the end of a task is there, and nothing else follows it. If an end was lost,
+// as a cancellation, what followed it may be there: workers restore it. isTouched says that of a follow-up. full: Redis had no memory for more, so what has ended went early.
+func (e evidence) judgeFollowUps(
+	when wire.FollowUpWhen, found []wire.Task, isTouched func(id string) bool, full bool,
+) (v verdict) {
 	if e.task == nil {
 		return nil
 	}
@@ -44,7 +46,7 @@ func (e evidence) judgeFollowUps(when wire.FollowUpWhen, found []wire.Task, touc
 	}
 	for _, t := range found {
 		switch {
-		case touched:
+		case isTouched(t.ID):
 		case t.ID != expected:
 			v.add("%s must not follow %s, which is %s with attempt %d", t.ID, e.id, e.task.State, e.task.Attempt)
 		case said(t.Parent) != endOf(e.id, e.task.State, e.task.Attempt):
@@ -84,7 +86,8 @@ func (file *caseFile) judgeFollowUps(e evidence, when wire.FollowUpWhen, touched
 		}
 	}
 	file.followUps += len(found)
-	return append(v, e.judgeFollowUps(when, found, touched, p.full)...)
+	isTouched := func(id string) bool { return touched || p.isTouched(file.calls[id], nil) }
+	return append(v, e.judgeFollowUps(when, found, isTouched, p.full)...)
 }
 
 // noteFollowUp notes a task, or one of which a handler was called, that follows another one.

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -172,6 +173,25 @@ func TestFollow_CreatesAnotherTaskAfterARetry(t *testing.T) {
 	first, second := f.Get(f.ref.FollowUp(1)).Parent, f.Get(f.ref.FollowUp(2)).Parent
 	if first.State != task.Failed || first.Error != "" || second.State != task.Succeeded || second.Result != "done" {
 		t.Errorf("the parents are %+v and %+v", first, second)
+	}
+}
+
+// Redis has lost an end and what followed it. Workers restore both, and the follow-up is deleted before the leader
+// follows up again.
+func TestFollow_CreatesNothingThatWasDeletedAMomentAgo(t *testing.T) {
+	t.Parallel()
+	f := newFollowed(t, task.Definition{OnEnd: child(task.WhenEnded)})
+	f.finish(task.Succeeded, task.OutcomeSucceeded, "done", "")
+	owed := f.outbox()[0]
+	f.follow()
+	next := f.ref.FollowUp(1)
+	_, err := f.Tasks.Cancel(f.Ctx, next, "")
+	testkit.Must(t, err)
+	_, err = f.Tasks.Forget(f.Ctx, next, f.Get(next).FinishedAt, tasks.Forgetting{Remember: time.Hour, Names: 1000})
+	testkit.Must(t, err)
+	testkit.Must(t, f.DB.ZAdd(f.Ctx, string(f.KeysOf(f.ref).Outbox()), redis.Z{Score: 1, Member: owed}).Err())
+	if got := f.follow(); len(got) > 0 || len(f.outbox()) > 0 {
+		t.Errorf("it created %q; the outbox has %q", got, f.outbox())
 	}
 }
 
