@@ -25,8 +25,9 @@ func countsRow() row {
 			}
 			var with, without drained
 			drain := func(to *drained, uncounted bool) func() error {
+				o := drainOptions{queues: defaultQueues, task: w.task, uncounted: uncounted}
 				return func() error {
-					return b.apart(ctx, func() (err error) { *to, err = b.drainDTS(ctx, w, defaultQueues, uncounted); return err })
+					return b.apart(ctx, func() (err error) { *to, err = b.drainDTS(ctx, w, o); return err })
 				}
 			}
 			if err := b.alternate(drain(&without, true), drain(&with, false)); err != nil {
@@ -57,7 +58,7 @@ func countsRow() row {
 func (b *bench) inCounts(ctx context.Context, w work) (commands int, spent time.Duration, err error) {
 	err = b.apart(ctx, func() error {
 		return b.redis.watchCommands(ctx, func() error {
-			_, err := b.drainDTS(ctx, w, defaultQueues, false)
+			_, err := b.drainDTS(ctx, w, drainOptions{queues: defaultQueues, task: w.task})
 			return err
 		}, func(args []string, took time.Duration) {
 			if len(args) > 1 && (strings.Contains(args[1], ":minute") || strings.HasSuffix(args[1], ":hours")) {

@@ -61,7 +61,8 @@ func drainRow(name, title, method string, queues map[string]int, newWork func(co
 					return b.apart(ctx, func() (err error) { bare, err = b.drainAsynq(ctx, w, queues); return err })
 				},
 				func() error {
-					return b.apart(ctx, func() (err error) { dts, err = b.drainDTS(ctx, w, queues, false); return err })
+					o := drainOptions{queues: queues, task: w.task}
+					return b.apart(ctx, func() (err error) { dts, err = b.drainDTS(ctx, w, o); return err })
 				},
 			)
 			return drainFigures(dts, bare), err
@@ -112,18 +113,32 @@ func (b *bench) drainAsynq(ctx context.Context, w work, queues map[string]int) (
 	return b.timeDrain(ctx, w, n, func() error { return b.startAsynq(queues, w.asynq) })
 }
 
-// drainDTS stores all tasks with a scheduler and no worker, and starts the worker then. uncounted: the nodes count nothing
-// by minute.
-func (b *bench) drainDTS(ctx context.Context, w work, queues map[string]int, uncounted bool) (drained, error) {
+// task is a task of the work in drainQueue.
+func (w work) task(int) submission {
+	return submission{Type: w.taskType, Queue: drainQueue, Payload: json.RawMessage(w.payload())}
+}
+
+// drainOptions are what drains in DTS differ in.
+type drainOptions struct {
+	queues    map[string]int                           // those that the worker serves
+	task      func(i int) submission                   // task i, in drainQueue
+	await     func(ctx context.Context, n *node) error // waits until the scheduler takes such tasks; nil: it does at once
+	uncounted bool                                     // the nodes count nothing by minute
+}
+
+// drainDTS stores all tasks with a scheduler and no worker, and starts the worker then.
+func (b *bench) drainDTS(ctx context.Context, w work, o drainOptions) (drained, error) {
 	n := b.size.tasks
-	leader, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleScheduler, config.RoleAPI}, uncounted: uncounted})
+	leader, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleScheduler, config.RoleAPI}, uncounted: o.uncounted})
 	if err != nil {
 		return drained{}, err
 	}
-	err = stow(ctx, leader.url(), n, func(int) submission {
-		return submission{Type: w.taskType, Queue: drainQueue, Payload: json.RawMessage(w.payload())}
-	})
-	if err != nil {
+	if o.await != nil {
+		if err := o.await(ctx, leader); err != nil {
+			return drained{}, err
+		}
+	}
+	if err := stow(ctx, leader.url(), n, o.task); err != nil {
 		return drained{}, err
 	}
 	if err := leader.awaitWaiting(ctx, drainQueue, n); err != nil {
@@ -131,7 +146,7 @@ func (b *bench) drainDTS(ctx context.Context, w work, queues map[string]int, unc
 	}
 	d, err := b.timeDrain(ctx, w, n, func() error {
 		_, err := b.startNode(ctx, nodeOptions{
-			roles: []string{config.RoleWorker}, queues: queues, handle: w.handle, uncounted: uncounted,
+			roles: []string{config.RoleWorker}, queues: o.queues, handle: w.handle, uncounted: o.uncounted,
 		})
 		return err
 	})

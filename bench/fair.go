@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-
-	"github.com/dts-sched/dts/internal/config"
 )
 
 // fairKeys is how many customers a drain with turns has.
@@ -24,19 +22,27 @@ func fairRow() row {
 				return nil, err
 			}
 			var none, keys, both drained
-			drain := func(to *drained, change func(s *submission, i int)) func() error {
-				return func() error {
-					return b.apart(ctx, func() (err error) { *to, err = b.drainInTurn(ctx, w, change); return err })
-				}
+			drain := func(to *drained, task func(i int) submission) error {
+				o := drainOptions{queues: defaultQueues, task: task, await: awaitFairKeys}
+				return b.apart(ctx, func() (err error) { *to, err = b.drainDTS(ctx, w, o); return err })
 			}
-			withKey := func(s *submission, i int) { s.FairKey = fmt.Sprint("customer-", i%fairKeys) }
+			withKey := func(i int) submission {
+				s := w.task(i)
+				s.FairKey = fmt.Sprint("customer-", i%fairKeys)
+				return s
+			}
+			withBoth := func(i int) submission {
+				s := withKey(i)
+				s.Priority = i / fairKeys % 10
+				return s
+			}
 			err = b.alternate(
-				drain(&none, func(*submission, int) {}),
+				func() error { return drain(&none, w.task) },
 				func() error {
-					if err := drain(&keys, withKey)(); err != nil {
+					if err := drain(&keys, withKey); err != nil {
 						return err
 					}
-					return drain(&both, func(s *submission, i int) { withKey(s, i); s.Priority = i / fairKeys % 10 })()
+					return drain(&both, withBoth)
 				},
 			)
 			var f figures
@@ -54,41 +60,14 @@ func fairRow() row {
 	}
 }
 
-// drainInTurn is drainDTS for tasks that are changed. It waits until the node takes fair keys.
-func (b *bench) drainInTurn(ctx context.Context, w work, change func(*submission, int)) (drained, error) {
-	n := b.size.tasks
-	leader, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleScheduler, config.RoleAPI}})
+// awaitFairKeys waits until a node takes fair keys. It refuses them as long as it may not be alone.
+func awaitFairKeys(ctx context.Context, n *node) error {
+	probe, err := json.Marshal(submission{Type: benchType, Queue: "probe", FairKey: "probe", Delay: "1h"})
 	if err != nil {
-		return drained{}, err
-	}
-	probe, err := json.Marshal(submission{Type: w.taskType, Queue: "probe", FairKey: "probe", Delay: "1h"})
-	if err != nil {
-		return drained{}, err
-	}
-	err = poll(ctx, 100*time.Millisecond, time.Minute, "fair keys", func(ctx context.Context) (bool, error) {
-		_, err := post(ctx, leader.url()+"/v1/tasks", probe, 201)
-		return err == nil, nil // it is refused as long as the node may not be alone
-	})
-	if err != nil {
-		return drained{}, err
-	}
-	err = stow(ctx, leader.url(), n, func(i int) submission {
-		s := submission{Type: w.taskType, Queue: drainQueue, Payload: json.RawMessage(w.payload())}
-		change(&s, i)
-		return s
-	})
-	if err != nil {
-		return drained{}, err
-	}
-	if err := leader.awaitWaiting(ctx, drainQueue, n); err != nil {
-		return drained{}, err
-	}
-	d, err := b.timeDrain(ctx, w, n, func() error {
-		_, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleWorker}, queues: defaultQueues, handle: w.handle})
 		return err
-	})
-	if err != nil {
-		return drained{}, err
 	}
-	return d, leader.awaitFinished(ctx, n)
+	return poll(ctx, 100*time.Millisecond, time.Minute, "fair keys", func(ctx context.Context) (bool, error) {
+		_, err := post(ctx, n.url()+"/v1/tasks", probe, 201)
+		return err == nil, nil
+	})
 }
