@@ -28,7 +28,8 @@ for member, attempt, lane in deliveries() do
     fields.state, fields.attempt, fields.queued = 'scheduled', int(attempt - 1), nil
     set_later(states, member, format_state(fields))
     remove_later(queued_key(), member)
-    local pool, _, _, ahead, turn = lane and lane_of(record) or queue_of(record), read_start(record)
+    local task_type, queue, ahead, turn = read_start(record)
+    local pool = lane and type_lane(queue, task_type) or queue
     leave_apart({ pool = pool, name = lane_name(pool, turn), ahead = ahead }, member, fields.due, record)
     note_row(member)
     announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. fields.due)

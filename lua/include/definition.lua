@@ -45,22 +45,30 @@ local function def_of(record)
   return string.sub(record, 14)
 end
 
--- queue_of returns the name of a task's queue, from its definition with or without the time of its creation. The head begins with the type, and
--- then the queue if it is not the default. A task whose queue is no name counts for the default: nobody can read it, and
--- it ends after its claim.
-local function queue_of(record)
-  return string.match(record, '^%d*{"type":"[^"]*","queue":"([%w._-]+)"') or DEFAULT_QUEUE
+-- read_type_and_queue reads the beginning of a head, which begins at a place of a text: the type, and then the queue
+-- if it is not the default. It returns the type, nil if either cannot be read; the queue; and the place behind both. A
+-- task whose queue is no name counts for the default: nobody can read it, and it ends after its claim.
+local function read_type_and_queue(text, from)
+  local task_type, at = string.match(text, '^{"type":"([^"]*)"()', from)
+  if not task_type then
+    return nil, DEFAULT_QUEUE, from
+  end
+  local queue, behind = string.match(text, '^,"queue":"([^"]*)"()', at)
+  if not queue and string.sub(text, at, at + 7) == ',"queue"' then -- which is no text
+    return nil, DEFAULT_QUEUE, from
+  end
+  return task_type, queue and string.match(queue, '^[%w._-]+$') or DEFAULT_QUEUE, behind or at
 end
 
--- type_of returns the type of a task.
+-- queue_of returns the name of a task's queue, from its definition with or without the time of its creation.
+local function queue_of(def)
+  local _, queue = read_type_and_queue(def, string.match(def, '^%d*()'))
+  return queue
+end
+
+-- type_of returns the type of a task, '' if it cannot be read.
 local function type_of(record)
-  return string.match(record, '^%d+{"type":"([^"]*)"') or ''
-end
-
--- lane_of returns the name of a task's lane: where it waits instead of with the others of its queue, while these may be handed over and
--- those of its type may not. Neither a queue's name nor a type has a blank.
-local function lane_of(record)
-  return queue_of(record) .. ' ' .. type_of(record)
+  return read_type_and_queue(record, 14) or ''
 end
 
 -- head_of returns the first line of a definition, which has everything but the payload; '' if there is none, as somebody has

@@ -8,8 +8,10 @@ local last_start, last_end, last_place
 
 -- new_place returns the place of records that begin as one does. It is not decided yet.
 local function new_place(task_type, queue, ahead, turn)
-  queue = queue or DEFAULT_QUEUE
-  return { task_type = task_type, queue = queue, ahead = ahead, turn = turn, name = queue, pool = queue, apart = false }
+  return {
+    task_type = task_type, queue = queue, lane = type_lane(queue, task_type), ahead = ahead, turn = turn, name = queue,
+    pool = queue, apart = false,
+  }
 end
 
 -- place_of returns the place of a record, and adds it to a list if it is not decided yet. Records that begin alike have
@@ -36,7 +38,7 @@ local function decide(place)
     return
   end
   local serves_queue, runs_type = serves(place.queue, place.task_type)
-  local lane = place.queue .. ' ' .. place.task_type
+  local lane = place.lane
   if serves_queue and (not runs_type or waits[lane] or left[lane] or is_closed(lane)) then
     place.pool, place.apart = lane, not runs_type
   else
@@ -45,16 +47,13 @@ local function decide(place)
   place.name = lane_name(place.pool, place.turn)
 end
 
--- add_names adds the names under which the tasks of a place may wait to a list.
+-- add_names adds the names under which the tasks of a place may wait to a list. If their type has a lane with a quota,
+-- they wait there, or apart, and not with their queue.
 local function add_names(names, place)
-  local lane = place.queue .. ' ' .. (place.task_type or '')
-  add_name(names, lane)
-  if place.turn then
-    add_name(names, lane_name(lane, place.turn))
-    add_name(names, lane_name(place.queue, place.turn))
-  end
-  if not left[lane] then -- else the place is the lane, or apart
-    add_name(names, place.queue)
+  for _, name in ipairs(names_of(place.queue, place.task_type, place.turn)) do
+    if name ~= place.queue or not left[place.lane] then
+      add_name(names, name)
+    end
   end
 end
 

@@ -1,28 +1,22 @@
 -- turn: where a task waits that is due, and when it has its turn there. In a set of ready tasks, its score is its rank:
 -- the time when it was due, or for priority n a time n steps earlier, plus n sixteenths of a ms, which tell n. Tasks of
 -- a fair key wait in a lane of their own, whose name ends with the key and its weight.
--- includes: nothing
+-- includes: definition
 
--- read_start reads the beginning of a record, from its 14th character on. It returns the type, nil if it cannot be
--- read; the queue, nil for the default one; how many ms its rank is before it is due; the fair key and its weight, with
--- a blank between, nil for none; and where all that ends.
+-- read_start reads the beginning of a record, from its 14th character on. It returns the type, nil if that or the queue
+-- cannot be read; the queue; how many ms its rank is before it is due; the fair key and its weight, with a blank
+-- between, nil for none; and where all that ends.
 local function read_start(record)
-  local task_type, at = string.match(record, '^{"type":"([^"]*)"()', 14)
+  local task_type, queue, at = read_type_and_queue(record, 14)
   if not task_type then
-    return nil, nil, 0, nil, 13
+    return nil, queue, 0, nil, 13
   end
-  local queue, behind = string.match(record, '^,"queue":"([^"]*)"()', at)
-  if not queue and string.sub(record, at, at + 7) == ',"queue"' then -- which is no text
-    return nil, nil, 0, nil, 13
-  end
-  at = behind or at
   local priority, behind_priority = string.match(record, '^,"priority":(%d)()', at)
   at = behind_priority or at
   local key, behind_key = string.match(record, '^,"fair_key":"([%w._-]+)"()', at)
   at = behind_key or at
   local weight, behind_weight = string.match(record, '^,"fair_weight":(%d+)()', at)
   local turn = key and key .. ' ' .. (weight or '1')
-  queue = queue and string.find(queue, '^[%w._-]+$') and queue or nil
   return task_type, queue, (priority or 0) * (PRIORITY_STEP - 1 / PRIORITY_MARKS), turn, (behind_weight or at) - 1
 end
 
@@ -45,14 +39,27 @@ local function lane_name(pool, turn)
   return turn and pool .. (string.find(pool, ' ', 1, true) and ' ' or ' * ') .. turn or pool
 end
 
--- names_of_waiting returns the names under one of which a task waits that has found no room: of its queue, its lanes,
--- and that of all tasks without a name.
+-- type_lane returns the name of the lane of a type: where its tasks wait instead of with the others of their queue,
+-- while these may be handed over and those of the type may not. Neither a queue's name nor a type has a blank.
+local function type_lane(queue, task_type)
+  return queue .. ' ' .. (task_type or '')
+end
+
+-- names_of returns the names under one of which a task waits, if it waits under a name of its own: those of its lanes,
+-- and of its queue.
+local function names_of(queue, task_type, turn)
+  local lane = type_lane(queue, task_type)
+  if turn then
+    return { lane_name(queue, turn), lane_name(lane, turn), queue, lane }
+  end
+  return { queue, lane }
+end
+
+-- names_of_waiting returns the names under one of which a task waits that has found no room: those of its own, and that
+-- of all tasks without a name.
 local function names_of_waiting(record)
   local task_type, queue, _, turn = read_start(record)
-  queue = queue or DEFAULT_QUEUE
-  local lane = queue .. ' ' .. (task_type or '')
-  if turn then
-    return { lane_name(queue, turn), lane_name(lane, turn), queue, lane, UNNAMED }
-  end
-  return { queue, lane, UNNAMED }
+  local names = names_of(queue, task_type, turn)
+  names[#names + 1] = UNNAMED
+  return names
 end
