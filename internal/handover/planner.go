@@ -155,19 +155,34 @@ func (p *Planner) changeBacklog(partition int, granted Quotas, backlog Backlog) 
 	p.addBacklog(partition, backlog)
 }
 
-// addBacklog records what waits in a partition. What a claim finds there without a quota has waited since before: for
-// room, or for a worker.
+// addBacklog records what waits in a partition. Lanes that begin to wait do so in the order of their names, not of a
+// map: it says which of them comes first.
 func (p *Planner) addBacklog(partition int, backlog Backlog) {
-	for _, lane := range slices.SortedFunc(maps.Keys(backlog), byName) {
-		at, f := backlog[lane], p.flow(lane.pool())
-		t := f.of(lane.Fair)
-		waits := t != nil && t.waits(partition)
-		if at.IsZero() && !waits {
-			f.fill()
+	var begin []Lane
+	for lane, at := range backlog {
+		if t := p.flow(lane.pool()).of(lane.Fair); t == nil || len(t.line) == 0 {
+			begin = append(begin, lane)
+		} else {
+			p.addLane(partition, lane, at)
 		}
-		if !at.IsZero() || !waits {
-			f.wait(lane.Fair, partition, at)
-		}
+	}
+	slices.SortFunc(begin, byName)
+	for _, lane := range begin {
+		p.addLane(partition, lane, backlog[lane])
+	}
+}
+
+// addLane records that tasks of a lane wait in a partition. What a claim finds there without a quota has waited since
+// before: for room, or for a worker.
+func (p *Planner) addLane(partition int, lane Lane, at time.Time) {
+	f := p.flow(lane.pool())
+	t := f.of(lane.Fair)
+	waits := t != nil && t.waits(partition)
+	if at.IsZero() && !waits {
+		f.fill()
+	}
+	if !at.IsZero() || !waits {
+		f.wait(lane.Fair, partition, at)
 	}
 }
 
