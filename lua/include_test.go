@@ -417,3 +417,24 @@ func TestInt_LosesNoDigits(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestPlaceApart_CountsNoLanesOfFairKeys among the names of a namespace, neither those that exist nor those of the same
+// claim.
+func TestPlaceApart_CountsNoLanesOfFairKeys(t *testing.T) {
+	b := newBench(t)
+	got := b.run("clock, number, changes, apart", fmt.Sprintf(`
+for i = 1, %d do
+  redis.call('ZADD', ready_key('queue' .. i), 1, 'default:x')
+  redis.call('SADD', backlog_key(), 'queue' .. i)
+end
+redis.call('SADD', backlog_key(), 'default * old 1')
+local names = {}
+for i, name in ipairs({ 'default * a 1', 'default * b 1', 'last', 'further' }) do
+  names[i] = place_apart({ name = name, pool = i < 3 and 'default' or name }, 'default:y')
+end
+return names`, contract.WaitingNamesLimit/2-1))
+	want := []any{"default * a 1", "default * b 1", "last", contract.Constants["UNNAMED"]}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("they wait under (-want +got):\n%s", diff)
+	}
+}

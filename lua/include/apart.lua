@@ -3,6 +3,7 @@
 -- needs: arg wake
 -- includes: changes, turn, names, ready, noted
 
+local APART_LANES = LANES_LIMIT / 2 -- so many names leave no further lane to a fair key that nobody serves
 local apart = {} -- names that nobody serves and under which tasks wait
 
 -- exists returns whether tasks wait under a name already.
@@ -10,14 +11,14 @@ local function exists(name)
   return apart[name] or kind_of(name) ~= 'none'
 end
 
--- place_apart returns the name under which a task waits that nobody serves. Lanes of fair keys are left to others when
--- half of them are taken.
+-- place_apart returns the name under which a task waits that nobody serves. Its fair key
+-- gets no further lane when half of them are taken: the others are for what somebody serves.
 local function place_apart(place, member)
   if exists(place.name) then
     return place.name
   end
-  if place.name ~= place.pool and has_lanes(0.5) then
-    given = given + 1
+  if place.name ~= place.pool and count_names() < APART_LANES then
+    given_lanes = given_lanes + 1
     return place.name
   elseif exists(place.pool) then
     return place.pool

@@ -13,7 +13,7 @@ local function name_of(place)
   if place.name == place.pool or waits[place.name] then
     return place.name
   end
-  return has_lanes(1) and place.name or place.pool
+  return count_names() < LANES_LIMIT and place.name or place.pool
 end
 
 -- leave lets a due task wait in a set of ready tasks.
@@ -24,7 +24,7 @@ local function leave(place, member, due, record)
   end
   if not waits[name] then
     waits[name], oldest[name] = true, tonumber(rank)
-    given = given + (name == place.pool and 0 or 1)
+    given_lanes = given_lanes + (name == place.pool and 0 or 1)
     add_later(backlog_key(), name)
   elseif oldest[name] then
     oldest[name] = math.min(oldest[name], tonumber(rank))

@@ -2,15 +2,22 @@
 -- includes: damage
 
 local all_names = nil -- how many names tasks wait under, if they were counted
-local given, got = 0, {} -- names that this claim gives: all of them, and by namespace
-local listed, owned = nil, nil -- names without those of fair keys, and by namespace of their first task, if counted
+local given_lanes = 0 -- further names that this claim gives to lanes of fair keys
+local given, got = 0, {} -- further names that it gives to what nobody serves, without those lanes, and by namespace
+local listed, owned = nil, nil -- all names without those lanes, and by namespace of their first task, if counted
+
+-- count_names returns how many names tasks wait under, with those that this claim gives.
+local function count_names()
+  all_names = all_names or redis.call('SCARD', backlog_key())
+  return all_names + given + given_lanes
+end
 
 -- first_of returns the first task that waits under a name.
 local function first_of(name)
   return redis.call('ZRANGE', ready_key(name), 0, 0)[1]
 end
 
--- count_owners counts the names by namespace.
+-- count_owners counts the names by namespace, without the lanes of fair keys.
 local function count_owners()
   listed, owned = 0, {}
   for _, name in ipairs(redis.call('SMEMBERS', backlog_key())) do
@@ -22,19 +29,15 @@ local function count_owners()
   end
 end
 
--- has_lanes returns whether there may be a further lane of a fair key, if they may take that part of all names.
-local function has_lanes(part)
-  all_names = all_names or redis.call('SCARD', backlog_key())
-  return all_names + given < part * LANES_LIMIT
-end
-
 -- may_name returns whether a namespace may have a further name for what nobody serves: if it has fewer than are free.
--- So one has half of all at most, the next one half of the rest, and none leaves nothing to others.
+-- So one has half of all at most, the next one half of the rest, and none leaves nothing to others. Lanes of fair keys
+-- do not count.
 local function may_name(namespace)
-  all_names = all_names or redis.call('SCARD', backlog_key())
-  if not owned and 2 * (all_names + given) >= NAMES_LIMIT then
+  if not owned and 2 * count_names() < NAMES_LIMIT then
+    return true
+  elseif not owned then
     count_owners()
   end
-  local all, own = (listed or all_names) + given, owned and (owned[namespace] or 0) + (got[namespace] or 0)
+  local all, own = listed + given, (owned[namespace] or 0) + (got[namespace] or 0)
   return 2 * all < NAMES_LIMIT or own < NAMES_LIMIT - all
 end

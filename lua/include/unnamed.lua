@@ -1,19 +1,19 @@
 -- unnamed: looks at tasks that nobody served and that have no name of their own. Those that somebody serves now go on,
--- and others get a name if there is one now. A claim looks at a part of them, in order of their due times, and says
+-- and others get a name if there is one now. A claim looks at a part of them, in order of their ranks, and says
 -- where the next one goes on.
 -- needs: arg unnamed, arg limit
 -- includes: changes, turn, lanes, apart, choice
 
 local next_unnamed = '' -- where the next claim goes on; '' at the end
 
--- first_rank returns the rank of the first task to look at. If the last one has gone or has another time, some are
--- looked at twice.
-local function first_rank(set)
-  local due, last = string.match(unnamed, '^(%S+) (.*)$')
-  if tonumber(redis.call('ZSCORE', set, last)) == tonumber(due) then
+-- first_place returns the place of the first task to look at in the order of the set. If the last one has gone or has
+-- another rank, some are looked at twice.
+local function first_place(set)
+  local rank, last = string.match(unnamed, '^(%S+) (.*)$')
+  if tonumber(redis.call('ZSCORE', set, last)) == tonumber(rank) then
     return redis.call('ZRANK', set, last) + 1
   end
-  return redis.call('ZCOUNT', set, '-inf', '(' .. due)
+  return redis.call('ZCOUNT', set, '-inf', '(' .. rank)
 end
 
 -- waiting_records returns the definitions of those of the tasks that wait in the set. A node of an earlier release,
@@ -38,7 +38,7 @@ end
 -- look_at_unnamed looks at up to limit tasks.
 local function look_at_unnamed()
   local set = ready_key(UNNAMED)
-  local from = first_rank(set)
+  local from = first_place(set)
   local found = redis.call('ZRANGE', set, from, from + limit - 1, 'WITHSCORES')
   local names, stays = {}, false
   for i = 1, #found, 2 do
