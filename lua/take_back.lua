@@ -28,9 +28,9 @@ for member, attempt, lane in deliveries() do
     fields.state, fields.attempt, fields.queued = 'scheduled', int(attempt - 1), nil
     set_later(states, member, format_state(fields))
     remove_later(queued_key(), member)
-    local task_type, queue, ahead, turn = read_start(record)
+    local task_type, queue, ahead, fair = read_start(record)
     local pool = lane and type_lane(queue, task_type) or queue
-    leave_apart({ pool = pool, name = lane_name(pool, turn), ahead = ahead }, member, fields.due, record)
+    leave_apart({ pool = pool, name = lane_name(pool, fair), ahead = ahead }, member, fields.due, record)
     note_row(member)
     announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. fields.due)
     taken = taken + 1

@@ -27,7 +27,7 @@ type turns struct {
 	count int            // how often keys have begun to wait
 }
 
-// turn is a fair key.
+// turn is a fair key whose tasks take turns with others.
 type turn struct {
 	Fair
 	line []waiting // the partitions in which tasks wait, by how long they have
@@ -43,9 +43,10 @@ type waiting struct {
 	oldest    time.Time
 }
 
+// before compares two keys that wait. The lesser virtual time comes first; if both are equal, the key that began to
+// wait first. No two keys began at once, so the order is total.
 func before(a, b *turn) int {
-	return cmp.Or(
-		cmp.Compare(a.at, b.at), cmp.Compare(a.since, b.since), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Weight, b.Weight))
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.since, b.since))
 }
 
 // of returns the turn of a key, nil if nothing is known of it.

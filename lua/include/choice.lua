@@ -11,8 +11,8 @@ local function choose(name, member, due, record)
   left[name] = left[name] - 1
 end
 
--- has_turn returns whether a due task may be chosen before those that wait, of its name or for the same quota.
-local function has_turn(place, due)
+-- may_overtake returns whether a due task may be chosen before those that wait, of its name or for the same quota.
+local function may_overtake(place, due)
   if not left[place.name] and place.name ~= place.pool and waits[place.pool] then
     return false
   end
@@ -25,7 +25,7 @@ end
 local function choose_or_leave(place, member, due, record, most)
   local name = left[place.name] and place.name or place.pool
   left[name] = left[name] or is_closed(name) and 0 or quota
-  if left[name] > 0 and has_turn(place, due) and #members < most then
+  if left[name] > 0 and may_overtake(place, due) and #members < most then
     return choose(name, member, due, record)
   end
   leave(place, member, due, record)

@@ -7,9 +7,9 @@ local place_by_start = {} -- by how a record begins
 local last_start, last_end, last_place
 
 -- new_place returns the place of records that begin as one does. It is not decided yet.
-local function new_place(task_type, queue, ahead, turn)
+local function new_place(task_type, queue, ahead, fair)
   return {
-    task_type = task_type, queue = queue, lane = type_lane(queue, task_type), ahead = ahead, turn = turn, name = queue,
+    task_type = task_type, queue = queue, lane = type_lane(queue, task_type), ahead = ahead, fair = fair, name = queue,
     pool = queue, apart = false,
   }
 end
@@ -18,11 +18,11 @@ end
 -- the same one: the next four characters tell which field follows.
 local function place_of(record, undecided)
   if not last_start or string.sub(record, 14, last_end) ~= last_start then
-    local task_type, queue, ahead, turn, stop = read_start(record)
+    local task_type, queue, ahead, fair, stop = read_start(record)
     last_start, last_end = task_type and string.sub(record, 14, stop + 4), stop + 4
     last_place = place_by_start[last_start or '']
     if not last_place then
-      last_place = new_place(task_type, queue, ahead, turn)
+      last_place = new_place(task_type, queue, ahead, fair)
       undecided[#undecided + 1], place_by_start[last_start or ''] = last_place, last_place
     end
   end
@@ -44,13 +44,13 @@ local function decide(place)
   else
     place.apart = not serves_queue
   end
-  place.name = lane_name(place.pool, place.turn)
+  place.name = lane_name(place.pool, place.fair)
 end
 
 -- add_names adds the names under which the tasks of a place may wait to a list. If their type has a lane with a quota,
 -- they wait there, or apart, and not with their queue.
 local function add_names(names, place)
-  for _, name in ipairs(names_of(place.queue, place.task_type, place.turn)) do
+  for _, name in ipairs(names_of(place.queue, place.task_type, place.fair)) do
     if name ~= place.queue or not left[place.lane] then
       add_name(names, name)
     end

@@ -16,8 +16,8 @@ local function read_start(record)
   local key, behind_key = string.match(record, '^,"fair_key":"([%w._-]+)"()', at)
   at = behind_key or at
   local weight, behind_weight = string.match(record, '^,"fair_weight":(%d+)()', at)
-  local turn = key and key .. ' ' .. (weight or '1')
-  return task_type, queue, (priority or 0) * (PRIORITY_STEP - 1 / PRIORITY_MARKS), turn, (behind_weight or at) - 1
+  local fair = key and key .. ' ' .. (weight or '1')
+  return task_type, queue, (priority or 0) * (PRIORITY_STEP - 1 / PRIORITY_MARKS), fair, (behind_weight or at) - 1
 end
 
 -- rank_of returns the rank of a task that is due at a time. Both are text.
@@ -35,8 +35,8 @@ local function due_of_rank(rank)
 end
 
 -- lane_name returns the name of the lane of a fair key within a queue, or within the lane of a type; nil: no key.
-local function lane_name(pool, turn)
-  return turn and pool .. (string.find(pool, ' ', 1, true) and ' ' or ' * ') .. turn or pool
+local function lane_name(pool, fair)
+  return fair and pool .. (string.find(pool, ' ', 1, true) and ' ' or ' * ') .. fair or pool
 end
 
 -- type_lane returns the name of the lane of a type: where its tasks wait instead of with the others of their queue,
@@ -47,10 +47,10 @@ end
 
 -- names_of returns the names under one of which a task waits, if it waits under a name of its own: those of its lanes,
 -- and of its queue.
-local function names_of(queue, task_type, turn)
+local function names_of(queue, task_type, fair)
   local lane = type_lane(queue, task_type)
-  if turn then
-    return { lane_name(queue, turn), lane_name(lane, turn), queue, lane }
+  if fair then
+    return { lane_name(queue, fair), lane_name(lane, fair), queue, lane }
   end
   return { queue, lane }
 end
@@ -58,8 +58,8 @@ end
 -- names_of_waiting returns the names under one of which a task waits that has found no room: those of its own, and that
 -- of all tasks without a name.
 local function names_of_waiting(record)
-  local task_type, queue, _, turn = read_start(record)
-  local names = names_of(queue, task_type, turn)
+  local task_type, queue, _, fair = read_start(record)
+  local names = names_of(queue, task_type, fair)
   names[#names + 1] = UNNAMED
   return names
 end
