@@ -517,10 +517,10 @@ func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 // Claim runs claim.lua: a leader takes due tasks, as many of each queue as its quota says, and queues each for its next attempt. Due
 // tasks beyond a quota wait in the queue's set of ready tasks, so that they do not hold up those of other queues.
 // Within a queue, tasks are taken in order of their due time. While the leader is behind, newly due tasks of a queue
-// overtake those overdue ones of it that the leader has not come to, unless it has just come to some. Tasks of a queue
-// and a type of which the leader, or the backlog, knows a lane count and wait there, as if the lane was a queue of its
-// own. Tasks that nobody can run wait apart, in their queue or lane, and have no part in this until somebody can. There
-// are NAMES_LIMIT names of queues and lanes for them at most: the others share one set without a name.
+// overtake those overdue ones of it that the leader has not come to, unless it has just come to some. If the leader or
+// the backlog knows a lane of a task's queue and type, the task counts and waits there, as if the lane was a queue of
+// its own. Tasks that nobody can run wait apart, in their queue or lane, and have no part in this until somebody can.
+// There are NAMES_LIMIT names of queues and lanes for them at most: the others share one set without a name.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -535,7 +535,7 @@ type Claim struct {
 	Look    time.Duration // until the leader looks after their deliveries
 	Served  string        // the queues and types that somebody serves, as served.lua reads it; "" if that is not known
 	Known   bool          // the leader knows which names that are served have waiting tasks: the script looks for those only that are in quotas, or that due tasks have; else it looks at all names
-	Closed  string        // queues and lanes of which no task may be taken, as closed.lua reads it
+	Closed  string        // queues and lanes whose tasks may not be taken, as closed.lua reads it
 	Unnamed string        // where to look at tasks that wait without a name: "0 " from the first one; "" not at all
 	Events  EventsChannel
 	Wake    WakeChannel
@@ -548,8 +548,8 @@ type ClaimReply struct {
 	Next    time.Time      // when the next task on the wheel is due; none if there is none
 	Watched int            // queued and running tasks, without those of this claim
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
-	Backlog []ClaimBacklog // queues and lanes that are served and of which tasks wait, and the rank of the first of them; none if the quota is 0. If known, those that the script has looked for
-	Apart   []string       // up to NAMES_SAID names that nobody serves and of which tasks wait; if known, those for which this claim had some
+	Backlog []ClaimBacklog // queues and lanes that are served and have waiting tasks, and the rank of the first task; none if the quota is 0. If known, those that the script has looked for
+	Apart   []string       // up to NAMES_SAID names that nobody serves and that have waiting tasks; if known, those for which this claim had some
 	Unnamed string         // where the next claim goes on among tasks without a name; "" at the end
 }
 

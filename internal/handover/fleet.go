@@ -41,7 +41,7 @@ func (n Node) types() []string {
 	return n.Types
 }
 
-// fleet knows how many attempts the workers of each queue can run at once, and of which types.
+// fleet knows how many attempts the workers of each queue and type can run at once.
 type fleet struct {
 	Fleet
 	own     map[Lane]int // slots of nodes: of a queue, of a type, or, as lua.AllTypes, of those that run any type

@@ -32,9 +32,9 @@ func byName(a, b Lane) int {
 	)
 }
 
-// Backlog has the lanes that somebody serves and of which due tasks wait, and the rank of the first of them: when it
-// was due, or a time before if it has a priority. It is the zero time if that was not looked up, as the quota of the
-// lane was 0. That of a claim whose grant was Known has only those at which the claim has looked.
+// Backlog has the lanes that somebody serves and that have waiting tasks, with the rank of the first task: when it was
+// due, or a time before if it has a priority. The rank is the zero time if the claim did not read it, as the quota of
+// the lane was 0. If the grant was Known, the claim has looked at some lanes only, and Backlog has no others.
 type Backlog map[Lane]time.Time
 
 // Grant is how many tasks of each lane a claim may take: of Lanes as it says there, of any other with a backlog none,
@@ -72,7 +72,8 @@ type Outcome struct {
 // Found is what a claim has found in its partition. A claim that failed has found nothing: all is nil.
 type Found struct {
 	Backlog Backlog
-	Apart   []Lane // some lanes that nobody serves and of which tasks wait; if Known, those for which the claim had tasks
+	// Apart are some lanes that nobody serves and that have waiting tasks; if Known, those where this claim left tasks.
+	Apart   []Lane
 	Unnamed string // where the next claim goes on among tasks without a name; "" at the end, or if this one did not look
 }
 

@@ -42,7 +42,7 @@ func (p *Planner) share(free int) int {
 	return (max(free, 0) + nodes - 1) / nodes
 }
 
-// Waiting returns the lanes of which tasks wait in a partition, in any order, and some of those that nobody serves.
+// Waiting returns the lanes that have waiting tasks in a partition, in any order, and some lanes that nobody serves.
 func (p *Planner) Waiting(partition int) []Lane {
 	lanes := slices.Clone(p.apartIn(partition).lanes)
 	for lane, f := range p.flows {
@@ -108,8 +108,8 @@ func (p *Planner) evaluate(lane Lane, look Look, now time.Time) {
 }
 
 // closeLanes returns how many of the deliveries that wait in a queue have types that only some of its workers run, or
-// none. A type of which as many wait as those workers take soon gets a lane without room, where further tasks of it
-// wait; the lane is asked for by itself then.
+// none. If as many deliveries of a type wait as those workers take soon, the type gets a lane without room. Its
+// further tasks wait there, and the leader asks for the lane by itself then.
 func (p *Planner) closeLanes(queue string, types map[string]int, now time.Time) (apart int) {
 	for taskType, n := range types {
 		lane := Lane{Queue: queue, Type: taskType}

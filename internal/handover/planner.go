@@ -92,7 +92,7 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 
 // Claimed tells what came of a grant.
 func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
-	var keyed map[Lane]bool // pools of which something of a fair key might be claimed
+	var keyed map[Lane]bool // pools whose fair keys had a quota
 	for lane, quota := range g.Lanes {
 		f := p.flow(lane.pool())
 		f.reserved -= quota.Number

@@ -15,9 +15,9 @@ const (
 	turnChunk = 64
 )
 
-// turns are the fair keys of a lane of which tasks wait, and whose turn it is: start-time fair queueing. Each key has a
-// virtual time, which advances by 1/weight with each of its tasks, and the key with the least one comes next. A key
-// that comes new, or again, begins at the least time of those that wait. So none saves turns.
+// turns are the fair keys of a lane that have waiting tasks, and whose turn it is: start-time fair queueing. Each key
+// has a virtual time, which advances by 1/weight with each of its tasks, and the key with the least one comes next. A
+// key that comes new, or again, begins at the least time of those that wait. So none saves turns.
 type turns struct {
 	plain turn           // the tasks without a key
 	keyed map[Fair]*turn // keys that wait, and those that are ahead of all that do
@@ -236,7 +236,7 @@ func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
 // step is by how much the virtual time advances with a task.
 func (t *turn) step() float64 { return 1 / float64(max(t.Weight, 1)) }
 
-// wait puts a partition into the line. Those of which it is not known since when they wait come first.
+// wait puts a partition into the line. If nobody knows since when its tasks wait, it comes first.
 func (t *turn) wait(p int, oldest time.Time) {
 	t.leave(p)
 	at := slices.IndexFunc(t.line, func(w waiting) bool { return w.oldest.After(oldest) })

@@ -43,7 +43,7 @@ type Path struct {
 	PauseNote string    // why it is paused; "" if nobody said
 	Capacity  int       // how many tasks may wait; 0 for any number
 	Ahead     *int      // tasks that go first; nil if that is not known
-	Keys      int       // other fair keys of which tasks wait in the queue
+	Keys      int       // other fair keys that have waiting tasks in the queue
 }
 
 // Worker is a node that takes tasks from queues, as its last heartbeat tells.

@@ -1,4 +1,4 @@
--- closed: names of queues and lanes of which no task may be taken now, as the leader says. Each is between line breaks.
+-- closed: names of queues and lanes whose tasks may not be taken now, as the leader says. Each is between line breaks.
 -- needs: arg closed
 -- includes: nothing
 

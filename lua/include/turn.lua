@@ -45,8 +45,7 @@ local function type_lane(queue, task_type)
   return queue .. ' ' .. (task_type or '')
 end
 
--- names_of returns the names under one of which a task waits, if it waits under a name of its own: those of its lanes,
--- and of its queue.
+-- names_of returns the names under which a task may wait: those of its lanes and of its queue.
 local function names_of(queue, task_type, fair)
   local lane = type_lane(queue, task_type)
   if fair then
@@ -55,8 +54,7 @@ local function names_of(queue, task_type, fair)
   return { queue, lane }
 end
 
--- names_of_waiting returns the names under one of which a task waits that has found no room: those of its own, and that
--- of all tasks without a name.
+-- names_of_waiting returns the names under which a task with that record may wait: its own ones, and UNNAMED.
 local function names_of_waiting(record)
   local task_type, queue, _, fair = read_start(record)
   local names = names_of(queue, task_type, fair)

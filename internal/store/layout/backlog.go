@@ -153,7 +153,7 @@ func (l *Layout) CountWaiting(ctx context.Context, queue string) (int, error) {
 	return total, nil
 }
 
-// WaitingNames are the names of queues and lanes of which due tasks wait in a partition.
+// WaitingNames are the names of queues and lanes that have waiting tasks in a partition.
 type WaitingNames struct {
 	All map[string]bool
 	Of  map[string]int // how many a namespace has: its task is the first one that waits

@@ -94,7 +94,7 @@ func (l *Layout) running(ctx context.Context, end string, ofEach int) (refs []ta
 // ReadyBefore is what comes before a task that is due and waits.
 type ReadyBefore struct {
 	Tasks int // of its queue and fair key, in all partitions
-	Keys  int // other fair keys of its queue of which tasks wait, which get their turns, too
+	Keys  int // other fair keys of its queue that have waiting tasks, and get turns, too
 }
 
 // CountReadyBefore counts what comes before a task that is due and waits. It takes one round trip. Error:
