@@ -17,6 +17,7 @@ type gauge struct {
 	mu       sync.Mutex
 	count    int       // tasks that waited at the last count
 	at       time.Time // when that began; zero: never
+	took     time.Duration
 	failed   time.Time // when a later one failed; zero: none did
 	reserved int       // let in, and perhaps not in Redis yet
 	arrived  int       // let in, and in Redis since the last count began
@@ -33,11 +34,17 @@ func (g *gauge) enter(limit int, age time.Duration) bool {
 	return true
 }
 
-// recount counts again, unless that was done less than pause ago, and returns how many tasks wait or come; false if that is not known, as read fails
-// or ctx ends. All who call meanwhile wait for the same count, but nobody for one that follows a count which failed.
-func (g *gauge) recount(ctx context.Context, pause time.Duration, read func(patience time.Duration) (int, bool)) (int, bool) {
+// pauseAfter returns the pause between the beginnings of two counts, if the first one took that long.
+func pauseAfter(took time.Duration) time.Duration {
+	return min(max(countTimes*took, countPause), countLongest)
+}
+
+// recount counts again, unless the last count was a moment ago, and returns how many tasks wait or come; false if that
+// is not known, as read fails or ctx ends. All who call meanwhile wait for the same count, but nobody for one that
+// follows a count which failed.
+func (g *gauge) recount(ctx context.Context, read func(patience time.Duration) (int, bool)) (int, bool) {
 	g.mu.Lock()
-	recent, fails := !g.at.IsZero() && clock.Since(g.at) < pause, !g.failed.IsZero()
+	recent, fails := !g.at.IsZero() && clock.Since(g.at) < pauseAfter(g.took), !g.failed.IsZero()
 	var counted <-chan singleflight.Result
 	if !recent && (!fails || clock.Since(g.failed) >= countRetry) {
 		counted = g.counts.DoChan("", func() (any, error) { g.recountNow(read); return nil, nil })
@@ -70,7 +77,7 @@ func (g *gauge) recountNow(read func(patience time.Duration) (int, bool)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if known {
-		g.count, g.at, g.failed = count, start, time.Time{}
+		g.count, g.at, g.took, g.failed = count, start, clock.Since(start), time.Time{}
 		g.arrived -= before // Redis had them when it counted
 	} else {
 		g.failed = clock.Now()

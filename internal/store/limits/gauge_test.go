@@ -4,8 +4,10 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -23,10 +25,13 @@ func (s *server) count(patience time.Duration) (int, bool) {
 	return n, n >= 0
 }
 
-// counted waits for the end of the count that is under way.
+// counted waits for the end of the count that is under way, and has no other one begin soon.
 func (g *gauge) counted(t *testing.T) {
 	t.Helper()
 	testkit.Receive(t, g.counts.DoChan("", func() (any, error) { return nil, nil }), "the end of the count")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.took = time.Hour
 }
 
 // While a server is silent, a count takes its time and fails.
@@ -36,7 +41,7 @@ func TestGauge_HasNobodyWaitTwiceForASilentServer(t *testing.T) {
 	var callers sync.WaitGroup
 	s := newServer()
 	fails := func() {
-		if _, known := g.recount(t.Context(), countPause, s.count); known {
+		if _, known := g.recount(t.Context(), s.count); known {
 			t.Error("a count that failed is known")
 		}
 	}
@@ -66,10 +71,10 @@ func TestGauge_HasNobodyWaitTwiceForASilentServer(t *testing.T) {
 
 	retry()
 	s.answers <- 7
-	testkit.Eventually(t, "the server answers", func() bool {
-		n, known := g.recount(t.Context(), time.Hour, s.count)
-		return known && n == 7
-	})
+	g.counted(t)
+	if n, known := g.recount(t.Context(), s.count); n != 7 || !known {
+		t.Errorf("7 tasks wait, and it is %d, %t", n, known)
+	}
 }
 
 // What was counted is for the others, too.
@@ -79,7 +84,7 @@ func TestGauge_DoesNotHoldACallerThatGivesUp(t *testing.T) {
 	s := newServer()
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan bool)
-	go func() { _, known := g.recount(ctx, countPause, s.count); gone <- known }()
+	go func() { _, known := g.recount(ctx, s.count); gone <- known }()
 	testkit.Receive(t, s.asked, "the count")
 	cancel()
 	if testkit.Receive(t, gone, "the answer to the caller that gave up") {
@@ -87,7 +92,35 @@ func TestGauge_DoesNotHoldACallerThatGivesUp(t *testing.T) {
 	}
 	s.answers <- 7
 	g.counted(t)
-	if n, known := g.recount(t.Context(), time.Hour, s.count); n != 7 || !known {
+	if n, known := g.recount(t.Context(), s.count); n != 7 || !known {
 		t.Errorf("7 tasks wait, and it is %d, %t", n, known)
+	}
+}
+
+// Counts of a full queue take a 20th of the time at most. Those that take longer than half a second take more: else a
+// queue that has room again would seem to be full for long.
+func TestGauge_CountsLessOftenIfItTakesLong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ took, pause time.Duration }{
+		{0, 50 * time.Millisecond}, {time.Millisecond, 50 * time.Millisecond}, {100 * time.Millisecond, 2 * time.Second},
+		{500 * time.Millisecond, 10 * time.Second}, {3 * time.Second, 10 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var g gauge
+			counts := 0
+			count := func(time.Duration) (int, bool) {
+				counts++
+				return counts, clock.Sleep(t.Context(), c.took) == nil
+			}
+			began := clock.Now()
+			for counts < 2 {
+				g.recount(t.Context(), count)
+				testkit.Must(t, clock.Sleep(t.Context(), time.Millisecond))
+			}
+			passed := clock.Since(began) - c.took // with the time that the second count took
+			if off := passed - c.pause; off < 0 || off > 2*time.Millisecond {
+				t.Errorf("after a count of %s, the next one began %s after it began, want %s", c.took, passed, c.pause)
+			}
+		})
 	}
 }

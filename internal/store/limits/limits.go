@@ -5,6 +5,9 @@
 // The count is not part of the script that creates a task, as a queue's tasks are in all partitions. Each process counts about once a second,
 // and remembers what it has let in since. So one process lets in no more than there is room for; of several, each may let in what
 // there was room for when it counted. Tasks that a leader is handing over at that moment are not seen.
+//
+// A count looks at each lane of the queue. The longer it takes, the later is the next one, so that counts do not keep
+// Redis busy.
 package limits
 
 import (
@@ -36,7 +39,9 @@ const (
 	textLimit = 40 // bytes of a limit that cannot be read, as they are quoted
 
 	lifetime     = time.Second           // how long the limits, and a count, are used
-	countPause   = 50 * time.Millisecond // between two counts of a queue that seems to be full
+	countPause   = 50 * time.Millisecond // between two counts of a queue, at least: it may seem to be full
+	countTimes   = 20                    // how many times as long as a count that pause is
+	countLongest = 10 * time.Second      // that pause, at most: the queue may have room meanwhile
 	timeout      = time.Second           // of reading either again
 	firstTimeout = 3 * time.Second       // of reading either for the first time, as every queue has room while it fails
 	countRetry   = 3 * time.Second       // between two counts of a queue while they fail, as a server of Redis is away
@@ -130,7 +135,7 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	if g.enter(limit, lifetime) {
 		return &Place{g}, nil
 	}
-	waiting, known := g.recount(ctx, countPause, func(patience time.Duration) (int, bool) {
+	waiting, known := g.recount(ctx, func(patience time.Duration) (int, bool) {
 		return s.count(context.WithoutCancel(ctx), name, patience)
 	})
 	switch {
