@@ -155,7 +155,9 @@ func (t *troubled) add(s status.Schedule) {
 	}
 }
 
-// cut leaves out what is too much.
+// cut leaves out what is too much: first, schedules that have only missed a tick. Nobody has told yet which of these
+// ticks somebody knows, as that takes a round trip for each overlookedChunk of them. So if more than troubledLength
+// schedules missed ticks in pauses, cut may leave out one that missed another tick. It counts as a further one then.
 func (t *troubled) cut() {
 	worst := status.WorstSchedules(t.schedules, troubledLength)
 	t.schedules, t.more = worst, t.more+len(t.schedules)-len(worst)
@@ -178,8 +180,8 @@ func (c *Control) findTroubled(ctx context.Context) (t troubled, _ error) {
 	return t, err
 }
 
-// tellOverlooked leaves out missed ticks of which somebody knows, and schedules with which nothing else is wrong.
-// Error: CodeUnavailable.
+// tellOverlooked leaves out missed ticks that somebody knows, and then the schedules that have no other trouble. Error:
+// CodeUnavailable.
 func (t *troubled) tellOverlooked(ctx context.Context, c *Control, now time.Time) error {
 	var all []*status.Schedule
 	for i := range t.schedules {
@@ -190,10 +192,10 @@ func (t *troubled) tellOverlooked(ctx context.Context, c *Control, now time.Time
 	return err
 }
 
-// overlookedChunk is of how many schedules missed ticks are read at once.
+// overlookedChunk is for how many schedules missed ticks are read at once.
 const overlookedChunk = 100
 
-// tellOverlooked leaves out missed ticks of which somebody knows. Error: CodeUnavailable.
+// tellOverlooked leaves out missed ticks that somebody knows. Error: CodeUnavailable.
 func (c *Control) tellOverlooked(ctx context.Context, all []*status.Schedule, now time.Time) error {
 	all = slices.DeleteFunc(all, func(s *status.Schedule) bool { return s.MissedAt.IsZero() })
 	for chunk := range slices.Chunk(all, overlookedChunk) {
