@@ -399,7 +399,9 @@ func TestClient_SetsTheCapacityOfAQueue(t *testing.T) {
 		}
 		queues, err := c.Queues(t.Context())
 		testkit.Must(t, err)
-		if !slices.ContainsFunc(queues, func(q dts.Queue) bool { return q.Name == queue && q.Capacity == 1 && q.Limit == 1 }) {
+		if !slices.ContainsFunc(queues, func(q dts.Queue) bool {
+			return q.Name == queue && q.Capacity == 1 && q.Limit == 1
+		}) {
 			t.Errorf("queues: %+v", queues)
 		}
 		testkit.Must(t, c.LimitQueue(t.Context(), queue, 0)) // the old name

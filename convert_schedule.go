@@ -64,7 +64,8 @@ func templateFrom(t wire.TaskTemplate) TaskTemplate {
 	template := TaskTemplate{
 		Type: t.Type, Queue: wire.Value(t.Queue), Timeout: spanOf(t.Timeout), Retry: retryFrom(t.Retry), Retention: spanOf(t.Retention),
 		Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels), OnEnd: followUpFrom(t.OnEnd),
-		StartBy: spanOf(t.StartBy), Priority: wire.Value(t.Priority), FairKey: wire.Value(t.FairKey), FairWeight: wire.Value(t.FairWeight),
+		StartBy: spanOf(t.StartBy), Priority: wire.Value(t.Priority), FairKey: wire.Value(t.FairKey),
+		FairWeight: wire.Value(t.FairWeight),
 	}
 	if t.Payload != nil {
 		template.Payload = t.Payload

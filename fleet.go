@@ -106,8 +106,8 @@ func (c *Client) PauseQueueWithNote(ctx context.Context, name, note string) erro
 
 // SetQueueCapacity sets how many due tasks may wait for a worker in a queue; 0: any number. While as many wait,
 // submissions of tasks that are due at once are refused with CodeQueueFull, and ticks of schedules are held back. The
-// capacity is not exact: each node counts about once a second. Errors: CodeInvalid; CodeNotFound of a node of an earlier
-// release.
+// capacity is not exact: each node counts about once a second. Errors: CodeInvalid; CodeNotFound of a node of an
+// earlier release.
 func (c *Client) SetQueueCapacity(ctx context.Context, name string, capacity int) error {
 	if err := task.ValidateQueue(name); err != nil {
 		return errorOfUseCase(err)

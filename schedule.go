@@ -103,7 +103,9 @@ type Schedule struct {
 	Recent        []TickResult // the newest ticks and runs by hand, the oldest first: 30 in lists, 100 of one schedule
 	Days          []TickDay    // counts for the newest 90 days that have any, the oldest first; not in lists
 
-	Warnings []string // of PutSchedule: why its tasks may not run; of GetSchedule: which capacity of a queue holds its ticks back
+	// Warnings say, of PutSchedule, why its tasks may not run; of GetSchedule, which capacity of a queue holds its ticks
+	// back.
+	Warnings []string
 }
 
 // ScheduleCondition is what is wrong with the runs of a schedule.

@@ -28,8 +28,8 @@ func (s State) Final() bool {
 
 // Submission is a task to run. Only Type is required.
 type Submission struct {
-	// ID names the task in its namespace: 1-200 of A-Z a-z 0-9 . _ -. Without one, DTS makes a ULID. Submitting the same id with the
-	// same content again is harmless, and returns the task as it is.
+	// ID names the task in its namespace: 1-200 of A-Z a-z 0-9 . _ -. Without one, DTS makes a ULID. Submitting the same
+	// id with the same content again is harmless, and returns the task as it is.
 	ID string
 	// Type says what runs the task: the type that a worker handles, or one of dtsd's own, such as http.
 	Type  string
@@ -49,19 +49,19 @@ type Submission struct {
 	StartBy time.Duration
 	OnEnd   *FollowUp // the task that follows this one; nil for none
 	Once    *Once     // what becomes of it while there are tasks with the same key; nil: it has no key
-	// Priority is 0 to 9, the most urgent. Among tasks of its queue and fair key that wait, each level counts as if the task
-	// had been due 30 s earlier.
+	// Priority is 0 to 9, the most urgent. Among tasks of its queue and fair key that wait, each level counts as if the
+	// task had been due 30 s earlier.
 	Priority int
-	// FairKey is whom the task is for, as a customer: 1-100 of A-Z a-z 0-9 . _ -. Tasks of a queue that wait are handed over
-	// in turns by fair key.
+	// FairKey is whom the task is for, as a customer: 1-100 of A-Z a-z 0-9 . _ -. Tasks of a queue that wait are handed
+	// over in turns by fair key.
 	FairKey string
-	// FairWeight is how many turns the fair key gets for one of another key, at most 100; 0 means 1. Tasks of one key should
-	// name the same weight.
+	// FairWeight is how many turns the fair key gets for one of another key, at most 100; 0 means 1. Tasks of one key
+	// should name the same weight.
 	FairWeight int
 }
 
-// Once says what becomes of a submission while there are tasks with the same key. The id of its task is the key, "@k" and the
-// ID of the submission.
+// Once says what becomes of a submission while there are tasks with the same key. The id of its task is the key, "@k"
+// and the ID of the submission.
 type Once struct {
 	Mode   OnceMode
 	Key    string        // 1-100 of A-Z a-z 0-9 . _ -
@@ -107,8 +107,9 @@ const (
 	OnceCreated  OnceOutcome = "created"  // a task
 	OnceDelayed  OnceOutcome = "delayed"  // a task, which waits for its turn or for the end of another one
 	OnceReplaced OnceOutcome = "replaced" // the task of the answer waits, and has become the submission
-	OnceExisting OnceOutcome = "existing" // nothing: the task of the answer has not ended, or was created by the same submission
-	OnceSkipped  OnceOutcome = "skipped"  // nothing: the task of the answer is the newest one of the key
+	// OnceExisting: nothing. The task of the answer has not ended, or was created by the same submission.
+	OnceExisting OnceOutcome = "existing"
+	OnceSkipped  OnceOutcome = "skipped" // nothing: the task of the answer is the newest one of the key
 )
 
 // FollowUp is a task that follows the end of another one, once for each attempt with which that ends. Its id is that of
@@ -141,13 +142,16 @@ type Parent struct {
 	Error     string `json:"error,omitempty"`  // in the same way
 }
 
-// Retry says how often a task is tried, and how long to wait in between. The zero value means 25 attempts with the default Backoff,
-// and 4 for commands; the task of a tick is then not retried if another attempt could run into the next tick.
+// Retry says how often a task is tried, and how long to wait in between. The zero value means 25 attempts with the
+// default Backoff, and 4 for commands; the task of a tick is then not retried if another attempt could run into the
+// next tick.
 type Retry struct {
-	MaxAttempts int             // in all; 1 means at most once; 0: one more than there are Delays, or 25; 4 for commands
-	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was; 0: no limit, and 24 h while attempts are snoozed
-	Backoff     Backoff         // used if there are no Delays
-	Delays      []time.Duration // before attempt 2, 3, ...; the last one is repeated
+	MaxAttempts int // in all; 1 means at most once; 0: one more than there are Delays, or 25; 4 for commands
+	// MaxElapsed: no further attempt is due longer than this after the first one was. 0: no limit, and 24 h while attempts
+	// are snoozed.
+	MaxElapsed time.Duration
+	Backoff    Backoff         // used if there are no Delays
+	Delays     []time.Duration // before attempt 2, 3, ...; the last one is repeated
 }
 
 // Backoff is how waits grow. Zero values mean the defaults.
@@ -155,7 +159,9 @@ type Backoff struct {
 	Initial time.Duration // the wait before attempt 2; default 1 s
 	Factor  float64       // how many times as long each further wait is, 1 to 100; default 2
 	Max     time.Duration // the longest wait; default 1 h; 10 min for commands
-	Jitter  *float64      // the share by which waits are longer or shorter at random, 0 to 1; nil: each is drawn from 0 to its full length; 0.1 for commands. A wait that was asked for, as by [RetryAfter], is longer by up to this share, nil: 0.1
+	// Jitter is the share by which waits are longer or shorter at random, 0 to 1. nil: each is drawn from 0 to its full
+	// length; 0.1 for commands. A wait that was asked for, as by [RetryAfter], is longer by up to this share, nil: 0.1.
+	Jitter *float64
 }
 
 // Task is a task as DTS knows it. Times that have not come are zero.
@@ -196,12 +202,13 @@ type Task struct {
 	Once      *Once         // the key with which it was submitted; nil for none
 
 	Priority   int
-	FairKey    string   // "" for none
-	FairWeight int      // 0 means 1
-	Warnings   []string // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
-	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not run, or
-	// another part of it, as its checkpoint, without which its next attempt starts. "" if all can be read. The other fields have what
-	// can be read; if the definition cannot, there is no Type.
+	FairKey    string // "" for none
+	FairWeight int    // 0 means 1
+	// Warnings say why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused.
+	Warnings []string
+	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not
+	// run, or another part of it, as its checkpoint, without which its next attempt starts. "" if all can be read. The
+	// other fields have what can be read; if the definition cannot, there is no Type.
 	Damage string
 }
 
@@ -225,12 +232,13 @@ type Outcome string
 
 // The outcomes of attempts.
 const (
-	OutcomeSucceeded   Outcome = "succeeded"
-	OutcomeFailed      Outcome = "failed"
-	OutcomeTimeout     Outcome = "timeout"
-	OutcomeCancelled   Outcome = "cancelled"
-	OutcomeLost        Outcome = "lost"        // its worker died or was cut off
-	OutcomeSnoozed     Outcome = "snoozed"     // its handler, as by [Snooze], or its target asked to run later: the attempt does not count
+	OutcomeSucceeded Outcome = "succeeded"
+	OutcomeFailed    Outcome = "failed"
+	OutcomeTimeout   Outcome = "timeout"
+	OutcomeCancelled Outcome = "cancelled"
+	OutcomeLost      Outcome = "lost" // its worker died or was cut off
+	// OutcomeSnoozed: its handler, as by [Snooze], or its target asked to run later. The attempt does not count.
+	OutcomeSnoozed     Outcome = "snoozed"
 	OutcomeInterrupted Outcome = "interrupted" // its worker shut down: the attempt does not count
 )
 

@@ -129,7 +129,9 @@ type drainOptions struct {
 // drainDTS stores all tasks with a scheduler and no worker, and starts the worker then.
 func (b *bench) drainDTS(ctx context.Context, w work, o drainOptions) (drained, error) {
 	n := b.size.tasks
-	leader, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleScheduler, config.RoleAPI}, uncounted: o.uncounted})
+	leader, err := b.startNode(ctx, nodeOptions{
+		roles: []string{config.RoleScheduler, config.RoleAPI}, uncounted: o.uncounted,
+	})
 	if err != nil {
 		return drained{}, err
 	}

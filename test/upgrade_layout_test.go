@@ -36,7 +36,9 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	await(t, time.Minute, "both say who serves no newer layout", stays(previous, this))
 	next[0].submit(far.task("beside-both", "/ok"))
 	followed := far.task("followed", "/ok")
-	followed.OnEnd = &wire.FollowUp{When: wire.FollowUpWhenEnded, Task: wire.FollowUpTask{Type: "http", Payload: followed.Payload}}
+	followed.OnEnd = &wire.FollowUp{
+		When: wire.FollowUpWhenEnded, Task: wire.FollowUpTask{Type: "http", Payload: followed.Payload},
+	}
 	expectLayout(t, db, "3")
 	next[0].answer(followed, http.StatusBadRequest) // the previous release knows no follow-ups
 	previous.stop()
@@ -48,7 +50,9 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	})
 
 	this.signal(syscall.SIGSTOP) // it counts as dead soon
-	await(t, time.Minute, "the layout has moved", func() bool { return db.HGet(t.Context(), "dts:meta", "layout").Val() == "5" })
+	await(t, time.Minute, "the layout has moved", func() bool {
+		return db.HGet(t.Context(), "dts:meta", "layout").Val() == "5"
+	})
 	next[1].submit(far.task("in-the-new-one", "/ok"))
 	this.signal(syscall.SIGCONT)
 	testkit.Receive(t, this.Done(), "the end of the node that does not serve it")

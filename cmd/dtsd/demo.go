@@ -52,7 +52,8 @@ type demo struct {
 func (d demo) tasks() []wire.Submission {
 	all := []wire.Submission{
 		d.task("hello", "0s", `echo "hello from $DTS_TASK_ID"`, `{}`),
-		d.task("report", "0s", `for p in 10 30 50 70 90; do echo "::progress $p"; sleep 1.5; done; echo "42 rows"`, `{"sleep": "8s"}`),
+		d.task("report", "0s",
+			`for p in 10 30 50 70 90; do echo "::progress $p"; sleep 1.5; done; echo "42 rows"`, `{"sleep": "8s"}`),
 		d.task("too-long", "0s", `echo "this takes an hour"; sleep 3600`, `{"sleep": "1h"}`),
 		d.task("never", "1h", `echo "this will be cancelled before it starts"`, `{}`),
 	}

@@ -118,7 +118,8 @@ func TestData_ANodeEndsIfTheLayoutHasMovedPastIt(t *testing.T) {
 	pipe.HDel(t.Context(), "dts:nodes", a.Node())
 	_, err = pipe.Exec(t.Context())
 	testkit.Must(t, err)
-	if err := testkit.Receive(t, ended, "the end of the node"); !errors.Is(err, layout.ErrOther) || !strings.Contains(err.Error(), `the data has layout "5"`) {
+	err = testkit.Receive(t, ended, "the end of the node")
+	if !errors.Is(err, layout.ErrOther) || !strings.Contains(err.Error(), `the data has layout "5"`) {
 		t.Errorf("it ended with %v", err)
 	}
 	http.DefaultClient.CloseIdleConnections()

@@ -93,7 +93,8 @@ func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) erro
 		return invalid
 	}
 	return task.Join(
-		invalid, schedule.InTask(c.types.CheckPayload(ctx, d.Task.Type, d.Task.Payload)), schedule.InTask(c.checkOutbox(ctx, d.Task)),
+		invalid, schedule.InTask(c.types.CheckPayload(ctx, d.Task.Type, d.Task.Payload)),
+		schedule.InTask(c.checkOutbox(ctx, d.Task)),
 	)
 }
 

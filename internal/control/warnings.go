@@ -59,8 +59,8 @@ func (c *Control) WhyWaiting(ctx context.Context, t task.Task) []string {
 	return c.unattended(ctx, t.Type, t.Queue)
 }
 
-// WhyHeldBack says why ticks of a schedule are due and not decided: the capacity of its queue holds them back. As WhyWaiting does, it
-// also says whether the queue is paused or has no worker. It is nil for any other schedule.
+// WhyHeldBack says why ticks of a schedule are due and not decided: the capacity of its queue holds them back. As
+// WhyWaiting does, it also says whether the queue is paused or has no worker. It is nil for any other schedule.
 func (c *Control) WhyHeldBack(ctx context.Context, s schedule.Schedule) []string {
 	if c.limits == nil || !s.PausedAt.IsZero() {
 		return nil
@@ -74,8 +74,8 @@ func (c *Control) WhyHeldBack(ctx context.Context, s schedule.Schedule) []string
 	if err != nil || len(held) == 0 {
 		return nil
 	}
-	const full = "the queue %q is at its capacity of waiting tasks (%d): ticks from %s on are held back until it has room " +
-		"(dtsctl queue capacity %s N)"
+	const full = "the queue %q is at its capacity of waiting tasks (%d): " +
+		"ticks from %s on are held back until it has room (dtsctl queue capacity %s N)"
 	reasons := []string{fmt.Sprintf(full, queue, capacity, held[0].Since.UTC().Format(time.RFC3339), queue)}
 	return append(reasons, c.unattended(ctx, s.Task.Type, queue)...)
 }

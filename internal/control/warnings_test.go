@@ -286,6 +286,7 @@ func TestWhyHeldBack_NamesTheLimitAndWhatTakesNothing(t *testing.T) {
 
 // atCapacity is what is said of a schedule whose queue is full; FIRST is its first tick that is not decided.
 func atCapacity(queueName string, capacity int) string {
-	return fmt.Sprintf("the queue %q is at its capacity of waiting tasks (%d): ticks from FIRST on are held back until it has room (dtsctl queue capacity %s N)",
+	return fmt.Sprintf("the queue %q is at its capacity of waiting tasks (%d): "+
+		"ticks from FIRST on are held back until it has room (dtsctl queue capacity %s N)",
 		queueName, capacity, queueName)
 }

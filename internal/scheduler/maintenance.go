@@ -114,9 +114,9 @@ func (t *term) keep() partition.Keep {
 	return keep
 }
 
-// forget deletes finished tasks whose retention is over, and the oldest ones if there are too many; and forgets the names of tasks that
-// ended long ago. The same script counts what is due: dispatch, tick and follow are woken in case they missed a wake-up, as after a
-// step of Redis's clock. busy says that it deleted some.
+// forget deletes finished tasks whose retention is over, and the oldest ones if there are too many; and forgets the
+// names of tasks that ended long ago. The same script counts what is due: dispatch, tick and follow are woken in case
+// they missed a wake-up, as after a step of Redis's clock. busy says that it deleted some.
 func (t *term) forget(ctx context.Context) (busy bool, _ error) {
 	keep := t.keep()
 	early, shortest := 0, time.Duration(0)

@@ -21,8 +21,11 @@ func storeNow() control.TaskChange { return control.TaskChange{Delay: new(time.D
 
 // eager makes maintenance and watch look often.
 func eager(n *node) {
-	n.pace = pace{maintenance: 50 * time.Millisecond, lookFirst: 100 * time.Millisecond, lookAgain: 100 * time.Millisecond, tend: 50 * time.Millisecond, ask: never, names: never,
-		pack: never, peek: never}
+	n.pace = pace{
+		maintenance: 50 * time.Millisecond, tend: 50 * time.Millisecond,
+		lookFirst: 100 * time.Millisecond, lookAgain: 100 * time.Millisecond,
+		ask: never, names: never, pack: never, peek: never,
+	}
 }
 
 // begin has a node run the task's attempt.

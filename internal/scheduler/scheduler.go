@@ -129,7 +129,8 @@ func New(o Options) *Scheduler {
 	s.limits = limits.New(o.Store.Layout, o.Queues)
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
-		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Outbox: s.wakeFollow, Room: s.hasRoom,
+		Connected: s.connected, Freed: func() { signal(s.freed) },
+		Wheel: s.wake, Schedules: s.wakeTick, Outbox: s.wakeFollow, Room: s.hasRoom,
 		Rows: func(p int) { signal(s.rowWakes[p]) }, Stale: s.toldStale, Bulk: func() { signal(s.bulk) }, Status: func() { signal(s.asked) },
 		Look: s.toldLook,
 	})

@@ -54,7 +54,9 @@ func (t *term) lead(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context) error{t.tick, t.dispatch, t.watch, t.maintain, t.pack, t.tend, t.chores, t.follow} {
+	for _, loop := range []func(context.Context) error{
+		t.tick, t.dispatch, t.watch, t.maintain, t.pack, t.tend, t.chores, t.follow,
+	} {
 		loops.Go(func() {
 			defer cancel()
 			if err := loop(ctx); err != nil && ctx.Err() == nil {

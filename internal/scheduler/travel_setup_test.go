@@ -164,8 +164,10 @@ func (v *voyage) start() *traveller {
 		Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler),
 	})
 	n.contact = unbroken()
-	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: time.Minute, names: time.Hour,
-		pack: time.Hour, peek: time.Hour}
+	n.pace = pace{
+		maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour,
+		ask: time.Minute, names: time.Hour, pack: time.Hour, peek: time.Hour,
+	}
 	n.plan = newPlan(n.Scheduler) // of that pace
 	var member, ctx context.Context
 	member, n.leave = context.WithCancel(context.Background())

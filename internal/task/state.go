@@ -52,10 +52,12 @@ const (
 	ActSucceed   Action = "succeed"   // the attempt succeeded
 	ActReattempt Action = "reattempt" // the attempt did not succeed, and another one is allowed
 	ActFail      Action = "fail"      // the attempt did not succeed, and no other one is allowed
-	ActCancel    Action = "cancel"    // a client or a schedule cancels the task, or nobody has begun it in time; a running attempt is asked to stop
-	ActStop      Action = "stop"      // a running attempt ended because it was asked to stop
-	ActRetry     Action = "retry"     // a client runs a task in a final state again
-	ActExpire    Action = "expire"    // the retention is over and the task is deleted
+	// ActCancel is that a client or a schedule cancels the task, or that nobody has begun it in time. A running attempt is
+	// asked to stop.
+	ActCancel Action = "cancel"
+	ActStop   Action = "stop"   // a running attempt ended because it was asked to stop
+	ActRetry  Action = "retry"  // a client runs a task in a final state again
+	ActExpire Action = "expire" // the retention is over and the task is deleted
 )
 
 // Actions lists every action, in the order in which docs/state-machine.md shows them.

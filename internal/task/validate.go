@@ -20,8 +20,8 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 const nameAlphabet = "A-Z a-z 0-9 . _ -"
 
 // ValidateRef checks the name of a task in a request that reads or changes a task. It accepts the ids of ticks
-// ("nightly@20260102T150405Z"), of follow-ups ("order-1@e2") and of tasks with a key ("tenant-7@k01J"), which clients do
-// not choose as a whole. Error: CodeInvalid.
+// ("nightly@20260102T150405Z"), of follow-ups ("order-1@e2") and of tasks with a key ("tenant-7@k01J"), which clients
+// do not choose as a whole. Error: CodeInvalid.
 func ValidateRef(r Ref) error {
 	if err := ValidateName("namespace", r.Namespace); err != nil {
 		return err
@@ -34,7 +34,8 @@ func ValidateRef(r Ref) error {
 	}
 	for i, part := range strings.Split(r.ID, "@") {
 		if !namePattern.MatchString(part) || i > 1 && !strings.HasPrefix(part, "e") {
-			return Invalid("id", "%q must be the id of a schedule or a task, an @ and a tick or a follow-up, of %s", r.ID, nameAlphabet)
+			const want = "%q must be the id of a schedule or a task, an @ and a tick or a follow-up, of %s"
+			return Invalid("id", want, r.ID, nameAlphabet)
 		}
 	}
 	return nil

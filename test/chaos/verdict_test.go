@@ -34,8 +34,10 @@ func (r *round) judge(w *workload) {
 	if unknown > len(r.handlers.calls)/20 && runtime.GOOS == "linux" {
 		r.violation("the callers of %d of %d calls are not known: the judge excuses what it should not", unknown, len(r.handlers.calls))
 	}
-	r.t.Logf("%d tasks, %d of them of schedules, %d of them follow others; %d calls, %d by callers that are not known; the lock was held %d times",
-		len(file.tasks), len(file.tasks)-len(w.jobs)-file.followUps, file.followUps, len(r.handlers.calls), unknown, r.locking.holds)
+	r.t.Logf("%d tasks, %d of them of schedules, %d of them follow others; "+
+		"%d calls, %d by callers that are not known; the lock was held %d times",
+		len(file.tasks), len(file.tasks)-len(w.jobs)-file.followUps, file.followUps,
+		len(r.handlers.calls), unknown, r.locking.holds)
 }
 
 func (r *round) add(v verdict) {

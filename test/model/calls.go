@@ -45,9 +45,10 @@ const (
 
 func (s Script) String() string {
 	return [...]string{
-		"", "create", "forget", "retry", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "follow", "due_schedules",
-		"fire", "enqueue", "recall", "tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish", "restore", "read_tasks",
-		"read_outbox",
+		"", "create", "forget", "retry", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim",
+		"look_after", "take_back", "reap", "follow", "due_schedules", "fire", "enqueue", "recall",
+		"tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish",
+		"restore", "read_tasks", "read_outbox",
 	}[s]
 }
 

@@ -217,7 +217,8 @@ func (w *world) numberOf(ref task.Ref) uint8 {
 	return 0
 }
 
-// callFollow reads the outbox, or has an end followed up, as a leader does. The model has a leader do that for one end at a time.
+// callFollow reads the outbox, or has an end followed up, as a leader does. The model has a leader do that for one end
+// at a time.
 func (w *world) callFollow(c Call) Reply {
 	w.t.Helper()
 	k, ref := w.keys(), w.refs[c.Task]
@@ -239,7 +240,8 @@ func (w *world) callFollow(c Call) Reply {
 		item.Child, item.Def, item.Due, item.Later = d.Ref.String(), def, time.Now().Add(long), time.Time{}
 	}
 	reply, err := redisx.Run(w.ctx, w.DB, lua.Follow{
-		Lease: k.Lease(), Defs: k.Defs(), Outbox: k.Outbox(), Fence: w.fences[c.Fence], Events: w.Layout.Keys.Events(), Wake: w.WakeOf(ref),
+		Lease: k.Lease(), Defs: k.Defs(), Outbox: k.Outbox(), Fence: w.fences[c.Fence],
+		Events: w.Layout.Keys.Events(), Wake: w.WakeOf(ref),
 		Items: []lua.FollowItem{item},
 	})
 	return Reply{Refused: w.code(err), Created: slices.Equal(reply.Answers, []string{"new"})}
@@ -269,7 +271,9 @@ func (w *world) callRun(c Call) Reply {
 		d, _ := w.followUp(c.Task, c.Attempt, Cancelled)
 		now, err := w.Now(w.ctx, 0)
 		testkit.Must(w.t, err)
-		return w.callRestore(task.Task{Definition: d, State: task.Queued, Attempt: 1, CreatedAt: now, DueAt: now, QueuedAt: now})
+		return w.callRestore(task.Task{
+			Definition: d, State: task.Queued, Attempt: 1, CreatedAt: now, DueAt: now, QueuedAt: now,
+		})
 	case c.Script == Restore:
 		return w.callRestore(run.Task)
 	case c.Script == ReadTasks:
@@ -324,7 +328,8 @@ func (w *world) callRestore(t task.Task) Reply {
 	testkit.Must(w.t, err)
 	restored := lua.RestoreTask{Member: t.Ref, Created: t.CreatedAt, Def: def, State: codec.FormatState(task.Task{
 		Definition: task.Definition{OnEnd: t.OnEnd},
-		State:      task.Queued, Attempt: t.Attempt, MaxAttempts: t.MaxAttempts, FirstDueAt: t.FirstDueAt, DueAt: t.DueAt, QueuedAt: t.QueuedAt,
+		State:      task.Queued, Attempt: t.Attempt, MaxAttempts: t.MaxAttempts,
+		FirstDueAt: t.FirstDueAt, DueAt: t.DueAt, QueuedAt: t.QueuedAt,
 	})}
 	if _, name, ok := schedule.OfTask(t.Ref); ok {
 		restored.Tick, _, err = schedule.ParseTickName(name)

@@ -96,10 +96,12 @@
 // # What is not modelled
 //
 // Changing a task; running one again that has a follow-up, and more than once; a failover that loses that, or a
-// deletion; follow-ups of ticks, and those of some ends only; changing, pausing and triggering a schedule, backfills, and the policies allow and
-// replace; events, logs, progress and checkpoints; wake-ups, without which everything goes on later; groups of calls, of
-// which a script handles each by itself; quotas, lanes and types; workers by HTTP and asynq's own servers, but for what a leader makes of a delivery
-// that has ended; a failover of one shard of a cluster alone; a new primary whose clock is behind, so that a new task seems older than a claim from
-// before; ends that a worker reports again when it has settled the delivery; queues in which more deliveries wait than enqueue searches for one. A leader
-// that gets the same fence twice, as the failover in between has lost that it had it, counts as two.
+// deletion; follow-ups of ticks, and those of some ends only; changing, pausing and triggering a schedule, backfills,
+// and the policies allow and replace; events, logs, progress and checkpoints; wake-ups, without which everything goes
+// on later; groups of calls, of which a script handles each by itself; quotas, lanes and types; workers by HTTP and
+// asynq's own servers, but for what a leader makes of a delivery that has ended; a failover of one shard of a cluster
+// alone; a new primary whose clock is behind, so that a new task seems older than a claim from before; ends that a
+// worker reports again when it has settled the delivery; queues in which more deliveries wait than enqueue searches
+// for one. A leader that gets the same fence twice, as the failover in between has lost that it had it, counts as
+// two.
 package model

@@ -23,8 +23,8 @@ type search struct {
 	lost []Promise
 }
 
-// lostWork is what the loss of writes about tasks may break, lostFollowed the same where they have follow-ups, and lostStory what the loss of all
-// that became of a task may.
+// lostWork is what the loss of writes about tasks may break, lostFollowed the same where they have follow-ups, and
+// lostStory what the loss of all that became of a task may.
 var (
 	lostWork     = []Promise{Kept, Final, BegunOnce, Held}
 	lostFollowed = append([]Promise{FollowedOnce}, lostWork...)

@@ -127,7 +127,9 @@ func (m *Model) followCalls(s *State, l *Leader) (calls []Call) {
 	case e.State != None && e.Parent == Unread:
 		return []Call{{Script: ReadTasks, Task: e.Task}}
 	case e.State != None:
-		return []Call{{Script: FollowUp, Fence: l.Fence, Task: e.Task, Attempt: e.Attempt, To: e.State, Child: e.Parent == Exists}}
+		return []Call{{
+			Script: FollowUp, Fence: l.Fence, Task: e.Task, Attempt: e.Attempt, To: e.State, Child: e.Parent == Exists,
+		}}
 	}
 	for i := range m.tasks() {
 		if s.Redis.Tasks[i].Follow.Owed {

@@ -331,8 +331,8 @@ func (m *Model) readOutbox(s *State, c Call) Reply {
 	return Reply{}
 }
 
-// followUp creates what follows an end, and removes the end from the outbox. The outbox has one end of a task at most, the one
-// that the task shows.
+// followUp creates what follows an end, and removes the end from the outbox. The outbox has one end of a task at most,
+// the one that the task shows.
 func (m *Model) followUp(s *State, c Call) Reply {
 	if m.fenced(s, c, FollowFence) {
 		return refused(lua.CodeFenced)

@@ -31,9 +31,10 @@ type Turn struct {
 
 // Bind adds the flags.
 func (t *Turn) Bind(f *pflag.FlagSet) {
-	Int(f, &t.Priority, "priority", fmt.Sprintf("how urgent it is among tasks of its queue and fair key that wait: 0 to %d, the most urgent; "+
-		"each level counts as if it had been due %s earlier", task.PriorityLimit, task.PriorityStep))
-	String(f, &t.FairKey, "fair-key", "whom it is for, as a customer: tasks of a queue that wait are handed over in turns by this key")
+	Int(f, &t.Priority, "priority", fmt.Sprintf("how urgent it is among tasks of its queue and fair key that wait: "+
+		"0 to %d, the most urgent; each level counts as if it had been due %s earlier", task.PriorityLimit, task.PriorityStep))
+	String(f, &t.FairKey, "fair-key",
+		"whom it is for, as a customer: tasks of a queue that wait are handed over in turns by this key")
 	Int(f, &t.FairWeight, "fair-weight", "how many turns the fair key gets for one of another key, 1 to 100")
 }
 

@@ -62,7 +62,8 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 		return err
 	}
 	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil && opts.Turn == (flags.Turn{}) {
-		return command.Usagef("nothing to change: give --at, --delay, --queue, --payload, --priority, --fair-key or --fair-weight")
+		return command.Usagef("nothing to change: " +
+			"give --at, --delay, --queue, --payload, --priority, --fair-key or --fair-weight")
 	}
 	body, err := rest.Body(wire.TaskChange{
 		RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload,

@@ -77,7 +77,8 @@ func (opts *createOptions) submission(taskType string, payload json.RawMessage) 
 		Queue: opts.Execution.Queue, Retry: opts.Execution.Retry(), Timeout: flags.DurationText(opts.Execution.Timeout),
 		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels,
 		StartBy: flags.DurationText(opts.Execution.StartBy), OnEnd: next, Once: once,
-		Priority: opts.Execution.Turn.Priority, FairKey: opts.Execution.Turn.FairKey, FairWeight: opts.Execution.Turn.FairWeight,
+		Priority: opts.Execution.Turn.Priority, FairKey: opts.Execution.Turn.FairKey,
+		FairWeight: opts.Execution.Turn.FairWeight,
 	}, nil
 }
 
@@ -91,7 +92,8 @@ func (opts *createOptions) followUp() (*wire.FollowUp, error) {
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&next); err != nil {
-		return nil, command.Usagef("--on-end: %v; want {\"when\": \"failed\", \"task\": {\"type\": \"http\", \"payload\": {...}}}", err)
+		return nil, command.Usagef(
+			`--on-end: %v; want {"when": "failed", "task": {"type": "http", "payload": {...}}}`, err)
 	}
 	return &next, nil
 }

@@ -77,7 +77,8 @@ func details(t wire.Task) []printer.Detail {
 	if t.Labels != nil {
 		all = append(all, printer.Detail{Name: "labels", Value: labelList(*t.Labels)})
 	}
-	all = append(all, printer.Detail{Name: "priority", Value: t.Priority}, printer.Detail{Name: "fair_key", Value: t.FairKey},
+	all = append(all,
+		printer.Detail{Name: "priority", Value: t.Priority}, printer.Detail{Name: "fair_key", Value: t.FairKey},
 		printer.Detail{Name: "fair_weight", Value: t.FairWeight})
 	if t.StartBy != nil {
 		all = append(all, printer.Detail{Name: "start_by", Value: *t.StartBy})

@@ -66,9 +66,8 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		e.pages("keys", keyChecks, db.HScan, string(k.Once()), examinePage, func(ctx context.Context, names []string) error {
 			return e.examineKeys(ctx, p, names)
 		}),
-		e.pages("outbox", []string{leftovers}, db.ZScan, string(k.Outbox()), examinePage, func(ctx context.Context, some []string) error {
-			return e.examineOutbox(ctx, p, some)
-		}),
+		e.pages("outbox", []string{leftovers}, db.ZScan, string(k.Outbox()), examinePage,
+			func(ctx context.Context, some []string) error { return e.examineOutbox(ctx, p, some) }),
 		once("lease", "lease-unlimited", func(ctx context.Context) error { return e.examineLease(ctx, k) }),
 		e.rememberedIDs(k),
 		e.unconverted(k),

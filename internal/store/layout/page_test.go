@@ -83,7 +83,10 @@ func TestReadEntries_ReadsSetsAsIfTheyWereOne(t *testing.T) {
 			t.Run(fmt.Sprint(name, " of ", scores), func(t *testing.T) {
 				testkit.Must(t, l.DB.FlushAll(t.Context()).Err())
 				keys, want := fillSets(t, l, groups, func(i int) Entry {
-					return Entry{Score: float64(1795000000000+rand.IntN(scores)) + float64(rand.IntN(3))/16, Member: fmt.Sprintf("default:%d-%d", rand.IntN(1000), i)}
+					return Entry{
+						Score:  float64(1795000000000+rand.IntN(scores)) + float64(rand.IntN(3))/16,
+						Member: fmt.Sprintf("default:%d-%d", rand.IntN(1000), i),
+					}
 				})
 				for _, n := range []int{1, 7, 1000} {
 					if n == 1 && len(want) > 200 {

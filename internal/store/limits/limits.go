@@ -144,7 +144,8 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	case g.enter(limit, 0):
 		return &Place{g}, nil
 	}
-	return nil, task.Errorf(CodeFull, "the queue %q is full: %d tasks wait in it, its capacity is %d", name, waiting, limit)
+	const full = "the queue %q is full: %d tasks wait in it, its capacity is %d"
+	return nil, task.Errorf(CodeFull, full, name, waiting, limit)
 }
 
 // Any reports whether any queue has a limit, by a reading that is a second old at most if Redis answers.

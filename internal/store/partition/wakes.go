@@ -28,8 +28,9 @@ const (
 	roomWake     = "room "    // to all leaders, with the name of a queue behind it: it has room for more deliveries
 )
 
-// Callbacks has the functions that a Listener calls, one at a time. All of them are required. Wheel, Schedules and Outbox are also called when
-// the subscription to a partition is established, for the first time or again: messages before it may be lost.
+// Callbacks has the functions that a Listener calls, one at a time. All of them are required. Wheel, Schedules and
+// Outbox are also called when the subscription to a partition is established, for the first time or again: messages
+// before it may be lost.
 type Callbacks struct {
 	Connected func()                              // the subscription to the channel of all leaders is established, for the first time or again
 	Freed     func()                              // a lease was released

@@ -298,7 +298,8 @@ func restored(t task.Task) lua.RestoreTask {
 	def, _ := codec.EncodeDefinition(t.Definition) // which was decoded from what can be encoded
 	queued := task.Task{
 		Definition: t.Definition, // of which the mark of the state follows
-		State:      task.Queued, Attempt: t.Attempt, MaxAttempts: t.MaxAttempts, FirstDueAt: t.FirstDueAt, DueAt: t.DueAt, QueuedAt: t.QueuedAt,
+		State:      task.Queued, Attempt: t.Attempt, MaxAttempts: t.MaxAttempts,
+		FirstDueAt: t.FirstDueAt, DueAt: t.DueAt, QueuedAt: t.QueuedAt,
 	}
 	return lua.RestoreTask{Member: t.Ref, Created: t.CreatedAt, Def: def, State: codec.FormatState(queued), Tick: tickOf(t.Ref)}
 }

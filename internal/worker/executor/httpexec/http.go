@@ -176,7 +176,8 @@ func (e *Executor) request(ctx context.Context, c *call, a executor.Attempt) *ht
 	}
 	req := (&http.Request{Method: c.method, URL: c.url, Host: c.host, Header: header}).WithContext(ctx)
 	body := c.body
-	if len(body) == 0 && a.Task.Parent != nil && slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, c.method) {
+	mayHaveBody := slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, c.method)
+	if len(body) == 0 && a.Task.Parent != nil && mayHaveBody {
 		body = a.ParentJSON()
 		header.Set("Content-Type", cmp.Or(header.Get("Content-Type"), "application/json"))
 	}
