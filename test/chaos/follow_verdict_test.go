@@ -29,8 +29,9 @@ func follows(when wire.FollowUpWhen, state wire.State) bool {
 	return string(when) == string(state) || when == wire.FollowUpWhenEnded
 }
 
-// judgeFollowUps: what must follow the end of a task is there, and nothing else follows it. If an end was lost,
-// as a cancellation, what followed it may be there: workers restore it. isTouched says that of a follow-up. full: Redis had no memory for more, so what has ended went early.
+// judgeFollowUps: what must follow the end of a task is there, and nothing else follows it. If an end was lost, as a
+// cancellation, what followed it may be there: workers restore it. isTouched says that of a follow-up. full: Redis had
+// no memory for more, so what has ended went early.
 func (e evidence) judgeFollowUps(
 	when wire.FollowUpWhen, found []wire.Task, isTouched func(id string) bool, full bool,
 ) (v verdict) {
