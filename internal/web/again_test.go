@@ -155,7 +155,10 @@ func TestForms_OutliveThatRedisIsAway(t *testing.T) {
 		again := w.shownAgain(got.text, form.Get(keyField))
 		for i := 0; i < len(fields); i += 2 {
 			if fields[i] == "do" {
-				again.Set("do", fields[i+1]) // the button
+				if !strings.Contains(main, `name="do" value="`+fields[i+1]+`"`) {
+					w.t.Errorf("the page lacks the button that was pressed:\n%s", main)
+				}
+				again.Set("do", fields[i+1])
 			} else if typed := again.Get(fields[i]); typed != fields[i+1] {
 				w.t.Errorf("%s is %q, want %q", fields[i], typed, fields[i+1])
 			}

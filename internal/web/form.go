@@ -147,9 +147,15 @@ func (s *Site) again(c echo.Context, v *visit, a *action, refusal error) error {
 	if !isAway(refusal) || shown.page.bare == nil {
 		return refusal
 	}
-	shown.refuse(c, refusal)
-	data, title := shown.page.bare(shown)
-	text, err := s.write(shown.page, &view{visit: shown, Nav: shown.page.nav, Title: title, Data: data})
+	bare, err := s.bareView(c, shown.page, shown, refusal)
+	if err != nil {
+		return err
+	}
+	if !v.reshaped { // else nothing was to be done: the note of the page says that Redis is away
+		bare.LeftOut = nil
+		shown.refuse(c, refusal)
+	}
+	text, err := s.write(shown.page, bare)
 	if err != nil {
 		return err
 	}

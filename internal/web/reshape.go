@@ -23,12 +23,14 @@ import (
 const (
 	showType    = "show_type"    // its value is a type, or otherType
 	showPayload = "show_payload" // its value is asJSON or asFields
+	showText    = "show_text"    // of a new schedule in fields
 )
 
 // How a payload is typed. Fields can also have a whole schedule.
 const (
 	asJSON   = "json"
 	asFields = "fields"
+	asYAML   = "yaml" // of the address: a new schedule is written as text
 )
 
 // reshape makes the form that the pressed button asks for. It returns false if the button is none of these.
@@ -38,6 +40,8 @@ func (v *visit) reshape() bool {
 	switch {
 	case form.Has(showType):
 		v.retype(form.Get(showType))
+	case form.Has(showText):
+		err = v.fieldsAsText()
 	case form.Get(showPayload) == asJSON:
 		err = v.payloadAsJSON()
 	case form.Get(showPayload) == asFields && form.Has("text"):
@@ -49,6 +53,7 @@ func (v *visit) reshape() bool {
 	}
 	form.Del(showType)
 	form.Del(showPayload)
+	form.Del(showText)
 	form.Del("from") // its payload is that of the task of which it was a copy
 	var wrong *task.Error
 	if errors.As(err, &wrong) {
@@ -102,6 +107,15 @@ func (v *visit) payloadAsFields() error {
 	return nil
 }
 
+// fieldsAsText makes a text of the fields of a new schedule. Error: CodeInvalid.
+func (v *visit) fieldsAsText() error {
+	text, err := v.typedText()
+	if err == nil {
+		v.form.Set("text", text)
+	}
+	return err
+}
+
 // textAsFields has fields show the schedule of the text. Fields that were not typed into need no text. Error:
 // CodeInvalid.
 func (v *visit) textAsFields() error {
@@ -119,35 +133,46 @@ func (v *visit) textAsFields() error {
 	if err != nil {
 		return err
 	}
-	want, err := d.Text()
-	if err != nil {
-		return err
-	}
 	v.form = maps.Clone(before)
 	v.form.Del("text")
 	v.typeIn(d)
-	if got, err := v.typedDocument(); err != nil || got != want {
-		v.form = before
-		return v.invalid("", v.T("The fields cannot have all of this text."))
+	lacking, err := v.lacking(d)
+	if err == nil && len(lacking) > 0 {
+		err = v.invalid("", v.T("The fields cannot have %s of this text.", v.List(lacking)))
 	}
-	return nil
+	if err != nil {
+		v.form = before
+	}
+	return err
 }
 
-// typedDocument is the text of the schedule that was typed into fields, with its defaults as a definition has them.
-func (v *visit) typedDocument() (string, error) {
-	text, err := v.typedText()
+// lacking are the names of what a document says of its schedule, and the fields of the form into which it was typed do
+// not. Error: CodeInvalid.
+func (v *visit) lacking(d manifest.Document) (names []string, _ error) {
+	typed, err := v.typedDocument()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	again := scheduleEdit{Text: text}
-	if entry, err := again.read(v); err != nil || entry == nil {
-		return "", err
-	}
-	d, err := manifest.DocumentOf(again.definition, false)
+	want, err := wire.Encode(d.Schedules[0])
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return d.Text()
+	got, err := wire.Encode(typed.Schedules[0])
+	if err != nil {
+		return nil, err
+	}
+	changes, err := manifest.Changes(want, got)
+	for _, c := range changes {
+		name, _, of := strings.Cut(c.Name, "labels.") // one of many
+		if of {
+			name += "labels"
+		}
+		names = append(names, name)
+	}
+	if wire.Value(d.Schedules[0].Paused) {
+		names = append(names, "paused")
+	}
+	return slices.Compact(names), err
 }
 
 // typeIn types the schedule of a document into the fields of the form, as far as they can have it.

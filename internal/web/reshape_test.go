@@ -6,7 +6,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -70,6 +72,42 @@ func TestReshape_KeepsWhatWasTyped(t *testing.T) {
 	})
 }
 
+// A button that asks for another form needs nothing of Redis, and says nothing of what was done.
+func TestReshape_WorksWhileRedisIsAway(t *testing.T) {
+	inWorld(t, func(w *world) {
+		typed := []string{"id", "a", "payload.url", "http://localhost/a", "retry.max_attempts", "3"}
+		schedule := w.fill(newSchedulePath, append(typed, "every", "5m")...)
+		submission := w.fill("/submit", append(typed, "due", "10m")...)
+		w.away.Store(unreachable)
+		testkit.Must(t, clock.Sleep(w.ctx, time.Minute)) // as long, a node takes no status that it has read
+		press := func(path string, form url.Values, button, value string) url.Values {
+			form.Set(button, value)
+			got := w.send(http.MethodPost, path, form)
+			_, main, _ := strings.Cut(got.text, "<main")
+			if got.status != http.StatusOK || !strings.Contains(main, "Redis") ||
+				strings.Contains(main, "done") || strings.Contains(main, "not submitted") {
+				t.Errorf("%s=%s: %d\n%s", button, value, got.status, main)
+			}
+			return w.shownAgain(got.text, form.Get(keyField))
+		}
+		text := press(newSchedulePath, schedule, showText, "true")
+		if !strings.Contains(text.Get("text"), "every: 5m") {
+			t.Errorf("the text is %s", text.Get("text"))
+		}
+		w.expectTyped(press(newSchedulePath, text, showPayload, asFields), append(typed, "every", "5m")...)
+		submission = press("/submit", submission, showType, "shell")
+		w.expectTyped(submission, append(typed, "due", "10m", "type", "shell")...)
+		submission = press("/submit", submission, showType, "http")
+		submission = press("/submit", submission, showPayload, asJSON)
+		w.expectTyped(submission, "due", "10m", "as", asJSON)
+		submission.Set("payload", "{")
+		submission.Set(showPayload, asFields)
+		if got := w.send(http.MethodPost, "/submit", submission); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("what is no payload: %d\n%s", got.status, got.text)
+		}
+	})
+}
+
 // A schedule goes from fields to text and back.
 func TestReshape_BringsATextBackIntoFields(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -81,9 +119,7 @@ func TestReshape_BringsATextBackIntoFields(t *testing.T) {
 			"priority", "2", "fair_key", "b", "payload.url", "http://localhost/a",
 			"payload.headers", "X-A: 1",
 		}
-		fields := w.fill(newSchedulePath, append(typed, "do", "yaml")...)
-		page := w.send(http.MethodPost, newSchedulePath, fields).text
-		text := w.shownAgain(page, fields.Get(keyField))
+		text := w.reshaped(newSchedulePath, w.fill(newSchedulePath, typed...), showText, "true")
 		if !strings.Contains(text.Get("text"), "max_attempts: 3") {
 			t.Errorf("the text is %s", text.Get("text"))
 		}
@@ -97,8 +133,11 @@ func TestReshape_BringsATextBackIntoFields(t *testing.T) {
 		shown := w.get(path).text
 		first := w.reshaped(path, w.shownAgain(shown, keyOf(shown)), showPayload, asFields)
 		w.expectTyped(first, "id", "", "type", "http")
+		const two = "specs: [{every: 1h}, {cron: '@daily'}]"
 		for said, text := range map[string]string{
-			"The fields cannot have all of this text.": definitionOf("every: 1h", "description: more"),
+			"cannot have description of this":          definitionOf("every: 1h", "description: more"),
+			"cannot have jitter, labels, specs of":     definitionOf(two, "jitter: 1m", "labels: {a: b, c: d}"),
+			"cannot have misfire.window, paused of":    definitionOf("every: 1h", "misfire: {window: 2h}", "paused: true"),
 			"The text cannot be read: check it first.": "schedules: [",
 		} {
 			form := w.fill(path, "text", text, showPayload, asFields)

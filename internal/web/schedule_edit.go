@@ -165,7 +165,7 @@ func (e *scheduleEdit) check(ctx context.Context, v *visit) error {
 	}()
 	e.Text = v.text()
 	if v.inFields() {
-		if goOn, err := e.readFields(v); !goOn {
+		if err := e.readFields(v); err != nil || len(e.Faults) > 0 {
 			return err
 		}
 	}

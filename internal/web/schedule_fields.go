@@ -24,10 +24,7 @@ type scheduleForm struct {
 	Further []formField
 }
 
-const (
-	newSchedulePath = "/schedules/new"
-	asYAML          = "yaml" // of the address, and of the button: the schedule is written as text
-)
+const newSchedulePath = "/schedules/new"
 
 // inFields reports whether a new schedule comes, or is to come, in fields.
 func (v *visit) inFields() bool {
@@ -70,14 +67,23 @@ func (v *visit) namespaceOfNew() string {
 
 // typedText is the text of the schedule that was typed into fields. Error: CodeInvalid.
 func (v *visit) typedText() (string, error) {
-	get := func(name string) string { return strings.TrimSpace(v.form.Get(name)) }
-	payload, err := v.payloadTyped(get("type"), v.form)
+	d, err := v.typedDocument()
 	if err != nil {
 		return "", err
 	}
+	return d.Text()
+}
+
+// typedDocument is the document of typedText.
+func (v *visit) typedDocument() (d manifest.Document, _ error) {
+	get := func(name string) string { return strings.TrimSpace(v.form.Get(name)) }
+	payload, err := v.payloadTyped(get("type"), v.form)
+	if err != nil {
+		return d, err
+	}
 	var turn task.Definition
 	if err := v.setTurn(&turn, get); err != nil {
-		return "", err
+		return d, err
 	}
 	s := manifest.Schedule{ID: get("id"), ScheduleDefinition: wire.ScheduleDefinition{
 		Cron: wire.Given(get("cron")), Every: wire.Given(get("every")), Timezone: wire.Given(get("timezone")),
@@ -92,13 +98,12 @@ func (v *visit) typedText() (string, error) {
 		s.Misfire = &wire.Misfire{Policy: new(wire.MisfirePolicy(policy))}
 	}
 	if s.Task.Retry, err = v.typedRetry(get("retry.max_attempts"), get("retry.delays")); err != nil {
-		return "", err
+		return d, err
 	}
 	if s.Task.OnEnd, err = v.typedFollowUp(get("on_end")); err != nil {
-		return "", err
+		return d, err
 	}
-	d := manifest.Document{Namespace: get("namespace"), Schedules: []manifest.Schedule{s}}
-	return d.Text()
+	return manifest.Document{Namespace: get("namespace"), Schedules: []manifest.Schedule{s}}, nil
 }
 
 // typedRetry is how often a task of a schedule is tried, and the waits between; nil for the defaults. Error:
@@ -114,23 +119,20 @@ func (v *visit) typedRetry(attempts, delays string) (*wire.Retry, error) {
 	return &wire.Retry{MaxAttempts: wire.Given(typed.MaxAttempts), Delays: wordsOf(delays)}, nil
 }
 
-// readFields makes the text of what was typed into fields. It returns false if that is all to do: something is wrong
-// with a field, or the reader wants to see the text.
-func (e *scheduleEdit) readFields(v *visit) (goOn bool, _ error) {
+// readFields makes the text of what was typed into fields. What is wrong with a field is no error, but a fault.
+func (e *scheduleEdit) readFields(v *visit) (err error) {
 	var invalid *task.Error
-	var err error
-	e.Text, err = v.typedText()
-	if errors.As(err, &invalid) {
+	if e.Text, err = v.typedText(); errors.As(err, &invalid) {
 		e.Faults = manifest.Faults{{Field: invalid.Field, Text: invalid.Message}}
-		return false, nil
+		return nil
 	}
-	return err == nil && v.form.Get("do") != asYAML, err
+	return err
 }
 
 // showFields shows the schedule in fields, unless it is written as text. What is wrong with the text is said of the
 // fields that made it.
 func (e *scheduleEdit) showFields(ctx context.Context, v *visit) error {
-	if !v.inFields() || v.form.Get("do") == asYAML && len(e.Faults) == 0 {
+	if !v.inFields() {
 		return nil
 	}
 	nodes, err := v.site.Control.ListNodes(ctx, v.who)

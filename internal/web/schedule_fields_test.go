@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -32,10 +33,9 @@ func TestGolden_ScheduleFields(t *testing.T) {
 // Fields make the schedule that the text of them makes.
 func TestScheduleFields_PutWhatTheirTextPuts(t *testing.T) {
 	inWorld(t, func(w *world) {
-		form := w.inFields("yaml", "cron", "0 9 * * MON-FRI", "timezone", "Europe/Berlin", "queue", "reports",
+		form := w.inFields("check", "cron", "0 9 * * MON-FRI", "timezone", "Europe/Berlin", "queue", "reports",
 			"payload.url", "http://localhost/a", "payload.headers", "X-A: 1\r\n", "payload.body", `{"n": 1}`)
-		page := w.send(http.MethodPost, newSchedulePath, form).text
-		asText := w.shownAgain(page, keyOf(page))
+		asText := w.reshaped(newSchedulePath, maps.Clone(form), showText, "true")
 		form = w.checked(newSchedulePath, form)
 		form.Set("do", "put")
 		w.expectDone(newSchedulePath, form, "/schedules/shop/a?n=1&said=put")
@@ -66,7 +66,7 @@ func TestScheduleFields_SayWhatIsWrongBesideThem(t *testing.T) {
 			"wrong headers":   {[]string{"every", "1h", "payload.headers", "X"}, []string{"payload.headers"}},
 			"no such type":    {[]string{"every", "1h", "type", "a b", "other", "true"}, []string{"type"}},
 			"no JSON":         {[]string{"every", "1h", "as", "json", "payload", "{"}, []string{"payload"}},
-			"all, as if YAML": {[]string{"do", "yaml", "payload.expect", "{"}, []string{"payload.expect"}},
+			"all, as if YAML": {[]string{showText, "true", "payload.expect", "{"}, []string{"payload.expect"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				got := w.send(http.MethodPost, newSchedulePath, w.inFields("put", c.fields...))

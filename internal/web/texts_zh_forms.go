@@ -36,7 +36,7 @@ var chineseForms = map[string]string{
 	"If ticks were missed":                            "若错过了触发",
 	"the fields of the type cannot have all of it":    "该类型的字段无法容纳全部内容",
 	"The text cannot be read: check it first.":        "无法读取文本，请先检查。",
-	"The fields cannot have all of this text.":        "字段无法容纳此文本的全部内容。",
+	"The fields cannot have %s of this text.":         "字段无法容纳此文本中的 %s。",
 	"It was changed since it was checked, and is not put yet. " +
 		"It is valid: see what it does.": "内容在检查后有更改，尚未提交。内容有效，请查看其效果。",
 	"Go back in your browser: the form still has what you typed.": "请在浏览器中后退：表单仍保留您输入的内容。",

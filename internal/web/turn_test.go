@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -78,8 +79,8 @@ func TestForms_SayWhatIsWrongWithATurn(t *testing.T) {
 // The fields of a new schedule give its tasks their turn, and so does the text that they make.
 func TestScheduleFields_TakeTheTurn(t *testing.T) {
 	inKnowing(t, func(w *world) {
-		form := w.inFields("yaml", append([]string{"every", "1h", "payload.url", "http://localhost/a"}, typedTurn...)...)
-		text := w.send(http.MethodPost, newSchedulePath, form).text
+		form := w.inFields("check", append([]string{"every", "1h", "payload.url", "http://localhost/a"}, typedTurn...)...)
+		text := w.reshaped(newSchedulePath, maps.Clone(form), showText, "true").Get("text")
 		for _, line := range []string{"priority: 9\n", "fair_key: customer-7\n", "fair_weight: 3\n"} {
 			if !strings.Contains(text, line) {
 				t.Errorf("the text lacks %q:\n%s", line, text)

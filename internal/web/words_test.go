@@ -20,6 +20,18 @@ func TestScheduleEdit_SaysThatItCouldNotBeChecked(t *testing.T) {
 			strings.Contains(got.text, "It is not known whether this was done") {
 			t.Errorf("%d: %s", got.status, got.text)
 		}
+		w.away.Store(0)
+		form = w.checked(newSchedulePath, form)
+		w.away.Store(unreachable)
+		form.Set("do", doCheck)
+		got = w.send(http.MethodPost, newSchedulePath, form)
+		again := w.shownAgain(got.text, form.Get(keyField))
+		w.away.Store(0)
+		again.Set("do", doPut)
+		if !strings.Contains(got.text, `name="do" value="put"`) {
+			t.Errorf("what was checked before cannot be put:\n%s", got.text)
+		}
+		w.expectDone(newSchedulePath, again, "/schedules/shop/a?n=1&said=put")
 	})
 }
 

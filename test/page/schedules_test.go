@@ -67,7 +67,7 @@ func TestSchedules_WorkWithoutScript(t *testing.T) {
 	b.await("main", "There are no schedules yet.")
 	b.follow(`a.btn[href="/schedules/new"]`, "New schedule")
 	b.write("#f-id", "night")
-	b.click(`button[value="yaml"]`)
+	b.click(`button[name="show_text"]`)
 	b.await(".cap", "Use fields")
 	if text := b.value("#text"); !strings.Contains(text, "- id: night\n") {
 		t.Errorf("the text lacks what was typed: %q", text)
