@@ -1,100 +1,57 @@
 package web
 
 import (
-	"errors"
-	"slices"
-	"sync"
-	"time"
+	"html/template"
 
-	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/definition"
+	"github.com/dts-sched/dts/internal/task"
 )
 
-// errUnanswered is the answer to a form that was sent again while the first one panicked.
-var errUnanswered = errors.New("the form was not answered")
+// onceHint is an example of a key, and of what becomes of a further submission with it.
+const onceHint = "debounce:reindex,wait=5s"
 
-// errSentBefore is the answer to a form that was sent again after a while: what it did may have been undone since.
-var errSentBefore = errors.New("the form was sent before")
-
-const (
-	// sentLimit is how many forms a node remembers.
-	sentLimit = 1000
-	// answeredFor is how long a form that is sent again gets the answer of the first.
-	answeredFor = 10 * time.Second
-)
-
-// sentForms are the forms that were sent to this node, with their answers. A form that is sent again, as by a second
-// click, does nothing, and gets the answer of the first. After a while, its reader is asked. One that failed, or was
-// only checked, may be sent again. After a lost reply, or at another node, the action itself does nothing twice: see
-// action.
-type sentForms struct {
-	mu    sync.Mutex
-	forms map[string]*sentForm
-	keys  []string // of forms, the oldest first
+// onceField is the field for the key of a task, and for what becomes of further submissions with it.
+func (v *visit) onceField() formField {
+	return formField{Name: "once", Label: v.T("Mode and key"), Hint: onceHint, Wide: true}
 }
 
-// sentForm is a form that was sent.
-type sentForm struct {
-	ended chan struct{} // closed when the action has ended; only then may the other fields be read
-	at    time.Time     // when it ended
-	done  result
-	err   error
+// onceOf is the key that was typed; nil for none. Error: CodeInvalid.
+func (v *visit) onceOf(text string) (*task.Once, error) {
+	if text == "" {
+		return nil, nil
+	}
+	once, err := definition.ParseOnce(text)
+	if err != nil {
+		return nil, v.invalid("once", v.T("must be like %s", onceHint))
+	}
+	d, err := definition.Task(wire.Submission{Once: once})
+	return d.Once, err
 }
 
-func (f *sentForm) hasEnded() bool {
-	select {
-	case <-f.ended:
-		return true
-	default:
-		return false
+// OnceWords says what becomes of a further submission with the key of a task.
+func (v *visit) OnceWords(o *task.Once) template.HTML {
+	switch wait, most := v.Span(o.Wait), v.Span(o.Max); {
+	case o.Mode == task.OnceSingleton:
+		return v.T("none is created while this one has not ended")
+	case o.Mode == task.OnceLatest:
+		return v.T("the newest one waits until this one has ended")
+	case o.Mode == task.OnceCancelRunning:
+		return v.T("the newest one stops this one")
+	case o.Mode == task.OnceDebounce && o.Max > 0:
+		return v.T("due %s after the newest submission, at most %s after the first one", wait, most)
+	case o.Mode == task.OnceDebounce:
+		return v.T("due %s after the newest submission", wait)
+	case o.Excess == task.ExcessDelay:
+		return v.T("at most one in %s; others are due later", v.Span(o.Every))
 	}
+	return v.T("at most one in %s; others are dropped", v.Span(o.Every))
 }
 
-// once does what the form with a key asks for. If another request does that now, it waits and returns the same.
-func (s *sentForms) once(key string, do func() (result, error)) (result, error) {
-	s.mu.Lock()
-	form, again := s.forms[key]
-	if !again {
-		form = &sentForm{ended: make(chan struct{}), err: errUnanswered}
-		s.add(key, form)
+// after is a link to the task whose end a task waits for.
+func (v *visit) after(t task.Task) template.HTML {
+	if t.After == "" {
+		return v.T("another task with its key")
 	}
-	s.mu.Unlock()
-	if again {
-		<-form.ended
-		if form.err == nil && clock.Since(form.at) > answeredFor {
-			return result{}, errSentBefore
-		}
-		return form.done, form.err
-	}
-	defer close(form.ended)
-	defer func() { // also if do panics
-		if form.err != nil || form.done == (result{}) {
-			s.forget(key)
-		}
-	}()
-	form.done, form.err = do()
-	form.at = clock.Now()
-	return form.done, form.err
-}
-
-// add notes a form, and forgets the oldest of those that have ended.
-func (s *sentForms) add(key string, form *sentForm) {
-	s.forms[key] = form
-	s.keys = append(s.keys, key)
-	for len(s.keys) > sentLimit {
-		i := slices.IndexFunc(s.keys, func(key string) bool { return s.forms[key].hasEnded() })
-		if i < 0 {
-			return
-		}
-		delete(s.forms, s.keys[i])
-		s.keys = slices.Delete(s.keys, i, i+1)
-	}
-}
-
-func (s *sentForms) forget(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.forms, key)
-	if i := slices.Index(s.keys, key); i >= 0 {
-		s.keys = slices.Delete(s.keys, i, i+1)
-	}
+	return linkTo(v.Path("tasks", t.Ref.Namespace, t.After), code(t.After))
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/task"
@@ -229,8 +228,7 @@ func (v *visit) whenFields() []formField {
 
 // furtherFields are those that few need.
 func (v *visit) furtherFields() []formField {
-	once := formField{Name: "once", Label: v.T("Mode and key"), Hint: onceHint, Wide: true}
-	fields := append(v.attemptFields(), v.ownerField(), once)
+	fields := append(v.attemptFields(), v.ownerField(), v.onceField())
 	return append(append(fields, v.turnFields()...), v.followUpField())
 }
 
@@ -246,16 +244,6 @@ func (v *visit) attemptFields() []formField {
 }
 
 func (v *visit) ownerField() formField { return formField{Name: "owner", Label: v.T("Owner")} }
-
-func (v *visit) followUpField() formField {
-	return formField{Name: "on_end", Label: v.T("Followed by, as JSON"), Hint: followUpHint, Long: true, Wide: true}
-}
-
-// onceHint is an example of a key, and of what becomes of a further submission with it.
-const onceHint = "debounce:reindex,wait=5s"
-
-// followUpHint is an example of a follow-up.
-const followUpHint = `{"when": "failed", "task": {"type": "http", "payload": {"url": "https://..."}}}`
 
 // fields fills in what was typed, or else the first values, and what is wrong.
 func (v *visit) fields(fields []formField, first map[string]string) []formField {
@@ -342,43 +330,6 @@ func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
 		wrong.add(v.invalid("labels", said))
 	}
 	return d, wrong.err()
-}
-
-// followUpOf is the follow-up that was typed as JSON; nil for none. Error: CodeInvalid.
-func (v *visit) followUpOf(text string) (*task.FollowUp, error) {
-	next, err := v.typedFollowUp(text)
-	if err != nil || next == nil {
-		return nil, err
-	}
-	d, err := definition.Task(wire.Submission{OnEnd: next})
-	return d.OnEnd, err
-}
-
-// typedFollowUp is followUpOf as the API has it.
-func (v *visit) typedFollowUp(text string) (*wire.FollowUp, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var next wire.FollowUp
-	in := json.NewDecoder(strings.NewReader(text))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&next); err != nil || in.More() {
-		return nil, v.invalid("on_end", v.T("must be like %s", followUpHint))
-	}
-	return &next, nil
-}
-
-// onceOf is the key that was typed; nil for none. Error: CodeInvalid.
-func (v *visit) onceOf(text string) (*task.Once, error) {
-	if text == "" {
-		return nil, nil
-	}
-	once, err := definition.ParseOnce(text)
-	if err != nil {
-		return nil, v.invalid("once", v.T("must be like %s", onceHint))
-	}
-	d, err := definition.Task(wire.Submission{Once: once})
-	return d.Once, err
 }
 
 // payloadTyped is the payload that was typed, as JSON or into the fields of the type. Error: CodeInvalid.

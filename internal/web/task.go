@@ -193,14 +193,6 @@ func (v *visit) waits(t task.Task) template.HTML {
 	return v.T("Is due, and waits")
 }
 
-// after is a link to the task whose end a task waits for.
-func (v *visit) after(t task.Task) template.HTML {
-	if t.After == "" {
-		return v.T("another task with its key")
-	}
-	return linkTo(v.Path("tasks", t.Ref.Namespace, t.After), code(t.After))
-}
-
 // Due is when a task is or was due.
 func (v *visit) Due(t task.Task) template.HTML {
 	if t.WaitsForAnother() {
@@ -216,25 +208,6 @@ func (v *visit) bounded(verdict template.HTML, t task.Task) template.HTML {
 		return verdict
 	}
 	return v.T("%s. If no worker begins it by %s, it is cancelled then.", verdict, v.Moment(by))
-}
-
-// OnceWords says what becomes of a further submission with the key of a task.
-func (v *visit) OnceWords(o *task.Once) template.HTML {
-	switch wait, most := v.Span(o.Wait), v.Span(o.Max); {
-	case o.Mode == task.OnceSingleton:
-		return v.T("none is created while this one has not ended")
-	case o.Mode == task.OnceLatest:
-		return v.T("the newest one waits until this one has ended")
-	case o.Mode == task.OnceCancelRunning:
-		return v.T("the newest one stops this one")
-	case o.Mode == task.OnceDebounce && o.Max > 0:
-		return v.T("due %s after the newest submission, at most %s after the first one", wait, most)
-	case o.Mode == task.OnceDebounce:
-		return v.T("due %s after the newest submission", wait)
-	case o.Excess == task.ExcessDelay:
-		return v.T("at most one in %s; others are due later", v.Span(o.Every))
-	}
-	return v.T("at most one in %s; others are dropped", v.Span(o.Every))
 }
 
 // cancelled says who has cancelled a task, and why, as far as that is kept.
@@ -260,30 +233,6 @@ func (v *visit) stopping(t task.Task) template.HTML {
 		return v.T("Runs, and is asked to stop by %s", by)
 	}
 	return v.T("Runs, and is asked to stop")
-}
-
-// FollowedBy says what follows a task: when, until it has ended; then which task.
-func (v *visit) FollowedBy(t task.Task) template.HTML {
-	if t.State.Final() {
-		next, follows := t.Follow(t.Attempt, t.State)
-		if !follows {
-			return v.T("Nothing, as it ended otherwise")
-		}
-		return linkTo(v.Path("tasks", next.Namespace, next.ID), code(next.ID))
-	}
-	return v.Follows(t.OnEnd)
-}
-
-// Follows says what follows a task, and when.
-func (v *visit) Follows(f *task.FollowUp) template.HTML {
-	switch next := f.Task.Type; f.When {
-	case task.WhenSucceeded:
-		return v.T("%s, if it succeeds", next)
-	case task.WhenFailed:
-		return v.T("%s, if it fails", next)
-	default:
-		return v.T("%s, when it has ended", next)
-	}
 }
 
 // Lasted is how long an attempt took, or has taken so far.
