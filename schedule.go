@@ -46,7 +46,7 @@ type TaskTemplate struct {
 
 	Priority   int
 	FairKey    string
-	FairWeight int
+	FairWeight int // 0 means 1
 }
 
 // Misfire is what becomes of ticks that are decided about more than 15 s late, or that were due during a pause.

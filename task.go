@@ -223,8 +223,8 @@ type TaskChange struct {
 	Payload any
 
 	Priority   *int
-	FairKey    *string // "" removes it, and its weight
-	FairWeight *int
+	FairKey    *string // another one has the weight 1, unless FairWeight names one; "" removes it
+	FairWeight *int    // 1 to 100
 }
 
 // Outcome is how an attempt ended.

@@ -186,6 +186,7 @@ var words = map[string]func(value string) error{
 	"schedule": schedule.ValidateID,
 	"new task": task.ValidateNewID,
 	"key":      func(value string) error { return task.ValidateNewID(unquoted(value)) },
+	"once key": task.ValidateOnceKey,
 	"fair key": task.ValidateFairKey,
 	"worker":   func(value string) error { return control.ValidateWorkerName("", value) },
 	"duration": func(value string) error {

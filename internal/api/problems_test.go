@@ -110,7 +110,10 @@ func TestProblem_SaysWhatWouldBeValid(t *testing.T) {
 			t.Errorf("%s: %q, want %q", path, p.Detail, want)
 		}
 	}
+	once := func(key string) string { return `{"type":"http","once":{"mode":"latest","key":"` + key + `"}}` }
 	for body, want := range map[string]string{
+		once("a b"):                                  "once.key: \"a b\" must be 1 to 100 characters of A-Z a-z 0-9 . _ -",
+		once(strings.Repeat("k", 101)):               "once.key: is 101 characters long, at most 100 are allowed",
 		`{"type":"http","delay":"soon"}`:             "delay: \"soon\" is not a duration such as 1m30s or 48h",
 		`{"type":"http","delay":"-1m"}`:              "delay: -1m0s is negative",
 		`{"type":"a b"}`:                             "type: \"a b\" must contain only characters of A-Z a-z 0-9 . _ -",

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,7 +107,9 @@ func TestAPI_SaysWhatIsWrongWithTurns(t *testing.T) {
 		{`"priority":-1`, "priority", "-1 must be 0 to 9"},
 		{`"fair_key":"a b"`, "fair_key", `"a b" must be 1 to 100 characters of A-Z a-z 0-9 . _ -`},
 		{`"fair_key":"k","fair_weight":101`, "fair_weight", "101 must be 1 to 100"},
+		{`"fair_key":"k","fair_weight":0`, "fair_weight", "0 must be 1 to 100"},
 		{`"fair_weight":2`, "fair_weight", "belongs to fair_key, which is missing"},
+		{`"fair_key":"` + strings.Repeat("k", 101) + `"`, "fair_key", "is 101 characters long, at most 100 are allowed"},
 	} {
 		for path, request := range map[string][3]string{
 			"":       {"POST", "/v1/tasks", `{"type":"http",` + c.fields + `}`},

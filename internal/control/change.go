@@ -16,8 +16,8 @@ type TaskChange struct {
 	Queue      *string
 	Payload    json.RawMessage
 	Priority   *int
-	FairKey    *string // "" removes it, and its weight
-	FairWeight *int
+	FairKey    *string // another one has the weight 1, unless FairWeight names one; "" removes it
+	FairWeight *int    // from 1 on
 }
 
 // ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
@@ -69,11 +69,8 @@ func (change TaskChange) apply(d task.Definition) task.Definition {
 	if change.Priority != nil {
 		d.Priority = *change.Priority
 	}
-	if change.FairKey != nil {
-		d.FairKey = *change.FairKey
-	}
-	if d.FairKey == "" { // the weight was that of the key
-		d.FairWeight = 0
+	if change.FairKey != nil && *change.FairKey != d.FairKey { // the weight was that of the key before
+		d.FairKey, d.FairWeight = *change.FairKey, 0
 	}
 	if change.FairWeight != nil {
 		d.FairWeight = *change.FairWeight

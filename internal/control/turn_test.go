@@ -77,7 +77,7 @@ func TestControl_KeepsTurns(t *testing.T) {
 	}
 }
 
-// A change touches what it names. Without its key, a task has no weight.
+// A change touches what it names. The weight is that of the key: another key has 1, and without one, there is none.
 func TestChangeTask_ChangesTheTurn(t *testing.T) {
 	t.Parallel()
 	w := newKnowing(t)
@@ -95,7 +95,9 @@ func TestChangeTask_ChangesTheTurn(t *testing.T) {
 		{TaskChange{Priority: new(7)}, turn{7, "", 0}},
 		{TaskChange{FairKey: new("customer-7"), FairWeight: new(3)}, turn{7, "customer-7", 3}},
 		{TaskChange{Queue: new("low")}, turn{7, "customer-7", 3}},
-		{TaskChange{FairKey: new("customer-8")}, turn{7, "customer-8", 3}},
+		{TaskChange{FairKey: new("customer-8")}, turn{7, "customer-8", 0}},
+		{TaskChange{FairWeight: new(4)}, turn{7, "customer-8", 4}},
+		{TaskChange{FairKey: new("customer-8")}, turn{7, "customer-8", 4}},
 		{TaskChange{FairWeight: new(1)}, turn{7, "customer-8", 0}},
 		{TaskChange{FairWeight: new(5), Priority: new(0)}, turn{0, "customer-8", 5}},
 		{TaskChange{FairKey: new("")}, turn{0, "", 0}},

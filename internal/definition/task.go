@@ -26,6 +26,9 @@ func Task(s wire.Submission) (task.Definition, error) {
 		Labels:    wire.Value(s.Labels),
 		Priority:  wire.Value(s.Priority), FairKey: wire.Value(s.FairKey), FairWeight: wire.Value(s.FairWeight),
 	}
+	if s.FairWeight != nil && d.FairWeight == 0 { // which stands for the default elsewhere
+		r.note(task.Invalid("fair_weight", "0 must be 1 to %d", task.FairWeightLimit))
+	}
 	d.OnEnd = r.followUp(s.OnEnd)
 	if o := s.Once; o != nil {
 		d.Once = &task.Once{

@@ -101,7 +101,7 @@ func (d Definition) validateOnce() error {
 	}
 	return Within("once", JoinChecks([]func() error{
 		o.validateMode,
-		o.validateKey,
+		func() error { return ValidateOnceKey(o.Key) },
 		func() error { return o.validateFor(OnceDebounce, "wait", o.Wait, HorizonLimit) },
 		func() error { return o.validateFor(OnceDebounce, "max", o.Max, HorizonLimit) },
 		func() error { return o.validateFor(OnceThrottle, "every", o.Every, HorizonLimit) },
@@ -130,12 +130,13 @@ func (o *Once) validateMode() error {
 	return nil
 }
 
-func (o *Once) validateKey() error {
-	if len(o.Key) > OnceKeyLimit {
-		return Invalid("key", "is %d characters long, at most %d are allowed", len(o.Key), OnceKeyLimit)
+// ValidateOnceKey checks the key of a Once. Error: CodeInvalid.
+func ValidateOnceKey(key string) error {
+	if len(key) > OnceKeyLimit {
+		return Invalid("key", "is %d characters long, at most %d are allowed", len(key), OnceKeyLimit)
 	}
-	if !namePattern.MatchString(o.Key) {
-		return Invalid("key", "%q must be 1 to %d characters of %s", o.Key, OnceKeyLimit, nameAlphabet)
+	if !namePattern.MatchString(key) {
+		return Invalid("key", "%q must be 1 to %d characters of %s", key, OnceKeyLimit, nameAlphabet)
 	}
 	return nil
 }

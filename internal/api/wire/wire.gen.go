@@ -1873,7 +1873,8 @@ type Fence = int64
 // FollowUp A task that follows another one, once for each attempt with which that ends. Its id is that of the other task with
 // `@e` and the attempt, as `order-1@e2`, so it is never created twice.
 type FollowUp struct {
-	// Task What follows. Its namespace is that of the task before; so are its owner and its labels, unless it has its own.
+	// Task What follows. Its namespace is that of the task before; so are its owner and its labels, unless it has its own. Its
+	// queue, priority and fair key are its own: what it leaves out has its default.
 	Task FollowUpTask `json:"task"`
 
 	// When After which ends it comes. A cancelled task has `ended`.
@@ -1882,7 +1883,8 @@ type FollowUp struct {
 	When FollowUpWhen `json:"when"`
 }
 
-// FollowUpTask What follows. Its namespace is that of the task before; so are its owner and its labels, unless it has its own.
+// FollowUpTask What follows. Its namespace is that of the task before; so are its owner and its labels, unless it has its own. Its
+// queue, priority and fair key are its own: what it leaves out has its default.
 type FollowUpTask struct {
 	// Delay How long after the end it is due. Left out, it is due at once.
 	Delay *Duration `json:"delay,omitempty"`
@@ -3831,7 +3833,9 @@ type TaskChange struct {
 	// Delay How long from now it is due.
 	Delay *Duration `json:"delay,omitempty"`
 
-	// FairKey As of a submission. Empty, the task has no fair key any more, and no weight.
+	// FairKey As of a submission. Another key has the weight 1, unless `fair_weight` names one. Empty, the task has no fair key
+	// any more, and no weight.
+	//
 	//
 	// Example: customer-7
 	FairKey *string `json:"fair_key,omitempty"`

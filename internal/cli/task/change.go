@@ -34,7 +34,8 @@ func newChangeCommand(f *command.Factory) *cobra.Command {
 		Use: "change ID", Aliases: []string{"update"}, Short: "Change a task that waits", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("changeTask"),
 		Long: `change changes the time, queue, payload, priority, fair key or weight of a task that waits: for its time, for room in
-its queue, or for a worker to take it. Everything else stays as it is. --fair-key "" removes the key and its weight.`,
+its queue, or for a worker to take it. Everything else stays as it is. Another fair key has
+the weight 1, unless --fair-weight names one; --fair-key "" removes the key and its weight.`,
 		Example: `  dtsctl task change nightly --delay 1h
   dtsctl task change nightly --at 2026-01-02T03:00:00Z --queue critical
   dtsctl task change nightly --payload @job.json
