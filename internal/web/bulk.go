@@ -132,6 +132,7 @@ func readBulkAsk(ctx context.Context, v *visit) (any, string, error) {
 	}
 	v.label("to_queue", v.T("To queue"))
 	v.label("spread", v.T("Spread over"))
+	v.label("filter.state", v.T("State"))
 	v.filterFields() // for their labels
 	r, err := v.bulkRequest()
 	if do == control.BulkRequeue && err == nil && r.ToQueue == "" {

@@ -61,9 +61,18 @@ func (v *visit) timeOf(text string) (_ time.Time, found bool) {
 func (v *visit) durationOf(field, text string) (time.Duration, error) {
 	d, err := definition.ParseDuration(field, text)
 	if err != nil {
-		return 0, v.invalid(field, v.T("%s is no duration: write it as in 1m30s", quoted(text)))
+		return 0, v.invalid(field, v.T("%s is not a duration such as 1m30s or 48h", quoted(text)))
 	}
 	return d, nil
+}
+
+// spanOf is durationOf for a field of which 0 is the default, so that nobody can ask for it.
+func (v *visit) spanOf(field, text string) (time.Duration, error) {
+	d, err := v.durationOf(field, text)
+	if err == nil && text != "" && d == 0 {
+		err = v.invalid(field, v.T("must be more than 0"))
+	}
+	return d, err
 }
 
 // labelOf is the label that a filter names; nil for none. Error: CodeInvalid.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"html/template"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/definition"
@@ -16,14 +17,19 @@ func (v *visit) onceField() formField {
 	return formField{Name: "once", Label: v.T("Mode and key"), Hint: onceHint, Wide: true}
 }
 
-// onceOf is the key that was typed; nil for none. Error: CodeInvalid.
-func (v *visit) onceOf(text string) (*task.Once, error) {
+// onceOf is the key that was typed, beside when the task is to be due; nil for none. Error: CodeInvalid.
+func (v *visit) onceOf(text, due string) (*task.Once, error) {
 	if text == "" {
 		return nil, nil
 	}
 	once, err := definition.ParseOnce(text)
 	if err != nil {
 		return nil, v.invalid("once", v.T("must be like %s", onceHint))
+	}
+	mode := task.OnceMode(once.Mode)
+	if slices.Contains(task.OnceModes, mode) && mode != task.OnceSingleton && !isNow(due) {
+		text := v.T("%s says when the task is due: leave the field %s empty", mode, v.whenLabel())
+		return nil, v.invalid("once", text)
 	}
 	d, err := definition.Task(wire.Submission{Once: once})
 	return d.Once, err

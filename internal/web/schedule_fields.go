@@ -142,6 +142,12 @@ func (e *scheduleEdit) showFields(ctx context.Context, v *visit) error {
 	var invalid []edge.Invalid
 	for _, f := range e.Faults {
 		name := strings.TrimPrefix(strings.TrimPrefix(f.Field, "schedules[0]."), "task.")
+		switch every, cron := v.first("every") != "", v.first("cron") != ""; {
+		case name == "cron" && !every && !cron:
+			name, f.Text = "every", v.invalid("", v.T("give an interval, as in 5m, or a cron expression")).Message
+		case name == "every" && every && cron:
+			f.Text = v.invalid("", v.T("give an interval or a cron expression, not both")).Message
+		}
 		invalid = append(invalid, edge.Invalid{Field: name, Detail: manifest.Fault{Field: name, Text: f.Text}.Message()})
 	}
 	if len(invalid) > 0 {

@@ -56,7 +56,7 @@ func TestScheduleFields_SayWhatIsWrongBesideThem(t *testing.T) {
 			fields []string
 			wrong  []string // the fields
 		}{
-			"no time":         {nil, []string{"cron"}},
+			"no time":         {nil, []string{"every"}},
 			"two times":       {[]string{"every", "1h", "cron", "@daily"}, []string{"every"}},
 			"wrong times":     {[]string{"cron", "1 2 3", "timezone", "Mars"}, []string{"cron", "timezone"}},
 			"no interval":     {[]string{"every", "often"}, []string{"every"}},

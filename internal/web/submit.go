@@ -218,7 +218,7 @@ func (v *visit) payloadForm(copied task.Task, types []string, first map[string]s
 // whenFields are the fields that say where and when a task runs.
 func (v *visit) whenFields() []formField {
 	return []formField{
-		{Name: "due", Label: v.T("When"), Hint: v.T("now, 10m, or 2026-01-02 15:04")},
+		{Name: "due", Label: v.whenLabel(), Hint: v.T("now, 10m, or 2026-01-02 15:04")},
 		{Name: "queue", Label: v.T("Queue"), Hint: task.DefaultQueue},
 		{Name: "namespace", Label: v.T("Namespace"), Hint: task.DefaultNamespace},
 		{Name: "id", Label: v.T("Id"), Hint: v.T("a new one")},
@@ -313,17 +313,17 @@ func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
 	d.Payload, err = v.payloadTyped(d.Type, form)
 	wrong.add(err)
 	wrong.add(v.setDue(&d, get("due")))
-	d.Timeout, err = v.durationOf("timeout", get("timeout"))
+	d.Timeout, err = v.spanOf("timeout", get("timeout"))
 	wrong.add(err)
-	d.Retention, err = v.durationOf("retention", get("retention"))
+	d.Retention, err = v.spanOf("retention", get("retention"))
 	wrong.add(err)
-	d.StartBy, err = v.durationOf("start_by", get("start_by"))
+	d.StartBy, err = v.spanOf("start_by", get("start_by"))
 	wrong.add(err)
 	wrong.add(v.setRetry(&d.Retry, get("retry.max_attempts"), get("retry.delays")))
 	d.OnEnd, err = v.followUpOf(get("on_end"))
 	wrong.add(err)
 	wrong.add(v.setTurn(&d, get))
-	d.Once, err = v.onceOf(get("once"))
+	d.Once, err = v.onceOf(get("once"), get("due"))
 	wrong.add(err)
 	labels, said := v.pairsOf(form.Get("labels"), "=")
 	if d.Labels = labels; said != "" {
@@ -344,9 +344,15 @@ func (v *visit) payloadTyped(typeName string, form url.Values) (json.RawMessage,
 	return json.RawMessage(text), nil
 }
 
+// whenLabel is the label of the field that says when a task is due.
+func (v *visit) whenLabel() template.HTML { return v.T("When") }
+
+// isNow reports whether a task is due at once, by what was typed into that field.
+func isNow(text string) bool { return text == "" || text == "now" }
+
 // setDue sets when a task is due: now, after a duration, or at a time in the reader's zone. Error: CodeInvalid.
 func (v *visit) setDue(d *task.Definition, text string) error {
-	if text == "" || text == "now" {
+	if isNow(text) {
 		return nil
 	}
 	if delay, err := time.ParseDuration(strings.ReplaceAll(text, " ", "")); err == nil && delay >= 0 {
@@ -365,7 +371,7 @@ func (v *visit) setRetry(r *task.Retry, attempts, delays string) error {
 	if attempts != "" {
 		n, err := strconv.Atoi(attempts)
 		if err != nil || n < 1 {
-			return v.invalid("retry.max_attempts", v.T("must be a whole number from 1 on"))
+			return v.invalid("retry.max_attempts", v.T("must be a whole number from %d on", 1))
 		}
 		r.MaxAttempts = n
 	}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // payloadField is a member of the payloads of a type, as a form asks for it.
@@ -170,8 +173,10 @@ func (f payloadField) read(v *visit, text string) (any, error) {
 func (f payloadField) linesOf(v *visit, text string) ([]string, error) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if len(lines) == 1 && strings.ContainsAny(strings.TrimSpace(text), " \t") {
-		return nil, v.invalid(payloadPrefix+f.Name,
-			v.T("is one line with blanks: write each argument on a line of its own, or the payload as JSON"))
+		payload, _ := wire.Encode(map[string][]string{f.Name: {task.Cut(strings.TrimSpace(text), 80)}}) // of texts
+		return nil, v.invalid(payloadPrefix+f.Name, v.T("is one line with blanks: "+
+			"write each argument on a line of its own. "+
+			"If all of it is the name of a program, write the payload as JSON: %s", string(payload)))
 	}
 	return lines, nil
 }

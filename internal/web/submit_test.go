@@ -79,23 +79,38 @@ func TestForms_NameFieldsByTheirLabels(t *testing.T) {
 			return append([]string{"type", "http", "payload.url", "http://localhost/a"}, fields...)
 		}
 		for text, fields := range map[string][]string{
-			"Attempts at most: 2000000 must be 1 to": typed("retry.max_attempts", "2000000"),
-			"When: give a duration, as in 10m":       typed("due", "-5m"),
-			"When: 200000h0m0s is too far ahead":     typed("due", "200000h"),
-			"Cancel if not begun within: -1m0s":      typed("start_by", "-1m"),
-			"Waits between attempts: [1]: -5m0s":     typed("retry.delays", "1m, -5m"),
+			"Attempts at most: 2000000 must be 1 to":                                     typed("retry.max_attempts", "2000000"),
+			"When: give a duration, as in 10m":                                           typed("due", "-5m"),
+			"When: 200000h0m0s is too far ahead":                                         typed("due", "200000h"),
+			"Cancel if not begun within: -1m0s":                                          typed("start_by", "-1m"),
+			"Waits between attempts: [1]: -5m0s":                                         typed("retry.delays", "1m, -5m"),
+			"an attempt: &#34;5x&#34; is not a duration such as 1m30s or 48h":            typed("timeout", "5x"),
+			"Timeout of an attempt: must be more than 0":                                 typed("timeout", "0s"),
+			"Mode and key: latest says when the task is due: leave the field When empty": typed("once", "latest:a", "due", "5m"),
+			"Mode and key: mode: &#34;last&#34; must be singleton":                       typed("once", "last:a", "due", "5m"),
+			`write the payload as JSON: {&#34;command&#34;:[&#34;/opt/my tool&#34;]}`: {
+				"type", "shell", "payload.command", " /opt/my tool ",
+			},
 		} {
 			w.expectRefused("/submit", w.typed("/submit?type=http", fields...), text)
 		}
-		form := w.inFields("check", "every", "1h", "queue", "a b", "payload.url", "http://localhost/a")
-		if got := w.send(http.MethodPost, newSchedulePath, form); !strings.Contains(got.text, ">Queue: &#34;a b&#34;") {
-			t.Errorf("a schedule: %s", got.text)
+		for text, fields := range map[string][]string{
+			"Queue: &#34;a b&#34;":             {"every", "1h", "queue", "a b"},
+			"Every: &#34;5x&#34; is not a dur": {"every", "5x"},
+			"Every: give an interval, as in":   nil,
+			"Every: give an interval or a cro": {"every", "1h", "cron", "@daily"},
+		} {
+			form := w.inFields("check", typed(fields...)...)
+			if got := w.send(http.MethodPost, newSchedulePath, form); !strings.Contains(got.text, ">"+text) {
+				t.Errorf("a schedule lacks %q: %s", text, got.text)
+			}
 		}
 		w.expect("/tasks?since=yesterday", ">Since: give a duration")
 		w.expect("/schedules?label=a", ">Label: give a name")
 		w.put("a", nil)
 		w.expect("/schedules/default/a/backfill?from=1h&pace=-1s", ">One each: give a duration")
 		w.expect("/bulk/new/requeue?state=scheduled&to_queue=a+b", ">To queue: &#34;a b&#34;")
+		w.expect("/bulk/new/forget", ">State: say which tasks")
 		w.get("/prefer/language/zh")
 		w.expect("/tasks?since=yesterday", ">起始：请填写时长")
 	})

@@ -26,8 +26,9 @@ var chineseForms = map[string]string{
 	"By the jitter, each task is due up to %s later.": "由于抖动，每个任务最多推迟 %s 到期。",
 	"The program and its arguments: each line is one argument, " +
 		"and no shell reads it.": "程序及其参数：每行一个参数，不经过 shell 解释。",
-	"is one line with blanks: write each argument on a line of its own, " +
-		"or the payload as JSON": "只有一行且含空格：请每行写一个参数，或用 JSON 写载荷",
+	"is one line with blanks: write each argument on a line of its own. " +
+		"If all of it is the name of a program, write the payload as JSON: %s": "只有一行且含空格：" +
+		"请每行写一个参数。如果整行是程序名，请用 JSON 写载荷：%s",
 	"It could not be checked.":                        "无法检查。",
 	"All fields, in the API's documentation":          "全部字段（见 API 文档）",
 	"is before %s":                                    "早于“%s”",
@@ -40,11 +41,15 @@ var chineseForms = map[string]string{
 	"It was changed since it was checked, and is not put yet. " +
 		"It is valid: see what it does.": "内容在检查后有更改，尚未提交。内容有效，请查看其效果。",
 	"Go back in your browser: the form still has what you typed.": "请在浏览器中后退：表单仍保留您输入的内容。",
-	"Or in a shell:":                   "或在命令行中：",
-	"Send it again":                    "再次发送",
-	"The form is too old":              "表单已过期",
-	"There is no such page.":           "没有这个页面。",
-	"must be a whole number from 1 on": "必须是从 1 开始的整数",
+	"Or in a shell:":                                                 "或在命令行中：",
+	"Send it again":                                                  "再次发送",
+	"The form is too old":                                            "表单已过期",
+	"There is no such page.":                                         "没有这个页面。",
+	"must be a whole number from %d on":                              "必须是从 %d 开始的整数",
+	"belongs to the fair key, which is missing":                      "须与公平键一起填写",
+	"%s says when the task is due: leave the field %s empty":         "%s 决定任务何时到期：请将“%s”留空",
+	"give an interval, as in 5m, or a cron expression":               "请填写间隔，如 5m，或 cron 表达式",
+	"give an interval or a cron expression, not both":                "请填写间隔或 cron 表达式，不能同时填写",
 	"must be a whole number from 0 to %d; 0 for any number of tasks": "必须是 0 到 %d 的整数；0 表示不限任务数",
 	"%d ticks":                      "%d 次触发",
 	"Waits, as its queue is paused": "等待中，因为它的队列已暂停",

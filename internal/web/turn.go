@@ -16,18 +16,21 @@ func (v *visit) turnFields() []formField {
 	}
 }
 
-// setTurn sets when a task has its turn. Error: CodeInvalid, for numbers that are none.
+// setTurn sets when a task has its turn. Error: CodeInvalid.
 func (v *visit) setTurn(d *task.Definition, typed func(name string) string) error {
 	var wrong problems
-	number := func(name string) int {
+	number := func(name string, least int) int {
 		text := typed(name)
 		n, err := strconv.Atoi(text)
-		if text != "" && err != nil {
-			wrong.add(v.invalid(name, v.T("must be a whole number")))
+		if text != "" && (err != nil || n < least) {
+			wrong.add(v.invalid(name, v.T("must be a whole number from %d on", least)))
 		}
 		return n
 	}
-	d.Priority, d.FairKey, d.FairWeight = number("priority"), typed("fair_key"), number("fair_weight")
+	d.Priority, d.FairKey, d.FairWeight = number("priority", 0), typed("fair_key"), number("fair_weight", 1)
+	if d.FairKey == "" && d.FairWeight > 0 {
+		wrong.add(v.invalid("fair_weight", v.T("belongs to the fair key, which is missing")))
+	}
 	return wrong.err()
 }
 

@@ -53,14 +53,15 @@ func TestForms_SayWhatIsWrongWithATurn(t *testing.T) {
 			wrong  string // the field
 			said   string
 		}{
-			"no number":       {[]string{"priority", "high"}, "priority", "must be a whole number"},
+			"no number":       {[]string{"priority", "high"}, "priority", "a whole number from 0 on"},
 			"too urgent":      {[]string{"priority", "10"}, "priority", "10 must be 0 to 9"},
 			"a blank":         {[]string{"fair_key", "customer 7"}, "fair_key", "must be 1 to 100 characters of"},
-			"no weight":       {[]string{"fair_key", "a", "fair_weight", "x"}, "fair_weight", "must be a whole number"},
-			"a weight alone":  {[]string{"fair_weight", "2"}, "fair_weight", "belongs to fair_key, which is missing"},
+			"no weight":       {[]string{"fair_key", "a", "fair_weight", "x"}, "fair_weight", "a whole number from 1 on"},
+			"a weight alone":  {[]string{"fair_weight", "2"}, "fair_weight", "key: belongs to the fair key"},
+			"a weight of 0":   {[]string{"fair_key", "a", "fair_weight", "0"}, "fair_weight", "a whole number from 1 on"},
 			"a great weight":  {[]string{"fair_key", "a", "fair_weight", "101"}, "fair_weight", "101 must be 1 to 100"},
-			"a weight of -1":  {[]string{"fair_key", "a", "fair_weight", "-1"}, "fair_weight", "-1 must be 1 to 100"},
-			"below the least": {[]string{"priority", "-1"}, "priority", "-1 must be 0 to 9"},
+			"a weight of -1":  {[]string{"fair_key", "a", "fair_weight", "-1"}, "fair_weight", "a whole number from 1 on"},
+			"below the least": {[]string{"priority", "-1"}, "priority", "a whole number from 0 on"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				fields := append([]string{"type", "http", "payload.url", "http://localhost/a"}, c.fields...)
