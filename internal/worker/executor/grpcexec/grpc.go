@@ -24,7 +24,7 @@ import (
 const (
 	messageLimit = 4 << 20  // bytes of an answer, and of a request
 	headerLimit  = 64 << 10 // bytes of an answer's metadata
-	excerptLimit = 200      // bytes that an error quotes from a status
+	excerptLimit = 200      // bytes of a name that an error quotes
 )
 
 // Describe describes the executor. The rules say which addresses it may call; http declares their settings.

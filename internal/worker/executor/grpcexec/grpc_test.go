@@ -210,7 +210,8 @@ func TestExecutor_BoundsWhatItReads(t *testing.T) {
 		t.Errorf("too long an answer: %v", err)
 	}
 	_, err = execute(t, e, object{"target": s.target, "method": unary, "request": object{"responseStatus": object{"code": 13, "message": strings.Repeat("ü", 5000)}}})
-	if err == nil || len(err.Error()) > excerptLimit+20 {
+	want := task.Cut("INTERNAL: "+strings.Repeat("ü", 5000), task.ErrorLimit)
+	if err == nil || err.Error() != want {
 		t.Errorf("a long message: %v", err)
 	}
 }

@@ -42,11 +42,11 @@ func judge(c *grpccall.Call, err error) error {
 	return refusal
 }
 
-// statusError is "NOT_FOUND: <the beginning of the message>".
+// statusError is "NOT_FOUND: <the message>", with as much of it as the error of a task has room for.
 type statusError struct{ *status.Status }
 
 func (e *statusError) Error() string {
-	return code.Code(e.Code()).String() + ": " + task.Cut(e.Message(), excerptLimit)
+	return task.Cut(code.Code(e.Code()).String()+": "+e.Message(), task.ErrorLimit)
 }
 
 // Is makes DEADLINE_EXCEEDED a context.DeadlineExceeded: see executor.Ended.

@@ -32,7 +32,7 @@ const (
 	connsPerHost   = 256 // further calls of one host wait for a connection, under their timeout
 	redirectsLimit = 10
 	headerLimit    = 64 << 10 // bytes of an answer's header
-	excerptLimit   = 200      // bytes that the error quotes from an unsuccessful answer
+	excerptLimit   = 200      // bytes of a URL or a value that an error quotes
 	dialTimeout    = 10 * time.Second
 
 	// After cutting an answer, Execute reads and discards the rest, so that the connection can be used again, as long
@@ -324,7 +324,7 @@ func retryAfter(header http.Header) time.Duration {
 	return at.Sub(now)
 }
 
-// statusError is "HTTP 503 Service Unavailable: <the beginning of the body>".
+// statusError is "HTTP 503 Service Unavailable: <the body>", with as much of the body as the error of a task has room for.
 func statusError(resp *http.Response, body string) error {
 	text := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if to := resp.Header.Get("Location"); to != "" {
@@ -334,8 +334,8 @@ func statusError(resp *http.Response, body string) error {
 			text += ", not followed, as the body is for the first scheme, host and port only"
 		}
 	}
-	if body = strings.TrimSpace(task.Cut(body, excerptLimit)); body != "" {
-		text += ": " + body
+	if body = strings.TrimSpace(body); body != "" {
+		text = task.Cut(text+": "+body, task.ErrorLimit)
 	}
 	return errors.New(text)
 }

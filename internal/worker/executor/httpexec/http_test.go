@@ -173,13 +173,17 @@ func TestExecutor_JudgesByTheSuccessCodes(t *testing.T) {
 	}
 }
 
-func TestExecutor_FailsWithTheStatusAndTheBeginningOfTheBody(t *testing.T) {
+// A body that is too long is cut between two characters, where the error of a task has no more room.
+func TestExecutor_FailsWithTheStatusAndTheBody(t *testing.T) {
+	const begin = "HTTP 500 Internal Server Error: "
+	const room = task.ErrorLimit - len(begin)
 	for name, c := range map[string]struct {
 		status     int
 		body, want string
 	}{
 		"short":   {503, " try later\n", "HTTP 503 Service Unavailable: try later"},
-		"long":    {500, strings.Repeat("x", 1000), "HTTP 500 Internal Server Error: " + strings.Repeat("x", 200-len(task.CutMark)) + task.CutMark},
+		"long":    {500, strings.Repeat("x\n", 999) + "total", begin + strings.Repeat("x\n", 999) + "total"},
+		"longer":  {500, strings.Repeat(" é", 2000), begin + strings.Repeat("é ", (room-len(task.CutMark))/3) + task.CutMark},
 		"none":    {404, "", "HTTP 404 Not Found"},
 		"unknown": {599, "", "HTTP 599"},
 	} {
