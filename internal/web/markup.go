@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/why"
 )
 
 // helpers are functions of templates that need no reader.
@@ -124,3 +126,15 @@ func htmlBytes(text string) int {
 
 // Reason is why an attempt or a task did not succeed, as much as a row shows.
 func (v *visit) Reason(text string) string { return cutHTML(text, shownReason) }
+
+// Detail is what a reason says, with as much of the error that it quotes as a row shows.
+func (v *visit) Detail(reason any) string {
+	switch r := reason.(type) {
+	case status.Reason:
+		return r.Detail
+	case why.Reason:
+		quoted := strings.TrimSuffix(r.LastError, ".")
+		return strings.Replace(r.Detail, quoted, v.Reason(quoted), 1)
+	}
+	return ""
+}

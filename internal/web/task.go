@@ -21,11 +21,12 @@ import (
 const (
 	shownAttempts = 50
 	shownReason   = 200     // bytes of why an attempt failed
-	shownError    = 6 << 10 // bytes of the whole error, which is at most task.ErrorLimit without markup
+	shownError    = 6 << 10 // bytes of a whole error, which is at most task.ErrorLimit without markup
 	shownLines    = 200
 	shownLine     = 1 << 10  // bytes of a line of the log
 	shownLog      = 16 << 10 // bytes of the log
 	lineMarkup    = 64       // bytes of the markup of a line of the log
+	errorMarkup   = 160      // bytes of the markup of a whole error of an attempt
 	shownLabels   = 2 << 10  // bytes of labels, which are also in their links
 	shownText     = 8 << 10  // bytes of a payload or a result
 	indentedText  = 32 << 10 // bytes of a payload that is indented
@@ -40,6 +41,7 @@ type oneTask struct {
 	Why        control.Why
 	Attempts   []task.Attempt // the newest first
 	Before     bool           // there are attempts before these
+	Whole      map[int]string // the whole errors of attempts whose rows have the beginning, by their numbers
 	Log        []task.LogLine
 	Earlier    bool   // the log has lines before these, or more of these
 	Schedule   string // that made it; "" if none did
@@ -75,7 +77,7 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 		return nil, "", unexplained
 	}
 	o.Task, o.Mark, o.Verdict = t, stateMark(t), v.verdict(t)
-	if len(t.Error) > shownReason || strings.Contains(t.Error, "\n") {
+	if isLong(t.Error) {
 		o.Error = cutHTML(t.Error, shownError)
 	}
 	o.explain(v, reasons)
@@ -91,6 +93,7 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 	var cut bool
 	o.Log, cut = cutLog(log.Lines)
 	o.Earlier = cut || log.More
+	o.Whole = wholeErrors(o.Attempts, t.Error, o.left())
 	if of, _, isTick := schedule.OfTask(t.Ref); isTick {
 		o.Schedule = of
 	}
@@ -123,6 +126,35 @@ func (o *oneTask) again(v *visit, before task.Outcome) {
 	case task.OutcomeInterrupted:
 		o.Mark, o.Verdict = mark{"sched", ""}, v.T("Was interrupted as its worker shut down: runs again in %s", wait)
 	}
+}
+
+// isLong reports whether a row shows only the beginning of an error.
+func isLong(reason string) bool { return len(reason) > shownReason || strings.Contains(reason, "\n") }
+
+// left is how many bytes the payload, the result and the log leave of what the page has for them.
+func (o *oneTask) left() int {
+	room := 2*shownText + shownLog - htmlBytes(o.Payload) - htmlBytes(o.Result)
+	for _, line := range o.Log {
+		room -= htmlBytes(line.Text) + lineMarkup
+	}
+	return room
+}
+
+// wholeErrors are the errors of attempts of which rows show the beginning, by the numbers of the attempts: those of the
+// newest that fit into some bytes. It leaves out the error of the task, of which the page has all.
+func wholeErrors(newestFirst []task.Attempt, ofTask string, room int) map[int]string {
+	whole := make(map[int]string)
+	for _, a := range newestFirst {
+		if !isLong(a.Error) || a.Error == ofTask {
+			continue
+		}
+		text := cutHTML(a.Error, shownError)
+		if room -= htmlBytes(text) + errorMarkup; room < 0 {
+			break
+		}
+		whole[a.Number] = text
+	}
+	return whole
 }
 
 // cutLog is the newest lines of a log, each and all of them as much as the page shows. cut says that there is more.

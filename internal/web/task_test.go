@@ -43,7 +43,8 @@ func (w *world) large(id string, payload []byte) {
 	for attempt := 1; ; attempt++ {
 		run := w.beginAttempt(ref, attempt)
 		if attempt <= shownAttempts {
-			testkit.Must(w.t, run.Reattempt(w.ctx, time.Second, task.OutcomeFailed, text(task.ErrorLimit)))
+			reason := strconv.Itoa(attempt) + text(task.ErrorLimit-4)
+			testkit.Must(w.t, run.Reattempt(w.ctx, time.Second, task.OutcomeFailed, reason))
 			testkit.Must(w.t, clock.Sleep(w.ctx, 2*time.Second))
 			continue
 		}
@@ -162,6 +163,31 @@ func TestTask_ShowsItsWholeError(t *testing.T) {
 		}
 		w.failed("short")
 		w.expectNot("/tasks/default/short", "The whole error")
+	})
+}
+
+// A row of an attempt has the beginning of a long error, and all of it for who asks, as far as the page has room.
+func TestTask_ShowsTheWholeErrorsOfAttempts(t *testing.T) {
+	inWorld(t, func(w *world) {
+		body := func(attempt int) string {
+			return fmt.Sprintf("HTTP 500: %d%s total", attempt, strings.Repeat(" row", 400))
+		}
+		ref := w.submit("fails", func(d *task.Definition) { d.Retry.MaxAttempts = 9 })
+		fail := func(attempt int, reason string) {
+			run := w.beginAttempt(ref, attempt)
+			testkit.Must(t, run.Reattempt(w.ctx, time.Second, task.OutcomeFailed, reason))
+			testkit.Must(t, clock.Sleep(w.ctx, 2*time.Second))
+		}
+		fail(1, body(1))
+		fail(2, "short")
+		fail(3, body(3))
+		page := w.get("/tasks/default/fails").text
+		if strings.Count(page, body(1)+"</pre></details>") != 1 || strings.Count(page, "<details id=") != 1 {
+			t.Errorf("the page has not all of the first error on demand, and only that:\n%s", page)
+		}
+		if strings.Count(page, body(3)+"</pre>") != 1 || strings.Count(page, body(3)) != 1 {
+			t.Errorf("the page has not all of the newest error once:\n%s", page)
+		}
 	})
 }
 

@@ -103,6 +103,29 @@ func TestLive_HoldsWhatIsUnderThePointer(t *testing.T) {
 	b.await("#live", "Live")
 }
 
+// An error that the reader has opened stays open when further attempts come.
+func TestLive_KeepsOpenErrors(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	n.shell("a", "date +%N >&2; echo no disk >&2; exit 3", fields{
+		"retry": fields{"max_attempts": 9, "delays": []string{"1h"}},
+	})
+	b := n.openTab()
+	b.open("/tasks/default/a")
+	b.await("#verdict", "Tries again")
+	n.send(http.MethodPatch, "/v1/tasks/a", fields{"delay": "0s"})
+	b.await("#attempts tbody td", "2")
+	b.await("#verdict", "Tries again")
+	eval[any](b, `document.querySelector("#error-1").open = true, 0`)
+	n.send(http.MethodPatch, "/v1/tasks/a", fields{"delay": "0s"})
+	b.await("#attempts tbody td", "3")
+	b.await("#verdict", "Tries again")
+	if !b.seen("#error-1 pre") || !b.seen("#error-2") || b.seen("#error-2 pre") {
+		t.Errorf("what was open has changed: %s", b.text("#attempts"))
+	}
+	b.expectNoProblem("the task")
+}
+
 func TestLive_ResumesAfterARestart(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)

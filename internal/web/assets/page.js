@@ -48,6 +48,8 @@
       if (forms) renew();
       if (!old || forms) continue;
       if (id === "rows") keepRows(old, part);
+      // what the reader has opened stays open
+      $$("details[open]", old).forEach(o => { if (o.id) ($("#" + o.id, part) || o).open = true });
       // the end of a log stays in view if it was
       const was = $(".log", old), top = was && was.scrollHeight - was.scrollTop - was.clientHeight > 7 ? was.scrollTop : Infinity;
       old.replaceWith(part);
