@@ -54,7 +54,7 @@ type ledgerRow struct {
 	Mark   mark
 	Result string
 	Took   string
-	Why    string
+	Why    template.HTML
 }
 
 // revisionRow is a revision, and what it has changed.
@@ -232,7 +232,7 @@ func (o *oneSchedule) showLedger(v *visit, page control.LedgerPage, ends map[str
 func (v *visit) ledgerRow(
 	e schedule.Entry, id string, run *schedule.TickResult, ends map[string]control.LastEnd,
 ) ledgerRow {
-	r := ledgerRow{Entry: e, Task: e.TaskID(id), Run: run, Why: e.Reason}
+	r := ledgerRow{Entry: e, Task: e.TaskID(id), Run: run, Why: escaped(e.Reason)}
 	if run == nil {
 		return r
 	}
@@ -242,9 +242,17 @@ func (v *visit) ledgerRow(
 		again := task.Task{State: task.Scheduled, Attempt: 1, Outcome: end.Outcome}
 		r.Mark, r.Result = stateMark(again), v.StateName(again)
 	}
-	if end.Error != "" && (run.Result == schedule.ResultFailed || run.Result == schedule.ResultWaiting) {
-		r.Why = strings.TrimPrefix(e.Reason+"; "+v.Reason(end.Error), "; ")
+	why := template.HTML("")
+	switch run.Result {
+	case schedule.ResultFailed, schedule.ResultWaiting:
+		why = escaped(v.Reason(end.Error))
+	case schedule.ResultCancelled:
+		why = v.Why(task.Task{State: task.Cancelled, Error: end.Error})
 	}
+	if r.Why != "" && why != "" {
+		r.Why += "; "
+	}
+	r.Why += why
 	if took, known := run.Took(); known {
 		r.Took = v.Took(took)
 	}

@@ -196,7 +196,7 @@ func (v *visit) verdict(t task.Task) template.HTML {
 		return v.T("Failed: %s", task.Cut(t.Error, shownReason))
 	case t.State == task.Failed:
 		return v.T("Failed")
-	case t.Expired():
+	case t.Expired() && t.StartBy > 0:
 		return v.T("Cancelled, as no worker had begun it within %s after it was due", v.Span(t.StartBy))
 	case t.State == task.Cancelled:
 		return v.cancelled(t)
@@ -244,27 +244,44 @@ func (v *visit) bounded(verdict template.HTML, t task.Task) template.HTML {
 
 // cancelled says who has cancelled a task, and why, as far as that is kept.
 func (v *visit) cancelled(t task.Task) template.HTML {
-	reason := task.Cut(t.Error, shownReason)
+	reason := v.Reason(strings.TrimSuffix(t.Error, stopped))
 	for _, asked := range []string{"cancelled by ", stopAskedBy} {
 		if by, known := strings.CutPrefix(reason, asked); known {
+			if by, note, said := strings.Cut(by, ": "); said {
+				return v.T("Cancelled by %s: %s", by, note)
+			}
 			return v.T("Cancelled by %s", by)
 		}
 	}
-	if reason == "" {
+	if reason == "" || reason == "cancelled" {
 		return v.T("Cancelled")
 	}
 	return v.T("Cancelled: %s", reason)
 }
 
-// stopAskedBy begins the error of a task that is to stop, before who asks for it, and why.
-const stopAskedBy = "asked to stop by "
+const (
+	stopAskedBy = "asked to stop by " // begins the error of a task that is to stop, before who asks for it, and why
+	stopped     = ": cancelled"       // ends it if the attempt was stopped, which everybody knows who reads "Cancelled"
+)
 
 // stopping says who has asked a task that runs to stop, and why, as far as that is kept.
 func (v *visit) stopping(t task.Task) template.HTML {
-	if by, known := strings.CutPrefix(task.Cut(t.Error, shownReason), stopAskedBy); known {
-		return v.T("Runs, and is asked to stop by %s", by)
+	by, known := strings.CutPrefix(v.Reason(t.Error), stopAskedBy)
+	if !known {
+		return v.T("Runs, and is asked to stop")
 	}
-	return v.T("Runs, and is asked to stop")
+	if by, note, said := strings.Cut(by, ": "); said {
+		return v.T("Runs, and is asked to stop by %s: %s", by, note)
+	}
+	return v.T("Runs, and is asked to stop by %s", by)
+}
+
+// Why is why a task did not succeed, as much as a row shows.
+func (v *visit) Why(t task.Task) template.HTML {
+	if t.State == task.Cancelled && t.Error != "" {
+		return v.verdict(t)
+	}
+	return escaped(v.Reason(t.Error))
 }
 
 // Lasted is how long an attempt took, or has taken so far.

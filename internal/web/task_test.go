@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/text/language"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -207,13 +209,61 @@ func TestTask_SaysWhyItIsCancelled(t *testing.T) {
 		run := w.begin(w.submit("runs", nil))
 		cancel("runs", "too slow")
 		w.expect("/tasks/default/runs", "Runs, and is asked to stop by ann (not verified): too slow</span>")
-		testkit.Must(t, run.Finish(w.ctx, task.Cancelled, task.OutcomeCancelled, "", "killed"))
-		w.expect("/tasks/default/runs", "Cancelled by ann (not verified): too slow: killed</span>")
-		v := inEnglish(start)
-		late := task.Task{State: task.Cancelled, Error: "too late: nobody began it"}
-		if got := v.verdict(late); got != "Cancelled: too late: nobody began it" {
-			t.Errorf("one that was late: %s", got)
+		testkit.Must(t, run.Finish(w.ctx, task.Cancelled, task.OutcomeCancelled, "", "cancelled"))
+		w.expect("/tasks/default/runs", "Cancelled by ann (not verified): too slow</span>")
+	})
+}
+
+// The sentence about a cancellation has no word twice, and tells who from why, in both languages.
+func TestTask_SaysItsCancellationInASentence(t *testing.T) {
+	for _, c := range []struct{ state, reason, english, chinese string }{
+		{"cancelled", "", "Cancelled", "已取消"},
+		{"cancelled", "cancelled", "Cancelled", "已取消"},
+		{"cancelled", "sold out: no <seats>", "Cancelled: sold out: no &lt;seats&gt;", "已取消：sold out: no &lt;seats&gt;"},
+		{"cancelled", "cancelled by ann", "Cancelled by ann", "由 ann 取消"},
+		{"cancelled", "asked to stop by ann: cancelled", "Cancelled by ann", "由 ann 取消"},
+		{
+			"cancelled", "asked to stop by ann: too slow: cancelled",
+			"Cancelled by ann: too slow", "由 ann 取消，原因：too slow",
+		},
+		{
+			"running", "asked to stop by ann: too slow",
+			"Runs, and is asked to stop by ann: too slow", "运行中，ann 已请求停止，原因：too slow",
+		},
+	} {
+		stops := task.Task{State: task.State(c.state), Error: c.reason, CancelRequested: start}
+		if got := string(inEnglish(start).verdict(stops)); got != c.english {
+			t.Errorf("%q: %s, want %s", c.reason, got, c.english)
 		}
+		chinese := &visit{printer: newPrinter(language.SimplifiedChinese), now: start}
+		if got := string(chinese.verdict(stops)); got != c.chinese {
+			t.Errorf("%q: %s, want %s", c.reason, got, c.chinese)
+		}
+	}
+}
+
+// Lists say of a task that never began why it was cancelled, as its page does.
+func TestLists_SayWhyATaskIsCancelled(t *testing.T) {
+	inWorld(t, func(w *world) {
+		testkit.Must(t, w.store.Advance(w.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+		w.submit("late", func(d *task.Definition) { d.StartBy = time.Minute })
+		w.pass(2 * time.Minute)
+		w.follow()
+		w.submit("waits", nil)
+		w.put("hourly", nil)
+		run, err := w.control.TriggerSchedule(w.ctx, me, "hourly")
+		testkit.Must(t, err)
+		for _, id := range []string{"waits", run.TaskID("hourly")} {
+			_, err := w.control.CancelTask(w.ctx, me, id, "not <needed>")
+			testkit.Must(t, err)
+		}
+		w.pass(time.Second)
+		w.pack()
+		const by = `dir="auto">Cancelled by ann (not verified): not &lt;needed&gt;</td>`
+		w.expect("/tasks?state=cancelled", by, "Cancelled, as no worker had begun it within 60 s after it was due</td>")
+		w.expect("/bulk/new/retry?state=cancelled", by)
+		w.expect("/schedules/default/hourly",
+			"asked for by ann (not verified); Cancelled by ann (not verified): not &lt;needed&gt;</td>")
 	})
 }
 

@@ -168,13 +168,17 @@ func TestList_MovesNoPayloadsForErrors(t *testing.T) {
 		testkit.Must(t, w.Begin(ref).Finish(w.Ctx, task.Failed, task.OutcomeFailed, result, "it is broken"))
 	}
 	w.Create(task.Definition{Ref: task.Ref{ID: "new"}, Payload: longPayload("x")})
+	gone := w.Create(task.Definition{Ref: task.Ref{ID: "gone"}, Payload: longPayload("x")}).Ref
+	_, err := w.Tasks.Cancel(w.Ctx, gone, "ann")
+	testkit.Must(t, err)
+	why := map[task.State]string{task.Failed: "it is broken", task.Cancelled: "cancelled by ann"}
 	before := sent(t, w)
 	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default", Brief: true, LastEnds: true}, 10, "")
-	if err != nil || len(page.Tasks) != 6 {
+	if err != nil || len(page.Tasks) != 7 {
 		t.Fatalf("%d tasks, %v", len(page.Tasks), err)
 	}
 	for _, listed := range page.Tasks {
-		if (listed.State == task.Failed) != (listed.Error == "it is broken") || listed.Payload != nil || listed.Result != "" {
+		if listed.Error != why[listed.State] || listed.Payload != nil || listed.Result != "" {
 			t.Errorf("%s: error %q, result %.10q, payload %.10q", listed.ID, listed.Error, listed.Result, listed.Payload)
 		}
 	}

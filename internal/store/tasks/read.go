@@ -97,7 +97,7 @@ func (s *Tasks) ReadListed(ctx context.Context, f Filter, refs []task.Ref) (task
 		return nil, err
 	}
 	for i, t := range tasks {
-		if t.Attempt > 0 {
+		if t.Attempt > 0 || t.State.Final() {
 			tasks[i].Error = ends[t.Ref].Error
 		}
 		if t.State == task.Scheduled {

@@ -121,12 +121,16 @@ func Brief(err error) error {
 }
 
 // Failure returns the error with which Execute returns after a call of somebody else's service. call names the call; if
-// ctx has ended, the error says that of it and why.
+// ctx has ended, the error says that of it and why; of a cancellation, which is no fault of the service, only that.
 func Failure(ctx context.Context, call string, err error) error {
-	if cause := Ended(ctx, err); cause != nil {
+	switch cause := Ended(ctx, err); {
+	case cause == nil:
+		return Brief(err)
+	case errors.Is(cause, ErrCancelled):
+		return cause
+	default:
 		return fmt.Errorf("%s: %w", call, cause)
 	}
-	return Brief(err)
 }
 
 // deadlineSlack is how long before the deadline of an attempt somebody else's word counts that it has passed: their clock

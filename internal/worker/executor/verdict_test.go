@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,5 +57,22 @@ func TestBrief_KeepsWhatATaskHasRoomFor(t *testing.T) {
 		if plain := Brief(errors.New(text)); VerdictIn(plain) != nil || plain.Error() == text {
 			t.Errorf("%s, without a verdict: %.20q", name, plain)
 		}
+	}
+}
+
+// A failed call is named by its error; one that was cancelled is no failure of the call.
+func TestFailure_NamesTheCallUnlessItIsCancelled(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		want  string
+	}{{nil, "refused"}, {ErrTimeout, "GET http://a: timeout"}, {ErrCancelled, "cancelled"}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if c.cause != nil {
+			cancel(c.cause)
+		}
+		if got := Failure(ctx, "GET http://a", errors.New("refused")); got.Error() != c.want {
+			t.Errorf("%v: %v, want %s", c.cause, got, c.want)
+		}
+		cancel(nil)
 	}
 }
