@@ -53,7 +53,7 @@ func (v *visit) Date(t time.Time) string { return t.Format(time.DateOnly) }
 // relative is how long ago a time is, or in how long, in words. page.js writes the same.
 func (v *visit) relative(at time.Time) string {
 	d := at.Sub(v.now)
-	if d > 0 {
+	if d >= time.Second/2 { // nothing is "in 0 s": what has just happened may be later than the present time by some ms
 		return string(v.T("in %s", v.Span(d)))
 	}
 	return string(v.T("%s ago", v.Span(-d)))

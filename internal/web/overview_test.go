@@ -40,6 +40,16 @@ func TestOverview_CountsFailuresThatNeedNobody(t *testing.T) {
 	})
 }
 
+// A task that has just begun runs for some ms.
+func TestOverview_SaysHowLongTasksRun(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.begin(w.submit("runs", nil))
+		w.pass(340 * time.Millisecond)
+		w.pack()
+		w.expect("/", `<td class="n" data-l="Ran">340 ms</td>`)
+	})
+}
+
 // A search that was given up says so.
 func TestOverview_SaysThatTheNextTicksAreNotKnown(t *testing.T) {
 	if known := (control.Upcoming{}); isLate(known) {

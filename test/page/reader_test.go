@@ -117,6 +117,9 @@ func keysCanBeSwitchedOff(t *testing.T, n *node) {
 	if b.pressed("t") {
 		t.Error("t leads to another page without g")
 	}
+	if b.pressed("gxt") {
+		t.Error("g leads a second key, though the first led nowhere")
+	}
 	for _, want := range []bool{true, false, true} {
 		checked, leads := eval[bool](b, `document.querySelector("#keys").checked`), b.pressed("gt")
 		if checked != want || leads != want {

@@ -16,7 +16,7 @@
   const clock = at => new Date(at).toLocaleString("sv", { timeZone: data.zone });
   const words = ms => {
     const s = Math.abs(ms) / 1000, [n, u] = s < 99.5 ? [s, S] : s < 5970 ? [s / 60, MIN] : s < 172800 ? [s / 3600, H] : [s / 86400, D];
-    return put(ms > 0 ? IN : AGO, put(u, Math.round(n)));
+    return put(ms >= 500 ? IN : AGO, put(u, Math.round(n)));
   };
   const tell = () => $$("time [data-rel]").forEach(e => say(e, words(Date.parse(e.closest("time").dateTime) - now())));
 
@@ -49,7 +49,7 @@
       if (!old || forms) continue;
       if (id === "rows") keepRows(old, part);
       // what the reader has opened stays open
-      $$("details[open]", old).forEach(o => { if (o.id) ($("#" + o.id, part) || o).open = true });
+      $$("details[open][id]", old).forEach(o => ($("#" + o.id, part) || o).open = true);
       // the end of a log stays in view if it was
       const was = $(".log", old), top = was && was.scrollHeight - was.scrollTop - was.clientHeight > 7 ? was.scrollTop : Infinity;
       old.replaceWith(part);
@@ -124,14 +124,14 @@
   };
 
   // ---- keys can be switched off (WCAG 2.1.4)
-  let g = -Infinity; // when "g" was pressed
+  let g = -900; // when "g" was pressed, if it was the last key
   const shut = at => $$("details.pick[open]").forEach(p => { if (!at || !p.contains(at)) p.open = false });
   const keys = e => {
     if (off() || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
     if (e.key === "Escape") shut();
     const to = e.timeStamp - g < 900 && $(`.nav [data-key="${CSS.escape(e.key)}"]`);
+    g = e.key === "g" ? e.timeStamp : -900;
     if (to) to.click();
-    else if (e.key === "g") g = e.timeStamp;
     else if (e.key === ".") apply(true);
     else if (e.key === "/") {
       e.preventDefault();
