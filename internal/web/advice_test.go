@@ -105,12 +105,14 @@ func TestPages_SayWhyAnActionIsMissing(t *testing.T) {
 		w.begin(w.submit("runs", nil))
 		w.submit("due", func(d *task.Definition) { d.Queue = "reports" })
 		w.claim(0)
+		w.submit("held", func(d *task.Definition) { d.Queue = "reports" })
 		w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour })
 		w.pass(2 * time.Minute)
 		for address, want := range map[string]string{
 			"/schedules/default/a":      "It cannot be triggered now: <a href=",
 			"/tasks/default/failed":     "It has ended: it cannot be cancelled or moved.",
 			"/tasks/default/runs":       "A worker runs it: it cannot be moved.",
+			"/tasks/default/held":       "It is due already: below is what it waits for.",
 			"/tasks/default/waits":      "When it has ended, it can be retried.",
 			"/tasks?state=running":      "Tasks that run can only be cancelled.",
 			"/tasks":                    "To forget tasks, choose a state in which they have ended.",
@@ -121,6 +123,8 @@ func TestPages_SayWhyAnActionIsMissing(t *testing.T) {
 				t.Errorf("%s does not say %q:\n%s", address, want, text)
 			}
 		}
+		w.expect("/tasks/default/waits", `waits/now"`)
+		w.expectNot("/tasks/default/held", `held/now"`)
 		if text := w.get("/schedules/default/allows").text; strings.Contains(text, "cannot be triggered") {
 			t.Error("a schedule whose policy allows it cannot be triggered")
 		}

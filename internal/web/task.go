@@ -35,6 +35,7 @@ const (
 // oneTask is what the page of a task shows.
 type oneTask struct {
 	Task       task.Task
+	Due        bool // it is scheduled, and its time has come: what it waits for is something else
 	Mark       mark
 	Verdict    template.HTML
 	Error      string // the whole error, of which the verdict has the beginning; "" if it has all
@@ -77,6 +78,7 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 		return nil, "", unexplained
 	}
 	o.Task, o.Mark, o.Verdict = t, stateMark(t), v.verdict(t)
+	o.Due = t.State == task.Scheduled && !t.WaitsForAnother() && !t.DueAt.After(v.now)
 	if isLong(t.Error) {
 		o.Error = cutHTML(t.Error, shownError)
 	}
@@ -302,7 +304,7 @@ func (o oneTask) Can(what string) bool {
 	case "cancel":
 		return !o.Task.State.Final() && o.Task.CancelRequested.IsZero()
 	case "now":
-		return o.Task.State == task.Scheduled
+		return o.Task.State == task.Scheduled && !o.Due
 	case "move":
 		return o.Task.State == task.Scheduled || o.Task.State == task.Queued
 	case "retry":
@@ -322,6 +324,9 @@ func (v *visit) NotOffered(o oneTask) template.HTML {
 		return v.T("A worker runs it: it cannot be moved. When it has ended, it can be retried.")
 	case t.State == task.Queued:
 		return v.T("It is due already. When it has ended, it can be retried.")
+	}
+	if o.Due {
+		return v.T("It is due already: below is what it waits for.")
 	}
 	return v.T("When it has ended, it can be retried.")
 }

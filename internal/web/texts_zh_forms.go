@@ -11,6 +11,7 @@ var chineseForms = map[string]string{
 	"It has ended: it cannot be cancelled or moved.":                         "已结束，不能取消或移动。",
 	"It has ended: no tick comes that could be paused.":                      "已结束，不再触发，无可暂停。",
 	"It is asked to stop. When it has ended, it can be retried.":             "已要求停止。结束后可以重试。",
+	"It is due already: below is what it waits for.":                         "已到期：下文说明它在等待什么。",
 	"It is due already. When it has ended, it can be retried.":               "已到期。结束后可以重试。",
 	"It is not known whether this was done":                                  "不知是否已执行",
 	"It is not known whether this was done. Send it again: it is done once.": "不知是否已执行。请再次发送，只会执行一次。",
