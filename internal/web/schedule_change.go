@@ -35,7 +35,10 @@ type scheduleChange struct {
 }
 
 // rangeForm is the form of a range of time.
-type rangeForm struct{ From, To, Pace string }
+type rangeForm struct {
+	From, To, Pace string
+	Created        time.Time // when the schedule was
+}
 
 // choice is one of several ways to do it.
 type choice struct {
@@ -200,7 +203,7 @@ const (
 
 func askBackfill(ctx context.Context, v *visit, s schedule.Schedule) (scheduleChange, error) {
 	c := scheduleChange{Title: v.T("Run ticks of the past that did not run")}
-	c.Range = &rangeForm{From: v.first("from"), To: v.first("to"), Pace: v.first("pace")}
+	c.Range = &rangeForm{From: v.first("from"), To: v.first("to"), Pace: v.first("pace"), Created: s.CreatedAt}
 	v.label("from", v.T("From"))
 	v.label("to", v.T("To"))
 	v.label("pace", v.T("One each"))
@@ -219,6 +222,7 @@ func askBackfill(ctx context.Context, v *visit, s schedule.Schedule) (scheduleCh
 		c.Button = v.T("Create %d tasks", n)
 		c.Follows = append(c.Follows, v.T("It would create %d tasks, for ticks from %s to %s. The last one is due %s.",
 			n, v.Stamp(b.Entries[0].Tick), v.Stamp(b.Entries[n-1].Tick), v.Time(b.LastDue)))
+		c.Follows = append(c.Follows, v.earlierTicks(b, s)...)
 	} else {
 		c.Follows = append(c.Follows, v.T("No tick of this time lacks a task."))
 	}
@@ -230,6 +234,20 @@ func askBackfill(ctx context.Context, v *visit, s schedule.Schedule) (scheduleCh
 		{"from", r.From.Format(time.RFC3339Nano)}, {"to", r.Until.Format(time.RFC3339Nano)}, {"pace", r.Pace.String()},
 	}
 	return c, nil
+}
+
+// earlierTicks says of a backfill how many of its ticks are from before the schedule was created; nothing for none.
+func (v *visit) earlierTicks(b control.Backfilled, s schedule.Schedule) []template.HTML {
+	n := 0
+	for _, e := range b.Entries {
+		if e.Tick.Before(s.CreatedAt) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []template.HTML{v.T("%d of them are from before the schedule was created, by its first definition.", n)}
 }
 
 // backfillRange is the range that a form names. An end that is left out is the newest tick that is decided. Error:

@@ -119,6 +119,10 @@ var english = map[string][2]string{
 		"It would create one task, for the tick of %[2]s. It is due %[4]s.",
 		"It would create %d tasks, for ticks from %s to %s. The last one is due %s.",
 	},
+	"%d of them are from before the schedule was created, by its first definition.": {
+		"One of them is from before the schedule was created, by its first definition.",
+		"%d of them are from before the schedule was created, by its first definition.",
+	},
 	"%d ticks have run, or will: they are left as they are.": {
 		"One tick has run, or will: it is left as it is.", "%d ticks have run, or will: they are left as they are.",
 	},
@@ -130,6 +134,7 @@ var english = map[string][2]string{
 		"The only tick has exactly one record, and nothing else is recorded.",
 		"All %d ticks have exactly one record, and nothing else is recorded.",
 	},
+	"%d runs":              {"1 run", "%d runs"},
 	"%d ticks":             {"1 tick", "%d ticks"},
 	"%d failures in a row": {"one failure", "%d failures in a row"},
 	"%d failed in a row":   {"one failed", "%d failed in a row"},

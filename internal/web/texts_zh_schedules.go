@@ -30,6 +30,10 @@ var chineseSchedules = map[string]string{
 	"%d tasks that do not run are cancelled.":     "取消 %d 个未运行的任务。",
 	"%d tasks that run are asked to stop.":        "要求 %d 个运行中的任务停止。",
 	"%d tasks were created. The ledger has them.": "已创建 %d 个任务，台账中有记录。",
+	"%d of them are from before the schedule was created, " +
+		"by its first definition.": "其中 %d 个早于计划的创建时间，按它的第一个定义。",
+	"The schedule was created at %s. Ticks from before can run, too, " +
+		"as its first definition has them.": "该计划创建于 %s。更早的触发时刻也可以运行，按它的第一个定义。",
 	"%d ticks have run, or will: they are left as they are.": "%d 个触发时刻已运行或将要运行，保持不变。",
 	"%d ticks that wait for their turn get no task.":         "%d 个排队等待的触发时刻不再生成任务。",
 	": ": "：",
@@ -100,6 +104,12 @@ var chineseSchedules = map[string]string{
 	"May":                                "5 月",
 	"Missed the tick of %s":              "错过了触发时刻 %s",
 	"Missed ticks":                       "错过触发",
+	"Not before":                         "不早于",
+	"Not after":                          "不晚于",
+	"Ends after":                         "结束于",
+	"%d runs":                            "运行 %d 次后",
+	"Jitter":                             "抖动",
+	"up to %s":                           "最多 %s",
 	"Mon":                                "周一",
 	"New schedule":                       "新建计划",
 	"Newest":                             "最新",

@@ -35,9 +35,9 @@ func (v *visit) setTurn(d *task.Definition, typed func(name string) string) erro
 }
 
 // FairKey is the fair key of a task, with its weight.
-func (v *visit) FairKey(t task.Task) template.HTML {
-	if t.FairWeight > 1 {
-		return v.T("%s, weight %d", code(t.FairKey), t.FairWeight)
+func (v *visit) FairKey(d task.Definition) template.HTML {
+	if d.FairWeight > 1 {
+		return v.T("%s, weight %d", code(d.FairKey), d.FairWeight)
 	}
-	return code(t.FairKey)
+	return code(d.FairKey)
 }

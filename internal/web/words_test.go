@@ -1,13 +1,16 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // A check changes nothing, so nobody asks whether it was done.
@@ -75,6 +78,18 @@ func TestSchedule_ShowsAllOfItsFacts(t *testing.T) {
 		if got := v.Follows(next); got != "mail, if it fails" {
 			t.Errorf("it is followed by %s", got)
 		}
+		testkit.Must(t, w.store.Advance(w.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+		w.put("hourly", func(d *schedule.Definition) {
+			d.StartAt, d.EndAt, d.MaxRuns = start.Add(-time.Hour), start.Add(48*time.Hour), 9
+			d.Jitter, d.Misfire.Policy = 1500*time.Millisecond, schedule.MisfireAll
+			d.Task.Timeout, d.Task.Retry.MaxAttempts = 90*time.Second, 3
+			d.Task.Priority, d.Task.FairKey, d.Task.FairWeight = 7, "acme", 2
+		})
+		w.expect("/schedules/default/hourly",
+			"<dt>Not before</dt><dd><time", "<dt>Not after</dt><dd><time", "<dt>Ends after</dt><dd>9 runs</dd>",
+			"<dt>Jitter</dt><dd>up to 1.5 s</dd>", "<dt>Missed ticks</dt><dd>all</dd>",
+			"<dt>Timeout of an attempt</dt><dd>90 s</dd>", "<dt>Attempts at most</dt><dd>3</dd>",
+			"<dt>Priority</dt><dd>7</dd>", `<dt>Fair key</dt><dd><code dir="auto">acme</code>, weight 2</dd>`)
 	})
 }
 
