@@ -57,6 +57,21 @@ const cutTables = `[...document.querySelectorAll(".box table")].filter(table => 
 	return getComputedStyle(box).overflowX !== "auto" && table.getBoundingClientRect().right > right + 1;
 }).map(table => table.innerText.slice(0, 60))`
 
+// broken is a script that returns words of buttons, times and states that are cut, or go on in the next line.
+const broken = `[...document.querySelectorAll(".btn, time, .st .w")].flatMap(e => {
+	const found = [], walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
+	for (let node; e.checkVisibility() && !e.closest(".vh, .cut") && (node = walk.nextNode());)
+		for (const word of node.data.matchAll(/\S+/g)) {
+			const range = document.createRange();
+			range.setStart(node, word.index);
+			range.setEnd(node, word.index + word[0].length);
+			const lines = [...range.getClientRects()], box = e.closest(".box");
+			const cuts = box && getComputedStyle(box).overflowX !== "auto";
+			if (lines.length > 1 || cuts && lines[0].right > box.getBoundingClientRect().right) found.push(word[0]);
+		}
+	return found;
+})`
+
 // smallTargets is a script that returns what is hard to hit with a finger. A link in a sentence may be as high as its
 // line.
 const smallTargets = `[...document.querySelectorAll("a[href], button, summary, input, select")].filter(e => {
@@ -99,8 +114,11 @@ func TestLooks_LargeTextHasRoom(t *testing.T) {
 	b := n.openTab()
 	for _, path := range []string{
 		"/", "/schedules", "/schedules/default/often", "/tasks/default/failed", "/queues", "/forecast", "/doctor/run",
+		"/submit",
 	} {
 		b.open(path)
+		eval[any](b, `document.querySelectorAll(".wr .mute time").forEach(e => e.textContent = "2026-01-02 15:04")`)
+		eval[any](b, `document.querySelectorAll("#ledger .st .w").forEach(e => e.textContent = "succeeded")`)
 		eval[any](b, `document.documentElement.style.fontSize = "200%"`)
 		for _, width := range []int64{1200, 390} {
 			b.look(width, "light")
@@ -108,6 +126,9 @@ func TestLooks_LargeTextHasRoom(t *testing.T) {
 			b.expectRoom(where)
 			for _, table := range eval[[]string](b, cutTables) {
 				t.Errorf("%s: a table is cut: %s", where, table)
+			}
+			for _, word := range eval[[]string](b, broken) {
+				t.Errorf("%s: a word is cut or broken: %s", where, word)
 			}
 			if wide := eval[int64](b, `document.documentElement.scrollWidth`); wide > width {
 				t.Errorf("%s: it is %d pixels wide", where, wide)
