@@ -146,6 +146,9 @@ func (b *bench) drainDTS(ctx context.Context, w work, o drainOptions) (drained, 
 	if err := leader.awaitWaiting(ctx, drainQueue, n); err != nil {
 		return drained{}, err
 	}
+	if err := b.redis.awaitIndexed(ctx); err != nil { // else some drains would pay for it, and others not
+		return drained{}, err
+	}
 	d, err := b.timeDrain(ctx, w, n, func() error {
 		_, err := b.startNode(ctx, nodeOptions{
 			roles: []string{config.RoleWorker}, queues: o.queues, handle: w.handle, uncounted: o.uncounted,

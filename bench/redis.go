@@ -146,6 +146,19 @@ func (s *redisServer) info(ctx context.Context, section string) (map[string]stri
 	return fields, nil
 }
 
+// awaitIndexed waits until the rows of all tasks are in the index of lists.
+func (s *redisServer) awaitIndexed(ctx context.Context) error {
+	return poll(ctx, 100*time.Millisecond, time.Minute, "the index of lists", func(ctx context.Context) (bool, error) {
+		lists, err := s.db.Keys(ctx, "dts:{*}:listed:new").Result()
+		for _, list := range lists {
+			if noted, err := s.db.LLen(ctx, list).Result(); err != nil || noted > 1 { // the first entry is no task
+				return false, err
+			}
+		}
+		return len(lists) > 0, err
+	})
+}
+
 // number reads one numeric field of INFO.
 func (s *redisServer) number(ctx context.Context, section, field string) (float64, error) {
 	info, err := s.info(ctx, section)
