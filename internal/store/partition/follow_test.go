@@ -195,6 +195,27 @@ func TestFollow_CreatesNothingThatWasDeletedAMomentAgo(t *testing.T) {
 	}
 }
 
+// A retried task that is cancelled before its next attempt ends with the attempt before. One task follows both ends.
+func TestFollow_CreatesATaskOnceForEachAttempt(t *testing.T) {
+	t.Parallel()
+	f := newFollowed(t, task.Definition{OnEnd: child(task.WhenEnded)})
+	f.finish(task.Failed, task.OutcomeFailed, "", "boom")
+	f.follow()
+	_, err := f.Tasks.Retry(f.Ctx, f.ref)
+	testkit.Must(t, err)
+	f.cancel()
+	owed := []string{"end default:order 1 cancelled"}
+	if left := f.outbox(); !slices.Equal(left, owed) {
+		t.Errorf("the outbox has %q, want %q", left, owed)
+	}
+	if created, left := f.follow(), f.outbox(); created != nil || len(left) > 0 {
+		t.Errorf("created %q; the outbox has %q", created, left)
+	}
+	if p := f.Get(f.ref.FollowUp(1)).Parent; p.State != task.Failed || p.Error != "boom" {
+		t.Errorf("the parent is %+v", p)
+	}
+}
+
 // The delay of a follow-up begins with the end, and it can have one of its own.
 func TestFollow_CountsTheDelayFromTheEnd(t *testing.T) {
 	t.Parallel()
