@@ -97,9 +97,11 @@ func (w *world) callForget(ref task.Ref) Reply {
 	return Reply{Refused: w.code(err), Deleted: deleted}
 }
 
-// callRetry runs a task again. Of a task that has not ended, the caller means some end of long ago.
+// callRetry runs a task again. Of a task that has not ended, the caller means some end of long ago. Two ends have never
+// the same time.
 func (w *world) callRetry(c Call) Reply {
 	w.t.Helper()
+	w.nextMillisecond()
 	k, ref := w.KeysOf(w.refs[c.Task]), w.refs[c.Task]
 	ended, known := w.ends[endOf{c.Task, c.Attempt, c.To}]
 	if !known {

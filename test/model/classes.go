@@ -15,7 +15,7 @@ type Class struct {
 	Over, Look         bool
 	Attempt, Run       match // of the task, compared with those of the call
 	Claim, LeaseEnd    match
-	Marked, Owed       bool
+	Marked, Owed       bool // Owed: the outbox has the end of the call of follow, or any end of the task of another call
 	Child, There       bool // of follow and restore: the follow-up of the call, and whether it exists
 	Remembered         bool
 	Next, Later        bool // the call is about the attempt after that of the task, or the task was created after the claim of the call
@@ -85,7 +85,10 @@ func (class *Class) found(r *Redis, c Call, ticks bool) {
 		class.Attempt, class.Run = compare(t.Attempt, c.Attempt), compare(t.Run, c.Run)
 		class.Claim, class.LeaseEnd = compare(t.Claim, c.Claim), compare(t.LeaseEnd, c.LeaseEnd)
 		class.Next, class.Later = t.Attempt+1 == c.Attempt, t.Later && c.Before
-		class.Marked, class.Owed = t.Follow.Marked, t.Follow.Owed
+		class.Marked, class.Owed = t.Follow.Marked, t.Follow.owes()
+		if c.Script == FollowUp {
+			class.Owed = t.Follow.Owed[c.Attempt].has(c.To)
+		}
 		class.Child, class.There = c.Child, (c.Child || c.Script == FollowUp) && t.Follow.There[c.Attempt]
 	}
 	switch c.Script {

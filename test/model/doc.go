@@ -9,8 +9,9 @@
 //     claim they are.
 //   - A schedule with some ticks: its cursor, ledger, live tasks and waiting ticks, under the policies skip and queue.
 //   - The lease of the partition, with fences that only grow.
-//   - With Size.Follow, what follows each end of a task: the mark in the state, the entry of the outbox, and which
-//     follow-ups exist. These do nothing, but a worker restores one that a failover has lost.
+//   - With Size.Follow, what follows each end of a task: the mark in the state, the entries of the outbox, and which
+//     follow-ups exist, by the attempt with which the task ended. These do nothing, but a worker restores one that a
+//     failover has lost. With Size.Retries, the outbox can have the end before and the next one at once.
 //   - Leaders: acquire, renew and release the lease; claim; hand over, and again; look after; recall and take back; reap; tend the queues;
 //     plan and fire; read the outbox, then the task, and follow up. Workers: take, give back, begin, extend, finish,
 //     settle; after a failover restore tasks, end the attempts before theirs, and report ends again. Clients: submit,
@@ -70,6 +71,7 @@
 //	1      -      1         1        1        Lag 1 Follow                51,589     409,234
 //	1      -      1         1        1        Cancels Forgets Follow       5,703      53,000
 //	1      -      1         1        1        Cancels Retries             55,488     499,395
+//	1      -      1         1        1        Retries Follow              90,354     773,434
 //
 //	1      -      2         1        1        Cancels Deletes Backlog     69,749     649,338
 //	1      -      2         1        1        Lag 2                    1,051,198   8,628,056
@@ -83,6 +85,8 @@
 //	1      -      2         1        1        Cancels Backlog Follow      83,957     785,179
 //	1      -      1         2        1        Cancels Follow              56,783     700,200
 //	1      -      1         2        1        Forgets Follow              32,381     378,020
+//	1      -      1         1        1        Cancels Forgets
+//	                                          Retries Follow           1,944,639  21,488,454
 //	1      -      1         1        1        Cancels Lag 2 Follow       325,409   3,057,957
 //	1      -      1         1        1        Lag 5 Follow               524,745   4,301,184
 //	1      -      1         2        2        Cancels Backlog            130,070   1,894,214
@@ -95,7 +99,7 @@
 //
 // # What is not modelled
 //
-// Changing a task; running one again that has a follow-up, and more than once; a failover that loses that, or a
+// Changing a task; running one again more than once; a failover that loses that, or a
 // deletion; follow-ups of ticks, and those of some ends only; changing, pausing and triggering a schedule, backfills,
 // and the policies allow and replace; events, logs, progress and checkpoints; wake-ups, without which everything goes
 // on later; groups of calls, of which a script handles each by itself; quotas, lanes and types; workers by HTTP and

@@ -49,9 +49,11 @@ var withoutGuards = []struct {
 	{RestoreMarks, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5, Follow: true}, Followed},
 	{FollowFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Follow: true}, Fenced},
 	{FollowListed, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1, Follow: true}, Followed},
+	{FollowEarlier, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Retries: true, Follow: true}, Ends},
 	{FollowMissed, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Lag: 2, Follow: true}, Followed},
 	{FollowExisting, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1, Follow: true}, OneTask},
 	{FollowSettles, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Follow: true}, Ends},
+	{FollowSameEnd, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Retries: true, Follow: true}, Followed},
 }
 
 // A search that finds nothing could be blind. So each guard is taken away, and the search must find which promise it is for.

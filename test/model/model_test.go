@@ -46,6 +46,7 @@ var (
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1, Follow: true}, lost: lostFollowed},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Forgets: true, Follow: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Retries: true}},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Retries: true, Follow: true}},
 	}
 	large = []search{
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 2}, lost: lostWork},
@@ -60,6 +61,7 @@ var (
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Cancels: true, Backlog: true, Follow: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Cancels: true, Follow: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Forgets: true, Follow: true}},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Forgets: true, Retries: true, Follow: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Lag: 2, Follow: true}, lost: lostFollowed},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5, Follow: true}, lost: lostFollowed},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 2, Cancels: true, Backlog: true}},

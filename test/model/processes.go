@@ -132,7 +132,7 @@ func (m *Model) followCalls(s *State, l *Leader) (calls []Call) {
 		}}
 	}
 	for i := range m.tasks() {
-		if s.Redis.Tasks[i].Follow.Owed {
+		if s.Redis.Tasks[i].Follow.owes() {
 			calls = append(calls, Call{Script: ReadOutbox, Task: uint8(i)})
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	Fenced                      // 4: a stale leader changes nothing
 	Early                       // 5: nothing is claimed or decided before its time
 	Followed                    // 1: each end, and nothing else, has its follow-up or owes it
-	FollowedOnce                // 1: a follow-up is created once for each end
+	FollowedOnce                // 1: a follow-up is created once for each attempt with which a task ends
 	numPromises
 )
 
@@ -31,7 +31,8 @@ func (p Promise) String() string {
 		"only the run that began an attempt reports on it", "a task makes max_attempts attempts at most",
 		"no attempt is taken for lost while the word of its worker holds", "a delivery that a worker holds is handed to nobody else",
 		"a stale leader changes nothing", "nothing is claimed or decided before its time",
-		"each end, and nothing else, has its follow-up or owes it", "a follow-up is created once for each end",
+		"each end, and nothing else, has its follow-up or owes it",
+		"a follow-up is created once for each attempt with which a task ends",
 	}[p]
 }
 
@@ -67,7 +68,7 @@ func (m *Model) brokenByState(before, after *State) noted {
 		broken.note(Kept, after.Seen.Accepted[i] && is.State == None && !is.Remembered)
 		broken.note(Final, m.revived(was, is))
 		broken.note(Limited, int(is.Attempt) > m.attempts())
-		broken.note(Followed, m.Follow && is.State.Final() && !is.Follow.Owed && !is.Follow.There[is.Attempt])
+		broken.note(Followed, m.Follow && (forgotten(was, is) && before.Failed == after.Failed || unfollowed(is)))
 		for k := range is.Deliveries {
 			broken.note(BegunOnce, after.Seen.Begun[i][k] > 1)
 		}
@@ -77,6 +78,25 @@ func (m *Model) brokenByState(before, after *State) noted {
 		broken.note(Early, after.Redis.Schedule.Cursor > after.Clock)
 	}
 	return broken
+}
+
+// unfollowed reports whether the end of a task neither has its follow-up nor owes it.
+//
+//go:norace
+func unfollowed(t *Task) bool {
+	return t.State.Final() && !t.Follow.Owed[t.Attempt].has(t.State) && !t.Follow.There[t.Attempt]
+}
+
+// forgotten reports whether an end of a task has left the outbox, and its follow-up is not there.
+//
+//go:norace
+func forgotten(was, is *Task) bool {
+	for attempt, owed := range was.Follow.Owed {
+		if owed&^is.Follow.Owed[attempt] != 0 && !is.Follow.There[attempt] {
+			return true
+		}
+	}
+	return false
 }
 
 // revived reports whether a task has changed that had ended, though nobody deleted it or ran it again.
@@ -130,7 +150,7 @@ func brokenByFollowUp(before *State, c Call, was *Task, reply Reply) noted {
 	var broken noted
 	if reply.Created {
 		broken.note(OneTask, was.Follow.There[c.Attempt])
-		broken.note(Followed, was.State != c.To || was.Attempt != c.Attempt)
+		broken.note(Followed, !was.Follow.Owed[c.Attempt].has(c.To))
 		broken.note(FollowedOnce, before.Seen.Followed[c.Task][c.Attempt])
 	}
 	return broken
@@ -164,7 +184,7 @@ func (m *Model) brokenByForget(was *Task, reply Reply) noted {
 	var broken noted
 	if reply.Deleted {
 		broken.note(Kept, !was.State.Final())
-		broken.note(Followed, m.Follow && !was.Follow.There[was.Attempt])
+		broken.note(Followed, m.Follow && (was.Follow.owes() || !was.Follow.There[was.Attempt]))
 	}
 	return broken
 }
@@ -232,7 +252,7 @@ func (m *Model) ledgerHolds(before, after *State) bool {
 func (m *Model) settled(s *State) bool {
 	for i := range m.tasks() {
 		t := &s.Redis.Tasks[i]
-		if t.State != None && !t.State.Final() || t.Follow.Owed || t.State.Final() && t.Follow.Marked {
+		if t.State != None && !t.State.Final() || t.Follow.owes() || t.State.Final() && t.Follow.Marked {
 			return false
 		}
 		for _, d := range t.Deliveries {
@@ -287,7 +307,9 @@ const (
 	RestoreMarks     Guard = "restore marks a task that has a follow-up"
 	FollowFence      Guard = "follow compares the fence"
 	FollowListed     Guard = "follow leaves an end that the outbox does not have"
+	FollowEarlier    Guard = "follow asks the outbox for an end, and not the task, which may have been run again since"
 	FollowMissed     Guard = "a leader that does not find a task leaves its end in the outbox"
 	FollowExisting   Guard = "follow leaves a follow-up that exists"
 	FollowSettles    Guard = "follow removes the mark with the end that it follows up"
+	FollowSameEnd    Guard = "follow leaves the mark of another end than the one that it follows up"
 )

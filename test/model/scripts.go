@@ -53,11 +53,11 @@ func (m *Model) forget(s *State, c Call) Reply {
 		return Reply{}
 	}
 	t.become(Task{Remembered: true})
-	t.Follow.Marked, t.Follow.Owed = false, false
+	t.Follow.Marked = false
 	return Reply{Deleted: true}
 }
 
-// retry has a task wait for a further attempt that has ended as the caller says.
+// retry has a task wait for a further attempt that has ended as the caller says. The outbox keeps that end.
 func (m *Model) retry(s *State, c Call) Reply {
 	t := &s.Redis.Tasks[c.Task]
 	same := t.Attempt == c.Attempt && t.State == c.To
@@ -68,6 +68,7 @@ func (m *Model) retry(s *State, c Call) Reply {
 		return refused(lua.CodeState)
 	}
 	t.become(Task{State: Scheduled, Place: Later, Attempt: t.Attempt})
+	t.Follow.Marked = false
 	return Reply{}
 }
 
@@ -321,25 +322,26 @@ func (m *Model) endAttempt(s *State, task uint8, run ID, to TaskState, place Pla
 }
 
 // owe writes the end of a task into the outbox if the task has the mark.
-func (m *Model) owe(t *Task) { t.Follow.Owed = t.Follow.Marked && m.has(EndOwes) }
-
-// readOutbox reads the entry of a task.
-func (m *Model) readOutbox(s *State, c Call) Reply {
-	if t := &s.Redis.Tasks[c.Task]; t.Follow.Owed {
-		return Reply{State: t.State, Attempt: t.Attempt}
+func (m *Model) owe(t *Task) {
+	if t.Follow.Marked && m.has(EndOwes) {
+		t.Follow.Owed[t.Attempt].add(t.State)
 	}
-	return Reply{}
 }
 
-// followUp creates what follows an end, and removes the end from the outbox. The outbox has one end of a task at most,
-// the one that the task shows.
+// readOutbox reads the oldest entry of a task.
+func (m *Model) readOutbox(s *State, c Call) Reply {
+	attempt, state := s.Redis.Tasks[c.Task].Follow.oldest()
+	return Reply{State: state, Attempt: attempt}
+}
+
+// followUp creates what follows an end, and removes the end from the outbox. The task may have been run again since.
 func (m *Model) followUp(s *State, c Call) Reply {
 	if m.fenced(s, c, FollowFence) {
 		return refused(lua.CodeFenced)
 	}
 	t := &s.Redis.Tasks[c.Task]
-	same := t.State == c.To && t.Attempt == c.Attempt
-	if !(same && t.Follow.Owed) && m.has(FollowListed) {
+	owed, same := &t.Follow.Owed[c.Attempt], t.State == c.To && t.Attempt == c.Attempt
+	if !owed.has(c.To) && m.has(FollowListed) || !same && !m.has(FollowEarlier) {
 		return Reply{}
 	}
 	if !c.Child && m.has(FollowMissed) {
@@ -348,8 +350,9 @@ func (m *Model) followUp(s *State, c Call) Reply {
 	there := &t.Follow.There[c.Attempt]
 	creates := c.Child && !(*there && m.has(FollowExisting))
 	*there = *there || creates
-	if same {
-		t.Follow.Owed, t.Follow.Marked = false, t.Follow.Marked && !m.has(FollowSettles)
+	owed.remove(c.To)
+	if (same || !m.has(FollowSameEnd)) && m.has(FollowSettles) {
+		t.Follow.Marked = false
 	}
 	return Reply{Created: creates}
 }

@@ -63,8 +63,10 @@ func (w *world) expected(s *State) seen {
 			st.Run = "lost"
 		}
 		st.Marked, st.Remembered = t.Follow.Marked, t.Remembered
-		if t.Follow.Owed {
-			st.Outbox = []string{w.entry(uint8(i), t.Attempt, t.State)}
+		for f := t.Follow; f.owes(); {
+			attempt, state := f.oldest()
+			st.Outbox = append(st.Outbox, w.entry(uint8(i), attempt, state))
+			f.Owed[attempt].remove(state)
 		}
 		for attempt, there := range t.Follow.There {
 			if there {

@@ -103,9 +103,34 @@ type Task struct {
 // Follow is what Redis has of the follow-ups of a task.
 type Follow struct {
 	Marked bool                  // the state has the mark: the end owes a follow-up
-	Owed   bool                  // the outbox has the end
-	There  [maxAttempts + 1]bool // the follow-ups that exist, by the attempt with which the task ended
+	Owed   [maxAttempts + 1]ends // the ends that the outbox has, by the attempt with which the task ended
+	There  [maxAttempts + 1]bool // the follow-ups that exist, by the same
 }
+
+// owes reports whether the outbox has an end of the task.
+func (f *Follow) owes() bool { return f.Owed != [maxAttempts + 1]ends{} }
+
+// oldest returns the attempt and the state of the oldest end in the outbox; None if there is none. A task that was run
+// again can be cancelled before its next attempt. Then two ends have one attempt, and the cancellation is the later one.
+func (f *Follow) oldest() (attempt uint8, state TaskState) {
+	for attempt, owed := range f.Owed {
+		for state := Succeeded; state <= Cancelled; state++ {
+			if owed.has(state) {
+				return uint8(attempt), state
+			}
+		}
+	}
+	return 0, None
+}
+
+// ends is a set of states in which a task has ended.
+type ends uint8
+
+func (e ends) has(state TaskState) bool { return e&(1<<state) != 0 }
+
+func (e *ends) add(state TaskState) { *e |= 1 << state }
+
+func (e *ends) remove(state TaskState) { *e &^= 1 << state }
 
 // become gives the task another state, in place of all that it was but a task with these deliveries and follow-ups.
 func (t *Task) become(next Task) {
