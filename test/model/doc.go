@@ -72,6 +72,7 @@
 //	1      -      1         1        1        Cancels Forgets Follow       5,703      53,000
 //	1      -      1         1        1        Cancels Retries             55,488     499,395
 //	1      -      1         1        1        Retries Follow              90,354     773,434
+//	-      1      1         1        1        Follow                       2,356      16,542
 //
 //	1      -      2         1        1        Cancels Deletes Backlog     69,749     649,338
 //	1      -      2         1        1        Lag 2                    1,051,198   8,628,056
@@ -96,11 +97,13 @@
 //	-      3      1         1        1        Overlap Queue            1,838,221  15,074,956
 //	-      1      1         1        1        Copies                      97,323     820,738
 //	-      1      1         1        1        Lag 5                      256,593   1,932,612
+//	-      2      1         1        1        Overlap Queue Follow       317,460   2,709,728
+//	-      1      1         1        1        Lag 2 Follow               119,253     931,242
 //
 // # What is not modelled
 //
-// Changing a task; running one again more than once; a failover that loses that, or a
-// deletion; follow-ups of ticks, and those of some ends only; changing, pausing and triggering a schedule, backfills,
+// Changing a task; running one again more than once, or one of a tick; a failover that loses that, or a deletion;
+// follow-ups of some ends only; changing, pausing and triggering a schedule, backfills,
 // and the policies allow and replace; events, logs, progress and checkpoints; wake-ups, without which everything goes
 // on later; groups of calls, of which a script handles each by itself; quotas, lanes and types; workers by HTTP and
 // asynq's own servers, but for what a leader makes of a delivery that has ended; a failover of one shard of a cluster

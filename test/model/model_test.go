@@ -23,11 +23,12 @@ type search struct {
 	lost []Promise
 }
 
-// lostWork is what the loss of writes about tasks may break, lostFollowed the same where they have follow-ups, and
-// lostStory what the loss of all that became of a task may.
+// lostWork is what the loss of writes about tasks may break, lostFollowed the same where they have follow-ups,
+// lostTicks the same about tasks of ticks, and lostStory what the loss of all that became of a task may.
 var (
 	lostWork     = []Promise{Kept, Final, BegunOnce, Held}
 	lostFollowed = append([]Promise{FollowedOnce}, lostWork...)
+	lostTicks    = []Promise{OneTick, Final, BegunOnce, Held}
 	lostStory    = []Promise{Kept, Final, BegunOnce}
 )
 
@@ -47,6 +48,7 @@ var (
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Forgets: true, Follow: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Retries: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Retries: true, Follow: true}},
+		{size: Size{Ticks: 1, Attempts: 1, Leaders: 1, Workers: 1, Follow: true}},
 	}
 	large = []search{
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 2}, lost: lostWork},
@@ -61,7 +63,9 @@ var (
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Cancels: true, Backlog: true, Follow: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Cancels: true, Follow: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Forgets: true, Follow: true}},
-		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Forgets: true, Retries: true, Follow: true}},
+		{size: Size{
+			Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Forgets: true, Retries: true, Follow: true,
+		}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Lag: 2, Follow: true}, lost: lostFollowed},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5, Follow: true}, lost: lostFollowed},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 2, Cancels: true, Backlog: true}},
@@ -70,7 +74,12 @@ var (
 		{size: Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Skip}},
 		{size: Size{Ticks: 3, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Queue}},
 		{size: Size{Ticks: 1, Attempts: 1, Leaders: 1, Workers: 1, Copies: true}},
-		{size: Size{Ticks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5}, lost: append([]Promise{OneTick}, lostWork[1:]...)},
+		{size: Size{Ticks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5}, lost: lostTicks},
+		{size: Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Queue, Follow: true}},
+		{
+			size: Size{Ticks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 2, Follow: true},
+			lost: append([]Promise{FollowedOnce}, lostTicks...),
+		},
 	}
 )
 

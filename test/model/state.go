@@ -111,7 +111,8 @@ type Follow struct {
 func (f *Follow) owes() bool { return f.Owed != [maxAttempts + 1]ends{} }
 
 // oldest returns the attempt and the state of the oldest end in the outbox; None if there is none. A task that was run
-// again can be cancelled before its next attempt. Then two ends have one attempt, and the cancellation is the later one.
+// again can be cancelled before its next attempt. Then two ends have one attempt, and the cancellation is the later
+// one.
 func (f *Follow) oldest() (attempt uint8, state TaskState) {
 	for attempt, owed := range f.Owed {
 		for state := Succeeded; state <= Cancelled; state++ {
@@ -324,7 +325,7 @@ type Size struct {
 	Copies   bool // replies are lost, and calls arrive late and twice
 	Lag      int  // how many writes a failover loses at most; 0: there is none
 	Early    bool // the failover loses everything since before the first claim
-	Follow   bool // a task follows each end of a submitted task
+	Follow   bool // a task follows each end of every other one
 }
 
 // tasks is how many tasks there can be.

@@ -116,7 +116,7 @@ func (w *world) putSchedule() {
 		d.Rules = []schedule.Rule{{Every: each}}
 		d.Overlap = overlap
 		d.Misfire = schedule.Misfire{Policy: schedule.MisfireAll, Window: 10 * ago}
-		d.Task.Retry = w.retry()
+		d.Task.Retry, d.Task.OnEnd = w.retry(), w.onEnd()
 	}))
 	w.Rewind(storetest.Nightly, ago)
 	w.began = w.Schedule(storetest.Nightly).CreatedAt
@@ -146,11 +146,17 @@ func (w *world) retry() task.Retry {
 
 // definition is a task that a client submits.
 func (w *world) definition(of uint8) task.Definition {
-	d := task.Definition{Ref: w.refs[of], Type: "http", Queue: w.queueOf(of), Delay: long, Retry: w.retry()}
-	if w.m.Follow {
-		d.OnEnd = &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "mail", Queue: "mails", Delay: long}}
+	return task.Definition{
+		Ref: w.refs[of], Type: "http", Queue: w.queueOf(of), Delay: long, Retry: w.retry(), OnEnd: w.onEnd(),
 	}
-	return d
+}
+
+// onEnd is what follows every task; nil for nothing.
+func (w *world) onEnd() *task.FollowUp {
+	if !w.m.Follow {
+		return nil
+	}
+	return &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "mail", Queue: "mails", Delay: long}}
 }
 
 // followUp is what follows the end of a task.
