@@ -152,7 +152,7 @@ func (w *world) realTask(of uint8, now int64) seenTask {
 	place := func(i int) int64 { return int64(read(w, scores[i])) }
 	wheel, ready, queued, held := place(0), place(1), place(2), place(3)
 	t := readState(read(w, text), read(w, exists))
-	t.LeaseEnd, t.Remembered = held, read(w, remembered)
+	t.LeaseEnd, t.Remembered = held, read(w, remembered) && !read(w, exists) // the name of a restored tick is taken, too
 	switch {
 	case wheel > now:
 		t.Place = "later"
