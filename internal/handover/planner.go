@@ -99,6 +99,7 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 		f.free += max(quota.Number-o.Claimed[lane], 0)
 		if quota.inTurn {
 			f.charge(lane.Fair, min(o.Claimed[lane], quota.Number)-quota.Number)
+			f.noteRun(lane.Fair, o.Claimed[lane] >= quota.Number)
 		}
 		if lane.Key != "" {
 			if keyed == nil {

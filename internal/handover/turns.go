@@ -13,6 +13,9 @@ const (
 	// turnChunk is how many tasks of all keys come from one partition before the next one, if they have waited as long:
 	// small claims cost more.
 	turnChunk = 64
+	// runLimit is the most tasks of a key that come one after the other while others wait: a claim that takes several of a
+	// key reads fewer lanes.
+	runLimit = 4
 )
 
 // turns are the fair keys of a lane that have waiting tasks, and whose turn it is: start-time fair queueing. Each key
@@ -32,6 +35,7 @@ type turn struct {
 	Fair
 	line []waiting // the partitions in which tasks wait, by how long they have
 	at   float64   // the virtual time
+	run  int       // how many of its tasks come one after the other, if it has them; 0 as 1
 	// since says in which order keys of one virtual time have begun to wait: else a key would wait for ever while new ones
 	// come, whose names are less.
 	since int
@@ -155,6 +159,18 @@ func (s *turns) charge(fair Fair, n int) {
 	}
 }
 
+// noteRun notes whether claims have found all tasks of a key for which it had its turns: then more come one after the
+// other, up to runLimit.
+func (s *turns) noteRun(fair Fair, all bool) {
+	switch t := s.of(fair); {
+	case t == nil:
+	case all:
+		t.run = min(2*max(t.run, 1), runLimit)
+	default:
+		t.run = 1
+	}
+}
+
 func (s *turns) waits(p int) bool { return s.plain.waits(p) || s.in[p] > 0 }
 
 // partitions returns those in which tasks wait. It begins with the one in which the next task has waited longest.
@@ -214,7 +230,7 @@ func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
 	all := make([]entrant, min(n, len(s.order)))
 	var active entrants
 	entered := 0 // those of all that are in active
-	for i := range n {
+	for i := 0; i < n; {
 		if entered < len(all) && (len(active) == 0 || s.order[entered].at <= active[0].at) {
 			t := s.order[entered]
 			all[entered] = entrant{turn: *t, first: t.first()}
@@ -225,10 +241,13 @@ func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
 			return
 		}
 		next := active[0]
-		if !visit(&next.turn, next.partition(partitions[i/turnChunk%len(partitions)])) {
-			return
+		for range min(max(next.run, 1), n-i) {
+			if !visit(&next.turn, next.partition(partitions[i/turnChunk%len(partitions)])) {
+				return
+			}
+			next.at += next.step()
+			i++
 		}
-		next.at += next.step()
 		heap.Fix(&active, 0)
 	}
 }

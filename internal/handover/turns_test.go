@@ -109,8 +109,8 @@ func (t *fairTasks) in(p int) int {
 	return t[p]
 }
 
-// TestTurns_FollowTheWeights: while two keys wait, what they got by weight differs by less than a task of each. No room
-// is left while tasks wait.
+// TestTurns_FollowTheWeights: while two keys wait, what they got by weight differs by at most runLimit tasks of each.
+// No room is left while tasks wait.
 func TestTurns_FollowTheWeights(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -154,7 +154,7 @@ func TestTurns_FollowTheWeights(t *testing.T) {
 				}
 				ofA := float64(y.took[a]-before[0]) * weightless(a)
 				ofB := float64(y.took[b]-before[1]) * weightless(b)
-				if diff := max(ofA-ofB, ofB-ofA); diff > weightless(a)+weightless(b)+1e-9 {
+				if diff := max(ofA-ofB, ofB-ofA); diff > runLimit*(weightless(a)+weightless(b))+1e-9 {
 					t.Fatalf("seed %d, round %d: by weight, %v got %.2f and %v %.2f", seed, round, a, ofA, b, ofB)
 				}
 			}
@@ -177,10 +177,51 @@ func TestTurns_NobodySavesThem(t *testing.T) {
 	before := maps.Clone(y.took)
 	y.serve(90)
 	for _, fair := range []Fair{{}, a, b} {
-		if got := y.took[fair] - before[fair]; got < 29 || got > 31 {
+		if got := y.took[fair] - before[fair]; got < 30-runLimit || got > 30+runLimit {
 			t.Errorf("%q got %d of 90", fair.Key, got)
 		}
 	}
+}
+
+// TestTurns_TakeSeveralOfAKeyThatHasThem: claims with little room read few lanes. A key that has not as many tasks as
+// it had turns for gets one turn at a time again, so that no room is kept for it.
+func TestTurns_TakeSeveralOfAKeyThatHasThem(t *testing.T) {
+	t.Parallel()
+	y := newFairYard(1)
+	for i := range 10 {
+		y.add(Fair{fmt.Sprint("k", i), 1}, 1000)
+	}
+	lanes := func() (n int) {
+		y.flow(plain).free, y.flow(plain).asked = 16, start
+		p := y.partitionOfNext()
+		g, _ := y.Grant(p, false, start)
+		for _, quota := range g.Lanes {
+			n += min(quota.Number, 1)
+		}
+		y.Claimed(p, g, Outcome{Claimed: map[Lane]int{}, Found: Found{Backlog: y.backlog(p)}}, start)
+		return n
+	}
+	if n := lanes(); n != 10 {
+		t.Errorf("at first, a claim of 16 tasks reads %d lanes, want all 10", n)
+	}
+	for range 10 {
+		y.serve(100)
+	}
+	if n := lanes(); n != 16/runLimit {
+		t.Errorf("later, it reads %d lanes, want %d", n, 16/runLimit)
+	}
+	if n := lanes(); n <= 16/runLimit {
+		t.Errorf("after a claim that found nothing, it reads %d lanes", n)
+	}
+}
+
+// partitionOfNext is the partition from which the next tasks come.
+func (y *fairYard) partitionOfNext() (next int) {
+	y.flow(plain).plan(1, func(_ *turn, partition int) bool {
+		next = partition
+		return true
+	})
+	return next
 }
 
 // TestTurns_AreNotForgottenByLeaving: a key that stops waiting for a moment does not come before those that it is ahead
