@@ -3,9 +3,11 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // followAtOnce is how many entries of an outbox one call deals with.
@@ -18,6 +20,7 @@ func (t *term) follow(ctx context.Context) error {
 		followed, err := t.leader.Follow(ctx, followAtOnce)
 		t.s.o.Metrics.FollowUps.Add(float64(len(followed.Created)))
 		t.s.o.Metrics.Expired.Add(float64(len(followed.Expired)))
+		t.withdraw(ctx, followed.Expired)
 		t.warnOf("the outbox has an entry that this release cannot read; it waits", followed.Unread)
 		t.warnOf("the outbox has the end of a task that does not exist; it waits until the task is there, or until "+
 			"'dtsctl doctor --check task-leftovers --repair' removes it", followed.Missing)
@@ -31,6 +34,14 @@ func (t *term) follow(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// withdraw removes deliveries that nobody needs from their queues. Those that stay are found by workers.
+func (t *term) withdraw(ctx context.Context, deliveries []task.Delivery) {
+	queued := slices.DeleteFunc(slices.Clone(deliveries), func(d task.Delivery) bool { return d.Attempt == 0 })
+	if _, err := t.recall(ctx, &partition.Watched{}, queued); err != nil {
+		t.s.o.Log.DebugContext(ctx, "deliveries of tasks that nobody began in time stay in asynq", "error", err)
+	}
 }
 
 // warnOf warns of entries of the outbox, of each once a minute.

@@ -55,6 +55,19 @@ func TestFollow_EndsATaskAtItsTime(t *testing.T) {
 	a.counts("expired tasks", a.metrics.Expired, 20)
 }
 
+// A task that nobody began in time leaves its queue, which no worker may take anything from: it is no backlog.
+func TestFollow_TakesALateTaskOutOfItsQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	testkit.Must(t, w.store.Advance(t.Context(), nobody))
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	ref := w.create(task.Definition{StartBy: 300 * time.Millisecond})
+	w.dispatched(ref, 1)
+	w.reaches(ref, task.Cancelled)
+	testkit.Eventually(t, "its delivery is gone", func() bool { return w.pending("default") == 0 })
+}
+
 // counts waits until a counter has a value: it counts a moment after what it counts.
 func (n *node) counts(what string, c prometheus.Counter, want float64) {
 	n.t.Helper()

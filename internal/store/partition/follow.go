@@ -17,12 +17,12 @@ const waitingPause = time.Minute
 
 // Followed is what became of entries of the outbox.
 type Followed struct {
-	Now     time.Time  // of Redis, when they were read
-	Next    time.Time  // when the next entry is due; zero if there is none
-	Created []task.Ref // follow-ups
-	Expired []task.Ref // tasks that nobody has begun in time
-	Unread  []string   // entries that wait, as this release cannot read them
-	Missing []string   // ends that wait, as their tasks are not there
+	Now     time.Time       // of Redis, when they were read
+	Next    time.Time       // when the next entry is due; zero if there is none
+	Created []task.Ref      // follow-ups
+	Expired []task.Delivery // of tasks that nobody has begun in time; attempt 0: the task was not in its queue
+	Unread  []string        // entries that wait, as this release cannot read them
+	Missing []string        // ends that wait, as their tasks are not there
 }
 
 // Follow deals with up to limit entries of the outbox, and removes them: it creates the tasks that follow ends, and
@@ -80,7 +80,8 @@ func (l *Leader) endLate(ctx context.Context, f *Followed, waiting []owed, tasks
 	for i, answer := range reply.Answers {
 		switch answer {
 		case "expired":
-			f.Expired = append(f.Expired, waiting[i].ref)
+			t := tasks[waiting[i].ref]
+			f.Expired = append(f.Expired, task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue})
 		case "changed":
 			f.Next = f.Now
 		case "later":
