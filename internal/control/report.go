@@ -115,7 +115,7 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	if err != nil {
 		return err
 	}
-	e.Result, e.Reason = task.Cut(e.Result, task.ResultLimit), task.Cut(e.Reason, task.ErrorLimit)
+	e.Result, e.Reason = task.Cut(e.Result, task.ResultLimit), task.CutError(e.Reason, task.ErrorLimit)
 	e.Timeout = c.types.Timeout(run.Task.Definition)
 	end := run.End(e, now, rand.Float64())
 	recorded, err := c.store.Tasks.FinishShared(ctx, end)

@@ -9,10 +9,19 @@ import (
 // CutMark is the end of a text that Cut has shortened.
 const CutMark = "… [cut]"
 
+// ErrorMark is the end of an error that was cut before a task kept it, so that nobody has the rest.
+const ErrorMark = "… [cut at 2 KiB]"
+
 // Cut returns s as valid UTF-8 of at most limit bytes. It replaces each run of invalid bytes by U+FFFD. If the text is too
 // long, it cuts the text between two characters and appends CutMark, which counts towards the limit; it omits the mark if
 // the limit is shorter than the mark. It reads only the first limit bytes of s, and a few more.
-func Cut(s string, limit int) string {
+func Cut(s string, limit int) string { return cutTo(s, limit, CutMark) }
+
+// CutError does what Cut does for the error that a task keeps, with ErrorMark. The limit is ErrorLimit, or less if
+// something follows.
+func CutError(s string, limit int) string { return cutTo(s, limit, ErrorMark) }
+
+func cutTo(s string, limit int, mark string) string {
 	if len(s) <= limit && utf8.ValidString(s) {
 		return s
 	}
@@ -21,7 +30,6 @@ func Cut(s string, limit int) string {
 	if len(head) <= limit && len(s) <= limit {
 		return head
 	}
-	mark := CutMark
 	if len(mark) > limit {
 		mark = ""
 	}

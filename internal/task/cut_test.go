@@ -33,6 +33,14 @@ func TestCut_KeepsWholeCharactersWithinTheLimit(t *testing.T) {
 	}
 }
 
+// The mark of an error that is kept says where it was cut.
+func TestCutError_SaysTheLimit(t *testing.T) {
+	got := CutError(strings.Repeat("x", ErrorLimit+1), ErrorLimit)
+	if len(got) != ErrorLimit || !strings.HasSuffix(got, "x… [cut at 2 KiB]") || ErrorLimit != 2<<10 {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}
+
 func FuzzCut(f *testing.F) {
 	f.Add("hello, world", 9)
 	f.Add("\xff\xfe\xfd", 2)

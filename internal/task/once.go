@@ -57,6 +57,8 @@ const (
 var OnceOutcomes = []OnceOutcome{OnceCreated, OnceExisting, OnceReplaced, OnceDelayed, OnceSkipped}
 
 const (
+	// NewerSubmission is who cancels a task for a submission with its key, as errors have it.
+	NewerSubmission = "a newer submission"
 	// OnceKeyLimit is the length of the longest key.
 	OnceKeyLimit = 100
 	// onceMark is between the key and the name of a task. No name of a tick begins so, nor that of a follow-up.

@@ -157,7 +157,7 @@ func (a *attempt) perform() error {
 	if a.endedByOther() {
 		return a.settleShared(run)
 	}
-	e.Reason, e.Timeout = task.Cut(e.Reason, task.ErrorLimit), a.w.o.Types.Timeout(run.Task.Definition)
+	e.Reason, e.Timeout = task.CutError(e.Reason, task.ErrorLimit), a.w.o.Types.Timeout(run.Task.Definition)
 	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(clock.Since(start).Seconds())
 	return a.report(run, e)
 }

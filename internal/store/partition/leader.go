@@ -231,7 +231,7 @@ func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, until tim
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Reap{
 		Lease: k.Lease(), States: k.States(), Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
-		LeaseEnd: until, Reason: task.Cut(loss.Reason, task.ErrorLimit), Due: loss.Due, Retention: t.EffectiveRetention(to),
+		LeaseEnd: until, Reason: task.CutError(loss.Reason, task.ErrorLimit), Due: loss.Due, Retention: t.EffectiveRetention(to),
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number),
 	})
 	l.o.Tasks.WarnIfPaused(ctx, t.Ref, reply.Paused)

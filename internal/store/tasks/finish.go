@@ -45,7 +45,7 @@ func (e Ending) After(err error) (_ Ending, ok bool) {
 	case errors.Is(err, ErrCancelled):
 		e.Outcome, e.Reason = task.OutcomeCancelled, strings.TrimSuffix(e.Reason, noTimeLeft)
 	case errors.Is(err, ErrTick):
-		e.Final, e.Reason = true, task.Cut(e.Reason, task.ErrorLimit-len(noTimeLeft))+noTimeLeft
+		e.Final, e.Reason = true, task.CutError(e.Reason, task.ErrorLimit-len(noTimeLeft))+noTimeLeft
 	default:
 		return e, false
 	}
@@ -76,7 +76,7 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 			return uncounted(due)
 		}
 		why := "; " + err.Error()
-		end.Outcome, end.Reason = task.OutcomeFailed, task.Cut(e.Reason, task.ErrorLimit-len(why))+why
+		end.Outcome, end.Reason = task.OutcomeFailed, task.CutError(e.Reason, task.ErrorLimit-len(why))+why
 	}
 	due, again := r.Task.NextAttempt(e.Outcome, now, e.Wait, random)
 	if e.Snooze && !e.Final {
@@ -201,7 +201,7 @@ func finishEnd(e End) lua.FinishEnd {
 	t := e.Run.Task
 	return lua.FinishEnd{
 		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: e.State, Outcome: e.Outcome,
-		Result: task.Cut(e.Result, task.ResultLimit), Reason: task.Cut(e.Reason, task.ErrorLimit), Delay: e.Delay,
+		Result: task.Cut(e.Result, task.ResultLimit), Reason: task.CutError(e.Reason, task.ErrorLimit), Delay: e.Delay,
 		Retention: t.EffectiveRetention(e.State), Queued: t.QueuedAt, Span: e.Span, Last: e.Last,
 	}
 }

@@ -29,7 +29,7 @@ func (s *Tasks) onceCall(d task.Definition, def string, dry bool) lua.SubmitOnce
 	call := lua.SubmitOnce{
 		Defs: s.l.KeysOf(d.Ref).Defs(), Member: d.Ref, Mode: string(o.Mode), Wait: o.Wait, Max: o.Max,
 		Drop: o.Excess != task.ExcessDelay, Every: o.Every, Def: def, Traced: "", RunAt: d.RunAt, Delay: d.Delay,
-		By: "a newer submission", Dry: dry,
+		By: task.NewerSubmission, Dry: dry,
 		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(d.Ref),
 	}
 	if d.Trace != "" && !dry {

@@ -17,7 +17,7 @@ type InvalidPayloadError struct {
 }
 
 func (e *InvalidPayloadError) Error() string {
-	return task.Cut(e.Field+": "+e.Message, task.ErrorLimit)
+	return task.CutError(e.Field+": "+e.Message, task.ErrorLimit)
 }
 
 // Invalid makes the error for a field of the payload, such as "url", or for all of it if name is "".

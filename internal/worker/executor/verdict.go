@@ -109,7 +109,7 @@ func Brief(err error) error {
 		return nil
 	}
 	text := err.Error()
-	kept := task.Cut(strings.ToValidUTF8(text, "\uFFFD"), task.ErrorLimit)
+	kept := task.CutError(strings.ToValidUTF8(text, "\uFFFD"), task.ErrorLimit)
 	verdict := VerdictIn(err)
 	switch {
 	case kept == text:

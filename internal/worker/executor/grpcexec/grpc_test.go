@@ -210,7 +210,7 @@ func TestExecutor_BoundsWhatItReads(t *testing.T) {
 		t.Errorf("too long an answer: %v", err)
 	}
 	_, err = execute(t, e, object{"target": s.target, "method": unary, "request": object{"responseStatus": object{"code": 13, "message": strings.Repeat("ü", 5000)}}})
-	want := task.Cut("INTERNAL: "+strings.Repeat("ü", 5000), task.ErrorLimit)
+	want := task.CutError("INTERNAL: "+strings.Repeat("ü", 5000), task.ErrorLimit)
 	if err == nil || err.Error() != want {
 		t.Errorf("a long message: %v", err)
 	}

@@ -46,7 +46,7 @@ func judge(c *grpccall.Call, err error) error {
 type statusError struct{ *status.Status }
 
 func (e *statusError) Error() string {
-	return task.Cut(code.Code(e.Code()).String()+": "+e.Message(), task.ErrorLimit)
+	return task.CutError(code.Code(e.Code()).String()+": "+e.Message(), task.ErrorLimit)
 }
 
 // Is makes DEADLINE_EXCEEDED a context.DeadlineExceeded: see executor.Ended.

@@ -335,7 +335,7 @@ func statusError(resp *http.Response, body string) error {
 		}
 	}
 	if body = strings.TrimSpace(body); body != "" {
-		text = task.Cut(text+": "+body, task.ErrorLimit)
+		text = task.CutError(text+": "+body, task.ErrorLimit)
 	}
 	return errors.New(text)
 }

@@ -183,7 +183,7 @@ func TestExecutor_FailsWithTheStatusAndTheBody(t *testing.T) {
 	}{
 		"short":   {503, " try later\n", "HTTP 503 Service Unavailable: try later"},
 		"long":    {500, strings.Repeat("x\n", 999) + "total", begin + strings.Repeat("x\n", 999) + "total"},
-		"longer":  {500, strings.Repeat(" é", 2000), begin + strings.Repeat("é ", (room-len(task.CutMark))/3) + task.CutMark},
+		"longer":  {500, strings.Repeat(" é", 2000), begin + strings.Repeat("é ", (room-len(task.ErrorMark))/3) + task.ErrorMark},
 		"none":    {404, "", "HTTP 404 Not Found"},
 		"unknown": {599, "", "HTTP 599"},
 	} {

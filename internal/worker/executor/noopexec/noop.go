@@ -35,7 +35,7 @@ func (Executor) Execute(ctx context.Context, a executor.Attempt) (string, error)
 		return "", context.Cause(ctx)
 	}
 	if p.fail != "" {
-		return "", errors.New(task.Cut(p.fail, task.ErrorLimit))
+		return "", errors.New(task.CutError(p.fail, task.ErrorLimit))
 	}
 	return "", nil
 }

@@ -38,7 +38,7 @@ func TestExecutor_SleepsAndFailsAsThePayloadSays(t *testing.T) {
 
 func TestExecutor_CutsItsError(t *testing.T) {
 	_, err := execute(t.Context(), `{"fail": "`+strings.Repeat("x", 2*task.ErrorLimit)+`"}`)
-	if err == nil || len(err.Error()) > task.ErrorLimit {
+	if err == nil || len(err.Error()) > task.ErrorLimit || !strings.HasSuffix(err.Error(), task.ErrorMark) {
 		t.Errorf("got %d bytes", len(err.Error()))
 	}
 }

@@ -152,7 +152,7 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 
 // failure is the error for a command that ended by itself, and with no success.
 func (c *command) failure(state *os.ProcessState, last *complaint) error {
-	err := errors.New(task.Cut(ending(state)+c.limits.blame(state, last.newest())+last.String(), task.ErrorLimit))
+	err := errors.New(task.CutError(ending(state)+c.limits.blame(state, last.newest())+last.String(), task.ErrorLimit))
 	if slices.Contains(c.final, state.ExitCode()) {
 		return executor.Permanent(err)
 	}
