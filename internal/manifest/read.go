@@ -187,7 +187,10 @@ func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespa
 }
 
 func (m *manifestReader) checkID(r *yamlReader, path string, n *yaml.Node, id string) {
-	if id == "" || id == "." || id == ".." { // no path could have it
+	switch id {
+	case "":
+		r.complain(n, path, "is missing")
+	case ".", "..": // no path could have it
 		r.complain(n, path, "%q cannot be a name", id)
 	}
 }

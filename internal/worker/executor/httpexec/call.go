@@ -214,7 +214,8 @@ func parseRanges(field string, codes []json.RawMessage) (codeRanges, error) {
 	for i, raw := range codes {
 		r, err := parseCodes(raw)
 		if err != nil || r.from < 200 || r.to > 599 || r.from > r.to {
-			return nil, executor.Invalid(fmt.Sprintf("%s[%d]", field, i), `must be a status code from 200 to 599, or a range of them like "200-299"`)
+			return nil, executor.Invalid(fmt.Sprintf("%s[%d]", field, i),
+				`%.40s must be a status code from 200 to 599, or a range of them like "200-299"`, string(raw))
 		}
 		ranges = append(ranges, r)
 	}

@@ -51,7 +51,7 @@ func TestParseCall_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"a code that cannot be":      {`{"url": "http://a", "success_codes": [200, 99]}`, "payload.success_codes[1]", "200 to 599"},
 		"a code that is too high":    {`{"url": "http://a", "success_codes": [600]}`, "payload.success_codes[0]", "200 to 599"},
 		"a range upside down":        {`{"url": "http://a", "success_codes": ["299-200"]}`, "payload.success_codes[0]", "200 to 599"},
-		"a range that is none":       {`{"url": "http://a", "success_codes": ["2xx"]}`, "payload.success_codes[0]", "200 to 599"},
+		"a range that is none":       {`{"url": "http://a", "success_codes": ["2xx"]}`, "payload.success_codes[0]", `"2xx" must be a status code from 200 to 599`},
 		"a range without an end":     {`{"url": "http://a", "success_codes": ["200-"]}`, "payload.success_codes[0]", "200 to 599"},
 		"a code that is an object":   {`{"url": "http://a", "success_codes": [{}]}`, "payload.success_codes[0]", "200 to 599"},
 		"a code that is null":        {`{"url": "http://a", "success_codes": [null]}`, "payload.success_codes[0]", "200 to 599"},

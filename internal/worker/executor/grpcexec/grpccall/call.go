@@ -151,7 +151,7 @@ func (c *Call) setAgain(names []string) error {
 	for i, name := range names {
 		number, known := code.Code_value[name]
 		if !known || code.Code(number) == code.Code_OK {
-			return executor.Invalid(fmt.Sprintf("retry_codes[%d]", i), "must be the name of a status code that is an error, such as NOT_FOUND")
+			return executor.Invalid(fmt.Sprintf("retry_codes[%d]", i), "%.40q must be the name of a status code that is an error, such as NOT_FOUND", name)
 		}
 		c.Again[code.Code(number)] = true
 	}
