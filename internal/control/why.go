@@ -79,7 +79,7 @@ func (c *Control) blockedBy(err error) *why.Reason {
 	if outage := c.store.DB.Link().Outage(); outage != nil {
 		r.Detail = "Redis is away, so nothing is handed over: " + outage.Error() + "."
 	}
-	r.Do = "Bring Redis back. Tasks that run go on meanwhile, for --outage-tolerance."
+	r.Do = "Bring Redis back. " + why.RunsGoOn
 	return r
 }
 
@@ -90,6 +90,6 @@ func blockedByRefusal(said string) *why.Reason {
 	}
 	return &why.Reason{
 		Code: why.RedisSilent, Detail: "Redis refuses writes, so nothing is handed over. It says: " + said + ".",
-		Do: "Remove the cause that Redis names. Tasks that run go on meanwhile, for --outage-tolerance.",
+		Do: "Remove the cause that Redis names. " + why.RunsGoOn,
 	}
 }

@@ -1,6 +1,10 @@
 package status
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/dts-sched/dts/internal/why"
+)
 
 // redis adds what is wrong with Redis.
 func (j *judge) redis() {
@@ -8,10 +12,10 @@ func (j *judge) redis() {
 	if r.Silent != "" {
 		reason := Reason{
 			Code: RedisSilent, Severity: Bad, Since: r.Since, Kind: "redis", Detail: r.Silent,
-			Do: "Bring Redis back. Tasks that run go on meanwhile, for --outage-tolerance.",
+			Do: "Bring Redis back. " + why.RunsGoOn,
 		}
 		if r.Refuses {
-			reason.Do = "Remove the cause that Redis names. Tasks that run go on meanwhile, for --outage-tolerance."
+			reason.Do = "Remove the cause that Redis names. " + why.RunsGoOn
 		}
 		j.add(reason)
 	}
@@ -30,7 +34,7 @@ func (j *judge) redis() {
 		j.add(Reason{
 			Code: RedisSilent, Severity: Bad, Since: s.Since, Kind: "redis", ID: s.Address,
 			Detail: fmt.Sprintf("%s %s.%s", s.name(), said, s.unknown()),
-			Do:     "Bring the server back. Tasks that run there go on meanwhile, for --outage-tolerance.",
+			Do:     "Bring the server back. " + why.RunsGoOn,
 		})
 	}
 	for _, s := range r.Refusing {

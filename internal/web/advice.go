@@ -54,6 +54,19 @@ func (v *visit) Advice(text string) (a advice) {
 	return a
 }
 
+// LinkText is the words of a link in the advice of a reason, in the reader's language if they are known.
+func (v *visit) LinkText(words string) template.HTML {
+	switch words {
+	case "See why":
+		return v.T("See why")
+	case "See why they failed":
+		return v.T("See why they failed")
+	case "See why they wait":
+		return v.T("See why they wait")
+	}
+	return escaped(words)
+}
+
 // linked are the words of a text, of which the last ones become a link.
 func linked(text string) (before, link string) {
 	at := 0

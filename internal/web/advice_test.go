@@ -2,11 +2,14 @@ package web
 
 import (
 	"fmt"
+	"html/template"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/text/language"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
@@ -129,4 +132,18 @@ func TestPages_SayWhyAnActionIsMissing(t *testing.T) {
 			t.Error("a schedule whose policy allows it cannot be triggered")
 		}
 	})
+}
+
+// The words of links that are known are in the reader's language, others as the API has them.
+func TestLinkText_IsInTheLanguageOfTheReader(t *testing.T) {
+	t.Parallel()
+	chinese := &visit{printer: newPrinter(language.SimplifiedChinese)}
+	for words, want := range map[string]string{"See why": "查看原因", "Resume <it>": "Resume &lt;it&gt;"} {
+		if got := string(chinese.LinkText(words)); got != want {
+			t.Errorf("%s: %s, want %s", words, got, want)
+		}
+		if got := string(inEnglish(start).LinkText(words)); got != template.HTMLEscapeString(words) {
+			t.Errorf("%s: %s in English", words, got)
+		}
+	}
 }

@@ -138,6 +138,9 @@ func (v *visit) named(detail, field string) string {
 	}
 	for end := len(field); end > 0; end = strings.LastIndexAny(field[:end], ".[") {
 		if label := cmp.Or(v.labels[field[:end]], v.fieldLabel(field[:end])); label != "" {
+			if field == payloadPrefix+"command" && end == len(field) && strings.HasPrefix(text, "is missing") {
+				text = string(v.T("is missing: write a program and its arguments, one a line"))
+			}
 			return html.UnescapeString(string(label+v.T(": "))) + part(field[end:]) + text
 		}
 	}

@@ -56,6 +56,9 @@ func (v *visit) relative(at time.Time) string {
 	if d >= time.Second/2 { // nothing is "in 0 s": what has just happened may be later than the present time by some ms
 		return string(v.T("in %s", v.Span(d)))
 	}
+	if d > -time.Second/2 {
+		return string(v.T("now"))
+	}
 	return string(v.T("%s ago", v.Span(-d)))
 }
 

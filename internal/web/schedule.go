@@ -32,6 +32,7 @@ type oneSchedule struct {
 	LastError  string // why its newest run failed, if it is failing, or has paused itself for that; "" if nobody knows
 	Why        control.Why
 	Tape       tape
+	HasEnded   bool // a run of it, though perhaps none of those on the tape
 	Legend     []legendItem
 	Calendar   calendar
 	Ledger     []ledgerRow
@@ -144,6 +145,7 @@ func (o *oneSchedule) show(v *visit, ends map[string]control.LastEnd) {
 		o.LastError = v.Reason(o.lastError(ends))
 	}
 	o.Tape, o.Calendar = v.tapeOf(s.Recent, tapeTicks), v.calendarOf(s.Track.Days, v.now)
+	_, o.HasEnded = s.Track.LastEnd()
 	o.Legend = v.legendOf(s.Recent[max(0, len(s.Recent)-tapeTicks):])
 }
 
@@ -198,13 +200,13 @@ func (v *visit) quietVerdict(s schedule.Schedule) template.HTML {
 	case !comes:
 		return v.T("Has no tick to come")
 	case next.Before(v.now):
-		return v.T("A tick is due, and is not decided yet. It was due %s", v.Time(next))
+		return v.T("A tick is due, and is not decided yet. It was due %s.", v.Time(next))
 	case ran && last.State == task.Succeeded:
 		return v.T("Well: the last run succeeded. Next tick: %s", v.Time(next))
 	case ran:
 		return v.T("The last run was cancelled. Next tick: %s", v.Time(next))
 	}
-	return v.T("Has not run yet. The first tick comes %s", v.Time(next))
+	return v.T("Has not run yet. The first tick comes %s.", v.Time(next))
 }
 
 // ledgerFilter is the part of the ledger that the address asks for.
@@ -319,6 +321,17 @@ func (v *visit) NoTrigger(o *oneSchedule) template.HTML {
 	tasks := "/tasks?" + url.Values{"namespace": {o.Namespace}, "schedule": {o.ID}}.Encode()
 	link := `<a href="` + escaped(tasks) + `">` + v.T("%d of its tasks have not ended", o.Live) + "</a>"
 	return v.T("It cannot be triggered now: %s, and its overlap policy is %s.", link, o.EffectiveOverlap())
+}
+
+// IfMissed is what becomes of ticks that were missed.
+func (v *visit) IfMissed(o *oneSchedule) template.HTML {
+	switch m := o.Misfire.WithDefaults(); m.Policy {
+	case schedule.MisfireSkip:
+		return v.T("skip: none of them runs")
+	case schedule.MisfireAll:
+		return v.T("all: each of them runs, at most %d", m.Max)
+	}
+	return v.T("once: one run makes up for all of them")
 }
 
 // Times are the rules of the schedule, as its definition writes them, and in words.

@@ -100,3 +100,13 @@ func TestScheduleFields_LeadToTheScheduleThatIsThere(t *testing.T) {
 		}
 	})
 }
+
+func TestSchedule_SaysThatItsIdIsMissing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		form := w.inFields(doCheck, "every", "1h", "payload.url", "http://localhost/a", "id", "")
+		got := w.send(http.MethodPost, newSchedulePath, form)
+		if !strings.Contains(got.text, "Id: is missing") || strings.Contains(got.text, "cannot be a name") {
+			t.Errorf("%d: %s", got.status, got.text)
+		}
+	})
+}

@@ -247,3 +247,20 @@ func TestSchedule_SaysThatATickIsDue(t *testing.T) {
 		w.expect("/schedules/default/hourly", "A tick is due, and is not decided yet. It was due", `id="days" data-live`)
 	})
 }
+
+// Runs that took no time have ended, too.
+func TestSchedule_SaysThatRunsHaveEnded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const none, took = "No run has ended yet.", "at most 0 ms."
+		w.put("hourly", nil)
+		w.expect("/schedules/default/hourly", none)
+		w.expect("/schedules/default/hourly", "The first tick comes", "</time>.</span>",
+			"once: one run makes up for all of them")
+		run, err := w.control.TriggerSchedule(w.ctx, me, "hourly")
+		testkit.Must(t, err)
+		w.run(w.ref(run.TaskID("hourly")), 0, task.Succeeded, "", "")
+		w.pass(time.Second)
+		w.expect("/schedules/default/hourly", took, "v-1.0")
+		w.expectNot("/schedules/default/hourly", none)
+	})
+}

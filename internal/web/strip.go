@@ -175,7 +175,8 @@ type legendItem struct {
 type tape struct {
 	strip
 	Took, TookBad template.HTMLAttr // the bars of runs that went well, and of those that failed
-	Most          time.Duration     // the longest of them; 0 if none is known
+	Most          time.Duration     // the longest of them
+	Known         bool              // how long a run took is known of one of them, which may be 0
 }
 
 // tapeOf draws the newest n results.
@@ -183,13 +184,13 @@ func (v *visit) tapeOf(results []schedule.TickResult, n int) tape {
 	results = results[max(0, len(results)-n):]
 	t := tape{strip: v.stripOf(results, n)}
 	for _, r := range results {
-		took, _ := r.Took()
-		t.Most = max(t.Most, took)
+		took, known := r.Took()
+		t.Most, t.Known = max(t.Most, took), t.Known || known
 	}
 	var good, bad strings.Builder
 	for i, r := range results {
 		took, known := r.Took()
-		if !known || t.Most == 0 {
+		if !known {
 			continue
 		}
 		out := &good
@@ -197,7 +198,7 @@ func (v *visit) tapeOf(results []schedule.TickResult, n int) tape {
 			out = &bad
 		}
 		x := (n-len(results)+i)*stripPitch + stripPitch/2
-		height := max(float64(tapeHeight-2)*float64(took)/float64(t.Most), 1)
+		height := max(float64(tapeHeight-2)*float64(took)/float64(max(t.Most, 1)), 1)
 		fmt.Fprintf(out, "M%d %dv-%.1f", x, tapeHeight, height)
 	}
 	t.Took, t.TookBad = pathOf(good.String()), pathOf(bad.String())

@@ -202,7 +202,8 @@ func (v *visit) payloadForm(copied task.Task, types []string, first map[string]s
 	for i, field := range fields {
 		asked := field.asked(i == 0 && f.Type != "noop")
 		if field.Kind == aList {
-			asked.Note = v.T("The program and its arguments: each line is one argument, and no shell reads it.")
+			asked.Note = v.T("The program and its arguments: each line is one argument, " +
+				"or all are a list in JSON. No shell reads it.")
 		}
 		if field.More {
 			f.Rare = append(f.Rare, asked)

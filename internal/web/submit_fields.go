@@ -37,7 +37,7 @@ type fieldKind int
 const (
 	aText     fieldKind = iota // a string
 	aLongText                  // a string of lines
-	aList                      // a list of strings, one a line
+	aList                      // a list of strings, one a line or as JSON
 	someWords                  // a list of strings, separated by commas
 	someCodes                  // a list of numbers and ranges, separated by commas
 	aNumber
@@ -169,8 +169,17 @@ func (f payloadField) read(v *visit, text string) (any, error) {
 	return text, nil
 }
 
-// linesOf is a list with each line. One line with blanks is mostly meant as several. Error: CodeInvalid.
+// linesOf is a list with each line, or the list that the text is as JSON. One line with blanks is mostly meant as
+// several. Error: CodeInvalid.
 func (f payloadField) linesOf(v *visit, text string) ([]string, error) {
+	if strings.HasPrefix(strings.TrimSpace(text), "[") {
+		var words []string
+		if json.Unmarshal([]byte(text), &words) != nil {
+			return nil, v.invalid(payloadPrefix+f.Name,
+				v.T("begins with [, and is no list of texts in JSON, such as %s", `["sleep", "1"]`))
+		}
+		return words, nil
+	}
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if len(lines) == 1 && strings.ContainsAny(strings.TrimSpace(text), " \t") {
 		payload, _ := wire.Encode(map[string][]string{f.Name: {task.Cut(strings.TrimSpace(text), 80)}}) // of texts

@@ -95,7 +95,7 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 	var cut bool
 	o.Log, cut = cutLog(log.Lines)
 	o.Earlier = cut || log.More
-	o.Whole = wholeErrors(o.Attempts, t.Error, o.left())
+	o.Whole = wholeErrors(o.Attempts, o.left())
 	if of, _, isTick := schedule.OfTask(t.Ref); isTick {
 		o.Schedule = of
 	}
@@ -143,11 +143,11 @@ func (o *oneTask) left() int {
 }
 
 // wholeErrors are the errors of attempts of which rows show the beginning, by the numbers of the attempts: those of the
-// newest that fit into some bytes. It leaves out the error of the task, of which the page has all.
-func wholeErrors(newestFirst []task.Attempt, ofTask string, room int) map[int]string {
+// newest that fit into some bytes.
+func wholeErrors(newestFirst []task.Attempt, room int) map[int]string {
 	whole := make(map[int]string)
 	for _, a := range newestFirst {
-		if !isLong(a.Error) || a.Error == ofTask {
+		if !isLong(a.Error) {
 			continue
 		}
 		text := cutHTML(a.Error, shownError)
@@ -250,9 +250,9 @@ func (v *visit) cancelled(t task.Task) template.HTML {
 	for _, asked := range []string{"cancelled by ", stopAskedBy} {
 		if by, known := strings.CutPrefix(reason, asked); known {
 			if by, note, said := strings.Cut(by, ": "); said {
-				return v.T("Cancelled by %s: %s", by, note)
+				return v.T("Cancelled by %s: %s", v.By(by), note)
 			}
-			return v.T("Cancelled by %s", by)
+			return v.T("Cancelled by %s", v.By(by))
 		}
 	}
 	if reason == "" || reason == "cancelled" {
@@ -273,9 +273,32 @@ func (v *visit) stopping(t task.Task) template.HTML {
 		return v.T("Runs, and is asked to stop")
 	}
 	if by, note, said := strings.Cut(by, ": "); said {
-		return v.T("Runs, and is asked to stop by %s: %s", by, note)
+		return v.T("Runs, and is asked to stop by %s: %s", v.By(by), note)
 	}
-	return v.T("Runs, and is asked to stop by %s", by)
+	return v.T("Runs, and is asked to stop by %s", v.By(by))
+}
+
+// By is who did something, as the API names them: those who gave no name are named in the reader's language.
+func (v *visit) By(name string) template.HTML {
+	if name == task.NewerSubmission {
+		return v.T("a newer submission")
+	}
+	if address, unnamed := strings.CutPrefix(name, "somebody at "); unnamed {
+		return v.T("somebody at %s", address)
+	}
+	if said, unverified := strings.CutSuffix(name, " (not verified)"); unverified {
+		return v.T("%s (not verified)", said)
+	}
+	return escaped(name)
+}
+
+// Tries is how many attempts of a task have begun or are to begin next: of one that was cancelled before a worker began
+// its newest attempt, not that one.
+func (v *visit) Tries(t task.Task) int {
+	if t.State == task.Cancelled && t.StartedAt.IsZero() {
+		return max(t.Attempt-1, 0)
+	}
+	return t.Attempt
 }
 
 // Why is why a task did not succeed, as much as a row shows.

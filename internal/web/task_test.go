@@ -159,8 +159,8 @@ func TestTask_ShowsItsWholeError(t *testing.T) {
 			"a-word":    strings.Repeat("x", task.ErrorLimit-5) + "total",
 		} {
 			w.run(w.submit(id, nil), time.Second, task.Failed, "", reason)
-			if page := w.get("/tasks/default/" + id).text; strings.Count(page, reason+"</pre>") != 1 {
-				t.Errorf("%s: the page has not all of the error once:\n%s", id, page)
+			if page := w.get("/tasks/default/" + id).text; strings.Count(page, reason+"</pre>") != 2 {
+				t.Errorf("%s: the page has not all of the error in its headline and its row:\n%s", id, page)
 			}
 		}
 		w.failed("short")
@@ -184,11 +184,11 @@ func TestTask_ShowsTheWholeErrorsOfAttempts(t *testing.T) {
 		fail(2, "short")
 		fail(3, body(3))
 		page := w.get("/tasks/default/fails").text
-		if strings.Count(page, body(1)+"</pre></details>") != 1 || strings.Count(page, "<details id=") != 1 {
-			t.Errorf("the page has not all of the first error on demand, and only that:\n%s", page)
+		if strings.Count(page, body(1)+"</pre></details>") != 1 || strings.Count(page, "<details id=") != 2 {
+			t.Errorf("the page has not all of the long errors on demand, and only those:\n%s", page)
 		}
-		if strings.Count(page, body(3)+"</pre>") != 1 || strings.Count(page, body(3)) != 1 {
-			t.Errorf("the page has not all of the newest error once:\n%s", page)
+		if strings.Count(page, body(3)+"</pre>") != 2 || strings.Count(page, body(3)) != 2 {
+			t.Errorf("the page has not all of the newest error in its headline and its row:\n%s", page)
 		}
 	})
 }
@@ -222,6 +222,9 @@ func TestTask_SaysItsCancellationInASentence(t *testing.T) {
 		{"cancelled", "sold out: no <seats>", "Cancelled: sold out: no &lt;seats&gt;", "已取消：sold out: no &lt;seats&gt;"},
 		{"cancelled", "cancelled by ann", "Cancelled by ann", "由 ann 取消"},
 		{"cancelled", "asked to stop by ann: cancelled", "Cancelled by ann", "由 ann 取消"},
+		{"cancelled", "cancelled by a newer submission", "Cancelled by a newer submission", "由 更新的提交 取消"},
+		{"cancelled", "cancelled by somebody at ::1", "Cancelled by somebody at ::1", "由 ::1 的某人 取消"},
+		{"cancelled", "cancelled by ann (not verified)", "Cancelled by ann (not verified)", "由 ann（未验证） 取消"},
 		{
 			"cancelled", "asked to stop by ann: too slow: cancelled",
 			"Cancelled by ann: too slow", "由 ann 取消，原因：too slow",
@@ -264,6 +267,23 @@ func TestLists_SayWhyATaskIsCancelled(t *testing.T) {
 		w.expect("/bulk/new/retry?state=cancelled", by)
 		w.expect("/schedules/default/hourly",
 			"asked for by ann (not verified); Cancelled by ann (not verified): not &lt;needed&gt;</td>")
+	})
+}
+
+// A task that has ended without an attempt gets none, and one that a worker had not begun was not tried.
+func TestTask_SaysThatItHadNoAttempt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		ref := w.submit("due", nil)
+		w.claim(1)
+		w.expect("/tasks/default/due", "None yet.")
+		_, err := w.control.CancelTask(w.ctx, me, ref.ID, "")
+		testkit.Must(t, err)
+		if got := w.task(ref); got.State != task.Cancelled || got.Attempt != 1 {
+			t.Fatalf("the task is %s in attempt %d", got.State, got.Attempt)
+		}
+		w.expect("/tasks/default/due", "It had none.")
+		w.pack()
+		w.expect("/tasks", `data-l="Try" class="n">0</td>`)
 	})
 }
 

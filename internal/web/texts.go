@@ -95,6 +95,7 @@ func (p printer) Words() string {
 		p.T("in %s", gap), p.T("%s ago", gap), p.T("%s s", gap), p.T("%s min", gap), p.T("%s h", gap), p.T("%s d", gap),
 		p.T("Live"), p.T("Reconnecting"), p.T("Not live"), p.T("Redis does not answer"), p.T("%s waiting", gap),
 		p.T("Copied"), p.T("Press Ctrl-C"), p.T("Theme: %s", gap), p.T("All below is of %s.", gap),
+		p.T("now"),
 	}
 	var all strings.Builder
 	for i, word := range words {

@@ -26,7 +26,9 @@ var chineseForms = map[string]string{
 	"See what to know.": "请看需要注意的事项。",
 	"By the jitter, each task is due up to %s later.": "由于抖动，每个任务最多推迟 %s 到期。",
 	"The program and its arguments: each line is one argument, " +
-		"and no shell reads it.": "程序及其参数：每行一个参数，不经过 shell 解释。",
+		"or all are a list in JSON. No shell reads it.": "程序及其参数：每行一个参数，或写成 JSON 列表。不经过 shell 解释。",
+	"begins with [, and is no list of texts in JSON, such as %s": "以 [ 开头，但不是 JSON 文本列表，例如 %s",
+	"is missing: write a program and its arguments, one a line":  "缺失：请填写程序及其参数，每行一个",
 	"is one line with blanks: write each argument on a line of its own. " +
 		"If all of it is the name of a program, write the payload as JSON: %s": "只有一行且含空格：" +
 		"请每行写一个参数。如果整行是程序名，请用 JSON 写载荷：%s",

@@ -80,11 +80,13 @@ func TestVisit_WritesTimes(t *testing.T) {
 	}
 	v := inEnglish(start)
 	for at, want := range map[time.Time]string{
-		start:                             "0 s ago",
-		start.Add(3 * time.Minute):        "in 3 min",
-		start.Add(time.Second / 2):        "in 1 s",
-		start.Add(499 * time.Millisecond): "0 s ago",
-		start.Add(-40 * time.Second):      "40 s ago",
+		start:                              "now",
+		start.Add(3 * time.Minute):         "in 3 min",
+		start.Add(time.Second / 2):         "in 1 s",
+		start.Add(499 * time.Millisecond):  "now",
+		start.Add(-499 * time.Millisecond): "now",
+		start.Add(-time.Second / 2):        "1 s ago",
+		start.Add(-40 * time.Second):       "40 s ago",
 	} {
 		if got := string(v.Time(at)); !strings.Contains(got, "<span data-rel>"+want+"</span>") {
 			t.Errorf("%s: %s, want %s", at, got, want)

@@ -87,7 +87,7 @@ func TestSchedule_ShowsAllOfItsFacts(t *testing.T) {
 		})
 		w.expect("/schedules/default/hourly",
 			"<dt>Not before</dt><dd><time", "<dt>Not after</dt><dd><time", "<dt>Ends after</dt><dd>9 runs</dd>",
-			"<dt>Jitter</dt><dd>up to 1.5 s</dd>", "<dt>Missed ticks</dt><dd>all</dd>",
+			"<dt>Jitter</dt><dd>up to 1.5 s</dd>", "<dt>Missed ticks</dt><dd>all: each of them runs, at most 100</dd>",
 			"<dt>Timeout of an attempt</dt><dd>90 s</dd>", "<dt>Attempts at most</dt><dd>3</dd>",
 			"<dt>Priority</dt><dd>7</dd>", `<dt>Fair key</dt><dd><code dir="auto">acme</code>, weight 2</dd>`)
 	})
@@ -113,6 +113,28 @@ func TestForms_SayThatEachLineIsAnArgument(t *testing.T) {
 		form := w.inFields(doCheck, "type", "shell", "every", "1h", "payload.command", "echo hi")
 		if got := w.send(http.MethodPost, newSchedulePath, form); !strings.Contains(got.text, said) {
 			t.Errorf("a schedule: %d\n%s", got.status, got.text)
+		}
+		refused := func(command, said string) {
+			t.Helper()
+			w.expectRefused("/submit", w.typed("/submit?type=shell", "type", "shell", "payload.command", command), said)
+		}
+		refused(`["sleep", 1]`, "begins with [, and is no list of texts in JSON")
+		v := inEnglish(start)
+		v.label("payload.command", "Command")
+		const all, part = "payload.command", "payload.command[0]"
+		for detail, want := range map[string]string{
+			all + `: is missing: give ["sleep"]`: "Command: is missing: write a program and its arguments, one a line",
+			part + ": is missing":                "Command: [0]: is missing",
+		} {
+			field, _, _ := strings.Cut(detail, ": ")
+			if got := v.named(detail, field); got != want {
+				t.Errorf("%s is shown as %s", detail, got)
+			}
+		}
+		list := w.typed("/submit?type=shell", "type", "shell", "id", "list", "payload.command", ` ["sleep","1"]`+"\n")
+		w.expectDone("/submit", list, "/tasks/default/list?said=submitted")
+		if got := w.task(w.ref("list")); !sameJSON(got.Payload, []byte(`{"command": ["sleep", "1"]}`)) {
+			t.Errorf("the payload is %s", got.Payload)
 		}
 		form.Set("payload.command", "echo\r\nhi there")
 		if got := w.send(http.MethodPost, newSchedulePath, form); !strings.Contains(got.text, "It is valid.") {

@@ -6,7 +6,7 @@
   const off = () => { try { return localStorage["dts.keys"] } catch { } };
 
   // ---- words in the reader's language, in the order of texts.go
-  const [IN, AGO, S, MIN, H, D, LIVE, LOST, REFUSED, AWAY, HELD, COPIED, PRESS, THEME, BELOW] = data.words.split("|");
+  const [IN, AGO, S, MIN, H, D, LIVE, LOST, REFUSED, AWAY, HELD, COPIED, PRESS, THEME, BELOW, NOW] = data.words.split("|");
   const say = (e, text) => { if (e && e.textContent !== text) e.textContent = text };
   const put = (text, arg) => text.replace("%s", arg);
 
@@ -16,7 +16,7 @@
   const clock = at => new Date(at).toLocaleString("sv", { timeZone: data.zone });
   const words = ms => {
     const s = Math.abs(ms) / 1000, [n, u] = s < 99.5 ? [s, S] : s < 5970 ? [s / 60, MIN] : s < 172800 ? [s / 3600, H] : [s / 86400, D];
-    return put(ms >= 500 ? IN : AGO, put(u, Math.round(n)));
+    return s < .5 ? NOW : put(ms > 0 ? IN : AGO, put(u, Math.round(n)));
   };
   const tell = () => $$("time [data-rel]").forEach(e => say(e, words(Date.parse(e.closest("time").dateTime) - now())));
 
