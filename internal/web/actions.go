@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // action is something that a form does. A form that is sent again, also to another node, does nothing twice: the action
@@ -18,7 +20,8 @@ type action struct {
 	path string // of Echo, of a POST
 	// do does it, and says where its result is. It returns the zero result to show the form again, as after a check.
 	do func(ctx context.Context, v *visit, form url.Values) (result, error)
-	// says is what the page then says, by the key that the result has. "%d" stands for its number.
+	// says is what the page then says, by the key that the result has: what was done and when, in words that stay true.
+	// "%d" stands for the number of the result, and "%s" for the time.
 	says sentencesByKey
 	// form is the path of Echo of the page that has the form, and shows it again if it was refused. "": the path of the
 	// action.
@@ -33,6 +36,9 @@ type result struct {
 	path string // of a page, with its query
 	said string // the key of the sentence that says it
 	n    int    // the number in it; 0 for none
+	// What act adds: when the action ended, in ms, and whether its form was sent again, which did nothing.
+	at    int64
+	twice bool
 }
 
 // Paths of pages with several forms.
@@ -44,99 +50,113 @@ const (
 // actions are what forms do. Their functions are in the files of their pages.
 var actions = []*action{
 	{path: "/tasks/:namespace/:id/retry", do: retryTask, form: taskPath, says: sentencesByKey{
-		"retried": "The task was retried.",
+		"retried": "The task was retried at %s.",
 	}},
 	{path: "/tasks/:namespace/:id/cancel", do: cancelTask, form: taskPath, says: sentencesByKey{
-		"cancelled": "The task is cancelled, or is asked to stop.",
+		"cancelled": "The task was cancelled, or was asked to stop, at %s.",
 	}},
 	{path: "/tasks/:namespace/:id/queue", do: moveTask, form: taskPath, says: sentencesByKey{
-		"moved": "The task is in another queue.",
+		"moved": "The task was moved at %s.",
 	}},
 	{path: "/tasks/:namespace/:id/now", do: runTaskNow, form: taskPath, says: sentencesByKey{
-		"due": "The task was made due now.",
+		"due": "The task was made due at %s.",
 	}},
 	{path: "/submit", do: submitTask, says: sentencesByKey{
-		"submitted":    "The task is submitted.",
-		"there-before": "A task with this id and content was there before: nothing is new.",
-		"existing":     "Nothing is new: this task has the same key, and has not ended.",
-		"replaced":     "This task waits, and is now what was submitted.",
-		"skipped":      "Nothing is new: this task with the same key was due a short time ago.",
+		"submitted":    "The task was submitted at %s.",
+		"there-before": "At %s, this task was there before, with this content: no new one was created.",
+		"existing":     "At %s, this task had the same key, and had not ended: no new one was created.",
+		"replaced":     "This task waited at %s, and was replaced by what was submitted.",
+		"skipped":      "This task with the same key was due just before %s: no new one was created.",
 	}},
 	{path: "/bulk/new/:do", do: startBulk, says: sentencesByKey{
-		"bulk-started": "It has begun. It goes on if you leave this page.",
+		"bulk-started": "It was started at %s.",
 	}},
 	{path: "/bulk/:id/stop", do: stopBulk, form: "/bulk/:id", says: sentencesByKey{
-		"bulk-stopped": "It stops with the tasks at hand. What was changed stays so.",
+		"bulk-stopped": "It was asked to stop at %s.",
 	}},
 	{path: "/queues/:name/pause", do: pauseQueue, form: queuePath, says: sentencesByKey{
-		"queue-paused": "The queue is paused: workers take nothing from it.",
+		"queue-paused": "The queue was paused at %s.",
 	}},
 	{path: "/queues/:name/resume", do: resumeQueue, form: queuePath, says: sentencesByKey{
-		"queue-resumed": "The queue is resumed: workers take tasks from it.",
+		"queue-resumed": "The queue was resumed at %s.",
 	}},
 	{path: "/queues/:name/capacity", do: setCapacity, form: queuePath, says: sentencesByKey{
-		"queue-capacity":    "The capacity is set. Other nodes know it after a second.",
-		"queue-no-capacity": "Any number of tasks may wait. Other nodes know it after a second.",
+		"queue-capacity":    "The capacity was set at %s.",
+		"queue-no-capacity": "The capacity was removed at %s.",
 	}},
-	{path: "/schedules/new", do: putSchedule, says: revisionInForce},
-	{path: "/schedules/:namespace/:id/edit", do: putSchedule, says: revisionInForce},
+	{path: "/schedules/new", do: putSchedule, says: revisionPut},
+	{path: "/schedules/:namespace/:id/edit", do: putSchedule, says: revisionPut},
 	{path: "/schedules/:namespace/:id/trigger", do: triggerSchedule, says: sentencesByKey{
-		"triggered": "The schedule was triggered. This is the task of that run.",
-		"waits":     "The schedule was triggered. The run waits until the task before it has ended.",
+		"triggered": "The schedule was triggered at %s, and got this task.",
+		"waits":     "The schedule was triggered at %s. The run had to wait for the task before.",
 	}},
 	{path: "/schedules/:namespace/:id/pause", do: pauseSchedule, says: sentencesByKey{
-		"paused": "The schedule is paused.",
+		"paused": "The schedule was paused at %s.",
 	}},
 	{path: "/schedules/:namespace/:id/resume", do: resumeSchedule, says: sentencesByKey{
-		"resumed": "The schedule is resumed.",
+		"resumed": "The schedule was resumed at %s.",
 	}},
 	{path: "/schedules/:namespace/:id/delete", do: deleteSchedule, says: sentencesByKey{
-		"deleted": "The schedule is deleted.",
+		"deleted": "The schedule was deleted at %s.",
+		"gone":    "The schedule was gone already at %s.",
 	}},
 	{path: "/schedules/:namespace/:id/rollback", do: rollBackSchedule, says: sentencesByKey{
-		"rolledback": "The definition of revision %d is in force again.",
+		"rolledback": "The definition of revision %d was put again at %s.",
 	}},
 	{path: "/schedules/:namespace/:id/backfill", do: backfillSchedule, says: sentencesByKey{
-		"backfilled": "%d tasks were created. The ledger has them.",
+		"backfilled": "%d tasks were created at %s.",
 	}},
 }
 
-var revisionInForce = sentencesByKey{"put": "Revision %d is in force."}
+var revisionPut = sentencesByKey{
+	"put":        "Revision %d was put at %s.",
+	"put-before": "Revision %d said the same at %s: no new one was put.",
+}
 
 // Said is what the last action has done; "" if the page is shown for another reason, as from a link of somebody else.
 func (v *visit) Said() template.HTML {
-	done := result{v.path, v.query.Get("said"), v.number("n")}
+	at, _ := strconv.ParseInt(v.query.Get("at"), 10, 64)
+	done := result{v.path, v.query.Get("said"), v.number("n"), at, v.query.Get("twice") != ""}
 	if v.token == "" || v.query.Get("mark") != done.mark(v.token) {
 		return ""
 	}
 	for _, a := range actions {
-		text := a.says[done.said]
+		text, ended := a.says[done.said], v.Moment(time.UnixMilli(at))
 		switch {
+		case text == "":
+			continue
 		case strings.Contains(text, "%d"):
-			return v.translated(text, done.n)
-		case text != "":
-			return v.translated(text)
+			text = string(v.translated(text, done.n, ended))
+		default:
+			text = string(v.translated(text, ended))
 		}
+		if done.twice {
+			text += " " + string(v.T("You sent this form twice; it was done once."))
+		}
+		return template.HTML(text) //nolint:gosec // it was translated
 	}
 	return ""
 }
 
 // saidParameters are the parameters that an action adds to the address of its result.
-var saidParameters = []string{"said", "n", "mark"}
+var saidParameters = []string{"said", "n", "at", "twice", "mark"}
 
 // mark shows that the action was that of a reader, whose token nobody else knows.
 func (r result) mark(token string) string {
 	path, _, _ := strings.Cut(r.path, "?")
 	sum := hmac.New(sha256.New, []byte(token))
-	fmt.Fprintf(sum, "%s %s %d", path, r.said, r.n)
+	fmt.Fprintf(sum, "%s %s %d %d %t", path, r.said, r.n, r.at, r.twice)
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
 // address is where the result is shown to the reader with a token.
 func (r result) address(token string) string {
-	query := url.Values{"said": {r.said}, "mark": {r.mark(token)}}
+	query := url.Values{"said": {r.said}, "at": {strconv.FormatInt(r.at, 10)}, "mark": {r.mark(token)}}
 	if r.n != 0 {
 		query.Set("n", itoa(r.n))
+	}
+	if r.twice {
+		query.Set("twice", "1")
 	}
 	separator := "?"
 	if strings.Contains(r.path, "?") {

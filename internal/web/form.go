@@ -109,7 +109,11 @@ func (s *Site) act(c echo.Context, a *action) error {
 	done, err := s.sent.once(v.sentForm(), func() (result, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), requestLimit)
 		defer cancel()
-		return a.do(ctx, v, v.form)
+		done, err := a.do(ctx, v, v.form)
+		if err == nil && done != (result{}) {
+			done.at = s.Control.Now(ctx).UnixMilli()
+		}
+		return done, err
 	})
 	if errors.Is(err, errSentBefore) {
 		v.renewed = true

@@ -62,7 +62,7 @@ func TestForm_ActsOnce(t *testing.T) {
 		if got := w.task(ref); got.State != task.Failed || got.Attempt != 2 {
 			t.Errorf("the task is %s in attempt %d: it was retried twice", got.State, got.Attempt)
 		}
-		if said := w.get(shown).text; !strings.Contains(said, "The task was retried.") {
+		if said := w.get(shown).text; !strings.Contains(said, "The task was retried at ") {
 			t.Error("the page does not say what was done")
 		}
 		form = w.form("/tasks/default/a")
@@ -356,12 +356,58 @@ func TestActions_ShareNoKeys(t *testing.T) {
 	}
 }
 
+// What a page says of an action stays true whatever happens next: it says in the past tense what was done, and when.
+func TestActions_SayWhatWasDoneAndWhen(t *testing.T) {
+	present := regexp.MustCompile(`\b(is|are|has|have|may|goes|stops|waits|takes?|knows?|now)\b`)
+	for _, a := range actions {
+		for _, text := range a.says {
+			if strings.Count(text, "%s") != 1 || present.MatchString(text) {
+				t.Errorf("%s says %q", a.path, text)
+			}
+		}
+	}
+}
+
+// A form that is sent again after somebody else has undone what it did says when that was done, and that it was sent
+// twice.
+func TestForms_SentTwiceSayWhenTheyActed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const path = "/schedules/default/a/pause"
+		w.put("a", nil)
+		form := w.fill(path, "note", "holidays")
+		first := w.send(http.MethodPost, path, form).header.Get("Location")
+		at := w.control.Now(w.ctx)
+		_, err := w.control.ResumeSchedule(w.ctx, me, "a")
+		testkit.Must(t, err)
+		w.pass(answeredFor / 2)
+		again := w.send(http.MethodPost, path, form).header.Get("Location")
+		said := func(address string) string {
+			_, note, _ := strings.Cut(w.get(address).text, `<div class="note ok" role="status">`)
+			note, _, _ = strings.Cut(note, "</div></div>")
+			return note
+		}
+		zone := http.Cookie{Name: "dts-zone", Value: "Asia/Shanghai"}
+		w.cookies = append(w.cookies, &zone)
+		shown := ">" + at.Add(8*time.Hour).UTC().Format("15:04:05") + "</time>."
+		const twice = "You sent this form twice; it was done once."
+		if note := said(first); !strings.Contains(note, shown) || strings.Contains(note, twice) {
+			t.Errorf("the page says %q, and not %q", note, shown)
+		}
+		if note := said(again); !strings.Contains(note, shown) || !strings.Contains(note, twice) {
+			t.Errorf("sent again, the page says %q, and not %q", note, shown)
+		}
+		if note := said(strings.Replace(first, "at=", "at=1", 1)); note != "" {
+			t.Errorf("with a time that somebody made up, the page says %q", note)
+		}
+	})
+}
+
 // What was done is said to who has done it: a link that somebody else made up says nothing.
 func TestSaid_IsOnlyForWhoActed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.failed("a")
 		w.failed("b")
-		const said = "The task was retried."
+		const said = "The task was retried at "
 		shown := w.send(http.MethodPost, "/tasks/default/a/retry", w.form("/tasks/default/a")).header.Get("Location")
 		for range 2 { // also if the page is loaded again
 			if page := w.get(shown).text; !strings.Contains(page, said) {

@@ -48,9 +48,9 @@ func TestTask_SaysOfARetryWhatStaysTrue(t *testing.T) {
 		ref := w.failed("a")
 		retry := w.fill("/tasks/default/a")
 		said := w.send(http.MethodPost, "/tasks/default/a/retry", retry).header.Get("Location")
-		w.expect(said, "The task was retried.")
+		w.expect(said, "The task was retried at ")
 		testkit.Must(t, w.beginAttempt(ref, 2).Finish(w.ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
-		w.expect(said, "The task was retried.", "Succeeded in")
+		w.expect(said, "The task was retried at ", "Succeeded in")
 		w.expectNot(said, "is due again")
 	})
 }

@@ -317,7 +317,7 @@ func deleteSchedule(ctx context.Context, v *visit, form url.Values) (result, err
 	}
 	_, err = v.site.Control.DeleteSchedule(ctx, v.ofPath(), v.param("id"), deleteTasks(form.Get("tasks")))
 	if edge.CodeOf(err) == schedule.CodeNotFound {
-		err = nil
+		return result{path: "/schedules", said: "gone"}, nil
 	}
 	return result{path: "/schedules", said: "deleted"}, err
 }

@@ -255,7 +255,20 @@ func putSchedule(ctx context.Context, v *visit, form url.Values) (result, error)
 		return result{}, nil //nolint:nilerr // the page that is shown again says it
 	}
 	path := v.Path("schedules", e.definition.Namespace, e.definition.ID)
-	return result{path: string(path), said: "put", n: put.Schedule.Revision}, err
+	return result{path: string(path), said: saidOf(put), n: put.Schedule.Revision}, err
+}
+
+// saidOf is the key of the sentence that says what putting a schedule has done.
+func saidOf(put control.Put) string {
+	switch isPaused := !put.Schedule.PausedAt.IsZero(); {
+	case put.Changed:
+		return "put"
+	case !put.Switched:
+		return "put-before"
+	case isPaused:
+		return "paused"
+	}
+	return "resumed"
 }
 
 // refuse notes why a text cannot be put, with the places of the fields that are invalid. It returns the error if that

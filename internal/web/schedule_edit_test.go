@@ -105,8 +105,8 @@ func TestScheduleEdit_PutsWhatWasChecked(t *testing.T) {
 		form := w.fill("/schedules/new", "text", definitionOf("every: 1h"), "do", "check")
 		form = w.checked("/schedules/new", form)
 		form.Set("do", "put")
-		for range 2 { // the second time, another node gets it, and nothing is changed
-			w.expectDone("/schedules/new", form, "/schedules/default/a?n=1&said=put")
+		for _, said := range []string{"put", "put-before"} { // the second time, another node gets it, and nothing is changed
+			w.expectDone("/schedules/new", form, "/schedules/default/a?n=1&said="+said)
 			w.serve()
 		}
 		if s := w.schedule("a"); s.Revision != 1 || s.Rules[0].Every != time.Hour {
@@ -115,6 +115,10 @@ func TestScheduleEdit_PutsWhatWasChecked(t *testing.T) {
 		w.write("/schedules/default/a/edit", "put", definitionOf("every: 2h", "paused: true"))
 		if s := w.schedule("a"); s.Revision != 2 || s.Rules[0].Every != 2*time.Hour || s.PausedAt.IsZero() {
 			t.Errorf("revision %d, %v, paused at %s", s.Revision, s.Rules, s.PausedAt)
+		}
+		resumed := w.write("/schedules/default/a/edit", "put", definitionOf("every: 2h", "paused: false"))
+		if to := resumed.leadsTo(); to != "/schedules/default/a?n=2&said=resumed" {
+			t.Errorf("resumed by its text, it leads to %q", to)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestScheduleFields_PutWhatTheirTextPuts(t *testing.T) {
 			t.Errorf("%v, %+v", err, got.Definition)
 		}
 		asText.Set("do", "put") // the same definition: nothing is put
-		w.expectDone(newSchedulePath, asText, "/schedules/shop/a?n=1&said=put")
+		w.expectDone(newSchedulePath, asText, "/schedules/shop/a?n=1&said=put-before")
 	})
 }
 

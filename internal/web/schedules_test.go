@@ -162,23 +162,23 @@ func TestScheduleChange_DoesWhatItSays(t *testing.T) {
 		if s := w.schedule("a"); s.PausedAt.IsZero() || s.PauseNote != "the <disk>" {
 			t.Errorf("paused at %s: %q", s.PausedAt, s.PauseNote)
 		}
-		says(w.do("resume"), "The schedule is resumed.")
+		says(w.do("resume"), "The schedule was resumed at ")
 		if !w.schedule("a").PausedAt.IsZero() {
 			t.Error("it is paused")
 		}
-		says(w.do("rollback?revision=1"), "The definition of revision 1 is in force again.")
+		says(w.do("rollback?revision=1"), "The definition of revision 1 was put again at ")
 		if s := w.schedule("a"); s.Revision != 3 || s.Owner != "" {
 			t.Errorf("revision %d of %q", s.Revision, s.Owner)
 		}
-		says(w.do("trigger"), "This is the task of that run.")
-		says(w.do("backfill?from=2026-01-02+00:00&to=2026-01-02+05:00"), "5 tasks were created.")
+		says(w.do("trigger"), ", and got this task.")
+		says(w.do("backfill?from=2026-01-02+00:00&to=2026-01-02+05:00"), "5 tasks were created at ")
 		made, err := w.control.ListTasks(w.ctx, me, control.TaskFilter{Namespace: "default", Schedule: "a"}, 100, "")
 		if err != nil || len(made.Tasks) != 6 {
 			t.Errorf("%d tasks, %v", len(made.Tasks), err)
 		}
 		w.pass(time.Second)
 		says(w.get("/schedules/default/a/trigger").text, "This cannot be done now:")
-		says(w.do("delete?tasks=all"), "The schedule is deleted.")
+		says(w.do("delete?tasks=all"), "The schedule was deleted at ")
 		if _, err := w.control.GetSchedule(w.ctx, me, "a"); task.CodeOf(err) != schedule.CodeNotFound {
 			t.Errorf("it is there: %v", err)
 		}

@@ -23,9 +23,9 @@ const (
 )
 
 // sentForms are the forms that were sent to this node, with their answers. A form that is sent again, as by a second
-// click, does nothing, and gets the answer of the first. After a while, its reader is asked. One that failed, or was
-// only checked, may be sent again. After a lost reply, or at another node, the action itself does nothing twice: see
-// action.
+// click, does nothing, and gets the answer of the first, which says so. After a while, its reader is asked. One that
+// failed, or was only checked, may be sent again. After a lost reply, or at another node, the action itself does
+// nothing twice: see action.
 type sentForms struct {
 	mu    sync.Mutex
 	forms map[string]*sentForm
@@ -63,7 +63,9 @@ func (s *sentForms) once(key string, do func() (result, error)) (result, error) 
 		if form.err == nil && clock.Since(form.at) > answeredFor {
 			return result{}, errSentBefore
 		}
-		return form.done, form.err
+		done := form.done
+		done.twice = done != (result{})
+		return done, form.err
 	}
 	defer close(form.ended)
 	defer func() { // also if do panics

@@ -279,11 +279,11 @@ type answer struct {
 	text   string
 }
 
-// markParameter is the parameter of an address that shows whose action led there.
-var markParameter = regexp.MustCompile(`mark=[0-9a-f]{16}&`)
+// actParameters are those of an address that show whose action led there, when, and whether its form was sent twice.
+var actParameters = regexp.MustCompile(`at=[0-9]+&|mark=[0-9a-f]{16}&|&twice=1`)
 
-// leadsTo is where an answer leads, without the mark of the reader.
-func (a answer) leadsTo() string { return markParameter.ReplaceAllString(a.header.Get("Location"), "") }
+// leadsTo is where an answer leads, without the time of the action and the mark of the reader.
+func (a answer) leadsTo() string { return actParameters.ReplaceAllString(a.header.Get("Location"), "") }
 
 // get asks for a page, as a browser does. headers are names and values.
 func (w *world) get(path string, headers ...string) answer {

@@ -126,8 +126,8 @@ var english = map[string][2]string{
 	"%d ticks have run, or will: they are left as they are.": {
 		"One tick has run, or will: it is left as it is.", "%d ticks have run, or will: they are left as they are.",
 	},
-	"%d tasks were created. The ledger has them.": {
-		"One task was created. The ledger has it.", "%d tasks were created. The ledger has them.",
+	"%d tasks were created at %s.": {
+		"One task was created at %[2]s.", "%d tasks were created at %s.",
 	},
 	"%d schedules need somebody": {"One schedule needs somebody", "%d schedules need somebody"},
 	"All %d ticks have exactly one record, and nothing else is recorded.": {

@@ -71,6 +71,7 @@ var chineseForms = map[string]string{
 		"Send again to submit this as another task.": "您先前发送的内容已提交为 %s。再次发送将作为另一个任务提交。",
 	"When it has ended, it can be retried.": "结束后可以重试。",
 
+	"You sent this form twice; it was done once.":                                          "此表单您提交了两次，只执行了一次。",
 	"You sent this form before, and it was done. Send it again to do it once more.":        "此表单之前已提交并完成。如需再执行一次，请再次发送。",
 	"It has changed since this page was read. Send the form again if you still want this.": "打开此页面后它已改变。如仍需执行，请再次发送。",
 

@@ -216,9 +216,9 @@ var chineseTasks = map[string]string{
 	"The newest attempts; there are earlier ones.":                  "只显示最新的尝试，之前还有。",
 	"The newest lines. This command shows all that is kept:":        "只显示最新的行。用此命令查看保留的全部日志：",
 
-	"Nothing is new: this task has the same key, and has not ended.":        "没有新建任务：此任务的键相同且尚未结束。",
-	"This task waits, and is now what was submitted.":                       "此任务仍在等待，现已改为所提交的内容。",
-	"Nothing is new: this task with the same key was due a short time ago.": "没有新建任务：同一键的此任务不久前刚到期。",
+	"At %s, this task had the same key, and had not ended: no new one was created.": "%s 时此任务的键相同且尚未结束，没有新建任务。",
+	"This task waited at %s, and was replaced by what was submitted.":               "%s 时此任务仍在等待，已改为所提交的内容。",
+	"This task with the same key was due just before %s: no new one was created.":   "同一键的此任务在 %s 之前不久刚到期，没有新建任务。",
 	"Mode and key": "模式和键",
 	"none is created while this one has not ended":                       "此任务结束前不再创建新任务",
 	"the newest one waits until this one has ended":                      "最新提交的任务等待此任务结束",

@@ -32,7 +32,7 @@ func TestBasePath_WorksBehindAProxy(t *testing.T) {
 	b.await("#live", "Live")
 	b.click(`summary.red`)
 	b.click(`form[action$="/cancel"] button`)
-	b.await("[role=status].note", "is cancelled, or is asked to stop")
+	b.await("[role=status].note", "was cancelled, or was asked to stop, at")
 	b.await("#verdict", "Cancelled")
 	b.expectNoProblem("the pages")
 	b.click(`footer a[href$="/docs"]`)

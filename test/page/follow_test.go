@@ -48,7 +48,7 @@ func TestActions_FollowWhatHappens(t *testing.T) {
 		t.Error("it can still be cancelled, or the page was read again")
 	}
 	b.click(`form[action$="/retry"] button`)
-	b.await("[role=status].note", "The task was retried.")
+	b.await("[role=status].note", "The task was retried at ")
 
 	n.send(http.MethodDelete, "/v1/tasks/b", nil)
 	typing.awaitSeen("#can")
@@ -61,7 +61,7 @@ func TestActions_FollowWhatHappens(t *testing.T) {
 	n.send(http.MethodPost, "/v1/queues/default/pause", fields{})
 	queue.awaitSeen(`form[action$="/resume"]`)
 	queue.click(`form[action$="/resume"] button`)
-	queue.await("[role=status].note", "The queue is resumed")
+	queue.await("[role=status].note", "The queue was resumed at ")
 	for _, tab := range []*tab{b, typing, queue} {
 		tab.expectNoProblem("the pages")
 	}

@@ -152,13 +152,13 @@ func TestLooks_MessagePalesAboveABadVerdict(t *testing.T) {
 	b.open("/tasks/default/waits")
 	b.click(`summary.red`)
 	b.click(`form[action$="/cancel"] button`)
-	b.await(note, "is cancelled, or is asked to stop")
+	b.await(note, "was cancelled, or was asked to stop, at")
 	if got := ground(); got == pale {
 		t.Errorf("the message is pale though nothing is bad")
 	}
 	b.open("/tasks/default/failed")
 	b.click(`form[action$="/retry"] button`)
-	b.await(note, "The task was retried.")
+	b.await(note, "The task was retried at ")
 	b.await("#verdict", "Failed")
 	if got := ground(); got != pale {
 		t.Errorf("the message has the ground %s above what failed", got)

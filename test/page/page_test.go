@@ -106,7 +106,7 @@ func (b *tab) examineBulk() {
 	b.click(`a[href^="/bulk/new/retry"]`)
 	b.await("main", "One task runs again")
 	b.click(`main form[method=post] button`)
-	b.await(`[role=status].note`, "It has begun")
+	b.await(`[role=status].note`, "It was started at ")
 	b.await("#progress", "It is done: one task was changed.")
 	b.examine(eval[string](b, "location.pathname"), looks...)
 }
@@ -159,12 +159,12 @@ func (n *node) workWithoutScript() {
 		n.t.Errorf("the log shows %q", log)
 	}
 	b.click(`form[action$="/retry"] button`)
-	b.await(`[role=status].note`, "The task was retried.")
+	b.await(`[role=status].note`, "The task was retried at ")
 	n.awaitState("failed", "failed")
 	b.open("/tasks/default/runs")
 	b.click(`summary.red`)
 	b.click(`form[action$="/cancel"] button`)
-	b.await(`[role=status].note`, "is cancelled, or is asked to stop")
+	b.await(`[role=status].note`, "was cancelled, or was asked to stop, at")
 	n.awaitState("runs", "cancelled")
 	if live := b.text("#live"); strings.Contains(live, "Live") {
 		n.t.Errorf("without a script, the page says %q", live)

@@ -78,7 +78,7 @@ func TestSchedules_WorkWithoutScript(t *testing.T) {
 	b.write("#text", definition("30 2 * * FRY"))
 	b.click(`.cap button[value="check"]`)
 	b.await("[role=alert]", "Line 2, column 23")
-	b.put(definition("30 2 * * FRI"), "at 02:30, on Friday", "Revision 1 is in force.")
+	b.put(definition("30 2 * * FRI"), "at 02:30, on Friday", "Revision 1 was put at ")
 	b.do(chromedp.NavigateBack()) // which shows the check, and does not ask whether to send it again
 	b.await("main", "It is valid.")
 	if text := b.value("#text"); !strings.Contains(text, "30 2 * * FRI") {
@@ -87,25 +87,25 @@ func TestSchedules_WorkWithoutScript(t *testing.T) {
 	b.open("/schedules/default/night")
 
 	b.follow(`.acts a[href$="/trigger"]`, "Run it now")
-	b.send("This is the task of that run.")
+	b.send(", and got this task.")
 	b.open("/schedules/default/night")
 	b.follow(`.acts a[href$="/pause"]`, "Pause")
 	b.write("#p-note", "the disk")
-	b.send("The schedule is paused.")
+	b.send("The schedule was paused at ")
 	if verdict := b.text("#verdict"); !strings.Contains(verdict, "Paused: the disk") {
 		t.Errorf("the verdict is %q", verdict)
 	}
 	b.follow(`.acts a[href$="/resume"]`, "Resume")
-	b.send("The schedule is resumed.")
+	b.send("The schedule was resumed at ")
 
 	b.follow(`.acts a[href$="/edit"]`, "Edit night")
 	text := b.value("#text")
-	b.put(strings.Replace(text, "30 2 * * FRI", "45 2 * * FRI", 1), "cron: 45 2 * * FRI", "Revision 2 is in force.")
+	b.put(strings.Replace(text, "30 2 * * FRI", "45 2 * * FRI", 1), "cron: 45 2 * * FRI", "Revision 2 was put at ")
 	b.click(`#revisions details:last-of-type summary`)
 	b.follow(`a[href$="/rollback?revision=1"]`, "Roll back to revision 1")
-	b.send("The definition of revision 1 is in force again.")
+	b.send("The definition of revision 1 was put again at ")
 	b.follow(`.acts a[href$="/delete"]`, "Delete")
-	b.send("The schedule is deleted.")
+	b.send("The schedule was deleted at ")
 }
 
 // With JavaScript off, somebody puts a recurring task, sees it run, sees it fail, reads why, mends it, and sees it
@@ -143,7 +143,7 @@ func TestJourney_FromAFailureToItsCure(t *testing.T) {
 	b.click(`.cap button[value="check"]`)
 	b.await("main", "every 1s")
 	b.click(`.cap button[value="put"]`)
-	b.await(`[role=status].note`, "Revision 1 is in force.")
+	b.await(`[role=status].note`, "Revision 1 was put at ")
 
 	const page = "/schedules/default/report"
 	b.awaitAgain(page, "#verdict", "Runs: one task has not ended")
@@ -166,6 +166,6 @@ func TestJourney_FromAFailureToItsCure(t *testing.T) {
 
 	b.follow(`a[href="`+page+`"]`, "report")
 	b.follow(`.acts a[href$="/edit"]`, "Edit report")
-	b.put(strings.Replace(b.value("#text"), "/raport", "/report", 1), "/report", "Revision 2 is in force.")
+	b.put(strings.Replace(b.value("#text"), "/raport", "/report", 1), "/report", "Revision 2 was put at ")
 	b.awaitAgain(page, "#verdict", "Well: the last run succeeded")
 }
