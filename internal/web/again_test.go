@@ -482,6 +482,70 @@ func TestForms_ActOnWhatTheirReaderHasSeen(t *testing.T) {
 	})
 }
 
+// Whoever has paused a schedule first is named: another form says so, and leaves the name and the note.
+func TestForms_LeaveThePauseOfOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const path = "/schedules/default/a/pause"
+		w.put("a", nil)
+		form := w.fill(path, "note", "mine")
+		ann := me
+		ann.Name = "ann"
+		_, err := w.control.PauseSchedule(w.ctx, ann, "a", "hers")
+		testkit.Must(t, err)
+		got := w.send(http.MethodPost, path, form)
+		if got.status < 400 || !regexp.MustCompile("ann.* paused it after this page was read").MatchString(got.text) {
+			t.Errorf("paused by another: %d: %s", got.status, got.text)
+		}
+		if s := w.schedule("a"); s.PauseNote != "hers" || !strings.Contains(s.PausedBy, "ann") {
+			t.Errorf("it is paused by %q: %q", s.PausedBy, s.PauseNote)
+		}
+		w.put("b", nil)
+		form = w.fill("/schedules/default/b/pause", "note", "mine")
+		for range 2 { // the second time at another node
+			w.expectDone("/schedules/default/b/pause", form, "/schedules/default/b?said=paused")
+			w.serve()
+		}
+	})
+}
+
+// A form that was done before says so. It does not ask to be sent again if its page has it no more.
+func TestForms_OfferNothingThatIsGone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("a", nil)
+		w.submit("later", func(d *task.Definition) { d.Delay = time.Hour })
+		deletes, runs := w.fill("/schedules/default/a/delete"), w.form("/tasks/default/later")
+		w.expectDone("/schedules/default/a/delete", deletes, "/schedules?said=deleted")
+		w.expectDone("/tasks/default/later/now", runs, "/tasks/default/later?said=due")
+		_, err := w.control.CancelTask(w.ctx, me, "later", "")
+		testkit.Must(t, err)
+		w.pass(time.Minute)
+		for path, form := range map[string]url.Values{
+			"/schedules/default/a/delete": deletes, "/tasks/default/later/now": runs,
+		} {
+			got := w.send(http.MethodPost, path, form)
+			if got.status != http.StatusConflict || !strings.Contains(got.text, "You sent this form before, and it was done.") ||
+				strings.Contains(got.text, "to do it once more") || strings.Contains(got.text, "The task changed") ||
+				strings.Contains(got.text, "&amp;#") {
+				t.Errorf("%s: %d: %s", path, got.status, got.text)
+			}
+		}
+	})
+}
+
+// After the refusal of a form, its address is that of the browser: opened again, it leads to the page of the form.
+func TestForms_AddressesLeadToTheirPages(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for path, page := range map[string]string{
+			"/tasks/default/x/retry": "/tasks/default/x", "/queues/low/pause": "/queues/low", "/bulk/7/stop": "/bulk/7",
+			"/tasks/shop/a%2Fb/queue?namespace=shop": "/tasks/shop/a%2Fb?namespace=shop",
+		} {
+			if got := w.get(path); got.status != http.StatusSeeOther || got.leadsTo() != page {
+				t.Errorf("%s: %d to %q", path, got.status, got.leadsTo())
+			}
+		}
+	})
+}
+
 // A form that is sent again after a while, as by Back, says that it was done, and acts when it is sent once more: what
 // it did may have been undone since.
 func TestForms_AskBeforeTheyActAgain(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"html"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -117,13 +119,44 @@ func (s *Site) act(c echo.Context, a *action) error {
 	})
 	if errors.Is(err, errSentBefore) {
 		v.renewed = true
-		text := v.T("You sent this form before, and it was done. Send it again to do it once more.")
-		err = task.Errorf(task.CodeChanged, "%s", text)
+		err = s.sentBefore(c, v, a)
 	}
 	if err != nil || done == (result{}) {
 		return s.again(c, v, a, err)
 	}
 	return c.Redirect(http.StatusSeeOther, v.inNamespace(done.address(v.token)))
+}
+
+// sentBefore is the refusal of a form that was done before. It may be sent once more if its page still has it.
+func (s *Site) sentBefore(c echo.Context, v *visit, a *action) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), requestLimit)
+	defer cancel()
+	shown := v.showing(cmp.Or(a.form, a.path))
+	page, err := s.render(ctx, shown.page, shown)
+	switch offered := s.hasForm(page, v.filled(a.path)); {
+	case err != nil && !isAway(err):
+		why := template.HTML(edge.ProblemFor(c, err).Detail) //nolint:gosec // a text, which the page escapes
+		text := v.T("You sent this form before, and it was done. Its page cannot be shown: %s", why)
+		return task.Errorf(task.CodeChanged, "%s", text)
+	case err == nil && !offered:
+		return task.Errorf(task.CodeChanged, "%s", v.T("You sent this form before, and it was done."))
+	}
+	text := v.T("You sent this form before, and it was done. Send it again to do it once more.")
+	return task.Errorf(task.CodeChanged, "%s", text)
+}
+
+// hasForm reports whether a page has a form that is sent to a path, or to the address of the page.
+func (s *Site) hasForm(page []byte, path string) bool {
+	text, begin := html.UnescapeString(string(page)), ` action="`+s.server.Options().BasePath+path
+	return slices.ContainsFunc([]string{`<form method="post">`, begin + `"`, begin + "?"}, func(part string) bool {
+		return strings.Contains(text, part)
+	})
+}
+
+// leadBack leads from the address of a form, which a browser has after its refusal, to the page that has the form.
+func (s *Site) leadBack(c echo.Context, a *action) error {
+	v := s.visitOf(c)
+	return c.Redirect(http.StatusSeeOther, v.inNamespace(v.filled(a.form)))
 }
 
 // sentForm is the same for a form that is sent again as it was.

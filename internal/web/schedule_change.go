@@ -103,6 +103,7 @@ func askPause(_ context.Context, v *visit, s schedule.Schedule) (scheduleChange,
 		c.Button, c.Wrong = "", string(v.T("It is paused already."))
 		return c, nil
 	}
+	c.Hidden = []hiddenField{{seenField, seenUnpaused}}
 	c.Follows = []template.HTML{
 		v.T("No tick runs until somebody resumes it. Tasks that run or wait go on."), escaped(s.Misfire.AfterPause()),
 	}
@@ -287,9 +288,29 @@ func triggerSchedule(ctx context.Context, v *visit, _ url.Values) (result, error
 	return result{path: string(v.Path("tasks", v.param("namespace"), run.TaskID(v.param("id")))), said: "triggered"}, nil
 }
 
+// seenUnpaused is what the form that pauses a schedule says that its reader has seen.
+const seenUnpaused = "unpaused"
+
+// pauseSchedule pauses a schedule, unless somebody else has paused it: then the name and the note of that one stay.
 func pauseSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
-	_, err := v.site.Control.PauseSchedule(ctx, v.ofPath(), v.param("id"), strings.TrimSpace(form.Get("note")))
+	note := strings.TrimSpace(form.Get("note"))
+	s, err := v.site.Control.GetSchedule(ctx, v.ofPath(), v.param("id"))
+	isOurs := s.PauseNote == note && s.PausedBy == v.who.By() // by this form, if it is sent again
+	if err == nil && !s.PausedAt.IsZero() && form.Get(seenField) == seenUnpaused && !isOurs {
+		return result{}, v.pausedBefore(s)
+	}
+	_, err = v.site.Control.PauseSchedule(ctx, v.ofPath(), v.param("id"), note)
 	return v.ofSchedule("paused", 0), err
+}
+
+// pausedBefore is the refusal to pause a schedule that somebody has paused since its page was read.
+func (v *visit) pausedBefore(s schedule.Schedule) error {
+	text := v.T("It was paused after this page was read. It stays so.")
+	if s.PausedBy != "" {
+		by := template.HTML(s.PausedBy) //nolint:gosec // a text, which the page escapes
+		text = v.T("%s paused it after this page was read. It stays so.", by)
+	}
+	return task.Errorf(schedule.CodeChanged, "%s", text)
 }
 
 // resumeSchedule resumes a schedule, unless somebody has paused it anew.

@@ -20,6 +20,7 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -85,6 +86,9 @@ func register(s *edge.Server, o Options) (*Site, error) {
 	s.SetPolicy(edge.Policy{Fail: site.fail}, edge.NoPath)
 	for _, a := range actions {
 		s.Echo().POST(a.path, func(c echo.Context) error { return site.act(c, a) })
+		if a.form != "" {
+			s.Echo().GET(a.path, func(c echo.Context) error { return site.leadBack(c, a) })
+		}
 		s.SetPolicy(edge.Policy{Fail: site.fail}, a.path)
 	}
 	for _, path := range []string{"/prefer/:name", "/prefer/:name/*"} { // with a form, or a link
@@ -328,8 +332,13 @@ func (s *Site) fail(c echo.Context, p edge.Problem) (answered bool) {
 	if p.Code == edge.CodeNotFound {
 		p.Detail = string(v.T("There is no such page."))
 	}
-	if p.Field == tokenField {
+	switch {
+	case p.Field == tokenField:
 		p.Title = string(v.T("The form is too old"))
+	case v.renewed:
+		p.Title = string(v.T("This form was sent before"))
+	case p.Code == task.CodeChanged || p.Code == schedule.CodeChanged:
+		p.Title = string(v.T("It has changed in the meantime"))
 	}
 	e := errorPage{p, again}
 	shown := &view{visit: v, Title: p.Title, Data: e, Away: e.Away(), Live: e.Away() && s.isLive(c)}
