@@ -41,7 +41,6 @@ var chineseShared = map[string]string{
 	"%s s":                "%s 秒",
 	"%s waiting":          "%s 处更新待显示",
 	", ":                  "，",
-	"A task with this id and content was there before: nothing is new.":             "已有 id 和内容相同的任务，没有新建。",
 	"At %s, this task was there before, with this content: no new one was created.": "%s 时已有 id 和内容相同的此任务，没有新建。",
 	"All namespaces":                 "全部命名空间",
 	"All schedules":                  "全部计划",
