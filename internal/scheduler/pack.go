@@ -45,15 +45,25 @@ func (t *term) packSome(ctx context.Context, packer *listing.Packer) (more bool,
 	return more, err
 }
 
+// awaitRows waits until there may be something to pack. While Redis may have lost writes, that is often: the index may
+// have gone back.
 func (t *term) awaitRows(ctx context.Context, packer *listing.Packer) {
-	timer := time.NewTimer(packer.Rest(t.s.pace.pack))
+	timer, lossy := time.NewTimer(packer.Rest(t.s.pace.pack)), time.NewTicker(t.s.pace.lossy)
 	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-t.s.rowWakes[t.partition]:
-	case segments := <-t.s.staleRows[t.partition]:
-		packer.Suspect(segments)
+	defer lossy.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-lossy.C:
+			if !t.s.o.Store.MayHaveLost() {
+				continue
+			}
+		case <-t.s.rowWakes[t.partition]:
+		case segments := <-t.s.staleRows[t.partition]:
+			packer.Suspect(segments)
+		}
+		return
 	}
 }
 

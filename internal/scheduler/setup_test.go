@@ -47,6 +47,7 @@ type world struct {
 	lease time.Duration // of runs
 	slots int           // of each node as a worker of the queue default
 	types []string      // that these run; none if they do not say
+	lossy bool          // Redis may have lost writes lately
 }
 
 func newWorld(t *testing.T, opts ...redistest.Option) *world {
@@ -65,7 +66,9 @@ func newWorldWith(t *testing.T, lease time.Duration, opts ...redistest.Option) *
 
 func (w *world) open(db *redisx.DB) *store.Store {
 	w.t.Helper()
-	s, err := store.Open(w.t.Context(), store.Options{DB: db, RunLease: w.lease})
+	s, err := store.Open(w.t.Context(), store.Options{
+		DB: db, RunLease: w.lease, MayHaveLost: func() bool { return w.lossy },
+	})
 	testkit.Must(w.t, err)
 	return s
 }
@@ -119,7 +122,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
 	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never,
-		names: never, pack: never, peek: never}
+		names: never, pack: never, lossy: never, peek: never}
 	n.contact = unbroken()
 	for _, c := range change {
 		c(n)
