@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/lua"
 )
 
 // redisServer is the redis-server that all rows share, reached by the bench's own client.
@@ -149,13 +150,13 @@ func (s *redisServer) info(ctx context.Context, section string) (map[string]stri
 // awaitIndexed waits until the rows of all tasks are in the index of lists.
 func (s *redisServer) awaitIndexed(ctx context.Context) error {
 	return poll(ctx, 100*time.Millisecond, time.Minute, "the index of lists", func(ctx context.Context) (bool, error) {
-		lists, err := s.db.Keys(ctx, "dts:{*}:listed:new").Result()
-		for _, list := range lists {
-			if noted, err := s.db.LLen(ctx, list).Result(); err != nil || noted > 1 { // the first entry is no task
+		for p := range partitions {
+			list := string(lua.NewKeyspace("", 0).Partition(p).ListedNew())
+			if noted, err := s.db.LLen(ctx, list).Result(); err != nil || noted != 1 { // the first entry is no task
 				return false, err
 			}
 		}
-		return len(lists) > 0, err
+		return true, nil
 	})
 }
 

@@ -89,6 +89,9 @@ type Config struct {
 // DefaultOutageTolerance outlasts a failover and a restart of Redis.
 const DefaultOutageTolerance = time.Minute
 
+// RunsGoOn says what becomes of attempts while Redis is away. The minute is DefaultOutageTolerance.
+const RunsGoOn = "Tasks that run go on meanwhile: for a minute, unless --outage-tolerance of their node says otherwise."
+
 // Workers by HTTP.
 const (
 	WorkersLimit             = 200              // at one node

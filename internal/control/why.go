@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
@@ -79,7 +80,7 @@ func (c *Control) blockedBy(err error) *why.Reason {
 	if outage := c.store.DB.Link().Outage(); outage != nil {
 		r.Detail = "Redis is away, so nothing is handed over: " + outage.Error() + "."
 	}
-	r.Do = "Bring Redis back. " + why.RunsGoOn
+	r.Do = "Bring Redis back. " + config.RunsGoOn
 	return r
 }
 
@@ -90,6 +91,6 @@ func blockedByRefusal(said string) *why.Reason {
 	}
 	return &why.Reason{
 		Code: why.RedisSilent, Detail: "Redis refuses writes, so nothing is handed over. It says: " + said + ".",
-		Do: "Remove the cause that Redis names. " + why.RunsGoOn,
+		Do: "Remove the cause that Redis names. " + config.RunsGoOn,
 	}
 }

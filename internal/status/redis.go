@@ -3,7 +3,7 @@ package status
 import (
 	"fmt"
 
-	"github.com/dts-sched/dts/internal/why"
+	"github.com/dts-sched/dts/internal/config"
 )
 
 // redis adds what is wrong with Redis.
@@ -12,10 +12,10 @@ func (j *judge) redis() {
 	if r.Silent != "" {
 		reason := Reason{
 			Code: RedisSilent, Severity: Bad, Since: r.Since, Kind: "redis", Detail: r.Silent,
-			Do: "Bring Redis back. " + why.RunsGoOn,
+			Do: "Bring Redis back. " + config.RunsGoOn,
 		}
 		if r.Refuses {
-			reason.Do = "Remove the cause that Redis names. " + why.RunsGoOn
+			reason.Do = "Remove the cause that Redis names. " + config.RunsGoOn
 		}
 		j.add(reason)
 	}
@@ -34,7 +34,7 @@ func (j *judge) redis() {
 		j.add(Reason{
 			Code: RedisSilent, Severity: Bad, Since: s.Since, Kind: "redis", ID: s.Address,
 			Detail: fmt.Sprintf("%s %s.%s", s.name(), said, s.unknown()),
-			Do:     "Bring the server back. " + why.RunsGoOn,
+			Do:     "Bring the server back. " + config.RunsGoOn,
 		})
 	}
 	for _, s := range r.Refusing {

@@ -8,9 +8,6 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// RunsGoOn says what becomes of attempts while Redis is away. The minute is config.DefaultOutageTolerance.
-const RunsGoOn = "Tasks that run go on meanwhile: for a minute, unless --outage-tolerance of their node says otherwise."
-
 // Reason is one thing that must change before a task, a schedule or a queue goes on.
 type Reason struct {
 	Code          Code
