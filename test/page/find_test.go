@@ -72,7 +72,7 @@ func TestNamespace_HoldsFromPageToPage(t *testing.T) {
 	chosen("a task")
 	b.click("summary.red")
 	b.click(`form[action*="/cancel"] button`)
-	b.await("[role=status].note", "is cancelled")
+	b.await("[role=status].note", "was cancelled")
 	chosen("what was done")
 	b.click("nav a[data-key=s]")
 	b.await(".nav summary", "billing")
