@@ -31,6 +31,7 @@ func TestUpgrade_BothReleasesGoOnAfterASnooze(t *testing.T) {
 	t.Cleanup(target.Close)
 	const id = "a"
 
+	startRelease(t, previousRelease, redis.URL(), "--roles", "api") // else the layout would move
 	status.Store(http.StatusTooManyRequests)
 	newer := startRelease(t, thisRelease, redis.URL())
 	payload := json.RawMessage(fmt.Sprintf(`{"url": %q}`, target.URL))

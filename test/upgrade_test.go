@@ -187,16 +187,18 @@ func (r *rolling) ran(n int, schedules []string, when string) {
 	})
 }
 
-// Promises 1 to 4 while a fleet is upgraded to this release and back, under load.
+// Promises 1 to 4 while a fleet is upgraded to this release and back, under load. The way back ends with the last node
+// of the previous release, as the layout moves then.
 func TestUpgrade_RollsForthAndBackUnderLoad(t *testing.T) {
 	testkit.OnlyLong(t)
 	t.Parallel()
 	redis := redistest.Start(t)
-	examineAtTheEnd(t, redis.URL(), "list-index") // the previous release works last, and notes no tasks
+	examineAtTheEnd(t, redis.URL(), "list-index") // it is built when the previous release is gone
 	r := &rolling{t: t, redis: redis.URL(), far: newRecorder(t), nodes: map[string]*node{}}
 	for _, role := range []string{"scheduler", "worker"} {
 		r.nodes[role] = r.start(role, previousRelease)
 	}
+	last := startRelease(t, previousRelease, redis.URL(), "--roles", "api")
 	schedules := r.put(r.nodes["scheduler"])
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- r.load(t.Context(), stop) }()
@@ -213,6 +215,10 @@ func TestUpgrade_RollsForthAndBackUnderLoad(t *testing.T) {
 			r.ran(calls, schedules, "a "+step.role+" of "+step.release)
 		}
 	}
+	r.replace("scheduler", thisRelease)
+	r.replace("worker", thisRelease)
+	last.stop()
+	r.ran(calls, schedules, "this release in its own layout")
 	close(stop)
 	testkit.Must(t, <-ended)
 	for _, id := range schedules {
