@@ -160,14 +160,14 @@ func (s *session) note(ctx context.Context, r Request, starts []tasks.Start) err
 	return s.o.Store.Tasks.NoteTaken(ctx, s.id, r.ID, starts, s.offer.Lease+beginBudget)
 }
 
-// begin begins attempts, and returns those that it could. It asks Redis until there is an answer, for beginBudget at most, and half a lease,
+// begin begins attempts, and returns those that it could, in their order. It asks Redis until there is an answer, for beginBudget at most, and half a lease,
 // so that the worker hears of those that have begun, or repeats its call, before their leases are over; whatever may have begun then is recovered
 // when its lease is over. Error: CodeUnavailable if there are such.
 func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(beginBudget, s.offer.Lease/2))
 	defer cancel()
 	who := tasks.Runner{Node: s.id, Types: s.offer.Types, Lease: s.offer.Lease}
-	var begun []*tasks.Run
+	all, begun := starts, make(map[string]*tasks.Run, len(starts)) // by run token
 	var failure error
 	for len(starts) > 0 {
 		calls := make([]tasks.Start, len(starts))
@@ -186,7 +186,7 @@ func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, erro
 		for i, b := range results {
 			switch {
 			case b.Err == nil:
-				begun = append(begun, b.Run)
+				begun[starts[i].Run] = b.Run
 			case errors.Is(b.Err, tasks.ErrLeftover):
 				s.drop(starts[i], nil)
 			case errors.Is(b.Err, tasks.ErrForeignType):
@@ -202,7 +202,13 @@ func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, erro
 			_ = clock.Sleep(ctx, beginPause)
 		}
 	}
-	return begun, failure
+	var runs []*tasks.Run
+	for _, one := range all {
+		if r, ok := begun[one.Run]; ok {
+			runs = append(runs, r)
+		}
+	}
+	return runs, failure
 }
 
 // drop ends the delivery of an attempt that has not begun, or lost that it had; nil if this session has none. It returns to its queue if there

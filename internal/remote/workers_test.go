@@ -271,6 +271,25 @@ func TestTake_ARepeatGetsTheSameAttempts(t *testing.T) {
 	}
 }
 
+// Redis refuses to begin the first attempt, and begins it when it is asked again.
+func TestTake_AnswersInTheOrderOfTheQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refs := []task.Ref{w.hand("a"), w.hand("b")}
+	for i := 0; w.KeysOf(refs[1]) == w.KeysOf(refs[0]); i++ {
+		refs[1] = w.hand(fmt.Sprint("b", i))
+	}
+	starts := []tasks.Start{{Ref: refs[0], Attempt: 1, Run: "w1#A", Queue: "default"}, {Ref: refs[1], Attempt: 1, Run: "w1#B", Queue: "default"}}
+	testkit.Must(t, w.Tasks.NoteTaken(w.Ctx, "w1", "1", starts, time.Minute))
+	held := string(w.KeysOf(refs[0]).Held())
+	testkit.Must(t, w.DB.Set(w.Ctx, held, "not a sorted set", 0).Err())
+	w.onScript.Store("begin", context.CancelFunc(func() { w.DB.Del(w.Ctx, held) }))
+	runs, err := w.Take(w.Ctx, "w1", offer(), requested("1"))
+	if want := []string{"w1#A", "w1#B"}; err != nil || !slices.Equal(names(runs), want) {
+		t.Errorf("took %v, %v, want %v", names(runs), err, want)
+	}
+}
+
 // The node died before Redis was asked to begin what it had taken.
 func TestTake_ARepeatBeginsWhatADeadNodeHadTaken(t *testing.T) {
 	t.Parallel()
