@@ -54,7 +54,7 @@ func TestEvidence_EachEndHasItsFollowUp(t *testing.T) {
 
 func TestCaseFile_OnlyALossExcusesWhatNobodyKnows(t *testing.T) {
 	t.Parallel()
-	r := &round{}
+	r, s := &round{}, &ticking{id: "s"}
 	r.past.addLoss(between(1, 2))
 	file := &caseFile{r: r, known: map[string]bool{"known": true}, calls: map[string][]call{
 		"known@e1":       {called(1, 5, 6, "a")},
@@ -64,8 +64,12 @@ func TestCaseFile_OnlyALossExcusesWhatNobodyKnows(t *testing.T) {
 		"nobody's":       {called(1, 5, 6, "e")},
 		"nobody's@e1":    {called(1, 7, 8, "f")},
 		"never there@e1": {called(1, 7, 8, "g")},
+		s.idOf(at(1.5)):  {called(1, 5, 6, "h")},
+		s.idOf(at(4)):    {called(1, 5, 6, "i")},
 	}}
-	strange := map[string]bool{"known@e1": true, "nobody's": true, "nobody's@e1": true, "never there@e1": true}
+	strange := map[string]bool{
+		"known@e1": true, "nobody's": true, "nobody's@e1": true, "never there@e1": true, s.idOf(at(4)): true,
+	}
 	for id := range file.calls {
 		if got := file.isStrange(id); got != strange[id] {
 			t.Errorf("%s is strange: %t, want %t", id, got, strange[id])

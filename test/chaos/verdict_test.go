@@ -105,9 +105,15 @@ func (file *caseFile) judgeStrangers(r *round) {
 }
 
 // isStrange reports whether nobody submitted a task and no ledger names it. Redis may have lost that a schedule was
-// resumed, and that its ticks fired: such a tick is not strange, nor are those that follow it.
+// resumed, and that its ticks fired: such a tick is not strange, nor are those that follow it. Its worker may have
+// waited until Redis was back.
 func (file *caseFile) isStrange(id string) bool {
-	if file.known[id] || file.r.past.of(id).isTouched(file.calls[id], nil) {
+	p := file.r.past.of(id)
+	if file.known[id] || p.isTouched(file.calls[id], nil) {
+		return false
+	}
+	_, name, _ := strings.Cut(id, "@")
+	if tick, err := time.Parse("20060102T150405Z", name); err == nil && p.isLossy(span{tick, tick}) {
 		return false
 	}
 	first, _, follows := strings.Cut(id, "@e")
