@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/bulks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -508,25 +509,45 @@ func TestForms_LeaveThePauseOfOthers(t *testing.T) {
 	})
 }
 
-// A form that was done before says so. It does not ask to be sent again if its page has it no more.
+// A form that was done before says so. It asks to be sent again only if its page still has it.
 func TestForms_OfferNothingThatIsGone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.put("a", nil)
 		w.submit("later", func(d *task.Definition) { d.Delay = time.Hour })
-		deletes, runs := w.fill("/schedules/default/a/delete"), w.form("/tasks/default/later")
-		w.expectDone("/schedules/default/a/delete", deletes, "/schedules?said=deleted")
-		w.expectDone("/tasks/default/later/now", runs, "/tasks/default/later?said=due")
+		w.submit("moves", func(d *task.Definition) { d.Delay = time.Hour })
+		w.submit("due", func(d *task.Definition) { d.Queue = "reports" })
+		w.claim(0)
+		w.bulk("moving", bulks.Running, 3)
+		const later, moves, reports = "/tasks/default/later", "/tasks/default/moves", "/queues/reports"
+		rows := []struct {
+			path, page, said string
+			form             url.Values
+			offered          bool
+		}{
+			{"/schedules/default/a/delete", "/schedules", "deleted", w.fill("/schedules/default/a/delete"), false},
+			{"/tasks/default/later/now", later, "due", w.form(later), false},
+			{"/tasks/default/moves/queue", moves, "moved", w.fill(moves, "queue", "low"), true},
+			{"/queues/reports/capacity", reports, "queue-capacity", w.fill(reports, "capacity", "7"), true},
+			{"/queues/reports/pause", reports, "queue-paused", w.form(reports), false},
+			{"/bulk/moving/stop", "/bulk/moving", "bulk-stopped", w.form("/bulk/moving"), false},
+		}
+		for _, r := range rows {
+			w.expectDone(r.path, r.form, r.page+"?said="+r.said)
+		}
 		_, err := w.control.CancelTask(w.ctx, me, "later", "")
 		testkit.Must(t, err)
+		moving, err := w.store.Bulks.Get(w.ctx, "moving")
+		testkit.Must(t, err)
+		moving.State = bulks.Stopped
+		_, err = w.store.Bulks.Update(w.ctx, moving)
+		testkit.Must(t, err)
 		w.pass(time.Minute)
-		for path, form := range map[string]url.Values{
-			"/schedules/default/a/delete": deletes, "/tasks/default/later/now": runs,
-		} {
-			got := w.send(http.MethodPost, path, form)
+		for _, r := range rows {
+			got := w.send(http.MethodPost, r.path, r.form)
 			if got.status != http.StatusConflict || !strings.Contains(got.text, "You sent this form before, and it was done.") ||
-				strings.Contains(got.text, "to do it once more") || strings.Contains(got.text, "The task changed") ||
+				strings.Contains(got.text, "to do it once more") != r.offered || strings.Contains(got.text, "The task changed") ||
 				strings.Contains(got.text, "&amp;#") {
-				t.Errorf("%s: %d: %s", path, got.status, got.text)
+				t.Errorf("%s: %d: %s", r.path, got.status, got.text)
 			}
 		}
 	})
@@ -557,8 +578,15 @@ func TestForms_AskBeforeTheyActAgain(t *testing.T) {
 		_, err := w.control.ResumeSchedule(w.ctx, me, "a")
 		testkit.Must(t, err)
 		w.pass(time.Minute)
+		w.away.Store(unreachable)
 		got := w.send(http.MethodPost, path, form)
-		if got.status < 400 || !strings.Contains(got.text, "You sent this form before, and it was done.") {
+		if got.status < 400 || !strings.Contains(got.text, "it was done. Its page cannot be shown: ") {
+			t.Errorf("sent again while Redis is away: %d: %s", got.status, got.text)
+		}
+		w.away.Store(0)
+		w.pass(time.Minute)
+		got = w.send(http.MethodPost, path, form)
+		if got.status < 400 || !strings.Contains(got.text, "You sent this form before, and it was done. Send it again") {
 			t.Fatalf("sent again: %d: %s", got.status, got.text)
 		}
 		if !w.schedule("a").PausedAt.IsZero() {

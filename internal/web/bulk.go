@@ -95,6 +95,9 @@ type bulkAsk struct {
 	Examples []task.Task
 }
 
+// Can reports whether there is something to do, for which the page has its only form.
+func (a bulkAsk) Can(string) bool { return a.Button != "" }
+
 // bulkRequest is what the address asks for, with what a form adds. Error: CodeInvalid, with the field.
 func (v *visit) bulkRequest() (control.BulkRequest, error) {
 	get := func(name string) string { return strings.TrimSpace(cmp.Or(v.form.Get(name), v.query.Get(name))) }
@@ -228,12 +231,15 @@ func readBulk(ctx context.Context, v *visit) (any, string, error) {
 	return o, string(o.Title), nil
 }
 
+// Can reports whether the bulk action can be stopped, which is its only form.
+func (o oneBulk) Can(string) bool { return !o.Ended }
+
 // Offers are the actions that the page of a bulk action offers.
 func (o oneBulk) Offers() string {
-	if o.Ended {
-		return ""
+	if o.Can("stop") {
+		return "stop"
 	}
-	return "stop"
+	return ""
 }
 
 func (v *visit) bulkOf(b control.Bulk) oneBulk {

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
-	"html"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -117,40 +116,41 @@ func (s *Site) act(c echo.Context, a *action) error {
 		}
 		return done, err
 	})
-	if errors.Is(err, errSentBefore) {
-		v.renewed = true
-		err = s.sentBefore(c, v, a)
-	}
-	if err != nil || done == (result{}) {
+	switch {
+	case err != nil || done == (result{}):
 		return s.again(c, v, a, err)
+	case done.twice && v.now.Sub(time.UnixMilli(done.at)) > answeredFor:
+		return s.sentBefore(c, v, a)
 	}
 	return c.Redirect(http.StatusSeeOther, v.inNamespace(done.address(v.token)))
 }
 
-// sentBefore is the refusal of a form that was done before. It may be sent once more if its page still has it.
+// answeredFor is how long a form that is sent again gets the answer of the first. Afterwards, its reader is asked.
+const answeredFor = 10 * time.Second
+
+// sentBefore answers a form that was done a while ago: what it did may have been undone since. The form is shown again
+// with a new key, so that it acts when it is sent once more, unless its page has it no more.
 func (s *Site) sentBefore(c echo.Context, v *visit, a *action) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), requestLimit)
 	defer cancel()
+	v.renewed = true
 	shown := v.showing(cmp.Or(a.form, a.path))
-	page, err := s.render(ctx, shown.page, shown)
-	switch offered := s.hasForm(page, v.filled(a.path)); {
-	case err != nil && !isAway(err):
+	page, err := s.view(ctx, shown.page, shown)
+	if err != nil {
 		why := template.HTML(edge.ProblemFor(c, err).Detail) //nolint:gosec // a text, which the page escapes
 		text := v.T("You sent this form before, and it was done. Its page cannot be shown: %s", why)
 		return task.Errorf(task.CodeChanged, "%s", text)
-	case err == nil && !offered:
-		return task.Errorf(task.CodeChanged, "%s", v.T("You sent this form before, and it was done."))
 	}
-	text := v.T("You sent this form before, and it was done. Send it again to do it once more.")
-	return task.Errorf(task.CodeChanged, "%s", text)
-}
-
-// hasForm reports whether a page has a form that is sent to a path, or to the address of the page.
-func (s *Site) hasForm(page []byte, path string) bool {
-	text, begin := html.UnescapeString(string(page)), ` action="`+s.server.Options().BasePath+path
-	return slices.ContainsFunc([]string{`<form method="post">`, begin + `"`, begin + "?"}, func(part string) bool {
-		return strings.Contains(text, part)
-	})
+	text := v.T("You sent this form before, and it was done.")
+	if page.hasForm(a) {
+		text = v.T("You sent this form before, and it was done. Send it again to do it once more.")
+	}
+	shown.refuse(c, task.Errorf(task.CodeChanged, "%s", text))
+	made, err := s.write(shown.page, page)
+	if err != nil {
+		return err
+	}
+	return s.sendAgain(c, shown, made)
 }
 
 // leadBack leads from the address of a form, which a browser has after its refusal, to the page that has the form.

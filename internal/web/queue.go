@@ -120,17 +120,28 @@ func (q oneQueue) CanSteer() bool { return q.Known && !q.IsOthers() }
 // IsOthers reports whether DTS has nothing to do with the queue: only its clients and servers of asynq use it.
 func (q oneQueue) IsOthers() bool { return q.State == queueForeign || q.State == queueAsynqs }
 
+// Can says what can be done with a queue now.
+func (q oneQueue) Can(what string) bool {
+	switch what {
+	case "pause":
+		return q.CanSteer() && !q.Paused
+	case "resume":
+		return q.CanSteer() && q.Paused
+	}
+	return q.CanSteer() // set its capacity
+}
+
 // Offers are the actions that the page of a queue offers.
 func (q oneQueue) Offers() string {
 	switch {
-	case !q.CanSteer():
-		return ""
-	case q.Paused:
+	case q.Can("resume"):
 		return "resume"
-	case q.Capacity > 0:
+	case q.Can("pause") && q.Capacity > 0:
 		return "pause lift"
+	case q.Can("pause"):
+		return "pause"
 	}
-	return "pause"
+	return ""
 }
 
 // pauseQueue is the action of the form that pauses a queue.

@@ -34,6 +34,9 @@ type scheduleChange struct {
 	Tasks   []control.DeletedTask
 }
 
+// Can reports whether it can be done now. Only then has the page its form.
+func (c scheduleChange) Can(string) bool { return c.Button != "" }
+
 // rangeForm is the form of a range of time.
 type rangeForm struct {
 	From, To, Pace string

@@ -4,26 +4,16 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
-
-	"github.com/dts-sched/dts/internal/clock"
 )
 
 // errUnanswered is the answer to a form that was sent again while the first one panicked.
 var errUnanswered = errors.New("the form was not answered")
 
-// errSentBefore is the answer to a form that was sent again after a while: what it did may have been undone since.
-var errSentBefore = errors.New("the form was sent before")
-
-const (
-	// sentLimit is how many forms a node remembers.
-	sentLimit = 1000
-	// answeredFor is how long a form that is sent again gets the answer of the first.
-	answeredFor = 10 * time.Second
-)
+// sentLimit is how many forms a node remembers.
+const sentLimit = 1000
 
 // sentForms are the forms that were sent to this node, with their answers. A form that is sent again, as by a second
-// click, does nothing, and gets the answer of the first, which says so. After a while, its reader is asked. One that
+// click, does nothing, and gets the answer of the first, which says so: see act for one that comes late. One that
 // failed, or was only checked, may be sent again. After a lost reply, or at another node, the action itself does
 // nothing twice: see action.
 type sentForms struct {
@@ -35,7 +25,6 @@ type sentForms struct {
 // sentForm is a form that was sent.
 type sentForm struct {
 	ended chan struct{} // closed when the action has ended; only then may the other fields be read
-	at    time.Time     // when it ended
 	done  result
 	err   error
 }
@@ -60,9 +49,6 @@ func (s *sentForms) once(key string, do func() (result, error)) (result, error) 
 	s.mu.Unlock()
 	if again {
 		<-form.ended
-		if form.err == nil && clock.Since(form.at) > answeredFor {
-			return result{}, errSentBefore
-		}
 		done := form.done
 		done.twice = done != (result{})
 		return done, form.err
@@ -74,7 +60,6 @@ func (s *sentForms) once(key string, do func() (result, error)) (result, error) 
 		}
 	}()
 	form.done, form.err = do()
-	form.at = clock.Now()
 	return form.done, form.err
 }
 

@@ -328,7 +328,7 @@ func (o oneTask) Can(what string) bool {
 		return !o.Task.State.Final() && o.Task.CancelRequested.IsZero()
 	case "now":
 		return o.Task.State == task.Scheduled && !o.Due
-	case "move":
+	case "move", "queue": // the form that moves it is sent to its queue
 		return o.Task.State == task.Scheduled || o.Task.State == task.Queued
 	case "retry":
 		return o.Task.State.Final()

@@ -2,6 +2,7 @@ package web
 
 import (
 	"html/template"
+	"path"
 	"slices"
 	"time"
 
@@ -19,6 +20,18 @@ type view struct {
 
 	Choice  *namespaces // of a namespace; nil if the page offers none
 	LeftOut []string    // what cannot be read in Redis, so that the page lacks it
+}
+
+// offering is the data of a page that has its forms only while they can act. Other pages always have theirs.
+type offering interface {
+	// Can reports whether the page has the form whose path ends with a part.
+	Can(part string) bool
+}
+
+// hasForm reports whether the page has the form of an action.
+func (v *view) hasForm(a *action) bool {
+	data, sometimes := v.Data.(offering)
+	return !sometimes || data.Can(path.Base(a.path))
 }
 
 // Lang is the code of the language.
