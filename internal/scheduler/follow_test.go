@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,19 +8,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// nobody is the list of nodes while none of an earlier release lives.
-func nobody(context.Context) ([]cluster.Node, error) { return nil, nil }
-
 // The leader creates what follows an end as soon as that is told, and what was left by the leader before.
 func TestFollow_CreatesWhatFollows(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	testkit.Must(t, w.store.Advance(t.Context(), nobody))
+	w := newAdvanced(t)
 	next := &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "echo", Delay: time.Hour}}
 	left := w.create(task.Definition{Delay: time.Hour, OnEnd: next})
 	w.cancelled(left) // while nobody leads
@@ -40,8 +34,7 @@ func TestFollow_CreatesWhatFollows(t *testing.T) {
 // The leader looks at the time by which a worker must begin a task, and not only once a minute.
 func TestFollow_EndsATaskAtItsTime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	testkit.Must(t, w.store.Advance(t.Context(), nobody))
+	w := newAdvanced(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	var refs []task.Ref
@@ -58,8 +51,7 @@ func TestFollow_EndsATaskAtItsTime(t *testing.T) {
 // A task that nobody began in time leaves its queue, which no worker may take anything from: it is no backlog.
 func TestFollow_TakesALateTaskOutOfItsQueue(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	testkit.Must(t, w.store.Advance(t.Context(), nobody))
+	w := newAdvanced(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	ref := w.create(task.Definition{StartBy: 300 * time.Millisecond})

@@ -64,6 +64,14 @@ func newWorldWith(t *testing.T, lease time.Duration, opts ...redistest.Option) *
 	return w
 }
 
+// newAdvanced is a world whose data has the newest layout, as no node of an earlier release lives.
+func newAdvanced(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	testkit.Must(t, w.store.Advance(t.Context(), func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+	return w
+}
+
 func (w *world) open(db *redisx.DB) *store.Store {
 	w.t.Helper()
 	s, err := store.Open(w.t.Context(), store.Options{

@@ -37,8 +37,7 @@ const first = 16 * 16
 func TestDispatch_FairKeysTakeTurns(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
-	w := newWorld(t)
-	testkit.Must(t, w.store.Advance(t.Context(), nobody))
+	w := newAdvanced(t)
 	w.slots = 4
 	w.overdueAs(500, "many", task.Definition{FairKey: "many"})
 	w.overdueAs(150, "heavy", task.Definition{FairKey: "heavy", FairWeight: 2})
@@ -58,8 +57,7 @@ func TestDispatch_FairKeysTakeTurns(t *testing.T) {
 func TestDispatch_UrgentTasksComeFirst(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
-	w := newWorld(t)
-	testkit.Must(t, w.store.Advance(t.Context(), nobody))
+	w := newAdvanced(t)
 	w.slots = 4
 	w.overdueAs(400, "plain", task.Definition{})
 	w.overdueAs(50, "urgent", task.Definition{Priority: 9})
