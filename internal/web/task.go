@@ -130,9 +130,6 @@ func (o *oneTask) again(v *visit, before task.Outcome) {
 	}
 }
 
-// isLong reports whether a row shows only the beginning of an error.
-func isLong(reason string) bool { return len(reason) > shownReason || strings.Contains(reason, "\n") }
-
 // left is how many bytes the payload, the result and the log leave of what the page has for them.
 func (o *oneTask) left() int {
 	room := 2*shownText + shownLog - htmlBytes(o.Payload) - htmlBytes(o.Result)
@@ -140,23 +137,6 @@ func (o *oneTask) left() int {
 		room -= htmlBytes(line.Text) + lineMarkup
 	}
 	return room
-}
-
-// wholeErrors are the errors of attempts of which rows show the beginning, by the numbers of the attempts: those of the
-// newest that fit into some bytes.
-func wholeErrors(newestFirst []task.Attempt, room int) map[int]string {
-	whole := make(map[int]string)
-	for _, a := range newestFirst {
-		if !isLong(a.Error) {
-			continue
-		}
-		text := cutHTML(a.Error, shownError)
-		if room -= htmlBytes(text) + errorMarkup; room < 0 {
-			break
-		}
-		whole[a.Number] = text
-	}
-	return whole
 }
 
 // cutLog is the newest lines of a log, each and all of them as much as the page shows. cut says that there is more.
@@ -292,33 +272,12 @@ func (v *visit) By(name string) template.HTML {
 	return escaped(name)
 }
 
-// Tries is how many attempts of a task have begun or are to begin next: of one that was cancelled before a worker began
-// its newest attempt, not that one.
-func (v *visit) Tries(t task.Task) int {
-	if t.State == task.Cancelled && t.StartedAt.IsZero() {
-		return max(t.Attempt-1, 0)
-	}
-	return t.Attempt
-}
-
 // Why is why a task did not succeed, as much as a row shows.
 func (v *visit) Why(t task.Task) template.HTML {
 	if t.State == task.Cancelled && t.Error != "" {
 		return v.verdict(t)
 	}
 	return escaped(v.Reason(t.Error))
-}
-
-// Lasted is how long an attempt took, or has taken so far.
-func (v *visit) Lasted(a task.Attempt) string {
-	end := a.FinishedAt
-	if end.IsZero() {
-		end = v.now
-	}
-	if a.StartedAt.IsZero() {
-		return ""
-	}
-	return v.Took(max(end.Sub(a.StartedAt), time.Duration(0)))
 }
 
 // Can says what can be done with a task now.
