@@ -53,7 +53,7 @@ func (v *visit) scheduleFurther() []formField {
 		{Name: "overlap", Label: v.T("If the run before has not ended"), Hint: "skip, queue, allow, replace"},
 		{Name: "misfire.policy", Label: v.T("If ticks were missed"), Hint: "once, skip, all"},
 	}
-	further := slices.Concat(v.attemptFields(), []formField{v.ownerField()}, v.turnFields())
+	further := slices.Concat(v.attemptFields(), []formField{v.ownerField()}, v.precedenceFields())
 	return append(slices.Concat(fields, further), v.followUpField())
 }
 
@@ -81,8 +81,8 @@ func (v *visit) typedDocument() (d manifest.Document, _ error) {
 	if err != nil {
 		return d, err
 	}
-	var turn task.Definition
-	if err := v.setTurn(&turn, get); err != nil {
+	var precedence task.Definition
+	if err := v.setPrecedence(&precedence, get); err != nil {
 		return d, err
 	}
 	s := manifest.Schedule{ID: get("id"), ScheduleDefinition: wire.ScheduleDefinition{
@@ -91,7 +91,8 @@ func (v *visit) typedDocument() (d manifest.Document, _ error) {
 		Task: wire.TaskTemplate{
 			Type: get("type"), Queue: wire.Given(get("queue")), Payload: payload, Timeout: wire.Given(get("timeout")),
 			Retention: wire.Given(get("retention")), StartBy: wire.Given(get("start_by")),
-			Priority: wire.Given(turn.Priority), FairKey: wire.Given(turn.FairKey), FairWeight: wire.Given(turn.FairWeight),
+			Priority: wire.Given(precedence.Priority), FairKey: wire.Given(precedence.FairKey),
+			FairWeight: wire.Given(precedence.FairWeight),
 		},
 	}}
 	if policy := get("misfire.policy"); policy != "" {

@@ -230,7 +230,7 @@ func (v *visit) whenFields() []formField {
 // furtherFields are those that few need.
 func (v *visit) furtherFields() []formField {
 	fields := append(v.attemptFields(), v.ownerField(), v.onceField())
-	return append(append(fields, v.turnFields()...), v.followUpField())
+	return append(append(fields, v.precedenceFields()...), v.followUpField())
 }
 
 // attemptFields are those of the attempts of a task, and of how long it may wait and is kept.
@@ -323,7 +323,7 @@ func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
 	wrong.add(v.setRetry(&d.Retry, get("retry.max_attempts"), get("retry.delays")))
 	d.OnEnd, err = v.followUpOf(get("on_end"))
 	wrong.add(err)
-	wrong.add(v.setTurn(&d, get))
+	wrong.add(v.setPrecedence(&d, get))
 	d.Once, err = v.onceOf(get("once"), get("due"))
 	wrong.add(err)
 	labels, said := v.pairsOf(form.Get("labels"), "=")

@@ -19,23 +19,23 @@ type Execution struct {
 	StartBy     *time.Duration
 	MaxElapsed  *time.Duration
 	RetryDelays []time.Duration
-	Turn        Turn
+	Precedence  Precedence
 }
 
-// Turn is the flags that say when a task has its turn among those of its queue that wait.
-type Turn struct {
+// Precedence is the flags that say which of the waiting tasks of a queue comes first.
+type Precedence struct {
 	Priority   *int
 	FairKey    *string
 	FairWeight *int
 }
 
 // Bind adds the flags.
-func (t *Turn) Bind(f *pflag.FlagSet) {
-	Int(f, &t.Priority, "priority", fmt.Sprintf("how urgent it is among tasks of its queue and fair key that wait: "+
+func (p *Precedence) Bind(f *pflag.FlagSet) {
+	Int(f, &p.Priority, "priority", fmt.Sprintf("how urgent it is among tasks of its queue and fair key that wait: "+
 		"0 to %d, the most urgent; each level counts as if it had been due %s earlier", task.PriorityLimit, task.PriorityStep))
-	String(f, &t.FairKey, "fair-key",
+	String(f, &p.FairKey, "fair-key",
 		"whom it is for, as a customer: tasks of a queue that wait are handed over in turns by this key")
-	Int(f, &t.FairWeight, "fair-weight", "how many turns the fair key gets for one of another key, 1 to 100")
+	Int(f, &p.FairWeight, "fair-weight", "how many turns the fair key gets for one of another key, 1 to 100")
 }
 
 // Bind adds the flags.
@@ -47,7 +47,7 @@ func (e *Execution) Bind(f *pflag.FlagSet) {
 	Duration(f, &e.Retention, "retention", "how long it is kept after its end")
 	Duration(f, &e.StartBy, "start-by", "how long after it is due a worker may begin it; then it is cancelled")
 	Duration(f, &e.MaxElapsed, "max-elapsed", "do not retry later than this after the first attempt was due")
-	e.Turn.Bind(f)
+	e.Precedence.Bind(f)
 	f.DurationSliceVar(&e.RetryDelays, "retry-delays", nil, "the delays before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
 }
 

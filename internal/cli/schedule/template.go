@@ -118,7 +118,8 @@ func (t *templateFlags) template(stdin io.Reader) (wire.TaskTemplate, error) {
 		Type: taskType, Payload: payload, Queue: t.Execution.Queue, Retry: t.Execution.Retry(),
 		Timeout: flags.DurationText(t.Execution.Timeout), Retention: flags.DurationText(t.Execution.Retention),
 		StartBy: flags.DurationText(t.Execution.StartBy), Owner: t.Owner, Labels: labels,
-		Priority: t.Execution.Turn.Priority, FairKey: t.Execution.Turn.FairKey, FairWeight: t.Execution.Turn.FairWeight,
+		Priority: t.Execution.Precedence.Priority, FairKey: t.Execution.Precedence.FairKey,
+		FairWeight: t.Execution.Precedence.FairWeight,
 	}, nil
 }
 

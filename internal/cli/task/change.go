@@ -21,11 +21,11 @@ type changeOptions struct {
 	Stdin   io.Reader
 	Times   flags.Times
 
-	ID      string
-	Due     flags.Due
-	Queue   *string
-	Payload *string
-	Turn    flags.Turn
+	ID         string
+	Due        flags.Due
+	Queue      *string
+	Payload    *string
+	Precedence flags.Precedence
 }
 
 func newChangeCommand(f *command.Factory) *cobra.Command {
@@ -49,7 +49,7 @@ the weight 1, unless --fair-weight names one; --fair-key "" removes the key and 
 	opts.Due.Bind(set)
 	flags.String(set, &opts.Queue, "queue", "the queue it goes through")
 	flags.String(set, &opts.Payload, "payload", "what the executor gets: JSON, @FILE, or @- for standard input")
-	opts.Turn.Bind(set)
+	opts.Precedence.Bind(set)
 	return cmd
 }
 
@@ -62,13 +62,13 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 	if err != nil {
 		return err
 	}
-	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil && opts.Turn == (flags.Turn{}) {
+	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil && opts.Precedence == (flags.Precedence{}) {
 		return command.Usagef("nothing to change: " +
 			"give --at, --delay, --queue, --payload, --priority, --fair-key or --fair-weight")
 	}
 	body, err := rest.Body(wire.TaskChange{
 		RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload,
-		Priority: opts.Turn.Priority, FairKey: opts.Turn.FairKey, FairWeight: opts.Turn.FairWeight,
+		Priority: opts.Precedence.Priority, FairKey: opts.Precedence.FairKey, FairWeight: opts.Precedence.FairWeight,
 	})
 	if err != nil {
 		return err

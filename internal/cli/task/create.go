@@ -77,8 +77,8 @@ func (opts *createOptions) submission(taskType string, payload json.RawMessage) 
 		Queue: opts.Execution.Queue, Retry: opts.Execution.Retry(), Timeout: flags.DurationText(opts.Execution.Timeout),
 		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels,
 		StartBy: flags.DurationText(opts.Execution.StartBy), OnEnd: next, Once: once,
-		Priority: opts.Execution.Turn.Priority, FairKey: opts.Execution.Turn.FairKey,
-		FairWeight: opts.Execution.Turn.FairWeight,
+		Priority: opts.Execution.Precedence.Priority, FairKey: opts.Execution.Precedence.FairKey,
+		FairWeight: opts.Execution.Precedence.FairWeight,
 	}, nil
 }
 

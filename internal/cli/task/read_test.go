@@ -38,7 +38,7 @@ func TestGet_ShowsEverythingAboutATask(t *testing.T) {
 	s.Pipe().Run(t, "task", "get", "a", "-o", "json").Expect(t, 0, clitest.JSON(t, task)+"\n", "")
 }
 
-func TestGet_ShowsTheTurn(t *testing.T) {
+func TestGet_ShowsThePrecedence(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled, func(t *wire.Task) {
 		t.Priority, t.FairKey, t.FairWeight = new(9), new("customer-7"), new(3)

@@ -21,32 +21,32 @@ func inKnowing(t *testing.T, test func(w *world)) {
 	})
 }
 
-// typedTurn is what somebody types who says when a task has its turn.
-var typedTurn = []string{"priority", "9", "fair_key", "customer-7", "fair_weight", "3"}
+// typedPrecedence is what somebody types who says which task comes first.
+var typedPrecedence = []string{"priority", "9", "fair_key", "customer-7", "fair_weight", "3"}
 
-// shownTurn is how a form shows it.
-var shownTurn = []string{
+// shownPrecedence is how a form shows it.
+var shownPrecedence = []string{
 	`name="priority" value="9"`, `name="fair_key" value="customer-7"`, `name="fair_weight" value="3"`,
 }
 
-// The form takes the turn of a task, the page of the task shows it, and a copy has it.
-func TestSubmit_TakesTheTurn(t *testing.T) {
+// The form takes the precedence of a task, the page of the task shows it, and a copy has it.
+func TestSubmit_TakesThePrecedence(t *testing.T) {
 	inKnowing(t, func(w *world) {
-		fields := append([]string{"type", "http", "id", "a", "payload.url", "http://localhost/a"}, typedTurn...)
+		fields := append([]string{"type", "http", "id", "a", "payload.url", "http://localhost/a"}, typedPrecedence...)
 		w.expectDone("/submit", w.typed("/submit?type=http", fields...), "/tasks/default/a?said=submitted")
 		w.expect("/tasks/default/a", "<dt>Priority</dt><dd>9</dd>",
 			`<dt>Fair key</dt><dd><code dir="auto">customer-7</code>, weight 3</dd>`)
-		w.expect("/submit?from=default/a", append(shownTurn, `<details class="sec" open>`)...)
+		w.expect("/submit?from=default/a", append(shownPrecedence, `<details class="sec" open>`)...)
 		w.submit("b", nil)
 		if text := w.get("/tasks/default/b").text; strings.Contains(text, "Priority") || strings.Contains(text, "Fair key") {
-			t.Errorf("a task without a turn shows one:\n%s", text)
+			t.Errorf("a task without precedence shows one:\n%s", text)
 		}
 		w.get("/prefer/language/zh")
 		w.expect("/tasks/default/a", "<dt>优先级</dt><dd>9</dd>", "，权重 3</dd>")
 	})
 }
 
-func TestForms_SayWhatIsWrongWithATurn(t *testing.T) {
+func TestForms_SayWhatIsWrongWithAPrecedence(t *testing.T) {
 	inKnowing(t, func(w *world) {
 		for name, c := range map[string]struct {
 			fields []string
@@ -77,10 +77,11 @@ func TestForms_SayWhatIsWrongWithATurn(t *testing.T) {
 	})
 }
 
-// The fields of a new schedule give its tasks their turn, and so does the text that they make.
-func TestScheduleFields_TakeTheTurn(t *testing.T) {
+// The fields of a new schedule give its tasks their precedence, and so does the text that they make.
+func TestScheduleFields_TakeThePrecedence(t *testing.T) {
 	inKnowing(t, func(w *world) {
-		form := w.inFields("check", append([]string{"every", "1h", "payload.url", "http://localhost/a"}, typedTurn...)...)
+		fields := append([]string{"every", "1h", "payload.url", "http://localhost/a"}, typedPrecedence...)
+		form := w.inFields("check", fields...)
 		text := w.reshaped(newSchedulePath, maps.Clone(form), showText, "true").Get("text")
 		for _, line := range []string{"priority: 9\n", "fair_key: customer-7\n", "fair_weight: 3\n"} {
 			if !strings.Contains(text, line) {

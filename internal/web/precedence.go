@@ -7,8 +7,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// turnFields are the fields that say when a task has its turn.
-func (v *visit) turnFields() []formField {
+// precedenceFields are the fields that say which of the waiting tasks of a queue comes first.
+func (v *visit) precedenceFields() []formField {
 	return []formField{
 		{Name: "priority", Label: v.T("Priority (%d is the most urgent)", task.PriorityLimit), Hint: "0"},
 		{Name: "fair_key", Label: v.T("Fair key"), Hint: "customer-7"},
@@ -16,8 +16,8 @@ func (v *visit) turnFields() []formField {
 	}
 }
 
-// setTurn sets when a task has its turn. Error: CodeInvalid.
-func (v *visit) setTurn(d *task.Definition, typed func(name string) string) error {
+// setPrecedence sets what the precedenceFields say. Error: CodeInvalid.
+func (v *visit) setPrecedence(d *task.Definition, typed func(name string) string) error {
 	var wrong problems
 	number := func(name string, least int) int {
 		text := typed(name)
