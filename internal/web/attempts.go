@@ -7,8 +7,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Tries is how many attempts of a task have begun or are to begin next: of one that was cancelled before a worker began
-// its newest attempt, not that one.
+// Tries is how many attempts of a task have begun or are to begin next. An attempt that no worker had begun when the
+// task was cancelled does not count.
 func (v *visit) Tries(t task.Task) int {
 	if t.State == task.Cancelled && t.StartedAt.IsZero() {
 		return max(t.Attempt-1, 0)
@@ -31,8 +31,8 @@ func (v *visit) Lasted(a task.Attempt) string {
 // isLong reports whether a row shows only the beginning of an error.
 func isLong(reason string) bool { return len(reason) > shownReason || strings.Contains(reason, "\n") }
 
-// wholeErrors are the errors of attempts of which rows show the beginning, by the numbers of the attempts: those of the
-// newest that fit into some bytes.
+// wholeErrors are the errors that are longer than their rows show, by the numbers of their attempts. It has as many of
+// the newest ones as fit into room, in bytes of HTML.
 func wholeErrors(newestFirst []task.Attempt, room int) map[int]string {
 	whole := make(map[int]string)
 	for _, a := range newestFirst {

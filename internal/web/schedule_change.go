@@ -294,7 +294,8 @@ func triggerSchedule(ctx context.Context, v *visit, _ url.Values) (result, error
 // seenUnpaused is what the form that pauses a schedule says that its reader has seen.
 const seenUnpaused = "unpaused"
 
-// pauseSchedule pauses a schedule, unless somebody else has paused it: then the name and the note of that one stay.
+// pauseSchedule pauses a schedule. If another caller has paused it since its page was read, it refuses: the name and
+// the note of that caller stay.
 func pauseSchedule(ctx context.Context, v *visit, form url.Values) (result, error) {
 	note := strings.TrimSpace(form.Get("note"))
 	s, err := v.site.Control.GetSchedule(ctx, v.ofPath(), v.param("id"))

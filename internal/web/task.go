@@ -38,7 +38,7 @@ type oneTask struct {
 	Due        bool // it is scheduled, and its time has come: what it waits for is something else
 	Mark       mark
 	Verdict    template.HTML
-	Error      string // the whole error, of which the verdict has the beginning; "" if it has all
+	Error      string // the whole error, if the verdict shows only its beginning
 	Why        control.Why
 	Attempts   []task.Attempt // the newest first
 	Before     bool           // there are attempts before these
