@@ -7,7 +7,8 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 )
 
-// record is what a ledger says of a tick, and what is known of the task that it names, if it names one.
+// record is what a ledger says of a tick, and what is known of the task that it names. If it names none, Redis may have
+// lost that the tick fired: its task may be there nevertheless, as a worker that ran it told of it again.
 type record struct {
 	wire.LedgerEntry
 
@@ -21,7 +22,7 @@ func (r record) begun() time.Time {
 
 // live returns the longest time in which the task of the tick can have counted as live; false if the tick has none.
 func (r record) live(p *past) (_ span, known bool) {
-	if r.Task == nil {
+	if r.Task == nil && r.task.task == nil {
 		return span{}, false
 	}
 	life := span{earlier(r.begun(), r.DecidedAt.Time), never}

@@ -25,6 +25,7 @@ func ran(r record, end float64) record {
 func TestTicking_ATickIsSkippedOrReplacedOnlyForAnotherOne(t *testing.T) {
 	fired, skipped, replaced := wire.TickOutcomeFired, wire.TickOutcomeSkippedOverlap, wire.TickOutcomeReplaced
 	gaveWay := func(r record, at2 float64) record { r.DecidedAt = wire.At(at(at2)); return r }
+	unnamed := func(r record) record { r.Task = nil; return r }
 	for name, test := range map[string]struct {
 		records []record
 		past    *past
@@ -34,6 +35,9 @@ func TestTicking_ATickIsSkippedOrReplacedOnlyForAnotherOne(t *testing.T) {
 		"skipped after the other one":     {[]record{ran(decided(1, 1, fired), 1.9), decided(2, 2, skipped)}, &past{}, "was skipped"},
 		"skipped before the other one":    {[]record{decided(1, 1, skipped), ran(decided(2, 2, fired), 3)}, &past{}, "was skipped"},
 		"skipped for one that is not run": {[]record{decided(1, 17, wire.TickOutcomeMissed), decided(2, 17, skipped)}, &past{}, "was skipped"},
+		"skipped for one whose firing is lost": {
+			[]record{unnamed(ran(decided(1, 1, wire.TickOutcomeMissed), 3)), decided(2, 2, skipped)}, &past{}, "",
+		},
 		"skipped when Redis had lost why": {[]record{decided(1, 1, skipped)}, &past{lost: []loss{{span: between(-2, -1)}}}, ""},
 		"skipped when its clock was back": {
 			[]record{ran(decided(1, 1, fired), 1.9), decided(2, 2, skipped)},

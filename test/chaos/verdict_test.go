@@ -159,6 +159,8 @@ func (r *round) judgeSchedule(s *ticking, file *caseFile) {
 			r.add(s.judgeTick(e, known.task, p, r.durable()))
 			r.add(file.judgeFollowUps(known.task, s.when, p.isTouched(known.task.calls, nil), p))
 			tasks = append(tasks, known.task)
+		} else if t, ok := file.tasks[s.idOf(e.Tick.Time)]; ok {
+			known.task.task = &t
 		}
 		records = append(records, known)
 	}
