@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -37,6 +38,7 @@ type options struct {
 	rows    string
 	rounds  int
 	short   bool
+	profile string
 	smoke   bool
 	list    bool
 	waiting int
@@ -58,6 +60,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.results, "results", "", "`FILE` to write the results to, as Markdown")
 	flags.StringVar(&o.root, "root", "..", "`DIR` of the repository, for building dtsd")
 	flags.StringVar(&o.asynq, asynqFlag, "", "be an asynq server on the Redis at `ADDRESS`, as a part of the row fleet-http")
+	flags.StringVar(&o.profile, "profile", "", "write a CPU profile of the bench's process, in which nodes and callers are, to `FILE`")
 	return o, flags.Parse(args)
 }
 
@@ -119,7 +122,14 @@ func (o options) measure(ctx context.Context, chosen []row, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
+	end, err := o.startProfile()
+	if err != nil {
+		return err
+	}
 	results := b.measureAll(ctx, chosen, o)
+	if err := end(); err != nil {
+		return err
+	}
 	if err := printTable(stdout, results); err != nil {
 		return err
 	}
@@ -129,6 +139,21 @@ func (o options) measure(ctx context.Context, chosen []row, stdout, stderr io.Wr
 		}
 	}
 	return failures(results, !o.short)
+}
+
+// startProfile begins the profile that the options ask for, if they do.
+func (o options) startProfile() (end func() error, err error) {
+	if o.profile == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(o.profile)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() error { pprof.StopCPUProfile(); return file.Close() }, nil
 }
 
 func newBench(server *redisServer, o options, stderr io.Writer) *bench {

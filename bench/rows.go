@@ -20,6 +20,7 @@ func rows() []row {
 		drainRow("drain-go", "Drain of immediate tasks, handlers in Go",
 			drainMethod+"The handlers read their payload from JSON and compute a hash.",
 			defaultQueues, goWork, nil),
+		budgetRow(),
 		countsRow(),
 		fairRow(),
 		libraryRow(),

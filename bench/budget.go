@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/handover"
+	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/listing"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// budgetCalls are how many tasks a call has in the row budget.
+var budgetCalls = []int{1, 10, 50}
+
+// budgetTasks is how many tasks go through each script with each size of a call.
+const budgetTasks = 3000
+
+func budgetRow() row {
+	return row{
+		name: "budget", title: "What each script costs Redis for a task",
+		method: "Tasks of one partition and one queue go through the scripts one after the other: all of them through the first, then all through the next. " +
+			"Calls follow each other, so what a call costs by itself is in the figures. CPU of Redis is that of the whole process; the part in brackets " +
+			"is what the commands inside the script took, by INFO commandstats.",
+		run: func(ctx context.Context, b *bench) (figures, error) {
+			var f figures
+			for _, n := range budgetCalls {
+				if err := b.redis.flush(ctx); err != nil {
+					return nil, err
+				}
+				if err := b.budget(ctx, &f, n); err != nil {
+					return nil, fmt.Errorf("%d tasks a call: %w", n, err)
+				}
+			}
+			return f, nil
+		},
+	}
+}
+
+// path is what the tasks of the row budget go through, with n of them in a call.
+type path struct {
+	b       *bench
+	n       int
+	f       *figures
+	db      *redisx.DB
+	data    *store.Store
+	leader  *partition.Leader
+	queues  *queue.Queues
+	worker  *queue.Consumer
+	packer  *listing.Packer
+	claimed []task.Delivery
+	taken   []*queue.Taken
+	begun   []*tasks.Run
+	total   float64 // CPU of Redis for a task from claim to done, in µs
+}
+
+func (b *bench) budget(ctx context.Context, f *figures, n int) error {
+	db, err := redisx.Open(ctx, redisx.Options{URL: b.redis.url()})
+	if err != nil {
+		return err
+	}
+	b.cleanup(db.Close)
+	data, err := store.Open(ctx, store.Options{DB: db, Types: executors(nil).Types(), Partitions: 1, Log: b.log})
+	if err != nil {
+		return err
+	}
+	held, err := lease.New(lease.Options{DB: db, Key: data.Partitions.LeaseKey(0), Owner: "bench"}).Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	p := &path{b: b, n: n, f: f, db: db, data: data, leader: data.Partitions.At(0).Lead(held.Fence()), queues: queue.New(queue.Options{DB: db})}
+	p.worker = queue.NewConsumer(queue.ConsumerOptions{
+		DB: db, Node: "bench", Name: "bench", Concurrency: concurrency, Queues: oneQueue, Types: []string{benchType}, Log: slog.New(slog.DiscardHandler),
+	})
+	p.packer = data.Listing.Packer(0, held.Fence())
+	if err := p.pack(ctx, 0, 0); err != nil { // the tasks get rows from now on
+		return err
+	}
+	for _, stage := range []struct {
+		name string
+		call func(ctx context.Context, from, to int) error
+	}{
+		{"create", p.create}, {"claim", p.claim}, {"enqueue", p.enqueue}, {"take", p.take}, {"begin", p.begin}, {"finish", p.finish}, {"done", p.done}, {"pack", p.pack},
+	} {
+		if err := p.measure(ctx, stage.name, stage.call); err != nil {
+			return fmt.Errorf("%s: %w", stage.name, err)
+		}
+	}
+	p.add("all but create", p.total)
+	return errors.Join(held.Release(ctx))
+}
+
+func (p *path) add(name string, us float64) {
+	p.f.add(fmt.Sprintf("%d a call: %s", p.n, name), us, "µs/task")
+}
+
+// measure adds what a script costs for each task.
+func (p *path) measure(ctx context.Context, name string, call func(ctx context.Context, from, to int) error) error {
+	if err := p.b.redis.db.ConfigResetStat(ctx).Err(); err != nil {
+		return err
+	}
+	before, err := p.b.redis.cpu(ctx)
+	if err != nil {
+		return err
+	}
+	for from := 0; from < budgetTasks; from += p.n {
+		if err := call(ctx, from, from+p.n); err != nil {
+			return err
+		}
+	}
+	after, err := p.b.redis.cpu(ctx)
+	if err != nil {
+		return err
+	}
+	inside, err := p.b.redis.insideScripts(ctx)
+	if err != nil {
+		return err
+	}
+	us := (after - before) * 1e6 / budgetTasks
+	if name != "create" {
+		p.total += us
+	}
+	p.add(name, us)
+	p.add(name+", in commands", inside/budgetTasks)
+	return nil
+}
+
+// insideScripts is the time of all commands since CONFIG RESETSTAT but for calls of scripts and what the bench asks, in µs.
+func (s *redisServer) insideScripts(ctx context.Context) (float64, error) {
+	stats, err := s.info(ctx, "commandstats")
+	if err != nil {
+		return 0, err
+	}
+	total := 0.0
+	for name, stat := range stats {
+		switch strings.TrimPrefix(name, "cmdstat_") {
+		case "evalsha", "eval", "script|load", "info", "config|resetstat":
+			continue
+		}
+		_, rest, _ := strings.Cut(stat, "usec=")
+		text, _, _ := strings.Cut(rest, ",")
+		us, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", name, err)
+		}
+		total += us
+	}
+	return total, nil
+}
+
+func (p *path) create(ctx context.Context, from, to int) error {
+	definitions := make([]task.Definition, 0, p.n)
+	for i := from; i < to; i++ {
+		definitions = append(definitions, task.Definition{
+			Ref: task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprintf("task-%08d", i)}, Type: benchType, Payload: plain().Payload,
+		}.Normalize())
+	}
+	for _, created := range p.data.Tasks.Create(ctx, definitions) {
+		if created.Err != nil {
+			return created.Err
+		}
+	}
+	return nil
+}
+
+func (p *path) claim(ctx context.Context, _, _ int) error {
+	claimed, err := p.leader.Claim(ctx, p.n, handover.Grant{Default: p.n}, time.Minute)
+	p.claimed = append(p.claimed, claimed.Deliveries...)
+	return err
+}
+
+func (p *path) enqueue(ctx context.Context, from, to int) error {
+	if to > len(p.claimed) {
+		return fmt.Errorf("%d tasks are claimed", len(p.claimed))
+	}
+	handed := p.queues.HandOver(ctx, p.claimed[from:to], nil)
+	return errors.Join(handed.Failures...)
+}
+
+func (p *path) take(ctx context.Context, _, to int) error {
+	p.taken = append(p.taken, p.worker.Take(ctx, p.n)...)
+	if len(p.taken) != to {
+		return fmt.Errorf("%d deliveries are taken, want %d", len(p.taken), to)
+	}
+	return nil
+}
+
+func (p *path) begin(ctx context.Context, from, to int) error {
+	starts := make([]tasks.Start, 0, p.n)
+	for i := from; i < to; i++ {
+		t := p.taken[i]
+		starts = append(starts, tasks.Start{Ref: t.Ref, Attempt: t.Attempt, Run: fmt.Sprintf("bench#%d", i), Queue: t.Queue})
+	}
+	for _, begun := range p.data.Tasks.BeginEach(ctx, tasks.Runner{Node: "bench", Types: []string{benchType}, Decodes: true}, starts) {
+		if begun.Err != nil {
+			return begun.Err
+		}
+		p.begun = append(p.begun, begun.Run)
+	}
+	return nil
+}
+
+func (p *path) finish(ctx context.Context, from, to int) error {
+	ends := make([]tasks.End, 0, p.n)
+	for _, run := range p.begun[from:to] {
+		ends = append(ends, tasks.End{Run: run, State: task.Succeeded, Outcome: task.OutcomeSucceeded})
+	}
+	return errors.Join(p.data.Tasks.FinishEach(ctx, ends)...)
+}
+
+// pack packs what is noted into the index of lists, however many tasks that are.
+func (p *path) pack(ctx context.Context, _, _ int) error {
+	for {
+		if more, err := p.packer.Pack(ctx); err != nil || !more {
+			return err
+		}
+	}
+}
+
+func (p *path) done(ctx context.Context, from, to int) error {
+	k, day := lua.AsynqQueue("default"), "2026-01-01"
+	call := lua.Done{Active: k.Active(), Deadline: k.Deadline(), ProcessedToday: k.ProcessedToday(day), Processed: k.Processed(), Ends: nil}
+	for _, d := range p.claimed[from:to] {
+		call.Ends = append(call.Ends, lua.DoneEnd{ID: d.String(), Lock: ""})
+	}
+	reply, err := redisx.Run(ctx, p.db, call)
+	if err == nil && reply.Done != to-from {
+		err = fmt.Errorf("%d of %d deliveries are done", reply.Done, to-from)
+	}
+	return err
+}
