@@ -28,7 +28,7 @@
 --   CHANGED    the definition is neither before nor def any more
 -- repeat: harmless: the second run finds the new definition and writes it again; a delay counts from the second run
 -- full: refused
-local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
+local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key, member)
 if not record then
   return refuse('NOT_FOUND', member)
 end
@@ -48,8 +48,8 @@ end
 local due = fields.due or int(now)
 if queued then
   fields.state, fields.attempt, fields.queued = 'scheduled', int(recalled - 1), nil
-  redis.call('ZREM', queued_key(), member)
-  redis.call('HSET', states_key(), member, format_state(fields))
+  redis.call('ZREM', queued_key, member)
+  redis.call('HSET', states_key, member, format_state(fields))
 else
   due = due_of(member, record) or due
   unschedule(member, record)
@@ -60,21 +60,21 @@ elseif delay then
   due = now + delay
 end
 if payload_part(record) ~= payload_part(string.sub(record, 1, 13) .. def) then
-  redis.call('HDEL', checkpoints_key(), member) -- it says how far other work has got
+  redis.call('HDEL', checkpoints_key, member) -- it says how far other work has got
 end
-redis.call('HSETNX', originals_key(), member, original)
+redis.call('HSETNX', originals_key, member, original)
 record = string.sub(record, 1, 13) .. def
 redis.call('HSET', defs, member, record)
 if payload ~= '' then
-  redis.call('HSET', payloads_key(), member, payload)
+  redis.call('HSET', payloads_key, member, payload)
 elseif not is_apart(record) then
-  redis.call('HDEL', payloads_key(), member)
+  redis.call('HDEL', payloads_key, member)
 end
 announce('updated', member, 'scheduled', fields.attempt, '', record, when_due(record, tonumber(due)))
 put_on_wheel(member, due)
 note_start_by(member, record, due)
 note_row(member)
 return {
-  without_payload(record), redis.call('HGET', states_key(), member) or '', due,
-  redis.call('HGET', results_key(), member) or '', redis.call('HGET', errors_key(), member) or '',
+  without_payload(record), redis.call('HGET', states_key, member) or '', due,
+  redis.call('HGET', results_key, member) or '', redis.call('HGET', errors_key, member) or '',
 }

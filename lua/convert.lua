@@ -19,15 +19,15 @@ for member, created, def, state, original, result, reason, held, ended in tasks(
     local stored, payload = split_payload(def)
     set_later(defs, member, int(created) .. stored)
     for hash, value in pairs({
-      [payloads_key()] = payload, [states_key()] = state, [originals_key()] = original, [results_key()] = result,
-      [errors_key()] = reason,
+      [payloads_key] = payload, [states_key] = state, [originals_key] = original, [results_key] = result,
+      [errors_key] = reason,
     }) do
       if value ~= '' then
         set_later(hash, member, value)
       end
     end
     if held then
-      put_later(held_key(), int(held), member)
+      put_later(held_key, int(held), member)
     end
     if ended then
       redis.call('RPOP', attempts_key(member))

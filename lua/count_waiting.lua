@@ -12,7 +12,7 @@
 -- repeat: harmless: it only reads
 -- full: reads
 local waiting = redis.call('ZCARD', ready_key(queue))
-for _, name in ipairs(redis.call('SMEMBERS', backlog_key())) do
+for _, name in ipairs(redis.call('SMEMBERS', backlog_key)) do
   if string.sub(name, 1, #queue + 1) == queue .. ' ' then
     waiting = waiting + redis.call('ZCARD', ready_key(name))
   end
@@ -20,7 +20,7 @@ end
 local due = redis.call('ZCOUNT', wheel, '-inf', int(now))
 local members = due > 0 and redis.call('ZRANGE', wheel, int(now), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, sample) or {}
 local seen = 0
-for _, record in ipairs(#members > 0 and redis.call('HMGET', defs_key(), unpack(members)) or {}) do
+for _, record in ipairs(#members > 0 and redis.call('HMGET', defs_key, unpack(members)) or {}) do
   if record and queue_of(record) == queue then
     seen = seen + 1
   end

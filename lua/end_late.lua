@@ -38,7 +38,7 @@ local function end_late(member, due, reason)
     return false
   end
   end_waiting(member, record, fields, '')
-  redis.call('HSET', errors_key(), member, reason)
+  redis.call('HSET', errors_key, member, reason)
   return true
 end
 

@@ -30,10 +30,16 @@
 -- full: works
 local before = redis.call('LLEN', pending)
 local added, returned, ended, waits = {}, {}, {}, false
+local is_new = {} -- by delivery: this call has enqueued it
+local keys = first_of_deliveries()
+for i, id in ipairs(keys) do
+  keys[i] = delivery_key(id)
+end
+local known = redis.call('EXISTS', unpack(keys)) > 0 -- mostly, all deliveries are new
 
 for id, msg, stamp in deliveries() do
   local delivery = delivery_key(id)
-  local state = redis.call('HGET', delivery, 'state')
+  local state = (known or is_new[id]) and redis.call('HGET', delivery, 'state')
   local has_ended = state == 'archived' or state == 'completed'
   local fields = has_ended and redis.call('HMGET', delivery, 'msg', 'result')
   if has_ended and string.find(fields[1] or '', stamp, 1, true) then
@@ -48,7 +54,7 @@ for id, msg, stamp in deliveries() do
   end
   if not state then
     mark_pending(id, 'msg', msg)
-    added[#added + 1] = id
+    added[#added + 1], is_new[id] = id, true
   elseif state == 'active' then
     local ends = redis.call('ZSCORE', deadline, id)
     if not ends or tonumber(ends) * 1000 <= now + stale then

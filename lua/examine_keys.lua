@@ -17,12 +17,12 @@
 
 -- is_there returns whether the task of a key exists that has that name.
 local function is_there(key, name)
-  return name and redis.call('HEXISTS', defs_key(), key .. '@k' .. name) == 1
+  return name and redis.call('HEXISTS', defs_key, key .. '@k' .. name) == 1
 end
 
 -- is_followed returns whether the leader is about to act on the end of a task.
 local function is_followed(key, name)
-  return name and is_marked(redis.call('HGET', states_key(), key .. '@k' .. name) or '')
+  return name and is_marked(redis.call('HGET', states_key, key .. '@k' .. name) or '')
 end
 
 for key in members() do

@@ -35,7 +35,7 @@ end
 -- missed returns why the leader does not look at a schedule though it has to; nil if it does.
 local function missed(member, fields, at)
   if not fields.ended and not at then
-    return 'is active, and not in ' .. ticks_key()
+    return 'is active, and not in ' .. ticks_key
   end
   local waits = redis.call('LLEN', waiting_key(member)) > 0 and redis.call('ZCARD', live_key(member)) == 0
   if waits and (not at or tonumber(at) > now) then
@@ -51,24 +51,24 @@ local function too_late(fields, at, upcoming)
   local latest = math.max(upcoming or 0, now + POSTPONED, tonumber(fields.from) or 0, tonumber(resumed) or 0)
   if at and not fields.ended and tonumber(at) > latest then
     local next_tick = upcoming and 'is at ' .. int(upcoming) or 'does not exist'
-    return 'is in ' .. ticks_key() .. ' at ' .. int(at) .. ', and its next tick ' .. next_tick
+    return 'is in ' .. ticks_key .. ' at ' .. int(at) .. ', and its next tick ' .. next_tick
   end
 end
 
 -- is_known returns whether another call examines a member, as it was found elsewhere, too.
 local function is_known(member)
   return from ~= 'schedules' and redis.call('ZSCORE', schedules, member) or
-    from == 'keys' and redis.call('ZSCORE', ticks_key(), member)
+    from == 'keys' and redis.call('ZSCORE', ticks_key, member)
 end
 
 -- examine finds what does not fit together of a schedule that can be read. same: upcoming holds.
 local function examine(member, fields, same, upcoming)
-  local at = redis.call('ZSCORE', ticks_key(), member)
+  local at = redis.call('ZSCORE', ticks_key, member)
   if not redis.call('ZSCORE', schedules, member) and report(member, 'schedule-drift', 'is not in ' .. schedules) then
     redis.call('ZADD', schedules, 0, member)
   end
-  if fields.paused and at and report(member, 'schedule-drift', 'is paused, and in ' .. ticks_key()) then
-    redis.call('ZREM', ticks_key(), member)
+  if fields.paused and at and report(member, 'schedule-drift', 'is paused, and in ' .. ticks_key) then
+    redis.call('ZREM', ticks_key, member)
   end
   local why = not fields.paused and (missed(member, fields, at) or same and too_late(fields, at, upcoming))
   if why and report(member, 'schedule-not-looked-at', why) then

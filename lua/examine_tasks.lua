@@ -40,16 +40,16 @@ end
 -- note_backlog finds a set of ready tasks of which leaders do not know.
 local function note_backlog(member, record, wanted)
   for _, queue in ipairs(names_of_waiting(record)) do
-    if wanted[ready_key(queue)] and redis.call('SISMEMBER', backlog_key(), queue) == 0 and
+    if wanted[ready_key(queue)] and redis.call('SISMEMBER', backlog_key, queue) == 0 and
         report(member, 'backlog-unlisted', 'waits in ' .. ready_key(queue) .. ', which is not in the backlog') then
-      redis.call('SADD', backlog_key(), queue)
+      redis.call('SADD', backlog_key, queue)
       placed = true
     end
   end
 end
 
 for member, tick, broken, digest in unknown(members()) do
-  local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
+  local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key, member)
   local fields, listed = parse_state(text or 'scheduled 0'), listings_of(member, record)
   local damage = record and
     (damage_of(record, text, fields) or broken ~= '' and is_same(member, record, digest) and broken)
@@ -72,7 +72,7 @@ for member, tick, broken, digest in unknown(members()) do
     if LAST[fields.state] ~= 'finished' then
       find_unlive(member, fields.state, record, tick)
     end
-    if is_apart(record) and redis.call('HEXISTS', payloads_key(), member) == 0 then
+    if is_apart(record) and redis.call('HEXISTS', payloads_key, member) == 0 then
       report(member, 'payload-lost', 'has no payload')
     end
   end

@@ -46,7 +46,7 @@ local function extend(member, text, run)
   end
   refused = refused or over(member, run)
   if not refused then
-    put_later(held_key(), upto, member)
+    put_later(held_key, upto, member)
   end
   return refused, fields and fields.cancel, false
 end

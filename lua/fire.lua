@@ -93,8 +93,8 @@ if replacing or redis.call('LLEN', waiting_key(member)) > 0 and count_live() == 
   upcoming = now
 end
 if upcoming then
-  redis.call('ZADD', ticks_key(), int(upcoming), member)
+  redis.call('ZADD', ticks_key, int(upcoming), member)
 else
-  redis.call('ZREM', ticks_key(), member)
+  redis.call('ZREM', ticks_key, member)
 end
 return { now, recorded }

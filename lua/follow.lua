@@ -27,18 +27,18 @@ end
 
 -- settle removes the mark of a task whose end owes nothing any more.
 local function settle(entry, parent)
-  local text = redis.call('HGET', states_key(), parent) or ''
+  local text = redis.call('HGET', states_key, parent) or ''
   local state, attempt = string.match(text, '^(%a+) (%d+) %d+>')
   if state and entry == 'end ' .. parent .. ' ' .. attempt .. ' ' .. state then
-    set_later(states_key(), parent, (string.gsub(text, '>', '', 1)))
+    set_later(states_key, parent, (string.gsub(text, '>', '', 1)))
   end
 end
 
 -- create_child creates a task, unless it was created before: it may have been deleted since, if Redis had lost the end
 -- that it follows. Returns the answer.
 local function create_child(child, def, traced, due)
-  if redis.call('HEXISTS', defs, child) == 1 or redis.call('HEXISTS', remembered_key(), child) == 1 or
-    redis.call('ZSCORE', deleted_key(), child) then
+  if redis.call('HEXISTS', defs, child) == 1 or redis.call('HEXISTS', remembered_key, child) == 1 or
+    redis.call('ZSCORE', deleted_key, child) then
     return 'existed'
   end
   create_task(child, given_task(def, due, traced ~= '' and traced or def))

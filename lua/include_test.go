@@ -318,7 +318,7 @@ func TestSplitPayload_StoresLongPayloadsApart(t *testing.T) {
 local long = string.rep('x', INLINE_PAYLOAD_LIMIT)
 local def, payload = split_payload('{}\n' .. long)
 local def_of_longer, longer = split_payload('{}\n' .. long .. 'y')
-redis.call('HSET', payloads_key(), 'default:a', longer)
+redis.call('HSET', payloads_key, 'default:a', longer)
 local record = '1795000000000' .. def_of_longer
 return { def == '{}\n' .. long, payload == nil, def_of_longer, #longer, #stored_payload('default:a', record),
   stored_payload('default:a', '1795000000000{}\n5'), head_of(record), def_of(record) == def_of_longer }`)
@@ -333,9 +333,9 @@ return { def == '{}\n' .. long, payload == nil, def_of_longer, #longer, #stored_
 func TestChanges_AreWrittenAfterTheBodyUnlessItRefuses(t *testing.T) {
 	b := newBench(t)
 	body := `
-put_later(queued_key(), 1, 'a') put_later(queued_key(), 2, 'b') remove_later(running_key(), 'old')
-set_later(results_key(), 'a', 'x') delete_later(errors_key(), 'a')
-local before = redis.call('EXISTS', queued_key(), results_key()) + redis.call('ZCARD', running_key()) * 10
+put_later(queued_key, 1, 'a') put_later(queued_key, 2, 'b') remove_later(running_key, 'old')
+set_later(results_key, 'a', 'x') delete_later(errors_key, 'a')
+local before = redis.call('EXISTS', queued_key, results_key) + redis.call('ZCARD', running_key) * 10
 `
 	b.do("ZADD", inPartition+"running", 1, "old")
 	b.do("HSET", inPartition+"errors", "a", "boom")
@@ -425,9 +425,9 @@ func TestPlaceApart_CountsNoLanesOfFairKeys(t *testing.T) {
 	got := b.run("clock, number, changes, apart", fmt.Sprintf(`
 for i = 1, %d do
   redis.call('ZADD', ready_key('queue' .. i), 1, 'default:x')
-  redis.call('SADD', backlog_key(), 'queue' .. i)
+  redis.call('SADD', backlog_key, 'queue' .. i)
 end
-redis.call('SADD', backlog_key(), 'default * old 1')
+redis.call('SADD', backlog_key, 'default * old 1')
 local names = {}
 for i, name in ipairs({ 'default * a 1', 'default * b 1', 'last', 'further' }) do
   names[i] = place_apart({ name = name, pool = i < 3 and 'default' or name }, 'default:y')

@@ -42,7 +42,7 @@ end
 local function cut_leases()
   local members = redis.call('ZRANGE', held, '(' .. int(now + lease_of_nodes), '+inf', 'BYSCORE', 'WITHSCORES')
   for i = 1, #members, 2 do
-    local token = string.match(redis.call('HGET', states_key(), members[i]) or '', '#%S*') or ''
+    local token = string.match(redis.call('HGET', states_key, members[i]) or '', '#%S*') or ''
     local upto = now + longest_lease(token)
     if tonumber(members[i + 1]) > upto then
       redis.call('ZADD', held, 'XX', int(upto), members[i])
@@ -65,7 +65,7 @@ local function read(set, state, most)
   if #members == 0 then
     return {}, {}, 0
   end
-  local records, states = redis.call('HMGET', defs_key(), unpack(members)), redis.call('HMGET', states_key(), unpack(members))
+  local records, states = redis.call('HMGET', defs_key, unpack(members)), redis.call('HMGET', states_key, unpack(members))
   local found, kept = {}, {}
   for i, member in ipairs(members) do
     if records[i] and string.match(states[i] or '', '^%a+') == state then

@@ -85,7 +85,7 @@ local reply = { read.front, tostring(read.behind), int(read.first - now), int(re
 for i = 1, 9 do reply[#reply + 1] = tostring(was_seen(read, 'n' .. i)) end
 read.front = nil
 write_key('default:a', read)
-reply[#reply + 1] = redis.call('EXISTS', once_key())
+reply[#reply + 1] = redis.call('EXISTS', once_key)
 return reply`)
 	seen := []any{"false", "true", "true", "true", "true", "true", "true", "true", "true"}
 	want := append(append([]any{"x", "nil", "0", "0"}, seen...), int64(0))

@@ -27,40 +27,40 @@ if leader then
   return refuse('FENCED', leader)
 end
 local term = string.match(fence, '^%d+')
-local first = revision > 0 and redis.call('LINDEX', listed_new_key(), 0)
+local first = revision > 0 and redis.call('LINDEX', listed_new_key, 0)
 if revision > 0 and tonumber(first or '') ~= revision then
   return refuse('CHANGED', first or '')
 end
 
 if revision == 0 then
-  redis.call('DEL', listed, listed_rows_key(), listed_labels_key(), listed_new_key())
+  redis.call('DEL', listed, listed_rows_key, listed_labels_key, listed_new_key)
   if built == '' then
     return { 0 }
   end
-  redis.call('RPUSH', listed_new_key(), int(now))
+  redis.call('RPUSH', listed_new_key, int(now))
   redis.call('HSET', listed, '*', built, '@', term)
   return { now }
 end
-redis.call('LTRIM', listed_new_key(), taken, -1)
-redis.call('LSET', listed_new_key(), 0, int(revision + 1))
+redis.call('LTRIM', listed_new_key, taken, -1)
+redis.call('LSET', listed_new_key, 0, int(revision + 1))
 for number in string.gmatch(gone, '%S+') do
   redis.call('HDEL', listed, number)
 end
 for number in string.gmatch(swept, '%S+') do
-  redis.call('HDEL', listed_labels_key(), number)
+  redis.call('HDEL', listed_labels_key, number)
   local places = {}
   for place = 1, LISTED_BLOCKS do
     places[place] = number .. '.' .. place - 1
   end
-  redis.call('HDEL', listed_rows_key(), unpack(places))
+  redis.call('HDEL', listed_rows_key, unpack(places))
 end
 for segment, place, rows, summary, labels in blocks() do
-  redis.call('HSET', listed_rows_key(), segment .. '.' .. place, rows)
+  redis.call('HSET', listed_rows_key, segment .. '.' .. place, rows)
   if summary ~= '' then
     redis.call('HSET', listed, segment, summary)
   end
   if labels ~= '' then
-    redis.call('HSET', listed_labels_key(), segment, labels)
+    redis.call('HSET', listed_labels_key, segment, labels)
   end
 end
 redis.call('HSET', listed, '@', term)

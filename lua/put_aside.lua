@@ -11,7 +11,7 @@
 -- full: refused
 for member in members() do
   local namespace = string.match(member, '^[^:]*')
-  local sets = { wheel_key(), queued_key(), running_key(), expiry_key() }
+  local sets = { wheel_key, queued_key, running_key, expiry_key }
   for _, state in ipairs({ 'succeeded', 'failed', 'cancelled', 'skipped' }) do
     sets[#sets + 1] = index_key(namespace, state)
   end

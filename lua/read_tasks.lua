@@ -16,12 +16,12 @@ local names = {}
 for member in members() do
   names[#names + 1] = member
 end
-local records, states = redis.call('HMGET', defs, unpack(names)), redis.call('HMGET', states_key(), unpack(names))
+local records, states = redis.call('HMGET', defs, unpack(names)), redis.call('HMGET', states_key, unpack(names))
 local results, errors = {}, {}
 if not brief then
-  results, errors = redis.call('HMGET', results_key(), unpack(names)), redis.call('HMGET', errors_key(), unpack(names))
+  results, errors = redis.call('HMGET', results_key, unpack(names)), redis.call('HMGET', errors_key, unpack(names))
 end
-local dues = redis.call('ZMSCORE', wheel_key(), unpack(names))
+local dues = redis.call('ZMSCORE', wheel_key, unpack(names))
 local tasks = {}
 
 -- due_at returns when a task is due, as text; nil or false if it is not scheduled.

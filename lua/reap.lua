@@ -34,7 +34,7 @@ local refused, fields, record = check_running()
 if refused then
   return refused
 end
-local held_until = tonumber(redis.call('ZSCORE', held_key(), member) or 0)
+local held_until = tonumber(redis.call('ZSCORE', held_key, member) or 0)
 if held_until > now and held_until ~= lease_end then
   return refuse('HELD', member)
 end
@@ -42,7 +42,7 @@ if fields.cancel and state ~= 'cancelled' then
   return refuse('CANCELLED', member)
 end
 
-redis.call('LPUSH', lost_key(), int(now) .. ' ' .. member .. ':' .. attempt .. ' ' .. node_of(run))
-redis.call('LTRIM', lost_key(), 0, LOST_LIMIT - 1)
+redis.call('LPUSH', lost_key, int(now) .. ' ' .. member .. ':' .. attempt .. ' ' .. node_of(run))
+redis.call('LTRIM', lost_key, 0, LOST_LIMIT - 1)
 fields.run = node_of(run) .. '#' -- a late report of the lost run must not pass for a repetition of this end
 return { end_attempt(member, record, fields, state, 'lost', reason, math.max(0, due - now), retention) and 1 or 0 }

@@ -16,8 +16,8 @@ local members = {}
 for member in tasks() do
   members[#members + 1] = member
 end
-local records, memories = redis.call('HMGET', defs, unpack(members)), redis.call('HMGET', remembered_key(), unpack(members))
-local ends = redis.call('ZMSCORE', deleted_key(), unpack(members))
+local records, memories = redis.call('HMGET', defs, unpack(members)), redis.call('HMGET', remembered_key, unpack(members))
+local ends = redis.call('ZMSCORE', deleted_key, unpack(members))
 
 -- was_deleted reports whether the ith task, or a later one of its name, was deleted after its end: that is noted for a while, or its name is remembered,
 -- or its tick recorded together with it. What was noted before it was created was another task.
@@ -32,17 +32,17 @@ for member, created, def, state, tick in tasks() do
     local stored, payload = split_payload(def)
     set_later(defs, member, int(created) .. stored)
     if payload then
-      set_later(payloads_key(), member, payload)
+      set_later(payloads_key, member, payload)
     end
-    set_later(states_key(), member, state)
-    put_later(queued_key(), int(now + LOOK_LIMIT), member)
+    set_later(states_key, member, state)
+    put_later(queued_key, int(now + LOOK_LIMIT), member)
     if tick then
       live_again(member, tick)
-      redis.call('RPUSH', remembered_order_key(), member) -- it may be deleted before its tick is decided again
-      set_later(remembered_key(), member, '- - ' .. int(created) .. ' ' .. int(now))
+      redis.call('RPUSH', remembered_order_key, member) -- it may be deleted before its tick is decided again
+      set_later(remembered_key, member, '- - ' .. int(created) .. ' ' .. int(now))
     end
     local key, name = split_key(member)
-    if key and redis.call('HEXISTS', once_key(), key) == 0 then
+    if key and redis.call('HEXISTS', once_key, key) == 0 then
       write_key(key, { front = name, first = 0, upcoming = 0, seen = '' })
     end
     restored = restored + 1

@@ -23,7 +23,7 @@
 --   STATE      the task has not ended, or has another end; the detail is its state
 -- repeat: refused with STATE, because the first run scheduled the task
 -- full: refused
-local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
+local record, text = redis.call('HGET', defs_key, member), redis.call('HGET', states, member)
 if not record then
   return refuse('NOT_FOUND', member)
 end
@@ -39,13 +39,13 @@ end
 
 local due = now + delay
 if fields.outcome then -- a task can end without an attempt
-  record_attempt(member, fields, redis.call('HGET', errors_key(), member) or '')
+  record_attempt(member, fields, redis.call('HGET', errors_key, member) or '')
 end
 redis.call('HSET', states, member, format_state({
   state = 'scheduled', attempt = fields.attempt, max_attempts = int(fields.attempt + attempts), due = int(due),
 }))
-redis.call('HDEL', results_key(), member)
-redis.call('HDEL', errors_key(), member)
+redis.call('HDEL', results_key, member)
+redis.call('HDEL', errors_key, member)
 try(unlist, fields.state)
 redis.call('ZREM', expiry, member)
 if tick then

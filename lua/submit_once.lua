@@ -38,7 +38,7 @@ local task = given_task(def, 0, traced ~= '' and traced or def)
 
 -- answer_taken returns the answer to a submission whose name is taken; nil if it is not.
 local function answer_taken()
-  local record, memory = redis.call('HGET', defs, member), redis.call('HGET', remembered_key(), member)
+  local record, memory = redis.call('HGET', defs, member), redis.call('HGET', remembered_key, member)
   return record and answer_stored(member, record, task) or memory and answer_remembered(memory, task) or nil
 end
 
@@ -51,12 +51,12 @@ local function replace(waiting, due)
   end
   due = tonumber(due or due_of(waiting, record)) or now
   unschedule(waiting, record)
-  redis.call('HSETNX', originals_key(), waiting, redis.sha1hex(before))
+  redis.call('HSETNX', originals_key, waiting, redis.sha1hex(before))
   record = string.sub(record, 1, 13) .. (task.traced or task.def)
   redis.call('HSET', defs, waiting, record)
-  redis.call('HDEL', payloads_key(), waiting)
+  redis.call('HDEL', payloads_key, waiting)
   if task.payload then
-    redis.call('HSET', payloads_key(), waiting, task.payload)
+    redis.call('HSET', payloads_key, waiting, task.payload)
   end
   announce('updated', waiting, 'scheduled', '0', '', record, when_due(record, due))
   put_on_wheel(waiting, due)

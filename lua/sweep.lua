@@ -38,7 +38,7 @@ local surplus = redis.call('ZCARD', expiry) - keep
 local over = redis.call('ZCOUNT', expiry, '-inf', int(now))
 local count = math.min(limit, math.max(surplus, over))
 local members = count > 0 and redis.call('ZRANGE', expiry, 0, count - 1) or {}
-local states = #members > 0 and redis.call('HMGET', states_key(), unpack(members)) or {}
+local states = #members > 0 and redis.call('HMGET', states_key, unpack(members)) or {}
 delete_ended(members, states)
 local forgotten, early, shortest = forget_names()
-return { #members, forgotten, early, int(shortest), due_tasks, due_schedules, redis.call('ZCOUNT', outbox_key(), '-inf', int(now)) }
+return { #members, forgotten, early, int(shortest), due_tasks, due_schedules, redis.call('ZCOUNT', outbox_key, '-inf', int(now)) }

@@ -47,7 +47,6 @@ local function hold(id)
     return
   end
   redis.call('HSET', delivery, 'state', 'active')
-  redis.call('HDEL', delivery, 'pending_since')
   taken[#taken + 1], taken[#taken + 2] = id, msg
   leases[#leases + 1], leases[#leases + 2] = ends, id
   live[#live + 1] = id

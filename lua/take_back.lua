@@ -22,12 +22,12 @@ end
 
 local taken = 0
 for member, attempt, lane in deliveries() do
-  local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
+  local record, text = redis.call('HGET', defs_key, member), redis.call('HGET', states, member)
   if record and text and queued_attempt(text) == attempt then
     local fields = parse_state(text)
     fields.state, fields.attempt, fields.queued = 'scheduled', int(attempt - 1), nil
     set_later(states, member, format_state(fields))
-    remove_later(queued_key(), member)
+    remove_later(queued_key, member)
     local task_type, queue, ahead, fair = read_start(record)
     local pool = lane and type_lane(queue, task_type) or queue
     leave_apart({ pool = pool, name = lane_name(pool, fair), ahead = ahead }, member, fields.due, record)

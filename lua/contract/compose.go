@@ -51,7 +51,7 @@ func parseAll(files fs.FS, pattern string) (map[string]Contract, error) {
 func (l Library) Names() []string { return slices.Sorted(maps.Keys(l.Scripts)) }
 
 // Compose returns the source of a script as Redis runs it: keys and arguments as local variables, a write that needs no memory if it
-// must work while Redis is full, the constants and makers of keys that the code uses, the includes, each after those it includes itself,
+// must work while Redis is full, the constants, keys and makers of keys that the code uses, the includes, each after those it includes itself,
 // and the body. Errors: the header names an
 // include or a type that does not exist, an include lacks what it needs, or includes include each other.
 func (l Library) Compose(c Contract) (string, error) {
@@ -64,7 +64,7 @@ func (l Library) Compose(c Contract) (string, error) {
 		code.WriteString(strings.TrimLeft(include.Body, "\n"))
 	}
 	code.WriteString(withFinally(strings.TrimLeft(c.Body, "\n"), includes))
-	bound, err := bindings(c)
+	bound, err := bindings(c, code.String())
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
@@ -154,8 +154,8 @@ func (c Contract) satisfiedBy(script Contract) error {
 	return nil
 }
 
-// bindings returns the Lua code that binds keys and arguments to local variables.
-func bindings(c Contract) (string, error) {
+// bindings returns the Lua code that binds keys and arguments to local variables, for the code that uses them.
+func bindings(c Contract, code string) (string, error) {
 	if err := checkNames(c); err != nil {
 		return "", err
 	}
@@ -180,6 +180,9 @@ func bindings(c Contract) (string, error) {
 	if list != nil {
 		if err := iterator(&b, *list, len(single)); err != nil {
 			return "", err
+		}
+		if strings.Contains(code, "first_of_"+list.Name+"()") {
+			firsts(&b, *list, len(single))
 		}
 	}
 	return b.String(), nil
@@ -217,6 +220,13 @@ func iterator(b *strings.Builder, f Field, before int) error {
 	return nil
 }
 
+// firsts writes the Lua function that returns the first value of each element of the list f of arguments; before is how many arguments
+// precede it.
+func firsts(b *strings.Builder, f Field, before int) {
+	fmt.Fprintf(b, "local function first_of_%s()\n  local list = {}\n  for i = %d, #ARGV, %d do\n    list[#list + 1] = ARGV[i]\n  end\n  return list\nend\n",
+		f.Name, before+1, len(f.Elements()))
+}
+
 // Elements returns the fields of one element of a list.
 func (f Field) Elements() []Field {
 	if len(f.Group) > 0 {
@@ -230,21 +240,22 @@ var (
 	quoted    = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
 )
 
-// makerSuffix ends the name of a function that makes keys, where it is called.
-const makerSuffix = "_key("
+// keySuffix ends the names of keys, and of the functions that make keys, in Lua.
+const keySuffix = "_key"
 
-// notInName reports whether a character cannot be in the name of a key.
-func notInName(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }
+// isInName reports whether a character can be in the name of a key.
+func isInName(r rune) bool { return r == '_' || r >= 'a' && r <= 'z' }
 
-// makersIn returns the kinds of keys that code makes, in the order of Keys.
+// makersIn returns the kinds of keys that code names, in the order of Keys.
 func makersIn(code string) []Kind {
-	called := map[string]bool{}
-	for before, rest, found := strings.Cut(code, makerSuffix); found; before, rest, found = strings.Cut(rest, makerSuffix) {
-		called[before[1+strings.LastIndexFunc(before, notInName):]] = true
+	named := map[string]bool{}
+	for before, rest, found := strings.Cut(code, keySuffix); found; before, rest, found = strings.Cut(rest, keySuffix) {
+		name := before[1+strings.LastIndexFunc(before, func(r rune) bool { return !isInName(r) }):]
+		named[name] = named[name] || rest == "" || !isInName(rune(rest[0]))
 	}
 	var makers []Kind
 	for _, k := range Keys {
-		if called[k.Name] && (k.InPartition() || k.InAsynqQueue()) {
+		if named[k.Name] && (k.InPartition() || k.InAsynqQueue()) {
 			makers = append(makers, k)
 		}
 	}

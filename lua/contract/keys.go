@@ -177,8 +177,8 @@ func (k Kind) owner() string {
 	return ""
 }
 
-// luaMaker returns the Lua function that makes keys of the kind. The local variable partition or asynq_queue has their
-// beginning.
+// luaMaker returns the Lua function that makes keys of the kind, or the variable that has the key if there is one only. The
+// local variable partition or asynq_queue has their beginning.
 func (k Kind) luaMaker() string {
 	beginning := "partition"
 	if k.InAsynqQueue() {
@@ -187,6 +187,9 @@ func (k Kind) luaMaker() string {
 	rest := strings.TrimPrefix(k.Pattern, k.owner())
 	expression := beginning + " .. '" + parameter.ReplaceAllString(rest, "' .. $1 .. '") + "'"
 	expression = strings.TrimSuffix(expression, " .. ''")
+	if len(k.parameters()) == 0 {
+		return "local " + k.Name + "_key = " + expression + "\n"
+	}
 	return "local function " + k.Name + "_key(" + strings.Join(k.parameters(), ", ") + ")\n  return " + expression + "\nend\n"
 }
 

@@ -38,7 +38,7 @@ local function wait_apart(name, ahead, member, due, record)
   end
   if not apart[name] then
     apart[name] = true
-    add_later(backlog_key(), name)
+    add_later(backlog_key, name)
   end
   put_later(ready_key(name), rank_of(due, ahead), member)
   note_later(member, due, record)

@@ -6,7 +6,7 @@
 local function put_aside(member, listed)
   local hashes, keys = remains_of(member)
   local kept = aside_key(int(now) .. ':task:' .. member)
-  hashes[#hashes + 1] = defs_key()
+  hashes[#hashes + 1] = defs_key
   for _, hash in ipairs(hashes) do
     redis.call('HSET', kept, hash, redis.call('HGET', hash, member) or '')
     redis.call('HDEL', hash, member)

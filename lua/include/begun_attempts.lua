@@ -32,7 +32,7 @@ end
 -- history, its log, its result, its error or its checkpoint tell.
 local function begun_attempts(member)
   local recorded, begun = 0, 0
-  for _, hash in ipairs({ results_key(), errors_key(), checkpoints_key() }) do
+  for _, hash in ipairs({ results_key, errors_key, checkpoints_key }) do
     begun = math.max(begun, redis.call('HEXISTS', hash, member))
   end
   if redis.call('EXISTS', attempts_key(member), log_key(member)) > 0 then

@@ -5,21 +5,21 @@
 local removals, entries, deletions, values, additions = {}, {}, {}, {}, {}
 local optional = {} -- keys of entries, and whether these may be lacking
 
--- list_of returns the list of arguments for a key.
-local function list_of(lists, key)
-  lists[key] = lists[key] or {}
+-- new_list adds a list of arguments for a key.
+local function new_list(lists, key)
+  lists[key] = {}
   return lists[key]
 end
 
 -- remove_later removes a member from a sorted set.
 local function remove_later(set, member)
-  local list = list_of(removals, set)
+  local list = removals[set] or new_list(removals, set)
   list[#list + 1] = member
 end
 
 -- put_later puts a member into a sorted set. With may_lack, the set is passed over if it is damaged: doctor puts the member there.
 local function put_later(set, score, member, may_lack)
-  local list = list_of(entries, set)
+  local list = entries[set] or new_list(entries, set)
   optional[set] = may_lack
   list[#list + 1] = score
   list[#list + 1] = member
@@ -27,20 +27,20 @@ end
 
 -- delete_later deletes a field of a hash.
 local function delete_later(hash, field)
-  local list = list_of(deletions, hash)
+  local list = deletions[hash] or new_list(deletions, hash)
   list[#list + 1] = field
 end
 
 -- set_later sets a field of a hash.
 local function set_later(hash, field, value)
-  local list = list_of(values, hash)
+  local list = values[hash] or new_list(values, hash)
   list[#list + 1] = field
   list[#list + 1] = value
 end
 
 -- add_later adds a member to a set.
 local function add_later(set, member)
-  local list = list_of(additions, set)
+  local list = additions[set] or new_list(additions, set)
   list[#list + 1] = member
 end
 

@@ -73,9 +73,9 @@ local function choose_ready(ready, emptied)
     names[i] = waiting.member
   end
   if #emptied > 0 then
-    redis.call('SREM', backlog_key(), unpack(emptied))
+    redis.call('SREM', backlog_key, unpack(emptied))
   end
-  local found = #names > 0 and redis.call('HMGET', defs_key(), unpack(names)) or {}
+  local found = #names > 0 and redis.call('HMGET', defs_key, unpack(names)) or {}
   local places = places_of(found, #names)
   for i, waiting in ipairs(ready) do
     go_on(waiting.name, places[i], waiting.member, waiting.rank, found[i])

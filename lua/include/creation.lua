@@ -23,10 +23,10 @@ local function create_task(member, task)
   local record = record_of(task)
   set_later(defs, member, record)
   if task.payload then
-    set_later(payloads_key(), member, task.payload)
+    set_later(payloads_key, member, task.payload)
   end
   if task.traced then -- it is not stored in the canonical form
-    set_later(originals_key(), member, redis.sha1hex(task.whole))
+    set_later(originals_key, member, redis.sha1hex(task.whole))
   end
   announce('scheduled', member, 'scheduled', '0', '', record, when_due(record, task.due))
   put_on_wheel(member, task.due)

@@ -27,7 +27,7 @@ end
 
 -- stored_payload returns the payload of a task with that record if it is stored apart, else ''.
 local function stored_payload(member, record)
-  return is_apart(record) and redis.call('HGET', payloads_key(), member) or ''
+  return is_apart(record) and redis.call('HGET', payloads_key, member) or ''
 end
 
 -- without_payload returns a stored definition without its payload.

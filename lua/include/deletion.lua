@@ -46,12 +46,12 @@ local function delete_ended(members, states)
       remove_later(index_key(string.match(member, '^[^:]+'), state), member)
     end
     for _, hash in ipairs({
-      defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key(), checkpoints_key(),
+      defs_key, states_key, payloads_key, originals_key, results_key, errors_key, checkpoints_key,
     }) do
       delete_later(hash, member)
     end
     redis.call('UNLINK', attempts_key(member), log_key(member)) -- a log may have megabytes
-    remove_later(expiry_key(), member)
+    remove_later(expiry_key, member)
     forget_key(member)
   end
 end

@@ -46,7 +46,7 @@ local function update_schedule(schedule_ref, name, final, text)
     redis.call('HSET', schedule_key(schedule_ref), unpack(changed))
   end
   if pauses then
-    redis.call('ZREM', ticks_key(), schedule_ref)
+    redis.call('ZREM', ticks_key, schedule_ref)
     return true
   end
   if live and final == 'succeeded' and schedule.failures then

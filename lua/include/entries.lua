@@ -22,7 +22,7 @@ local FAR = WORKER_LEASE_LIMIT + 60000
 -- is_exact returns whether the state or the definition of a scheduled task says when it is due. Of a task that was changed (with a delay, which
 -- counts from then) and of the first attempt of a tick (due after a jitter, or a pace), only the entry says that.
 local function is_exact(member, fields)
-  return (fields.due or not string.find(member, '@', 1, true)) and redis.call('HEXISTS', originals_key(), member) == 0
+  return (fields.due or not string.find(member, '@', 1, true)) and redis.call('HEXISTS', originals_key, member) == 0
 end
 
 -- due_range returns the least and the greatest score of a scheduled task that is due at that time (ms). What is due may
@@ -46,15 +46,15 @@ local function listings_for(member, record, fields, listed)
         return { [set] = wanted }
       end
     end
-    return { [wheel_key()] = wanted }
+    return { [wheel_key] = wanted }
   elseif fields.state == 'queued' then
-    return { [queued_key()] = { score = now, most = now + FAR } }
+    return { [queued_key] = { score = now, most = now + FAR } }
   elseif fields.state == 'running' then
-    return { [running_key()] = { score = fields.started or now }, [held_key()] = { score = now + lease, most = now + FAR } }
+    return { [running_key] = { score = fields.started or now }, [held_key] = { score = now + lease, most = now + FAR } }
   end
   return {
     [index_key(string.match(member, '^[^:]*'), fields.state)] = { score = fields.finished },
-    [expiry_key()] = { score = kept_until(record, fields) },
+    [expiry_key] = { score = kept_until(record, fields) },
   }
 end
 

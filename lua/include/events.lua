@@ -3,7 +3,7 @@
 -- includes: clock, number, definition
 -- finally: publish_events()
 
-local followed = redis.call('EXISTS', listeners_key()) == 1
+local followed = redis.call('EXISTS', listeners_key) == 1
 local announced = {}
 
 -- announce adds an event of a task ("namespace:id") with that stored definition. more is "", or further JSON members that

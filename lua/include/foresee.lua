@@ -5,7 +5,7 @@
 -- ends_at_once returns whether a task ends when it is stopped, as nobody runs it.
 local function ends_at_once(name)
   local tick_member = member .. '@' .. name
-  local task_state = state_of(tick_member, redis.call('HGET', defs_key(), tick_member))
+  local task_state = state_of(tick_member, redis.call('HGET', defs_key, tick_member))
   return task_state and (task_state.state == 'scheduled' or task_state.state == 'queued')
 end
 

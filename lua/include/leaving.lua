@@ -25,7 +25,7 @@ local function leave(place, member, due, record)
   if not waits[name] then
     waits[name], oldest[name] = true, tonumber(rank)
     given_lanes = given_lanes + (name == place.pool and 0 or 1)
-    add_later(backlog_key(), name)
+    add_later(backlog_key, name)
   elseif oldest[name] then
     oldest[name] = math.min(oldest[name], tonumber(rank))
   elseif place.ahead > 0 then -- the leader must know if it is the first one now

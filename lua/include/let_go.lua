@@ -10,7 +10,7 @@ local function let_go(key)
   end
   local member = key .. '@k' .. known.behind
   if standing_of(key, known.behind) == 'wait' then
-    local record = redis.call('HGET', defs_key(), member)
+    local record = redis.call('HGET', defs_key, member)
     announce('updated', member, 'scheduled', '0', '', record, ',"due":' .. int(now))
     put_on_wheel(member, now)
     note_start_by(member, record, now)

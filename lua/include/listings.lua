@@ -4,7 +4,7 @@
 
 -- waiting_sets returns the sets in one of which a scheduled task waits.
 local function waiting_sets(record)
-  local sets = { wheel_key() }
+  local sets = { wheel_key }
   for _, name in ipairs(names_of_waiting(record)) do
     sets[#sets + 1] = ready_key(name)
   end
@@ -53,8 +53,8 @@ end
 -- listings_of returns the scores of a member by the keys of the sets in which it is listed. record is nil if there is
 -- no such task.
 local function listings_of(member, record)
-  local sets = record and waiting_sets(record) or { wheel_key() }
-  for _, set in ipairs({ queued_key(), running_key(), held_key(), expiry_key() }) do
+  local sets = record and waiting_sets(record) or { wheel_key }
+  for _, set in ipairs({ queued_key, running_key, held_key, expiry_key }) do
     sets[#sets + 1] = set
   end
   for _, state in ipairs({ 'succeeded', 'failed', 'cancelled' }) do

@@ -4,8 +4,8 @@
 
 -- look_at makes a schedule ("namespace:id") due at that time (ms), and wakes the leader if no other one is due before it.
 local function look_at(schedule_ref, at)
-  redis.call('ZADD', ticks_key(), int(at), schedule_ref)
-  if redis.call('ZRANGE', ticks_key(), 0, 0)[1] == schedule_ref then
+  redis.call('ZADD', ticks_key, int(at), schedule_ref)
+  if redis.call('ZRANGE', ticks_key, 0, 0)[1] == schedule_ref then
     wake_leader('schedule')
   end
 end

@@ -16,7 +16,7 @@ local function places_of(member)
       places[#places + 1], existed = key, existed or i <= 2
     end
   end
-  for i, set in ipairs({ schedules, ticks_key() }) do
+  for i, set in ipairs({ schedules, ticks_key }) do
     if redis.call('ZSCORE', set, member) then
       places[#places + 1], existed = set, existed or i == 1
     end
@@ -74,6 +74,6 @@ local function find_lost(member)
     if not running then
       redis.call('UNLINK', live_key(member))
     end
-    redis.call('ZREM', ticks_key(), member)
+    redis.call('ZREM', ticks_key, member)
   end
 end

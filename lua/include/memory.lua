@@ -18,12 +18,12 @@ local function remember_tasks(members, states)
   for i, member in ipairs(members) do
     local state, finished = end_of(states[i] or '')
     if state and tonumber(finished) + remember > now and (not string.find(member, '@', 1, true) or split_key(member)) then
-      records = records or redis.call('HMGET', defs_key(), unpack(members))
-      originals = originals or redis.call('HMGET', originals_key(), unpack(members))
+      records = records or redis.call('HMGET', defs_key, unpack(members))
+      originals = originals or redis.call('HMGET', originals_key, unpack(members))
       if records[i] then
         local created = string.sub(records[i], 1, 13)
         local digest = originals[i] or redis.sha1hex(def_of(records[i]))
-        set_later(remembered_key(), member, string.sub(digest, 1, 16) .. ' ' .. state .. ' ' .. created .. ' ' .. finished)
+        set_later(remembered_key, member, string.sub(digest, 1, 16) .. ' ' .. state .. ' ' .. created .. ' ' .. finished)
         names[#names + 1] = member
       end
     end
@@ -42,17 +42,17 @@ local function note_deleted(members, states)
     end
   end
   if #ends > 0 then
-    redis.call('ZADD', deleted_key(), unpack(ends))
-    redis.call('ZREMRANGEBYRANK', deleted_key(), 0, -DELETED_LIMIT - 1)
+    redis.call('ZADD', deleted_key, unpack(ends))
+    redis.call('ZREMRANGEBYRANK', deleted_key, 0, -DELETED_LIMIT - 1)
   end
 end
 
 -- forget_names forgets up to limit names whose time is over, and of those that are too many. Returns how many, how many of them were
 -- forgotten before their time, and how long after the end of its task the last one of these was remembered.
 local function forget_names()
-  local surplus = redis.call('LLEN', remembered_order_key()) + #names - remember_limit
-  local oldest = redis.call('LRANGE', remembered_order_key(), 0, limit - 1)
-  local kept = #oldest > 0 and redis.call('HMGET', remembered_key(), unpack(oldest)) or {}
+  local surplus = redis.call('LLEN', remembered_order_key) + #names - remember_limit
+  local oldest = redis.call('LRANGE', remembered_order_key, 0, limit - 1)
+  local kept = #oldest > 0 and redis.call('HMGET', remembered_key, unpack(oldest)) or {}
   local count, early, shortest = 0, 0, 0
   for i, member in ipairs(oldest) do
     local restored = string.sub(kept[i] or '', 1, 1) == '-'
@@ -64,16 +64,16 @@ local function forget_names()
       early, shortest = early + 1, age
     end
     count = i
-    delete_later(remembered_key(), member)
+    delete_later(remembered_key, member)
   end
   if count > 0 then
-    redis.call('LTRIM', remembered_order_key(), count, -1)
+    redis.call('LTRIM', remembered_order_key, count, -1)
   end
   return count, early, shortest
 end
 
 local function write_names()
   if #names > 0 then
-    redis.call('RPUSH', remembered_order_key(), unpack(names))
+    redis.call('RPUSH', remembered_order_key, unpack(names))
   end
 end

@@ -8,7 +8,7 @@ local listed, owned = nil, nil -- all names without those lanes, and by namespac
 
 -- count_names returns how many names tasks wait under, with those that this claim gives.
 local function count_names()
-  all_names = all_names or redis.call('SCARD', backlog_key())
+  all_names = all_names or redis.call('SCARD', backlog_key)
   return all_names + given + given_lanes
 end
 
@@ -20,7 +20,7 @@ end
 -- count_owners counts the names by namespace, without the lanes of fair keys.
 local function count_owners()
   listed, owned = 0, {}
-  for _, name in ipairs(redis.call('SMEMBERS', backlog_key())) do
+  for _, name in ipairs(redis.call('SMEMBERS', backlog_key)) do
     if not string.find(name, '^%S+ %S+ ') then
       local first = try(first_of, name)
       local owner = first and string.match(first, '^[^:]*') or ''

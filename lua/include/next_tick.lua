@@ -3,7 +3,7 @@
 
 -- read_next does what next_tick_of says for the task of a tick.
 local function read_next(schedule_ref, name)
-  return redis.call('ZSCORE', live_key(schedule_ref), name) and redis.call('ZSCORE', ticks_key(), schedule_ref) or nil
+  return redis.call('ZSCORE', live_key(schedule_ref), name) and redis.call('ZSCORE', ticks_key, schedule_ref) or nil
 end
 
 -- next_tick_of returns when the next tick of the schedule of a live task is due (ms, text). It is nil for any other

@@ -25,9 +25,9 @@ local function write_noted()
   if #noted == 0 then
     return
   end
-  local length = redis.call('RPUSHX', listed_new_key(), unpack(noted))
+  local length = redis.call('RPUSHX', listed_new_key, unpack(noted))
   if length > NOTED_LIMIT then
-    redis.call('DEL', listed_new_key())
+    redis.call('DEL', listed_new_key)
   elseif math.floor(length / NOTED_WAKE) > math.floor((length - #noted) / NOTED_WAKE) then
     redis.call('PUBLISH', wake, 'rows')
   end

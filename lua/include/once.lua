@@ -14,7 +14,7 @@ end
 
 -- read_key returns what is known of a key.
 local function read_key(key)
-  local record = redis.call('HGET', once_key(), key) or ''
+  local record = redis.call('HGET', once_key, key) or ''
   local front, behind, first, upcoming, seen = string.match(record, '^(%S+) (%S+) (%d+) (%d+) (%S+)$')
   return {
     front = front ~= '@' and front or nil, behind = behind ~= '@' and behind or nil, first = tonumber(first or 0),
@@ -25,10 +25,10 @@ end
 -- write_key writes what is known of a key, and removes it if that is nothing.
 local function write_key(key, known)
   if not known.front and not known.behind then
-    redis.call('HDEL', once_key(), key)
+    redis.call('HDEL', once_key, key)
     return
   end
-  redis.call('HSET', once_key(), key, table.concat({
+  redis.call('HSET', once_key, key, table.concat({
     known.front or '@', known.behind or '@', int(known.first), int(known.upcoming),
     known.seen ~= '' and known.seen or '@',
   }, ' '))

@@ -7,12 +7,12 @@ local told = false -- whether the leader was woken
 
 -- is_marked returns whether a state has the mark.
 local function is_marked(text)
-  return string.find(text, '^%a+ %d+ %d+>') ~= nil
+  return string.find(text, '>', 1, true) ~= nil and string.find(text, '^%a+ %d+ %d+>') ~= nil
 end
 
 -- owe_follow_up puts an end into the outbox, at that time (ms), unless it is there, and wakes the leader.
 local function owe_follow_up(member, attempt, state, at)
-  redis.call('ZADD', outbox_key(), 'NX', int(at), 'end ' .. member .. ' ' .. attempt .. ' ' .. state)
+  redis.call('ZADD', outbox_key, 'NX', int(at), 'end ' .. member .. ' ' .. attempt .. ' ' .. state)
   if not told then
     told = true
     wake_leader('follow')

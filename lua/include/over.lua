@@ -5,9 +5,9 @@
 -- deleted by hand or Redis has lost; nil if it is not over.
 local function is_over(member, name)
   local tick_member = member .. '@' .. name
-  if end_of(redis.call('HGET', states_key(), tick_member) or '') then
+  if end_of(redis.call('HGET', states_key, tick_member) or '') then
     return 'has ended'
-  elseif redis.call('HEXISTS', defs_key(), tick_member) == 0 then
+  elseif redis.call('HEXISTS', defs_key, tick_member) == 0 then
     return 'does not exist'
   end
 end

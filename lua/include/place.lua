@@ -9,7 +9,7 @@ end
 
 -- due_of returns when a scheduled task is due, as text; nil if it is not scheduled.
 local function due_of(member, record)
-  local due = score_of(wheel_key(), member)
+  local due = score_of(wheel_key, member)
   if due then
     return due
   end
@@ -30,7 +30,7 @@ local function may_be_ready(member, record)
     broken = broken or kind ~= 'zset' and kind ~= 'none'
   end
   local claimed = false
-  for _, set in ipairs(broken and { queued_key(), running_key(), expiry_key() } or {}) do
+  for _, set in ipairs(broken and { queued_key, running_key, expiry_key } or {}) do
     claimed = claimed or try(score_of, set, member)
   end
   return broken and not claimed
@@ -46,13 +46,13 @@ end
 local function leave_ready(name, member)
   local left = redis.call('ZREM', ready_key(name), member) == 1
   if left and redis.call('EXISTS', ready_key(name)) == 0 then
-    redis.call('SREM', backlog_key(), name)
+    redis.call('SREM', backlog_key, name)
   end
 end
 
 -- unschedule removes a task from where it waits.
 local function unschedule(member, record)
-  if redis.call('ZREM', wheel_key(), member) == 1 then
+  if redis.call('ZREM', wheel_key, member) == 1 then
     return
   end
   for _, name in ipairs(names_of_waiting(record)) do

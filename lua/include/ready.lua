@@ -17,5 +17,5 @@ end
 
 -- stay_on_wheel has the leader look at a due task again in some seconds.
 local function stay_on_wheel(member)
-  put_later(wheel_key(), int(now + BROKEN_PAUSE), member)
+  put_later(wheel_key, int(now + BROKEN_PAUSE), member)
 end

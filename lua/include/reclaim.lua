@@ -10,7 +10,7 @@ local function unbegun_state(member, text, attempt, queued)
   if not claimed and not (fields.state == 'scheduled' and fields.attempt + 1 == tonumber(attempt)) then
     return nil
   end
-  local record = redis.call('HGET', defs_key(), member)
+  local record = redis.call('HGET', defs_key, member)
   if not record or (tonumber(string.sub(record, 1, 13)) or 0) > (queued or 0) then
     return nil
   end
@@ -26,7 +26,7 @@ end
 -- the state. A task that is scheduled for an attempt before that of the run counts as one with another attempt: Redis has lost more than
 -- one of its attempts.
 local function not_current(member, text, attempt, run)
-  if not text and redis.call('HEXISTS', defs_key(), member) == 0 then
+  if not text and redis.call('HEXISTS', defs_key, member) == 0 then
     return refuse('NOT_FOUND', member)
   end
   local fields = parse_state(text or 'scheduled 0')

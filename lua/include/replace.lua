@@ -9,7 +9,7 @@ end
 
 -- is_cancelled returns whether a task was asked to stop.
 local function is_cancelled(tick_member)
-  local text = redis.call('HGET', states_key(), tick_member)
+  local text = redis.call('HGET', states_key, tick_member)
   return text and parse_state(text).cancel
 end
 

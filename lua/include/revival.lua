@@ -66,5 +66,5 @@ local function revive(member, newest, oldest, lost)
     'runs', int(runs), 'records', int(records), 'oldest', int(since),
     'paused', int(now), 'note', note)
   redis.call('ZADD', schedules, 0, member)
-  redis.call('ZREM', ticks_key(), member)
+  redis.call('ZREM', ticks_key, member)
 end

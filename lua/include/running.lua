@@ -4,7 +4,7 @@
 
 -- check_running returns the refusal, or nil, the fields of the task's state and its record. With any_run, the run does not count.
 local function check_running(any_run)
-  local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
+  local record, text = redis.call('HGET', defs_key, member), redis.call('HGET', states, member)
   if not record then
     return refuse('NOT_FOUND', member)
   end

@@ -28,5 +28,5 @@ local function put_aside(member)
   rename_aside(member, 'ledger', ledger_key(member))
   rename_aside(member, 'history', history_key(member))
   redis.call('ZREM', schedules, member)
-  redis.call('ZREM', ticks_key(), member)
+  redis.call('ZREM', ticks_key, member)
 end

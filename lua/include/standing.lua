@@ -5,8 +5,8 @@
 -- between attempts, or run; nil if it has ended, cannot be read, or is not there.
 local function standing_of(key, name)
   local member = name and key .. '@k' .. name
-  local record = member and redis.call('HGET', defs_key(), member)
-  local text = record and redis.call('HGET', states_key(), member)
+  local record = member and redis.call('HGET', defs_key, member)
+  local text = record and redis.call('HGET', states_key, member)
   if not record or text and not is_state(text) or not text and not due_unclaimed(member, record) then
     return nil
   end

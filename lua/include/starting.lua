@@ -8,8 +8,8 @@ local function note_start_by(member, record, due)
   local by = start_by_of(record)
   if by then
     local entry = 'late ' .. member
-    redis.call('ZADD', outbox_key(), int(due + by), entry)
-    if redis.call('ZRANGE', outbox_key(), 0, 0)[1] == entry then
+    redis.call('ZADD', outbox_key, int(due + by), entry)
+    if redis.call('ZRANGE', outbox_key, 0, 0)[1] == entry then
       wake_leader('follow')
     end
   end

@@ -46,18 +46,16 @@ local function begun_state(text, at, run)
   return 'running' .. string.sub(text, 7) .. ' ' .. at .. ' ' .. run
 end
 
--- running_attempt returns attempt, run and time of the request to stop ('0' for none) of a running state; nil if it does not
--- run.
-local function running_attempt(text)
-  local attempt, run, cancel = string.match(text, '^running (%d+) %d+>? %d+ %d+ %d+ %d+ (%S+) ?%d* ?(%d*)$')
-  return attempt, run, cancel ~= '' and cancel or '0'
+-- read_running returns the attempt of a running state, the fields between that and the run, the run, the progress and the time of
+-- the request to stop, '' for none; nil if it does not run.
+local function read_running(text)
+  return string.match(text, '^running (%d+)( %d+>? %d+ %d+ %d+ %d+ )(%S+) ?(%d*) ?(%d*)$')
 end
 
--- ended_state returns a running state as it is when the task ends in that state at that time (text).
-local function ended_state(text, state, at, outcome)
-  local before, progress, cancel = string.match(text, '^running( %d+ %d+>? %d+ %d+ %d+ %d+ %S+) ?(%d*) ?(%d*)$')
-  return state .. before .. ' ' .. (progress ~= '' and progress or '0') .. ' ' .. (cancel ~= '' and cancel or '0') .. ' ' .. at ..
-    ' ' .. outcome
+-- ended_state returns the state of a task that ends at that time (text), from what read_running returned.
+local function ended_state(state, attempt, between, run, progress, cancel, at, outcome)
+  return state .. ' ' .. attempt .. between .. run .. ' ' .. (progress ~= '' and progress or '0') .. ' ' ..
+    (cancel ~= '' and cancel or '0') .. ' ' .. at .. ' ' .. outcome
 end
 
 -- end_of returns the state of a task that has ended and when it did (text); nil for a task that has not.

@@ -31,18 +31,18 @@ end
 -- worker may live, and brings the state back when it extends the lease of its run.
 local function begun_or_ended(member, record, listed)
   local recorded, begun = begun_attempts(member)
-  local leased = (tonumber(listed[held_key()]) or 0) > now
-  local number, started = int(math.max(recorded + 1, begun)), listed[running_key()]
+  local leased = (tonumber(listed[held_key]) or 0) > now
+  local number, started = int(math.max(recorded + 1, begun)), listed[running_key]
   local ended, due = ended_fields(member, record, listed, number, begun > recorded), waits_since(record, listed)
   if ended then
     return ended
-  elseif started or listed[held_key()] then
+  elseif started or listed[held_key] then
     started = int(math.min(started or now, now))
-  elseif listed[queued_key()] then
+  elseif listed[queued_key] then
     return { state = 'queued', attempt = int(begun + 1), queued = int(now) }
   elseif due then
     return begun > 0 and { state = 'scheduled', attempt = int(begun), due = int(due) } or nil
-  elseif begun == 0 and not listed[expiry_key()] and not runs_once(record) then
+  elseif begun == 0 and not listed[expiry_key] and not runs_once(record) then
     return nil
   end
   local at = int(now)
@@ -70,9 +70,9 @@ local function bring_back(member, fields)
   elseif not report(member, 'state-lost', how_lost(fields)) then
     return nil
   end
-  redis.call('HSET', states_key(), member, format_state(fields))
+  redis.call('HSET', states_key, member, format_state(fields))
   if fields.outcome == 'lost' then
-    redis.call('HSET', errors_key(), member, 'its state was lost, and it may have run: retry it if it may run twice')
+    redis.call('HSET', errors_key, member, 'its state was lost, and it may have run: retry it if it may run twice')
   end
   return fields
 end

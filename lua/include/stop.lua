@@ -13,7 +13,7 @@ local function tell_to_stop(member, record, fields, by)
   if not fields.cancel then
     note_asker(member, 'asked to stop', by)
     fields.cancel = int(now)
-    redis.call('HSET', states_key(), member, format_state(fields))
+    redis.call('HSET', states_key, member, format_state(fields))
     announce('cancelling', member, fields.state, fields.attempt, node_of(fields.run), record, '')
   end
   redis.call('PUBLISH', control, member .. ':' .. fields.attempt)
@@ -34,12 +34,12 @@ local function end_waiting(member, record, fields, by)
     fields.max_attempts = string.match(fields.max_attempts or '0', '%d+') .. '>'
     owe_follow_up(member, fields.attempt, 'cancelled', now)
   end
-  redis.call('HSET', states_key(), member, format_state(fields))
+  redis.call('HSET', states_key, member, format_state(fields))
   unschedule(member, record)
-  redis.call('ZREM', queued_key(), member)
+  redis.call('ZREM', queued_key, member)
   try(list_cancelled, member)
   note_row(member)
-  redis.call('ZADD', expiry_key(), int(now + retention_of(record)), member)
+  redis.call('ZADD', expiry_key, int(now + retention_of(record)), member)
   announce('cancelled', member, 'cancelled', fields.attempt, node_of(fields.run), record, '')
   task_ended(member, 'cancelled', 'scheduled ' .. attempts)
 end
@@ -47,7 +47,7 @@ end
 -- state_of returns the fields of a task's state; nil if there is no such task. The state is "unreadable" if it is none, and
 -- if it is lost: a task that was never claimed has no state, and waits.
 local function state_of(member, record)
-  local text = record and redis.call('HGET', states_key(), member)
+  local text = record and redis.call('HGET', states_key, member)
   if record and (text and not is_state(text) or not text and not due_unclaimed(member, record)) then
     return { state = 'unreadable' }
   end
@@ -57,7 +57,7 @@ end
 -- stop_task cancels a scheduled or queued task, and asks the worker of a running one to stop it. Other tasks stay as they
 -- are. by is who wants it, '' if nobody knows.
 local function stop_task(member, by)
-  local record = redis.call('HGET', defs_key(), member)
+  local record = redis.call('HGET', defs_key, member)
   local fields = state_of(member, record)
   if not fields then
     return

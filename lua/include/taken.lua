@@ -8,7 +8,7 @@ local function answer_stored(member, record, task)
   if string.find(stored, '\n', 1, true) then -- else somebody has damaged it
     stored = without_trace(stored)
   end
-  if stored == task.def or redis.call('HGET', originals_key(), member) == redis.sha1hex(task.whole) then
+  if stored == task.def or redis.call('HGET', originals_key, member) == redis.sha1hex(task.whole) then
     return 'existed'
   end
   return 'other ' .. stored

@@ -4,7 +4,7 @@
 
 -- has_task reports whether a tick has a task, or had one that was restored, and that has been deleted since.
 local function has_task(tick_member)
-  return redis.call('HEXISTS', defs_key(), tick_member) == 1 or redis.call('HEXISTS', remembered_key(), tick_member) == 1
+  return redis.call('HEXISTS', defs_key, tick_member) == 1 or redis.call('HEXISTS', remembered_key, tick_member) == 1
 end
 
 -- create_task creates the task of the tick of that name, due at that time (ms). Returns false if the tick has one.
@@ -14,11 +14,11 @@ local function create_task(name, def, due)
     return false
   end
   local stored, payload = split_payload(def)
-  redis.call('HSET', defs_key(), tick_member, int(now) .. stored)
+  redis.call('HSET', defs_key, tick_member, int(now) .. stored)
   if payload then
-    redis.call('HSET', payloads_key(), tick_member, payload)
+    redis.call('HSET', payloads_key, tick_member, payload)
   end
-  redis.call('ZADD', wheel_key(), int(due), tick_member)
+  redis.call('ZADD', wheel_key, int(due), tick_member)
   note_start_by(tick_member, int(now) .. stored, due)
   if due > now then
     note_row(tick_member)

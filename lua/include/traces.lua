@@ -11,7 +11,7 @@ local LAST = { -- the last field that a state must have
 local function check_of(text, listed)
   local ended = LAST[string.match(text or '', '^%a*')] == 'finished'
   for set in pairs(listed) do
-    if set ~= expiry_key() and not string.find(set, ':state:', 1, true) then
+    if set ~= expiry_key and not string.find(set, ':state:', 1, true) then
       return 'task-lost' -- whatever else says that it had ended
     end
     ended = ended or not text
@@ -31,7 +31,7 @@ local function clear(member, text, listed)
     end
   end
   table.sort(places) -- so that equal findings have equal words
-  if #places == 0 or redis.call('ZSCORE', unconverted_key(), member) then
+  if #places == 0 or redis.call('ZSCORE', unconverted_key, member) then
     return
   end
   local check = check_of(text, listed)

@@ -9,7 +9,7 @@
 -- is_own returns whether a task was created since its schedule was. The tasks of a deleted schedule may outlive it,
 -- and another schedule may have its name.
 local function is_own(created, member)
-  return tonumber(created) <= (tonumber(string.sub(redis.call('HGET', defs_key(), member) or '', 1, 13)) or 0)
+  return tonumber(created) <= (tonumber(string.sub(redis.call('HGET', defs_key, member) or '', 1, 13)) or 0)
 end
 
 -- add_end returns the field ends with a further end. If the chunk is full, a new one begins, and the name of the

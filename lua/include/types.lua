@@ -1,4 +1,4 @@
--- types: which types of tasks a worker runs, and which type a delivery has. Neighbours mostly have the same type, so what begins as the
+-- types: which types of tasks a worker runs, and whether it runs a delivery. Neighbours mostly have the same type, so what begins as the
 -- last one did is not taken apart.
 -- needs: arg types
 -- includes: nothing
@@ -8,20 +8,7 @@ local function runs(task_type)
   return types == '' or string.find(types, ' ' .. task_type .. ' ', 1, true) ~= nil
 end
 
-local last_def, last_msg, last_def_end, last_msg_end -- how the last ones began that the worker runs, and where that ends
-
--- runs_task returns whether a worker runs a task with that stored definition.
-local function runs_task(record)
-  if types == '' or last_def and string.sub(record, 14, last_def_end) == last_def then
-    return true
-  end
-  local beginning, task_type = string.match(record, '^({"type":"([^"]*)")', 14)
-  if task_type and runs(task_type) then
-    last_def, last_def_end = beginning, 13 + #beginning
-    return true
-  end
-  return false
-end
+local last_msg, last_msg_end -- how the last one began that the worker runs, and where that ends
 
 -- runs_delivery returns whether a worker runs a delivery in asynq's encoding: type and payload are its first fields, each of them a
 -- tag, a length and its bytes. A type is shorter than 128 bytes, so its length is one byte. Every worker takes what leaders have not

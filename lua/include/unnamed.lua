@@ -19,9 +19,9 @@ end
 -- waiting_records returns the definitions of those of the tasks that wait in the set. A node of an earlier release,
 -- which does not know the set, may have cancelled others, or moved them to the wheel.
 local function waiting_records(names)
-  local records = redis.call('HMGET', defs_key(), unpack(names))
-  local states = redis.call('HMGET', states_key(), unpack(names))
-  local on_wheel = redis.call('ZMSCORE', wheel_key(), unpack(names))
+  local records = redis.call('HMGET', defs_key, unpack(names))
+  local states = redis.call('HMGET', states_key, unpack(names))
+  local on_wheel = redis.call('ZMSCORE', wheel_key, unpack(names))
   for i = 1, #names do
     local is_scheduled = not states[i] or string.find(states[i], '^scheduled ')
     records[i] = is_scheduled and not on_wheel[i] and records[i]
@@ -65,6 +65,6 @@ local function look_at_unnamed()
     end
   end
   if #names < limit and from == 0 and not stays then
-    redis.call('SREM', backlog_key(), UNNAMED)
+    redis.call('SREM', backlog_key, UNNAMED)
   end
 end

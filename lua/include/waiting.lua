@@ -20,7 +20,7 @@ end
 local function look_for(names)
   for from = 1, known and #names or 0, ASKED_AT_ONCE do
     local last = math.min(from + ASKED_AT_ONCE - 1, #names)
-    local listed = redis.call('SMISMEMBER', backlog_key(), unpack(names, from, last))
+    local listed = redis.call('SMISMEMBER', backlog_key, unpack(names, from, last))
     for i, is_listed in ipairs(listed) do
       if is_listed == 1 then
         note_waiting(names[from + i - 1])

@@ -4,6 +4,6 @@
 
 -- wake_leader has the leader look at the wheel ('task') or at the schedules ('schedule').
 local function wake_leader(what)
-  redis.call('INCR', wakes_key())
+  redis.call('INCR', wakes_key)
   redis.call('PUBLISH', wake, what)
 end

@@ -17,8 +17,8 @@ local function turn_wheel()
   if #scheduled == 0 then
     return
   end
-  redis.call('ZADD', wheel_key(), unpack(scheduled))
-  if is_scheduled[redis.call('ZRANGE', wheel_key(), 0, 0)[1]] then
+  redis.call('ZADD', wheel_key, unpack(scheduled))
+  if is_scheduled[redis.call('ZRANGE', wheel_key, 0, 0)[1]] then
     wake_leader('task')
   end
 end
