@@ -21,6 +21,7 @@ var errTwice = errors.New("the attempt already runs on this node")
 // attempt is one attempt on this node, from the arrival of its delivery to the report of its end.
 type attempt struct {
 	w      *Worker
+	pool   *pool
 	name   string          // of the delivery
 	ctx    context.Context // of the executor's work
 	cancel context.CancelCauseFunc
@@ -35,15 +36,41 @@ type attempt struct {
 	// redisNow is the time of Redis: the start of the attempt, which Redis recorded, and what this node measured since.
 	redisNow func() time.Time // nil until Redis has answered begin
 	span     tracing.Span     // until the end is recorded; none before the work starts
+	// runs says that it counts as running, and reports that it has a place among the reports instead of a slot.
+	runs, reports bool
 }
 
-// end releases the context, the lease and the slot.
+// end releases the context, the lease, and the slot or the place among the reports.
 func (a *attempt) end() {
 	a.cancel(nil)
 	if a.lease != nil {
 		a.lease.Stop()
 	}
+	if a.reports {
+		<-a.w.reports
+	} else {
+		a.freeSlot()
+	}
+}
+
+// freeSlot frees the slot of an attempt that does not run, or not any more.
+func (a *attempt) freeSlot() {
+	<-a.pool.slots
 	<-a.w.slots
+	if a.runs {
+		a.w.running.Add(-1)
+		a.w.o.Metrics.Running.Dec()
+	}
+}
+
+// returned frees the slot of an attempt whose executor has returned, unless too many ends wait until Redis has taken them.
+func (a *attempt) returned() {
+	select {
+	case a.w.reports <- struct{}{}:
+		a.reports = true
+		a.freeSlot()
+	default:
+	}
 }
 
 // begin asks Redis for the attempt until there is an answer, and waits for replicas if it must be the only one. When the connection breaks, the worker
@@ -154,6 +181,7 @@ func (a *attempt) perform() error {
 	defer span.End()
 	a.span = span
 	e := a.execute(ctx, run)
+	a.returned()
 	if a.endedByOther() {
 		return a.settleShared(run)
 	}

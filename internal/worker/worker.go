@@ -2,7 +2,8 @@
 // and reports how they ended.
 //
 // The number of attempts that a node runs at once is a hard limit: a delivery is taken only when a slot is free for it, and
-// the slot is freed when the executor has returned and the end of the attempt is reported.
+// the slot is freed when the executor has returned. As many attempts as there are slots may wait meanwhile until Redis has taken
+// their ends; beyond that, attempts keep their slots until it has.
 package worker
 
 import (
@@ -79,6 +80,7 @@ type Options struct {
 type Worker struct {
 	o        Options
 	slots    chan struct{} // one entry for each attempt that runs, and for each delivery that may be taken now
+	reports  chan struct{} // one entry for each attempt without a slot whose end is not reported yet
 	started  atomic.Int64  // makes run tokens unique
 	running  atomic.Int64  // attempts that run
 	ready    chan struct{}
@@ -104,7 +106,7 @@ func New(o Options) *Worker {
 		o.Metrics.BeginType(name)
 	}
 	w := &Worker{
-		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), hasBegun: make(chan struct{}, 1),
+		o: o, slots: make(chan struct{}, o.Capacity), reports: make(chan struct{}, o.Capacity), ready: make(chan struct{}), hasBegun: make(chan struct{}, 1),
 		active: make(map[string]*attempt),
 	}
 	types := o.Executors.Types()
@@ -186,6 +188,7 @@ func (w *Worker) awaitReady(ctx context.Context, pools []*pool) {
 // take takes as many deliveries as there are free slots, whenever a queue holds some, until ctx ends.
 func (w *Worker) take(ctx, work context.Context, p *pool) {
 	defer p.consumer.SetBusy(work) // from now on the other workers are woken for what this one is woken for
+	all := newRunners(work)
 	for p.consumer.Await(ctx) == nil {
 		n := w.reserve(ctx, p)
 		if n == 0 {
@@ -194,7 +197,7 @@ func (w *Worker) take(ctx, work context.Context, p *pool) {
 		taken := p.consumer.Take(ctx, n)
 		for _, t := range taken {
 			w.idle.Add(1)
-			go w.serve(work, p, t)
+			all.run(func() { w.serve(work, p, t) })
 		}
 		for range n - len(taken) {
 			<-w.slots
@@ -239,8 +242,7 @@ func (w *Worker) reserve(ctx context.Context, p *pool) int {
 // serve handles one delivery and settles it.
 func (w *Worker) serve(work context.Context, p *pool, t *queue.Taken) {
 	defer w.idle.Done()
-	err := w.handle(work, t)
-	<-p.slots
+	err := w.handle(work, p, t)
 	if errors.Is(err, errShutdown) {
 		err = fmt.Errorf("%w: %w", queue.ErrGiveBack, err)
 	}
@@ -306,8 +308,8 @@ func (w *Worker) stop(ctx context.Context) func(ref task.Ref, number int) {
 
 // enter records that a delivery, for which a slot was reserved, is handled. If it returns an error, the slot is free again.
 // Errors: errShutdown if the worker drains; errTwice if the attempt already runs here.
-func (w *Worker) enter(work context.Context, name string) (*attempt, error) {
-	a := w.newAttempt(work, name)
+func (w *Worker) enter(work context.Context, p *pool, name string) (*attempt, error) {
+	a := w.newAttempt(work, p, name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -319,32 +321,31 @@ func (w *Worker) enter(work context.Context, name string) (*attempt, error) {
 		return nil, errTwice
 	}
 	w.active[name] = a
+	a.runs = true
 	w.running.Add(1)
 	w.o.Metrics.Running.Inc()
 	return a, nil
 }
 
-func (w *Worker) newAttempt(work context.Context, name string) *attempt {
+func (w *Worker) newAttempt(work context.Context, p *pool, name string) *attempt {
 	ctx, cancel := context.WithCancelCause(work)
-	return &attempt{w: w, name: name, ctx: ctx, cancel: cancel, work: work}
+	return &attempt{w: w, pool: p, name: name, ctx: ctx, cancel: cancel, work: work}
 }
 
-// leave removes an attempt that has ended and frees its slot.
+// leave removes an attempt that has ended, and frees its slot.
 func (w *Worker) leave(a *attempt) {
 	w.mu.Lock()
 	delete(w.active, a.name)
 	w.mu.Unlock()
 	a.end()
-	w.running.Add(-1)
-	w.o.Metrics.Running.Dec()
 }
 
 // handle runs the attempt of one delivery. If it returns nil, the delivery has served its purpose. Errors:
 // queue.ErrDeadLetter if the task has failed for good; errShutdown or tasks.ErrForeignType if the attempt did not begin, so that the
 // delivery returns to its queue.
-func (w *Worker) handle(work context.Context, d *queue.Taken) error {
+func (w *Worker) handle(work context.Context, p *pool, d *queue.Taken) error {
 	name := task.Delivery{Ref: d.Ref, Attempt: d.Attempt}.String()
-	a, err := w.enter(work, name)
+	a, err := w.enter(work, p, name)
 	if errors.Is(err, errTwice) {
 		w.o.Metrics.Leftovers.Inc()
 		return nil

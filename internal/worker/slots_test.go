@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/lua"
+)
+
+// holding holds up the pipelines in which a script is called, until goOn is closed.
+type holding struct {
+	sha  string
+	goOn chan struct{}
+}
+
+func hold(script string) holding {
+	return holding{redis.NewScript(lua.ByName(script).Source).Hash(), make(chan struct{})}
+}
+
+func (h holding) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h holding) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (h holding) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return len(c.Args()) > 1 && c.Args()[1] == h.sha }) {
+			<-h.goOn
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// As many attempts as there are slots may have ended without a report; the next ones keep their slots.
+func TestSlots_AreFreeWhenExecutorsHaveReturned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	begun := make(chan executor.Attempt, 10)
+	do := func(_ context.Context, a executor.Attempt) (string, error) { begun <- a; return "", nil }
+	finish := hold("finish")
+	r := w.start(do, func(o *Options) {
+		db := redistest.Open(t, w.reports.URL())
+		db.AddHook(finish)
+		o.Store, o.Capacity = w.open(db), 2
+	})
+	var refs []task.Ref
+	for range 6 {
+		refs = append(refs, w.submit(task.Definition{}))
+	}
+	for range 4 {
+		testkit.Receive(t, begun, "an attempt")
+	}
+	testkit.Eventually(t, "the last two keep their slots", func() bool { return r.Running() == 2 && len(r.reports) == 2 })
+	for _, ref := range refs[4:] {
+		if got := w.get(ref).State; got != task.Queued {
+			t.Errorf("the %s is %s, want %s", ref, got, task.Queued)
+		}
+	}
+	close(finish.goOn)
+	for _, ref := range refs {
+		w.reaches(ref, task.Succeeded)
+	}
+	testkit.Eventually(t, "all have gone", func() bool { return r.Running() == 0 && len(r.reports) == 0 && len(r.slots) == 0 })
+}
+
+func TestRunners_StayForTheNextFunctions(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancel(t.Context())
+	r := newRunners(ctx)
+	goOn, done := make(chan struct{}), make(chan struct{}, 2*idleRunners)
+	for range idleRunners + 1 {
+		r.run(func() { <-goOn; done <- struct{}{} })
+	}
+	close(goOn)
+	for range idleRunners + 1 {
+		testkit.Receive(t, done, "the end of a function")
+	}
+	testkit.Eventually(t, "some wait", func() bool { return r.idle.Load() == idleRunners })
+	r.run(func() { done <- struct{}{} })
+	testkit.Receive(t, done, "the end of one more")
+	testkit.Eventually(t, "it waits again", func() bool { return r.idle.Load() == idleRunners })
+	end()
+}
