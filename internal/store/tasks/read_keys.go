@@ -21,7 +21,8 @@ func (s *Tasks) CheapBriefs(ctx context.Context, refs []task.Ref) ([]task.Task, 
 	if err != nil {
 		return nil, err
 	}
-	var found, waiting []task.Task
+	found := make([]task.Task, 0, len(refs))
+	var waiting []task.Task
 	var rest []task.Ref
 	for _, p := range parts {
 		for k, i := range p.places {
