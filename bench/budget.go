@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/queue"
@@ -24,15 +26,19 @@ import (
 // budgetCalls are how many tasks a call has in the row budget.
 var budgetCalls = []int{1, 10, 50}
 
+// budgetScripts are the scripts that a task goes through after it was created.
+var budgetScripts = []string{"claim", "enqueue", "take", "begin", "finish", "done"}
+
 // budgetTasks is how many tasks go through each script with each size of a call.
 const budgetTasks = 3000
 
 func budgetRow() row {
 	return row{
 		name: "budget", title: "What each script costs Redis for a task",
-		method: "Tasks of one partition and one queue go through the scripts one after the other: all of them through the first, then all through the next. " +
-			"Calls follow each other, so what a call costs by itself is in the figures. CPU of Redis is that of the whole process; the part in brackets " +
-			"is what the commands inside the script took, by INFO commandstats.",
+		method: "Tasks of one partition and one queue go through the scripts one after the other: all of them through the " +
+			"first, then all through the next. Calls follow each other, so what a call costs by itself is in the figures. " +
+			"They are CPU of Redis, but for what the commands inside a script took, by INFO commandstats. The last figures " +
+			"are of a drain with no-op handlers and one queue, by SLOWLOG.",
 		run: func(ctx context.Context, b *bench) (figures, error) {
 			var f figures
 			for _, n := range budgetCalls {
@@ -43,9 +49,41 @@ func budgetRow() row {
 					return nil, fmt.Errorf("%d tasks a call: %w", n, err)
 				}
 			}
-			return f, nil
+			return f, b.budgetOfDrain(ctx, &f)
 		},
 	}
+}
+
+// budgetOfDrain adds what the scripts take in a drain, and how many tasks a call of them has there.
+func (b *bench) budgetOfDrain(ctx context.Context, f *figures) error {
+	names := make(map[string]string)
+	for _, name := range budgetScripts {
+		names[redis.NewScript(lua.ByName(name).Source).Hash()] = name
+	}
+	calls, took := make(map[string]int), make(map[string]time.Duration)
+	w, err := noopWork(ctx, b)
+	if err != nil {
+		return err
+	}
+	err = b.apart(ctx, func() error {
+		return b.redis.watchCommands(ctx, func() error {
+			_, err := b.drainDTS(ctx, w, drainOptions{queues: oneQueue, task: w.task})
+			return err
+		}, func(args []string, spent time.Duration) {
+			if len(args) > 1 && strings.EqualFold(args[0], "evalsha") {
+				calls[names[args[1]]]++
+				took[names[args[1]]] += spent
+			}
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range budgetScripts {
+		f.add("drain: "+name, took[name].Seconds()*1e6/float64(b.size.tasks), "µs/task")
+		f.add("drain: "+name+", tasks a call", float64(b.size.tasks)/float64(max(calls[name], 1)), "")
+	}
+	return nil
 }
 
 // path is what the tasks of the row budget go through, with n of them in a call.
@@ -79,9 +117,11 @@ func (b *bench) budget(ctx context.Context, f *figures, n int) error {
 	if err != nil {
 		return err
 	}
-	p := &path{b: b, n: n, f: f, db: db, data: data, leader: data.Partitions.At(0).Lead(held.Fence()), queues: queue.New(queue.Options{DB: db})}
+	p := &path{b: b, n: n, f: f, db: db, data: data, queues: queue.New(queue.Options{DB: db})}
+	p.leader = data.Partitions.At(0).Lead(held.Fence())
 	p.worker = queue.NewConsumer(queue.ConsumerOptions{
-		DB: db, Node: "bench", Name: "bench", Concurrency: concurrency, Queues: oneQueue, Types: []string{benchType}, Log: slog.New(slog.DiscardHandler),
+		DB: db, Node: "bench", Name: "bench", Concurrency: concurrency, Queues: oneQueue, Types: []string{benchType},
+		Log: slog.New(slog.DiscardHandler),
 	})
 	p.packer = data.Listing.Packer(0, held.Fence())
 	if err := p.pack(ctx, 0, 0); err != nil { // the tasks get rows from now on
@@ -91,7 +131,8 @@ func (b *bench) budget(ctx context.Context, f *figures, n int) error {
 		name string
 		call func(ctx context.Context, from, to int) error
 	}{
-		{"create", p.create}, {"claim", p.claim}, {"enqueue", p.enqueue}, {"take", p.take}, {"begin", p.begin}, {"finish", p.finish}, {"done", p.done}, {"pack", p.pack},
+		{"create", p.create}, {"claim", p.claim}, {"enqueue", p.enqueue}, {"take", p.take}, {"begin", p.begin},
+		{"finish", p.finish}, {"done", p.done}, {"pack", p.pack},
 	} {
 		if err := p.measure(ctx, stage.name, stage.call); err != nil {
 			return fmt.Errorf("%s: %w", stage.name, err)
@@ -136,7 +177,8 @@ func (p *path) measure(ctx context.Context, name string, call func(ctx context.C
 	return nil
 }
 
-// insideScripts is the time of all commands since CONFIG RESETSTAT but for calls of scripts and what the bench asks, in µs.
+// insideScripts is the time of all commands since CONFIG RESETSTAT, in µs, but for calls of scripts and what the bench
+// asks.
 func (s *redisServer) insideScripts(ctx context.Context) (float64, error) {
 	stats, err := s.info(ctx, "commandstats")
 	if err != nil {
@@ -163,7 +205,8 @@ func (p *path) create(ctx context.Context, from, to int) error {
 	definitions := make([]task.Definition, 0, p.n)
 	for i := from; i < to; i++ {
 		definitions = append(definitions, task.Definition{
-			Ref: task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprintf("task-%08d", i)}, Type: benchType, Payload: plain().Payload,
+			Ref:  task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprintf("task-%08d", i)},
+			Type: benchType, Payload: plain().Payload,
 		}.Normalize())
 	}
 	for _, created := range p.data.Tasks.Create(ctx, definitions) {
@@ -202,7 +245,8 @@ func (p *path) begin(ctx context.Context, from, to int) error {
 		t := p.taken[i]
 		starts = append(starts, tasks.Start{Ref: t.Ref, Attempt: t.Attempt, Run: fmt.Sprintf("bench#%d", i), Queue: t.Queue})
 	}
-	for _, begun := range p.data.Tasks.BeginEach(ctx, tasks.Runner{Node: "bench", Types: []string{benchType}, Decodes: true}, starts) {
+	who := tasks.Runner{Node: "bench", Types: []string{benchType}, Decodes: true}
+	for _, begun := range p.data.Tasks.BeginEach(ctx, who, starts) {
 		if begun.Err != nil {
 			return begun.Err
 		}
@@ -230,7 +274,10 @@ func (p *path) pack(ctx context.Context, _, _ int) error {
 
 func (p *path) done(ctx context.Context, from, to int) error {
 	k, day := lua.AsynqQueue("default"), "2026-01-01"
-	call := lua.Done{Active: k.Active(), Deadline: k.Deadline(), ProcessedToday: k.ProcessedToday(day), Processed: k.Processed(), Ends: nil}
+	call := lua.Done{
+		Active: k.Active(), Deadline: k.Deadline(), ProcessedToday: k.ProcessedToday(day), Processed: k.Processed(),
+		Ends: nil,
+	}
 	for _, d := range p.claimed[from:to] {
 		call.Ends = append(call.Ends, lua.DoneEnd{ID: d.String(), Lock: ""})
 	}

@@ -58,6 +58,7 @@ func (a *attempt) freeSlot() {
 	<-a.pool.slots
 	<-a.w.slots
 	if a.runs {
+		a.pool.ahead.ended(clock.Now())
 		a.w.running.Add(-1)
 		a.w.o.Metrics.Running.Dec()
 	}

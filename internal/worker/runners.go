@@ -8,8 +8,8 @@ import (
 // idleRunners is how many goroutines wait for the next attempt at most.
 const idleRunners = 2 * takeLimit
 
-// runners run functions, each in a goroutine of its own, as go does. The goroutines stay for the next ones: the stack of a
-// new goroutine has to grow several times in an attempt, which takes about 5 µs.
+// runners run functions, each in a goroutine of its own, as go does. The goroutines stay for the next ones: the stack
+// of a new goroutine has to grow several times in an attempt, which takes about 5 µs.
 type runners struct {
 	ctx  context.Context // they go when it ends
 	next chan func()     // without a buffer: a function goes only to a goroutine that waits

@@ -30,7 +30,8 @@ func (h holding) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return 
 
 func (h holding) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return len(c.Args()) > 1 && c.Args()[1] == h.sha }) {
+		calls := func(c redis.Cmder) bool { return len(c.Args()) > 1 && c.Args()[1] == h.sha }
+		if slices.ContainsFunc(cmds, calls) {
 			<-h.goOn
 		}
 		return next(ctx, cmds)
@@ -66,7 +67,9 @@ func TestSlots_AreFreeWhenExecutorsHaveReturned(t *testing.T) {
 	for _, ref := range refs {
 		w.reaches(ref, task.Succeeded)
 	}
-	testkit.Eventually(t, "all have gone", func() bool { return r.Running() == 0 && len(r.reports) == 0 && len(r.slots) == 0 })
+	testkit.Eventually(t, "all have gone", func() bool {
+		return r.Running() == 0 && len(r.reports) == 0 && len(r.slots) == 0
+	})
 }
 
 func TestRunners_StayForTheNextFunctions(t *testing.T) {

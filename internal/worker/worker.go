@@ -160,12 +160,13 @@ func (w *Worker) Run(ctx context.Context) error {
 type pool struct {
 	consumer *queue.Consumer
 	slots    chan struct{} // as the worker's, for this pool alone
+	ahead    *ahead
 }
 
 func (w *Worker) pools() []*pool {
 	pools := make([]*pool, len(w.o.Pools))
 	for i, p := range w.o.Pools {
-		pools[i] = &pool{slots: make(chan struct{}, p.Concurrency), consumer: queue.NewConsumer(queue.ConsumerOptions{
+		pools[i] = &pool{slots: make(chan struct{}, p.Concurrency), ahead: newAhead(), consumer: queue.NewConsumer(queue.ConsumerOptions{
 			DB: p.DB, Prefix: w.o.Prefix, Node: w.o.Node, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues,
 			Types: w.o.Executors.Types(), Unhurried: w.o.Unhurried, Log: w.o.Log,
 		})}
@@ -185,58 +186,77 @@ func (w *Worker) awaitReady(ctx context.Context, pools []*pool) {
 	close(w.ready)
 }
 
-// take takes as many deliveries as there are free slots, whenever a queue holds some, until ctx ends.
+// take takes as many deliveries as there are free slots, and some ahead of these, whenever a queue holds any, until ctx ends.
 func (w *Worker) take(ctx, work context.Context, p *pool) {
 	defer p.consumer.SetBusy(work) // from now on the other workers are woken for what this one is woken for
 	all := newRunners(work)
 	for p.consumer.Await(ctx) == nil {
-		n := w.reserve(ctx, p)
-		if n == 0 {
+		slots, more, ok := w.reserve(ctx, p)
+		if !ok {
 			return
 		}
-		taken := p.consumer.Take(ctx, n)
-		for _, t := range taken {
-			w.idle.Add(1)
+		taken := p.consumer.Take(ctx, slots+more)
+		now := min(slots, len(taken))
+		p.ahead.add(len(taken) - now)
+		w.idle.Add(len(taken))
+		for _, t := range taken[:now] {
 			all.run(func() { w.serve(work, p, t) })
 		}
-		for range n - len(taken) {
+		for _, t := range taken[now:] {
+			all.run(func() { w.serveLater(work, p, t) })
+		}
+		for range slots - now {
 			<-w.slots
 			<-p.slots
 		}
 	}
 }
 
-// reserve waits until a slot is free, for the pool and for the worker, and takes all that are, up to takeLimit. It returns 0
-// only if ctx ends.
-func (w *Worker) reserve(ctx context.Context, p *pool) int {
-	for _, slots := range []chan struct{}{p.slots, w.slots} {
-		select {
-		case slots <- struct{}{}:
-			continue
-		default:
-			p.consumer.SetBusy(ctx)
+// reserve waits until deliveries may be taken. It returns the number of free slots, all of which it takes, and how many more deliveries
+// may be taken ahead: at most takeLimit in all. ok is false if ctx ends.
+func (w *Worker) reserve(ctx context.Context, p *pool) (slots, more int, ok bool) {
+	for ctx.Err() == nil {
+		slots = w.freeSlots(p, takeLimit)
+		if more = min(p.ahead.room(), takeLimit-slots); slots+more > 0 {
+			p.consumer.SetFree()
+			return slots, more, true
 		}
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return 0
-		}
+		p.consumer.SetBusy(ctx)
+		w.awaitSlot(ctx, p)
 	}
-	p.consumer.SetFree()
-	for n := 1; n < takeLimit; n++ {
+	return 0, 0, false
+}
+
+// freeSlots takes free slots, of the pool and of the worker, up to n of them. It returns how many there were.
+func (w *Worker) freeSlots(p *pool, n int) (slots int) {
+	for ; slots < n; slots++ {
 		select {
 		case p.slots <- struct{}{}:
 		default:
-			return n
+			return slots
 		}
 		select {
 		case w.slots <- struct{}{}:
 		default:
 			<-p.slots
-			return n
+			return slots
 		}
 	}
-	return takeLimit
+	return slots
+}
+
+// awaitSlot waits until there may be a free slot, or fewer deliveries wait for one, or ctx ends.
+func (w *Worker) awaitSlot(ctx context.Context, p *pool) {
+	for _, slots := range []chan struct{}{p.slots, w.slots} {
+		select {
+		case slots <- struct{}{}:
+			<-slots
+		case <-p.ahead.fewer:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // serve handles one delivery and settles it.

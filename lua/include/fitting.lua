@@ -4,8 +4,8 @@
 
 local last_start, last_queue, last_end -- how the last record began that fits, for which queue, and where that ends
 
--- runs_task returns whether a worker runs a task with that stored definition, and the task is in a queue; '' is any queue. The next four
--- characters tell whether a queue follows the type.
+-- runs_task returns whether a worker runs a task with that stored definition, and the task is in a queue; '' is any
+-- queue. Four more characters tell whether a queue follows the type.
 local function runs_task(record, queue)
   if queue == last_queue and string.sub(record, 14, last_end) == last_start then
     return true

@@ -151,7 +151,8 @@ var (
 // mayShare reports whether other tasks may have the same definition: it has nothing that points to what somebody could
 // change, nor a time of its own.
 func mayShare(d task.Definition) bool {
-	return d.Labels == nil && d.Retry.Delays == nil && d.OnEnd == nil && d.Parent == nil && d.Once == nil && d.RunAt.IsZero() && d.Trace == ""
+	own := !d.RunAt.IsZero() || d.Trace != ""
+	return !own && d.Labels == nil && d.Retry.Delays == nil && d.OnEnd == nil && d.Parent == nil && d.Once == nil
 }
 
 func decodeHead(ref task.Ref, line []byte) (task.Definition, error) {

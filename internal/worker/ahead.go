@@ -1,0 +1,109 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/queue"
+)
+
+const (
+	// aheadTime is for how long a delivery that was taken ahead should wait for a slot.
+	aheadTime = 5 * time.Millisecond
+	// aheadWait is for how long it waits at most, before it returns to its queue.
+	aheadWait = 50 * time.Millisecond
+)
+
+// ahead is the deliveries that a pool takes before there are slots for them, so that no slot waits for a round trip to
+// Redis: as many as attempts have ended in the last aheadTime. If attempts take long, that is none.
+type ahead struct {
+	waiting atomic.Int64  // for a slot
+	low     atomic.Int64  // so many or fewer are to be followed by more
+	fewer   chan struct{} // signalled at low; capacity 1
+
+	mu   sync.Mutex
+	ends [takeLimit]time.Time // of the newest attempts, in a circle
+	next int
+}
+
+func newAhead() *ahead { return &ahead{fewer: make(chan struct{}, 1)} }
+
+// ended records that an attempt has ended.
+func (a *ahead) ended(at time.Time) {
+	a.mu.Lock()
+	a.ends[a.next] = at
+	a.next = (a.next + 1) % len(a.ends)
+	a.mu.Unlock()
+}
+
+// allowed returns how many deliveries may wait for a slot.
+func (a *ahead) allowed(now time.Time) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for n < len(a.ends) {
+		at := a.ends[(a.next-1-n+len(a.ends))%len(a.ends)]
+		if at.IsZero() || now.Sub(at) > aheadTime {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// room returns how many more deliveries to take for which there is no slot: none while more than half of those that may
+// wait do.
+func (a *ahead) room() int {
+	most, waiting := a.allowed(clock.Now()), int(a.waiting.Load())
+	if 2*waiting > most {
+		return 0
+	}
+	return most - waiting
+}
+
+// add records that so many deliveries wait from now on.
+func (a *ahead) add(n int) { a.low.Store(a.waiting.Add(int64(n)) / 2) }
+
+// left records that one waits no more.
+func (a *ahead) left() {
+	if a.waiting.Add(-1) <= a.low.Load() {
+		select {
+		case a.fewer <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// serveLater serves a delivery when there is a slot for it. If that takes too long, the delivery returns to its queue:
+// another worker may have one.
+func (w *Worker) serveLater(work context.Context, p *pool, t *queue.Taken) {
+	ctx, cancel := context.WithTimeout(work, aheadWait)
+	defer cancel()
+	hasSlot := w.acquire(ctx, p)
+	p.ahead.left()
+	if hasSlot {
+		w.serve(work, p, t)
+		return
+	}
+	defer w.idle.Done()
+	p.consumer.End(t, queue.ErrGiveBack)
+}
+
+// acquire waits for a slot of the pool and of the worker. It returns false if ctx ends first.
+func (w *Worker) acquire(ctx context.Context, p *pool) bool {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case w.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		<-p.slots
+		return false
+	}
+}

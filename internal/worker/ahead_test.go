@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+func TestAhead_AllowsAsManyAsHaveEndedLately(t *testing.T) {
+	t.Parallel()
+	a := newAhead()
+	after := time.Unix(1000, 0).Add
+	for i := range 3 {
+		a.ended(after(time.Duration(i) * time.Millisecond))
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{
+		{2 * time.Millisecond, 3}, {aheadTime, 3}, {aheadTime + time.Millisecond, 2}, {aheadTime + 2*time.Millisecond, 1},
+		{time.Second, 0},
+	} {
+		if got := a.allowed(after(c.after)); got != c.want {
+			t.Errorf("after %s: %d are allowed, want %d", c.after, got, c.want)
+		}
+	}
+	for range 2 * takeLimit {
+		a.ended(after(time.Second))
+	}
+	if got := a.allowed(after(time.Second)); got != takeLimit {
+		t.Errorf("after many ends: %d are allowed, want %d", got, takeLimit)
+	}
+}
+
+// Attempts that are over at once let the worker take ahead. When one takes long, another worker gets what waits.
+func TestAhead_WhatWaitsTooLongReturnsToItsQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	goOn := make(chan struct{})
+	long := make(chan executor.Attempt, 1)
+	do := func(ctx context.Context, a executor.Attempt) (string, error) {
+		if string(a.Payload) == `"long"` {
+			long <- a
+			<-goOn
+		}
+		return "", nil
+	}
+	const quick, rest = 40, 20
+	payloads := make([]string, quick+1+rest)
+	payloads[quick] = `"long"`
+	var refs []task.Ref
+	for _, p := range payloads {
+		refs = append(refs, w.create(task.Definition{Payload: []byte(p)}))
+	}
+	w.dispatch() // so that all of them wait when the worker comes
+	r := w.start(do, func(o *Options) { o.Capacity = 1 })
+	testkit.Receive(t, long, "the long attempt")
+	t.Cleanup(func() { close(goOn) })
+	other := func(context.Context, executor.Attempt) (string, error) { return "", nil }
+	w.start(other, func(o *Options) { o.Node = "node-b" })
+	for i, ref := range refs {
+		if i != quick {
+			w.reaches(ref, task.Succeeded)
+		}
+	}
+	if got := r.Running(); got != 1 {
+		t.Errorf("%d attempts run, want the long one", got)
+	}
+}
