@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -70,6 +71,27 @@ func TestSlots_AreFreeWhenExecutorsHaveReturned(t *testing.T) {
 	testkit.Eventually(t, "all have gone", func() bool {
 		return r.Running() == 0 && len(r.reports) == 0 && len(r.slots) == 0
 	})
+}
+
+// Attempts take longer than deliveries may wait for a slot, so none are taken ahead.
+func TestSlots_PoolsShareTheOnlySlot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var refs []task.Ref
+	for range 5 {
+		refs = append(refs, w.submit(task.Definition{}), w.submit(task.Definition{Queue: "other"}))
+	}
+	do := func(ctx context.Context, _ executor.Attempt) (string, error) {
+		return "", clock.Sleep(ctx, 3*aheadTime)
+	}
+	w.start(do, func(o *Options) {
+		other := o.Pools[0]
+		other.Name, other.Queues, other.DB = "other", map[string]int{"other": 1}, redistest.Open(t, w.asynq.URL())
+		o.Capacity, o.Pools = 1, append(o.Pools, other)
+	})
+	for _, ref := range refs {
+		w.reaches(ref, task.Succeeded)
+	}
 }
 
 func TestRunners_StayForTheNextFunctions(t *testing.T) {

@@ -215,14 +215,16 @@ func (w *Worker) take(ctx, work context.Context, p *pool) {
 // reserve waits until deliveries may be taken. It returns the number of free slots, all of which it takes, and how many more deliveries
 // may be taken ahead: at most takeLimit in all. ok is false if ctx ends.
 func (w *Worker) reserve(ctx context.Context, p *pool) (slots, more int, ok bool) {
+	slots = w.freeSlots(p, takeLimit)
 	for ctx.Err() == nil {
-		slots = w.freeSlots(p, takeLimit)
 		if more = min(p.ahead.room(), takeLimit-slots); slots+more > 0 {
 			p.consumer.SetFree()
 			return slots, more, true
 		}
 		p.consumer.SetBusy(ctx)
-		w.awaitSlot(ctx, p)
+		if w.awaitSlot(ctx, p) {
+			slots = 1 + w.freeSlots(p, takeLimit-1)
+		}
 	}
 	return 0, 0, false
 }
@@ -245,18 +247,24 @@ func (w *Worker) freeSlots(p *pool, n int) (slots int) {
 	return slots
 }
 
-// awaitSlot waits until there may be a free slot, or fewer deliveries wait for one, or ctx ends.
-func (w *Worker) awaitSlot(ctx context.Context, p *pool) {
-	for _, slots := range []chan struct{}{p.slots, w.slots} {
-		select {
-		case slots <- struct{}{}:
-			<-slots
-		case <-p.ahead.fewer:
-			return
-		case <-ctx.Done():
-			return
-		}
+// awaitSlot waits for a slot of the pool and of the worker, and takes it. It returns false without one if fewer deliveries
+// wait for slots, or ctx ends.
+func (w *Worker) awaitSlot(ctx context.Context, p *pool) bool {
+	select {
+	case p.slots <- struct{}{}:
+	case <-p.ahead.fewer:
+		return false
+	case <-ctx.Done():
+		return false
 	}
+	select {
+	case w.slots <- struct{}{}:
+		return true
+	case <-p.ahead.fewer:
+	case <-ctx.Done():
+	}
+	<-p.slots
+	return false
 }
 
 // serve handles one delivery and settles it.
