@@ -120,22 +120,39 @@ func (v *visit) Said() template.HTML {
 	if v.token == "" || v.query.Get("mark") != done.mark(v.token) {
 		return ""
 	}
+	said := v.sentenceOf(done, v.Moment(time.UnixMilli(at)))
+	if said != "" && done.twice {
+		said += " " + v.T("You sent this form twice; it was done once.")
+	}
+	return said
+}
+
+// sentenceOf says what an action has done, and when; "" if no action says that.
+func (v *visit) sentenceOf(done result, at template.HTML) template.HTML {
 	for _, a := range actions {
-		text, ended := a.says[done.said], v.Moment(time.UnixMilli(at))
-		switch {
+		switch text := a.says[done.said]; {
 		case text == "":
 			continue
 		case strings.Contains(text, "%d"):
-			text = string(v.translated(text, done.n, ended))
+			return v.translated(text, done.n, at)
 		default:
-			text = string(v.translated(text, ended))
+			return v.translated(text, at)
 		}
-		if done.twice {
-			text += " " + string(v.T("You sent this form twice; it was done once."))
-		}
-		return template.HTML(text) //nolint:gosec // it was translated
 	}
 	return ""
+}
+
+// sentBefore says of a form that is sent again what it has done, when, and where that is.
+func (v *visit) sentBefore(done result) template.HTML {
+	at := time.UnixMilli(done.at)
+	said := v.sentenceOf(done, v.Moment(at)+" "+template.HTML(at.In(v.zone).Format("MST"))) //nolint:gosec // a zone
+	path, _, _ := strings.Cut(done.path, "?")
+	words := v.T("Schedules")
+	if name, err := url.PathUnescape(path[strings.LastIndexByte(path, '/')+1:]); err == nil && path != "/schedules" {
+		words = code(name)
+	}
+	link := linkTo(template.URL(done.path), words) //nolint:gosec // made of escaped parts
+	return v.T("This form was sent before. %s Its result: %s.", said, link)
 }
 
 // saidParameters are the parameters that an action adds to the address of its result.

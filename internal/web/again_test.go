@@ -509,6 +509,49 @@ func TestForms_LeaveThePauseOfOthers(t *testing.T) {
 	})
 }
 
+// sentBeforeTo is what is said of a form that was sent before, whose result is a page: when that was, and a link.
+func sentBeforeTo(page string) *regexp.Regexp {
+	return regexp.MustCompile(`This form was sent before\. [^.]*>15:04:05</time> UTC[^:]* ` +
+		`Its result: <a href="` + page + `">`)
+}
+
+// A submission, or a definition, that was sent before says what came of it, when, and where that is. Each asks to be
+// sent again only if that does something.
+func TestForms_SentBeforeLeadToTheirResult(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put("a", nil)
+		const submit, edit, create = "/submit", "/schedules/default/a/edit", "/schedules/new"
+		anyID := w.typed(submit, "type", "http", "payload.url", "http://localhost/a")
+		ownID := w.typed(submit, "type", "http", "payload.url", "http://localhost/a", "id", "mine")
+		put := w.checked(edit, w.fill(edit, "text", definitionOf("every: 2h"), "do", "put"))
+		created := w.checked(create, w.fill(create, "text", strings.ReplaceAll(definitionOf("every: 1h"), "id: a", "id: b"),
+			"do", "put"))
+		rows := []struct {
+			path, page, offer string
+			form              url.Values
+		}{
+			{submit, "/tasks/default/" + anyID.Get(keyField), "Send it again to submit another one.", anyID},
+			{submit, "/tasks/default/mine", "", ownID},
+			{edit, "/schedules/default/a", "", put},
+			{create, "/schedules/default/b", "", created},
+		}
+		for _, r := range rows {
+			if got := w.send(http.MethodPost, r.path, r.form); got.status != http.StatusSeeOther {
+				t.Fatalf("%s: %d: %s", r.path, got.status, got.text)
+			}
+		}
+		w.pass(time.Minute)
+		for _, r := range rows {
+			got := w.send(http.MethodPost, r.path, r.form)
+			if got.status != http.StatusConflict || !sentBeforeTo(r.page).MatchString(got.text) ||
+				!strings.Contains(got.text, r.offer) || strings.Contains(got.text, "Send it again") != (r.offer != "") ||
+				strings.Contains(got.text, `class="note bad" role="alert"`) || strings.Contains(got.text, "not submitted") {
+				t.Errorf("%s: %d: %s", r.page, got.status, got.text)
+			}
+		}
+	})
+}
+
 // A form that was done before says so. It asks to be sent again only if its page still has it.
 func TestForms_OfferNothingThatIsGone(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -544,9 +587,9 @@ func TestForms_OfferNothingThatIsGone(t *testing.T) {
 		w.pass(time.Minute)
 		for _, r := range rows {
 			got := w.send(http.MethodPost, r.path, r.form)
-			if got.status != http.StatusConflict || !strings.Contains(got.text, "You sent this form before, and it was done.") ||
+			if got.status != http.StatusConflict || !sentBeforeTo(r.page).MatchString(got.text) ||
 				strings.Contains(got.text, "to do it once more") != r.offered || strings.Contains(got.text, "The task changed") ||
-				strings.Contains(got.text, "&amp;#") {
+				strings.Contains(got.text, "&amp;#") || strings.Contains(got.text, `class="note bad" role="alert"`) {
 				t.Errorf("%s: %d: %s", r.path, got.status, got.text)
 			}
 		}
@@ -580,13 +623,14 @@ func TestForms_AskBeforeTheyActAgain(t *testing.T) {
 		w.pass(time.Minute)
 		w.away.Store(unreachable)
 		got := w.send(http.MethodPost, path, form)
-		if got.status < 400 || !strings.Contains(got.text, "it was done. Its page cannot be shown: ") {
+		if got.status < 400 || !sentBeforeTo("/schedules/default/a").MatchString(got.text) ||
+			!strings.Contains(got.text, "Its page cannot be shown: ") {
 			t.Errorf("sent again while Redis is away: %d: %s", got.status, got.text)
 		}
 		w.away.Store(0)
 		w.pass(time.Minute)
 		got = w.send(http.MethodPost, path, form)
-		if got.status < 400 || !strings.Contains(got.text, "You sent this form before, and it was done. Send it again") {
+		if got.status < 400 || !strings.Contains(got.text, "Send it again to do it once more.") {
 			t.Fatalf("sent again: %d: %s", got.status, got.text)
 		}
 		if !w.schedule("a").PausedAt.IsZero() {

@@ -120,7 +120,7 @@ func (s *Site) act(c echo.Context, a *action) error {
 	case err != nil || done == (result{}):
 		return s.again(c, v, a, err)
 	case done.twice && v.now.Sub(time.UnixMilli(done.at)) > answeredFor:
-		return s.sentBefore(c, v, a)
+		return s.sentBefore(c, v, a, done)
 	}
 	return c.Redirect(http.StatusSeeOther, v.inNamespace(done.address(v.token)))
 }
@@ -130,22 +130,21 @@ const answeredFor = 10 * time.Second
 
 // sentBefore answers a form that was done a while ago: what it did may have been undone since. The form is shown again
 // with a new key, so that it acts when it is sent once more, unless its page has it no more.
-func (s *Site) sentBefore(c echo.Context, v *visit, a *action) error {
+func (s *Site) sentBefore(c echo.Context, v *visit, a *action, done result) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), requestLimit)
 	defer cancel()
-	v.renewed = true
+	v.renewed, v.before = true, v.sentBefore(done)
 	shown := v.showing(cmp.Or(a.form, a.path))
 	page, err := s.view(ctx, shown.page, shown)
-	if err != nil {
-		why := template.HTML(edge.ProblemFor(c, err).Detail) //nolint:gosec // a text, which the page escapes
-		text := v.T("You sent this form before, and it was done. Its page cannot be shown: %s", why)
-		return task.Errorf(task.CodeChanged, "%s", text)
+	switch {
+	case err != nil:
+		return task.Errorf(task.CodeChanged, "%s", edge.ProblemFor(c, err).Detail) // the page of the error says the rest
+	case page.hasForm(a) && a.path == "/submit":
+		shown.before += " " + v.T("Send it again to submit another one.")
+	case page.hasForm(a):
+		shown.before += " " + v.T("Send it again to do it once more.")
 	}
-	text := v.T("You sent this form before, and it was done.")
-	if page.hasForm(a) {
-		text = v.T("You sent this form before, and it was done. Send it again to do it once more.")
-	}
-	shown.refuse(c, task.Errorf(task.CodeChanged, "%s", text))
+	shown.status = http.StatusConflict
 	made, err := s.write(shown.page, page)
 	if err != nil {
 		return err
@@ -224,7 +223,7 @@ func (v *visit) refuse(c echo.Context, refusal error) {
 func (s *Site) sendAgain(c echo.Context, v *visit, text []byte) error {
 	status := cmp.Or(v.status, http.StatusOK)
 	if v.problem != nil {
-		status = v.problem.Status
+		status = cmp.Or(v.problem.Status, status) // that of mark has none
 		if v.problem.RetryAfter > 0 {
 			c.Response().Header().Set(echo.HeaderRetryAfter, itoa(v.problem.RetryAfter))
 		}
@@ -269,6 +268,9 @@ func (v *visit) Refused() string {
 
 // Doubtful reports whether what the form asks for may have been done nevertheless.
 func (v *visit) Doubtful() bool { return v.problem != nil && v.problem.Code == task.CodeUnavailable }
+
+// Before is what the form has done, if it was sent before; "" if it was not.
+func (v *visit) Before() template.HTML { return v.before }
 
 // OnlyLooks reports whether what the form asks for would have changed nothing, and could not be done.
 func (v *visit) OnlyLooks() bool {

@@ -47,6 +47,9 @@ type scheduleEdit struct {
 	refusal    error               // of putting it; nil for none, or if the text cannot be read
 }
 
+// Can reports whether the form, sent again, puts the schedule.
+func (e *scheduleEdit) Can(string) bool { return e.Valid && !e.Same }
+
 // NextTicks is how many of the next ticks a check shows.
 func (*scheduleEdit) NextTicks() int { return checkedTicks }
 

@@ -91,6 +91,11 @@ func bareSubmit(v *visit) (any, string) {
 	return v.submission(task.Task{}, nil), string(v.T("Submit a task"))
 }
 
+// Can reports whether the form, sent again, submits another task: not with the id of one.
+func (s submission) Can(string) bool {
+	return slices.ContainsFunc(s.When, func(f formField) bool { return f.Name == "id" && f.Value == "" })
+}
+
 // submission is what the page shows, given the task of which it is a copy, and the types that nodes run besides.
 func (v *visit) submission(copied task.Task, types []string) submission {
 	first := v.firstValues(copied)

@@ -72,13 +72,14 @@ var chineseForms = map[string]string{
 	"When it has ended, it can be retried.": "结束后可以重试。",
 
 	"You sent this form twice; it was done once.":                                          "此表单您提交了两次，只执行了一次。",
-	"You sent this form before, and it was done.":                                          "此表单之前已提交并完成。",
-	"You sent this form before, and it was done. Its page cannot be shown: %s":             "此表单之前已提交并完成。无法显示其页面：%s",
+	"This form was sent before. %s Its result: %s.":                                        "此表单之前已提交。%s结果：%s。",
+	"Its page cannot be shown: %s":                                                         "无法显示其页面：%s",
 	"This form was sent before":                                                            "此表单之前已提交",
 	"It has changed in the meantime":                                                       "其间已有更改",
 	"It was paused after this page was read. It stays so.":                                 "在读取此页面之后计划已被暂停，保持不变。",
 	"%s paused it after this page was read. It stays so.":                                  "在读取此页面之后，%s 已将它暂停，保持不变。",
-	"You sent this form before, and it was done. Send it again to do it once more.":        "此表单之前已提交并完成。如需再执行一次，请再次发送。",
+	"Send it again to do it once more.":                                                    "如需再执行一次，请再次发送。",
+	"Send it again to submit another one.":                                                 "如需再提交一个任务，请再次发送。",
 	"It has changed since this page was read. Send the form again if you still want this.": "打开此页面后它已改变。如仍需执行，请再次发送。",
 
 	"Runs by hand and backfills do not count.":                    "不含手动触发和回填。",

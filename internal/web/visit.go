@@ -24,9 +24,10 @@ type visit struct {
 	path      string                   // as in a link
 	param     func(name string) string // a part of the path
 	query     url.Values
-	form      url.Values // that was sent; nil for none
-	reshaped  bool       // the form only asks for another form
-	renewed   bool       // the form was done before: shown again, it has a new key
+	form      url.Values    // that was sent; nil for none
+	reshaped  bool          // the form only asks for another form
+	renewed   bool          // the form was done before: shown again, it has a new key
+	before    template.HTML // what it has done then; "" if it was not
 	zone      *time.Location
 	Theme     string // light, dark, or "" for that of the system
 	Namespace string // that the reader has chosen; control.EveryNamespace for all
