@@ -36,8 +36,9 @@ type result struct {
 	path string // of a page, with its query
 	said string // the key of the sentence that says it
 	n    int    // the number in it; 0 for none
+	at   int64  // the time in it, in ms; 0 for that of the end of the action
 	// What act adds: when the action ended, in ms, and whether its form was sent again, which did nothing.
-	at    int64
+	ended int64
 	twice bool
 }
 
@@ -53,7 +54,10 @@ var actions = []*action{
 		"retried": "The task was retried at %s.",
 	}},
 	{path: "/tasks/:namespace/:id/cancel", do: cancelTask, form: taskPath, says: sentencesByKey{
-		"cancelled": "The task was cancelled, or was asked to stop, at %s.",
+		"cancelled":        "The task was cancelled, or was asked to stop, at %s.",
+		"cancelled-before": "The task had been cancelled, or asked to stop, already at %s, as shown below.",
+		"cancelled-before-note": "The task had been cancelled, or asked to stop, already at %s, as shown below. " +
+			"Your note was not kept.",
 	}},
 	{path: "/tasks/:namespace/:id/queue", do: moveTask, form: taskPath, says: sentencesByKey{
 		"moved": "The task was moved at %s.",
@@ -116,7 +120,9 @@ var revisionPut = sentencesByKey{
 // Said is what the last action has done; "" if the page is shown for another reason, as from a link of somebody else.
 func (v *visit) Said() template.HTML {
 	at, _ := strconv.ParseInt(v.query.Get("at"), 10, 64)
-	done := result{v.path, v.query.Get("said"), v.number("n"), at, v.query.Get("twice") != ""}
+	done := result{
+		path: v.path, said: v.query.Get("said"), n: v.number("n"), at: at, twice: v.query.Get("twice") != "",
+	}
 	if v.token == "" || v.query.Get("mark") != done.mark(v.token) {
 		return ""
 	}

@@ -112,14 +112,15 @@ func (s *Site) act(c echo.Context, a *action) error {
 		defer cancel()
 		done, err := a.do(ctx, v, v.form)
 		if err == nil && done != (result{}) {
-			done.at = s.Control.Now(ctx).UnixMilli()
+			done.ended = s.Control.Now(ctx).UnixMilli()
+			done.at = cmp.Or(done.at, done.ended)
 		}
 		return done, err
 	})
 	switch {
 	case err != nil || done == (result{}):
 		return s.again(c, v, a, err)
-	case done.twice && v.now.Sub(time.UnixMilli(done.at)) > answeredFor:
+	case done.twice && v.now.Sub(time.UnixMilli(done.ended)) > answeredFor:
 		return s.sentBefore(c, v, a, done)
 	}
 	return c.Redirect(http.StatusSeeOther, v.inNamespace(done.address(v.token)))

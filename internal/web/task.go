@@ -227,7 +227,7 @@ func (v *visit) bounded(verdict template.HTML, t task.Task) template.HTML {
 // cancelled says who has cancelled a task, and why, as far as that is kept.
 func (v *visit) cancelled(t task.Task) template.HTML {
 	reason := v.Reason(strings.TrimSuffix(t.Error, stopped))
-	for _, asked := range []string{"cancelled by ", stopAskedBy} {
+	for _, asked := range []string{cancelledBy, stopAskedBy} {
 		if by, known := strings.CutPrefix(reason, asked); known {
 			if by, note, said := strings.Cut(by, ": "); said {
 				return v.T("Cancelled by %s: %s", v.By(by), note)
@@ -242,6 +242,7 @@ func (v *visit) cancelled(t task.Task) template.HTML {
 }
 
 const (
+	cancelledBy = "cancelled by "     // begins the error of a task that was cancelled, before who did it, and why
 	stopAskedBy = "asked to stop by " // begins the error of a task that is to stop, before who asks for it, and why
 	stopped     = ": cancelled"       // ends it if the attempt was stopped, which everybody knows who reads "Cancelled"
 )
@@ -369,8 +370,40 @@ func cancelTask(ctx context.Context, v *visit, form url.Values) (result, error) 
 			return result{}, err
 		}
 	}
-	_, err = v.site.Control.CancelTask(ctx, v.ofPath(), v.param("id"), strings.TrimSpace(form.Get("note")))
-	return result{path: v.parent(), said: "cancelled"}, err
+	note := strings.TrimSpace(form.Get("note"))
+	t, err = v.site.Control.CancelTask(ctx, v.ofPath(), v.param("id"), note)
+	if err != nil {
+		return result{}, err
+	}
+	done := result{path: v.parent(), said: "cancelled", at: t.CancelRequested.UnixMilli()}
+	if t.State == task.Cancelled {
+		done.at = t.FinishedAt.UnixMilli()
+	}
+	ours := v.who.By()
+	if note != "" {
+		ours += ": " + note
+	}
+	switch askedBy(t) { // the first one stays
+	case ours:
+	default:
+		done.said = "cancelled-before"
+		if note != "" {
+			done.said = "cancelled-before-note"
+		}
+	}
+	return done, nil
+}
+
+// askedBy is who has cancelled a task or asked it to stop, and their note, as its error has them; "" if that is not
+// kept.
+func askedBy(t task.Task) string {
+	reason := strings.TrimSuffix(t.Error, stopped)
+	for _, asked := range []string{cancelledBy, stopAskedBy} {
+		if by, known := strings.CutPrefix(reason, asked); known {
+			return by
+		}
+	}
+	return ""
 }
 
 func moveTask(ctx context.Context, v *visit, form url.Values) (result, error) {

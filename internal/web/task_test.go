@@ -427,3 +427,34 @@ func TestTask_SaysThatItsQueueIsPaused(t *testing.T) {
 		w.expect("/tasks/default/a", "Waits, as its queue is paused")
 	})
 }
+
+// Whoever has cancelled a task first is named: another form says when that was, and that its note is not kept.
+func TestCancel_OfACancelledTaskSaysSo(t *testing.T) {
+	inWorld(t, func(w *world) {
+		ann := me
+		ann.Name = "ann"
+		w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour })
+		running := w.submit("runs", nil)
+		w.begin(running)
+		const kept, dropped = "already at <time", "Your note was not kept."
+		for id, note := range map[string]string{"waits": "mine", "runs": ""} {
+			path := "/tasks/default/" + id
+			form := w.fill(path, "note", note)
+			_, err := w.control.CancelTask(w.ctx, ann, id, "hers")
+			testkit.Must(t, err)
+			at := w.control.Now(w.ctx).Format("15:04:05")
+			w.pass(time.Minute)
+			shown := w.get(w.send(http.MethodPost, path+"/cancel", form).header.Get("Location")).text
+			if !strings.Contains(shown, kept) || !strings.Contains(shown, at+"</time>, as shown below.") ||
+				strings.Contains(shown, dropped) != (note != "") || !strings.Contains(shown, "ann (not verified): hers") {
+				t.Errorf("%s, with the note %q: %s", id, note, shown)
+			}
+		}
+		w.submit("mine", func(d *task.Definition) { d.Delay = time.Hour })
+		form := w.fill("/tasks/default/mine", "note", "mine")
+		for range 2 { // the second time at another node
+			w.expectDone("/tasks/default/mine/cancel", form, "/tasks/default/mine?said=cancelled")
+			w.serve()
+		}
+	})
+}
