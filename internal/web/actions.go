@@ -31,6 +31,14 @@ type action struct {
 // sentencesByKey maps a value of ?said= to its sentence. Keys are unique.
 type sentencesByKey map[string]string
 
+// notDone says of an action, by the end of its path, that it was refused for what somebody else has done.
+var notDone = sentencesByKey{
+	"retry": "Not retried.", "cancel": "Not cancelled.", "queue": "Not moved.", "now": "Not made due.",
+	":do": "Not started.", "stop": "Not stopped.", "pause": "Not paused.", "resume": "Not resumed.",
+	"capacity": "Not set.", "new": "Not put.", "edit": "Not put.", "trigger": "Not triggered.",
+	"delete": "Not deleted.", "rollback": "Not rolled back.", "backfill": "No task was created.",
+}
+
 // result is where a reader finds what an action has done, and what it was. The zero value: it has done nothing.
 type result struct {
 	path string // of a page, with its query

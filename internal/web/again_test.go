@@ -446,30 +446,33 @@ func TestForms_ActOnWhatTheirReaderHasSeen(t *testing.T) {
 		pauseQueue()
 		delayed()
 		for _, c := range []struct {
-			page, path  string
-			undoAndRedo func()
-			acted       func() bool
+			page, path, not string
+			undoAndRedo     func()
+			acted           func() bool
 		}{
-			{"/tasks/default/waits", "/tasks/default/waits/cancel", func() {
+			{"/tasks/default/waits", "/tasks/default/waits/cancel", "cancelled", func() {
 				_, err := w.control.CancelTask(w.ctx, me, "waits", "")
 				testkit.Must(t, err)
 				_, err = w.control.RetryTask(w.ctx, me, "waits", time.Time{})
 				testkit.Must(t, err)
 			}, func() bool { return w.task(w.ref("waits")).State == task.Cancelled }},
-			{"/queues/reports", "/queues/reports/resume", func() {
+			{"/queues/reports", "/queues/reports/resume", "resumed", func() {
 				testkit.Must(t, w.control.ResumeQueue(w.ctx, me, "reports"))
 				w.pass(time.Minute)
 				pauseQueue()
 			}, func() bool { return !w.queue("reports").Paused }},
-			{"/schedules/default/a/resume", "/schedules/default/a/resume", func() { resume(); w.pass(time.Minute); pause() },
-				func() bool { return w.schedule("a").PausedAt.IsZero() }},
-			{"/schedules/default/a/delete", "/schedules/default/a/delete", func() { w.edit("a") },
+			{"/schedules/default/a/resume", "/schedules/default/a/resume", "resumed", func() {
+				resume()
+				w.pass(time.Minute)
+				pause()
+			}, func() bool { return w.schedule("a").PausedAt.IsZero() }},
+			{"/schedules/default/a/delete", "/schedules/default/a/delete", "deleted", func() { w.edit("a") },
 				func() bool { _, err := w.control.GetSchedule(w.ctx, me, "a"); return err != nil }},
 		} {
 			old := w.fill(c.page)
 			c.undoAndRedo()
 			got := w.send(http.MethodPost, c.path, old)
-			if got.status < 400 || !strings.Contains(got.text, refused) || c.acted() {
+			if got.status < 400 || !strings.Contains(got.text, "<b>Not "+c.not+".</b> "+refused) || c.acted() {
 				t.Fatalf("%s: an old form: %d, acted: %t\n%s", c.path, got.status, c.acted(), got.text)
 			}
 			again := w.shownAgain(got.text, old.Get(keyField))
@@ -494,9 +497,21 @@ func TestForms_LeaveThePauseOfOthers(t *testing.T) {
 		_, err := w.control.PauseSchedule(w.ctx, ann, "a", "hers")
 		testkit.Must(t, err)
 		got := w.send(http.MethodPost, path, form)
-		if got.status < 400 || !regexp.MustCompile("ann.* paused it after this page was read").MatchString(got.text) {
+		if got.status != http.StatusPreconditionFailed || !regexp.MustCompile(`Paused already.</b> <bdi>ann.* paused it at `+
+			`<.*>15:04:05</time>. The note is: <bdi>hers</bdi>.*Your note is not kept: <bdi>mine</bdi> `+
+			`See <a href="/schedules/default/a">`).MatchString(got.text) {
 			t.Errorf("paused by another: %d: %s", got.status, got.text)
 		}
+		w.get("/prefer/language/zh")
+		w.put("c", nil)
+		form = w.fill("/schedules/default/c/pause", "note", "mine")
+		_, err = w.control.PauseSchedule(w.ctx, control.Caller{Namespace: "default", Address: "10.0.0.7"}, "c", "")
+		testkit.Must(t, err)
+		got = w.send(http.MethodPost, "/schedules/default/c/pause", form)
+		if !strings.Contains(got.text, "<b>已被暂停。</b> <bdi>10.0.0.7 的某人</bdi>") {
+			t.Errorf("in Chinese: %s", got.text)
+		}
+		w.get("/prefer/language/en")
 		if s := w.schedule("a"); s.PauseNote != "hers" || !strings.Contains(s.PausedBy, "ann") {
 			t.Errorf("it is paused by %q: %q", s.PausedBy, s.PauseNote)
 		}

@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,6 +172,9 @@ func (s *Site) again(c echo.Context, v *visit, a *action, refusal error) error {
 	shown := v.showing(cmp.Or(a.form, a.path))
 	if !isAway(refusal) {
 		shown.refuse(c, refusal)
+		if text := notDone[path.Base(a.path)]; text != "" && shown.heading == "" && isConflict(refusal) {
+			shown.heading = v.translated(text)
+		}
 		ctx, cancel := context.WithTimeout(c.Request().Context(), requestLimit)
 		defer cancel()
 		text, err := s.render(ctx, shown.page, shown)
@@ -201,6 +205,11 @@ func (s *Site) again(c echo.Context, v *visit, a *action, refusal error) error {
 
 // isAway reports whether nothing can be done or read now, as Redis does not answer.
 func isAway(err error) bool { return err != nil && edge.StatusOf(err) == http.StatusServiceUnavailable }
+
+// isConflict reports whether a form was refused for what somebody else has done.
+func isConflict(err error) bool {
+	return err != nil && slices.Contains([]int{http.StatusConflict, http.StatusPreconditionFailed}, edge.StatusOf(err))
+}
 
 // showing is the visit of the page that shows a form again, by its path of Echo in the terms of the action.
 func (v *visit) showing(pattern string) *visit {
@@ -260,12 +269,15 @@ func (v *visit) Typed(field, first string) string {
 }
 
 // Refused is why the form was refused; "" if it was not.
-func (v *visit) Refused() string {
-	if v.problem == nil {
-		return ""
+func (v *visit) Refused() template.HTML {
+	if v.problem == nil || v.told != "" {
+		return v.told
 	}
-	return v.named(v.problem.Detail, v.problem.Field)
+	return escaped(v.named(v.problem.Detail, v.problem.Field))
 }
+
+// Heading is what the page says first of the refusal of the form; "" for nothing.
+func (v *visit) Heading() template.HTML { return v.heading }
 
 // Doubtful reports whether what the form asks for may have been done nevertheless.
 func (v *visit) Doubtful() bool { return v.problem != nil && v.problem.Code == task.CodeUnavailable }

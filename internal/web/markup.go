@@ -3,7 +3,9 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"html"
 	"html/template"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -65,6 +67,17 @@ func escaped(text string) template.HTML {
 // linkTo is a link with some words.
 func linkTo(path template.URL, words template.HTML) template.HTML {
 	return `<a href="` + escaped(string(path)) + `">` + words + "</a>"
+}
+
+// bdi is a text of others, whose direction changes nothing around it.
+func bdi(text string) template.HTML { return "<bdi>" + escaped(text) + "</bdi>" }
+
+// tag is a tag of HTML.
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// textOfHTML is HTML as plain text.
+func textOfHTML(said template.HTML) string {
+	return html.UnescapeString(tag.ReplaceAllString(string(said), " "))
 }
 
 // code is a text as code.

@@ -152,8 +152,8 @@ func pauseQueue(ctx context.Context, v *visit, form url.Values) (result, error) 
 	switch {
 	case err != nil:
 		return done, err
-	case known && q.Paused && q.PauseNote != note: // else by this form, if it is sent again
-		return done, v.invalid("note", v.T("is not kept, as somebody has paused the queue before"))
+	case known && q.Paused && (q.PauseNote != note || q.PausedBy != v.who.By()): // else by this form, if it is sent again
+		return done, v.pausedBefore(task.CodeChanged, pause{q.PausedBy, q.PausedAt, q.PauseNote}, note)
 	}
 	return done, v.site.Control.PauseQueue(ctx, v.who, name, note)
 }

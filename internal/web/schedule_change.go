@@ -301,20 +301,41 @@ func pauseSchedule(ctx context.Context, v *visit, form url.Values) (result, erro
 	s, err := v.site.Control.GetSchedule(ctx, v.ofPath(), v.param("id"))
 	isOurs := s.PauseNote == note && s.PausedBy == v.who.By() // by this form, if it is sent again
 	if err == nil && !s.PausedAt.IsZero() && form.Get(seenField) == seenUnpaused && !isOurs {
-		return result{}, v.pausedBefore(s)
+		err := v.pausedBefore(schedule.CodeChanged, pause{s.PausedBy, s.PausedAt, s.PauseNote}, note)
+		v.told += " " + v.T("See %s.", linkTo(v.Path("schedules", s.Namespace, s.ID), code(s.ID)))
+		return result{}, err
 	}
 	_, err = v.site.Control.PauseSchedule(ctx, v.ofPath(), v.param("id"), note)
 	return v.ofSchedule("paused", 0), err
 }
 
-// pausedBefore is the refusal to pause a schedule that somebody has paused since its page was read.
-func (v *visit) pausedBefore(s schedule.Schedule) error {
-	text := v.T("It was paused after this page was read. It stays so.")
-	if s.PausedBy != "" {
-		by := template.HTML(s.PausedBy) //nolint:gosec // a text, which the page escapes
-		text = v.T("%s paused it after this page was read. It stays so.", by)
+// pause is who has paused something, when, and why, as far as that is known.
+type pause struct {
+	by   string
+	at   time.Time
+	note string
+}
+
+// pausedBefore is the refusal to pause what somebody has paused since its page was read. It has the note that was
+// typed, which is not kept.
+func (v *visit) pausedBefore(code task.Code, p pause, typed string) error {
+	said := v.T("It is paused already.")
+	switch {
+	case p.at.IsZero(): // it is not known
+	case p.by == "":
+		said = v.T("It was paused at %s.", v.Moment(p.at))
+	default:
+		said = v.T("%s paused it at %s.", "<bdi>"+v.By(p.by)+"</bdi>", v.Moment(p.at))
 	}
-	return task.Errorf(schedule.CodeChanged, "%s", text)
+	if p.note != "" {
+		said += " " + v.T("The note is: %s", bdi(p.note))
+	}
+	said += "<br>" + v.T("It stays so.")
+	if typed != "" {
+		said += " " + v.T("Your note is not kept: %s", bdi(typed))
+	}
+	v.heading, v.told = v.T("Paused already."), said
+	return task.Errorf(code, "%s", textOfHTML(said))
 }
 
 // resumeSchedule resumes a schedule, unless somebody has paused it anew.

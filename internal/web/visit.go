@@ -35,6 +35,8 @@ type visit struct {
 	Status    status.Status // of the installation
 	token     string
 	status    int           // of the answer to a form that is shown again; 0 for that of problem
+	heading   template.HTML // what the page says first of the refusal of the form; "" for nothing
+	told      template.HTML // why the form was refused, if that is more than the text of problem
 	problem   *edge.Problem // why the form was refused; nil if it was not
 	page      *page         // that is made; nil before that
 	labels    fieldLabels   // of the fields that the page has

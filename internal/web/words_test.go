@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,9 @@ func TestQueue_IsNotPausedTwice(t *testing.T) {
 		w.expectDone("/queues/default/pause", form, "/queues/default?said=queue-paused") // the same, at another node
 		form.Set("note", "the month-end")
 		got := w.send(http.MethodPost, "/queues/default/pause", form)
-		if got.status != http.StatusBadRequest || !strings.Contains(got.text, "is not kept, as somebody has paused") {
+		if got.status != http.StatusConflict || w.queue("default").PauseNote != "a move" || !regexp.MustCompile(
+			`Paused already.</b> <bdi>somebody at .* paused it at <.*>15:04:05</time>. The note is: <bdi>a move</bdi>.*`+
+				`It stays so. Your note is not kept: <bdi>the month-end</bdi>`).MatchString(got.text) {
 			t.Errorf("%d: %s", got.status, got.text)
 		}
 	})
