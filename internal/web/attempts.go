@@ -32,18 +32,18 @@ func (v *visit) Lasted(a task.Attempt) string {
 func isLong(reason string) bool { return len(reason) > shownReason || strings.Contains(reason, "\n") }
 
 // wholeErrors are the errors that are longer than their rows show, by the numbers of their attempts. It has as many of
-// the newest ones as fit into room, in bytes of HTML.
-func wholeErrors(newestFirst []task.Attempt, room int) map[int]string {
-	whole := make(map[int]string)
+// the newest ones as fit into room, in bytes of HTML. more: there are others.
+func wholeErrors(newestFirst []task.Attempt, room int) (whole map[int]string, more bool) {
+	whole = make(map[int]string)
 	for _, a := range newestFirst {
 		if !isLong(a.Error) {
 			continue
 		}
 		text := cutHTML(a.Error, shownError)
 		if room -= htmlBytes(text) + errorMarkup; room < 0 {
-			break
+			return whole, true
 		}
 		whole[a.Number] = text
 	}
-	return whole
+	return whole, false
 }

@@ -122,13 +122,22 @@ func indented(text json.RawMessage) string {
 	return cutHTML(pretty(text), shownText)
 }
 
+// pageMark is the end of a text that a page has shortened. Those that were shortened before they were kept have others.
+const pageMark = "… [cut on this page]"
+
 // cutHTML is a text that has at most limit bytes as HTML.
 func cutHTML(text string, limit int) string {
-	text = task.Cut(text, limit)
-	for n := htmlBytes(text); n > limit; n = htmlBytes(text) {
-		text = task.Cut(text, len(text)*limit/n)
+	if len(text) <= limit {
+		if text = strings.ToValidUTF8(text, "\uFFFD"); htmlBytes(text) <= limit {
+			return text
+		}
 	}
-	return text
+	room := limit - len(pageMark)
+	text = strings.TrimSuffix(task.Cut(text, room), task.CutMark)
+	for n := htmlBytes(text); n > room; n = htmlBytes(text) {
+		text = strings.TrimSuffix(task.Cut(text, len(text)*room/n), task.CutMark)
+	}
+	return text + pageMark
 }
 
 // htmlBytes is how many bytes a text has as HTML.

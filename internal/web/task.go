@@ -43,6 +43,7 @@ type oneTask struct {
 	Attempts   []task.Attempt // the newest first
 	Before     bool           // there are attempts before these
 	Whole      map[int]string // the whole errors of attempts whose rows have the beginning, by their numbers
+	Unopened   bool           // some of these are left out
 	Log        []task.LogLine
 	Earlier    bool   // the log has lines before these, or more of these
 	Schedule   string // that made it; "" if none did
@@ -95,7 +96,7 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 	var cut bool
 	o.Log, cut = cutLog(log.Lines)
 	o.Earlier = cut || log.More
-	o.Whole = wholeErrors(o.Attempts, o.left())
+	o.Whole, o.Unopened = wholeErrors(o.Attempts, o.left())
 	if of, _, isTick := schedule.OfTask(t.Ref); isTick {
 		o.Schedule = of
 	}
@@ -175,7 +176,7 @@ func (v *visit) verdict(t task.Task) template.HTML {
 	case t.State == task.Succeeded:
 		return v.T("Succeeded in %s", v.Ran(t))
 	case t.State == task.Failed && t.Error != "":
-		return v.T("Failed: %s", task.Cut(t.Error, shownReason))
+		return v.T("Failed: %s", v.Reason(t.Error))
 	case t.State == task.Failed:
 		return v.T("Failed")
 	case t.Expired() && t.StartBy > 0:
@@ -198,7 +199,7 @@ func (v *visit) waits(t task.Task) template.HTML {
 	case t.Attempt > 0 && t.Error == "":
 		return v.T("Tries again in %s", v.Span(max(t.DueAt.Sub(v.now), 0)))
 	case t.Attempt > 0:
-		return v.T("Tries again in %s: %s", v.Span(max(t.DueAt.Sub(v.now), 0)), task.Cut(t.Error, shownReason))
+		return v.T("Tries again in %s: %s", v.Span(max(t.DueAt.Sub(v.now), 0)), v.Reason(t.Error))
 	case t.WaitsForAnother():
 		return v.T("Waits until %s has ended", v.after(t))
 	case t.DueAt.After(v.now):

@@ -187,9 +187,27 @@ func TestTask_ShowsTheWholeErrorsOfAttempts(t *testing.T) {
 		if strings.Count(page, body(1)+"</pre></details>") != 1 || strings.Count(page, "<details id=") != 2 {
 			t.Errorf("the page has not all of the long errors on demand, and only those:\n%s", page)
 		}
+		const command = "<code>dtsctl task attempts fails -o yaml</code>"
+		if !strings.Contains(page, "… [cut on this page]</summary>") || strings.Contains(page, command) {
+			t.Errorf("the page does not say that it has cut an error, or says how to read one that it has:\n%s", page)
+		}
 		if strings.Count(page, body(3)+"</pre>") != 2 || strings.Count(page, body(3)) != 2 {
 			t.Errorf("the page has not all of the newest error in its headline and its row:\n%s", page)
 		}
+	})
+}
+
+// A page says how to read the errors for which it has no room, and which text it has cut itself.
+func TestTask_SaysHowToReadOlderErrors(t *testing.T) {
+	inWorld(t, func(w *world) {
+		ref := w.submit("fails", func(d *task.Definition) { d.Retry.MaxAttempts = 40 })
+		for attempt := range 30 {
+			run := w.beginAttempt(ref, attempt+1)
+			testkit.Must(t, run.Reattempt(w.ctx, time.Second, task.OutcomeFailed, strings.Repeat("row ", 600)))
+			testkit.Must(t, clock.Sleep(w.ctx, 2*time.Second))
+		}
+		w.expect("/tasks/default/fails", "Older errors in full: <code>dtsctl task attempts fails -o yaml</code>",
+			task.ErrorMark+"</pre>", "… [cut on this page]</td>")
 	})
 }
 
