@@ -75,6 +75,28 @@ func TestGolden_Empty(t *testing.T) {
 	})
 }
 
+// Who has nothing yet, or asks for what is not there, is led on.
+func TestEmpty_LeadsOn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pass(2 * time.Second)
+		w.pack()
+		w.expect("/", `href="/schedules/new">New schedule</a>`, `href="/submit">Submit a task</a>`)
+		w.expect("/tasks", `There are no tasks yet. <a href="/submit">Submit a task</a>`)
+		w.expectNot("/tasks", "No task matches.")
+		w.expect("/tasks?queue=low", "No task matches.")
+		w.expect("/tasks/default/nobody", "Tasks are forgotten some time after their end.", `<a href="/tasks">All tasks</a>`)
+		w.expectNot("/schedules/default/nobody", "Tasks are forgotten")
+		w.submit("waits", func(d *task.Definition) { d.Queue = "low" })
+		w.claim(0)
+		w.expect("/queues/low", "From due to begun.")
+		w.expectNot("/queues/low", "Most: 0 ms")
+		w.get("/prefer/language/zh")
+		for _, path := range []string{"/nowhere", "/tasks/default/nobody", "/schedules/default/nobody"} {
+			w.expect(path, `data-live>这里什么都没有 · DTS</title>`)
+		}
+	})
+}
+
 func TestGolden_Well(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.put("hourly", nil)

@@ -341,7 +341,11 @@ func (s *Site) fail(c echo.Context, p edge.Problem) (answered bool) {
 		p.Title = string(v.T("It has changed in the meantime"))
 	}
 	e := errorPage{p, again}
-	shown := &view{visit: v, Title: p.Title, Data: e, Away: e.Away(), Live: e.Away() && s.isLive(c)}
+	title := p.Title
+	if e.NotFound() {
+		title = string(v.T("Nothing is here"))
+	}
+	shown := &view{visit: v, Title: title, Data: e, Away: e.Away(), Live: e.Away() && s.isLive(c)}
 	var text bytes.Buffer
 	if err := s.templates["error"].ExecuteTemplate(&text, "layout", shown); err != nil {
 		s.server.Options().Log.Error("cannot make the page of an error", "error", err)
@@ -365,6 +369,9 @@ type errorPage struct {
 
 // NotFound says that nothing has the path.
 func (e errorPage) NotFound() bool { return e.Status == http.StatusNotFound }
+
+// NoTask says that there is no task with the id, or no longer one.
+func (e errorPage) NoTask() bool { return e.Code == task.CodeTaskNotFound }
 
 // TooLarge says that what was sent is too large to be read, and so to be shown again.
 func (e errorPage) TooLarge() bool { return e.Status == http.StatusRequestEntityTooLarge }

@@ -24,6 +24,7 @@ type taskList struct {
 	First    bool   // it is the first page
 	Lacks    string // what the list may lack; "" for nothing
 	Wrong    string // what is wrong with the filter; "" if nothing is
+	Empty    bool   // there is no task at all
 }
 
 // stateTab is a state with the number of tasks that match.
@@ -70,7 +71,16 @@ func readTasks(ctx context.Context, v *visit) (any, string, error) {
 	l.Tasks, l.Next, l.Lacks = page.Tasks, page.NextCursor, cmp.Or(page.Missing, countTheShown(counts, page.Tasks))
 	l.States, l.Offers = v.stateTabs(counts), v.offers(counts)
 	l.Sentence = v.tasksSentence(l.States)
+	if l.Empty = l.States[0].Count == 0 && !l.States[0].More && v.unfiltered(l.Fields); l.Empty {
+		l.Sentence = v.T("There are no tasks yet.") + " " + linkTo("/submit", v.T("Submit a task"))
+	}
 	return l, title, nil
+}
+
+// unfiltered reports whether the address asks for all tasks.
+func (v *visit) unfiltered(fields []filterField) bool {
+	return v.Chosen() == "" && v.query.Get("state") == "" &&
+		!slices.ContainsFunc(fields, func(f filterField) bool { return f.Value != "" })
 }
 
 // countTheShown makes counts that may be too low no lower than what is shown, and says that there may be more. It

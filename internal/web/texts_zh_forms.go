@@ -5,8 +5,11 @@ var chineseForms = map[string]string{
 	"The task had been cancelled, or asked to stop, already at %s, as shown below.": "任务此前已于 %s 被取消或要求停止，详见下文。",
 	"The task had been cancelled, or asked to stop, already at %s, as shown below. " +
 		"Your note was not kept.": "任务此前已于 %s 被取消或要求停止，详见下文。您的说明未保存。",
-	"Older errors in full:":          "较早错误的全文：",
-	"%d of its tasks have not ended": "有 %d 个任务尚未结束",
+	"There are no tasks yet.":                        "还没有任务。",
+	"From due to begun.":                             "从到期到开始。",
+	"Tasks are forgotten some time after their end.": "任务结束一段时间后会被删除。",
+	"Older errors in full:":                          "较早错误的全文：",
+	"%d of its tasks have not ended":                 "有 %d 个任务尚未结束",
 	"A worker runs it: it cannot be moved. When it has ended, it can be retried.": "worker 正在运行它，不能移动。结束后可以重试。",
 	"As YAML": "转为 YAML",
 	"DTS has nothing in it now that could be paused or given a capacity.":    "DTS 在其中没有任务，无可暂停，也无从设置容量。",
