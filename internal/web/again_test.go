@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,15 +25,15 @@ var aField = regexp.MustCompile(
 // visible is a field or a button.
 var visible = regexp.MustCompile(`<(input id=|textarea|button [^h])`)
 
-// shownAgain is what the form on a page would send, which has a key.
-func (w *world) shownAgain(page, key string) url.Values {
+// shownAgain is what the form on a page would send, which has a key, and some fields.
+func (w *world) shownAgain(page, key string, has ...string) url.Values {
 	w.t.Helper()
 	for _, form := range regexp.MustCompile(`(?s)<form[^>]* method="post".*?</form>`).FindAllString(page, -1) {
 		fields := url.Values{}
 		for _, f := range aField.FindAllStringSubmatch(form, -1) {
 			fields.Set(f[1], html.UnescapeString(f[2]+f[3]))
 		}
-		if fields.Get(keyField) == key {
+		if fields.Get(keyField) == key && !slices.ContainsFunc(has, func(name string) bool { return !fields.Has(name) }) {
 			return fields
 		}
 	}
@@ -563,6 +564,37 @@ func TestForms_SentBeforeLeadToTheirResult(t *testing.T) {
 				strings.Contains(got.text, `class="note bad" role="alert"`) || strings.Contains(got.text, "not submitted") {
 				t.Errorf("%s: %d: %s", r.page, got.status, got.text)
 			}
+		}
+	})
+}
+
+// A form without the token of its reader does nothing. It is shown again with what was typed, and with the token.
+func TestForms_WithoutATokenKeepWhatWasTyped(t *testing.T) {
+	withForms(t, func(w *world, path string, form url.Values, fields []string, done func() bool) {
+		form.Set(tokenField, strings.Repeat("A", 26))
+		w.cookies = nil
+		got := w.send(http.MethodPost, path, form)
+		if got.status != http.StatusForbidden || !strings.Contains(got.text, "The form is too old, or of another page.") ||
+			strings.Contains(got.text, "token:") || done() {
+			w.t.Fatalf("%d, done: %t: %s", got.status, done(), got.text)
+		}
+		if strings.HasSuffix(path, "/backfill") { // whose fields are those of its preview
+			return
+		}
+		var has []string
+		if len(fields) > 0 && fields[0] != "do" {
+			has = fields[:1]
+		}
+		again := w.shownAgain(got.text, form.Get(keyField), has...)
+		for i := 0; i < len(fields); i += 2 {
+			if fields[i] == "do" {
+				again.Set("do", fields[i+1])
+			} else if typed := again.Get(fields[i]); typed != fields[i+1] {
+				w.t.Errorf("%s is %q, want %q", fields[i], typed, fields[i+1])
+			}
+		}
+		if got := w.send(http.MethodPost, path, again); got.status != http.StatusSeeOther || !done() {
+			w.t.Errorf("sent again: %d\n%s", got.status, got.text)
 		}
 	})
 }

@@ -70,7 +70,8 @@ var errToken = &task.Error{
 	Message: "the form is too old, or of another page: open the page again, and send it once more",
 }
 
-// visitOfForm reads the form of an action, and what its request says about its reader. Errors: errToken; CodeInvalid.
+// visitOfForm reads the form of an action, and what its request says about its reader. Errors: errToken, with a visit
+// that has a token; CodeInvalid.
 func (s *Site) visitOfForm(c echo.Context) (*visit, error) {
 	form, err := c.FormParams()
 	if edge.CodeOf(err) == edge.CodeBodyTooLarge {
@@ -80,15 +81,20 @@ func (s *Site) visitOfForm(c echo.Context) (*visit, error) {
 		return nil, task.Invalid("", "the form cannot be read")
 	}
 	cookie, err := c.Cookie(tokenCookie)
-	if err != nil || subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(form.Get(tokenField))) != 1 {
-		return nil, errToken
-	}
+	isOf := err == nil && subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(form.Get(tokenField))) == 1
 	v := s.visitOf(c)
-	v.form, v.token, v.who.Key = form, cookie.Value, form.Get(keyField)
-	if len(v.who.Key) != len(rand.Text()) {
+	v.form, v.who.Key = form, form.Get(keyField)
+	v.now = s.Control.Now(c.Request().Context())
+	hasKey := len(v.who.Key) == len(rand.Text())
+	switch {
+	case !isOf:
+		s.giveToken(c, v)
+		v.renewed = !hasKey
+		return v, errToken
+	case !hasKey:
 		return nil, task.Invalid(keyField, "must be that of the form")
 	}
-	v.now = s.Control.Now(c.Request().Context())
+	v.token = cookie.Value
 	return v, nil
 }
 
@@ -98,11 +104,14 @@ const visitKey = "dts-visit"
 // act answers a form.
 func (s *Site) act(c echo.Context, a *action) error {
 	v, err := s.visitOfForm(c)
-	if err != nil {
+	if err != nil && v == nil {
 		return err
 	}
 	if slices.Contains(strings.Split(v.path, "/")[1:], "") { // a part of the path is empty: no page has the form
 		return echo.ErrNotFound
+	}
+	if err != nil {
+		return s.withToken(c, v, a, err)
 	}
 	c.Set(visitKey, v)
 	if v.reshaped = v.reshape(); v.reshaped {
@@ -125,6 +134,14 @@ func (s *Site) act(c echo.Context, a *action) error {
 		return s.sentBefore(c, v, a, done)
 	}
 	return c.Redirect(http.StatusSeeOther, v.inNamespace(done.address(v.token)))
+}
+
+// withToken shows a form again that does not have the token of its reader, with what was typed and that token. It does
+// nothing else: the form may be of another page.
+func (s *Site) withToken(c echo.Context, v *visit, a *action, refusal error) error {
+	v.heading, v.told = v.T("Nothing was done."), v.T("The form is too old, or of another page.")
+	v.told += " " + v.T("Read what it asks for, and send it again.")
+	return s.again(c, v, a, refusal)
 }
 
 // answeredFor is how long a form that is sent again gets the answer of the first. Afterwards, its reader is asked.

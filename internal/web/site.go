@@ -334,7 +334,7 @@ func (s *Site) fail(c echo.Context, p edge.Problem) (answered bool) {
 	}
 	switch {
 	case p.Field == tokenField:
-		p.Title = string(v.T("The form is too old"))
+		p.Title, p.Detail = string(v.T("The form is too old")), string(v.T("The form is too old, or of another page."))
 	case v.renewed:
 		p.Title = string(v.T("This form was sent before"))
 	case p.Code == task.CodeChanged || p.Code == schedule.CodeChanged:
