@@ -21,6 +21,7 @@ for id, msg in letters() do
     redis.call('ZREM', deadline, id)
     redis.call('ZADD', archived, int(now / 1000), id)
     redis.call('HSET', delivery_key(id), 'msg', msg, 'state', 'archived')
+    redis.call('HDEL', delivery_key(id), 'pending_since') -- asynq's tools may have it wait again
     n = n + 1
   end
 end

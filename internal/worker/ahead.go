@@ -18,18 +18,19 @@ const (
 )
 
 // ahead is the deliveries that a pool takes before there are slots for them, so that no slot waits for a round trip to
-// Redis: as many as attempts have ended in the last aheadTime. If attempts take long, that is none.
+// Redis: as many as attempts have ended in the last aheadTime.
 type ahead struct {
+	off     bool          // none are taken: the pool shares the worker's slots, and would hold up other pools
 	waiting atomic.Int64  // for a slot
-	low     atomic.Int64  // so many or fewer are to be followed by more
-	fewer   chan struct{} // signalled at low; capacity 1
+	low     atomic.Int64  // when no more than this number wait, more are taken
+	fewer   chan struct{} // signalled then; capacity 1
 
 	mu   sync.Mutex
 	ends [takeLimit]time.Time // of the newest attempts, in a circle
 	next int
 }
 
-func newAhead() *ahead { return &ahead{fewer: make(chan struct{}, 1)} }
+func newAhead(off bool) *ahead { return &ahead{off: off, fewer: make(chan struct{}, 1)} }
 
 // ended records that an attempt has ended.
 func (a *ahead) ended(at time.Time) {
@@ -54,9 +55,12 @@ func (a *ahead) allowed(now time.Time) int {
 	return n
 }
 
-// room returns how many more deliveries to take for which there is no slot: none while more than half of those that may
-// wait do.
+// room returns how many more deliveries to take for which there is no slot. While more than half of the allowed number
+// wait, that is none.
 func (a *ahead) room() int {
+	if a.off {
+		return 0
+	}
 	most, waiting := a.allowed(clock.Now()), int(a.waiting.Load())
 	if 2*waiting > most {
 		return 0

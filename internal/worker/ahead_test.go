@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -12,7 +13,7 @@ import (
 
 func TestAhead_AllowsAsManyAsHaveEndedLately(t *testing.T) {
 	t.Parallel()
-	a := newAhead()
+	a := newAhead(false)
 	after := time.Unix(1000, 0).Add
 	for i := range 3 {
 		a.ended(after(time.Duration(i) * time.Millisecond))
@@ -33,6 +34,34 @@ func TestAhead_AllowsAsManyAsHaveEndedLately(t *testing.T) {
 	}
 	if got := a.allowed(after(time.Second)); got != takeLimit {
 		t.Errorf("after many ends: %d are allowed, want %d", got, takeLimit)
+	}
+}
+
+// Ten attempts have ended, as far as the pool knows for an hour, and all of its slots are taken.
+func TestReserve_TakesAheadAgainWhenHalfHaveGone(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).start(func(context.Context, executor.Attempt) (string, error) { return "", nil })
+	p := r.pools()[0]
+	for range cap(p.slots) {
+		p.slots <- struct{}{}
+	}
+	for range 10 {
+		p.ahead.ended(clock.Now().Add(time.Hour))
+	}
+	if slots, more, ok := r.reserve(t.Context(), p); slots != 0 || more != 10 || !ok {
+		t.Fatalf("reserved %d and %d ahead, %t, want 10 ahead", slots, more, ok)
+	}
+	p.ahead.add(10)
+	ahead := make(chan int, 1)
+	go func() { _, more, _ := r.reserve(t.Context(), p); ahead <- more }()
+	for range 5 {
+		p.ahead.left()
+	}
+	if got := testkit.Receive(t, ahead, "the second reservation"); got != 5 {
+		t.Errorf("%d more are taken ahead, want 5", got)
+	}
+	if got := newAhead(true).room(); got != 0 {
+		t.Errorf("a pool among others takes %d ahead", got)
 	}
 }
 

@@ -107,8 +107,10 @@ func TestRunners_StayForTheNextFunctions(t *testing.T) {
 		testkit.Receive(t, done, "the end of a function")
 	}
 	testkit.Eventually(t, "some wait", func() bool { return r.idle.Load() == idleRunners })
-	r.run(func() { done <- struct{}{} })
-	testkit.Receive(t, done, "the end of one more")
-	testkit.Eventually(t, "it waits again", func() bool { return r.idle.Load() == idleRunners })
+	others := make(chan int64, 1)
+	r.run(func() { others <- r.idle.Load() })
+	if got := testkit.Receive(t, others, "one more"); got != idleRunners-1 {
+		t.Errorf("%d others wait, want %d: it has got a goroutine of its own", got, idleRunners-1)
+	}
 	end()
 }

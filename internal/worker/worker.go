@@ -1,7 +1,7 @@
 // Package worker runs attempts: it takes deliveries from asynq's queues, begins their attempts, runs their executors,
 // and reports how they ended.
 //
-// The number of attempts that a node runs at once is a hard limit: a delivery is taken only when a slot is free for it, and
+// The number of attempts that a node runs at once is a hard limit: an attempt begins only when a slot is free for it, and
 // the slot is freed when the executor has returned. As many attempts as there are slots may wait meanwhile until Redis has taken
 // their ends; beyond that, attempts keep their slots until it has.
 package worker
@@ -166,7 +166,7 @@ type pool struct {
 func (w *Worker) pools() []*pool {
 	pools := make([]*pool, len(w.o.Pools))
 	for i, p := range w.o.Pools {
-		pools[i] = &pool{slots: make(chan struct{}, p.Concurrency), ahead: newAhead(), consumer: queue.NewConsumer(queue.ConsumerOptions{
+		pools[i] = &pool{slots: make(chan struct{}, p.Concurrency), ahead: newAhead(len(w.o.Pools) > 1), consumer: queue.NewConsumer(queue.ConsumerOptions{
 			DB: p.DB, Prefix: w.o.Prefix, Node: w.o.Node, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues,
 			Types: w.o.Executors.Types(), Unhurried: w.o.Unhurried, Log: w.o.Log,
 		})}
@@ -217,11 +217,15 @@ func (w *Worker) take(ctx, work context.Context, p *pool) {
 func (w *Worker) reserve(ctx context.Context, p *pool) (slots, more int, ok bool) {
 	slots = w.freeSlots(p, takeLimit)
 	for ctx.Err() == nil {
-		if more = min(p.ahead.room(), takeLimit-slots); slots+more > 0 {
+		more = min(p.ahead.room(), takeLimit-slots)
+		if slots > 0 {
 			p.consumer.SetFree()
+		} else {
+			p.consumer.SetBusy(ctx)
+		}
+		if slots+more > 0 {
 			return slots, more, true
 		}
-		p.consumer.SetBusy(ctx)
 		if w.awaitSlot(ctx, p) {
 			slots = 1 + w.freeSlots(p, takeLimit-1)
 		}
@@ -292,7 +296,7 @@ func (w *Worker) close(pools []*pool) {
 func (w *Worker) drain() {
 	done := make(chan struct{})
 	go func() { w.idle.Wait(); close(done) }()
-	if n := w.Running(); n > 0 {
+	if n := w.handled(); n > 0 {
 		w.o.Log.Info("draining", "running", n, "timeout", w.o.DrainTimeout)
 	}
 	if waitFor(done, w.o.DrainTimeout) {
@@ -304,8 +308,15 @@ func (w *Worker) drain() {
 	}
 	w.mu.Unlock()
 	if !waitFor(done, w.o.Grace+reportBudget) {
-		w.o.Log.Warn("attempts did not stop in time: other nodes run them again", "running", w.Running())
+		w.o.Log.Warn("attempts did not stop in time: other nodes run them again", "running", w.handled())
 	}
+}
+
+// handled is the number of attempts that run, or whose end Redis has not taken yet.
+func (w *Worker) handled() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.active)
 }
 
 // waitFor says whether done was closed within d.

@@ -14,6 +14,8 @@ local function runs_task(record, queue)
   if not runs(task_type or '') or queue ~= '' and queue ~= own then
     return false
   end
-  last_start, last_queue, last_end = string.sub(record, 14, stop + 3), queue, stop + 3
+  if task_type then
+    last_start, last_queue, last_end = string.sub(record, 14, stop + 3), queue, stop + 3
+  end
   return true
 end

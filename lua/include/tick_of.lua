@@ -4,7 +4,8 @@
 -- tick_of returns the schedule of a task, with its namespace, and the name of the tick; nil for the task of no tick. A
 -- name that begins with e is that of a follow-up, and one that begins with k that of a task with a key.
 local function tick_of(member)
-  if string.find(member, '@', 1, true) then
-    return string.match(member, '^([^@]+)@([^ek@][^@]*)$')
+  if not string.find(member, '@', 1, true) then
+    return nil
   end
+  return string.match(member, '^([^@]+)@([^ek@][^@]*)$')
 end

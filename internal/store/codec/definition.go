@@ -128,6 +128,10 @@ func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	if k := known.Load(); k != nil && k.line == string(line) {
 		d := k.definition
 		d.Ref = ref
+		if jitter := d.Retry.Backoff.Jitter; jitter != nil {
+			own := *jitter
+			d.Retry.Backoff.Jitter = &own
+		}
 		return d, nil
 	}
 	d, err := decodeHead(ref, line)
@@ -148,8 +152,8 @@ var (
 	headsSeed = maphash.MakeSeed()
 )
 
-// mayShare reports whether other tasks may have the same definition: it has nothing that points to what somebody could
-// change, nor a time of its own.
+// mayShare reports whether other tasks may have the same definition: but for the jitter it has nothing that points to
+// what somebody could change, nor a time of its own.
 func mayShare(d task.Definition) bool {
 	own := !d.RunAt.IsZero() || d.Trace != ""
 	return !own && d.Labels == nil && d.Retry.Delays == nil && d.OnEnd == nil && d.Parent == nil && d.Once == nil
