@@ -39,7 +39,7 @@ func (s *Schedules) follow(ctx context.Context, all []schedule.Schedule, n int, 
 	if len(all) == 0 {
 		return nil
 	}
-	fields := codec.TrackFields
+	fields := slices.Concat(codec.TrackFields, []string{failures})
 	if days {
 		fields = slices.Concat(fields, codec.DayFields)
 	}
@@ -69,6 +69,9 @@ func (s *Schedules) follow(ctx context.Context, all []schedule.Schedule, n int, 
 	}
 	return s.TellMissed(ctx, all, now)
 }
+
+// failures is the field that counts the runs in a row that failed.
+const failures = "failures"
 
 // missedMembers is how many members of a ledger are read to find a tick that was missed and that nobody knows of.
 const missedMembers = 20
@@ -133,8 +136,9 @@ func (s *Schedules) readRecent(ctx context.Context, found []recent, fields []str
 	for i := range found {
 		r := &found[i]
 		r.sched.Live, r.sched.Waiting, r.live = int(live[i].Val()), int(waiting[i].Val()), liveIn(first[i])
-		track, damage := codec.DecodeTrack(valuesOf(fields, hashes[i].Val()))
-		r.sched.Track = track
+		hash := valuesOf(fields, hashes[i].Val())
+		track, damage := codec.DecodeTrack(hash)
+		r.sched.Track, r.sched.Failures = track, int(codec.Number(hash[failures])) // of the moment of the ends
 		for _, words := range damage {
 			redisx.LeaveOut(ctx, "schedule %s: %s", r.sched.Ref, words)
 		}

@@ -1,12 +1,14 @@
 package schedules_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -34,6 +36,43 @@ func counted(s schedule.Schedule) map[schedule.Result]int {
 		}
 	}
 	return sum
+}
+
+// between has something happen once, between the readings of a schedule.
+type between struct {
+	happens func()
+	done    *bool
+}
+
+func (b between) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b between) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (b between) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		isLast := slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return c.Name() == "zrevrange" })
+		if isLast && !*b.done {
+			*b.done = true
+			b.happens()
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// The count of failures and the ends are in one hash. A page that mixed two moments said that 0 tasks in a row failed.
+func TestGet_CountsTheFailuresThatItShows(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ticks := w.Hourly(1, allowAll)
+	w.Fire(nightly)
+	run := w.BeginTick(nightly, ticks[0])
+	w.DB.AddHook(between{func() {
+		testkit.Must(t, run.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "boom"))
+	}, new(bool)})
+	s := w.Schedule(nightly)
+	if !s.Has(schedule.Failing, time.Now(), 0) || s.Failures != 1 {
+		t.Errorf("failing: %t, with %d failures, want one", s.Has(schedule.Failing, time.Now(), 0), s.Failures)
+	}
 }
 
 // allowAll lets ticks run side by side.
