@@ -31,12 +31,16 @@ func (b *tab) value(selector string) string {
 	return eval[string](b, fmt.Sprintf(`document.querySelector(%q).value`, selector))
 }
 
-// awaitAgain opens a page again and again, as a reader does without a script, until an element shows a text.
-func (b *tab) awaitAgain(path, selector, text string) {
+// reportPage is the page of the schedule report.
+const reportPage = "/schedules/default/report"
+
+// awaitVerdict opens the page of the schedule report again and again, as a reader does without a script, until its
+// verdict has a text.
+func (b *tab) awaitVerdict(text string) {
 	b.t.Helper()
-	testkit.Eventually(b.t, path+" shows "+text, func() bool {
-		b.open(path)
-		return strings.Contains(b.text(selector), text)
+	testkit.Eventually(b.t, "the verdict has "+text, func() bool {
+		b.open(reportPage)
+		return strings.Contains(b.text("#verdict"), text)
 	})
 }
 
@@ -145,8 +149,7 @@ func TestJourney_FromAFailureToItsCure(t *testing.T) {
 	b.click(`.cap button[value="put"]`)
 	b.await(`[role=status].note`, "Revision 1 was put at ")
 
-	const page = "/schedules/default/report"
-	b.awaitAgain(page, "#verdict", "Runs: one task has not ended")
+	b.awaitVerdict("Runs: one task has not ended")
 	if why := b.text("#acts"); !strings.Contains(why, "It cannot be triggered now: One of its tasks has not ended") {
 		t.Errorf("while a task runs, the buttons are %q", why)
 	}
@@ -154,16 +157,16 @@ func TestJourney_FromAFailureToItsCure(t *testing.T) {
 	b.await("#rows", "running")
 
 	close(goOn)
-	b.awaitAgain(page, "#verdict", "Failing:")
-	b.awaitAgain(page, "#verdict", "404") // which the page may have read just before the task failed
+	b.awaitVerdict("Failing:")
+	b.awaitVerdict("404") // which the page may have read just before the task failed
 	b.click(`#ledger a[href^="/tasks/"]`)
 	b.await("#verdict", "Failed: ")
 	if why := b.text("main"); !strings.Contains(why, "no such report") {
 		t.Errorf("the task says %q", why)
 	}
 
-	b.follow(`a[href="`+page+`"]`, "report")
+	b.follow(`a[href="`+reportPage+`"]`, "report")
 	b.follow(`.acts a[href$="/edit"]`, "Edit report")
 	b.put(strings.Replace(b.value("#text"), "/raport", "/report", 1), "/report", "Revision 2 was put at ")
-	b.awaitAgain(page, "#verdict", "Well: the last run succeeded")
+	b.awaitVerdict("Well: the last run succeeded")
 }
