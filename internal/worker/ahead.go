@@ -86,7 +86,7 @@ func (a *ahead) left() {
 func (w *Worker) serveLater(work context.Context, p *pool, t *queue.Taken) {
 	ctx, cancel := context.WithTimeout(work, aheadWait)
 	defer cancel()
-	hasSlot := w.acquire(ctx, p)
+	hasSlot := w.acquire(ctx, p, nil)
 	p.ahead.left()
 	if hasSlot {
 		w.serve(work, p, t)
@@ -94,20 +94,4 @@ func (w *Worker) serveLater(work context.Context, p *pool, t *queue.Taken) {
 	}
 	defer w.idle.Done()
 	p.consumer.End(t, queue.ErrGiveBack)
-}
-
-// acquire waits for a slot of the pool and of the worker. It returns false if ctx ends first.
-func (w *Worker) acquire(ctx context.Context, p *pool) bool {
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-	select {
-	case w.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		<-p.slots
-		return false
-	}
 }

@@ -56,14 +56,12 @@ func (a *attempt) end() {
 // freeSlot frees the slot of an attempt that does not run, or not any more.
 func (a *attempt) freeSlot() {
 	if a.runs {
+		a.w.running.Add(-1)
+		a.w.o.Metrics.Running.Dec()
 		a.pool.ahead.ended(clock.Now()) // before the slot wakes the pool
 	}
 	<-a.pool.slots
 	<-a.w.slots
-	if a.runs {
-		a.w.running.Add(-1)
-		a.w.o.Metrics.Running.Dec()
-	}
 }
 
 // returned frees the slot of an attempt whose executor has returned, unless too many ends wait until Redis has taken them.

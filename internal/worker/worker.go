@@ -30,9 +30,6 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// takeLimit is the number of deliveries that a pool takes at once. Redis does nothing else while it hands them over.
-const takeLimit = 64
-
 // reportBudget is how long a worker that shuts down tries to report the attempts that it interrupted. Those that it
 // cannot report are recovered when the leases of their runs are over.
 const reportBudget = 5 * time.Second
@@ -184,91 +181,6 @@ func (w *Worker) awaitReady(ctx context.Context, pools []*pool) {
 		}
 	}
 	close(w.ready)
-}
-
-// take takes as many deliveries as there are free slots, and some ahead of these, whenever a queue holds any, until ctx ends.
-func (w *Worker) take(ctx, work context.Context, p *pool) {
-	defer p.consumer.SetBusy(work) // from now on the other workers are woken for what this one is woken for
-	all := newRunners(work)
-	for p.consumer.Await(ctx) == nil {
-		slots, more, ok := w.reserve(ctx, p)
-		if !ok {
-			return
-		}
-		taken := p.consumer.Take(ctx, slots+more)
-		now := min(slots, len(taken))
-		p.ahead.add(len(taken) - now)
-		w.idle.Add(len(taken))
-		for _, t := range taken[:now] {
-			all.run(func() { w.serve(work, p, t) })
-		}
-		for _, t := range taken[now:] {
-			all.run(func() { w.serveLater(work, p, t) })
-		}
-		for range slots - now {
-			<-w.slots
-			<-p.slots
-		}
-	}
-}
-
-// reserve waits until deliveries may be taken. It returns the number of free slots, all of which it takes, and how many more deliveries
-// may be taken ahead: at most takeLimit in all. ok is false if ctx ends.
-func (w *Worker) reserve(ctx context.Context, p *pool) (slots, more int, ok bool) {
-	slots = w.freeSlots(p, takeLimit)
-	for ctx.Err() == nil {
-		more = min(p.ahead.room(), takeLimit-slots)
-		if slots > 0 {
-			p.consumer.SetFree()
-		} else {
-			p.consumer.SetBusy(ctx)
-		}
-		if slots+more > 0 {
-			return slots, more, true
-		}
-		if w.awaitSlot(ctx, p) {
-			slots = 1 + w.freeSlots(p, takeLimit-1)
-		}
-	}
-	return 0, 0, false
-}
-
-// freeSlots takes free slots, of the pool and of the worker, up to n of them. It returns how many there were.
-func (w *Worker) freeSlots(p *pool, n int) (slots int) {
-	for ; slots < n; slots++ {
-		select {
-		case p.slots <- struct{}{}:
-		default:
-			return slots
-		}
-		select {
-		case w.slots <- struct{}{}:
-		default:
-			<-p.slots
-			return slots
-		}
-	}
-	return slots
-}
-
-// awaitSlot waits for a slot of the pool and of the worker, and takes it. It returns false without one if fewer deliveries
-// wait for slots, or ctx ends.
-func (w *Worker) awaitSlot(ctx context.Context, p *pool) bool {
-	select {
-	case p.slots <- struct{}{}:
-	case <-p.ahead.fewer:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-	select {
-	case w.slots <- struct{}{}:
-		return true
-	case <-p.ahead.fewer:
-	case <-ctx.Done():
-	}
-	<-p.slots
-	return false
 }
 
 // serve handles one delivery and settles it.
