@@ -47,13 +47,20 @@ func (w *twins) create(n int) {
 	}
 }
 
-// grant makes up what a claim may take.
+// grant makes up what a claim may take. A claim takes the lanes with the least quotas first, and equal ones in random
+// order, so no two are equal.
 func (w *twins) grant(served string) handover.Grant {
 	g := handover.Grant{Lanes: make(handover.Quotas), Default: 3, Served: served}
+	given := make(map[int]bool)
 	for _, queue := range twinQueues {
 		for _, taskType := range append(twinTypes, "") {
 			if w.r.IntN(3) == 0 {
-				g.Lanes[handover.Lane{Queue: queue, Type: taskType}] = handover.Quota{Number: w.r.IntN(4)}
+				number := w.r.IntN(6)
+				if given[number] {
+					number = 0
+				}
+				given[number] = true
+				g.Lanes[handover.Lane{Queue: queue, Type: taskType}] = handover.Quota{Number: number}
 			}
 		}
 	}
