@@ -1,10 +1,9 @@
-// Package batch lets many callers share calls: group commit. While nobody else calls, a caller's item is worked on at once,
-// alone. Items that arrive while a call is under way wait for its end and then go together; there is no timer.
+// Package batch lets many callers share calls: group commit. While nobody else calls, a caller's item is worked on at
+// once, alone. Items that arrive while a call is under way wait for its end and then go together; there is no timer.
 package batch
 
 import (
 	"context"
-	"slices"
 	"sync"
 )
 
@@ -14,106 +13,136 @@ type Group[T, R any] struct {
 	limit int
 
 	mu      sync.Mutex
-	busy    bool // a call is under way, or a caller has been chosen to make the next one
-	waiting []*entry[T, R]
+	busy    bool          // a call is under way
+	waiting []*call[T, R] // the last one takes further items, up to the limit
 }
 
-// entry is an item that waits for its result.
-type entry[T, R any] struct {
-	item   T
-	turn   chan bool // true: the caller makes the next call; false: its result is there
-	result R
-	panic  any // of the call that the item was part of
+// call is one call of do, and the callers that wait for it.
+type call[T, R any] struct {
+	items []T
+	left  map[int]bool // the places of items whose callers have left before the call; nil: none
+	begun bool         // nobody joins or leaves any more
+	done  chan struct{}
+
+	results []R
+	panic   any
 }
 
-// New returns a group. do gets at most limit items, in the order in which they came, and returns a result for each of them,
-// in the same order. Calls of do do not overlap.
+// New returns a group. do gets at most limit items, in the order in which they came, and returns a result for each of
+// them, in the same order. Calls of do do not overlap.
 func New[T, R any](limit int, do func([]T) []R) *Group[T, R] {
 	return &Group[T, R]{do: do, limit: limit}
 }
 
-// Do returns the result for an item. If the call panics, so does Do, for every item of the call. Error: that of ctx, if it ends
-// before a call with the item begins; do never sees the item then.
+// Do returns the result for an item. If the call panics, so does Do, for every item of the call. Error: that of ctx, if
+// it ends before a call with the item begins; do never sees the item then.
 func (g *Group[T, R]) Do(ctx context.Context, item T) (R, error) {
-	own := &entry[T, R]{item: item, turn: make(chan bool, 1)}
 	g.mu.Lock()
-	g.waiting = append(g.waiting, own)
-	if g.busy {
+	if !g.busy {
+		g.busy = true
 		g.mu.Unlock()
-		if leads, err := g.await(ctx, own); err != nil || !leads {
-			return own.get(), err
-		}
-		g.mu.Lock()
+		c := &call[T, R]{items: []T{item}, begun: true}
+		g.run(c)
+		g.end()
+		return c.result(0), nil
 	}
-	g.busy = true
-	n := min(len(g.waiting), g.limit)
-	entries := g.waiting[:n:n]
-	g.waiting = g.waiting[n:]
+	c, place := g.join(item)
 	g.mu.Unlock()
-	defer g.pass()
-	g.call(entries)
-	return own.get(), nil
-}
-
-// await waits until another call has done an item, or until it is the caller's turn to make the next one: leads is true then,
-// and the item is the first that waits. Error: that of ctx.
-func (g *Group[T, R]) await(ctx context.Context, own *entry[T, R]) (leads bool, _ error) {
 	select {
-	case leads := <-own.turn:
-		return leads, nil
+	case <-c.done:
 	case <-ctx.Done():
-	}
-	g.mu.Lock()
-	at := slices.Index(g.waiting, own)
-	if at >= 0 {
-		g.waiting = slices.Delete(g.waiting, at, at+1)
-	}
-	g.mu.Unlock()
-	if at < 0 { // a call has it
-		return <-own.turn, nil
-	}
-	select {
-	case <-own.turn: // it was to lead, in the meantime
-		g.pass()
-	default:
-	}
-	return false, ctx.Err()
-}
-
-// call does entries, the first of which is the caller's own.
-func (g *Group[T, R]) call(entries []*entry[T, R]) {
-	items := make([]T, len(entries))
-	for i, e := range entries {
-		items[i] = e.item
-	}
-	defer func() {
-		p := recover()
-		for _, e := range entries {
-			e.panic = p
-			e.turn <- false
+		if g.leave(c, place) {
+			var none R
+			return none, ctx.Err()
 		}
-	}()
-	results := g.do(items)
-	for i, e := range entries {
-		e.result = results[i]
+		<-c.done
+	}
+	return c.result(place), nil
+}
+
+// join adds an item to a call that waits. It returns its place there.
+func (g *Group[T, R]) join(item T) (c *call[T, R], place int) {
+	if n := len(g.waiting); n > 0 {
+		c = g.waiting[n-1]
+	}
+	if c == nil || len(c.items) == g.limit {
+		c = &call[T, R]{done: make(chan struct{})}
+		g.waiting = append(g.waiting, c)
+	}
+	c.items = append(c.items, item)
+	return c, len(c.items) - 1
+}
+
+// leave takes an item out of a call, unless the call has begun.
+func (g *Group[T, R]) leave(c *call[T, R], place int) (left bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.begun {
+		return false
+	}
+	if c.left == nil {
+		c.left = make(map[int]bool)
+	}
+	c.left[place] = true
+	return true
+}
+
+// end has the calls that wait made. One goroutine makes them all: each follows the one before at once, and no caller
+// waits for those of others.
+func (g *Group[T, R]) end() {
+	if c := g.next(); c != nil {
+		go func() {
+			for ; c != nil; c = g.next() {
+				g.run(c)
+				close(c.done)
+			}
+		}()
 	}
 }
 
-func (e *entry[T, R]) get() R {
-	if e.panic != nil {
-		panic(e.panic)
-	}
-	return e.result
-}
-
-// pass lets the caller that has waited longest make the next call.
-func (g *Group[T, R]) pass() {
+// next begins the call that has waited longest. If there is none, it returns nil, and nobody is busy any more.
+func (g *Group[T, R]) next() *call[T, R] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.waiting) == 0 {
-		g.busy = false
-		g.waiting = nil
+		g.busy, g.waiting = false, nil
+		return nil
+	}
+	c := g.waiting[0]
+	g.waiting[0] = nil
+	g.waiting = g.waiting[1:]
+	c.begun = true
+	return c
+}
+
+// run calls do with the items whose callers have not left.
+func (g *Group[T, R]) run(c *call[T, R]) {
+	defer func() { c.panic = recover() }()
+	if c.left == nil {
+		c.results = g.do(c.items)
 		return
 	}
-	g.waiting[0].turn <- true
+	var items []T
+	var places []int
+	for place, item := range c.items {
+		if !c.left[place] {
+			items, places = append(items, item), append(places, place)
+		}
+	}
+	if len(items) == 0 {
+		return
+	}
+	results := g.do(items)
+	c.results = make([]R, len(c.items))
+	for i, place := range places {
+		c.results[place] = results[i]
+	}
+}
+
+// result returns the result for the item at a place.
+func (c *call[T, R]) result(place int) R {
+	if c.panic != nil {
+		panic(c.panic)
+	}
+	return c.results[place]
 }

@@ -167,3 +167,47 @@ func TestDo_ReturnsWhenItsContextEndsWhileItWaits(t *testing.T) {
 		}
 	})
 }
+
+func TestDo_KeepsResultsApartWhenCallersLeave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var seen [][]int
+		first := make(chan struct{})
+		g := batch.New(3, func(items []int) []int {
+			if seen = append(seen, slices.Clone(items)); len(seen) == 1 {
+				<-first
+			}
+			results := make([]int, len(items))
+			for i, n := range items {
+				results[i] = -n
+			}
+			return results
+		})
+		gone, leave := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		leaves := map[int]bool{1: true, 4: true, 5: true, 6: true} // of the calls {1 2 3}, {4 5 6} and {7}
+		for i := range 8 {
+			callers.Go(func() {
+				ctx := t.Context()
+				if leaves[i] {
+					ctx = gone
+				}
+				got, err := g.Do(ctx, i)
+				if leaves[i] != (err != nil) || err == nil && got != -i {
+					t.Errorf("Do(%d) = %d, %v", i, got, err)
+				}
+			})
+			synctest.Wait()
+		}
+		leave()
+		synctest.Wait()
+		close(first)
+		callers.Wait()
+		if want := [][]int{{0}, {2, 3}, {7}}; !slices.EqualFunc(seen, want, slices.Equal) {
+			t.Errorf("the calls saw %v, want %v", seen, want)
+		}
+		if got := must(g.Do(t.Context(), 9)); got != -9 {
+			t.Errorf("afterwards Do(9) = %d", got)
+		}
+	})
+}
