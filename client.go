@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/app"
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker/executor/payloads"
@@ -33,10 +34,14 @@ type life struct {
 	ctx     context.Context
 	end     context.CancelCauseFunc // with ErrClosed
 	release func() error            // closes the connections; nil: there are none
+	runners *calls.Runners          // make what is asked of Redis directly
 
 	once sync.Once
 	err  error // of release
 }
+
+// idleRunners is how many goroutines of a client wait for the next submission at most.
+const idleRunners = 128
 
 // ErrClosed is the error of all that a client does after Close.
 var ErrClosed = errors.New("dts: the client is closed")
@@ -140,6 +145,7 @@ func programName() string {
 func newClient(o rest.Options, release func() error) (*Client, error) {
 	l := &life{release: release}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
+	l.runners = calls.NewRunners(l.ctx, idleRunners)
 	o.Transport, o.Caller = openTransport{l, o.Transport}, programName()
 	api, err := rest.New(o)
 	if err != nil {

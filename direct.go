@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -29,7 +30,7 @@ func (c *Client) submitDirect(ctx context.Context, s wire.Submission) (*Task, er
 	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
-	answer, err := untilEnd(ctx, func() (api.Submitted, error) { return c.direct.Submit(ctx, c.caller(), s) })
+	answer, err := untilEnd(ctx, c.life.runners, func() (api.Submitted, error) { return c.direct.Submit(ctx, c.caller(), s) })
 	if err != nil {
 		return nil, c.because(ctx, err)
 	}
@@ -56,7 +57,7 @@ func (c *Client) submitSomeDirect(ctx context.Context, some []Submission, result
 	for i, s := range some {
 		members[i].Submission, members[i].Err = s.wire()
 	}
-	answers, err := untilEnd(ctx, func() ([]api.Submitted, error) { return c.direct.SubmitEach(ctx, c.caller(), members) })
+	answers, err := untilEnd(ctx, c.life.runners, func() ([]api.Submitted, error) { return c.direct.SubmitEach(ctx, c.caller(), members) })
 	if err != nil {
 		return c.because(ctx, err)
 	}
@@ -87,22 +88,22 @@ func (c *Client) because(ctx context.Context, err error) error {
 
 // untilEnd returns what ask returns or, if ctx ends first, its error: commands of Redis do not end with the context, and calls that are
 // shared with other callers must not. Then ask goes on by itself until Redis answers or is given up, which takes some seconds at most.
-func untilEnd[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+func untilEnd[T any](ctx context.Context, r *calls.Runners, ask func() (T, error)) (T, error) {
 	if ctx.Done() == nil {
 		return ask()
 	}
-	type answer struct {
+	answer := struct {
 		value T
 		err   error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		value, err := ask()
-		answers <- answer{value, err}
-	}()
+	}{}
+	answered := make(chan struct{})
+	r.Run(func() {
+		answer.value, answer.err = ask()
+		close(answered)
+	})
 	select {
-	case a := <-answers:
-		return a.value, a.err
+	case <-answered:
+		return answer.value, answer.err
 	case <-ctx.Done():
 		var none T
 		return none, endOf(ctx)

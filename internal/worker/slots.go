@@ -1,15 +1,22 @@
 package worker
 
-import "context"
+import (
+	"context"
+
+	"github.com/dts-sched/dts/internal/calls"
+)
 
 // takeLimit is the number of deliveries that a pool takes at once. Redis does nothing else while it hands them over.
 const takeLimit = 64
+
+// idleRunners is how many goroutines wait for the next attempt at most.
+const idleRunners = 2 * takeLimit
 
 // take takes as many deliveries as there are free slots, and some ahead of these, whenever a queue holds any, until ctx
 // ends.
 func (w *Worker) take(ctx, work context.Context, p *pool) {
 	defer p.consumer.SetBusy(work) // from now on the other workers are woken for what this one is woken for
-	all := newRunners(work)
+	all := calls.NewRunners(work, idleRunners)
 	for p.consumer.Await(ctx) == nil {
 		slots, more, ok := w.reserve(ctx, p)
 		if !ok {
@@ -20,10 +27,10 @@ func (w *Worker) take(ctx, work context.Context, p *pool) {
 		p.ahead.add(len(taken) - now)
 		w.idle.Add(len(taken))
 		for _, t := range taken[:now] {
-			all.run(func() { w.serve(work, p, t) })
+			all.Run(func() { w.serve(work, p, t) })
 		}
 		for _, t := range taken[now:] {
-			all.run(func() { w.serveLater(work, p, t) })
+			all.Run(func() { w.serveLater(work, p, t) })
 		}
 		for range slots - now {
 			<-w.slots

@@ -97,24 +97,3 @@ func TestSlots_PoolsShareTheOnlySlot(t *testing.T) {
 		w.reaches(ref, task.Succeeded)
 	}
 }
-
-func TestRunners_StayForTheNextFunctions(t *testing.T) {
-	t.Parallel()
-	ctx, end := context.WithCancel(t.Context())
-	r := newRunners(ctx)
-	goOn, done := make(chan struct{}), make(chan struct{}, 2*idleRunners)
-	for range idleRunners + 1 {
-		r.run(func() { <-goOn; done <- struct{}{} })
-	}
-	close(goOn)
-	for range idleRunners + 1 {
-		testkit.Receive(t, done, "the end of a function")
-	}
-	testkit.Eventually(t, "some wait", func() bool { return r.idle.Load() == idleRunners })
-	others := make(chan int64, 1)
-	r.run(func() { others <- r.idle.Load() })
-	if got := testkit.Receive(t, others, "one more"); got != idleRunners-1 {
-		t.Errorf("%d others wait, want %d: it has got a goroutine of its own", got, idleRunners-1)
-	}
-	end()
-}
