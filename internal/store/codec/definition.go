@@ -69,6 +69,10 @@ type backoff struct {
 // This is also the canonical form of a definition: its SHA-1 is kept of tasks that were changed or deleted. Nodes of
 // all releases compare it, so it never changes. A new field is left out where it has its default. See SameContent.
 func EncodeDefinition(d task.Definition) (string, error) {
+	var room [256]byte
+	if line, ok := appendPlainHead(room[:0], &d); ok {
+		return string(line) + "\n" + string(d.Payload), nil
+	}
 	line, err := json.Marshal(headOf(d))
 	if err != nil {
 		return "", fmt.Errorf("encoding task %s: %w", d.Ref, err)
