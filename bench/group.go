@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -85,8 +84,8 @@ func (b *bench) creators(ctx context.Context) ([]func(context.Context) error, er
 			Defs: data.KeysOf(d.Ref).Defs(), Events: data.Keys.Events(), Wake: data.WakeOf(d.Ref), Dry: false, Traced: false,
 			Tasks: []lua.CreateTask{{Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay}},
 		}})[0]
-		if result.Err == nil && !slices.Equal(result.Reply.Answers, []string{"new"}) {
-			return fmt.Errorf("create answered %v", result.Reply.Answers)
+		if result.Err == nil && len(result.Reply.Taken) > 0 {
+			return fmt.Errorf("create answered %v", result.Reply.Taken)
 		}
 		return result.Err
 	}

@@ -784,8 +784,8 @@ type Create struct {
 
 // CreateReply is the reply to Create.
 type CreateReply struct {
-	Now     time.Time
-	Answers []string // for each task new; existed (with the same content); conflict (with other content, and deleted); "other " and what is stored of one that exists with a definition that is not written in the same way, without the time of its creation: the caller tells whether the content is another one; or the final state and the times of creation and end of one with the same content that was deleted, separated by blanks
+	Now   time.Time
+	Taken []CreateTaken // for each task that is not new, by its place among the tasks, from 0: existed (with the same content); conflict (with other content, and deleted); "other " and what is stored of one that exists with a definition that is not written in the same way, without the time of its creation: the caller tells whether the content is another one; or the final state and the times of creation and end of one with the same content that was deleted, separated by blanks
 }
 
 // CreateTask is an element of tasks of create.lua.
@@ -794,6 +794,12 @@ type CreateTask struct {
 	Def    string
 	RunAt  time.Time
 	Delay  time.Duration
+}
+
+// CreateTaken is an element of taken of create.lua.
+type CreateTaken struct {
+	Place  int
+	Answer string
 }
 
 // Script is create.lua.
@@ -814,8 +820,8 @@ func (c Create) Args() []any {
 // Decode reads its reply.
 func (Create) Decode(r *Reply) (v CreateReply) {
 	v.Now = r.Time("now")
-	for e := range r.List("answers", 1) {
-		v.Answers = append(v.Answers, e.Text("answers"))
+	for e := range r.List("taken", 2) {
+		v.Taken = append(v.Taken, CreateTaken{Place: e.Number("place"), Answer: e.Text("answer")})
 	}
 	return v
 }

@@ -13,12 +13,14 @@ local function given_task(whole, due, def)
   return task
 end
 
+local now_text = int(now)
+
 -- record_of returns what is stored of a task.
 local function record_of(task)
-  return int(now) .. (task.traced or task.def)
+  return now_text .. (task.traced or task.def)
 end
 
--- create_task writes a task.
+-- create_task writes a task. It returns what is stored of it.
 local function create_task(member, task)
   local record = record_of(task)
   set_later(defs, member, record)
@@ -28,10 +30,13 @@ local function create_task(member, task)
   if task.traced then -- it is not stored in the canonical form
     set_later(originals_key, member, redis.sha1hex(task.whole))
   end
-  announce('scheduled', member, 'scheduled', '0', '', record, when_due(record, task.due))
+  if followed then
+    announce('scheduled', member, 'scheduled', '0', '', record, when_due(record, task.due))
+  end
   put_on_wheel(member, task.due)
   note_start_by(member, record, task.due)
   if task.due > now then
     note_row(member)
   end
+  return record
 end

@@ -4,10 +4,14 @@
 -- finally: turn_wheel()
 
 local scheduled, is_scheduled = {}, {}
+local last_due, last_due_text -- neighbours mostly have the same one
 
 -- put_on_wheel schedules a task for due (ms).
 local function put_on_wheel(member, due)
-  scheduled[#scheduled + 1] = int(due)
+  if due ~= last_due then
+    last_due, last_due_text = due, int(due)
+  end
+  scheduled[#scheduled + 1] = last_due_text
   scheduled[#scheduled + 1] = member
   is_scheduled[member] = true
 end

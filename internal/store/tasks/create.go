@@ -19,10 +19,11 @@ const (
 	createTime   = 5 * time.Second // for such a round trip
 )
 
-// Create creates tasks and returns a result for each, in the order of defs. Definitions must be valid and have an id. If a
-// task with the same content exists, the result is that task as it is now. A refused task does not affect the others.
-// A single task shares its round trip with others that are submitted at the same time. Errors of a result: CodeTaskConflict,
-// CodeUnavailable; CodeNotReplicated if the task was created or existed, and a failover of Redis may lose it, or has lost it.
+// Create creates tasks and returns a result for each, in the order of defs. Definitions must be valid and have an id.
+// If a task with the same content exists, the result is that task as it is now. A refused task does not affect the
+// others. A single task shares its round trip with others that are submitted at the same time. Errors of a result:
+// CodeTaskConflict, CodeUnavailable; CodeNotReplicated if the task was created or existed, and a failover of Redis may
+// lose it, or has lost it.
 func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
 	results := s.create(ctx, defs)
 	s.confirmCreated(ctx, results)
@@ -31,14 +32,16 @@ func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
 
 // create is Create without the wait for replicas.
 func (s *Tasks) create(ctx context.Context, defs []task.Definition) []Created {
-	if len(defs) == 1 {
-		created, err := s.creates.Do(ctx, defs[0])
-		if err != nil {
-			created.Err = layout.Unavailable(err)
-		}
-		return []Created{created}
+	if len(defs) != 1 {
+		return s.createEach(ctx, defs, false)
 	}
-	return s.createEach(ctx, defs, false)
+	c := s.creation(defs[0])
+	if c.err == nil {
+		if _, err := s.creates.Do(ctx, c); err != nil {
+			c.err = layout.Unavailable(err)
+		}
+	}
+	return []Created{c.result()}
 }
 
 // Preview returns what Create would, and creates nothing.
@@ -46,135 +49,194 @@ func (s *Tasks) Preview(ctx context.Context, defs []task.Definition) []Created {
 	return s.createEach(ctx, defs, true)
 }
 
-// createEach is create in one call for each partition. A task that existed may be gone when it is read: somebody has deleted it, or a failover has
-// lost it. Then it is created again.
+// createEach is create in one call for each partition.
 func (s *Tasks) createEach(ctx context.Context, defs []task.Definition, dry bool) []Created {
-	results := s.createOnce(ctx, defs, dry)
-	var gone []int
-	var again []task.Definition
-	for i, r := range results {
-		if task.CodeOf(r.Err) == task.CodeTaskNotFound {
-			gone, again = append(gone, i), append(again, defs[i])
+	all, valid := make([]*creation, len(defs)), make([]*creation, 0, len(defs))
+	for i, d := range defs {
+		if all[i] = s.creation(d); all[i].err == nil {
+			valid = append(valid, all[i])
 		}
 	}
-	if len(gone) == 0 {
-		return results
-	}
-	for k, r := range s.createOnce(ctx, again, dry) {
-		if task.CodeOf(r.Err) == task.CodeTaskNotFound {
-			r.Err = &task.Error{Code: task.CodeUnavailable, Message: "the task was deleted meanwhile: try again", Err: r.Err}
-		}
-		results[gone[k]] = r
+	s.createOrAgain(ctx, valid, dry)
+	results := make([]Created, len(defs))
+	for i, c := range all {
+		results[i] = c.result()
 	}
 	return results
 }
 
-func (s *Tasks) createOnce(ctx context.Context, defs []task.Definition, dry bool) []Created {
-	results := make([]Created, len(defs))
+// creation is a task to create, and then what came of it. Callers who share a call each make their own one: all that
+// can be done before the call is done for many at once.
+type creation struct {
+	d         task.Definition // normalized
+	def       string          // as EncodeDefinition writes it
+	partition int
+
+	now   time.Time // of the creation
+	known *Created  // what came of it, unless it is a new task that has no key
+	err   error
+}
+
+// creation prepares the creation of a task. Its err says why it cannot be stored.
+func (s *Tasks) creation(d task.Definition) *creation {
+	c := &creation{d: d.Normalize()}
+	c.partition = s.l.PartitionOf(c.d.Ref)
+	c.def, c.err = codec.EncodeDefinition(c.d)
+	return c
+}
+
+// result is what came of it.
+func (c *creation) result() Created {
+	switch {
+	case c.err != nil:
+		return Created{Err: c.err}
+	case c.known != nil:
+		return *c.known
+	}
+	return Created{Task: newTask(c.d, c.now)}
+}
+
+// newTask is a task that was created at that time.
+func newTask(d task.Definition, at time.Time) task.Task {
+	t := task.Task{Definition: d, State: task.Scheduled, CreatedAt: at}
+	t.MaxAttempts = t.Policy().MaxAttempts
+	t.DueAt = d.FirstDue(t.CreatedAt)
+	return t
+}
+
+// createOrAgain makes creations. A task that existed may be gone when it is read: somebody has deleted it, or a
+// failover has lost it. Then it is created again.
+func (s *Tasks) createOrAgain(ctx context.Context, all []*creation, dry bool) {
+	s.createOnce(ctx, all, dry)
+	gone := takeGone(all)
+	if len(gone) == 0 {
+		return
+	}
+	s.createOnce(ctx, gone, dry)
+	for _, c := range takeGone(gone) {
+		message := "the task was deleted meanwhile: try again"
+		c.err = &task.Error{Code: task.CodeUnavailable, Message: message, Err: c.known.Err}
+	}
+}
+
+// takeGone returns the creations of tasks that existed and were gone when they were read.
+func takeGone(all []*creation) (gone []*creation) {
+	for _, c := range all {
+		if c.known != nil && task.CodeOf(c.known.Err) == task.CodeTaskNotFound {
+			gone = append(gone, c)
+		}
+	}
+	return gone
+}
+
+// createOnce makes creations, those without a key in one call for each partition.
+func (s *Tasks) createOnce(ctx context.Context, all []*creation, dry bool) {
 	b := createCalls{l: s.l, dry: dry}
-	var once []lua.SubmitOnce
-	var oncePlaces []int
-	for i := range defs {
-		d := defs[i].Normalize()
-		results[i].Task.Definition = d
-		def, err := codec.EncodeDefinition(d)
-		if err != nil {
-			results[i].Err = err
+	var keyed, existed []*creation
+	for _, c := range all {
+		c.known = nil
+		if c.d.Once != nil {
+			keyed = append(keyed, c)
 			continue
 		}
-		if d.Once != nil {
-			once, oncePlaces = append(once, s.onceCall(d, def, dry)), append(oncePlaces, i)
-			continue
+		b.add(c)
+	}
+	if len(keyed) > 0 {
+		existed = s.submitOnce(ctx, keyed, dry)
+	}
+	for n, r := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, b.calls) {
+		for _, c := range b.creations[n] {
+			c.now = r.Reply.Now
+			if r.Err != nil {
+				c.err = layout.Unavailable(r.Err)
+			}
 		}
-		b.add(i, d, def)
-	}
-	var existed []int
-	if len(once) > 0 {
-		existed = s.submitOnce(ctx, once, oncePlaces, results)
-	}
-	for n, reply := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, b.calls) {
-		for k, i := range b.places[n] {
-			results[i] = s.created(results[i].Task.Definition, reply, k)
-			if results[i].Existed && !results[i].Deleted {
-				existed = append(existed, i)
+		for _, taken := range r.Reply.Taken {
+			c := b.creations[n][taken.Place]
+			if c.known = s.taken(c.d, taken.Answer); c.known.isToRead() {
+				existed = append(existed, c)
 			}
 		}
 	}
 	if len(existed) > 0 {
-		s.readExisting(ctx, results, existed)
+		s.readExisting(ctx, existed)
 	}
-	return results
 }
 
-// readExisting replaces the results at those places by the tasks as they are now.
-func (s *Tasks) readExisting(ctx context.Context, results []Created, places []int) {
-	refs := make([]task.Ref, len(places))
-	for k, i := range places {
-		refs[k] = results[i].Task.Ref
+// isToRead reports whether it is about a task that existed before, and that is to be read.
+func (c *Created) isToRead() bool { return c.Err == nil && c.Existed && !c.Deleted }
+
+// readExisting replaces what is known by the tasks as they are now.
+func (s *Tasks) readExisting(ctx context.Context, all []*creation) {
+	refs := make([]task.Ref, len(all))
+	for k, c := range all {
+		refs[k] = c.known.Task.Ref
 	}
 	records, err := s.read(ctx, s.l.DB, refs, false)
-	for k, i := range places {
-		results[i] = Created{Existed: true, Once: results[i].Once, Err: err}
+	for k, c := range all {
+		c.known = &Created{Existed: true, Once: c.known.Once, Err: err}
 		if err == nil {
-			results[i].Task, results[i].Err = s.decodeFound(refs[k], records[k])
+			c.known.Task, c.known.Err = s.decodeFound(refs[k], records[k])
 		}
 	}
 }
 
 // createCalls groups tasks by partition into calls of create.
 type createCalls struct {
-	l      *layout.Layout
-	dry    bool
-	calls  []lua.Create
-	places [][]int     // places[n][k] is the place of the kth task of calls[n] in the submission
-	bytes  []int       // of the definitions of each call
-	open   map[int]int // the call to which a partition's next task is added
+	l         *layout.Layout
+	dry       bool
+	calls     []lua.Create
+	creations [][]*creation // of the tasks of each call
+	bytes     []int         // of the definitions of each call
+	open      map[int]int   // the call to which a partition's next task is added
 }
 
-func (b *createCalls) add(place int, d task.Definition, def string) {
-	if b.open == nil {
-		b.open = make(map[int]int)
+func (b *createCalls) add(c *creation) {
+	n := b.callOf(c.partition)
+	def := c.def
+	if c.d.Trace != "" && !b.dry {
+		def, b.calls[n].Traced = codec.WithTrace(def, c.d.Trace), true
 	}
-	p := b.l.PartitionOf(d.Ref)
-	n, ok := b.open[p]
-	if !ok || len(b.calls[n].Tasks) >= batchLimit || b.bytes[n] >= createBytes {
-		n = len(b.calls)
-		b.open[p] = n
-		b.calls = append(b.calls, lua.Create{
-			Defs: b.l.Keys.Partition(p).Defs(), Events: b.l.Keys.Events(), Wake: b.l.Keys.Wake(p), Dry: b.dry, Traced: false, Tasks: nil,
-		})
-		b.places, b.bytes = append(b.places, nil), append(b.bytes, 0)
-	}
-	if d.Trace != "" && !b.dry {
-		def, b.calls[n].Traced = codec.WithTrace(def, d.Trace), true
-	}
-	b.calls[n].Tasks = append(b.calls[n].Tasks, lua.CreateTask{Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay})
-	b.places[n] = append(b.places[n], place)
+	one := lua.CreateTask{Member: c.d.Ref, Def: def, RunAt: c.d.RunAt, Delay: c.d.Delay}
+	b.calls[n].Tasks = append(b.calls[n].Tasks, one)
+	b.creations[n] = append(b.creations[n], c)
 	b.bytes[n] += len(def)
 }
 
-// created is the result for the kth task of a call, which has that definition.
-func (s *Tasks) created(d task.Definition, result redisx.Result[lua.CreateReply], k int) Created {
-	if result.Err != nil {
-		return Created{Err: layout.Unavailable(result.Err)}
+// callOf returns the call that takes the next task of a partition.
+func (b *createCalls) callOf(p int) int {
+	n, ok := b.open[p]
+	if ok && len(b.calls[n].Tasks) < batchLimit && b.bytes[n] < createBytes {
+		return n
 	}
-	answer := result.Reply.Answers[k]
+	if b.open == nil {
+		b.open = make(map[int]int)
+	}
+	n = len(b.calls)
+	b.open[p] = n
+	b.calls = append(b.calls, lua.Create{
+		Defs: b.l.Keys.Partition(p).Defs(), Events: b.l.Keys.Events(), Wake: b.l.Keys.Wake(p),
+		Dry: b.dry, Traced: false, Tasks: nil,
+	})
+	b.creations, b.bytes = append(b.creations, nil), append(b.bytes, 0)
+	return n
+}
+
+// taken is the result for a task whose name is taken, with the answer of the script.
+func (s *Tasks) taken(d task.Definition, answer string) *Created {
 	stored, other := strings.CutPrefix(answer, "other ")
 	switch {
 	case answer == "existed", other && codec.SameContent(stored, d):
-		return Created{Task: task.Task{Definition: d}, Existed: true}
+		return &Created{Task: task.Task{Definition: d}, Existed: true}
 	case answer == "conflict", other:
-		return Created{Err: &task.Error{Code: task.CodeTaskConflict, Message: sentence(task.CodeTaskConflict, d.Ref, "")}}
-	case answer != "new":
-		return s.deleted(d, answer)
+		return &Created{Err: &task.Error{Code: task.CodeTaskConflict, Message: sentence(task.CodeTaskConflict, d.Ref, "")}}
 	}
-	t := task.Task{Definition: d, State: task.Scheduled, CreatedAt: result.Reply.Now}
-	t.MaxAttempts = t.Policy().MaxAttempts
-	t.DueAt = d.FirstDue(t.CreatedAt)
-	return Created{Task: t}
+	deleted := s.deleted(d, answer)
+	return &deleted
 }
 
-// deleted is the result for a task that has ended and was deleted; answer is its final state and the times of its creation and its end.
+// deleted is the result for a task that has ended and was deleted; answer is its final state and the times of its
+// creation and its end.
 func (s *Tasks) deleted(d task.Definition, answer string) Created {
 	fields := strings.Fields(answer)
 	if len(fields) != 3 {

@@ -23,54 +23,49 @@ type Once struct {
 	After   string    // the id of the task whose end the one that was created waits for; "" for none
 }
 
-// onceCall is the call for the submission of a task that has a key; def is its encoded definition.
-func (s *Tasks) onceCall(d task.Definition, def string, dry bool) lua.SubmitOnce {
-	o := d.Once
+// onceCall is the call for the submission of a task that has a key.
+func (s *Tasks) onceCall(c *creation, dry bool) lua.SubmitOnce {
+	d, o := c.d, c.d.Once
 	call := lua.SubmitOnce{
 		Defs: s.l.KeysOf(d.Ref).Defs(), Member: d.Ref, Mode: string(o.Mode), Wait: o.Wait, Max: o.Max,
-		Drop: o.Excess != task.ExcessDelay, Every: o.Every, Def: def, Traced: "", RunAt: d.RunAt, Delay: d.Delay,
+		Drop: o.Excess != task.ExcessDelay, Every: o.Every, Def: c.def, Traced: "", RunAt: d.RunAt, Delay: d.Delay,
 		By: task.NewerSubmission, Dry: dry,
 		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(d.Ref),
 	}
 	if d.Trace != "" && !dry {
-		call.Traced = codec.WithTrace(def, d.Trace)
+		call.Traced = codec.WithTrace(c.def, d.Trace)
 	}
 	return call
 }
 
-// submitOnce makes calls for submissions that have keys, whose places in results are given. It returns the places of
-// those whose tasks existed before, and are to be read.
-func (s *Tasks) submitOnce(
-	ctx context.Context, calls []lua.SubmitOnce, places []int, results []Created,
-) (existed []int) {
+// submitOnce makes creations of tasks that have keys. It returns those whose tasks existed before, and are to be read.
+func (s *Tasks) submitOnce(ctx context.Context, all []*creation, dry bool) (existed []*creation) {
+	calls := make([]lua.SubmitOnce, len(all))
+	for n, c := range all {
+		calls[n] = s.onceCall(c, dry)
+	}
 	for n, reply := range redisx.RunEach[lua.SubmitOnceReply](ctx, s.l.DB, calls) {
-		i := places[n]
-		d := results[i].Task.Definition
+		c := all[n]
 		switch r := reply.Reply; {
 		case reply.Err != nil:
-			results[i] = Created{Err: layout.Unavailable(reply.Err)}
+			c.err = layout.Unavailable(reply.Err)
+			continue
 		case !isOnceOutcome(r.Outcome):
-			results[i] = s.created(d, asCreate(r.Now, r.Outcome), 0)
-			results[i].Once.Outcome = task.OnceExisting
+			c.known = s.taken(c.d, r.Outcome)
+			c.known.Once.Outcome = task.OnceExisting
 		default:
-			results[i] = s.created(d, asCreate(r.Now, "new"), 0)
-			results[i].Task.Ref, results[i].Task.DueAt = r.Task, r.Due
-			results[i].Existed = r.Task != d.Ref || r.Due.IsZero()
-			results[i].Once = Once{Outcome: task.OnceOutcome(r.Outcome), Next: r.Upcoming}
+			c.known = &Created{Task: newTask(c.d, r.Now), Existed: r.Task != c.d.Ref || r.Due.IsZero()}
+			c.known.Task.Ref, c.known.Task.DueAt = r.Task, r.Due
+			c.known.Once = Once{Outcome: task.OnceOutcome(r.Outcome), Next: r.Upcoming}
 			if r.Front != r.Task {
-				results[i].Once.After = r.Front.ID
+				c.known.Once.After = r.Front.ID
 			}
 		}
-		if results[i].Err == nil && results[i].Existed && !results[i].Deleted {
-			existed = append(existed, i)
+		if c.known.isToRead() {
+			existed = append(existed, c)
 		}
 	}
 	return existed
-}
-
-// asCreate is an answer as create gives it.
-func asCreate(now time.Time, answer string) redisx.Result[lua.CreateReply] {
-	return redisx.Result[lua.CreateReply]{Reply: lua.CreateReply{Now: now, Answers: []string{answer}}}
 }
 
 // isOnceOutcome reports whether an answer is an outcome, and not one of create.

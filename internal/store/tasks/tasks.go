@@ -30,7 +30,7 @@ type Tasks struct {
 	durability config.Durability
 	confirms   *batch.Groups[write, error] // of single writes
 	recent     recent
-	creates    *batch.Groups[task.Definition, Created] // of single tasks
+	creates    *batch.Groups[*creation, struct{}] // of single tasks
 	ids        *ids
 	counters   []Counter
 }
@@ -39,10 +39,11 @@ type Tasks struct {
 func New(l *layout.Layout, runLease time.Duration, durability config.Durability) *Tasks {
 	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease), durability: durability, ids: newIDs(l), recent: recent{added: make(chan struct{}, 1)}}
 	// Callers share the call, so it does not end with the context of one of them.
-	s.creates = layout.SharedCalls(l, func(d task.Definition) task.Ref { return d.Ref }, createShared, func(defs []task.Definition) []Created {
+	s.creates = layout.SharedCalls(l, func(c *creation) task.Ref { return c.d.Ref }, createShared, func(all []*creation) []struct{} {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
 		defer cancel()
-		return s.createEach(ctx, defs, false)
+		s.createOrAgain(ctx, all, false)
+		return make([]struct{}, len(all))
 	})
 	s.confirms = layout.SharedCalls(l, func(w write) task.Ref { return w.ref }, confirmShared, func(writes []write) []error {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
