@@ -229,7 +229,7 @@ func (c *Control) checkTask(ctx context.Context, d task.Definition) error {
 		now = c.now(ctx, d.Ref)
 	}
 	invalid := d.Validate(now)
-	if task.ValidatePayload(d.Payload) != nil { // then its executor could not read it
+	if invalid != nil && task.ValidatePayload(d.Payload) != nil { // then its executor could not read it
 		return invalid
 	}
 	return task.Join(invalid, c.types.CheckPayload(ctx, d.Type, d.Payload), c.checkOutbox(ctx, d))

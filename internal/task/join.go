@@ -11,11 +11,11 @@ const OthersLimit = 9
 func Join(errs ...error) error {
 	var all []*Error
 	for _, err := range errs {
-		var e *Error
-		switch {
-		case err == nil:
+		if err == nil {
 			continue
-		case !errors.As(err, &e) || e.Code != CodeInvalid:
+		}
+		var e *Error
+		if !errors.As(err, &e) || e.Code != CodeInvalid {
 			return err
 		}
 		all = append(append(all, e), e.Others...)

@@ -137,7 +137,7 @@ func ValidateOnceKey(key string) error {
 	if len(key) > OnceKeyLimit {
 		return Invalid("key", "is %d characters long, at most %d are allowed", len(key), OnceKeyLimit)
 	}
-	if !namePattern.MatchString(key) {
+	if !isName(key) {
 		return Invalid("key", "%q must be 1 to %d characters of %s", key, OnceKeyLimit, nameAlphabet)
 	}
 	return nil

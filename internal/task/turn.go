@@ -31,7 +31,7 @@ func ValidateFairKey(key string) error {
 		return nil
 	case len(key) > FairKeyLimit:
 		return Invalid("fair_key", "is %d characters long, at most %d are allowed", len(key), FairKeyLimit)
-	case !namePattern.MatchString(key):
+	case !isName(key):
 		return Invalid("fair_key", "%q must be 1 to %d characters of %s", key, FairKeyLimit, nameAlphabet)
 	}
 	return nil
@@ -39,22 +39,22 @@ func ValidateFairKey(key string) error {
 
 // validateTurn checks what says when the task has its turn among those that wait. Error: CodeInvalid.
 func (d Definition) validateTurn() error {
-	return JoinChecks([]func() error{
-		func() error {
-			if d.Priority < 0 || d.Priority > PriorityLimit {
-				return Invalid("priority", "%d must be 0 to %d, the most urgent", d.Priority, PriorityLimit)
-			}
-			return nil
-		},
-		func() error { return ValidateFairKey(d.FairKey) },
-		func() error {
-			switch {
-			case d.FairWeight < 0 || d.FairWeight > FairWeightLimit:
-				return Invalid("fair_weight", "%d must be 1 to %d", d.FairWeight, FairWeightLimit)
-			case d.FairWeight > 0 && d.FairKey == "":
-				return Invalid("fair_weight", "belongs to fair_key, which is missing")
-			}
-			return nil
-		},
-	})
+	return Join(d.validatePriority(), ValidateFairKey(d.FairKey), d.validateWeight())
+}
+
+func (d Definition) validatePriority() error {
+	if d.Priority < 0 || d.Priority > PriorityLimit {
+		return Invalid("priority", "%d must be 0 to %d, the most urgent", d.Priority, PriorityLimit)
+	}
+	return nil
+}
+
+func (d Definition) validateWeight() error {
+	switch {
+	case d.FairWeight < 0 || d.FairWeight > FairWeightLimit:
+		return Invalid("fair_weight", "%d must be 1 to %d", d.FairWeight, FairWeightLimit)
+	case d.FairWeight > 0 && d.FairKey == "":
+		return Invalid("fair_weight", "belongs to fair_key, which is missing")
+	}
+	return nil
 }

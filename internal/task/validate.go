@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,9 +14,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
-
 const nameAlphabet = "A-Z a-z 0-9 . _ -"
+
+// isName reports whether a text has only characters of nameAlphabet, and at least one.
+func isName(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return text != ""
+}
 
 // ValidateRef checks the name of a task in a request that reads or changes a task. It accepts the ids of ticks
 // ("nightly@20260102T150405Z"), of follow-ups ("order-1@e2") and of tasks with a key ("tenant-7@k01J"), which clients
@@ -33,7 +42,7 @@ func ValidateRef(r Ref) error {
 		return Invalid("id", "is %d characters long, at most %d are allowed", len(r.ID), IDLimit)
 	}
 	for i, part := range strings.Split(r.ID, "@") {
-		if !namePattern.MatchString(part) || i > 1 && !strings.HasPrefix(part, "e") {
+		if !isName(part) || i > 1 && !strings.HasPrefix(part, "e") {
 			const want = "%q must be the id of a schedule or a task, an @ and a tick or a follow-up, of %s"
 			return Invalid("id", want, r.ID, nameAlphabet)
 		}
@@ -66,6 +75,9 @@ func (d Definition) Normalize() Definition {
 
 // compacted returns JSON without blanks between its tokens, and what is none as it is.
 func compacted(payload json.RawMessage) json.RawMessage {
+	if !hasBlanks(payload) {
+		return payload
+	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, payload) != nil {
 		return payload
@@ -73,28 +85,43 @@ func compacted(payload json.RawMessage) json.RawMessage {
 	return compact.Bytes()
 }
 
+// hasBlanks reports whether JSON has blanks between its tokens. Of what is no JSON, it may say either.
+func hasBlanks(payload json.RawMessage) bool {
+	quoted := false
+	for i := 0; i < len(payload); i++ {
+		switch c := payload[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\':
+			i++ // in JSON, it is in a text
+		case c <= ' ' && !quoted:
+			return true
+		}
+	}
+	return false
+}
+
 // Validate checks a normalized definition; now is the current time. Its error is an *Error with CodeInvalid and the field,
 // and its message says what would be valid. It names all fields that are invalid.
 func (d Definition) Validate(now time.Time) error {
-	checks := []func() error{
-		func() error { return ValidateName("namespace", d.Namespace) },
-		d.validateOwnID,
-		func() error { return ValidateType(d.Type) },
-		func() error { return ValidateQueue(d.Queue) },
-		func() error { return ValidatePayload(d.Payload) },
-		func() error { return d.validateDue(now) },
-		func() error { return validateSpan("timeout", d.Timeout, TimeoutLimit) },
-		func() error { return validateSpan("retention", d.Retention, RetentionLimit) },
-		func() error { return validateSpan("start_by", d.StartBy, HorizonLimit) },
-		d.validateRetry,
-		func() error { return ValidateText("owner", d.Owner, OwnerLimit) },
-		func() error { return validateLabels(d.Labels) },
-		func() error { return d.validateOnEnd(0) },
-		func() error { return d.ValidateRoom(len(d.ID)) },
-		d.validateOnce,
-		d.validateTurn,
-	}
-	return JoinChecks(checks)
+	return Join(
+		ValidateName("namespace", d.Namespace),
+		d.validateOwnID(),
+		ValidateType(d.Type),
+		ValidateQueue(d.Queue),
+		ValidatePayload(d.Payload),
+		d.validateDue(now),
+		validateSpan("timeout", d.Timeout, TimeoutLimit),
+		validateSpan("retention", d.Retention, RetentionLimit),
+		validateSpan("start_by", d.StartBy, HorizonLimit),
+		d.validateRetry(),
+		ValidateText("owner", d.Owner, OwnerLimit),
+		validateLabels(d.Labels),
+		d.validateOnEnd(0),
+		d.ValidateRoom(len(d.ID)),
+		d.validateOnce(),
+		d.validateTurn(),
+	)
 }
 
 // ValidateName checks a name, which a field has: 1 to IDLimit characters that can stand in a URL. Error: CodeInvalid.
@@ -102,7 +129,7 @@ func ValidateName(field, name string) error {
 	if len(name) > IDLimit {
 		return Invalid(field, "is %d characters long, at most %d are allowed", len(name), IDLimit)
 	}
-	if !namePattern.MatchString(name) {
+	if !isName(name) {
 		return Invalid(field, "%q must be 1 to %d characters of %s", name, IDLimit, nameAlphabet)
 	}
 	if name == "." || name == ".." { // they have another meaning in the path of a URL
@@ -126,7 +153,7 @@ func ValidateType(name string) error {
 		return Invalid("type", "is missing: name the executor that runs the task")
 	case len(name) > TypeLimit:
 		return Invalid("type", "is %d characters long, at most %d are allowed", len(name), TypeLimit)
-	case !namePattern.MatchString(name):
+	case !isName(name):
 		return Invalid("type", "%q must contain only characters of %s", name, nameAlphabet)
 	}
 	return nil

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,10 @@ func (l *Layout) MemoryInUse(ctx context.Context, partition int) float64 {
 	if err != nil {
 		return 0
 	}
-	r, _ := l.memory.LoadOrStore(name, &memory{})
+	r, known := l.memory.Load(name)
+	if !known {
+		r, _ = l.memory.LoadOrStore(name, &memory{})
+	}
 	return r.(*memory).inUse(func() float64 {
 		ctx, cancel := context.WithTimeout(ctx, memoryTimeout)
 		defer cancel()
@@ -40,6 +44,9 @@ func (l *Layout) MemoryInUse(ctx context.Context, partition int) float64 {
 
 // MemoryInUseEach is MemoryInUse for several partitions, in order. All their servers are asked at once, so that silent ones are waited for together.
 func (l *Layout) MemoryInUseEach(ctx context.Context, partitions []int) []float64 {
+	if !l.DB.Sharded() && len(partitions) > 0 {
+		return slices.Repeat([]float64{l.MemoryInUse(ctx, partitions[0])}, len(partitions))
+	}
 	keys := make([]string, len(partitions))
 	for i, p := range partitions {
 		keys[i] = string(l.Keys.Partition(p).States())
