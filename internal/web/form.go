@@ -104,13 +104,12 @@ const visitKey = "dts-visit"
 // act answers a form.
 func (s *Site) act(c echo.Context, a *action) error {
 	v, err := s.visitOfForm(c)
-	if err != nil && v == nil {
+	switch {
+	case v == nil:
 		return err
-	}
-	if slices.Contains(strings.Split(v.path, "/")[1:], "") { // a part of the path is empty: no page has the form
+	case slices.Contains(strings.Split(v.path, "/")[1:], ""): // a part of the path is empty: no page has the form
 		return echo.ErrNotFound
-	}
-	if err != nil {
+	case err != nil:
 		return s.withToken(c, v, a, err)
 	}
 	c.Set(visitKey, v)

@@ -70,7 +70,10 @@ func linkTo(path template.URL, words template.HTML) template.HTML {
 }
 
 // bdi is a text of others, whose direction changes nothing around it.
-func bdi(text string) template.HTML { return "<bdi>" + escaped(text) + "</bdi>" }
+func bdi(text string) template.HTML { return isolated(escaped(text)) }
+
+// isolated is bdi for HTML.
+func isolated(said template.HTML) template.HTML { return "<bdi>" + said + "</bdi>" }
 
 // tag is a tag of HTML.
 var tag = regexp.MustCompile(`<[^>]*>`)

@@ -325,7 +325,7 @@ func (v *visit) pausedBefore(code task.Code, p pause, typed string) error {
 	case p.by == "":
 		said = v.T("It was paused at %s.", v.Moment(p.at))
 	default:
-		said = v.T("%s paused it at %s.", "<bdi>"+v.By(p.by)+"</bdi>", v.Moment(p.at))
+		said = v.T("%s paused it at %s.", isolated(v.By(p.by)), v.Moment(p.at))
 	}
 	if p.note != "" {
 		said += " " + v.T("The note is: %s", bdi(p.note))

@@ -228,13 +228,11 @@ func (v *visit) bounded(verdict template.HTML, t task.Task) template.HTML {
 // cancelled says who has cancelled a task, and why, as far as that is kept.
 func (v *visit) cancelled(t task.Task) template.HTML {
 	reason := v.Reason(strings.TrimSuffix(t.Error, stopped))
-	for _, asked := range []string{cancelledBy, stopAskedBy} {
-		if by, known := strings.CutPrefix(reason, asked); known {
-			if by, note, said := strings.Cut(by, ": "); said {
-				return v.T("Cancelled by %s: %s", v.By(by), note)
-			}
-			return v.T("Cancelled by %s", v.By(by))
+	if by, known := askedBy(reason); known {
+		if by, note, said := strings.Cut(by, ": "); said {
+			return v.T("Cancelled by %s: %s", v.By(by), note)
 		}
+		return v.T("Cancelled by %s", v.By(by))
 	}
 	if reason == "" || reason == "cancelled" {
 		return v.T("Cancelled")
@@ -384,9 +382,7 @@ func cancelTask(ctx context.Context, v *visit, form url.Values) (result, error) 
 	if note != "" {
 		ours += ": " + note
 	}
-	switch askedBy(t) { // the first one stays
-	case ours:
-	default:
+	if by, _ := askedBy(strings.TrimSuffix(t.Error, stopped)); by != ours { // the first one stays
 		done.said = "cancelled-before"
 		if note != "" {
 			done.said = "cancelled-before-note"
@@ -395,16 +391,15 @@ func cancelTask(ctx context.Context, v *visit, form url.Values) (result, error) 
 	return done, nil
 }
 
-// askedBy is who has cancelled a task or asked it to stop, and their note, as its error has them; "" if that is not
-// kept.
-func askedBy(t task.Task) string {
-	reason := strings.TrimSuffix(t.Error, stopped)
+// askedBy is who has cancelled a task or asked it to stop, and their note, as the reason of its end has them. known is
+// false if that is not kept.
+func askedBy(reason string) (by string, known bool) {
 	for _, asked := range []string{cancelledBy, stopAskedBy} {
-		if by, known := strings.CutPrefix(reason, asked); known {
-			return by
+		if by, known = strings.CutPrefix(reason, asked); known {
+			return by, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 func moveTask(ctx context.Context, v *visit, form url.Values) (result, error) {
