@@ -23,9 +23,9 @@ type program struct {
 
 // ofProgram is what came of a program.
 type ofProgram struct {
-	stored float64 // tasks a second that are submitted while nobody works
-	full   drained // of these
-	empty  drained // of as many that are submitted while the worker has nothing else to do, from the first submission on
+	stored submitted // while nobody works
+	full   drained   // of these
+	empty  drained   // of as many that are submitted while the worker has nothing else to do, from the first submission on
 }
 
 func libraryRow() row {
@@ -81,9 +81,13 @@ func libraryFigures(own, bare ofProgram) figures {
 		f.add(phase.name+": CPU of this process, DTS", phase.own.self, "µs/task")
 		f.add(phase.name+": CPU of this process, asynq", phase.bare.self, "µs/task")
 	}
-	f.add("submission: DTS / asynq", own.stored/bare.stored, "x")
-	f.add("submission: DTS", own.stored, "tasks/s")
-	f.add("submission: asynq", bare.stored, "tasks/s")
+	f.add("submission: DTS / asynq", own.stored.rate/bare.stored.rate, "x")
+	f.add("submission: DTS", own.stored.rate, "tasks/s")
+	f.add("submission: asynq", bare.stored.rate, "tasks/s")
+	f.add("submission: CPU of Redis, DTS", own.stored.redis, "µs/task")
+	f.add("submission: CPU of Redis, asynq", bare.stored.redis, "µs/task")
+	f.add("submission: CPU of this process, DTS", own.stored.self, "µs/task")
+	f.add("submission: CPU of this process, asynq", bare.stored.self, "µs/task")
 	f.add("start of the worker to first handler, DTS", milliseconds(own.full.warmUp), "ms")
 	f.add("start of the worker to first handler, asynq", milliseconds(bare.full.warmUp), "ms")
 	return f
@@ -95,11 +99,18 @@ func (b *bench) runProgram(ctx context.Context, seen *atomic.Pointer[counter], p
 	submit := func() error {
 		return share(ctx, n, submitters, func(ctx context.Context, _ int) error { return p.submit(ctx) })
 	}
+	spent, err := b.startCosts(ctx)
+	if err != nil {
+		return o, err
+	}
 	begin := clock.Now()
 	if err := submit(); err != nil {
 		return o, err
 	}
-	o.stored = float64(n) / clock.Since(begin).Seconds()
+	o.stored.rate = float64(n) / clock.Since(begin).Seconds()
+	if o.stored.taskCosts, err = spent.perTask(ctx, n); err != nil {
+		return o, err
+	}
 	w := work{count: func(c *counter) { seen.Store(c) }}
 	if o.full, err = b.timeDrain(ctx, w, n, func() error { return p.start(ctx) }); err != nil {
 		return o, err
