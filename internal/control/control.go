@@ -63,7 +63,8 @@ type Control struct {
 	embedded     bool // Options.Embedded
 	log          *slog.Logger
 	namespaces   namespaceNotes
-	foreign      fresh.Value[map[string]int]              // slots of asynq's own servers, by queue
+	foreign      fresh.Value[map[string]int] // slots of asynq's own servers, by queue
+	said         said
 	latestNames  fresh.Value[[]string]                    // of namespaces, the newest first
 	crowdedNames fresh.Value[map[int]layout.WaitingNames] // of partitions that have many
 	paused       pausedQueues

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
@@ -13,10 +14,47 @@ import (
 	"github.com/dts-sched/dts/internal/why"
 )
 
-// warnings says what keeps tasks of a type from running that wait in a queue, as far as the last heartbeat tells: no living node serves the
-// queue, or none that does runs the type. Both may change: the tasks are accepted. Nodes that drain count, as they mostly come again.
+// warnings says what keeps tasks of a type from running that wait in a queue, as far as the last heartbeat tells: no
+// living node serves the queue, or none that does runs the type. Both may change: the tasks are accepted. Nodes that
+// drain count, as they mostly come again.
 func (c *Control) warnings(ctx context.Context, taskType, queue string) []string {
-	return c.unserved(ctx, taskType, queue, cluster.StateAlive, cluster.StateDraining)
+	if c.nodes == nil {
+		return nil
+	}
+	view := c.nodes.View()
+	return c.unlessForeign(ctx, queue, c.said.of(view, taskType, queue, func() string {
+		return c.unservedIn(view, taskType, queue, cluster.StateAlive, cluster.StateDraining)
+	}))
+}
+
+// said is what warnings say by the newest list of nodes. Tasks of one kind come again and again, and the list changes
+// with each heartbeat only.
+type said struct {
+	mu    sync.Mutex
+	at    time.Time // of the list
+	nodes []cluster.Node
+	known map[[2]string]string // by type and queue
+}
+
+// saidLimit is for how many types and queues what warnings say is kept.
+const saidLimit = 1000
+
+// of returns what warnings say of a type and a queue, which find finds out; "" for nothing.
+func (s *said) of(view cluster.View, taskType, queue string, find func() string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := s.at.Equal(view.At) && len(s.nodes) == len(view.Nodes)
+	same = same && (len(s.nodes) == 0 || &s.nodes[0] == &view.Nodes[0])
+	if s.known == nil || !same || len(s.known) >= saidLimit {
+		s.at, s.nodes, s.known = view.At, view.Nodes, make(map[[2]string]string)
+	}
+	kind := [2]string{taskType, queue}
+	text, known := s.known[kind]
+	if !known {
+		text = find()
+		s.known[kind] = text
+	}
+	return text
 }
 
 // unserved is warnings for nodes in those states.
@@ -24,9 +62,22 @@ func (c *Control) unserved(ctx context.Context, taskType, queue string, states .
 	if c.nodes == nil {
 		return nil
 	}
-	view := c.nodes.View()
-	if view.At.IsZero() { // nothing is known yet
+	return c.unlessForeign(ctx, queue, c.unservedIn(c.nodes.View(), taskType, queue, states...))
+}
+
+// unlessForeign returns a warning, if there is one and none of asynq's own servers serves the queue.
+func (c *Control) unlessForeign(ctx context.Context, queue, warning string) []string {
+	if warning == "" || c.queues != nil && c.servesForeign(ctx, queue) {
 		return nil
+	}
+	return []string{warning}
+}
+
+// unservedIn says why no node in those states runs tasks of a type that wait in a queue; "" if one does, or nothing is
+// known yet.
+func (c *Control) unservedIn(view cluster.View, taskType, queue string, states ...string) string {
+	if view.At.IsZero() {
+		return ""
 	}
 	p := why.Path{Queue: queue}
 	for _, n := range view.Nodes {
@@ -38,17 +89,17 @@ func (c *Control) unserved(ctx context.Context, taskType, queue string, states .
 	}
 	switch {
 	case p.CanRun(taskType):
-		return nil
-	case c.queues != nil && c.servesForeign(ctx, queue):
-		return nil
+		return ""
 	case p.CanRun(""):
-		return []string{c.unrunnable(taskType, queue)}
+		return c.unrunnable(taskType, queue)
 	}
-	return []string{fmt.Sprintf("no living node serves the queue %q: its tasks wait until one does (dtsd serve --queues %s=1)", queue, queue)}
+	const text = "no living node serves the queue %q: its tasks wait until one does (dtsd serve --queues %s=1)"
+	return fmt.Sprintf(text, queue, queue)
 }
 
-// WhyWaiting says why a task has not begun though it is due, as far as that is known without looking at other tasks: it has no worker, or
-// its queue is paused. It is nil for any other task, and for one that cannot be read. What it says may be some seconds old.
+// WhyWaiting says why a task has not begun though it is due, as far as that is known without looking at other tasks: it
+// has no worker, or its queue is paused. It is nil for any other task, and for one that cannot be read. What it says
+// may be some seconds old.
 func (c *Control) WhyWaiting(ctx context.Context, t task.Task) []string {
 	if c.nodes == nil || t.Damage != "" || t.State != task.Queued && t.State != task.Scheduled {
 		return nil
