@@ -54,9 +54,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.rows, "rows", "", "`NAMES` of the rows to measure, separated by commas (default: all)")
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds of each row")
 	flags.BoolVar(&o.short, "short", false, "measure less: for trying, not for the record")
-	flags.BoolVar(&o.smoke, "smoke", false, "measure the rows with ratios, in the short form, and fail if one is far below what it was")
+	flags.BoolVar(&o.smoke, "smoke", false, "measure some rows in the short form, and fail if a ratio is far below what it was, or a task costs Redis more")
 	flags.BoolVar(&o.list, "list", false, "list the rows and exit")
-	flags.IntVar(&o.waiting, "waiting", 0, "tasks that wait in the row waiting, 500 bytes of Redis each (default: 1,000,000)")
+	flags.IntVar(&o.waiting, "waiting", 0, "tasks that wait in the row waiting, 500 bytes of Redis each (default: 10,000,000)")
 	flags.StringVar(&o.results, "results", "", "`FILE` to write the results to, as Markdown")
 	flags.StringVar(&o.root, "root", "..", "`DIR` of the repository, for building dtsd")
 	flags.StringVar(&o.asynq, asynqFlag, "", "be an asynq server on the Redis at `ADDRESS`, as a part of the row fleet-http")
@@ -210,9 +210,18 @@ func failures(results []result, goalsHold bool) error {
 		}
 		for _, s := range r.summaries {
 			if goalsHold && !s.met() {
-				all = append(all, fmt.Errorf("%s: %s is %s, must be %s", r.row.name, s.name, format(s.median), s.goal))
+				all = append(all, missed(r.row, s))
 			}
 		}
 	}
 	return errors.Join(all...)
+}
+
+// missed is the error of a figure that misses its goal: what was measured, what must be, and what to do.
+func missed(r row, s summary) error {
+	text := fmt.Sprintf("%s: %s is %s, must be %s", r.name, s.name, quantity(s), s.goal)
+	if s.goal.missed != "" {
+		text += ". " + s.goal.missed
+	}
+	return errors.New(text)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -42,31 +43,32 @@ func (f *figures) add(name string, value float64, unit string) {
 	*f = append(*f, figure{name, value, unit})
 }
 
-// goal is a bound of a figure.
+// goal says between which values a figure is to be.
 type goal struct {
-	figure string
-	atMost bool // else at least
-	bound  float64
+	figure    string
+	low, high float64 // infinite for no bound
+	missed    string  // what whoever misses it is told to do; "" for nothing
 }
 
-func atLeast(figure string, bound float64) goal { return goal{figure: figure, bound: bound} }
-func atMost(figure string, bound float64) goal {
-	return goal{figure: figure, atMost: true, bound: bound}
+func atLeast(figure string, low float64) goal {
+	return goal{figure: figure, low: low, high: math.Inf(1)}
 }
 
-// met says whether a value is within the bound.
-func (g goal) met(value float64) bool {
-	if g.atMost {
-		return value <= g.bound
-	}
-	return value >= g.bound
+func atMost(figure string, high float64) goal {
+	return goal{figure: figure, low: math.Inf(-1), high: high}
 }
+
+// met says whether a value is within the bounds.
+func (g goal) met(value float64) bool { return g.low <= value && value <= g.high }
 
 func (g goal) String() string {
-	if g.atMost {
-		return "≤ " + format(g.bound)
+	switch {
+	case math.IsInf(g.low, -1):
+		return "≤ " + format(g.high)
+	case math.IsInf(g.high, 1):
+		return "≥ " + format(g.low)
 	}
-	return "≥ " + format(g.bound)
+	return format(g.low) + " to " + format(g.high)
 }
 
 // summary is a figure over all rounds.

@@ -104,7 +104,7 @@ func TestResults_SayWhatIsMissedAndWhatFailed(t *testing.T) {
 	}
 	for _, hold := range []bool{false, true} {
 		err := failures(results, hold)
-		if err == nil || strings.Contains(err.Error(), "rate is 0.27") != hold {
+		if err == nil || strings.Contains(err.Error(), "rate is 0.27 x, must be ≥ 1.50") != hold {
 			t.Errorf("goals hold %v: %v", hold, err)
 		}
 	}
