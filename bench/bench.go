@@ -34,6 +34,7 @@ type bench struct {
 type sizes struct {
 	tasks       int           // drained
 	waiting     int           // stored while lateness is measured
+	listed      int           // stored while lists are read
 	stored      int           // stored for the memory of one task
 	single      int           // submitted one by one
 	batched     int           // submitted in batches
@@ -42,20 +43,21 @@ type sizes struct {
 	punctual    time.Duration // of lateness
 	fleet       int           // simulated nodes
 	schedules   int
+	due         int           // schedules that are due at one instant
 	ledgerTicks time.Duration // how long the schedules of the ledger tick
 }
 
 func fullSizes() sizes {
 	return sizes{
-		tasks: 20_000, waiting: 1_000_000, stored: 100_000, single: 20_000, batched: 50_000, pings: 300, window: 10 * time.Second,
-		punctual: 10 * time.Second, fleet: 100, schedules: 10_000, ledgerTicks: 20 * time.Second,
+		tasks: 20_000, waiting: 10_000_000, listed: 1_000_000, stored: 100_000, single: 20_000, batched: 50_000, pings: 300, window: 10 * time.Second,
+		punctual: 10 * time.Second, fleet: 100, schedules: 10_000, due: 60_000, ledgerTicks: 20 * time.Second,
 	}
 }
 
 func shortSizes() sizes {
 	return sizes{
-		tasks: 4_000, waiting: 200_000, stored: 20_000, single: 4_000, batched: 10_000, pings: 100, window: 3 * time.Second,
-		punctual: 3 * time.Second, fleet: 20, schedules: 1_000, ledgerTicks: 15 * time.Second,
+		tasks: 4_000, waiting: 200_000, listed: 200_000, stored: 20_000, single: 4_000, batched: 10_000, pings: 100, window: 3 * time.Second,
+		punctual: 3 * time.Second, fleet: 20, schedules: 1_000, due: 6_000, ledgerTicks: 15 * time.Second,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 )
@@ -64,7 +65,7 @@ func (b *bench) fleetOfDTS(ctx context.Context, w work) (d drained, err error) {
 	if err := clock.Sleep(ctx, calm); err != nil { // until each leads its share
 		return d, err
 	}
-	if err := nodes[0].pause(ctx, drainQueue); err != nil {
+	if err := pauseQueue(ctx, nodes[0].client, drainQueue); err != nil {
 		return d, err
 	}
 	err = stow(ctx, nodes[0].url, n, func(int) submission {
@@ -76,23 +77,23 @@ func (b *bench) fleetOfDTS(ctx context.Context, w work) (d drained, err error) {
 	if err := nodes[0].awaitDue(ctx, drainQueue, n); err != nil {
 		return d, err
 	}
-	d, err = b.timeDrain(ctx, w, n, func() error { return nodes[0].resume(ctx, drainQueue) })
+	d, err = b.timeDrain(ctx, w, n, func() error { return resumeQueue(ctx, nodes[0].client, drainQueue) })
 	if err != nil {
 		return d, err
 	}
 	return d, awaitFinishedBy(ctx, nodes, n)
 }
 
-func (c *child) pause(ctx context.Context, queue string) error {
-	answer, err := c.client.PauseQueueWithResponse(ctx, queue, wire.QueuePause{})
+func pauseQueue(ctx context.Context, c *client.ClientWithResponses, queue string) error {
+	answer, err := c.PauseQueueWithResponse(ctx, queue, wire.QueuePause{})
 	if err == nil && answer.StatusCode() != http.StatusNoContent {
 		err = fmt.Errorf("pausing %s: %s", queue, answer.Status())
 	}
 	return err
 }
 
-func (c *child) resume(ctx context.Context, queue string) error {
-	answer, err := c.client.ResumeQueueWithResponse(ctx, queue)
+func resumeQueue(ctx context.Context, c *client.ClientWithResponses, queue string) error {
+	answer, err := c.ResumeQueueWithResponse(ctx, queue)
 	if err == nil && answer.StatusCode() != http.StatusNoContent {
 		err = fmt.Errorf("resuming %s: %s", queue, answer.Status())
 	}

@@ -36,8 +36,8 @@ func (s *stock) fill(ctx context.Context, b *bench) error {
 	if err := s.start(ctx, b); err != nil {
 		return err
 	}
-	fmt.Fprintf(b.progress, "  storing %s tasks\n", thousands(int64(b.size.waiting)))
-	err := stow(ctx, s.node.url(), b.size.waiting, func(i int) submission {
+	fmt.Fprintf(b.progress, "  storing %s tasks\n", thousands(int64(b.size.listed)))
+	err := stow(ctx, s.node.url(), b.size.listed, func(i int) submission {
 		s := plain()
 		s.Namespace, s.Delay = "waiting", fmt.Sprintf("%ds", 24*3600+rand.IntN(24*3600))
 		s.Queue, s.Type = fmt.Sprint("queue-", i%8), fmt.Sprint("type-", i%5)
@@ -49,7 +49,7 @@ func (s *stock) fill(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	s.index, err = s.awaitIndex(ctx, b, b.size.waiting)
+	s.index, err = s.awaitIndex(ctx, b, b.size.listed)
 	return err
 }
 
@@ -70,7 +70,7 @@ func listsRow(m *stock) row {
 		run: func(ctx context.Context, b *bench) (figures, error) {
 			var f figures
 			pages := make(map[string][]float64)
-			err := m.at(ctx, b, 1000, &f, func(ctx context.Context) error { return m.ask(ctx, b.size.waiting, pages) })
+			err := m.at(ctx, b, 1000, &f, func(ctx context.Context) error { return m.ask(ctx, b.size.listed, pages) })
 			for _, kind := range listKinds(0) {
 				f.add(kind.name+", p50", percentile(pages[kind.name], 50), "ms")
 				f.add(kind.name+", p99", percentile(pages[kind.name], 99), "ms")
@@ -80,7 +80,7 @@ func listsRow(m *stock) row {
 				err = m.besideBulk(ctx, b, &f)
 			}
 			f.add("index, bytes a task", m.index, "B")
-			f.add("waiting", float64(b.size.waiting), "tasks")
+			f.add("waiting", float64(b.size.listed), "tasks")
 			return f, err
 		},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,6 +41,7 @@ type nodeOptions struct {
 	roles  []string
 	queues map[string]int // nil: those of the default configuration
 	handle func(executor.Attempt)
+	redis  string // its URL; "": the server that all rows share
 
 	uncounted bool // it counts nothing by minute
 }
@@ -49,7 +51,7 @@ var fullNode = []string{config.RoleScheduler, config.RoleWorker, config.RoleAPI}
 // startNode runs a node until the end of the round, or until its end is called.
 func (b *bench) startNode(ctx context.Context, o nodeOptions) (*node, error) {
 	c := config.Default()
-	c.Redis, c.Listen = config.URL(b.redis.url()), "127.0.0.1:0"
+	c.Redis, c.Listen = config.URL(cmp.Or(o.redis, b.redis.url())), "127.0.0.1:0"
 	c.Roles, c.Concurrency = o.roles, concurrency
 	c.MaxStreamsPerAddress = c.MaxStreams // all callers have the same address
 	if o.queues != nil {

@@ -44,14 +44,14 @@ func startRedis(ctx context.Context) (*redisServer, error) {
 	return nil, errors.Join(fmt.Errorf("starting redis-server: %w", err), os.RemoveAll(dir))
 }
 
-func launchRedis(ctx context.Context, dir string) (*redisServer, error) {
+func launchRedis(ctx context.Context, dir string, settings ...string) (*redisServer, error) {
 	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := &redisServer{dir: dir, addr: fmt.Sprintf("127.0.0.1:%d", port)}
 	s.db = redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true})
-	if err := s.launch(ctx, "--appendonly", "no"); err != nil {
+	if err := s.launch(ctx, append(settings, "--appendonly", "no")...); err != nil {
 		s.kill()
 		return nil, err
 	}

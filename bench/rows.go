@@ -48,7 +48,10 @@ func rows() []row {
 		redisRestartedRow(),
 		queuesRow(),
 		fleetRow(),
+		scaleRow(),
+		nodesRow(),
 		schedulesRow(),
+		dueRow(),
 		ledgerRow(),
 	}
 }

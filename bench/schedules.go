@@ -51,6 +51,12 @@ func (t *tickLateness) handle(a executor.Attempt) {
 	t.late = append(t.late, milliseconds(began.Sub(tick)))
 }
 
+func (t *tickLateness) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.late = nil
+}
+
 func (t *tickLateness) values() []float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,6 +116,100 @@ func schedulesRow() row {
 			return f, nil
 		},
 	}
+}
+
+// dueEvery is the interval of the schedules of dueRow: in a round, they are due once.
+const dueEvery = time.Minute
+
+// dueRow is about schedules that are all due at one instant.
+func dueRow() row {
+	ticks := &tickLateness{}
+	var first time.Time
+	return row{
+		name: "schedules-due", title: "60,000 schedules due at one instant (in the short form 6,000)",
+		method: "Schedules of a minute each, whose ticks are at the same second, on one full node with 64 slots and no-op " +
+			"handlers. From one such instant to the start of the handlers, by this machine's clock. Commands, with those " +
+			"inside scripts, and CPU: from the instant to the last write about the last task.",
+		goals: []goal{atMost("due to last begin", 4000)},
+		prepare: func(ctx context.Context, b *bench) error {
+			n, err := b.startNode(ctx, nodeOptions{roles: fullNode, handle: ticks.handle})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(b.progress, "  putting %s schedules\n", thousands(int64(b.size.due)))
+			first, err = putDue(ctx, n, b.size.due)
+			return err
+		},
+		run: func(ctx context.Context, b *bench) (figures, error) {
+			due := first
+			for due.Before(clock.Now().Add(time.Second)) {
+				due = due.Add(dueEvery)
+			}
+			return b.atDue(ctx, ticks, due)
+		},
+	}
+}
+
+// atDue measures the ticks of an instant.
+func (b *bench) atDue(ctx context.Context, ticks *tickLateness, due time.Time) (figures, error) {
+	if err := clock.Sleep(ctx, clock.Until(due)-50*time.Millisecond); err != nil {
+		return nil, err
+	}
+	count := b.size.due
+	ticks.reset()
+	before, _, err := b.processed()
+	if err != nil {
+		return nil, err
+	}
+	spent, err := b.startCosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.awaitProcessed(ctx, before+count); err != nil {
+		return nil, err
+	}
+	took := clock.Since(due)
+	each, err := spent.perTask(ctx, count)
+	if err != nil {
+		return nil, err
+	}
+	late := ticks.values()
+	if len(late) != count {
+		return nil, fmt.Errorf("%d ticks of %d schedules started", len(late), count)
+	}
+	var f figures
+	f.add("due to first begin", percentile(late, 0), "ms")
+	f.add("due to half of the begins", percentile(late, 50), "ms")
+	f.add("due to last begin", percentile(late, 100), "ms")
+	f.add("due to last write", milliseconds(took), "ms")
+	f.add("CPU of Redis", each.redis, "µs/tick")
+	f.add("CPU of this process", each.self, "µs/tick")
+	f.add("commands of Redis", each.commands, "a tick")
+	return f, nil
+}
+
+// putDue puts schedules whose first tick is at one instant, which it returns. It is as soon as the rate allows at which
+// the first of them can be put, which are put again then.
+func putDue(ctx context.Context, n *node, count int) (due time.Time, err error) {
+	put := func(count int, due time.Time) error {
+		return share(ctx, count, scheduleCallers, func(ctx context.Context, i int) error {
+			return putSchedule(ctx, n, fmt.Sprintf("schedule-%d", i), dueEvery.String(), due)
+		})
+	}
+	const tried = 1000
+	begin := clock.Now()
+	if err := put(tried, begin.Add(time.Hour)); err != nil {
+		return due, err
+	}
+	each := clock.Since(begin) / tried
+	due = clock.Now().Add(time.Duration(count) * each * 3 / 2).Add(3 * time.Second).Truncate(time.Second)
+	if err := put(count, due); err != nil {
+		return due, err
+	}
+	if !clock.Now().Before(due) {
+		return due, fmt.Errorf("putting %d schedules took %s", count, clock.Since(begin))
+	}
+	return due, nil
 }
 
 func ledgerRow() row {
