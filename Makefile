@@ -107,12 +107,12 @@ verify: ## Check that generated files, go.mod and formatting are as they should 
 	if [ -n "$$unformatted" ]; then echo "Not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: bench
-bench: ## Measure DTS beside bare asynq (26 minutes, nothing else should run) and write bench/RESULTS.md
+bench: ## Measure DTS beside bare asynq (45 minutes, nothing else should run) and write bench/RESULTS.md
 	scripts/ensure-test-tools
 	cd bench && go run . -results RESULTS.md
 
 .PHONY: bench-smoke
-bench-smoke: ## Measure the rows with ratios, in a short form, and fail if one is far below what it was
+bench-smoke: ## Measure some rows in a short form, and fail if a ratio is far below what it was, or a task costs Redis more
 	scripts/ensure-test-tools
 	cd bench && go run . -smoke -rounds 2
 

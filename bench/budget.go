@@ -234,8 +234,8 @@ func (p *path) create(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// errBehind says that tasks were claimed so long after they were due that the claim took others first: what it costs then
-// is something else.
+// errBehind says that tasks were claimed so long after they were due that the claim took others first. What it costs
+// then is something else.
 var errBehind = errors.New("the machine is too slow: tasks were claimed more than a second after they were due")
 
 func (p *path) claim(ctx context.Context, _, to int) error {

@@ -109,8 +109,8 @@ func (b *bench) onPath(ctx context.Context, f func(*path) error) (err error) {
 	return err
 }
 
-// inSlices calls f for each script and slice of the tasks: a slice goes through all scripts before the next one, so that
-// its tasks are claimed soon after they are due.
+// inSlices calls f for each script and slice of the tasks. A slice goes through all scripts before the next one, so its
+// tasks are claimed soon after they are due.
 func (p *path) inSlices(f func(s stage, from, to int) error) error {
 	const step = keptSlice * keptCall
 	for from := 0; from < keptTasks; from += step {

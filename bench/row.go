@@ -27,7 +27,7 @@ type row struct {
 }
 
 // roundLimit is how long a round may take.
-const roundLimit = 3 * time.Minute
+const roundLimit = 5 * time.Minute
 
 // figure is one number of one round.
 type figure struct {

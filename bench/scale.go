@@ -188,7 +188,7 @@ func (b *bench) idleOf(ctx context.Context, c *shards) (idle consumption, self f
 		return idle, 0, err
 	}
 	self = selfCPU()
-	if err := clock.Sleep(ctx, b.size.window); err != nil {
+	if err := clock.Sleep(ctx, b.size.window/2); err != nil {
 		return idle, 0, err
 	}
 	after, err := c.spent(ctx)
