@@ -43,23 +43,22 @@ func (b *bench) fillAsynq(ctx context.Context, n int, payload func() string, o .
 	return errors.Join(err, c.Close())
 }
 
-// processed is the number of deliveries that workers have finished with in drainQueue, of DTS and of asynq, and of
-// those that wait there.
-func (b *bench) processed() (done, pending int, err error) {
+// processed is the number of deliveries that workers have finished with in drainQueue, of DTS and of asynq.
+func (b *bench) processed() (int, error) {
 	info, err := b.inspector.GetQueueInfo(drainQueue)
 	if errors.Is(err, asynq.ErrQueueNotFound) {
-		return 0, 0, nil
+		return 0, nil
 	}
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	return info.ProcessedTotal, info.Pending, nil
+	return info.ProcessedTotal, nil
 }
 
 // awaitProcessed waits until n deliveries are finished with: the last write of a worker about a task.
 func (b *bench) awaitProcessed(ctx context.Context, n int) error {
 	return poll(ctx, time.Millisecond, time.Minute, fmt.Sprintf("%d processed deliveries", n), func(context.Context) (bool, error) {
-		done, _, err := b.processed()
+		done, err := b.processed()
 		return done >= n, err
 	})
 }

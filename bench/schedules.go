@@ -157,7 +157,7 @@ func (b *bench) atDue(ctx context.Context, ticks *tickLateness, due time.Time) (
 	}
 	count := b.size.due
 	ticks.reset()
-	before, _, err := b.processed()
+	before, err := b.processed()
 	if err != nil {
 		return nil, err
 	}
