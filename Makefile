@@ -12,6 +12,9 @@ OAPI_CODEGEN_VERSION := v2.8.2
 GENERATED := internal/api/wire/wire.gen.go internal/api/api.gen.go internal/api/client/client.gen.go docs/state-machine.md docs/errors.md docs/keys.md lua/border.gen.go api.txt
 OUT := .
 
+# bench/peers has the programs of other libraries, which nothing but `make bench-peers` runs: no test links them.
+MODULES := . bench bench/peers
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,7 +78,7 @@ screenshots: ## Take the pictures of the page for docs/images, of an installatio
 lint: ## Run go vet, golangci-lint (built into .bin at the first time) and the rules for new tests and files
 	scripts/lint-new
 	scripts/ensure-tool $(GOLANGCI_LINT) $(GOLANGCI_LINT_VERSION)
-	for module in . bench; do \
+	for module in $(MODULES); do \
 		(cd $$module && go vet ./... && $(CURDIR)/.bin/golangci-lint run ./...); \
 	done
 
@@ -102,7 +105,7 @@ verify: ## Check that generated files, go.mod and formatting are as they should 
 	for file in $(GENERATED); do \
 		diff -u "$$file" "$$fresh/$$file" || { echo "$$file is not up to date: run 'make generate' and commit it"; exit 1; }; \
 	done
-	for module in . bench; do (cd $$module && go mod tidy -diff); done
+	for module in $(MODULES); do (cd $$module && go mod tidy -diff); done
 	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./... | sort -u) bench); \
 	if [ -n "$$unformatted" ]; then echo "Not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; fi
 
@@ -115,6 +118,12 @@ bench: ## Measure DTS beside bare asynq (45 minutes, nothing else should run) an
 bench-smoke: ## Measure some rows in a short form, and fail if a ratio is far below what it was, or a task costs Redis more
 	scripts/ensure-test-tools
 	cd bench && go run . -smoke -rounds 2
+
+# Without Node or PostgreSQL, it says which peer it leaves out, and how to get what is missing.
+.PHONY: bench-peers
+bench-peers: ## Measure DTS beside asynq, BullMQ and River as whole programs (nothing else should run) and write bench/PEERS.md
+	scripts/ensure-test-tools
+	cd bench && go run . -peers -results PEERS.md
 
 .PHONY: build
 build: ## Build dtsd and dtsctl into bin/

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type bench struct {
 
 	round    int     // from 0
 	others   float64 // the largest share of the machine that other processes used in a round of the row
+	children float64 // CPU time of the programs and servers of peers, in seconds
 	dtsd     string
 	stock    string         // that of the row before, if what it has prepared is still there
 	cleanups []func() error // last in, first out
@@ -121,7 +123,7 @@ func (b *bench) clear(ctx context.Context) error {
 }
 
 func (b *bench) oneRound(ctx context.Context, r row) (f figures, err error) {
-	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.limit, roundLimit))
 	defer cancel()
 	keep := len(b.cleanups)
 	defer func() { err = errors.Join(err, b.unwind(keep)) }()

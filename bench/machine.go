@@ -106,11 +106,11 @@ func selfCPU() float64 {
 // usage is the CPU time of the machine's processors up to a moment, in seconds.
 type usage struct {
 	total, busy float64 // 0 where the machine does not tell
-	ours        float64 // of this process and Redis
+	ours        float64 // of this process, Redis and peers
 }
 
 func (b *bench) usage(ctx context.Context) usage {
-	u := usage{ours: selfCPU()}
+	u := usage{ours: selfCPU() + b.children}
 	if redis, err := b.redis.cpu(ctx); err == nil {
 		u.ours += redis
 	}

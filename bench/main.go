@@ -1,4 +1,5 @@
-// Command bench measures DTS beside bare asynq on a redis-server that it starts, and writes RESULTS.md.
+// Command bench measures DTS beside bare asynq on a redis-server that it starts, and writes RESULTS.md. With -peers it
+// measures whole programs of several libraries, which are in peers, and writes PEERS.md.
 //
 // It is a module of its own, so that what it needs stays out of the go.mod of DTS. It works on DTS from outside: through
 // nodes in this process (package app), dtsd in child processes, the HTTP API and INFO of Redis.
@@ -40,6 +41,7 @@ type options struct {
 	short   bool
 	profile string
 	smoke   bool
+	peers   bool
 	list    bool
 	waiting int
 	results string
@@ -55,6 +57,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds of each row")
 	flags.BoolVar(&o.short, "short", false, "measure less: for trying, not for the record")
 	flags.BoolVar(&o.smoke, "smoke", false, "measure some rows in the short form, and fail if a ratio is far below what it was, or a task costs Redis more")
+	flags.BoolVar(&o.peers, "peers", false, "measure DTS beside other libraries, as whole programs, instead of the other rows")
 	flags.BoolVar(&o.list, "list", false, "list the rows and exit")
 	flags.IntVar(&o.waiting, "waiting", 0, "tasks that wait in the row waiting, 500 bytes of Redis each (default: 10,000,000)")
 	flags.StringVar(&o.results, "results", "", "`FILE` to write the results to, as Markdown")
@@ -65,8 +68,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 }
 
 // chosen are the rows that the options ask for, with the goals that count.
-func (o options) chosen() ([]row, error) {
+func (o options) chosen(peers []peer) ([]row, error) {
 	all := rows()
+	if o.peers {
+		all = peerRows(peers)
+	}
 	if o.smoke {
 		all = slices.DeleteFunc(all, func(r row) bool { return len(r.smoke) == 0 })
 	}
@@ -95,7 +101,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if o.asynq != "" {
 		return serveAsynq(o.asynq)
 	}
-	chosen, err := o.chosen()
+	chosen, err := o.chosen(nil)
 	if err != nil {
 		return err
 	}
@@ -107,11 +113,11 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return o.measure(ctx, chosen, stdout, stderr)
+	return o.measure(ctx, stdout, stderr)
 }
 
 // measure starts Redis, measures the rows, and prints and records the results.
-func (o options) measure(ctx context.Context, chosen []row, stdout, stderr io.Writer) (err error) {
+func (o options) measure(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	server, err := startRedis(ctx)
 	if err != nil {
 		return err
@@ -119,6 +125,14 @@ func (o options) measure(ctx context.Context, chosen []row, stdout, stderr io.Wr
 	defer func() { err = errors.Join(err, server.stop()) }()
 	b := newBench(server, o, stderr)
 	c, err := b.conditions(ctx)
+	if err != nil {
+		return err
+	}
+	set, err := o.preparePeers(ctx, b)
+	if err != nil {
+		return err
+	}
+	chosen, err := o.chosen(set.peers)
 	if err != nil {
 		return err
 	}
@@ -134,11 +148,23 @@ func (o options) measure(ctx context.Context, chosen []row, stdout, stderr io.Wr
 		return err
 	}
 	if o.results != "" {
-		if err := record(o.results, c, results); err != nil {
+		if err := o.record(b, c, set, results); err != nil {
 			return err
 		}
 	}
 	return failures(results, !o.short)
+}
+
+// preparePeers prepares the peers if they are asked for, and tells which are left out.
+func (o options) preparePeers(ctx context.Context, b *bench) (set peerSet, err error) {
+	if !o.peers {
+		return set, nil
+	}
+	set, err = b.preparePeers(ctx)
+	for _, sentence := range set.missing {
+		fmt.Fprintln(b.progress, sentence)
+	}
+	return set, err
 }
 
 // startProfile begins the profile that the options ask for, if they do.
@@ -193,12 +219,17 @@ func (b *bench) measureAll(ctx context.Context, chosen []row, o options) []resul
 }
 
 // record writes the results to a file.
-func record(path string, c conditions, results []result) error {
-	file, err := os.Create(path)
+func (o options) record(b *bench, c conditions, set peerSet, results []result) error {
+	file, err := os.Create(o.results)
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeResults(file, c, results), file.Close())
+	if o.peers {
+		err = peerTables{set: set, tasks: b.size.tasks, results: results}.write(file, c)
+	} else {
+		err = writeResults(file, c, results)
+	}
+	return errors.Join(err, file.Close())
 }
 
 // failures is the error of all rows that could not be measured and, if goals must hold, of each missed one.

@@ -49,15 +49,21 @@ const head = `# Results of the benchmark
 
 Written by ` + "`make bench`" + `; what the rows mean and how to run them is in [docs/performance.md](../docs/performance.md).
 
-| | |
-|---|---|
 `
+
+// writeConditions writes names and values as a table.
+func writeConditions(page *strings.Builder, lines [][2]string) {
+	page.WriteString("| | |\n|---|---|\n")
+	for _, line := range lines {
+		fmt.Fprintf(page, "| %s | %s |\n", line[0], line[1])
+	}
+}
 
 // writeResults writes the results as a page.
 func writeResults(w io.Writer, c conditions, results []result) error {
 	var page strings.Builder
 	page.WriteString(head)
-	for _, line := range [][2]string{
+	writeConditions(&page, [][2]string{
 		{"date", c.date},
 		{"DTS", "commit " + c.commit},
 		{"asynq, Redis, Go", fmt.Sprintf("%s, %s (stock settings, no persistence), %s", c.asynq, c.redis, c.golang)},
@@ -66,9 +72,7 @@ func writeResults(w io.Writer, c conditions, results []result) error {
 			true:  "this Redis counts the commands inside scripts as well as the calls of scripts",
 			false: "this Redis counts the calls of scripts only, not the commands inside them",
 		}[c.scripts]},
-	} {
-		fmt.Fprintf(&page, "| %s | %s |\n", line[0], line[1])
-	}
+	})
 	page.WriteString("\nMedian of the rounds, with the smallest and the largest. A goal is held against the median.\n")
 	for _, r := range results {
 		section(&page, r)

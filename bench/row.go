@@ -24,9 +24,11 @@ type row struct {
 	prepare func(ctx context.Context, b *bench) error
 	// run is one round. Redis is empty at its start, unless the row has prepare.
 	run func(ctx context.Context, b *bench) (figures, error)
+	// limit is how long a round may take; 0 means roundLimit.
+	limit time.Duration
 }
 
-// roundLimit is how long a round may take.
+// roundLimit is how long a round of most rows may take.
 const roundLimit = 5 * time.Minute
 
 // figure is one number of one round.

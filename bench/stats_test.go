@@ -78,7 +78,7 @@ func TestSummarize_TakesMedianAndSpreadAndHoldsThemAgainstGoals(t *testing.T) {
 func TestRows_HaveNamesOfTheirOwnAndGoalsOnce(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, r := range rows() {
+	for _, r := range append(rows(), peerRows(nil)...) {
 		if r.name == "" || seen[r.name] || r.title == "" || r.method == "" || r.run == nil {
 			t.Errorf("row %q is there twice or incomplete", r.name)
 		}
