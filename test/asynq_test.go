@@ -105,6 +105,8 @@ func TestAsynqWorkers_HandleEachTaskOnceThroughACrashOfTheLeader(t *testing.T) {
 	await(t, time.Minute, "a third is handled", func() bool { return len(worker.record()) > count/3 })
 	nodes[0].kill()
 	await(t, 2*time.Minute, "all have ended", nodes[1].idle)
+	// The lines of the worker come through a pipe, and what it did last may be known from Redis before.
+	await(t, 10*time.Second, "the worker's record has all", func() bool { return len(worker.record()) == count })
 
 	record := worker.record()
 	for id, payload := range payloads {
