@@ -2,6 +2,8 @@ package codec
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,4 +40,65 @@ func FuzzEncodeDefinition_WritesAsPackageJSONDoes(f *testing.F) {
 			t.Errorf("got %q, %v\nwant %q", got, err, want)
 		}
 	})
+}
+
+// A field that is added to definitions is not forgotten by the short way.
+func TestEncodeDefinition_WritesEachFieldAsPackageJSONDoes(t *testing.T) {
+	t.Parallel()
+	aside := []string{"Ref", "Payload", "Trace"} // which are not in the head
+	var compare func(d *task.Definition, name string, field reflect.Value)
+	compare = func(d *task.Definition, name string, field reflect.Value) {
+		before := reflect.New(field.Type()).Elem()
+		before.Set(field)
+		switch field.Interface().(type) {
+		case task.Retry, task.Backoff:
+			for i := range field.NumField() {
+				compare(d, name+"."+field.Type().Field(i).Name, field.Field(i))
+			}
+			return
+		case time.Time:
+			field.Set(reflect.ValueOf(FromMS(1_700_000_000_123)))
+		default:
+			fill(t, name, field)
+		}
+		line, err := json.Marshal(headOf(*d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := EncodeDefinition(*d); err != nil || got != string(line)+"\n" {
+			t.Errorf("with %s: got %q, %v, want %q", name, got, err, line)
+		}
+		field.Set(before)
+	}
+	d := &task.Definition{Type: "http", Queue: "slow"}
+	fields := reflect.ValueOf(d).Elem()
+	for i := range fields.NumField() {
+		if name := fields.Type().Field(i).Name; !slices.Contains(aside, name) {
+			compare(d, name, fields.Field(i))
+		}
+	}
+}
+
+// fill sets a field to a value that is not its default.
+func fill(t *testing.T, name string, field reflect.Value) {
+	t.Helper()
+	switch field.Kind() {
+	case reflect.String:
+		field.SetString("x")
+	case reflect.Bool:
+		field.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		field.SetInt(int64(time.Second))
+	case reflect.Float64:
+		field.SetFloat(1.5)
+	case reflect.Pointer:
+		field.Set(reflect.New(field.Type().Elem()))
+	case reflect.Slice:
+		field.Set(reflect.MakeSlice(field.Type(), 1, 1))
+	case reflect.Map:
+		field.Set(reflect.MakeMap(field.Type()))
+		field.SetMapIndex(reflect.ValueOf("k"), reflect.ValueOf("v"))
+	default:
+		t.Fatalf("%s has a %s, which this test cannot set", name, field.Kind())
+	}
 }
