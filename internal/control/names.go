@@ -62,28 +62,15 @@ func (c *Control) servesQueue(queue string) bool {
 	})
 }
 
-// warner returns warnings for types and queues, and finds those of each pair out once. Most callers have one pair.
+// warner returns warnings for types and queues, and finds those of each pair out once.
 func (c *Control) warner(ctx context.Context) func(taskType, queue string) []string {
-	var first [2]string
-	var ofFirst []string
-	var others map[[2]string][]string
+	known := make(map[[2]string][]string, 1)
 	return func(taskType, queue string) []string {
 		kind := [2]string{taskType, queue}
-		if kind == first {
-			return ofFirst
-		}
-		warnings, found := others[kind]
-		switch {
-		case found:
-		case first == [2]string{}:
+		warnings, found := known[kind]
+		if !found {
 			warnings = c.warnings(ctx, taskType, queue)
-			first, ofFirst = kind, warnings
-		default:
-			if others == nil {
-				others = make(map[[2]string][]string)
-			}
-			warnings = c.warnings(ctx, taskType, queue)
-			others[kind] = warnings
+			known[kind] = warnings
 		}
 		return warnings
 	}
