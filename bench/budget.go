@@ -151,7 +151,7 @@ func (b *bench) budget(ctx context.Context, f *figures, n int) error {
 	}
 	p.f = f
 	for _, s := range p.stages() {
-		if err := p.measure(ctx, s.name, s.call); err != nil {
+		if err := p.measure(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
@@ -164,7 +164,7 @@ func (p *path) add(name string, us float64) {
 }
 
 // measure adds what a script costs for each task.
-func (p *path) measure(ctx context.Context, name string, call func(ctx context.Context, from, to int) error) error {
+func (p *path) measure(ctx context.Context, s stage) error {
 	if err := p.b.redis.db.ConfigResetStat(ctx).Err(); err != nil {
 		return err
 	}
@@ -172,10 +172,8 @@ func (p *path) measure(ctx context.Context, name string, call func(ctx context.C
 	if err != nil {
 		return err
 	}
-	for from := 0; from < budgetTasks; from += p.n {
-		if err := call(ctx, from, from+p.n); err != nil {
-			return err
-		}
+	if err := p.through(ctx, s, 0, budgetTasks); err != nil {
+		return err
 	}
 	after, err := p.b.redis.cpu(ctx)
 	if err != nil {
@@ -186,11 +184,11 @@ func (p *path) measure(ctx context.Context, name string, call func(ctx context.C
 		return err
 	}
 	us := (after - before) * 1e6 / budgetTasks
-	if name != "create" {
+	if s.name != "create" {
 		p.total += us
 	}
-	p.add(name, us)
-	p.add(name+", in commands", inside/budgetTasks)
+	p.add(s.name, us)
+	p.add(s.name+", in commands", inside/budgetTasks)
 	return nil
 }
 
