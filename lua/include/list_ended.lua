@@ -2,7 +2,7 @@
 -- includes: clock, number, changes
 
 local last_beginning, last_state, last_index -- of the last task: its namespace with a colon, its state and their list
-local kept_until = {} -- by retention: when what ends now is forgotten, as text
+local last_retention, kept_until -- of the last task: its retention in ms, and when it is forgotten, as text
 
 -- index_of returns the key of the list of the tasks of a namespace that ended in a state. Neighbours mostly share it.
 local function index_of(member, state)
@@ -15,7 +15,9 @@ end
 
 -- list_ended lists a task that ended in a state at that time (ms, text), until it is forgotten.
 local function list_ended(member, state, at, retention)
-  kept_until[retention] = kept_until[retention] or int(now + retention)
+  if retention ~= last_retention then
+    last_retention, kept_until = retention, int(now + retention)
+  end
   put_later(index_of(member, state), at, member, true)
-  put_later(expiry_key, kept_until[retention], member)
+  put_later(expiry_key, kept_until, member)
 end
