@@ -41,9 +41,9 @@ func (g *Group[T, R]) Do(ctx context.Context, item T) (R, error) {
 	if !g.busy {
 		g.busy = true
 		g.mu.Unlock()
+		defer g.runWaiting()
 		c := &call[T, R]{items: []T{item}, begun: true}
 		g.run(c)
-		g.end()
 		return c.result(0), nil
 	}
 	c, place := g.join(item)
@@ -84,12 +84,13 @@ func (g *Group[T, R]) leave(c *call[T, R], place int) (left bool) {
 		c.left = make(map[int]bool)
 	}
 	c.left[place] = true
+	var none T
+	c.items[place] = none // it is not kept until the call begins
 	return true
 }
 
-// end has the calls that wait made. One goroutine makes them all: each follows the one before at once, and no caller
-// waits for those of others.
-func (g *Group[T, R]) end() {
+// runWaiting makes the calls that wait, one after the other, in a goroutine: no caller waits for those of others.
+func (g *Group[T, R]) runWaiting() {
 	if c := g.next(); c != nil {
 		go func() {
 			for ; c != nil; c = g.next() {

@@ -2,11 +2,13 @@ package batch_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"weak"
 
 	"github.com/dts-sched/dts/internal/batch"
 )
@@ -210,4 +212,54 @@ func TestDo_KeepsResultsApartWhenCallersLeave(t *testing.T) {
 			t.Errorf("afterwards Do(9) = %d", got)
 		}
 	})
+}
+
+// While a call is under way, callers come and go, and their items may be large.
+func TestDo_KeepsNoItemsOfCallersThatHaveLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := make(chan struct{})
+		g := batch.New(10, func(items []*[1 << 10]byte) []int {
+			<-first
+			return make([]int, len(items))
+		})
+		var callers sync.WaitGroup
+		callers.Go(func() { _, _ = g.Do(t.Context(), nil) })
+		synctest.Wait()
+		gone, leave := context.WithCancel(t.Context())
+		var kept []weak.Pointer[[1 << 10]byte]
+		for range 5 {
+			item := new([1 << 10]byte)
+			kept = append(kept, weak.Make(item))
+			callers.Go(func() { _, _ = g.Do(gone, item) })
+		}
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		runtime.GC()
+		for i, item := range kept {
+			if item.Value() != nil {
+				t.Errorf("item %d is kept", i)
+			}
+		}
+		close(first)
+		callers.Wait()
+	})
+}
+
+// A call that ends its goroutine, as a failed test does, holds nobody up.
+func TestDo_GoesOnAfterACallThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	g := batch.New(1, func(items []int) []int {
+		if items[0] == 0 {
+			runtime.Goexit()
+		}
+		return items
+	})
+	var ends sync.WaitGroup
+	ends.Go(func() { _, _ = g.Do(t.Context(), 0) })
+	ends.Wait()
+	if got, err := g.Do(t.Context(), 7); got != 7 || err != nil {
+		t.Errorf("Do = %d, %v, want 7", got, err)
+	}
 }
