@@ -1886,7 +1886,8 @@ func (Forget) Decode(r *Reply) (v ForgetReply) {
 	return v
 }
 
-// GiveBack runs give_back.lua: puts deliveries that a worker took and did not handle where the next one is taken.
+// GiveBack runs give_back.lua: puts deliveries that a worker took and did not handle where the next one is taken. They have waited since
+// they were put into their queue.
 //
 // Repeated: harmless: what is not active stays where it is
 type GiveBack struct {

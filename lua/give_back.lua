@@ -1,4 +1,5 @@
--- give_back: puts deliveries that a worker took and did not handle where the next one is taken.
+-- give_back: puts deliveries that a worker took and did not handle where the next one is taken. They have waited since
+-- they were put into their queue.
 -- includes: clock, number, arrive, active
 -- keys:
 --   pending   LIST
@@ -21,7 +22,11 @@ for id in ids() do
     end
   end
 end
-put_first(returned)
+for i = #returned, 1, -1 do
+  redis.call('RPUSH', pending, returned[i])
+  redis.call('HSET', delivery_key(returned[i]), 'state', 'pending')
+  redis.call('HSETNX', delivery_key(returned[i]), 'pending_since', since)
+end
 if #returned > 0 then
   redis.call('PUBLISH', arrivals, '')
 end

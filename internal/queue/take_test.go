@@ -99,6 +99,22 @@ func TestConsumer_GivesNothingBackThatHasEnded(t *testing.T) {
 	}
 }
 
+// A queue is as old as its oldest delivery, also if a worker has returned that.
+func TestGiveBack_KeepsSinceWhenADeliveryWaits(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	key := string(lua.AsynqQueue("default").Delivery(d.String()))
+	testkit.Must(t, x.db.HSet(t.Context(), key, "pending_since", "1000").Err())
+	c, taken := x.takeNow(1, map[string]int{"default": 1})
+	_, err := c.settle(t.Context(), []ending{{taken[0], ErrGiveBack}})
+	testkit.Must(t, err)
+	if since := x.db.HGet(t.Context(), key, "pending_since").Val(); since != "1000" || x.state(d) != "pending" {
+		t.Errorf("it is %s since %s, want pending since 1000", x.state(d), since)
+	}
+}
+
 // What nobody has begun is found by a leader, who enqueues it again.
 func TestTake_WhoseAnswerWasLostIsRepeatedByALeader(t *testing.T) {
 	t.Parallel()
