@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// aheadTime is for how long a delivery that was taken ahead should wait for a slot.
+	// aheadTime is how long ends count: about as many come while a taken delivery is on its way.
 	aheadTime = 5 * time.Millisecond
 	// aheadWait is for how long it waits at most, before it returns to its queue.
 	aheadWait = 50 * time.Millisecond
 )
 
 // ahead is the deliveries that a pool takes before there are slots for them, so that no slot waits for a round trip to
-// Redis: as many as attempts have ended in the last aheadTime.
+// Redis: as many as attempts have ended in the last aheadTime, less those whose slots are to be filled now.
 type ahead struct {
-	off     bool          // none are taken: the pool shares the worker's slots, and would hold up other pools
-	waiting atomic.Int64  // for a slot
-	low     atomic.Int64  // when no more than this number wait, more are taken
-	fewer   chan struct{} // signalled then; capacity 1
+	off     bool         // none are taken: the pool shares the worker's slots, and would hold up other pools
+	waiting atomic.Int64 // for a slot
+	low     atomic.Int64
+	fewer   chan struct{} // signalled when waiting has fallen to low, so that more can be taken; capacity 1
 
 	mu   sync.Mutex
 	ends [takeLimit]time.Time // of the newest attempts, in a circle
@@ -55,17 +55,17 @@ func (a *ahead) allowed(now time.Time) int {
 	return n
 }
 
-// room returns how many more deliveries to take for which there is no slot. While more than half of the allowed number
-// wait, that is none.
-func (a *ahead) room() int {
+// room returns how many deliveries to take beside those for that many free slots. While more than half of the allowed
+// number wait, that is none.
+func (a *ahead) room(slots int) int {
 	if a.off {
 		return 0
 	}
-	most, waiting := a.allowed(clock.Now()), int(a.waiting.Load())
+	most, waiting := a.allowed(clock.Now())-slots, int(a.waiting.Load())
 	if 2*waiting > most {
 		return 0
 	}
-	return most - waiting
+	return max(0, most-waiting)
 }
 
 // add records that so many deliveries wait from now on.

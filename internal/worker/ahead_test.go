@@ -37,6 +37,23 @@ func TestAhead_AllowsAsManyAsHaveEndedLately(t *testing.T) {
 	}
 }
 
+// The slot of an attempt that has ended is filled at once: nothing is to wait for it.
+func TestAhead_ExpectsNoEndBesideThatWhoseSlotIsFilledNow(t *testing.T) {
+	t.Parallel()
+	a := newAhead(false)
+	for range 3 {
+		a.ended(clock.Now().Add(time.Hour))
+	}
+	for slots, want := range []int{3, 2, 1, 0, 0} {
+		if got := a.room(slots); got != want {
+			t.Errorf("with %d free slots, %d are taken ahead, want %d", slots, got, want)
+		}
+	}
+	if got := newAhead(true).room(0); got != 0 {
+		t.Errorf("a pool among others takes %d ahead", got)
+	}
+}
+
 // Ten attempts have ended, as far as the pool knows for an hour, and all of its slots are taken.
 func TestReserve_TakesAheadAgainWhenHalfHaveGone(t *testing.T) {
 	t.Parallel()
@@ -59,9 +76,6 @@ func TestReserve_TakesAheadAgainWhenHalfHaveGone(t *testing.T) {
 	}
 	if got := testkit.Receive(t, ahead, "the second reservation"); got != 5 {
 		t.Errorf("%d more are taken ahead, want 5", got)
-	}
-	if got := newAhead(true).room(); got != 0 {
-		t.Errorf("a pool among others takes %d ahead", got)
 	}
 }
 

@@ -40,24 +40,25 @@ func (w *Worker) take(ctx, work context.Context, p *pool) {
 }
 
 // reserve waits until deliveries may be taken. It returns the number of free slots, all of which it takes, and how many
-// more deliveries may be taken ahead: at most takeLimit in all. ok is false if ctx ends.
+// more deliveries may be taken ahead: at most takeLimit in all. ok is false, without a slot, if ctx ends.
 func (w *Worker) reserve(ctx context.Context, p *pool) (slots, more int, ok bool) {
 	slots = w.freeSlots(p, takeLimit)
-	for ctx.Err() == nil {
-		more = min(p.ahead.room(), takeLimit-slots)
+	for {
+		more = min(p.ahead.room(slots), takeLimit-slots)
 		if slots > 0 {
 			p.consumer.SetFree()
 		} else {
 			p.consumer.SetBusy(ctx)
 		}
-		if slots+more > 0 {
+		switch {
+		case slots+more > 0:
 			return slots, more, true
-		}
-		if w.acquire(ctx, p, p.ahead.fewer) {
+		case w.acquire(ctx, p, p.ahead.fewer):
 			slots = 1 + w.freeSlots(p, takeLimit-1)
+		case ctx.Err() != nil:
+			return 0, 0, false
 		}
 	}
-	return 0, 0, false
 }
 
 // freeSlots takes free slots, of the pool and of the worker, up to n of them. It returns how many there were.
@@ -79,7 +80,7 @@ func (w *Worker) freeSlots(p *pool, n int) (slots int) {
 }
 
 // acquire waits for a slot of the pool and of the worker, and takes it. It returns false without one if ctx ends, or if
-// giveUp is signalled; nil never is.
+// giveUp is signalled, which may be nil.
 func (w *Worker) acquire(ctx context.Context, p *pool, giveUp <-chan struct{}) bool {
 	select {
 	case p.slots <- struct{}{}:

@@ -77,7 +77,7 @@ func TestSlots_AreFreeWhenExecutorsHaveReturned(t *testing.T) {
 	})
 }
 
-// Attempts take longer than deliveries may wait for a slot, so none are taken ahead.
+// Pools that share slots take nothing ahead: deliveries of one would wait for slots that the other has.
 func TestSlots_PoolsShareTheOnlySlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
