@@ -67,7 +67,7 @@ for id, msg, stamp in deliveries() do
     if not string.find(redis.call('HGET', delivery, 'msg') or '', stamp, 1, true) then
       redis.call('HSET', delivery, 'msg', msg)
     end
-    if before <= LIST_SEARCHED and not redis.call('LPOS', pending, id, 'RANK', -1) then
+    if before <= LIST_SEARCHED and not is_new[id] and not redis.call('LPOS', pending, id, 'RANK', -1) then
       returned[#returned + 1] = id
     end
   end
