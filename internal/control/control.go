@@ -64,7 +64,7 @@ type Control struct {
 	log          *slog.Logger
 	namespaces   namespaceNotes
 	foreign      fresh.Value[map[string]int] // slots of asynq's own servers, by queue
-	said         said
+	warned       keptWarnings
 	latestNames  fresh.Value[[]string]                    // of namespaces, the newest first
 	crowdedNames fresh.Value[map[int]layout.WaitingNames] // of partitions that have many
 	paused       pausedQueues

@@ -22,37 +22,41 @@ func (c *Control) warnings(ctx context.Context, taskType, queue string) []string
 		return nil
 	}
 	view := c.nodes.View()
-	return c.unlessForeign(ctx, queue, c.said.of(view, taskType, queue, func() string {
+	return c.unlessForeign(ctx, queue, c.warned.of(view, taskType, queue, func() string {
 		return c.unservedIn(view, taskType, queue, cluster.StateAlive, cluster.StateDraining)
 	}))
 }
 
-// said is what warnings say by the newest list of nodes. Tasks of one kind come again and again, and the list changes
-// with each heartbeat only.
-type said struct {
+// keptWarnings are the warnings by the newest list of nodes. Tasks of one kind come again and again, and the list changes
+// with each heartbeat only. To find a warning takes longer with each node: with 100 of them, several times as long as
+// the rest of a submission.
+type keptWarnings struct {
 	mu    sync.Mutex
 	at    time.Time // of the list
 	nodes []cluster.Node
 	known map[[2]string]string // by type and queue
 }
 
-// saidLimit is for how many types and queues what warnings say is kept.
-const saidLimit = 1000
+// keptLimit is of how many types and queues warnings are kept.
+const keptLimit = 1000
 
-// of returns what warnings say of a type and a queue, which find finds out; "" for nothing.
-func (s *said) of(view cluster.View, taskType, queue string, find func() string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	same := s.at.Equal(view.At) && len(s.nodes) == len(view.Nodes)
-	same = same && (len(s.nodes) == 0 || &s.nodes[0] == &view.Nodes[0])
-	if s.known == nil || !same || len(s.known) >= saidLimit {
-		s.at, s.nodes, s.known = view.At, view.Nodes, make(map[[2]string]string)
+// of returns the warning of a type and a queue, which find finds out; "" for none.
+func (k *keptWarnings) of(view cluster.View, taskType, queue string, find func() string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	same := k.at.Equal(view.At) && len(k.nodes) == len(view.Nodes)
+	same = same && (len(k.nodes) == 0 || &k.nodes[0] == &view.Nodes[0])
+	if k.known == nil || !same {
+		k.at, k.nodes, k.known = view.At, view.Nodes, make(map[[2]string]string)
 	}
 	kind := [2]string{taskType, queue}
-	text, known := s.known[kind]
+	text, known := k.known[kind]
 	if !known {
+		if len(k.known) >= keptLimit {
+			clear(k.known)
+		}
 		text = find()
-		s.known[kind] = text
+		k.known[kind] = text
 	}
 	return text
 }
