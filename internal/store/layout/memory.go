@@ -2,7 +2,6 @@ package layout
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,8 +43,8 @@ func (l *Layout) MemoryInUse(ctx context.Context, partition int) float64 {
 
 // MemoryInUseEach is MemoryInUse for several partitions, in order. All their servers are asked at once, so that silent ones are waited for together.
 func (l *Layout) MemoryInUseEach(ctx context.Context, partitions []int) []float64 {
-	if !l.DB.Sharded() && len(partitions) > 0 {
-		return slices.Repeat([]float64{l.MemoryInUse(ctx, partitions[0])}, len(partitions))
+	if len(partitions) == 1 { // as of one submission
+		return []float64{l.MemoryInUse(ctx, partitions[0])}
 	}
 	keys := make([]string, len(partitions))
 	for i, p := range partitions {
