@@ -34,7 +34,7 @@ type life struct {
 	ctx     context.Context
 	end     context.CancelCauseFunc // with ErrClosed
 	release func() error            // closes the connections; nil: there are none
-	runners *calls.Runners          // make what is asked of Redis directly
+	runners *calls.Runners          // run direct submissions
 
 	once sync.Once
 	err  error // of release
@@ -192,7 +192,8 @@ func (c *Client) In(namespace string) *Client {
 }
 
 // Close ends what waits for tasks or follows events or logs, with ErrClosed, and of a client that [Open] returned the connections to Redis.
-// Locks that are held stay until their time is over.
+// Locks that are held stay until their time is over. A client that is never closed keeps up to 128 goroutines for
+// submissions.
 func (c *Client) Close() error {
 	c.life.once.Do(func() {
 		c.life.end(ErrClosed)

@@ -188,8 +188,8 @@ func (b *bench) atDue(ctx context.Context, ticks *tickLateness, due time.Time) (
 	return f, nil
 }
 
-// putDue puts schedules whose first tick is at one instant, which it returns. It is as soon as the rate allows at which
-// the first of them can be put, which are put again then.
+// putDue puts schedules whose first tick is at one instant, which it returns. 1,000 schedules are put first to measure
+// the rate. The instant is chosen from it.
 func putDue(ctx context.Context, n *node, count int) (due time.Time, err error) {
 	put := func(count int, due time.Time) error {
 		return share(ctx, count, scheduleCallers, func(ctx context.Context, i int) error {

@@ -14,7 +14,7 @@ type Runners struct {
 	idle  atomic.Int64 // goroutines that wait
 }
 
-// NewRunners returns runners, of whose goroutines at most limit wait for the next functions. These end with ctx.
+// NewRunners returns runners. At most limit idle goroutines are kept. They end with ctx.
 func NewRunners(ctx context.Context, limit int) *Runners {
 	return &Runners{ctx: ctx, limit: int64(limit), next: make(chan func())}
 }

@@ -5,7 +5,7 @@
 local last_start, last_queue, last_end -- how the last record began that fits, for which queue, and where that ends
 
 -- runs_task returns whether a worker runs a task with that stored definition, and the task is in a queue; '' is any
--- queue. Four more characters tell whether a queue follows the type.
+-- queue. The comparison includes 4 characters behind the type, so that `,"queue"` is noticed.
 local function runs_task(record, queue)
   if queue == last_queue and string.sub(record, 14, last_end) == last_start then
     return true

@@ -73,7 +73,7 @@ type creation struct {
 	partition int
 
 	now   time.Time // of the creation
-	known *Created  // what came of it, unless it is a new task that has no key
+	known *Created  // the result, nil for a new task without a key
 	err   error
 }
 
@@ -108,25 +108,25 @@ func newTask(d task.Definition, at time.Time) task.Task {
 // failover has lost it. Then it is created again.
 func (s *Tasks) createOrAgain(ctx context.Context, all []*creation, dry bool) {
 	s.createOnce(ctx, all, dry)
-	gone := takeGone(all)
-	if len(gone) == 0 {
+	again := gone(all)
+	if len(again) == 0 {
 		return
 	}
-	s.createOnce(ctx, gone, dry)
-	for _, c := range takeGone(gone) {
+	s.createOnce(ctx, again, dry)
+	for _, c := range gone(again) {
 		message := "the task was deleted meanwhile: try again"
 		c.err = &task.Error{Code: task.CodeUnavailable, Message: message, Err: c.known.Err}
 	}
 }
 
-// takeGone returns the creations of tasks that existed and were gone when they were read.
-func takeGone(all []*creation) (gone []*creation) {
+// gone returns the creations of tasks that existed and were gone when they were read.
+func gone(all []*creation) (lost []*creation) {
 	for _, c := range all {
 		if c.known != nil && task.CodeOf(c.known.Err) == task.CodeTaskNotFound {
-			gone = append(gone, c)
+			lost = append(lost, c)
 		}
 	}
-	return gone
+	return lost
 }
 
 // createOnce makes creations, those without a key in one call for each partition.
