@@ -30,7 +30,9 @@ func (c *Client) submitDirect(ctx context.Context, s wire.Submission) (*Task, er
 	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
-	answer, err := untilEnd(ctx, c.life.runners, func() (api.Submitted, error) { return c.direct.Submit(ctx, c.caller(), s) })
+	answer, err := untilEnd(ctx, c.life.runners, func() (api.Submitted, error) {
+		return c.direct.Submit(ctx, c.caller(), s)
+	})
 	if err != nil {
 		return nil, c.because(ctx, err)
 	}
@@ -57,7 +59,9 @@ func (c *Client) submitSomeDirect(ctx context.Context, some []Submission, result
 	for i, s := range some {
 		members[i].Submission, members[i].Err = s.wire()
 	}
-	answers, err := untilEnd(ctx, c.life.runners, func() ([]api.Submitted, error) { return c.direct.SubmitEach(ctx, c.caller(), members) })
+	answers, err := untilEnd(ctx, c.life.runners, func() ([]api.Submitted, error) {
+		return c.direct.SubmitEach(ctx, c.caller(), members)
+	})
 	if err != nil {
 		return c.because(ctx, err)
 	}

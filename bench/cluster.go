@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// shards is a Redis Cluster of primaries without replicas, or one server that is none.
+// shards is a Redis Cluster of one or more primaries without replicas.
 type shards struct {
 	servers []*redisServer
 	url     string

@@ -31,7 +31,7 @@
 local before = redis.call('LLEN', pending)
 local added, returned, ended, waits = {}, {}, {}, false
 local is_new = {} -- by delivery: this call has enqueued it
-local keys = first_of_deliveries()
+local keys = ids_of_deliveries()
 for i, id in ipairs(keys) do
   keys[i] = delivery_key(id)
 end

@@ -103,8 +103,8 @@ func New(o Options) *Worker {
 		o.Metrics.BeginType(name)
 	}
 	w := &Worker{
-		o: o, slots: make(chan struct{}, o.Capacity), reports: make(chan struct{}, o.Capacity), ready: make(chan struct{}), hasBegun: make(chan struct{}, 1),
-		active: make(map[string]*attempt),
+		o: o, slots: make(chan struct{}, o.Capacity), reports: make(chan struct{}, o.Capacity),
+		ready: make(chan struct{}), hasBegun: make(chan struct{}, 1), active: make(map[string]*attempt),
 	}
 	types := o.Executors.Types()
 	// Attempts share the calls, so a call has a limit of its own: an attempt tries again. What has begun must not wait for long for the answer, as
@@ -163,10 +163,13 @@ type pool struct {
 func (w *Worker) pools() []*pool {
 	pools := make([]*pool, len(w.o.Pools))
 	for i, p := range w.o.Pools {
-		pools[i] = &pool{slots: make(chan struct{}, p.Concurrency), ahead: newAhead(len(w.o.Pools) > 1), consumer: queue.NewConsumer(queue.ConsumerOptions{
+		consumer := queue.NewConsumer(queue.ConsumerOptions{
 			DB: p.DB, Prefix: w.o.Prefix, Node: w.o.Node, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues,
 			Types: w.o.Executors.Types(), Unhurried: w.o.Unhurried, Log: w.o.Log,
-		})}
+		})
+		pools[i] = &pool{
+			slots: make(chan struct{}, p.Concurrency), ahead: newAhead(len(w.o.Pools) > 1), consumer: consumer,
+		}
 	}
 	return pools
 }

@@ -51,7 +51,7 @@ func parseAll(files fs.FS, pattern string) (map[string]Contract, error) {
 func (l Library) Names() []string { return slices.Sorted(maps.Keys(l.Scripts)) }
 
 // Compose returns the source of a script as Redis runs it: keys and arguments as local variables, a write that needs no memory if it
-// must work while Redis is full, the constants, keys and makers of keys that the code uses, the includes, each after those it includes itself,
+// must work while Redis is full, the constants, keys and kinds of keys that the code uses, the includes, each after those it includes itself,
 // and the body. Errors: the header names an
 // include or a type that does not exist, an include lacks what it needs, or includes include each other.
 func (l Library) Compose(c Contract) (string, error) {
@@ -68,12 +68,12 @@ func (l Library) Compose(c Contract) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
-	makers := makersIn(code.String())
-	beginnings, err := beginningsFor(c, makers)
+	kinds := keysIn(code.String())
+	beginnings, err := beginningsFor(c, kinds)
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
-	return bound + freeFirstWrite(c, code.String()) + beginnings + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
+	return bound + freeFirstWrite(c, code.String()) + beginnings + constantsIn(code.String()) + luaOf(kinds) + code.String(), nil
 }
 
 // NeedMemory are the commands of the scripts that Redis refuses while it is full.
@@ -181,7 +181,7 @@ func bindings(c Contract, code string) (string, error) {
 		if err := iterator(&b, *list, len(single)); err != nil {
 			return "", err
 		}
-		if strings.Contains(code, "first_of_"+list.Name+"()") {
+		if strings.Contains(code, firstsName(*list)+"()") {
 			firsts(&b, *list, len(single))
 		}
 	}
@@ -220,11 +220,21 @@ func iterator(b *strings.Builder, f Field, before int) error {
 	return nil
 }
 
+// firstsName is the name of the Lua function that returns the first value of each element of a list of arguments.
+func firstsName(f Field) string { return f.Elements()[0].Name + "s_of_" + f.Name }
+
 // firsts writes the Lua function that returns the first value of each element of the list f of arguments; before is how many arguments
 // precede it.
 func firsts(b *strings.Builder, f Field, before int) {
-	fmt.Fprintf(b, "local function first_of_%s()\n  local list = {}\n  for i = %d, #ARGV, %d do\n    list[#list + 1] = ARGV[i]\n  end\n  return list\nend\n",
-		f.Name, before+1, len(f.Elements()))
+	const function = `local function %s()
+  local list = {}
+  for i = %d, #ARGV, %d do
+    list[#list + 1] = ARGV[i]
+  end
+  return list
+end
+`
+	fmt.Fprintf(b, function, firstsName(f), before+1, len(f.Elements()))
 }
 
 // Elements returns the fields of one element of a list.
@@ -246,34 +256,34 @@ const keySuffix = "_key"
 // isInName reports whether a character can be in the name of a key.
 func isInName(r rune) bool { return r == '_' || r >= 'a' && r <= 'z' }
 
-// makersIn returns the kinds of keys that code names, in the order of Keys.
-func makersIn(code string) []Kind {
+// keysIn returns the kinds of keys that code names, in the order of Keys.
+func keysIn(code string) []Kind {
 	named := map[string]bool{}
 	for before, rest, found := strings.Cut(code, keySuffix); found; before, rest, found = strings.Cut(rest, keySuffix) {
 		name := before[1+strings.LastIndexFunc(before, func(r rune) bool { return !isInName(r) }):]
 		named[name] = named[name] || rest == "" || !isInName(rune(rest[0]))
 	}
-	var makers []Kind
+	var kinds []Kind
 	for _, k := range Keys {
 		if named[k.Name] && (k.InPartition() || k.InAsynqQueue()) {
-			makers = append(makers, k)
+			kinds = append(kinds, k)
 		}
 	}
-	return makers
+	return kinds
 }
 
-// luaOf returns the Lua functions that make keys of the kinds.
-func luaOf(makers []Kind) string {
+// luaOf returns the Lua functions and variables of the keys of the kinds.
+func luaOf(kinds []Kind) string {
 	var b strings.Builder
-	for _, k := range makers {
-		b.WriteString(k.luaMaker())
+	for _, k := range kinds {
+		b.WriteString(k.luaKey())
 	}
 	return b.String()
 }
 
-// beginningsFor returns the Lua code that binds the beginning of the keys that makers make: the prefix of the first key's
+// beginningsFor returns the Lua code that binds the beginning of the keys of the kinds: the prefix of the first key's
 // partition or queue. It returns an error if the first key belongs to none, or if there is no key.
-func beginningsFor(c Contract, makers []Kind) (string, error) {
+func beginningsFor(c Contract, kinds []Kind) (string, error) {
 	var b strings.Builder
 	for _, owner := range []struct {
 		word, code string
@@ -282,16 +292,16 @@ func beginningsFor(c Contract, makers []Kind) (string, error) {
 		{"partition", "local partition = string.match(KEYS[1], '^[^{]*{%d+}:')\n", Kind.InPartition},
 		{"queue", "local asynq_queue = string.match(KEYS[1], '^[^{]*{[^}]*}:')\n", Kind.InAsynqQueue},
 	} {
-		i := slices.IndexFunc(makers, owner.has)
+		i := slices.IndexFunc(kinds, owner.has)
 		if i < 0 {
 			continue
 		}
 		if len(c.Keys) == 0 {
-			return "", fmt.Errorf("%s_key takes the %s from the first key, but the script has no keys", makers[i].Name, owner.word)
+			return "", fmt.Errorf("%s_key takes the %s from the first key, but the script has no keys", kinds[i].Name, owner.word)
 		}
 		first := c.Keys[0].Name
 		if kind, ok := KindOf(first); !ok || !owner.has(kind) {
-			return "", fmt.Errorf("%s_key takes the %s from the first key, but %q is not a key of a %s", makers[i].Name, owner.word, first, owner.word)
+			return "", fmt.Errorf("%s_key takes the %s from the first key, but %q is not a key of a %s", kinds[i].Name, owner.word, first, owner.word)
 		}
 		b.WriteString(owner.code)
 	}

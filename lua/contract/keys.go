@@ -177,9 +177,9 @@ func (k Kind) owner() string {
 	return ""
 }
 
-// luaMaker returns the Lua function that makes keys of the kind, or the variable that has the key if there is one only. The
+// luaKey returns the Lua function that makes keys of the kind, or the variable that has the key if there is one only. The
 // local variable partition or asynq_queue has their beginning.
-func (k Kind) luaMaker() string {
+func (k Kind) luaKey() string {
 	beginning := "partition"
 	if k.InAsynqQueue() {
 		beginning = "asynq_queue"
