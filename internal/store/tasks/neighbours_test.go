@@ -52,7 +52,8 @@ func (w *neighbours) hours(text string) string {
 func (w *neighbours) content() map[string]string {
 	content := make(map[string]string)
 	for key, entry := range redistest.Dump(w.t, w.DB) {
-		if !strings.Contains(key, "{0}") || strings.Contains(key, ":lease") || strings.HasSuffix(key, ":wakes") {
+		isOther := strings.Contains(key, ":lease") || strings.HasSuffix(key, ":wakes")
+		if isOther || !strings.Contains(key, "{0}") {
 			continue
 		}
 		e, ok := entry.(redistest.Entry)
