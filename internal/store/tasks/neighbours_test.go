@@ -73,7 +73,9 @@ func (w *neighbours) content() map[string]string {
 
 // compareNeighbours has items done in one call, and each in a call of its own, on another Redis, and compares what came
 // of each and what Redis has then. n is how many there are, prepare puts what they need into Redis.
-func compareNeighbours(t *testing.T, n int, prepare func(w *neighbours), do func(w *neighbours, from, to int) []string) {
+func compareNeighbours(
+	t *testing.T, n int, prepare func(w *neighbours), do func(w *neighbours, from, to int) []string,
+) {
 	t.Helper()
 	base := time.Now().Truncate(time.Millisecond)
 	var answers [2][]string
