@@ -33,7 +33,7 @@ const (
 var floors = []floor{
 	{0, []string{"internal/batch", "internal/calls", "internal/clock", "internal/config", "internal/task"}},
 	{0, []string{"internal/change", "internal/fresh", "internal/schedule"}},
-	{0, []string{"internal/index", "internal/rollup", "internal/status", "internal/why"}},
+	{0, []string{"internal/index", "internal/rollup", "internal/status", "internal/why", "internal/workflow"}},
 	{0, []string{"lua"}},
 	{0, []string{"internal/handover"}},
 	{1, []string{"internal/redisx", "internal/telemetry", "internal/tracing"}},
