@@ -71,7 +71,7 @@ func TestDispatch_ManyUnservedNamesHoldUpNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const n = 1000
+			const n = 300
 			w := newWorld(t)
 			w.types = []string{"echo"}
 			w.guests(3)

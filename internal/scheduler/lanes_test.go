@@ -111,8 +111,8 @@ func TestDispatch_ATypeThatFewRunTakesNoRoomOfTheOthers(t *testing.T) {
 	w := newWorld(t)
 	w.slots, w.types = 4, []string{"echo"}
 	w.join(1, "shell")
-	w.overdue(500, "shell")
-	for range 100 {
+	w.overdue(150, "shell")
+	for range 40 {
 		w.create(task.Definition{})
 	}
 	a := w.start("a", never, func(n *node) { n.pace.ask = 100 * time.Millisecond })
@@ -122,7 +122,7 @@ func TestDispatch_ATypeThatFewRunTakesNoRoomOfTheOthers(t *testing.T) {
 		for _, id := range w.takeOf(8, "echo") {
 			taken[id] = true
 		}
-		return len(taken) >= 100
+		return len(taken) >= 40
 	})
 	for id := range taken {
 		if strings.Contains(id, ":shell") {
@@ -132,7 +132,7 @@ func TestDispatch_ATypeThatFewRunTakesNoRoomOfTheOthers(t *testing.T) {
 	shell := 0
 	testkit.Eventually(t, "all tasks of the type are taken by the worker that runs it", func() bool {
 		shell += len(w.takeOf(1, "shell"))
-		return shell == 500
+		return shell == 150
 	})
 }
 
