@@ -38,9 +38,7 @@ func (s *session) take(ctx context.Context, r Request) ([]*tasks.Run, error) {
 	waiting, cancel := context.WithTimeout(ctx, max(r.Wait, time.Millisecond))
 	defer cancel()
 	defer context.AfterFunc(s.taking, cancel)()
-	select {
-	case s.turn <- struct{}{}:
-	case <-waiting.Done():
+	if !s.await(waiting) {
 		return nil, nil
 	}
 	defer func() { <-s.turn }()
@@ -61,6 +59,22 @@ func (s *session) take(ctx context.Context, r Request) ([]*tasks.Run, error) {
 		return begun, err
 	}
 	return nil, nil
+}
+
+// await waits for the turn of a call, and takes it. It returns false without it if ctx ends before. A turn that is free is
+// taken also then: a call that does not wait may repeat one whose attempts have begun.
+func (s *session) await(ctx context.Context) bool {
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // gone reports whether the caller has hung up.

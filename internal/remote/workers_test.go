@@ -230,6 +230,22 @@ func names(runs []*tasks.Run) []string {
 }
 
 // The answer of a take was lost. The worker asks again, another node as well, and goes on with the attempts that have begun for it.
+// A call that does not wait may come late to its turn, and still be a repeat that must get its attempts.
+func TestTake_AFreeTurnIsTakenAlsoWhenTheWaitIsOver(t *testing.T) {
+	t.Parallel()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 50 { // select chooses at random
+		s := &session{turn: make(chan struct{}, 1)}
+		if !s.await(over) {
+			t.Fatalf("a free turn was not taken in try %d", i)
+		}
+		if s.await(over) {
+			t.Fatal("two calls have the turn")
+		}
+	}
+}
+
 func TestTake_ARepeatGetsTheSameAttempts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
