@@ -28,8 +28,7 @@ func (c *Control) warnings(ctx context.Context, taskType, queue string) []string
 }
 
 // keptWarnings are the warnings by the newest list of nodes. Tasks of one kind come again and again, and the list
-// changes with each heartbeat only. To find a warning takes longer with each node: with 100 of them, several times as
-// long as the rest of a submission.
+// changes with each heartbeat only. To find a warning takes longer with each node: some 2 us for each.
 type keptWarnings struct {
 	mu    sync.Mutex
 	at    time.Time // of the list
