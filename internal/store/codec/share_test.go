@@ -21,7 +21,7 @@ func TestDecodeHead_SharesNothingThatCanChange(t *testing.T) {
 	for _, path := range paths {
 		name := strings.Join(path, ".")
 		d := task.Definition{Type: "http", Queue: task.DefaultQueue}
-		setReference(reach(reflect.ValueOf(&d).Elem(), path))
+		fill(t, name, reach(reflect.ValueOf(&d).Elem(), path))
 		def, err := EncodeDefinition(d)
 		testkit.Must(t, err)
 		head, _, _ := strings.Cut(def, "\n")
@@ -82,22 +82,6 @@ func reach(v reflect.Value, path []string) reflect.Value {
 		v = v.FieldByName(name)
 	}
 	return v
-}
-
-// setReference has a field refer to something.
-func setReference(field reflect.Value) {
-	of := field.Type()
-	switch {
-	case of.Kind() == reflect.Pointer:
-		field.Set(reflect.New(of.Elem()))
-	case of.Kind() == reflect.Map:
-		field.Set(reflect.MakeMap(of))
-		field.SetMapIndex(reflect.New(of.Key()).Elem(), reflect.New(of.Elem()).Elem())
-	case of.Elem().Kind() == reflect.Uint8:
-		field.Set(reflect.ValueOf([]byte("{}")).Convert(of))
-	default:
-		field.Set(reflect.MakeSlice(of, 1, 1))
-	}
 }
 
 // shares reports whether two values refer to the same thing.
