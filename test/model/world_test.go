@@ -96,18 +96,9 @@ func newWorld(t testing.TB, db *redisx.DB, m *Model) *world {
 		return w
 	}
 	for i := range w.refs {
-		w.refs[i] = w.neighbour(fmt.Sprintf("task-%d", i))
+		w.refs[i] = w.NameIn(w.PartitionOf(storetest.Nightly), "default", fmt.Sprintf("task-%d", i))
 	}
 	return w
-}
-
-// neighbour returns the name of a task in the partition of the schedule.
-func (w *world) neighbour(id string) task.Ref {
-	for i := 0; ; i++ {
-		if ref := (task.Ref{Namespace: "default", ID: fmt.Sprintf("%s-%d", id, i)}); w.PartitionOf(ref) == w.PartitionOf(storetest.Nightly) {
-			return ref
-		}
-	}
 }
 
 func (w *world) putSchedule() {

@@ -23,11 +23,7 @@ import (
 
 // neighbour is a schedule in the same partition as another one.
 func neighbour(w *storetest.World, of task.Ref) task.Ref {
-	for i := 0; ; i++ {
-		if ref := (task.Ref{Namespace: of.Namespace, ID: fmt.Sprint("s", i)}); w.PartitionOf(ref) == w.PartitionOf(of) {
-			return ref
-		}
-	}
+	return w.NameIn(w.PartitionOf(of), of.Namespace, "s")
 }
 
 // hourly puts a schedule with two due ticks, all of which run.

@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -51,6 +52,15 @@ func On(t testing.TB, db *redisx.DB) *World {
 		leasetest.Grant(t, db, s.Partitions.LeaseKey(p), Fence, 0)
 	}
 	return &World{Store: s, Ctx: t.Context(), t: t}
+}
+
+// NameIn returns a name of a partition, whose id begins with that text.
+func (w *World) NameIn(partition int, namespace, id string) task.Ref {
+	for i := 0; ; i++ {
+		if ref := (task.Ref{Namespace: namespace, ID: fmt.Sprintf("%s-%d", id, i)}); w.PartitionOf(ref) == partition {
+			return ref
+		}
+	}
 }
 
 // Create creates a task; its type is http unless d has one.

@@ -28,15 +28,6 @@ type neighbours struct {
 	base time.Time
 }
 
-// neighbour returns the name of a task in partition 0. It begins with id.
-func (w *neighbours) neighbour(namespace, id string) task.Ref {
-	for i := 0; ; i++ {
-		if ref := (task.Ref{Namespace: namespace, ID: fmt.Sprintf("%s-%d", id, i)}); w.PartitionOf(ref) == 0 {
-			return ref
-		}
-	}
-}
-
 var msPattern = regexp.MustCompile(`\b1\d{12}`)
 
 // hours replaces the times in a text by whole hours from base.
@@ -103,18 +94,18 @@ func TestCreate_KeepsNeighboursApart(t *testing.T) {
 	long := fmt.Appendf(nil, "%q", strings.Repeat("x", task.InlinePayloadLimit))
 	defs := func(w *neighbours) []task.Definition {
 		in := func(hours int) time.Time { return w.base.Add(time.Duration(hours) * time.Hour) }
-		first := task.Definition{Ref: w.neighbour("n", "new"), Type: "a", RunAt: in(2)}
+		first := task.Definition{Ref: w.NameIn(0, "n", "new"), Type: "a", RunAt: in(2)}
 		other := first
 		other.Type = "b"
 		return []task.Definition{
 			first,
-			{Ref: w.neighbour("nn", "old"), Type: "a", RunAt: in(9)}, // exists
-			{Ref: w.neighbour("n", "queue"), Type: "a", Queue: "other"},
+			{Ref: w.NameIn(0, "nn", "old"), Type: "a", RunAt: in(9)}, // exists
+			{Ref: w.NameIn(0, "n", "queue"), Type: "a", Queue: "other"},
 			first,
-			{Ref: w.neighbour("nn", "b"), Type: "b", RunAt: in(3), Payload: long},
-			{Ref: w.neighbour("n", "old"), Type: "b", RunAt: in(9)}, // exists with other content
-			{Ref: w.neighbour("nn", "new"), Type: "a", RunAt: in(2)},
-			{Ref: w.neighbour("nn", "start"), Type: "a", RunAt: in(3), StartBy: 2 * time.Hour},
+			{Ref: w.NameIn(0, "nn", "b"), Type: "b", RunAt: in(3), Payload: long},
+			{Ref: w.NameIn(0, "n", "old"), Type: "b", RunAt: in(9)}, // exists with other content
+			{Ref: w.NameIn(0, "nn", "new"), Type: "a", RunAt: in(2)},
+			{Ref: w.NameIn(0, "nn", "start"), Type: "a", RunAt: in(3), StartBy: 2 * time.Hour},
 			other,
 		}
 	}
@@ -159,7 +150,7 @@ func TestBegin_KeepsNeighboursApart(t *testing.T) {
 	}
 	refs := func(w *neighbours) (refs []task.Ref) {
 		for _, k := range kinds {
-			refs = append(refs, w.neighbour(k.namespace, k.id))
+			refs = append(refs, w.NameIn(0, k.namespace, k.id))
 		}
 		return refs
 	}
@@ -202,7 +193,7 @@ func TestFinish_KeepsNeighboursApart(t *testing.T) {
 		task.Succeeded: task.OutcomeSucceeded, task.Failed: task.OutcomeFailed, again: task.OutcomeFailed,
 		task.Cancelled: task.OutcomeCancelled,
 	}
-	ref := func(w *neighbours, i int) task.Ref { return w.neighbour(ends[i].namespace, fmt.Sprintf("t%d", i)) }
+	ref := func(w *neighbours, i int) task.Ref { return w.NameIn(0, ends[i].namespace, fmt.Sprintf("t%d", i)) }
 	compareNeighbours(t, len(ends), func(w *neighbours) {
 		for i, e := range ends {
 			w.Create(task.Definition{Ref: ref(w, i), Retention: e.hours * time.Hour})
