@@ -41,10 +41,15 @@ func (n Node) types() []string {
 	return n.Types
 }
 
+// runs reports whether the node runs tasks of a type, "" for any.
+func (n Node) runs(taskType string) bool {
+	return taskType == "" || len(n.Types) == 0 || slices.Contains(n.Types, taskType)
+}
+
 // fleet knows how many attempts the workers of each queue and type can run at once.
 type fleet struct {
 	Fleet
-	own     map[Lane]int // slots of nodes: of a queue, of a type, or, as lua.AllTypes, of those that run any type
+	own     map[Lane]int // slots of nodes, of the lanes that were asked for
 	served  string       // the queues and types that somebody serves, as claims take it
 	leftOut int          // guests that served leaves out
 
@@ -55,12 +60,23 @@ type fleet struct {
 	late    bool      // Redis has not answered yet
 }
 
-// ofNodes returns the slots of a lane without those of asynq's own servers.
+// ofNodes returns the slots of a lane without those of asynq's own servers. Nodes can serve many more pairs of a queue
+// and a type than there are tasks of.
 func (f *fleet) ofNodes(lane Lane) int {
-	if lane.Type == "" {
-		return f.own[lane]
+	slots, known := f.own[lane]
+	if known {
+		return slots
 	}
-	return f.own[lane] + f.own[Lane{Queue: lane.Queue, Type: lua.AllTypes}]
+	for _, n := range f.Workers {
+		if _, serves := n.Queues[lane.Queue]; serves && n.runs(lane.Type) {
+			slots += n.Capacity
+		}
+	}
+	if f.own == nil {
+		f.own = make(map[Lane]int)
+	}
+	f.own[lane] = slots
+	return slots
 }
 
 // of returns the slots of a lane. Those of asynq's own servers, which say of no type that they do not run it, count if
@@ -75,15 +91,7 @@ func (f *fleet) of(lane Lane) int {
 // SetFleet tells which nodes live.
 func (p *Planner) SetFleet(nodes Fleet) {
 	f := &p.fleet
-	f.Fleet, f.own = nodes, make(map[Lane]int)
-	for _, n := range nodes.Workers {
-		for queue := range n.Queues {
-			f.own[Lane{Queue: queue}] += n.Capacity
-			for _, taskType := range n.types() {
-				f.own[Lane{Queue: queue, Type: taskType}] += n.Capacity
-			}
-		}
-	}
+	f.Fleet, f.own = nodes, nil
 	f.describe()
 }
 

@@ -71,7 +71,7 @@ func TestDispatch_ManyUnservedNamesHoldUpNoOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const n = 300
+			const n = 1000
 			w := newWorld(t)
 			w.types = []string{"echo"}
 			w.guests(3)
