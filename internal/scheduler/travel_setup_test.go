@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,9 +58,15 @@ type voyage struct {
 	made   []func() error // to be closed in the end
 }
 
+// travelling is taken by the one test that travels. Such a test never waits, so several at once would leave too little of
+// the processors for the tests beside them, whose waits end by a real clock.
+var travelling sync.Mutex
+
 // travel runs a test from that moment on.
 func travel(t *testing.T, from time.Time, r rhythm, test func(v *voyage)) {
 	t.Helper()
+	travelling.Lock()
+	defer travelling.Unlock()
 	synctest.Test(t, func(t *testing.T) {
 		testkit.Must(t, clock.Sleep(t.Context(), clock.Until(from)))
 		redis, err := embedded.StartHidden()
