@@ -46,6 +46,8 @@ type Options struct {
 	Embedded  bool // Redis is one inside the process
 	Uncounted bool // nothing is counted by minute: for those who measure what that costs
 
+	RunLease time.Duration // how long a worker's word holds that it runs an attempt; 0 means the default
+
 	// The rest is passed in by dtsd, so that other programs do not link it. nil means that there is none, whatever Config says.
 	// Monitor makes the page, below a path, at which people watch the queues of db. Profiles is served at
 	// Config.DebugListen.
@@ -191,7 +193,7 @@ func (a *App) runLease() time.Duration {
 	if a.unhurried() {
 		return time.Hour // nobody else could take over
 	}
-	return 0
+	return a.o.RunLease
 }
 
 // host is the configured name of the node, or that of its machine.
