@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -178,5 +179,34 @@ func TestPeerRows_AreNotAmongTheOthers(t *testing.T) {
 	chosen, err := options{peers: true, rows: "peers-bulk"}.chosen([]peer{{name: ownPeer, bulk: true}})
 	if err != nil || len(chosen) != 1 || chosen[0].name != "peers-bulk" {
 		t.Errorf("chosen: %+v, %v", chosen, err)
+	}
+}
+
+// The README and the docs show the figures that were measured last.
+func TestPeers_AreInTheDocsAsMeasured(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	_, short, _ := strings.Cut(read("PEERS.md"), "\n## In short\n")
+	short, _, _ = strings.Cut(short, "\n## ")
+	lines := 0
+	for line := range strings.Lines(short) {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		lines++
+		for _, name := range []string{"../README.md", "../docs/performance.md"} {
+			if !strings.Contains(read(name), line) {
+				t.Errorf("%s lacks this line of PEERS.md:\n%s", name, line)
+			}
+		}
+	}
+	if lines < 6 {
+		t.Errorf("PEERS.md has %d lines in its table", lines)
 	}
 }
