@@ -1,0 +1,205 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The text of a run has a line for the run and one for each step:
+//
+//	1 <plans> <attempt> <phase> <marks> <begun> <closing>
+//	b<generation>                                                blocked
+//	a<generation> <released> <at> <stopping>                     active
+//	<verdict><generation> <released> <decided> <at> <choice> "<reason>"
+//
+// Numbers have base 36; times are ms since 1970. What is 0, or empty, at the end of a line is left out.
+const textVersion = "1"
+
+var (
+	phaseLetters = map[Phase]string{"": "n", PhaseMain: "m", PhaseOnFailure: "o", PhaseFinally: "f", PhaseEnded: "e"}
+	stateLetters = map[State]string{
+		Blocked: "b", Active: "a", State(Succeeded): "s", State(Failed): "f", State(Cancelled): "c", State(Skipped): "k",
+		State(UpstreamFailed): "u",
+	}
+	phases = inverse(phaseLetters)
+	states = inverse(stateLetters)
+)
+
+func inverse[K ~string](m map[K]string) map[string]K {
+	out := make(map[string]K, len(m))
+	for k, v := range m {
+		out[v] = k
+	}
+	return out
+}
+
+// marks are the letters of what is true of a run.
+func (r *Run) marks() map[string]*bool {
+	return map[string]*bool{"c": &r.Cancelled, "l": &r.Late, "p": &r.Paused, "s": &r.Stopped}
+}
+
+// Encode returns the text of a run.
+func (r Run) Encode() string {
+	marks := ""
+	for _, letter := range sortedKeys(r.marks()) {
+		if *r.marks()[letter] {
+			marks += letter
+		}
+	}
+	if marks == "" {
+		marks = "-"
+	}
+	var b strings.Builder
+	line(&b, textVersion, base36(r.Plans), base36(r.Attempt), phaseLetters[r.Phase], marks, ms(r.Begun), ms(r.Closing))
+	for _, s := range r.Steps {
+		s.encode(&b)
+	}
+	return b.String()
+}
+
+func (s StepRun) encode(b *strings.Builder) {
+	first := stateLetters[s.State]
+	if s.Generation > 0 {
+		first += base36(s.Generation)
+	}
+	switch {
+	case s.State == Blocked:
+		line(b, first)
+	case s.State == Active:
+		stopping := "0"
+		if s.Stopping {
+			stopping = "1"
+		}
+		line(b, first, base36(s.Released), ms(s.At), stopping)
+	case s.Reason == "":
+		line(b, first, base36(s.Released), base36(s.Decided), ms(s.At), base36(s.Choice))
+	default:
+		line(b, first, base36(s.Released), base36(s.Decided), ms(s.At), base36(s.Choice), strconv.Quote(s.Reason))
+	}
+}
+
+// line writes fields without the zeros at their end.
+func line(b *strings.Builder, fields ...string) {
+	for len(fields) > 1 && fields[len(fields)-1] == "0" {
+		fields = fields[:len(fields)-1]
+	}
+	for i, field := range fields {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(field)
+	}
+	b.WriteByte('\n')
+}
+
+func base36(n int) string { return strconv.FormatInt(int64(n), 36) }
+
+func ms(t time.Time) string {
+	if t.IsZero() {
+		return "0"
+	}
+	return strconv.FormatInt(t.UnixMilli(), 36)
+}
+
+// DecodeRun reads the text of a run of a workflow with that many steps.
+func DecodeRun(text string, steps int) (Run, error) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) != steps+1 {
+		return Run{}, fmt.Errorf("the text of the run has %d lines, not %d", len(lines), steps+1)
+	}
+	var r Run
+	f := fieldsOf(lines[0])
+	if version := f.text(); version != textVersion {
+		return Run{}, fmt.Errorf("the text of the run is of version %.20q, which this release cannot read", version)
+	}
+	r.Plans, r.Attempt = f.number(), f.number()
+	r.Phase = phases[f.text()]
+	marks := f.text()
+	r.Begun, r.Closing = f.time(), f.time()
+	for letter, is := range r.marks() {
+		*is = strings.Contains(marks, letter)
+	}
+	for i, text := range lines[1:] {
+		s, err := decodeStep(text)
+		if err != nil {
+			return Run{}, fmt.Errorf("the text of the run has in line %d: %w", i+2, err)
+		}
+		r.Steps = append(r.Steps, s)
+	}
+	if got := r.Encode(); f.err == nil && got != strings.Join(lines, "\n")+"\n" {
+		f.err = errors.New("another form than this release writes")
+	}
+	if f.err != nil {
+		return Run{}, fmt.Errorf("the text of the run cannot be read: %w", f.err)
+	}
+	return r, nil
+}
+
+func decodeStep(text string) (s StepRun, _ error) {
+	head, reason, quoted := strings.Cut(text, ` "`)
+	f := fieldsOf(head)
+	first := f.text()
+	if first == "" {
+		return s, errors.New("nothing")
+	}
+	state, known := states[first[:1]]
+	if !known {
+		return s, fmt.Errorf("no state: %.20q", first)
+	}
+	s.State = state
+	if len(first) > 1 {
+		generation := fields{rest: []string{first[1:]}}
+		s.Generation, f.err = generation.number(), generation.err
+	}
+	switch state {
+	case Blocked:
+	case Active:
+		s.Released, s.At, s.Stopping = f.number(), f.time(), f.number() == 1
+	default:
+		s.Released, s.Decided, s.At, s.Choice = f.number(), f.number(), f.time(), f.number()
+	}
+	if quoted && f.err == nil {
+		s.Reason, f.err = strconv.Unquote(`"` + reason)
+	}
+	return s, f.err
+}
+
+// fields reads the fields of a line, of which those at the end can be left out.
+type fields struct {
+	rest []string
+	err  error
+}
+
+func fieldsOf(line string) *fields { return &fields{rest: strings.Split(line, " ")} }
+
+func (f *fields) text() string {
+	if len(f.rest) == 0 {
+		return ""
+	}
+	first := f.rest[0]
+	f.rest = f.rest[1:]
+	return first
+}
+
+func (f *fields) number() int {
+	text := f.text()
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 36, 64)
+	if err != nil && f.err == nil {
+		f.err = err
+	}
+	return int(n)
+}
+
+func (f *fields) time() time.Time {
+	n := f.number()
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(n)).UTC()
+}

@@ -1,0 +1,62 @@
+package workflow
+
+// outcomes is a set of what a step may count as for those that need it.
+type outcomes uint8
+
+const (
+	maySucceed outcomes = 1 << iota
+	mayFail
+	maySkip
+)
+
+// Which combinations of outcomes can be among what a step needs: all rules ask only which of them there are.
+var combinations = []struct {
+	of    outcomes
+	needs Needs
+}{
+	{maySucceed, Needs{Succeeded: 1}},
+	{mayFail, Needs{Failed: 1}},
+	{maySkip, Needs{Skipped: 1}},
+	{maySucceed | mayFail, Needs{Succeeded: 1, Failed: 1}},
+	{maySucceed | maySkip, Needs{Succeeded: 1, Skipped: 1}},
+	{mayFail | maySkip, Needs{Failed: 1, Skipped: 1}},
+	{maySucceed | mayFail | maySkip, Needs{Succeeded: 1, Failed: 1, Skipped: 1}},
+}
+
+// possible returns what a rule can decide, if what the step needs may come out so.
+func (r Rule) possible(needs []outcomes) (decisions []Decision) {
+	for _, c := range combinations {
+		if canBe(needs, c.of) {
+			decisions = append(decisions, r.Decide(c.needs))
+		}
+	}
+	return decisions
+}
+
+// canBe reports whether needs can come out so that just these outcomes are among them.
+func canBe(needs []outcomes, want outcomes) bool {
+	for _, n := range needs {
+		if n&want == 0 {
+			return false
+		}
+	}
+	return canCover(needs, want)
+}
+
+// canCover reports whether each outcome can be that of a need of its own.
+func canCover(needs []outcomes, want outcomes) bool {
+	if want == 0 {
+		return true
+	}
+	one := want & -want
+	for i, n := range needs {
+		if n&one == 0 {
+			continue
+		}
+		rest := append(append([]outcomes{}, needs[:i]...), needs[i+1:]...)
+		if canCover(rest, want&^one) {
+			return true
+		}
+	}
+	return false
+}

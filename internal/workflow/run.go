@@ -1,0 +1,93 @@
+package workflow
+
+import (
+	"time"
+)
+
+// Phase says which steps of a run may be released.
+type Phase string
+
+// The phases, in their order.
+const (
+	PhaseMain      Phase = "main"
+	PhaseOnFailure Phase = "on_failure"
+	PhaseFinally   Phase = "finally"
+	PhaseEnded     Phase = "ended"
+)
+
+// State is that of a step: blocked, active, or its verdict.
+type State string
+
+// The states of a step that has no verdict.
+const (
+	Blocked State = "blocked" // not released
+	Active  State = "active"  // its task is there, and has not ended
+)
+
+// Final reports whether a step has a verdict.
+func (s State) Final() bool { return s != Blocked && s != Active }
+
+// Run is what is known of an execution of a workflow. Times are in whole ms.
+type Run struct {
+	Plans     int       // how often it was planned
+	Attempt   int       // of the run's own task
+	Phase     Phase     // "": it has not begun
+	Begun     time.Time // when this attempt began
+	Closing   time.Time // when the phase main was over; zero before
+	Cancelled bool      // somebody has cancelled it
+	Late      bool      // its deadline is over
+	Stopped   bool      // a failure has stopped it
+	Paused    bool      // nothing is released
+	Steps     []StepRun // in the order of Flow
+}
+
+// StepRun is what is known of a step in a run.
+type StepRun struct {
+	State      State
+	Generation int       // how often it was released
+	Released   int       // in which plan it was released; 0: in none
+	Decided    int       // in which plan it got its verdict; 0: in none
+	At         time.Time // of its newest change; zero while it is blocked
+	Stopping   bool      // while active: its task was told to stop
+	Choice     int       // of one that decides and succeeded: the number of its branch, from 0
+	Reason     string    // why, if it is not plain from what it needs: an error of an expression
+}
+
+// verdict returns the verdict, "" if there is none.
+func (s StepRun) verdict() Verdict {
+	if !s.State.Final() {
+		return ""
+	}
+	return Verdict(s.State)
+}
+
+// NewRun returns a run of a flow that has not begun.
+func NewRun(f *Flow) Run {
+	r := Run{Steps: make([]StepRun, len(f.nodes))}
+	for i := range r.Steps {
+		r.Steps[i].State = Blocked
+	}
+	return r
+}
+
+// failedBefore reports whether a step failed before another one. In one plan, one that failed did before one that was
+// cancelled.
+func (s StepRun) failedBefore(other StepRun) bool {
+	if s.Decided != other.Decided {
+		return s.Decided < other.Decided
+	}
+	return s.State == State(Failed) && other.State != State(Failed)
+}
+
+// needsOf counts the verdicts of what a step needs.
+func (f *Flow) needsOf(i int, steps []StepRun) (n Needs) {
+	for _, e := range f.nodes[i].needs {
+		from := steps[e.from]
+		v := from.verdict()
+		if v == Succeeded && e.choices != nil && !e.choices[from.Choice] {
+			v = Skipped
+		}
+		n.add(v, f.nodes[e.from].AllowFailure)
+	}
+	return n
+}
