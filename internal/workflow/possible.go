@@ -1,5 +1,7 @@
 package workflow
 
+import "math/bits"
+
 // outcomes is a set of what a step may count as for those that need it.
 type outcomes uint8
 
@@ -33,30 +35,23 @@ func (r Rule) possible(needs []outcomes) (decisions []Decision) {
 	return decisions
 }
 
-// canBe reports whether needs can come out so that just these outcomes are among them.
+// canBe reports whether needs can come out so that just these outcomes are among them: each need has one of them, and
+// each of them is that of a need of its own. By Hall's theorem, that is possible if any k of them are open to at least
+// k needs.
 func canBe(needs []outcomes, want outcomes) bool {
-	for _, n := range needs {
-		if n&want == 0 {
+	for some := outcomes(1); some <= want; some++ {
+		if some&want != some {
+			continue
+		}
+		open := 0
+		for _, n := range needs {
+			if n&some != 0 {
+				open++
+			}
+		}
+		if open < bits.OnesCount8(uint8(some)) || some == want && open < len(needs) {
 			return false
 		}
 	}
-	return canCover(needs, want)
-}
-
-// canCover reports whether each outcome can be that of a need of its own.
-func canCover(needs []outcomes, want outcomes) bool {
-	if want == 0 {
-		return true
-	}
-	one := want & -want
-	for i, n := range needs {
-		if n&one == 0 {
-			continue
-		}
-		rest := append(append([]outcomes{}, needs[:i]...), needs[i+1:]...)
-		if canCover(rest, want&^one) {
-			return true
-		}
-	}
-	return false
+	return true
 }
