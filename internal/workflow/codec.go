@@ -52,56 +52,59 @@ func (r Run) Encode() string {
 	if marks == "" {
 		marks = "-"
 	}
-	var b strings.Builder
-	line(&b, textVersion, base36(r.Plans), base36(r.Attempt), phaseLetters[r.Phase], marks, ms(r.Begun), ms(r.Closing))
+	b := make([]byte, 0, 64+24*len(r.Steps))
+	b = appendNumbers(append(b, textVersion...), int64(r.Plans), int64(r.Attempt), keepZeros)
+	b = append(b, " "+phaseLetters[r.Phase]+" "+marks...)
+	b = append(appendNumbers(b, ms(r.Begun), ms(r.Closing)), '\n')
 	for _, s := range r.Steps {
-		s.encode(&b)
+		b = append(s.append(b), '\n')
 	}
-	return b.String()
+	return string(b)
 }
 
-func (s StepRun) encode(b *strings.Builder) {
-	first := stateLetters[s.State]
+func (s StepRun) append(b []byte) []byte {
+	b = append(b, stateLetters[s.State]...)
 	if s.Generation > 0 {
-		first += base36(s.Generation)
+		b = strconv.AppendInt(b, int64(s.Generation), 36)
 	}
 	switch {
 	case s.State == Blocked:
-		line(b, first)
+		return b
 	case s.State == Active:
-		stopping := "0"
+		stopping := int64(0)
 		if s.Stopping {
-			stopping = "1"
+			stopping = 1
 		}
-		line(b, first, base36(s.Released), ms(s.At), stopping)
+		return appendNumbers(b, int64(s.Released), ms(s.At), stopping)
 	case s.Reason == "":
-		line(b, first, base36(s.Released), base36(s.Decided), ms(s.At), base36(s.Choice))
-	default:
-		line(b, first, base36(s.Released), base36(s.Decided), ms(s.At), base36(s.Choice), strconv.Quote(s.Reason))
+		return appendNumbers(b, int64(s.Released), int64(s.Decided), ms(s.At), int64(s.Choice))
 	}
+	b = appendNumbers(b, int64(s.Released), int64(s.Decided), ms(s.At), int64(s.Choice), keepZeros)
+	return strconv.AppendQuote(append(b, ' '), s.Reason)
 }
 
-// line writes fields without the zeros at their end.
-func line(b *strings.Builder, fields ...string) {
-	for len(fields) > 1 && fields[len(fields)-1] == "0" {
-		fields = fields[:len(fields)-1]
+// keepZeros stands behind numbers that are written also if they are 0.
+const keepZeros = -1
+
+// appendNumbers appends numbers, each behind a space, without the zeros at the end.
+func appendNumbers(b []byte, numbers ...int64) []byte {
+	for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
+		numbers = numbers[:len(numbers)-1]
 	}
-	for i, field := range fields {
-		if i > 0 {
-			b.WriteByte(' ')
+	for _, n := range numbers {
+		if n != keepZeros {
+			b = strconv.AppendInt(append(b, ' '), n, 36)
 		}
-		b.WriteString(field)
 	}
-	b.WriteByte('\n')
+	return b
 }
 
-func base36(n int) string { return strconv.FormatInt(int64(n), 36) }
-
-func ms(t time.Time) string {
+// ms returns a moment in ms since 1970; 0 for the zero time.
+func ms(t time.Time) int64 {
 	if t.IsZero() {
-		return "0"
+		return 0
 	}
-	return strconv.FormatInt(t.UnixMilli(), 36)
+	return t.UnixMilli()
 }
 
 // DecodeRun reads the text of a run of a workflow with that many steps.
@@ -122,6 +125,7 @@ func DecodeRun(text string, steps int) (Run, error) {
 	for letter, is := range r.marks() {
 		*is = strings.Contains(marks, letter)
 	}
+	r.Steps = make([]StepRun, 0, steps)
 	for i, text := range lines[1:] {
 		s, err := decodeStep(text)
 		if err != nil {
@@ -189,7 +193,7 @@ func (f *fields) number() int {
 	if text == "" {
 		return 0
 	}
-	n, err := strconv.ParseInt(text, 36, 64)
+	n, err := strconv.ParseUint(text, 36, 63)
 	if err != nil && f.err == nil {
 		f.err = err
 	}

@@ -41,7 +41,7 @@ func TestRun_IsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 3))
-		r := anyRun(random, random.IntN(20))
+		r := anyRun(random, 1+random.IntN(20))
 		got, err := DecodeRun(r.Encode(), len(r.Steps))
 		if diff := cmp.Diff(r, got); err != nil || diff != "" {
 			t.Fatalf("seed %d: %v\n%s\n(-want +got):\n%s", seed, err, r.Encode(), diff)
@@ -59,7 +59,7 @@ func TestDecodeRun_RefusesWhatItDidNotWrite(t *testing.T) {
 		"", "\n", "2" + good[1:], good + "b\n",
 		strings.Replace(good, "b\n", "\n", 1), strings.Replace(good, "b\n", "z\n", 1),
 		strings.Replace(good, " m ", " x ", 1), strings.Replace(good, " - ", " zz ", 1),
-		strings.Replace(good, "a1 1", "a1 -", 1),
+		strings.Replace(good, "a1 1", "a1 -", 1), strings.Replace(good, "a1 1", "a1 -1", 1),
 		strings.Replace(good, "a1 1", "a01 1", 1), strings.Replace(good, "b\n", "f 0 1 1 0 \"x\n", 1),
 	} {
 		if r, err := DecodeRun(bad, 2); err == nil {
