@@ -147,7 +147,7 @@ func (a *auditor) count(needs []edge, plan int) (succeeded, failed, skips, open 
 		switch {
 		case !from.State.Final() || from.Decided > plan:
 			open++
-		case from.State == State(Skipped), from.State == State(Succeeded) && e.choices != nil && !e.choices[from.Choice]:
+		case from.State == State(Skipped), from.State == State(Succeeded) && !e.follows(from.Choice):
 			skips++
 		case from.State == State(Succeeded), from.State == State(Failed) && a.f.nodes[e.from].AllowFailure:
 			succeeded++
@@ -193,8 +193,8 @@ func (a *auditor) checkEnd(state task.State) {
 		want = task.Cancelled
 	case a.r.Late:
 		want = task.Failed
-	case a.f.Output != nil && want == task.Succeeded:
-		return // its expression may have failed
+	case a.f.Output != nil && want == task.Succeeded && state == task.Failed:
+		return // its expression has failed
 	}
 	if state != want {
 		a.findings = append(a.findings, fmt.Sprintf("the run %s, its steps say it %s", state, want))

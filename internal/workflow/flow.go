@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,9 +16,10 @@ var zero time.Time
 // Flow is a definition that was checked, and is ready for planning. It does not change.
 type Flow struct {
 	Definition
-	nodes  []node // Steps, then OnFailure, then Finally, as the definition has them
+	nodes  []node            // Steps, then OnFailure, then Finally, as the definition has them
+	starts [sections + 1]int // where the nodes of each section begin, and the end of all
 	byID   map[string]int
-	order  []int // of all nodes: each behind those that it needs, and else as in the definition
+	order  []int // of all nodes: section by section, each behind those that it needs
 	output *expr.Template
 }
 
@@ -30,6 +32,7 @@ type node struct {
 	when    *expr.Condition // nil: true
 	payload *expr.Template  // of a task
 	choices []*expr.Condition
+	reads   []int // the nodes that these expressions read
 }
 
 // edge leads from a step to one that needs it.
@@ -37,6 +40,26 @@ type edge struct {
 	from    int
 	choices []bool // of a step that decides and names the other one: which branches do; nil: it counts as it ends
 }
+
+// follows reports whether what the edge leads to goes on after that branch of a step that decides.
+func (e edge) follows(choice int) bool {
+	return e.choices == nil || choice < len(e.choices) && e.choices[choice]
+}
+
+// Len returns how many steps there are, with those of OnFailure and Finally.
+func (f *Flow) Len() int { return len(f.nodes) }
+
+// StepID returns the id of a step by its index.
+func (f *Flow) StepID(i int) string { return f.nodes[i].ID }
+
+// Index returns the index of a step: Steps come first, then OnFailure, then Finally. ok is false if there is none.
+func (f *Flow) Index(id string) (i int, ok bool) {
+	i, ok = f.byID[id]
+	return i, ok
+}
+
+// of returns the indices of the nodes of a section, from lo to hi-1. They are also where order has them.
+func (f *Flow) of(in section) (lo, hi int) { return f.starts[in], f.starts[in+1] }
 
 // Compile checks a definition as Validate says, and prepares it. Error: CodeInvalid.
 func Compile(d Definition) (*Flow, error) {
@@ -49,6 +72,7 @@ func Compile(d Definition) (*Flow, error) {
 			f.byID[s.ID] = len(f.nodes)
 			f.nodes = append(f.nodes, node{Step: s, in: in, field: fmt.Sprintf("%s[%d]", in.name(), i)})
 		}
+		f.starts[in+1] = len(f.nodes)
 	}
 	for _, check := range []func() error{f.link, f.sort, f.checkReach, f.compile} {
 		if err := check(); err != nil {
@@ -101,6 +125,9 @@ func (f *Flow) needed(by *node, id string) (int, error) {
 // likely names the step that somebody may have meant.
 func (f *Flow) likely(id string) string {
 	for _, n := range f.nodes {
+		if id == "" {
+			break
+		}
 		if strings.HasPrefix(n.ID, id) || strings.HasPrefix(id, n.ID) || strings.EqualFold(n.ID, id) {
 			return "; did you mean " + n.ID + "?"
 		}
@@ -164,6 +191,7 @@ func (f *Flow) sort() error {
 		}
 	}
 	if len(f.order) == len(f.nodes) {
+		slices.SortStableFunc(f.order, func(a, b int) int { return cmp.Compare(f.nodes[a].in, f.nodes[b].in) })
 		return nil
 	}
 	at := slices.IndexFunc(waits, func(n int) bool { return n > 0 })
@@ -248,10 +276,8 @@ func (f *Flow) compile() error {
 			before[i].add(e.from)
 			before[i].addAll(before[e.from])
 		}
-		for j, earlier := range f.nodes {
-			if earlier.in < n.in {
-				before[i].add(j)
-			}
+		for j := range f.starts[n.in] { // the sections before
+			before[i].add(j)
 		}
 		errs = append(errs, task.Within(n.field, f.compileStep(n, f.scope(before[i], n.Needs))))
 	}
@@ -282,9 +308,9 @@ func (s ids) addAll(other ids) {
 // scope returns what expressions may name behind these steps.
 func (f *Flow) scope(before ids, needs []string) expr.Scope {
 	s := expr.Scope{Params: map[string]expr.Type{}}
-	for i, n := range f.nodes {
+	for i := range f.nodes {
 		if before.has(i) {
-			s.Steps = append(s.Steps, n.ID)
+			s.Steps = append(s.Steps, f.nodes[i].ID)
 		}
 	}
 	for _, p := range f.Params {
@@ -299,26 +325,46 @@ func (f *Flow) scope(before ids, needs []string) expr.Scope {
 // compileStep reads the expressions of a step.
 func (f *Flow) compileStep(n *node, s expr.Scope) error {
 	var errs []error
+	var reads []string
+	condition := func(field, text string) *expr.Condition {
+		c, err := expr.ParseCondition(field, text, s)
+		if err != nil {
+			errs = append(errs, err)
+			return nil
+		}
+		reads = append(reads, c.Steps()...)
+		return c
+	}
 	if n.When != "" {
-		when, err := expr.ParseCondition("when", n.When, s)
-		n.when = when
-		errs = append(errs, err)
+		n.when = condition("when", n.When)
 	}
 	for i, c := range n.Decide {
-		if c.When == "" {
-			continue
+		if c.When != "" {
+			n.choices = append(n.choices, condition(fmt.Sprintf("decide[%d].when", i), c.When))
 		}
-		choice, err := expr.ParseCondition(fmt.Sprintf("decide[%d].when", i), c.When, s)
-		n.choices = append(n.choices, choice)
-		errs = append(errs, err)
 	}
 	if n.Task != nil {
 		payload, err := expr.ParseTemplate("task.payload", n.Task.Normalize().Payload, s)
-		n.payload = payload
-		errs = append(errs, err)
-		if n.Task.Type == task.CommandType && err == nil {
-			errs = append(errs, expr.CheckShell("task.payload", n.Task.Payload))
+		if err == nil && n.Task.Type == task.CommandType {
+			err = expr.CheckShell("task.payload", n.Task.Payload)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			n.payload = payload
+			reads = append(reads, payload.Steps()...)
 		}
 	}
+	n.reads = f.indices(reads)
 	return task.Join(errs...)
+}
+
+// indices returns the indices of steps, each once, sorted.
+func (f *Flow) indices(ids []string) []int {
+	var indices []int
+	for _, id := range ids {
+		indices = append(indices, f.byID[id])
+	}
+	slices.Sort(indices)
+	return slices.Compact(indices)
 }

@@ -2,21 +2,19 @@ package workflow
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
-	"github.com/dts-sched/dts/internal/workflow/expr"
 )
 
 // Input is what is known beside a run. Its entries may come in any order, and more than once.
 type Input struct {
-	Now   time.Time
+	Now   time.Time // by the clock of Redis, in whole ms
 	About About
 	Begin int    // the attempt of the run's own task that was claimed; 0: none
 	Tasks []Task // of steps that may have ended, and those that a plan wanted
 	Asks  []Ask  // what somebody asked of the run
-	Room  int    // how many tasks may be released
+	Room  int    // how many steps may be released, or decided by expressions
 }
 
 // About is what expressions may know of a run.
@@ -47,10 +45,10 @@ type Ask struct {
 // Do is what can be asked of a run.
 type Do string
 
-// What can be asked.
+// What can be asked. A run that has ended ignores all but DoRerun, which comes together with Input.Begin.
 const (
 	DoCancel Do = "cancel"
-	DoPause  Do = "pause"
+	DoPause  Do = "pause"  // until DoResume, or another attempt of the run
 	DoResume Do = "resume" // after a pause
 	DoRerun  Do = "rerun"  // of a run that has ended: it begins again
 )
@@ -62,8 +60,8 @@ type Plan struct {
 	Release []Release // tasks that are created, or begin again
 	Stop    []int     // steps whose tasks are told to stop
 	End     *RunEnd   // the run has ended
-	More    bool      // there was no room for more tasks: plan again at once
-	Look    time.Time // when a bound is over, of a run that has not ended
+	More    bool      // Room was too small for all that could be done: plan again once there is some
+	Look    time.Time // when the next bound is over, and the run is planned in any case; zero: none is ahead
 }
 
 // Release is a step that is released.
@@ -76,11 +74,12 @@ type Release struct {
 // RunEnd is how a run ended.
 type RunEnd struct {
 	State  task.State
-	Error  string
-	Result string // JSON, if the workflow has an output
+	Error  string // at most task.ErrorLimit bytes
+	Result string // JSON of at most task.ResultLimit bytes, if the workflow has an output
 }
 
-// planner plans one run.
+// planner plans one run. Its parts are in files of their own: this one has what happens to a run, release.go what
+// becomes of its steps, rerun.go how it begins again, and ending.go how it ends.
 type planner struct {
 	f      *Flow
 	in     Input
@@ -88,34 +87,41 @@ type planner struct {
 	run    *Run // plan.Run
 	tasks  map[int]Task
 	active int // steps
+	room   int // what is left of it
 }
 
 // Next returns what follows in a run. It changes nothing of its arguments.
 func Next(f *Flow, r Run, in Input) Plan {
-	r.Steps = slices.Clone(r.Steps)
-	p := &planner{f: f, in: in, plan: Plan{Run: r}, tasks: map[int]Task{}}
-	p.run = &p.plan.Run
-	p.run.Plans++
-	for _, t := range in.Tasks {
-		p.tasks[t.Step] = t
-	}
+	p := newPlanner(f, r, in)
 	p.begin()
-	if p.run.Phase == "" || p.run.Phase == PhaseEnded {
+	if p.run.Phase == PhaseEnded {
 		return p.plan
-	}
-	for i := range p.run.Steps {
-		p.observe(i)
 	}
 	for _, a := range in.Asks {
 		p.ask(a)
+	}
+	if p.run.Phase == "" {
+		return p.plan
+	}
+	p.run.Plans++
+	for i := range p.run.Steps {
+		p.observe(i)
 	}
 	p.checkBounds()
 	for p.proceed() {
 	}
 	p.plan.Look = p.nextBound()
-	slices.Sort(p.plan.Wants)
-	p.plan.Wants = slices.Compact(p.plan.Wants)
 	return p.plan
+}
+
+func newPlanner(f *Flow, r Run, in Input) *planner {
+	r.Steps = append([]StepRun{}, r.Steps...)
+	p := &planner{f: f, in: in, plan: Plan{Run: r}, tasks: make(map[int]Task, len(in.Tasks)), room: in.Room}
+	p.run = &p.plan.Run
+	for _, t := range in.Tasks {
+		p.tasks[t.Step] = t
+	}
+	return p
 }
 
 // begin begins an attempt of the run.
@@ -123,51 +129,30 @@ func (p *planner) begin() {
 	if p.in.Begin <= p.run.Attempt {
 		return
 	}
-	again := p.run.Phase == PhaseEnded
-	p.run.Attempt, p.run.Begun, p.run.Phase = p.in.Begin, p.in.Now, PhaseMain
-	p.run.Closing, p.run.Cancelled, p.run.Late, p.run.Stopped = time.Time{}, false, false, false
-	if again {
+	if p.run.Phase == PhaseEnded {
 		p.reset()
 	}
+	if p.run.Phase == "" {
+		p.run.Phase = PhaseMain
+	}
+	p.run.Attempt, p.run.Begun = p.in.Begin, p.in.Now
 }
 
-// reset blocks the steps that run again, those that were cancelled, and all that depends on either.
-func (p *planner) reset() {
-	var from []int
-	for _, a := range p.in.Asks {
-		if a.Do == DoRerun {
-			from = append(from, a.Steps...)
-		}
+// ask does what somebody asked for. DoRerun was done by reset.
+func (p *planner) ask(a Ask) {
+	switch a.Do {
+	case DoCancel:
+		p.run.Cancelled = true
+	case DoPause:
+		p.run.Paused = true
+	case DoResume:
+		p.run.Paused = false
 	}
-	chosen := make([]bool, len(p.f.nodes))
-	for _, i := range from {
-		chosen[i] = true
-	}
-	for i, s := range p.run.Steps {
-		failed := s.verdict() == Failed || s.verdict() == UpstreamFailed
-		chosen[i] = chosen[i] || s.verdict() == Cancelled || failed && len(from) == 0
-	}
-	all := !slices.Contains(chosen, true)
-	for _, i := range p.f.order {
-		n := &p.f.nodes[i]
-		behind := slices.ContainsFunc(n.needs, func(e edge) bool { return chosen[e.from] })
-		chosen[i] = chosen[i] || all || behind || n.in != main
-		if chosen[i] {
-			p.block(i)
-		}
-	}
-}
-
-// block takes a verdict back.
-func (p *planner) block(i int) {
-	s := &p.run.Steps[i]
-	*s = StepRun{State: Blocked, Generation: s.Generation}
 }
 
 // observe gives an active step the verdict of its task, if that has ended.
 func (p *planner) observe(i int) {
-	s := &p.run.Steps[i]
-	if s.State != Active {
+	if p.run.Steps[i].State != Active {
 		return
 	}
 	switch t, known := p.tasks[i]; {
@@ -183,7 +168,8 @@ func (p *planner) observe(i int) {
 // decide gives a step its verdict.
 func (p *planner) decide(i int, v Verdict, reason string) {
 	s := &p.run.Steps[i]
-	s.State, s.Decided, s.At, s.Reason, s.Stopping = State(v), p.run.Plans, p.in.Now, reason, false
+	s.State, s.Decided, s.At, s.Stopping = State(v), p.run.Plans, p.in.Now, false
+	s.Reason = task.Cut(reason, ReasonLimit)
 	if p.f.Failure == FailureStop && p.f.nodes[i].in == main && p.fails(i) {
 		p.run.Stopped = true
 	}
@@ -200,62 +186,46 @@ func (p *planner) fails(i int) bool {
 	return false
 }
 
-// ask does what somebody asked for.
-func (p *planner) ask(a Ask) {
-	switch a.Do {
-	case DoCancel:
-		p.run.Cancelled = true
-	case DoPause:
-		p.run.Paused = true
-	case DoResume:
-		p.run.Paused = false
-	case DoRerun: // reset has done it, if the run had ended
-	}
-}
-
-// checkBounds notes that the deadline is over, and ends what takes too long at the end.
+// checkBounds notes that the deadline is over, and cancels what takes too long in closing.
 func (p *planner) checkBounds() {
-	if p.run.Phase == PhaseMain && !p.in.Now.Before(p.run.Begun.Add(p.f.EffectiveDeadline())) {
-		p.run.Late = true
-	}
-	if p.isClosing() && !p.in.Now.Before(p.closed()) {
-		p.stop(onFailure)
-		p.stop(finally)
-	}
-}
-
-func (p *planner) isClosing() bool {
-	return p.run.Phase == PhaseOnFailure || p.run.Phase == PhaseFinally
-}
-
-// closed returns when the last steps are cancelled.
-func (p *planner) closed() time.Time { return p.run.Closing.Add(p.f.EffectiveClosing()) }
-
-// nextBound returns when a bound is over; zero for a run that has ended.
-func (p *planner) nextBound() time.Time {
 	switch {
-	case p.run.Phase == PhaseEnded:
-		return time.Time{}
-	case p.isClosing():
-		return p.closed()
+	case p.in.Now.Before(p.bound()):
+	case p.run.Phase == PhaseMain:
+		p.run.Late = p.run.Late || !p.haveEnded(main)
+	default:
+		why := fmt.Sprintf("on_failure and finally took more than %s, as closing allows", p.f.EffectiveClosing())
+		p.stop(onFailure, why)
+		p.stop(finally, why)
 	}
-	return p.run.Begun.Add(p.f.EffectiveDeadline())
+}
+
+// bound returns until when the phase may take.
+func (p *planner) bound() time.Time {
+	if p.run.Phase == PhaseMain {
+		return p.run.Begun.Add(p.f.EffectiveDeadline())
+	}
+	return p.run.Closing.Add(p.f.EffectiveClosing())
+}
+
+// nextBound returns when the bound of the phase is over; zero if it is over, or the run has ended.
+func (p *planner) nextBound() time.Time {
+	if bound := p.bound(); p.run.Phase != PhaseEnded && bound.After(p.in.Now) {
+		return bound
+	}
+	return time.Time{}
 }
 
 // stop cancels the steps of a section that have no verdict. The tasks of those that are active are told to stop.
-func (p *planner) stop(in section) {
-	for i, n := range p.f.nodes {
+func (p *planner) stop(in section, reason string) {
+	lo, hi := p.f.of(in)
+	for i := lo; i < hi; i++ {
 		s := &p.run.Steps[i]
 		switch {
-		case n.in != in:
 		case s.State == Active && s.Released == p.run.Plans:
-			p.plan.Release = slices.DeleteFunc(p.plan.Release, func(r Release) bool { return r.Step == i })
-			p.active--
-			s.Released = 0
-			s.Generation--
-			p.decide(i, Cancelled, "")
+			p.takeBack(i)
+			p.decide(i, Cancelled, reason)
 		case s.State == Blocked:
-			p.decide(i, Cancelled, "")
+			p.decide(i, Cancelled, reason)
 		case s.State == Active && !s.Stopping:
 			s.Stopping = true
 			p.plan.Stop = append(p.plan.Stop, i)
@@ -263,254 +233,32 @@ func (p *planner) stop(in section) {
 	}
 }
 
-// proceed decides the steps of the phase. It reports whether another phase has begun.
-func (p *planner) proceed() bool {
-	in := map[Phase]section{PhaseMain: main, PhaseOnFailure: onFailure, PhaseFinally: finally}[p.run.Phase]
-	if p.run.Cancelled && in != finally || in == main && (p.run.Late || p.run.Stopped) {
-		p.stop(in)
-	}
-	for _, i := range p.f.order {
-		if p.f.nodes[i].in == in && p.run.Steps[i].State == Blocked {
-			p.consider(i)
-		}
-		if in == main && p.run.Stopped { // by an expression that failed
-			p.stop(in)
-		}
-	}
-	for i, n := range p.f.nodes {
-		if n.in == in && !p.run.Steps[i].State.Final() {
+// haveEnded reports whether all steps of a section have verdicts.
+func (p *planner) haveEnded(in section) bool {
+	lo, hi := p.f.of(in)
+	for _, s := range p.run.Steps[lo:hi] {
+		if !s.State.Final() {
 			return false
 		}
-	}
-	return p.enter(in + 1)
-}
-
-// enter begins the phase of a section, or ends the run. It reports whether there is more to decide.
-func (p *planner) enter(next section) bool {
-	if p.run.Closing.IsZero() {
-		p.run.Closing = p.in.Now
-	}
-	switch {
-	case next == onFailure && (p.run.Cancelled || !p.isFailing()):
-		for i, n := range p.f.nodes {
-			if n.in == onFailure {
-				p.decide(i, Skipped, "")
-			}
-		}
-		return p.enter(finally)
-	case next == onFailure:
-		p.run.Phase = PhaseOnFailure
-	case next == finally:
-		p.run.Phase = PhaseFinally
-	default:
-		p.finish()
-		return false
 	}
 	return true
 }
 
-// isFailing reports whether the run is going to fail.
-func (p *planner) isFailing() bool { return p.run.Late || p.firstFailure() >= 0 }
-
-// firstFailure returns the step that failed first; -1 if none did. One that failed goes before those that were
-// cancelled for it.
-func (p *planner) firstFailure() int {
-	first := -1
-	for i, s := range p.run.Steps {
-		if p.fails(i) && (first < 0 || s.failedBefore(p.run.Steps[first])) {
-			first = i
+// proceed decides the steps of the phase. It reports whether another phase has begun.
+func (p *planner) proceed() bool {
+	in := p.run.Phase.section()
+	if p.run.Cancelled && in != finally || in == main && (p.run.Late || p.run.Stopped) {
+		p.stop(in, "")
+	}
+	lo, hi := p.f.of(in)
+	for _, i := range p.f.order[lo:hi] {
+		if p.run.Steps[i].State == Blocked {
+			p.consider(i)
+		}
+		if in == main && p.run.Stopped { // by an expression that failed just now
+			p.stop(in, "")
+			break
 		}
 	}
-	return first
-}
-
-// finish ends the run.
-func (p *planner) finish() {
-	end := &RunEnd{State: task.Succeeded}
-	switch first := p.firstFailure(); {
-	case p.run.Cancelled:
-		end.State = task.Cancelled
-	case p.run.Late:
-		end.State, end.Error = task.Failed, fmt.Sprintf("had not ended after %s, its deadline", p.f.EffectiveDeadline())
-	case first >= 0:
-		why, known := p.failure(first)
-		if !known {
-			return
-		}
-		end.State, end.Error = task.Failed, why
-	case p.f.output != nil:
-		values, known := p.know(p.f.output.Steps())
-		if !known {
-			return
-		}
-		result, err := p.f.output.Eval(values, task.ResultLimit)
-		if err != nil {
-			end.State, end.Error = task.Failed, "output: "+err.Error()
-		}
-		end.Result = string(result)
-	}
-	p.run.Phase = PhaseEnded
-	p.plan.End = end
-}
-
-// failure returns why the run failed, if the error of that step is known.
-func (p *planner) failure(i int) (why string, known bool) {
-	s := p.run.Steps[i]
-	why = fmt.Sprintf("step %s %s", p.f.nodes[i].ID, s.State)
-	if s.Reason != "" {
-		return why + ": " + s.Reason, true
-	}
-	if s.Released == 0 {
-		return why, true
-	}
-	t, known := p.task(i)
-	if t.Error != "" {
-		why += ": " + t.Error
-	}
-	return why, known
-}
-
-// task returns the task of a step that has ended. If that is not known, it is wanted.
-func (p *planner) task(i int) (t Task, known bool) {
-	if t, known = p.tasks[i]; !known {
-		p.plan.Wants = append(p.plan.Wants, i)
-	}
-	return t, known
-}
-
-// know returns what expressions may read of steps, if all of these have verdicts: some rules release a step before all
-// that it needs has ended. If the task of one of them is not known, it is wanted.
-func (p *planner) know(steps []string) (v expr.Values, known bool) {
-	v = expr.Values{Params: p.in.About.Params, Run: p.about(), Steps: map[string]expr.Step{}}
-	known = true
-	for _, id := range steps {
-		i := p.f.byID[id]
-		s := p.run.Steps[i]
-		step := expr.Step{State: string(s.State), Error: s.Reason}
-		switch {
-		case !s.State.Final():
-			known = false
-		case s.Released > 0:
-			t, has := p.task(i)
-			known = known && has
-			step.Task, step.Attempt, step.Output = p.refOf(i).ID, t.Attempt, t.Result
-			if step.Error == "" {
-				step.Error = t.Error
-			}
-		}
-		v.Steps[id] = step
-	}
-	return v, known
-}
-
-// about returns what expressions may read of the run.
-func (p *planner) about() expr.Run {
-	a := p.in.About
-	return expr.Run{
-		ID: a.ID, Workflow: p.f.ID, Revision: a.Revision, Created: a.Created, Started: p.run.Begun,
-		Attempt: p.run.Attempt, Tick: a.Tick,
-	}
-}
-
-// refOf returns the name of the task of a step.
-func (p *planner) refOf(i int) task.Ref { return p.in.About.Step(p.f.nodes[i].ID) }
-
-// consider releases a blocked step, or gives it a verdict, if what it needs allows for that.
-func (p *planner) consider(i int) {
-	n := &p.f.nodes[i]
-	if len(n.needs) > 0 {
-		switch d := n.EffectiveRule().Decide(p.f.needsOf(i, p.run.Steps)); {
-		case d.Verdict != "":
-			p.decide(i, d.Verdict, "")
-			return
-		case !d.Release:
-			return
-		}
-	}
-	if p.run.Paused {
-		return
-	}
-	if n.when != nil {
-		holds, known, err := p.holds(n.when)
-		switch {
-		case !known:
-			return
-		case err != nil:
-			p.decide(i, Failed, err.Error())
-			return
-		case !holds:
-			p.decide(i, Skipped, "its condition is false")
-			return
-		}
-	}
-	if n.Task == nil {
-		p.choose(i)
-		return
-	}
-	p.release(i)
-}
-
-// holds evaluates a condition.
-func (p *planner) holds(c *expr.Condition) (holds, known bool, _ error) {
-	values, known := p.know(c.Steps())
-	if !known {
-		return false, false, nil
-	}
-	holds, err := c.Holds(values)
-	return holds, true, err
-}
-
-// choose has a step decide.
-func (p *planner) choose(i int) {
-	for choice, when := range p.f.nodes[i].choices {
-		switch holds, known, err := p.holds(when); {
-		case !known:
-			return
-		case err != nil:
-			p.decide(i, Failed, err.Error())
-			return
-		case holds:
-			p.decide(i, Succeeded, "")
-			p.run.Steps[i].Choice = choice
-			return
-		}
-	}
-	p.decide(i, Succeeded, "")
-	p.run.Steps[i].Choice = len(p.f.nodes[i].choices)
-}
-
-// release releases a step with a task, if there is room.
-func (p *planner) release(i int) {
-	n, s := &p.f.nodes[i], &p.run.Steps[i]
-	if p.f.AtOnce > 0 && p.active >= p.f.AtOnce {
-		return
-	}
-	if len(p.plan.Release) >= p.in.Room {
-		p.plan.More = true
-		return
-	}
-	values, known := p.know(n.payload.Steps())
-	if !known {
-		return
-	}
-	payload, err := n.payload.Eval(values, expr.ValueLimit)
-	if err == nil {
-		err = task.ValidatePayload(payload)
-	}
-	if err != nil {
-		p.decide(i, Failed, err.Error())
-		return
-	}
-	d := *n.Task
-	d.Ref, d.Payload = p.refOf(i), payload
-	if d.Owner == "" {
-		d.Owner = p.f.Owner
-	}
-	if d.Labels == nil {
-		d.Labels = p.f.Labels
-	}
-	s.State, s.Released, s.At = Active, p.run.Plans, p.in.Now
-	s.Generation++
-	p.active++
-	p.plan.Release = append(p.plan.Release, Release{Step: i, Task: d.Normalize(), Again: s.Generation > 1})
+	return p.haveEnded(in) && p.enter(in+1)
 }

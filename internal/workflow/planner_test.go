@@ -13,14 +13,16 @@ import (
 
 // story is a run of which a test plans one part after the other.
 type story struct {
-	t     *testing.T
-	f     *Flow
-	r     Run
-	now   time.Time
-	begin int
-	room  int
-	tasks map[string]Task
-	last  Plan
+	t      *testing.T
+	f      *Flow
+	r      Run
+	now    time.Time
+	begin  int
+	room   int
+	params map[string]any
+	tasks  map[string]Task
+	last   Plan
+	end    RunEnd // the newest
 }
 
 func tell(t *testing.T, d Definition) *story {
@@ -44,12 +46,12 @@ func (s *story) ends(ends ...string) *story {
 	return s
 }
 
-// next plans, with all that tasks have left, and checks which steps are in which state then: "a=active b=blocked".
-func (s *story) next(want string, asks ...Ask) *story {
+// plan plans, with all that tasks have left.
+func (s *story) plan(asks ...Ask) {
 	s.t.Helper()
 	in := Input{
 		Now: s.now, Begin: s.begin, Asks: asks, Room: s.room,
-		About: About{Ref: task.Ref{Namespace: "default", ID: "run"}, Revision: 3, Created: s.now},
+		About: About{Ref: task.Ref{Namespace: "default", ID: "run"}, Revision: 3, Created: s.now, Params: s.params},
 	}
 	for _, t := range s.tasks {
 		in.Tasks = append(in.Tasks, t)
@@ -59,15 +61,29 @@ func (s *story) next(want string, asks ...Ask) *story {
 		s.t.Fatalf("the plan wants %v", s.last.Wants)
 	}
 	for _, r := range s.last.Release { // what ended before says nothing from now on
-		delete(s.tasks, s.f.nodes[r.Step].ID)
+		delete(s.tasks, s.f.StepID(r.Step))
 	}
 	s.r, s.begin = s.last.Run, 0
-	var got []string
-	for i, step := range s.r.Steps {
-		got = append(got, s.f.nodes[i].ID+"="+string(step.State))
+	if s.last.End != nil {
+		s.end = *s.last.End
 	}
-	if text := strings.Join(got, " "); text != want {
-		s.t.Errorf("the steps are\n%s, want\n%s", text, want)
+}
+
+// states returns the states of all steps, as "a=active b=blocked".
+func (s *story) states() string {
+	var states []string
+	for i, step := range s.r.Steps {
+		states = append(states, s.f.StepID(i)+"="+string(step.State))
+	}
+	return strings.Join(states, " ")
+}
+
+// next plans, and checks the states of all steps.
+func (s *story) next(want string, asks ...Ask) *story {
+	s.t.Helper()
+	s.plan(asks...)
+	if got := s.states(); got != want {
+		s.t.Errorf("the steps are\n%s, want\n%s", got, want)
 	}
 	return s
 }
@@ -171,7 +187,7 @@ func TestNext_BoundsEndWhatTakesTooLong(t *testing.T) {
 	s.ended(task.Failed, "had not ended after 1h0m0s, its deadline")
 }
 
-func TestNext_WhilePausedNothingIsReleased(t *testing.T) {
+func TestNext_APauseHoldsTheStepsBack(t *testing.T) {
 	t.Parallel()
 	s := tell(t, workflow(step("a"), step("b", "a"), step("c", "a")))
 	s.next("a=active b=blocked c=blocked")
@@ -179,6 +195,31 @@ func TestNext_WhilePausedNothingIsReleased(t *testing.T) {
 	s.next("a=succeeded b=active c=active", Ask{Do: DoResume})
 	s.ends("b=failed", "c=succeeded").next("a=succeeded b=failed c=succeeded", Ask{Do: DoPause})
 	s.ended(task.Failed, "step b failed: as told")
+
+	s.begin = 2 // somebody wants it again, and does not know of the pause
+	s.next("a=succeeded b=active c=succeeded", Ask{Do: DoRerun})
+}
+
+// What cleans up runs also if somebody has paused the run.
+func TestNext_APauseDoesNotHoldFinallyBack(t *testing.T) {
+	t.Parallel()
+	d := workflow(step("a"), step("b", "a"))
+	d.Finally = []Step{step("clean")}
+	s := tell(t, d)
+	s.next("a=active b=blocked clean=blocked")
+	s.ends("a=succeeded").next("a=succeeded b=blocked clean=blocked", Ask{Do: DoPause})
+	s.next("a=succeeded b=cancelled clean=active", Ask{Do: DoCancel})
+	s.ends("clean=succeeded").next("a=succeeded b=cancelled clean=succeeded").ended(task.Cancelled, "")
+}
+
+func TestNext_KeepsWhatIsAskedBeforeTheBegin(t *testing.T) {
+	t.Parallel()
+	s := tell(t, workflow(step("a"), step("b")))
+	s.begin = 0
+	s.next("a=blocked b=blocked", Ask{Do: DoPause})
+	s.begin = 1
+	s.next("a=blocked b=blocked")
+	s.next("a=active b=active", Ask{Do: DoResume})
 }
 
 func TestNext_ReleasesAsManyAsThereIsRoomFor(t *testing.T) {

@@ -1,8 +1,6 @@
 package workflow
 
-import (
-	"time"
-)
+import "time"
 
 // Phase says which steps of a run may be released.
 type Phase string
@@ -14,6 +12,17 @@ const (
 	PhaseFinally   Phase = "finally"
 	PhaseEnded     Phase = "ended"
 )
+
+// section returns the section whose steps are decided in a phase of a run that has begun and has not ended.
+func (p Phase) section() section {
+	switch p {
+	case PhaseOnFailure:
+		return onFailure
+	case PhaseFinally:
+		return finally
+	}
+	return main
+}
 
 // State is that of a step: blocked, active, or its verdict.
 type State string
@@ -37,7 +46,7 @@ type Run struct {
 	Cancelled bool      // somebody has cancelled it
 	Late      bool      // its deadline is over
 	Stopped   bool      // a failure has stopped it
-	Paused    bool      // nothing is released
+	Paused    bool      // no step of the phase main is released
 	Steps     []StepRun // in the order of Flow
 }
 
@@ -50,8 +59,11 @@ type StepRun struct {
 	At         time.Time // of its newest change; zero while it is blocked
 	Stopping   bool      // while active: its task was told to stop
 	Choice     int       // of one that decides and succeeded: the number of its branch, from 0
-	Reason     string    // why, if it is not plain from what it needs: an error of an expression
+	Reason     string    // why, if what it needs does not say it; at most ReasonLimit bytes
 }
+
+// ReasonLimit is the length, in bytes, of the longest Reason. The error of an expression that is longer is cut.
+const ReasonLimit = 300
 
 // verdict returns the verdict, "" if there is none.
 func (s StepRun) verdict() Verdict {
@@ -84,7 +96,7 @@ func (f *Flow) needsOf(i int, steps []StepRun) (n Needs) {
 	for _, e := range f.nodes[i].needs {
 		from := steps[e.from]
 		v := from.verdict()
-		if v == Succeeded && e.choices != nil && !e.choices[from.Choice] {
+		if v == Succeeded && !e.follows(from.Choice) {
 			v = Skipped
 		}
 		n.add(v, f.nodes[e.from].AllowFailure)

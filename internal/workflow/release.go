@@ -1,0 +1,169 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow/expr"
+)
+
+// consider releases a blocked step, or gives it a verdict, if what it needs allows for that.
+func (p *planner) consider(i int) {
+	n := &p.f.nodes[i]
+	if len(n.needs) > 0 {
+		switch d := n.EffectiveRule().Decide(p.f.needsOf(i, p.run.Steps)); {
+		case d.Verdict != "":
+			p.decide(i, d.Verdict, "")
+			return
+		case !d.Release:
+			return
+		}
+	}
+	switch {
+	case p.run.Paused && n.in == main:
+	case n.Task != nil && p.f.AtOnce > 0 && p.active >= p.f.AtOnce:
+	case !p.areFinal(n.reads):
+	case p.room == 0:
+		p.plan.More = true
+	default:
+		p.room--
+		if values, known := p.know(n.reads); known {
+			p.evaluate(i, values)
+		}
+	}
+}
+
+// areFinal reports whether steps have verdicts: some rules release a step before all that its expressions read has
+// ended.
+func (p *planner) areFinal(steps []int) bool {
+	return !slices.ContainsFunc(steps, func(i int) bool { return !p.run.Steps[i].State.Final() })
+}
+
+// know returns what expressions may read of steps that have verdicts. known is false if the task of one is wanted
+// first.
+func (p *planner) know(steps []int) (v expr.Values, known bool) {
+	v = expr.Values{Params: p.in.About.Params, Run: p.about(), Steps: make(map[string]expr.Step, len(steps))}
+	known = true
+	for _, i := range steps {
+		s := p.run.Steps[i]
+		step := expr.Step{State: string(s.State), Error: s.Reason}
+		if s.Released > 0 {
+			t, has := p.task(i)
+			known = known && has
+			step.Task, step.Attempt, step.Output = p.refOf(i).ID, t.Attempt, t.Result
+			if step.Error == "" {
+				step.Error = t.Error
+			}
+		}
+		v.Steps[p.f.nodes[i].ID] = step
+	}
+	return v, known
+}
+
+// task returns the task of a step that has ended. If that is not known, it is wanted.
+func (p *planner) task(i int) (t Task, known bool) {
+	t, known = p.tasks[i]
+	if at, wanted := slices.BinarySearch(p.plan.Wants, i); !known && !wanted {
+		p.plan.Wants = slices.Insert(p.plan.Wants, at, i)
+	}
+	return t, known
+}
+
+// about returns what expressions may read of the run.
+func (p *planner) about() expr.Run {
+	a := p.in.About
+	return expr.Run{
+		ID: a.ID, Workflow: p.f.ID, Revision: a.Revision, Created: a.Created, Started: p.run.Begun,
+		Attempt: p.run.Attempt, Tick: a.Tick,
+	}
+}
+
+// refOf returns the name of the task of a step.
+func (p *planner) refOf(i int) task.Ref { return p.in.About.Step(p.f.nodes[i].ID) }
+
+// evaluate releases a step, or gives it a verdict, as its expressions say. An error of one is its failure.
+func (p *planner) evaluate(i int, v expr.Values) {
+	n := &p.f.nodes[i]
+	err := p.checkOutputs(n.reads)
+	holds := true
+	if err == nil && n.when != nil {
+		holds, err = n.when.Holds(v)
+	}
+	if err == nil && holds {
+		if n.Task == nil {
+			err = p.choose(i, v)
+		} else {
+			err = p.release(i, v)
+		}
+	}
+	switch {
+	case err != nil:
+		p.decide(i, Failed, err.Error())
+	case !holds:
+		p.decide(i, Skipped, "its condition is false")
+	}
+}
+
+// checkOutputs checks that the outputs of steps that succeeded are there. Without that, an expression would read null.
+func (p *planner) checkOutputs(steps []int) error {
+	for _, i := range steps {
+		s := p.run.Steps[i]
+		if s.State == State(Succeeded) && s.Released > 0 && p.tasks[i].State != task.Succeeded {
+			return fmt.Errorf("the task of step %s, which succeeded, is gone with its output", p.f.nodes[i].ID)
+		}
+	}
+	return nil
+}
+
+// choose has a step decide.
+func (p *planner) choose(i int, v expr.Values) error {
+	choice := 0
+	for _, when := range p.f.nodes[i].choices {
+		holds, err := when.Holds(v)
+		if err != nil {
+			return err
+		}
+		if holds {
+			break
+		}
+		choice++
+	}
+	p.decide(i, Succeeded, "")
+	p.run.Steps[i].Choice = choice
+	return nil
+}
+
+// release releases a step with a task.
+func (p *planner) release(i int, v expr.Values) error {
+	n, s := &p.f.nodes[i], &p.run.Steps[i]
+	payload, err := n.payload.Eval(v, expr.ValueLimit)
+	if err == nil {
+		err = task.ValidatePayload(payload)
+	}
+	if err != nil {
+		return err
+	}
+	d := *n.Task
+	d.Ref, d.Payload = p.refOf(i), payload
+	if d.Owner == "" {
+		d.Owner = p.f.Owner
+	}
+	if d.Labels == nil {
+		d.Labels = p.f.Labels
+	}
+	s.State, s.Released, s.At = Active, p.run.Plans, p.in.Now
+	s.Generation++
+	p.active++
+	p.plan.Release = append(p.plan.Release, Release{Step: i, Task: d.Normalize(), Again: s.Generation > 1})
+	return nil
+}
+
+// takeBack takes back the release of a step in this plan.
+func (p *planner) takeBack(i int) {
+	s := &p.run.Steps[i]
+	s.State, s.Released = Blocked, 0
+	s.Generation--
+	p.active--
+	p.plan.Release = slices.DeleteFunc(p.plan.Release, func(r Release) bool { return r.Step == i })
+}
