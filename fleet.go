@@ -90,7 +90,8 @@ func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
 	}), cmp.Or(err, leftOut(list.Warnings))
 }
 
-// PauseQueue has workers take nothing from a queue any more; what runs goes on. Error: CodeQueueNotFound.
+// PauseQueue has workers take nothing from a queue any more; what runs goes on. What a worker has taken may still begin:
+// as many as it has slots, and up to 64 more, within about 50 ms. Error: CodeQueueNotFound.
 func (c *Client) PauseQueue(ctx context.Context, name string) error {
 	return c.PauseQueueWithNote(ctx, name, "")
 }

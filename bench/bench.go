@@ -26,7 +26,6 @@ type bench struct {
 
 	round    int     // from 0
 	others   float64 // the largest share of the machine that other processes used in a round of the row
-	children float64 // CPU time of the programs and servers of peers, in seconds
 	dtsd     string
 	stock    string         // that of the row before, if what it has prepared is still there
 	cleanups []func() error // last in, first out
@@ -132,11 +131,11 @@ func (b *bench) oneRound(ctx context.Context, r row) (f figures, err error) {
 			return nil, err
 		}
 	}
-	start, before := clock.Now(), b.usage(ctx)
+	start, before := clock.Now(), readUsage()
 	if f, err = r.run(ctx, b); err != nil {
 		return nil, err
 	}
-	b.others = max(b.others, before.others(b.usage(ctx)))
+	b.others = max(b.others, before.others(readUsage()))
 	fmt.Fprintf(b.progress, "  round %d (%s):", b.round+1, clock.Since(start).Round(time.Second))
 	for _, one := range f {
 		fmt.Fprintf(b.progress, " %s %s %s;", one.name, format(one.value), one.unit)

@@ -106,13 +106,14 @@ func selfCPU() float64 {
 // usage is the CPU time of the machine's processors up to a moment, in seconds.
 type usage struct {
 	total, busy float64 // 0 where the machine does not tell
-	ours        float64 // of this process, Redis and peers
+	ours        float64 // of this process and of all that it has started
 }
 
-func (b *bench) usage(ctx context.Context) usage {
-	u := usage{ours: selfCPU() + b.children}
-	if redis, err := b.redis.cpu(ctx); err == nil {
-		u.ours += redis
+func readUsage() usage {
+	var u usage
+	var err error
+	if u.ours, err = familyCPU(os.Getpid()); err != nil {
+		u.ours = selfCPU()
 	}
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -59,7 +59,6 @@ func (b *bench) startPeer(ctx context.Context, argv []string, url string) (*peer
 	b.cleanup(func() error {
 		_ = p.steps.Close() // the program ends then
 		_ = p.cmd.Wait()    // an error of it was the error of a step before
-		b.children += usedBy(p.cmd.ProcessState)
 		return nil
 	})
 	_, err = p.answer()

@@ -151,11 +151,7 @@ func (b *bench) runPeer(
 	if err != nil {
 		return f, err
 	}
-	b.cleanup(func() error {
-		used, err := server.cpu(context.WithoutCancel(ctx))
-		b.children += used
-		return errors.Join(err, server.stop())
-	})
+	b.cleanup(server.stop)
 	process, err := b.startPeer(ctx, p.argv, server.url())
 	if err != nil {
 		return f, err

@@ -51,7 +51,7 @@ func statOf(pid int) (processStat, error) {
 	return readStat(string(line))
 }
 
-// familyCPU is the CPU time of a process and of its children, those that have ended included, in seconds.
+// familyCPU is the CPU time of a process, of its children and of theirs, those that have ended included, in seconds.
 func familyCPU(pid int) (float64, error) {
 	s, err := statOf(pid)
 	if err != nil {
@@ -61,17 +61,25 @@ func familyCPU(pid int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	children := make(map[int][]int)
+	used := map[int]float64{pid: s.cpu}
 	for _, e := range entries {
 		child, err := strconv.Atoi(e.Name())
-		if err != nil {
+		if err != nil || child == pid {
 			continue
 		}
-		// A child that has ended meanwhile is missed once: its time moves to the parent after the parent was read.
-		if c, err := statOf(child); err == nil && c.parent == pid {
-			s.cpu += c.cpu
+		// One that has ended meanwhile is missed once: its time moves to its parent after that was read.
+		if c, err := statOf(child); err == nil {
+			children[c.parent] = append(children[c.parent], child)
+			used[child] = c.cpu
 		}
 	}
-	return s.cpu, nil
+	sum := 0.0
+	for family := []int{pid}; len(family) > 0; family = family[1:] {
+		sum += used[family[0]]
+		family = append(family, children[family[0]]...)
+	}
+	return sum, nil
 }
 
 // usedBy is the CPU time of a process that has ended, and of its children, in seconds.

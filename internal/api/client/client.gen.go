@@ -1035,7 +1035,8 @@ type ClientInterface interface {
 
 	// PauseQueueWithBody Pause a queue
 	//
-	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. What a worker has taken
+	// may still begin: as many as it has slots, and up to 64 more, within about 50 ms. Harmless if it is paused already.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1044,7 +1045,8 @@ type ClientInterface interface {
 
 	// PauseQueue Pause a queue
 	//
-	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. What a worker has taken
+	// may still begin: as many as it has slots, and up to 64 more, within about 50 ms. Harmless if it is paused already.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2260,7 +2262,8 @@ func (c *Client) LimitQueue(ctx context.Context, queue QueueName, body LimitQueu
 
 // PauseQueueWithBody Pause a queue
 //
-// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. What a worker has taken
+// may still begin: as many as it has slots, and up to 64 more, within about 50 ms. Harmless if it is paused already.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2279,7 +2282,8 @@ func (c *Client) PauseQueueWithBody(ctx context.Context, queue QueueName, conten
 
 // PauseQueue Pause a queue
 //
-// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. What a worker has taken
+// may still begin: as many as it has slots, and up to 64 more, within about 50 ms. Harmless if it is paused already.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8296,7 +8300,8 @@ type ClientWithResponsesInterface interface {
 
 	// PauseQueueWithBodyWithResponse Pause a queue
 	//
-	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. What a worker has taken
+	// may still begin: as many as it has slots, and up to 64 more, within about 50 ms. Harmless if it is paused already.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8305,7 +8310,8 @@ type ClientWithResponsesInterface interface {
 
 	// PauseQueueWithResponse Pause a queue
 	//
-	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. What a worker has taken
+	// may still begin: as many as it has slots, and up to 64 more, within about 50 ms. Harmless if it is paused already.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12951,7 +12957,8 @@ func (c *ClientWithResponses) LimitQueueWithResponse(ctx context.Context, queue 
 
 // PauseQueueWithBodyWithResponse Pause a queue
 //
-// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. What a worker has taken
+// may still begin: as many as it has slots, and up to 64 more, within about 50 ms. Harmless if it is paused already.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12966,7 +12973,8 @@ func (c *ClientWithResponses) PauseQueueWithBodyWithResponse(ctx context.Context
 
 // PauseQueueWithResponse Pause a queue
 //
-// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
+// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. What a worker has taken
+// may still begin: as many as it has slots, and up to 64 more, within about 50 ms. Harmless if it is paused already.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
