@@ -26,6 +26,7 @@ const (
 	FollowUp
 	DueSchedules
 	Fire
+	Advance
 	Enqueue
 	Recall
 	TendQueue
@@ -40,15 +41,18 @@ const (
 	Restore
 	ReadTasks
 	ReadOutbox
+	Tell
+	ReadFlow
+	ReadSteps
 	numScripts
 )
 
 func (s Script) String() string {
 	return [...]string{
 		"", "create", "forget", "retry", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim",
-		"look_after", "take_back", "reap", "follow", "due_schedules", "fire", "enqueue", "recall",
+		"look_after", "take_back", "reap", "follow", "due_schedules", "fire", "advance", "enqueue", "recall",
 		"tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish",
-		"restore", "read_tasks", "read_outbox",
+		"restore", "read_tasks", "read_outbox", "tell", "read_flow", "read_steps",
 	}[s]
 }
 
@@ -56,11 +60,11 @@ func (s Script) String() string {
 func (s Script) ofQueue() bool { return s >= Enqueue && s <= Archive }
 
 // ofLeader reports whether a script compares the fence of a leader.
-func (s Script) ofLeader() bool { return s >= Claim && s <= Fire }
+func (s Script) ofLeader() bool { return s >= Claim && s <= Advance }
 
 // ofTask reports whether a script reads a task.
 func (s Script) ofTask() bool {
-	return s >= Claim && s <= FollowUp || s >= Begin || s >= Create && s <= Cancel
+	return s >= Claim && s <= FollowUp || s >= Begin && s <= ReadOutbox || s >= Create && s <= Cancel
 }
 
 // Call is a call of a script. What a script does not need is zero.
@@ -78,6 +82,7 @@ type Call struct {
 	To       TaskState
 	Child    bool // of follow: a task follows the end; of restore: the task is the follow-up of the end with that attempt
 	Plan     Plan
+	Read     FlowRead // of read_steps and advance
 }
 
 const noTask = maxTasks
@@ -89,7 +94,10 @@ func (c Call) String() string {
 		return fmt.Sprintf("%s (ticks %d to %d)", text, c.Plan.Cursor+1, c.Plan.Upto)
 	case c.Script == Claim && c.Task == noTask:
 		return text + " (no room)"
-	case c.Script < Claim && c.Script > Cancel, c.Script == LookAfter, c.Script == DueSchedules:
+	case c.Script == Tell:
+		return fmt.Sprintf("%s of the run, to make it %s", text, c.To)
+	case c.Script < Claim && c.Script > Cancel, c.Script == LookAfter, c.Script == DueSchedules, c.Script == Advance,
+		c.Script >= ReadFlow:
 		return text
 	}
 	if c.Script == Restore && c.Child {
@@ -127,4 +135,5 @@ type Reply struct {
 	Found    [maxTasks]Hand // of look_after
 	Cursor   uint8          // of due_schedules
 	Planned  bool           // of due_schedules: the schedule is due
+	Read     FlowRead       // of read_flow and read_steps
 }

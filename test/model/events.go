@@ -259,8 +259,21 @@ func (m *Model) execute(s *State, c Call) Reply {
 		s.Seen.Reaped[c.Task][c.Attempt-1] = true
 	case reply.Created:
 		s.Seen.Followed[c.Task][c.Attempt] = true
+	case c.Script == Advance:
+		m.released(s, &before)
+	case c.Script == Tell && c.To == Cancelled:
+		s.Seen.Asked = s.Redis.Asks.Cancel
 	}
 	return reply
+}
+
+// released notes which steps were released.
+func (m *Model) released(s *State, before *Redis) {
+	for i := range m.Steps {
+		if before.Tasks[i].releasedAs(&s.Redis.Tasks[i]) {
+			s.Seen.Released[i] = max(s.Seen.Released[i], s.Redis.Flow.Steps[i].Generation)
+		}
+	}
 }
 
 // deleteList deletes the list of a task's queue, which the tasks of a schedule share.

@@ -54,6 +54,16 @@ var withoutGuards = []struct {
 	{FollowExisting, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1, Follow: true}, OneTask},
 	{FollowSettles, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Follow: true}, Ends},
 	{FollowSameEnd, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Retries: true, Follow: true}, Followed},
+	{EndOwes, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1}, Followed},
+	{AdvanceFence, Size{Steps: 1, Attempts: 1, Leaders: 2, Workers: 1}, Fenced},
+	{AdvanceCursor, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Copies: true}, Final},
+	{AdvanceStates, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1}, Agreed},
+	{AdvanceStates, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1}, Followed},
+	{AdvanceAttempts, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Lag: 2}, Agreed},
+	{AdvanceRuns, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1}, Agreed},
+	{ReleaseExisting, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5}, OneTask},
+	{ReleaseTells, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5}, Followed},
+	{CancelAttempt, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Retries: true}, Asked},
 }
 
 // A search that finds nothing could be blind. So each guard is taken away, and the search must find which promise it is for.

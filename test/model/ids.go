@@ -26,6 +26,15 @@ func (s *State) freshFence() ID {
 	return used.least()
 }
 
+// freshCursor returns a cursor of the run that nobody has.
+func (s *State) freshCursor() ID {
+	var used set
+	for _, f := range s.flows() {
+		used.add(f.Cursor)
+	}
+	return used.least()
+}
+
 // freshRun returns the token of a run that nobody has.
 func (s *State) freshRun() ID {
 	var used set
@@ -40,6 +49,9 @@ func (s *State) freshRun() ID {
 	for i := range s.Workers {
 		used.add(s.Workers[i].Run)
 		used.add(s.Workers[i].Earlier)
+	}
+	for _, id := range s.runsOfFlow() {
+		used.add(*id)
 	}
 	return used.least()
 }
@@ -126,17 +138,17 @@ func (m *Model) canonical(s *State) State {
 //go:norace
 func (m *Model) withLeadersInOrder(c State) State {
 	if m.Leaders < 2 {
-		c.rename()
+		m.rename(&c)
 		return c
 	}
 	order := cmp.Compare(c.orderOf(0), c.orderOf(1))
 	other := c
 	other.swapLeaders()
-	other.rename()
+	m.rename(&other)
 	if order > 0 {
 		return other
 	}
-	c.rename()
+	m.rename(&c)
 	if order < 0 {
 		return c
 	}
@@ -203,9 +215,12 @@ func (s *State) orderOf(leader int) int {
 // rename names the ids in the order in which they are seen.
 //
 //go:norace
-func (s *State) rename() {
+func (m *Model) rename(s *State) {
+	if m.Steps > 0 {
+		s.renameCursors()
+	}
 	s.renameFences()
-	s.renameRuns()
+	s.renameRuns(m.Steps > 0)
 	for i := range s.Redis.Tasks {
 		s.renameTask(i)
 	}
@@ -222,8 +237,41 @@ func (s *State) renameFences() {
 	n.rename(&s.Copy.Fence)
 }
 
+// flows returns the texts of the run that somebody has.
+//
 //go:norace
-func (s *State) renameRuns() {
+func (s *State) flows() [3 + maxLeaders]*Flow {
+	return [...]*Flow{
+		&s.Redis.Flow, &s.Replica.Flow, &s.Leaders[0].Read.Flow, &s.Leaders[1].Read.Flow, &s.Copy.Read.Flow,
+	}
+}
+
+//go:norace
+func (s *State) renameCursors() {
+	var n names
+	for _, f := range s.flows() {
+		n.rename(&f.Cursor)
+	}
+}
+
+// runsOfFlow returns the runs of tasks that somebody knows by the run of the workflow.
+//
+//go:norace
+func (s *State) runsOfFlow() []*ID {
+	all := make([]*ID, 0, maxSteps*(3+maxLeaders+1+maxLeaders))
+	for i := range maxSteps {
+		for _, f := range s.flows() {
+			all = append(all, &f.Steps[i].Result.Run)
+		}
+		for _, r := range []*FlowRead{&s.Leaders[0].Read, &s.Leaders[1].Read, &s.Copy.Read} {
+			all = append(all, &r.Steps[i].End.Run)
+		}
+	}
+	return all
+}
+
+//go:norace
+func (s *State) renameRuns(ofFlow bool) {
 	var n names
 	for i := range s.Redis.Tasks {
 		n.rename(&s.Redis.Tasks[i].Run)
@@ -239,6 +287,11 @@ func (s *State) renameRuns() {
 		}
 	}
 	n.rename(&s.Copy.Run)
+	if ofFlow {
+		for _, id := range s.runsOfFlow() {
+			n.rename(id)
+		}
+	}
 }
 
 // renameTask renames the claims and lease ends of a task.

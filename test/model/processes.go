@@ -41,6 +41,7 @@ func (m *Model) requests(s *State) []Request {
 	for i := range m.tasks() {
 		all = append(all, m.clientCalls(&s.Redis.Tasks[i], uint8(i))...)
 	}
+	all = append(all, m.runCalls(s)...)
 	all = append(all, m.lostFollowUps(s)...)
 	for i := range m.Leaders {
 		for _, c := range m.leaderCalls(s, uint8(i)) {
@@ -68,7 +69,7 @@ func (m *Model) clientCalls(t *Task, task uint8) (all []Request) {
 	if m.Forgets {
 		all = append(all, Request{Call: Call{Script: Forget, Task: task}})
 	}
-	if m.Retries && t.Attempt < maxAttempts {
+	if m.Retries && m.Steps == 0 && t.Attempt < maxAttempts {
 		all = append(all, Request{Call: Call{Script: Retry, Task: task, Attempt: t.Attempt, To: t.State}})
 	}
 	return all
@@ -101,10 +102,11 @@ func (m *Model) leaderCalls(s *State, index uint8) []Call {
 	if *l == (Leader{Fence: l.Fence}) { // at the end of its term it waits for its loops
 		calls = append(calls, Call{Script: ReleaseLease, Fence: l.Fence})
 	}
-	if *l == (Leader{Fence: l.Fence, Entry: l.Entry}) {
+	if *l == (Leader{Fence: l.Fence, Entry: l.Entry, Read: l.Read}) {
 		calls = append(calls, Call{Script: LookAfter, Fence: l.Fence})
 	}
 	calls = append(calls, m.followCalls(s, l)...)
+	calls = append(calls, m.flowCalls(s, l)...)
 	if m.Ticks > 0 && !l.Plan.Made {
 		calls = append(calls, Call{Script: DueSchedules, Fence: l.Fence})
 	} else if m.Ticks > 0 {
@@ -132,7 +134,7 @@ func (m *Model) followCalls(s *State, l *Leader) (calls []Call) {
 		}}
 	}
 	for i := range m.tasks() {
-		if s.Redis.Tasks[i].Follow.owes() {
+		if m.Steps == 0 && s.Redis.Tasks[i].Follow.owes() {
 			calls = append(calls, Call{Script: ReadOutbox, Task: uint8(i)})
 		}
 	}
@@ -230,6 +232,8 @@ func (m *Model) leaderAnswered(s *State, l *Leader, c Call, reply Reply) {
 		}
 	case Fire:
 		l.Plan = Plan{}
+	case ReadFlow, ReadSteps, Advance:
+		l.Read.answered(c, reply)
 	case ReadOutbox, ReadTasks, FollowUp:
 		l.Entry.answered(c, reply)
 	case Enqueue, Recall, ReapScript, TakeBackScript, Finish:

@@ -20,6 +20,10 @@ const (
 	Early                       // 5: nothing is claimed or decided before its time
 	Followed                    // 1: each end, and nothing else, has its follow-up or owes it
 	FollowedOnce                // 1: a follow-up is created once for each attempt with which a task ends
+	ReleasedOnce                // 1: a step is released once in each generation
+	Agreed                      // 1: a run ends as its steps say, and those as their tasks
+	Reasoned                    // 1: no step has a task that was not released
+	Asked                       // 1: an attempt of a run is cancelled only if somebody has asked for that
 	numPromises
 )
 
@@ -33,6 +37,9 @@ func (p Promise) String() string {
 		"a stale leader changes nothing", "nothing is claimed or decided before its time",
 		"each end, and nothing else, has its follow-up or owes it",
 		"a follow-up is created once for each attempt with which a task ends",
+		"a step is released once in each generation", "a run ends as its steps say, and those as their tasks",
+		"no step has a task that was not released",
+		"an attempt of a run is cancelled only if somebody has asked for that",
 	}[p]
 }
 
@@ -72,6 +79,9 @@ func (m *Model) brokenByState(before, after *State) noted {
 		for k := range is.Deliveries {
 			broken.note(BegunOnce, after.Seen.Begun[i][k] > 1)
 		}
+	}
+	if m.Steps > 0 {
+		broken = append(broken, m.brokenByRun(before, after)...)
 	}
 	if m.Ticks > 0 {
 		broken.note(Recorded, !m.ledgerHolds(before, after))
@@ -123,6 +133,8 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 		broken = append(broken, m.brokenByForget(was, reply)...)
 	case FollowUp:
 		broken = append(broken, brokenByFollowUp(before, c, was, reply)...)
+	case Advance:
+		broken = append(broken, m.brokenByAdvance(before, after)...)
 	case Fire:
 		broken.note(OneTick, m.madeAgain(before, after))
 	case Claim:
@@ -261,6 +273,9 @@ func (m *Model) settled(s *State) bool {
 			}
 		}
 	}
+	if m.Steps > 0 && (s.Redis.Flow.Ended == None || s.Redis.Asks != Asks{}) {
+		return false
+	}
 	g := &s.Redis.Schedule
 	return m.Ticks == 0 || g.Next > s.Clock && g.waits() == 0
 }
@@ -312,4 +327,13 @@ const (
 	FollowExisting   Guard = "follow leaves a follow-up that exists"
 	FollowSettles    Guard = "follow removes the mark with the end that it follows up"
 	FollowSameEnd    Guard = "follow leaves the mark of another end than the one that it follows up"
+	AdvanceFence     Guard = "advance compares the fence"
+	AdvanceCursor    Guard = "advance compares the cursor of the run"
+	AdvanceStates    Guard = "advance compares the states of the tasks whose ends it takes from the outbox"
+	AdvanceAttempts  Guard = "advance compares the attempts of the tasks whose ends it takes from the outbox"
+	AdvanceRuns      Guard = "advance compares the runs of the tasks whose ends it takes from the outbox"
+	AdvanceTakes     Guard = "advance removes from the outbox only what the leader has read"
+	ReleaseExisting  Guard = "advance leaves the task of a step that is there"
+	ReleaseTells     Guard = "advance tells again of a task that is there and has ended"
+	CancelAttempt    Guard = "a cancel is about one attempt of a run"
 )

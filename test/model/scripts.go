@@ -18,11 +18,12 @@ var scripts = [numScripts]script{
 	Create: (*Model).create, Forget: (*Model).forget, Retry: (*Model).retry, Cancel: (*Model).cancel,
 	AcquireLease: (*Model).acquireLease, RenewLease: (*Model).renewLease, ReleaseLease: (*Model).releaseLease,
 	Claim: (*Model).claim, LookAfter: (*Model).lookAfter, TakeBackScript: (*Model).takeBack, ReapScript: (*Model).reap,
-	DueSchedules: (*Model).dueSchedules, Fire: (*Model).fire,
+	DueSchedules: (*Model).dueSchedules, Fire: (*Model).fire, Advance: (*Model).advance,
 	Enqueue: (*Model).enqueue, Recall: (*Model).recall, TendQueue: (*Model).tendQueue,
 	Take: (*Model).take, GiveBack: (*Model).giveBack, Extend: (*Model).extend, Done: (*Model).done, Archive: (*Model).archive,
 	Begin: (*Model).begin, ExtendRuns: (*Model).extendRuns, Finish: (*Model).finish, Restore: (*Model).restore,
 	ReadTasks: (*Model).readTasks, ReadOutbox: (*Model).readOutbox, FollowUp: (*Model).followUp,
+	Tell: (*Model).tell, ReadFlow: (*Model).readFlow, ReadSteps: (*Model).readSteps,
 }
 
 // run runs a script.
@@ -79,15 +80,22 @@ func (m *Model) cancel(s *State, c Call) Reply {
 		return refused(lua.CodeNotFound)
 	case Succeeded, Failed:
 		return refused(lua.CodeState)
+	}
+	m.stop(s, t)
+	return Reply{}
+}
+
+// stop has a task end that has not begun, and asks one that runs to stop.
+func (m *Model) stop(s *State, t *Task) {
+	switch t.State {
 	case Running:
 		t.Cancel = true
 	case Scheduled, Queued:
 		t.State, t.Place, t.Bare, t.Look, t.Claim = Cancelled, Nowhere, false, false, 0
-		t.Follow.Marked = m.Follow
+		t.Follow.Marked = m.marks()
 		m.owe(t)
 		m.taskEnded(s)
 	}
-	return Reply{}
 }
 
 // acquireLease gives the lease to a leader. Its owner's name is not that of a leader that died before.
@@ -133,7 +141,7 @@ func (m *Model) claim(s *State, c Call) Reply {
 		switch {
 		case m.wants(c, uint8(i)) && reply.Attempt == 0 && (t.Place == Due || t.Place == Ready || early):
 			t.State, t.Place, t.Bare, t.Attempt, t.Run, t.Claim = Queued, Nowhere, false, t.Attempt+1, 0, s.freshClaim(i)
-			t.Follow.Marked = m.Follow && m.has(ClaimMarks)
+			t.Follow.Marked = m.marks() && m.has(ClaimMarks)
 			reply.Task, reply.Attempt, reply.Claim = uint8(i), t.Attempt, t.Claim
 		case t.Place == Due:
 			t.Place = Ready // there is no room
@@ -212,7 +220,7 @@ func (m *Model) queuedAgain(t *Task, c Call) bool {
 	}
 	if waits {
 		t.become(Task{State: Queued, Attempt: c.Attempt, Claim: c.Claim})
-		t.Follow.Marked = m.Follow
+		t.Follow.Marked = m.marks()
 	}
 	return true
 }
@@ -274,7 +282,7 @@ func (m *Model) restore(s *State, c Call) Reply {
 		t.Follow.There[c.Attempt] = true
 	case t.State == None || !m.has(RestoreLost):
 		*t = Task{State: Queued, Attempt: c.Attempt, Claim: c.Claim, Deliveries: t.Deliveries, Follow: t.Follow}
-		t.Follow.Marked = m.Follow && m.has(RestoreMarks)
+		t.Follow.Marked = m.marks() && m.has(RestoreMarks)
 	}
 	return Reply{}
 }

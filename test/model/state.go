@@ -3,6 +3,7 @@ package model
 // The dimensions of a State. A Size says how much of it is used.
 const (
 	maxTasks    = 3 // and ticks
+	maxSteps    = 2
 	maxAttempts = 2
 	maxLeaders  = 2
 	maxWorkers  = 2
@@ -172,10 +173,56 @@ type Lease struct {
 // ofCopy is a leader that has died and from which the copy is that is on its way.
 const ofCopy = maxLeaders + 1
 
+// StepState is what a run has of a step.
+type StepState uint8
+
+// The states of a step.
+const (
+	Blocked StepState = iota
+	Open              // released, and not ended
+	StepSucceeded
+	StepFailed // or its task was cancelled
+	Unreleased // and never will be: what it needs did not succeed, or the run was cancelled
+)
+
+// Final reports whether the step has a verdict.
+func (s StepState) Final() bool { return s >= StepSucceeded }
+
+// StepRun is what a run has of a step.
+type StepRun struct {
+	State      StepState
+	Generation uint8  // how often it was released
+	Stopping   bool   // its task was told to stop
+	Result     Ending // of its task, if that has ended
+}
+
+// Ending is by which attempt and run a task has ended. Others have other results.
+type Ending struct {
+	Attempt uint8
+	Run     ID
+}
+
+// Flow is the text of a run of a workflow, whose step k is task k.
+type Flow struct {
+	Cursor    ID    // differs in all texts
+	Attempt   uint8 // how often the run has begun
+	Cancelled bool
+	Steps     [maxSteps]StepRun
+	Ended     TaskState // how the run has ended; None if it has not
+}
+
+// Asks is what the outbox has of a run beside the ends of tasks.
+type Asks struct {
+	Begin  bool  // the run is to begin, once more if it has ended
+	Cancel uint8 // the attempt of the run that somebody has cancelled; 0: none
+}
+
 // Redis is what Redis has.
 type Redis struct {
 	Tasks    [maxTasks]Task
 	Schedule Schedule
+	Flow     Flow
+	Asks     Asks
 	Lease    Lease
 }
 
@@ -230,12 +277,39 @@ type Entry struct {
 	Parent  Parent
 }
 
+// Reading is how far a leader is with what it reads of a run.
+type Reading uint8
+
+// How far it is.
+const (
+	ReadNothing Reading = iota
+	ReadRun             // the outbox and the run, and not yet the tasks
+	ReadAll
+)
+
+// StepRead is what a leader has read of a step.
+type StepRead struct {
+	Told  TaskState // how its task has ended by the outbox; None: it has no entry
+	With  uint8     // with which attempt
+	State TaskState // of its task, if it has an entry
+	End   Ending    // the same
+}
+
+// FlowRead is what a leader has read of a run, which may be outdated.
+type FlowRead struct {
+	Reading Reading
+	Flow    Flow
+	Asks    Asks
+	Steps   [maxSteps]StepRead
+}
+
 // Leader is a node that leads the partition, or believes so.
 type Leader struct {
 	Fence ID // 0 if it does not believe so
 	Hands [maxTasks]Hand
 	Plan  Plan
 	Entry Entry
+	Read  FlowRead
 }
 
 // Phase is how far a worker is with a delivery.
@@ -285,6 +359,8 @@ type Witness struct {
 	Reaped   [maxTasks][maxAttempts]bool     // the attempt was taken for lost
 	Word     [maxTasks]bool                  // the word of the worker that runs the task holds
 	Followed [maxTasks][maxAttempts + 1]bool // the follow-up of the end with that attempt was created
+	Released [maxSteps]uint8                 // the last generation for which the task of the step was made, or run again
+	Asked    uint8                           // the last attempt of the run that somebody has cancelled
 }
 
 // State is one state of the whole.
@@ -326,10 +402,15 @@ type Size struct {
 	Lag      int  // how many writes a failover loses at most; 0: there is none
 	Early    bool // the failover loses everything since before the first claim
 	Follow   bool // a task follows each end of every other one
+	Steps    int  // of a run of a workflow, which clients cancel with Cancels, and run again with Retries
+	Apart    bool // no step needs another one; else each needs the one before
 }
 
 // tasks is how many tasks there can be.
-func (z Size) tasks() int { return max(z.Tasks, z.Ticks) }
+func (z Size) tasks() int { return max(z.Tasks, z.Ticks, z.Steps) }
+
+// marks reports whether the ends of tasks owe something.
+func (z Size) marks() bool { return z.Follow || z.Steps > 0 }
 
 // attempts is the highest number of an attempt that a task can make.
 func (z Size) attempts() int {
@@ -345,5 +426,6 @@ func (z Size) initial() State {
 	if z.Ticks > 0 {
 		s.Redis.Schedule.Next = 1
 	}
+	s.Redis.Asks.Begin = z.Steps > 0
 	return s
 }

@@ -1,0 +1,119 @@
+package model
+
+// runCalls returns the calls that clients make about a run. They run it again once.
+//
+//go:norace
+func (m *Model) runCalls(s *State) (all []Request) {
+	f := &s.Redis.Flow
+	if m.Steps > 0 && m.Cancels && f.Attempt > 0 && f.Ended == None {
+		all = append(all, Request{Call: Call{Script: Tell, To: Cancelled}})
+	}
+	if m.Steps > 0 && m.Retries && f.Attempt == 1 && f.Ended != None {
+		all = append(all, Request{Call: Call{Script: Tell, Attempt: f.Attempt, To: Scheduled}})
+	}
+	return all
+}
+
+// flowCalls returns the calls with which a leader follows up what the outbox has of a run. It does so in a loop of its
+// own.
+//
+//go:norace
+func (m *Model) flowCalls(s *State, l *Leader) []Call {
+	switch l.Read.Reading {
+	case ReadRun:
+		return []Call{{Script: ReadSteps, Read: l.Read}}
+	case ReadAll:
+		return []Call{{Script: Advance, Fence: l.Fence, Read: l.Read}}
+	}
+	told := s.Redis.Asks != Asks{}
+	for i := range m.Steps {
+		told = told || s.Redis.Tasks[i].Follow.owes()
+	}
+	if !told {
+		return nil
+	}
+	return []Call{{Script: ReadFlow}}
+}
+
+// planned returns the run that follows from what a leader has read, as package workflow plans it.
+func (m *Model) planned(r *FlowRead) Flow {
+	f := r.Flow
+	if r.Asks.Begin {
+		m.begins(&f)
+	}
+	if f.Attempt == 0 || f.Ended != None {
+		return f
+	}
+	f.Cancelled = f.Cancelled || r.Asks.Cancel == f.Attempt || r.Asks.Cancel != 0 && !m.has(CancelAttempt)
+	ended := true
+	for i := range m.Steps {
+		m.proceed(&f, i, r.Steps[i])
+		ended = ended && f.Steps[i].State.Final()
+	}
+	if ended {
+		f.Ended = m.outcome(&f)
+	}
+	return f
+}
+
+// begins begins an attempt of the run. After the first, the steps run again that did not succeed, and those that need
+// them; all, if all succeeded.
+func (m *Model) begins(f *Flow) {
+	all := m.outcome(f) == Succeeded
+	f.Attempt, f.Cancelled, f.Ended = f.Attempt+1, false, None
+	behind := false
+	for i := range m.Steps {
+		step := &f.Steps[i]
+		if again := all || behind || step.State != StepSucceeded; again {
+			*step = StepRun{Generation: step.Generation}
+			behind = !m.Apart
+		}
+	}
+}
+
+// proceed gives a step its verdict, or releases it.
+func (m *Model) proceed(f *Flow, i int, read StepRead) {
+	step := &f.Steps[i]
+	need := StepSucceeded
+	if i > 0 && !m.Apart {
+		need = f.Steps[i-1].State
+	}
+	switch {
+	case step.State == Open && read.State == Succeeded:
+		step.decided(StepSucceeded, read.End)
+	case step.State == Open && read.Told != None && (read.State.Final() || read.State == None):
+		step.decided(StepFailed, read.End)
+	case step.State == Open:
+		step.Stopping = f.Cancelled
+	case step.State == Blocked && (f.Cancelled || need.Final() && need != StepSucceeded):
+		step.State = Unreleased
+	case step.State == Blocked && need == StepSucceeded:
+		step.State, step.Generation = Open, step.Generation+1
+	}
+}
+
+// decided gives a step the verdict of its task.
+func (s *StepRun) decided(verdict StepState, end Ending) {
+	s.State, s.Stopping, s.Result = verdict, false, end
+}
+
+// outcome returns how a run ends with these verdicts.
+func (m *Model) outcome(f *Flow) TaskState {
+	if f.Cancelled {
+		return Cancelled
+	}
+	for i := range m.Steps {
+		if f.Steps[i].State != StepSucceeded {
+			return Failed
+		}
+	}
+	return Succeeded
+}
+
+// answered goes on to what a leader does next with a run.
+func (r *FlowRead) answered(c Call, reply Reply) {
+	*r = reply.Read
+	if c.Script == Advance {
+		*r = FlowRead{}
+	}
+}

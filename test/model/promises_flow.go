@@ -1,0 +1,85 @@
+package model
+
+// brokenByRun returns the promises about a run and the tasks of its steps.
+//
+//go:norace
+func (m *Model) brokenByRun(before, after *State) noted {
+	var broken noted
+	f := &after.Redis.Flow
+	broken.note(Final, before.Redis.Flow.revivedAs(f))
+	for i := range m.Steps {
+		step, t := &f.Steps[i], &after.Redis.Tasks[i]
+		broken.note(Agreed, !step.agrees(t) || f.Ended != None && !step.State.Final())
+		broken.note(Reasoned, !step.explains(t.State))
+		broken.note(Followed, step.State == Open && t.State.Final() && !t.Follow.Owed[t.Attempt].has(t.State))
+	}
+	broken.note(Agreed, f.Ended != None && f.Ended != m.outcome(f))
+	broken.note(Asked, f.Cancelled && after.Seen.Asked != f.Attempt)
+	return broken
+}
+
+// revivedAs reports whether a run or a step has changed that had ended, though the run did not begin again.
+func (f *Flow) revivedAs(is *Flow) bool {
+	if f.Attempt < is.Attempt {
+		return false
+	}
+	for i := range f.Steps {
+		if f.Steps[i].State.Final() && f.Steps[i] != is.Steps[i] {
+			return true
+		}
+	}
+	return f.Ended != None && f.Ended != is.Ended
+}
+
+// agrees reports whether a step that was released has a task, and its verdict and result are those of the task.
+//
+//go:norace
+func (s *StepRun) agrees(t *Task) bool {
+	switch s.State {
+	case Open:
+		return t.State != None
+	case StepSucceeded:
+		return t.State == Succeeded && s.Result == t.end()
+	case StepFailed:
+		return (t.State == Failed || t.State == Cancelled) && s.Result == t.end()
+	}
+	return true
+}
+
+// explains reports whether a step that was not released in this generation has no task, or one of an earlier generation.
+//
+//go:norace
+func (s *StepRun) explains(task TaskState) bool {
+	switch {
+	case s.State != Blocked && s.State != Unreleased:
+		return true
+	case s.Generation == 0:
+		return task == None
+	}
+	return task.Final()
+}
+
+// brokenByAdvance returns the promises about the tasks that a run has released.
+//
+//go:norace
+func (m *Model) brokenByAdvance(before, after *State) noted {
+	var broken noted
+	was, is := &before.Redis, &after.Redis
+	broken.note(Kept, was.Asks.Begin && !is.Asks.Begin && is.Flow.Attempt == was.Flow.Attempt)
+	asked := was.Flow.Ended == None && was.Asks.Cancel == was.Flow.Attempt && was.Asks.Cancel > 0
+	broken.note(Kept, asked && is.Asks.Cancel == 0 && !is.Flow.Cancelled && is.Flow.Ended == None)
+	for i := range m.Steps {
+		step := &after.Redis.Flow.Steps[i]
+		was, is := before.Redis.Tasks[i], after.Redis.Tasks[i]
+		broken.note(ReleasedOnce, was.releasedAs(&is) && before.Seen.Released[i] >= step.Generation)
+		was.Follow = is.Follow
+		stopped := step.Stopping && !was.State.Final()
+		broken.note(OneTask, was.State != None && was != is && !was.releasedAs(&is) && !stopped)
+	}
+	return broken
+}
+
+// releasedAs reports whether a task was made, or was run again.
+func (t *Task) releasedAs(is *Task) bool {
+	return is.State == Scheduled && (t.State == None || t.State.Final() && t.Attempt == is.Attempt)
+}
