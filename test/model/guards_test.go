@@ -61,6 +61,7 @@ var withoutGuards = []struct {
 	{AdvanceStates, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1}, Followed},
 	{AdvanceAttempts, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Lag: 2}, Agreed},
 	{AdvanceRuns, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1}, Agreed},
+	{AdvanceTakes, Size{Steps: 2, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true}, Kept},
 	{ReleaseExisting, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5}, OneTask},
 	{ReleaseTells, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5}, Followed},
 	{CancelAttempt, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Retries: true}, Asked},

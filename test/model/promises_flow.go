@@ -59,15 +59,12 @@ func (s *StepRun) explains(task TaskState) bool {
 	return task.Final()
 }
 
-// brokenByAdvance returns the promises about the tasks that a run has released.
+// brokenByAdvance returns the promises about what was asked of a run, and the tasks that it has released.
 //
 //go:norace
 func (m *Model) brokenByAdvance(before, after *State) noted {
 	var broken noted
-	was, is := &before.Redis, &after.Redis
-	broken.note(Kept, was.Asks.Begin && !is.Asks.Begin && is.Flow.Attempt == was.Flow.Attempt)
-	asked := was.Flow.Ended == None && was.Asks.Cancel == was.Flow.Attempt && was.Asks.Cancel > 0
-	broken.note(Kept, asked && is.Asks.Cancel == 0 && !is.Flow.Cancelled && is.Flow.Ended == None)
+	broken.note(Kept, unheeded(&before.Redis, &after.Redis))
 	for i := range m.Steps {
 		step := &after.Redis.Flow.Steps[i]
 		was, is := before.Redis.Tasks[i], after.Redis.Tasks[i]
@@ -77,6 +74,17 @@ func (m *Model) brokenByAdvance(before, after *State) noted {
 		broken.note(OneTask, was.State != None && was != is && !was.releasedAs(&is) && !stopped)
 	}
 	return broken
+}
+
+// unheeded reports whether something was asked of a run, and has left the outbox without effect. A cancel has none on a
+// run that ends.
+//
+//go:norace
+func unheeded(was, is *Redis) bool {
+	begin := was.Asks.Begin && !is.Asks.Begin
+	cancel := was.Asks.Cancel > 0 && was.Asks.Cancel == was.Flow.Attempt && is.Asks.Cancel == 0
+	ended := was.Flow.Ended != None || is.Flow.Ended != None
+	return begin && is.Flow.Attempt == was.Flow.Attempt || cancel && !ended && !is.Flow.Cancelled
 }
 
 // releasedAs reports whether a task was made, or was run again.
