@@ -252,6 +252,14 @@ func (m *Model) execute(s *State, c Call) Reply {
 	for i := range s.Redis.Tasks {
 		s.Seen.Made[i] = s.Seen.Made[i] || s.Redis.Tasks[i].State != None
 	}
+	m.seen(s, &before, c, reply)
+	return reply
+}
+
+// seen notes what somebody outside sees of a script that has changed something.
+//
+//go:norace
+func (m *Model) seen(s *State, before *Redis, c Call, reply Reply) {
 	switch {
 	case (c.Script == Begin || c.Script == ExtendRuns) && reply.Refused == "":
 		s.Seen.Word[c.Task] = true
@@ -260,11 +268,10 @@ func (m *Model) execute(s *State, c Call) Reply {
 	case reply.Created:
 		s.Seen.Followed[c.Task][c.Attempt] = true
 	case c.Script == Advance:
-		m.released(s, &before)
+		m.released(s, before)
 	case c.Script == Tell && c.To == Cancelled:
 		s.Seen.Asked = s.Redis.Asks.Cancel
 	}
-	return reply
 }
 
 // released notes which steps were released.

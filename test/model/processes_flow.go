@@ -79,16 +79,24 @@ func (m *Model) proceed(f *Flow, i int, read StepRead) {
 		need = f.Steps[i-1].State
 	}
 	switch {
-	case step.State == Open && read.State == Succeeded:
-		step.decided(StepSucceeded, read.End)
-	case step.State == Open && read.Told != None && (read.State.Final() || read.State == None):
-		step.decided(StepFailed, read.End)
 	case step.State == Open:
-		step.Stopping = f.Cancelled
+		step.observes(read, f.Cancelled)
 	case step.State == Blocked && (f.Cancelled || need.Final() && need != StepSucceeded):
 		step.State = Unreleased
 	case step.State == Blocked && need == StepSucceeded:
 		step.State, step.Generation = Open, step.Generation+1
+	}
+}
+
+// observes gives a step that was released the verdict of its task, if that has ended.
+func (s *StepRun) observes(read StepRead, cancelled bool) {
+	switch {
+	case read.State == Succeeded:
+		s.decided(StepSucceeded, read.End)
+	case read.Told != None && (read.State.Final() || read.State == None):
+		s.decided(StepFailed, read.End)
+	default:
+		s.Stopping = cancelled
 	}
 }
 

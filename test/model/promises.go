@@ -137,16 +137,27 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 		broken = append(broken, m.brokenByAdvance(before, after)...)
 	case Fire:
 		broken.note(OneTick, m.madeAgain(before, after))
-	case Claim:
-		broken.note(Early, was.Place == Later && is.Place != Later)
-	case Enqueue:
-		held := was.Deliveries[c.Attempt-1]
-		broken.note(OneHolder, held.isHeld() && is.Deliveries[c.Attempt-1] != held)
+	case Claim, Enqueue:
+		broken = append(broken, brokenByHandOver(c, was, is)...)
 	case ReapScript:
 		broken = append(broken, brokenByReap(before, c, was, is)...)
 	case ExtendRuns, Finish:
 		broken.note(Heard, reply.Refused == "" && !heard(before, c, was, is))
 	}
+	return broken
+}
+
+// brokenByHandOver returns the promises about a task, if it was claimed or enqueued.
+//
+//go:norace
+func brokenByHandOver(c Call, was, is *Task) noted {
+	var broken noted
+	if c.Script == Claim {
+		broken.note(Early, was.Place == Later && is.Place != Later)
+		return broken
+	}
+	held := was.Deliveries[c.Attempt-1]
+	broken.note(OneHolder, held.isHeld() && is.Deliveries[c.Attempt-1] != held)
 	return broken
 }
 

@@ -46,7 +46,7 @@ func (s *StepRun) agrees(t *Task) bool {
 	return true
 }
 
-// explains reports whether a step that was not released in this generation has no task, or one of an earlier generation.
+// explains reports whether a step that was not released in this generation has no task, or one of an earlier one.
 //
 //go:norace
 func (s *StepRun) explains(task TaskState) bool {

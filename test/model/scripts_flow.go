@@ -109,8 +109,8 @@ func (m *Model) tookAsks(a, read *Asks) {
 	}
 }
 
-// release creates the task of a step, or has one run again that has ended in an earlier generation. A task that a worker
-// has restored, as Redis lost its release, stays as it is. If it has ended, that is told again.
+// release creates the task of a step, or has one run again that has ended in an earlier generation. A task stays as it
+// is that a worker has restored, as Redis lost its release. If it has ended, that is told again.
 func (m *Model) release(s *State, t *Task, generation uint8) {
 	switch {
 	case t.State == None || !m.has(ReleaseExisting):
