@@ -110,8 +110,8 @@ func (c *Control) findQueues(
 	return found, nil
 }
 
-// PauseQueue keeps workers from taking deliveries from a queue; note says why. A paused one may be paused again, which
-// changes nothing. Errors: CodeInvalid, CodeQueueNotFound.
+// PauseQueue keeps workers from taking deliveries from a queue; note says why. What they have taken
+// may still begin. A paused one may be paused again, which changes nothing. Errors: CodeInvalid, CodeQueueNotFound.
 func (c *Control) PauseQueue(ctx context.Context, who Caller, name, note string) error {
 	if _, err := c.begin(ctx, who, "pauseQueue"); err != nil {
 		return err

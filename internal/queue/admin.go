@@ -12,7 +12,8 @@ import (
 // CodeNotFound: no worker node has served this queue, and no task was put into it.
 const CodeNotFound task.Code = "queue_not_found"
 
-// Pause stops workers from taking deliveries from a queue; by is who wants it, "" if nobody knows, and note is why.
+// Pause stops workers from taking deliveries from a queue; by is who wants it, "" if nobody knows, and note is why. What
+// they have taken may still begin.
 // Pausing a paused queue is not an error, and changes nothing.
 // Errors: *task.Error with CodeInvalid for an invalid name, CodeNotFound or CodeUnavailable.
 func (q *Queues) Pause(ctx context.Context, name, by, note string) error {
