@@ -16,16 +16,16 @@ const (
 	CodeCancelled Code = "CANCELLED"  // finish, reap
 	CodeChanged   Code = "CHANGED"    // change, fire, pack_rows, put_schedule, write_bulk
 	CodeEarly     Code = "EARLY"      // put_schedule
-	CodeFenced    Code = "FENCED"     // claim, due_schedules, end_late, fire, follow, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
+	CodeFenced    Code = "FENCED"     // advance, claim, due_schedules, end_late, fire, follow, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
 	CodeFull      Code = "FULL"       // acquire_lock
 	CodeHeld      Code = "HELD"       // acquire_lease, acquire_lock, reap
 	CodeLost      Code = "LOST"       // renew_lease, renew_lock
 	CodeMoved     Code = "MOVED"      // begin
-	CodeNotFound  Code = "NOT_FOUND"  // backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
+	CodeNotFound  Code = "NOT_FOUND"  // ask_run, backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
 	CodeNotPaused Code = "NOT_PAUSED" // delete_schedule
 	CodeOver      Code = "OVER"       // extend_runs
 	CodeStale     Code = "STALE"      // begin, checkpoint, extend_runs, finish, log, progress, reap
-	CodeState     Code = "STATE"      // begin, cancel, change, checkpoint, extend_runs, finish, log, progress, reap, retry
+	CodeState     Code = "STATE"      // ask_run, begin, cancel, change, checkpoint, extend_runs, finish, log, progress, reap, retry
 	CodeTick      Code = "TICK"       // finish
 	CodeType      Code = "TYPE"       // begin
 )
@@ -113,6 +113,60 @@ func (AcquireLock) Decode(r *Reply) (v AcquireLockReply) {
 	return v
 }
 
+// Advance runs advance.lua: a leader carries on runs of workflows, as it has planned it. What follows in one run is written together,
+// unless something that the plan was made from has changed since; then nothing of it is.
+//
+// Refusals:
+//   - CodeFenced: another leader holds the lease of the partition, or none does
+//
+// Repeated: harmless: the texts of the runs have changed
+type Advance struct {
+	Lease   LeaseKey // STRING
+	Defs    DefsKey  // HASH the script makes further keys of the same partition
+	Fence   Fence    // that this leader got with the lease
+	Events  EventsChannel
+	Control ControlChannel
+	Wake    WakeChannel
+	Ops     []AdvanceOp // what is done, one run after the other. "run" begins a run: name is its task, a the SHA-1 of its text as the leader has read it, "" if it had none, and b the new text, "" for none. What the plan was made from: "asked", a: what was asked of the run; "saw": a is the state of the task name, the run's own or that of a step, as text, "" if it has none. What is written: "begin": the run's own task, which is queued, begins; "pin", a: the definition of the run; "took": the entry name of the outbox is removed; "look": the run is planned again at that time; "release": the task name of a step is created with definition a, or begins again with b further attempts; "stop": the task name of a step is told to stop; "tie": the task name of a step is kept as long as the run; "free": it is kept until then; "end": the run's own task ends in state a, with error b, and is kept until then; "result", a: of the run
+}
+
+// AdvanceReply is the reply to Advance.
+type AdvanceReply struct {
+	Answers []string // for each run planned, or what has changed: run, asked or saw
+}
+
+// AdvanceOp is an element of ops of advance.lua.
+type AdvanceOp struct {
+	Op   string
+	Name string
+	A    string
+	B    string
+	At   time.Time
+}
+
+// Script is advance.lua.
+func (Advance) Script() *Script { return scriptOf("advance") }
+
+// Keys are its KEYS.
+func (c Advance) Keys() []string { return []string{string(c.Lease), string(c.Defs)} }
+
+// Args are its ARGV.
+func (c Advance) Args() []any {
+	args := []any{string(c.Fence), string(c.Events), string(c.Control), string(c.Wake)}
+	for _, e := range c.Ops {
+		args = append(args, e.Op, e.Name, e.A, e.B, moment(e.At))
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Advance) Decode(r *Reply) (v AdvanceReply) {
+	for e := range r.List("answers", 1) {
+		v.Answers = append(v.Answers, e.Text("answers"))
+	}
+	return v
+}
+
 // Archive runs archive.lua: keeps deliveries that failed for good as dead letters, and counts them.
 //
 // Repeated: harmless: what is not active is not archived or counted again
@@ -160,6 +214,38 @@ func (Archive) Decode(r *Reply) (v ArchiveReply) {
 	v.Archived = r.Number("archived")
 	return v
 }
+
+// AskRun runs ask_run.lua: asks for something of a run of a workflow that runs. Its leader plans it anew.
+//
+// Refusals:
+//   - CodeNotFound: no such run
+//   - CodeState: the run does not run; the detail is its state
+//
+// Repeated: harmless: the same line is noted once
+type AskRun struct {
+	States StatesKey // HASH the script makes further keys of the same partition
+	Member task.Ref
+	Ask    string // a line without its line break, as Ask of internal/workflow writes it
+	Wake   WakeChannel
+}
+
+// AskRunReply is the reply to AskRun.
+type AskRunReply struct {
+}
+
+// Script is ask_run.lua.
+func (AskRun) Script() *Script { return scriptOf("ask_run") }
+
+// Keys are its KEYS.
+func (c AskRun) Keys() []string { return []string{string(c.States)} }
+
+// Args are its ARGV.
+func (c AskRun) Args() []any {
+	return []any{c.Member.String(), c.Ask, string(c.Wake)}
+}
+
+// Decode returns its reply, which is empty.
+func (AskRun) Decode(*Reply) AskRunReply { return AskRunReply{} }
 
 // BackfillSchedule runs backfill_schedule.lua: creates the tasks of past ticks that did not run, due one after the other. The overlap policy does
 // not apply, and these tasks do not count for it.
@@ -3163,6 +3249,7 @@ type Retry struct {
 	Delay    time.Duration // until the next attempt is due; 0: at once
 	Ended    time.Time     // the end that the caller means: a task with another one stays; none for whichever it has
 	Tick     time.Time     // of the tick whose task this is, which its schedule then counts as live again; none for other tasks
+	Ask      string        // of a run of a workflow: what is asked of it when it begins again; "" for nothing
 	Events   EventsChannel
 	Wake     WakeChannel
 }
@@ -3185,7 +3272,7 @@ func (c Retry) Keys() []string { return []string{string(c.States), string(c.Expi
 
 // Args are its ARGV.
 func (c Retry) Args() []any {
-	return []any{c.Member.String(), c.Attempts, c.Delay.Milliseconds(), moment(c.Ended), moment(c.Tick), string(c.Events), string(c.Wake)}
+	return []any{c.Member.String(), c.Attempts, c.Delay.Milliseconds(), moment(c.Ended), moment(c.Tick), c.Ask, string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -3586,6 +3673,9 @@ var KeyTypes = map[string]string{
 	"dts:{p}:remembered:order": "list",
 	"dts:{p}:deleted":          "zset",
 	"dts:{p}:outbox":           "zset",
+	"dts:{p}:runs":             "hash",
+	"dts:{p}:plans":            "hash",
+	"dts:{p}:asks":             "hash",
 	"dts:{p}:once":             "hash",
 	"dts:{p}:listeners":        "string",
 	"dts:{p}:attempts:":        "list",
@@ -3788,12 +3878,36 @@ func (p Partition) Deleted() DeletedKey {
 	return DeletedKey(p.prefix + "deleted")
 }
 
-// OutboxKey names a ZSET: what the leader must do because a task ended, by the time when: `end <ref> <attempt> <state>`, which creates the task's follow-up, or makes the task due that waits for that end. It leaves what it cannot read for a minute.
+// OutboxKey names a ZSET: what the leader must do because a task ended, by the time when: `end <ref> <attempt> <state>`, which creates the task's follow-up, or makes the task due that waits for that end, or, of a step, has its run go on; `plan <ref>`, at which time a run of a workflow is to be planned at the latest. It leaves what it cannot read for a minute.
 type OutboxKey string
 
 // Outbox makes the key dts:{p}:outbox.
 func (p Partition) Outbox() OutboxKey {
 	return OutboxKey(p.prefix + "outbox")
+}
+
+// RunsKey names a HASH: what became of the steps of each run of a workflow, by its task: the text that `internal/workflow` describes. It goes with the task.
+type RunsKey string
+
+// Runs makes the key dts:{p}:runs.
+func (p Partition) Runs() RunsKey {
+	return RunsKey(p.prefix + "runs")
+}
+
+// PlansKey names a HASH: the definition, as JSON, of each run of a workflow that has begun: the one that was in force then.
+type PlansKey string
+
+// Plans makes the key dts:{p}:plans.
+func (p Partition) Plans() PlansKey {
+	return PlansKey(p.prefix + "plans")
+}
+
+// AsksKey names a HASH: what was asked of runs of workflows and was not done yet, a line each: `cancel`, `pause`, `resume`, or `rerun` and the steps from which on.
+type AsksKey string
+
+// Asks makes the key dts:{p}:asks.
+func (p Partition) Asks() AsksKey {
+	return AsksKey(p.prefix + "asks")
 }
 
 // OnceKey names a HASH: what is known of keys of submissions, by `<namespace>:<key>`: the name of the newest task within the key, that of the one that waits for its end, when the first submission came that it has been, when a throttle lets the next one be due, and which submissions have replaced a task lately, separated by blanks; `@` and 0 for none. It goes when these tasks are deleted.

@@ -1,5 +1,6 @@
 -- retry: puts a task that has ended back on the wheel, with its full number of attempts again.
--- includes: clock, number, refuse, state, attempts, events, wheel, noted, task, scheduled_tick, damage, track, starting
+-- includes: clock, number, refuse, state, attempts, events, wheel, noted, task, scheduled_tick, damage, track, starting,
+--   asks
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 --   expiry  ZSET
@@ -9,6 +10,7 @@
 --   delay     ms       until the next attempt is due; 0: at once
 --   ended     time     the end that the caller means: a task with another one stays; none for whichever it has
 --   tick      time     of the tick whose task this is, which its schedule then counts as live again; none for other tasks
+--   ask       text     of a run of a workflow: what is asked of it when it begins again; "" for nothing
 --   events    channel
 --   wake      channel
 -- reply:
@@ -51,6 +53,9 @@ redis.call('ZREM', expiry, member)
 if tick then
   live_again(member, tick)
   try(record_again, member, fields.state, fields.finished, fields.attempt)
+end
+if ask ~= '' then
+  ask_run(member, ask)
 end
 announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(due))
 put_on_wheel(member, due)

@@ -146,7 +146,7 @@ func TestProblem_SaysOfParametersWhatWouldBeValid(t *testing.T) {
 		{"GET", "/v1/tasks/a/logs?follow=maybe", `follow: "maybe" must be true or false`},
 		{"GET", "/v1/tasks?namespace=a%20b", "namespace: \"a b\" must be 1 to 200 characters of A-Z a-z 0-9 . _ -"},
 		{"GET", "/v1/tasks?schedule=a@b", "schedule: \"a@b\" must not contain @, which is reserved for ticks and follow-ups; use A-Z a-z 0-9 . _ -"},
-		{"GET", "/v1/tasks/a@b@c", "id: \"a@b@c\" must be the id of a schedule or a task, an @ and a tick or a follow-up, of A-Z a-z 0-9 . _ -"},
+		{"GET", "/v1/tasks/a@b@c", "id: \"a@b@c\" must be the id of a schedule or a task, an @ and a tick, a follow-up or a step, of A-Z a-z 0-9 . _ -"},
 		{"GET", "/v1/forecast?namespace=**", "namespace: \"**\" must be 1 to 200 characters of A-Z a-z 0-9 . _ -"},
 		{"DELETE", "/v1/workers/a%20b", "worker: \"a b\" must be 1 to 100 characters of A-Z a-z 0-9 . _ -"},
 		{"DELETE", "/v1/workers/" + strings.Repeat("w", 101), "worker: is 101 characters long, at most 100 are allowed"},

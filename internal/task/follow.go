@@ -72,23 +72,11 @@ func (r Ref) Follows() (parent Ref, attempt int, ok bool) {
 	return Ref{r.Namespace, r.ID[:at]}, attempt, err == nil && attempt >= 0
 }
 
-// IsFollowUpMark reports whether a name behind the last @ of an id says that its task follows another one.
-func IsFollowUpMark(name string) bool {
-	_, _, follows := Ref{ID: "any@" + name}.Follows()
-	return follows
-}
-
-// Step returns the name of the task of a step of a run of a workflow. Both are in one partition.
-func (r Ref) Step(id string) Ref {
-	r.ID += "@" + id
-	return r
-}
-
 // Tick returns the id of the schedule that created the task, and the name of the tick. ok is false for other tasks,
 // as those that follow the task of a tick.
 func (r Ref) Tick() (schedule, name string, ok bool) {
 	schedule, name, ok = strings.Cut(r.ID, "@")
-	if !ok || strings.HasPrefix(name, "e") || strings.HasPrefix(name, "k") || strings.Contains(name, "@") {
+	if !ok || strings.ContainsAny(name[:min(1, len(name))], ".ek") || strings.Contains(name, "@") {
 		return "", "", false
 	}
 	return schedule, name, true

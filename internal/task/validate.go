@@ -29,8 +29,8 @@ func isName(text string) bool {
 }
 
 // ValidateRef checks the name of a task in a request that reads or changes a task. It accepts the ids of ticks
-// ("nightly@20260102T150405Z"), of follow-ups ("order-1@e2") and of tasks with a key ("tenant-7@k01J"), which clients
-// do not choose as a whole. Error: CodeInvalid.
+// ("nightly@20260102T150405Z"), of follow-ups ("order-1@e2"), of tasks with a key ("tenant-7@k01J") and of steps
+// ("etl@.load"), which clients do not choose as a whole. Error: CodeInvalid.
 func ValidateRef(r Ref) error {
 	if err := ValidateName("namespace", r.Namespace); err != nil {
 		return err
@@ -42,8 +42,8 @@ func ValidateRef(r Ref) error {
 		return Invalid("id", "is %d characters long, at most %d are allowed", len(r.ID), IDLimit)
 	}
 	for i, part := range strings.Split(r.ID, "@") {
-		if !isName(part) || i > 1 && !strings.HasPrefix(part, "e") {
-			const want = "%q must be the id of a schedule or a task, an @ and a tick or a follow-up, of %s"
+		if !isName(part) || i > 1 && !strings.HasPrefix(part, "e") && !strings.HasPrefix(part, ".") {
+			const want = "%q must be the id of a schedule or a task, an @ and a tick, a follow-up or a step, of %s"
 			return Invalid("id", want, r.ID, nameAlphabet)
 		}
 	}

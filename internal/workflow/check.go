@@ -34,10 +34,16 @@ func (d Definition) Validate() error {
 
 // validate checks all but what steps need and their expressions.
 func (d Definition) validate() error {
-	probe := task.Definition{Ref: d.Ref, Type: "any", Queue: task.DefaultQueue, Payload: []byte("{}")}
+	probe := task.Definition{Ref: task.Ref{Namespace: d.Namespace, ID: "any"}, Type: "any"}
+	probe.Queue, probe.Payload = task.DefaultQueue, []byte("{}")
 	probe.Owner, probe.Labels, probe.Retention = d.Owner, d.Labels, d.Retention
 	return task.JoinChecks([]func() error{
-		func() error { return ValidateID(d.ID) },
+		func() error {
+			if d.ID == "" { // it is part of a run
+				return nil
+			}
+			return ValidateID(d.ID)
+		},
 		func() error { return probe.Validate(zero) },
 		func() error { return task.ValidateText("description", d.Description, DescriptionLimit) },
 		d.validateParams,
@@ -72,8 +78,6 @@ func validateStepID(field, id string) error {
 		return task.Invalid(field, "%q must be a letter and further ones of a-z, 0-9 and _", id)
 	case slices.Contains(reserved, id):
 		return task.Invalid(field, "%q is a word of expressions: take another name", id)
-	case task.IsFollowUpMark(id):
-		return task.Invalid(field, "%q looks like the end of the id of a follow-up: take another name", id)
 	}
 	return nil
 }

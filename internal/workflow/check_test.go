@@ -33,7 +33,6 @@ func TestValidate_NamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"no id":         {workflow(step("")), "steps[0].id", "missing"},
 		"capitals":      {workflow(step("Load")), "steps[0].id", "a-z"},
 		"a word of CEL": {workflow(step("in")), "steps[0].id", "take another name"},
-		"a follow-up":   {workflow(step("e2")), "steps[0].id", "follow-up"},
 		"twice":         {workflow(step("a"), step("a")), "steps[1].id", "is the id of steps[0] already"},
 		"unknown need":  {workflow(step("load"), step("b", "loads")), "steps[1].needs[0]", "did you mean load?"},
 		"itself":        {workflow(step("a", "a")), "steps[0].needs[0]", "itself"},

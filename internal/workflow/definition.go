@@ -72,9 +72,6 @@ const (
 	ClosingLimit     = 24 * time.Hour
 	DefaultDeadline  = 7 * 24 * time.Hour
 	DefaultClosing   = 10 * time.Minute
-
-	// RunRoom is by how much the id of a step's task can be longer than that of its run.
-	RunRoom = 1 + StepIDLimit
 )
 
 // EffectiveDeadline returns how long after its begin a run is ended.

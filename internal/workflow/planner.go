@@ -2,6 +2,8 @@ package workflow
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
@@ -52,6 +54,32 @@ const (
 	DoResume Do = "resume" // after a pause
 	DoRerun  Do = "rerun"  // of a run that has ended: it begins again
 )
+
+// Encode returns an ask as a line without its line break: what to do, and the ids of steps, separated by blanks.
+func (a Ask) Encode(f *Flow) string {
+	line := string(a.Do)
+	for _, i := range a.Steps {
+		line += " " + f.StepID(i)
+	}
+	return line
+}
+
+// ParseAsk reads what Encode wrote. ok is false for a line that this release cannot read, or that names no step.
+func (f *Flow) ParseAsk(line string) (a Ask, ok bool) {
+	words := strings.Fields(line)
+	if len(words) == 0 || !slices.Contains([]Do{DoCancel, DoPause, DoResume, DoRerun}, Do(words[0])) {
+		return a, false
+	}
+	a.Do = Do(words[0])
+	for _, id := range words[1:] {
+		i, known := f.Index(id)
+		if !known {
+			return a, false
+		}
+		a.Steps = append(a.Steps, i)
+	}
+	return a, true
+}
 
 // Plan is what follows. All of it takes effect at once, or nothing.
 type Plan struct {

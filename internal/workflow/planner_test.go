@@ -297,7 +297,7 @@ func TestNext_GivesTasksWhatTheyNeed(t *testing.T) {
 	s.next("a=active b=blocked")
 	s.ends("a=succeeded").next("a=succeeded b=active")
 	got := s.last.Release[0].Task
-	same := got.ID == "run@b" && got.Queue == "slow" && got.Owner == "data" && got.Labels["team"] == "data"
+	same := got.ID == "run@.b" && got.Queue == "slow" && got.Owner == "data" && got.Labels["team"] == "data"
 	if !same || string(got.Payload) != `{"of":"of a","url":"http://x/run"}` {
 		t.Errorf("the task is %+v, with payload %s", got, got.Payload)
 	}
@@ -400,5 +400,27 @@ func TestAudit_FindsAVerdictThatNoRuleGives(t *testing.T) {
 				t.Errorf("found %q, want %q", found, c.says)
 			}
 		})
+	}
+}
+
+func TestParseAsk_ReadsWhatEncodeWrites(t *testing.T) {
+	t.Parallel()
+	f, err := Compile(workflow(step("load"), step("send", "load")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]Ask{
+		"cancel": {Do: DoCancel}, "pause": {Do: DoPause}, "resume": {Do: DoResume}, "rerun": {Do: DoRerun},
+		"rerun load send": {Do: DoRerun, Steps: []int{0, 1}},
+	} {
+		got, ok := f.ParseAsk(line)
+		if !ok || got.Do != want.Do || !slices.Equal(got.Steps, want.Steps) || got.Encode(f) != line {
+			t.Errorf("%q is read as %+v, and written as %q", line, got, got.Encode(f))
+		}
+	}
+	for _, line := range []string{"", "dance", "rerun unknown"} {
+		if got, ok := f.ParseAsk(line); ok {
+			t.Errorf("%q is read as %+v", line, got)
+		}
 	}
 }

@@ -49,6 +49,8 @@ var Constants = map[string]any{
 	"LOG_LIMIT":             task.LogLimit,
 	"HORIZON_LIMIT":         task.HorizonLimit.Milliseconds(),
 	"DEFAULT_QUEUE":         task.DefaultQueue,
+	"FLOW_RUN":              task.FlowRun,
+	"STEP_RETENTION":        task.RetentionLimit.Milliseconds(),
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
 	"FAILED_RETENTION":      task.DefaultFailedRetention.Milliseconds(),
 	"LOCKS_LIMIT":           LocksLimit,

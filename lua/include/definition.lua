@@ -57,7 +57,7 @@ local function read_type_and_queue(text, from)
   if not queue and string.sub(text, at, at + 7) == ',"queue"' then -- which is no text
     return nil, DEFAULT_QUEUE, from
   end
-  return task_type, queue and string.match(queue, '^[%w._-]+$') or DEFAULT_QUEUE, behind or at
+  return task_type, queue and string.match(queue, '^[%w._@-]+$') or DEFAULT_QUEUE, behind or at
 end
 
 -- queue_of returns the name of a task's queue, from its definition with or without the time of its creation.

@@ -46,7 +46,8 @@ local function delete_ended(members, states)
       remove_later(index_key(string.match(member, '^[^:]+'), state), member)
     end
     for _, hash in ipairs({
-      defs_key, states_key, payloads_key, originals_key, results_key, errors_key, checkpoints_key,
+      defs_key, states_key, payloads_key, originals_key, results_key, errors_key, checkpoints_key, runs_key, plans_key,
+      asks_key,
     }) do
       delete_later(hash, member)
     end

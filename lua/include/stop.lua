@@ -8,7 +8,7 @@ local function retention_of(record)
   return readable and type(head) == 'table' and head.retention or DEFAULT_RETENTION
 end
 
--- tell_to_stop asks the worker of a running task to stop it.
+-- tell_to_stop asks the worker of a running task to stop it, or the leader that carries on a run of a workflow.
 local function tell_to_stop(member, record, fields, by)
   if not fields.cancel then
     note_asker(member, 'asked to stop', by)
@@ -16,7 +16,12 @@ local function tell_to_stop(member, record, fields, by)
     redis.call('HSET', states_key, member, format_state(fields))
     announce('cancelling', member, fields.state, fields.attempt, node_of(fields.run), record, '')
   end
-  redis.call('PUBLISH', control, member .. ':' .. fields.attempt)
+  if fields.run == FLOW_RUN then
+    redis.call('ZADD', outbox_key, 'LT', int(now), 'plan ' .. member)
+    wake_leader('follow')
+  else
+    redis.call('PUBLISH', control, member .. ':' .. fields.attempt)
+  end
 end
 
 -- list_cancelled lists a cancelled task where those of its namespace are listed.
@@ -44,8 +49,8 @@ local function end_waiting(member, record, fields, by)
   task_ended(member, 'cancelled', 'scheduled ' .. attempts)
 end
 
--- state_of returns the fields of a task's state; nil if there is no such task. The state is "unreadable" if it is none, and
--- if it is lost: a task that was never claimed has no state, and waits.
+-- state_of returns the fields of a task's state; nil if there is no such task. The state is "unreadable" if it is
+-- none, and if it is lost: a task that was never claimed has no state, and waits.
 local function state_of(member, record)
   local text = record and redis.call('HGET', states_key, member)
   if record and (text and not is_state(text) or not text and not due_unclaimed(member, record)) then
@@ -54,8 +59,8 @@ local function state_of(member, record)
   return record and parse_state(text or 'scheduled 0')
 end
 
--- stop_task cancels a scheduled or queued task, and asks the worker of a running one to stop it. Other tasks stay as they
--- are. by is who wants it, '' if nobody knows.
+-- stop_task cancels a scheduled or queued task, and asks the worker of a running one to stop it. Other tasks stay as
+-- they are. by is who wants it, '' if nobody knows.
 local function stop_task(member, by)
   local record = redis.call('HGET', defs_key, member)
   local fields = state_of(member, record)

@@ -38,12 +38,16 @@ type head struct {
 	Once      *once             `json:"once,omitempty"`
 }
 
-// followUp is a task.FollowUp. Scripts look for its name, with a comma before it, in heads.
+// followUp is a task.FollowUp or, with tellsRun, the mark of a step of a run, which is told when the step ends.
+// Scripts look for its name, with a comma before it, in heads.
 type followUp struct {
 	When    task.When       `json:"when"`
-	Task    head            `json:"task"`
+	Task    head            `json:"task,omitzero"`
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
+
+// tellsRun is the When of the mark that the tasks of steps have.
+const tellsRun task.When = "step"
 
 // once is a task.Once. The key is in the name of the task. Scripts look for the field, with a comma before it, in
 // heads.
@@ -102,6 +106,9 @@ func headOf(d task.Definition) head {
 	}
 	if f := d.OnEnd; f != nil {
 		h.OnEnd = &followUp{When: f.When, Task: headOf(f.Task), Payload: f.Task.Payload}
+	}
+	if _, _, ok := d.Run(); ok {
+		h.OnEnd = &followUp{When: tellsRun}
 	}
 	if o := d.Once; o != nil {
 		h.Once = &once{o.Mode, o.Wait.Milliseconds(), o.Max.Milliseconds(), o.Every.Milliseconds(), o.Excess}
@@ -196,7 +203,7 @@ func (h head) definition() task.Definition {
 	if o := h.Once; o != nil {
 		d.Once = &task.Once{Mode: o.Mode, Wait: ms(o.Wait), Max: ms(o.Max), Every: ms(o.Every), Excess: o.Excess}
 	}
-	if f := h.OnEnd; f != nil {
+	if f := h.OnEnd; f != nil && f.When != tellsRun {
 		d.OnEnd = &task.FollowUp{When: f.When, Task: f.Task.definition()}
 		d.OnEnd.Task.Payload = f.Payload
 	}

@@ -36,6 +36,9 @@ func appendPlainHead(line []byte, d *task.Definition) (_ []byte, ok bool) {
 	line = appendNumber(line, `,"retention":`, d.Retention.Milliseconds())
 	line = appendText(line, `,"owner":"`, d.Owner)
 	line = appendNumber(line, `,"start_by":`, d.StartBy.Milliseconds())
+	if _, _, ok := d.Run(); ok {
+		line = append(line, `,"on_end":{"when":"`+string(tellsRun)+`"}`...)
+	}
 	return append(line, '}'), true
 }
 

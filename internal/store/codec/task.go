@@ -90,7 +90,7 @@ func CheckNames(d task.Definition) error {
 	switch {
 	case d.Type == "":
 		return errors.New("its definition has no type")
-	case !isName(d.Type), !isName(d.Queue):
+	case !isName(d.Type), !isName(d.Queue) && (d.Type != task.WorkflowType || d.Queue != task.WorkflowQueue):
 		return fmt.Errorf("its definition cannot be read: the type %q or the queue %q is no name",
 			task.CutMiddle(d.Type, damageLimit), task.CutMiddle(d.Queue, damageLimit))
 	}

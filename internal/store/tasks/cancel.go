@@ -58,12 +58,23 @@ func (s *Tasks) RetryIn(ctx context.Context, ref task.Ref, delay time.Duration, 
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
 		States: k.States(), Expiry: k.Expiry(),
 		Member: ref, Attempts: t.Policy().MaxAttempts, Delay: delay, Ended: ended, Tick: tickOf(ref),
-		Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
+		Ask: "", Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)
 	}
 	return s.decode(ref, recordOf(lua.ReadTasksTask(reply))), nil
+}
+
+var askCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotRunning}
+
+// AskRun asks something of a run of a workflow that runs, as workflow.Ask.Encode writes it. Its leader does it. Errors:
+// CodeTaskNotFound, CodeNotRunning, CodeUnavailable.
+func (s *Tasks) AskRun(ctx context.Context, run task.Ref, ask string) error {
+	_, err := redisx.Run(ctx, s.l.DB, lua.AskRun{
+		States: s.l.KeysOf(run).States(), Member: run, Ask: ask, Wake: s.l.WakeOf(run),
+	})
+	return publicError(err, askCodes, run)
 }
 
 // unreadable is the error, with CodeUnreadable, for what cannot be done with a task because of its damage.

@@ -1,0 +1,210 @@
+package partition
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// Run is a run of a workflow as it is in Redis.
+type Run struct {
+	Task task.Task // the run's own; its Type is "" if there is none, or nobody can read it
+	Seen Seen      // of that
+	Text string    // what became of its steps; "" if it has not begun
+	Plan string    // the definition of its workflow, as JSON; "" if it has not begun
+	Asks string    // what somebody asked of it that was not done yet, a line each
+}
+
+// RunWrite is what a plan says about a run. It is written if nothing that the plan was made from has changed.
+type RunWrite struct {
+	Run   Run  // as it was read
+	Idle  bool // it does not run: only Took counts
+	Text  string
+	Plan  string    // "": as before
+	Begin bool      // the run's own task begins
+	Saw   []Seen    // tasks of steps that the plan has read
+	Took  []string  // entries of the outbox that the plan is about
+	Look  time.Time // when the run is to be planned again; zero if it has ended
+
+	Release []Release
+	Stop    []task.Ref // tasks of steps that are told to stop
+	Tie     []task.Ref // tasks of steps that have ended, and are kept as long as the run
+	End     *RunEnd
+}
+
+// Seen is the state of a task as Redis had it, as text, when a plan was made; "" if it had none. Whatever happens to
+// the task changes it.
+type Seen struct {
+	Ref  task.Ref
+	Text string
+}
+
+// Release is a task of a step that is created or, if Attempts is not 0, begins again with so many further attempts.
+type Release struct {
+	Task     task.Definition // normalized
+	Attempts int
+}
+
+// RunEnd is how a run ends.
+type RunEnd struct {
+	State  task.State
+	Error  string
+	Result string
+	Kept   time.Time  // until then the run and its steps are kept
+	Free   []task.Ref // tasks of its steps
+}
+
+// ReadRuns reads runs of workflows, in the order of their names. Error: CodeUnavailable.
+func (p *Partition) ReadRuns(ctx context.Context, refs []task.Ref) ([]Run, error) {
+	runs := make([]Run, len(refs))
+	if len(refs) == 0 {
+		return runs, nil
+	}
+	names := namesOf(refs)
+	pipe := p.o.Layout.DB.Pipeline()
+	var texts [3]*redis.SliceCmd
+	for i, key := range []string{string(p.keys.Runs()), string(p.keys.Plans()), string(p.keys.Asks())} {
+		texts[i] = pipe.HMGet(ctx, key, names...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, layout.Unavailable(err)
+	}
+	own, seen, err := p.ReadSteps(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	for i, ref := range refs {
+		text := func(of *redis.SliceCmd) string { return codec.Text(of.Val()[i]) }
+		runs[i] = Run{
+			Task: own[ref], Seen: seen[i], Text: text(texts[0]), Plan: text(texts[1]), Asks: text(texts[2]),
+		}
+		runs[i].Task.Ref = ref
+	}
+	return runs, nil
+}
+
+// ReadSteps reads tasks of runs. Those that do not exist are left out of tasks. Error: CodeUnavailable.
+func (p *Partition) ReadSteps(
+	ctx context.Context, refs []task.Ref,
+) (tasks map[task.Ref]task.Task, seen []Seen, _ error) {
+	if len(refs) == 0 {
+		return nil, nil, nil
+	}
+	// The states are read before the tasks: of one that changes in between, the script finds that it has changed.
+	states, err := p.o.Layout.DB.HMGet(ctx, string(p.keys.States()), namesOf(refs)...).Result()
+	if err != nil {
+		return nil, nil, layout.Unavailable(err)
+	}
+	for i, ref := range refs {
+		seen = append(seen, Seen{ref, codec.Text(states[i])})
+	}
+	tasks, err = p.tasksOf(ctx, refs)
+	return tasks, seen, err
+}
+
+func namesOf(refs []task.Ref) []string {
+	names := make([]string, len(refs))
+	for i, ref := range refs {
+		names[i] = ref.String()
+	}
+	return names
+}
+
+// Advance writes what plans say, of each run all or nothing. It returns for each whether it was written. Errors:
+// ErrFenced, or one of Redis.
+func (l *Leader) Advance(ctx context.Context, writes []RunWrite) (written []bool, _ error) {
+	keys := l.o.Layout.Keys
+	call := lua.Advance{
+		Lease: l.keys.Lease(), Defs: l.keys.Defs(), Fence: l.fence, Events: keys.Events(), Control: keys.Control(),
+		Wake: keys.Wake(l.number), Ops: nil,
+	}
+	for _, w := range writes {
+		ops, err := w.ops()
+		if err != nil {
+			return nil, err
+		}
+		call.Ops = append(call.Ops, ops...)
+	}
+	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
+	if err != nil {
+		return nil, fenced(err)
+	}
+	for _, answer := range reply.Answers {
+		written = append(written, answer == "planned")
+	}
+	return written, nil
+}
+
+// ops are what the script does for one run. Error: a definition cannot be stored.
+func (w RunWrite) ops() (ops []lua.AdvanceOp, _ error) {
+	add := func(op, name, a, b string, at time.Time) {
+		ops = append(ops, lua.AdvanceOp{Op: op, Name: name, A: a, B: b, At: at})
+	}
+	var never time.Time
+	if w.Idle {
+		w.Text = w.Run.Text
+	}
+	add("run", w.Run.Task.Ref.String(), digestOf(w.Run.Text), w.Text, never)
+	for _, entry := range w.Took {
+		add("took", entry, "", "", never)
+	}
+	if w.Idle {
+		return ops, nil
+	}
+	add("asked", "", w.Run.Asks, "", never)
+	for _, s := range append([]Seen{w.Run.Seen}, w.Saw...) {
+		add("saw", s.Ref.String(), s.Text, "", never)
+	}
+	if w.Begin {
+		add("begin", "", "", "", never)
+	}
+	if w.Plan != "" {
+		add("pin", "", w.Plan, "", never)
+	}
+	for _, ref := range w.Tie {
+		add("tie", ref.String(), "", "", never)
+	}
+	for _, r := range w.Release {
+		def, err := codec.EncodeDefinition(r.Task)
+		if err != nil {
+			return nil, err
+		}
+		attempts := ""
+		if r.Attempts > 0 {
+			attempts = strconv.Itoa(r.Attempts)
+		}
+		add("release", r.Task.Ref.String(), def, attempts, never)
+	}
+	for _, ref := range w.Stop {
+		add("stop", ref.String(), "", "", never)
+	}
+	if w.End == nil {
+		add("look", "", "", "", w.Look)
+		return ops, nil
+	}
+	add("took", "plan "+w.Run.Task.Ref.String(), "", "", never)
+	for _, ref := range w.End.Free {
+		add("free", ref.String(), "", "", w.End.Kept)
+	}
+	add("end", "", string(w.End.State), w.End.Error, w.End.Kept)
+	if w.End.Result != "" {
+		add("result", "", w.End.Result, "", never)
+	}
+	return ops, nil
+}
+
+// digestOf is the SHA-1 of a text as a script finds it; "" for none.
+func digestOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	return codec.Digest(text)
+}

@@ -1,0 +1,240 @@
+package partition_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// flow is the world with a run of a workflow that has one step, load.
+type flow struct {
+	*storetest.World
+	t    *testing.T
+	run  task.Ref
+	step task.Ref
+}
+
+func newFlow(t *testing.T) *flow {
+	t.Helper()
+	f := &flow{World: storetest.New(t), t: t, run: task.Ref{Namespace: task.DefaultNamespace, ID: "etl"}}
+	f.step = f.run.Step("load")
+	f.Create(task.Definition{Ref: f.run, Type: task.WorkflowType, Queue: task.WorkflowQueue})
+	return f
+}
+
+func same(t *testing.T, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want - and got +:\n%s", diff)
+	}
+}
+
+// read returns the run as a leader reads it.
+func (f *flow) read() partition.Run {
+	f.t.Helper()
+	runs, err := f.Leader(f.run).ReadRuns(f.Ctx, []task.Ref{f.run})
+	testkit.Must(f.t, err)
+	return runs[0]
+}
+
+// saw returns the state of the step as a leader sees it.
+func (f *flow) saw() []partition.Seen {
+	f.t.Helper()
+	_, seen, err := f.Leader(f.run).ReadSteps(f.Ctx, []task.Ref{f.step})
+	testkit.Must(f.t, err)
+	return seen
+}
+
+// advance writes a plan, and reports whether it was written.
+func (f *flow) advance(w partition.RunWrite) bool {
+	f.t.Helper()
+	written, err := f.Leader(f.run).Advance(f.Ctx, []partition.RunWrite{w})
+	testkit.Must(f.t, err)
+	return written[0]
+}
+
+// released is a plan that releases the step.
+func (f *flow) released(text string, attempts int) partition.RunWrite {
+	d := task.Definition{Ref: f.step, Type: "echo", Retention: task.RetentionLimit}.Normalize()
+	return partition.RunWrite{
+		Run: f.read(), Text: text, Look: time.Now().Add(time.Minute),
+		Release: []partition.Release{{Task: d, Attempts: attempts}},
+	}
+}
+
+// begin claims the run and begins it, with the step released.
+func (f *flow) begin() {
+	f.t.Helper()
+	f.Claim(f.run)
+	w := f.released("one", 0)
+	w.Begin, w.Plan = true, "{}"
+	if !f.advance(w) {
+		f.t.Fatal("the run did not begin")
+	}
+}
+
+// outbox is what the outbox has of the run and its step.
+func (f *flow) outbox() []string {
+	f.t.Helper()
+	entries, err := f.DB.ZRange(f.Ctx, string(f.KeysOf(f.run).Outbox()), 0, -1).Result()
+	testkit.Must(f.t, err)
+	return entries
+}
+
+// A run begins without a lease, and its step is created. The end of that is told to the run, and stays until it is
+// taken.
+func TestAdvance_CarriesARunFromItsBeginToItsEnd(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	f.begin()
+	if own := f.Get(f.run); own.State != task.Running || own.Run != task.FlowRun || own.Attempt != 1 {
+		t.Errorf("the run is %s, attempt %d, run %q", own.State, own.Attempt, own.Run)
+	}
+	testkit.Must(t, f.Begin(f.step).Finish(f.Ctx, task.Succeeded, task.OutcomeSucceeded, `7`, ""))
+	same(t, []string{"end default:etl@.load 1 succeeded", "plan default:etl"}, f.outbox())
+	_, err := f.Leader(f.run).Sweep(f.Ctx, partition.Keep{Tasks: 0}, 100) // as if there were too many tasks
+	testkit.Must(t, err)
+	if f.Get(f.step).State != task.Succeeded {
+		t.Error("the step is gone, and its run needs it")
+	}
+	kept := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	w := partition.RunWrite{
+		Run: f.read(), Text: "two", Saw: f.saw(), Took: []string{"end default:etl@.load 1 succeeded"},
+		End: &partition.RunEnd{State: task.Succeeded, Result: `{"n":7}`, Kept: kept, Free: []task.Ref{f.step}},
+	}
+	if !f.advance(w) {
+		t.Fatal("the end was not written")
+	}
+	if own := f.Get(f.run); own.State != task.Succeeded || own.Result != `{"n":7}` {
+		t.Errorf("the run is %s with %s", own.State, own.Result)
+	}
+	same(t, []string{}, f.outbox())
+	for _, ref := range []task.Ref{f.run, f.step} {
+		score, err := f.DB.ZScore(f.Ctx, string(f.KeysOf(ref).Expiry()), ref.String()).Result()
+		testkit.Must(t, err)
+		if got := time.UnixMilli(int64(score)); got.Sub(kept).Abs() > time.Second {
+			t.Errorf("%s is kept until %s, want %s", ref.ID, got, kept)
+		}
+	}
+}
+
+// Whatever a plan was made from may change before it is written. Then nothing of it is.
+func TestAdvance_WritesNothingOfAnOutdatedPlan(t *testing.T) {
+	t.Parallel()
+	changes := map[string]func(f *flow){
+		"another plan was written": func(f *flow) {
+			if !f.advance(partition.RunWrite{Run: f.read(), Text: "another", Look: time.Now()}) {
+				f.t.Fatal("the other plan was not written")
+			}
+		},
+		"somebody has asked for something": func(f *flow) {
+			testkit.Must(f.t, f.Tasks.AskRun(f.Ctx, f.run, "pause"))
+		},
+		"somebody has cancelled the run": func(f *flow) {
+			_, err := f.Tasks.Cancel(f.Ctx, f.run, "")
+			testkit.Must(f.t, err)
+		},
+		"the step has begun": func(f *flow) { f.Begin(f.step) },
+		"the step is gone": func(f *flow) {
+			testkit.Must(f.t, f.DB.HDel(f.Ctx, string(f.KeysOf(f.step).States()), f.step.String()).Err())
+		},
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFlow(t)
+			f.begin()
+			f.Claim(f.step)
+			w := partition.RunWrite{
+				Run: f.read(), Text: "two", Saw: f.saw(), Took: []string{"plan default:etl"},
+				End: &partition.RunEnd{State: task.Failed, Kept: time.Now(), Free: []task.Ref{f.step}},
+			}
+			change(f)
+			before := f.read()
+			if f.advance(w) {
+				t.Error("it was written")
+			}
+			after := f.read()
+			same(t, before, after)
+			same(t, []string{"plan default:etl"}, f.outbox())
+		})
+	}
+}
+
+func TestAdvance_NeedsTheLease(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	f.Claim(f.run)
+	w := f.released("one", 0)
+	w.Begin = true
+	stale := f.Partitions.At(f.PartitionOf(f.run)).Lead("0:nobody")
+	if _, err := stale.Advance(f.Ctx, []partition.RunWrite{w}); err == nil {
+		t.Error("a leader without the lease wrote a plan")
+	}
+	if text := f.read().Text; text != "" {
+		t.Errorf("the run has the text %q", text)
+	}
+}
+
+// A step is released although its task is there: Redis had lost that it was released, and a worker has restored the
+// task.
+func TestAdvance_LeavesATaskThatIsThere(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	f.begin()
+	testkit.Must(t, f.Begin(f.step).Finish(f.Ctx, task.Succeeded, task.OutcomeSucceeded, `7`, ""))
+	testkit.Must(t, f.DB.Del(f.Ctx, string(f.KeysOf(f.run).Outbox())).Err())
+	if !f.advance(f.released("again", 0)) {
+		t.Fatal("the plan was not written")
+	}
+	if got := f.Get(f.step); got.State != task.Succeeded || got.Attempt != 1 {
+		t.Errorf("the step is %s, attempt %d", got.State, got.Attempt)
+	}
+	same(t, []string{"end default:etl@.load 1 succeeded", "plan default:etl"}, f.outbox())
+}
+
+// A rerun has the task of a step begin again. Its attempts count on, so that no delivery has the name of an earlier
+// one.
+func TestAdvance_HasAStepBeginAgain(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	f.begin()
+	testkit.Must(t, f.Begin(f.step).Finish(f.Ctx, task.Failed, task.OutcomeFailed, "", "boom"))
+	if !f.advance(f.released("again", 3)) {
+		t.Fatal("the plan was not written")
+	}
+	got := f.Get(f.step)
+	if got.State != task.Scheduled || got.Attempt != 1 || got.MaxAttempts != 4 || got.Error != "" {
+		t.Errorf("the step is %s, attempt %d of %d, with %q", got.State, got.Attempt, got.MaxAttempts, got.Error)
+	}
+	testkit.Must(t, f.Begin(f.step).Finish(f.Ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+	if got := f.Get(f.step); got.Attempt != 2 {
+		t.Errorf("it succeeded with attempt %d", got.Attempt)
+	}
+}
+
+// Only a run that runs can be asked for something.
+func TestAskRun_RefusesWhatDoesNotRun(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	if err := f.Tasks.AskRun(f.Ctx, f.run, "pause"); task.CodeOf(err) != task.CodeNotRunning {
+		t.Errorf("a run that waits: %v", err)
+	}
+	unknown := task.Ref{Namespace: task.DefaultNamespace, ID: "unknown"}
+	if err := f.Tasks.AskRun(f.Ctx, unknown, "pause"); task.CodeOf(err) != task.CodeTaskNotFound {
+		t.Errorf("an unknown run: %v", err)
+	}
+	f.begin()
+	for range 2 {
+		testkit.Must(t, f.Tasks.AskRun(f.Ctx, f.run, "pause"))
+	}
+	if got := f.read().Asks; got != "pause\n" {
+		t.Errorf("it was asked for %q", got)
+	}
+}

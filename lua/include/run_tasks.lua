@@ -1,0 +1,68 @@
+-- run_tasks: what is written of a run of a workflow, and of the tasks of its steps.
+-- needs: key defs, arg events, arg control, arg wake
+-- includes: clock, number, state, changes, definition, events, noted, creation, ending, attempts, stop, again, outbox
+
+-- write_mark changes the mark of the state of a step that has ended, which keeps it from being deleted, and until when
+-- it is kept.
+local function write_mark(member, mark, at)
+  local text = redis.call('HGET', states_key, member)
+  local state = text and end_of(text)
+  if state then
+    redis.call('HSET', states_key, member, (string.gsub(text, '^(%a+ %d+ %d+)>?', '%1' .. mark)))
+    redis.call('ZADD', expiry_key, int(at), member)
+  end
+end
+
+-- begin_own has the task of a run begin. It has no lease: the leader looks after it.
+local function begin_own(run)
+  local text = redis.call('HGET', states_key, run)
+  redis.call('HSET', states_key, run, begun_state(text, int(now), FLOW_RUN))
+  redis.call('ZREM', queued_key, run)
+  redis.call('ZADD', running_key, int(now), run)
+  redis.call('HDEL', results_key, run)
+  redis.call('HDEL', errors_key, run)
+  announce('running', run, 'running', queued_attempt(text), '', redis.call('HGET', defs, run), '')
+end
+
+-- end_own ends the task of a run, if it runs.
+local function end_own(run, state, reason, kept_until)
+  local record, text = redis.call('HGET', defs, run), redis.call('HGET', states_key, run)
+  if record and text and read_running(text) then
+    end_attempt(run, record, parse_state(text), state, state, reason, 0, kept_until - now)
+  end
+end
+
+-- release creates the task of a step, or has it begin again with so many further attempts. One that is there although
+-- the run does not know it stays as it is, and the run is told if it has ended: Redis has lost that it was released.
+local function release(member, def, attempts)
+  local record = redis.call('HGET', defs, member)
+  if not record then
+    create_task(member, given_task(def, now, def))
+    return
+  end
+  local fields = parse_state(redis.call('HGET', states_key, member) or 'scheduled 0')
+  if not fields.finished then
+    return
+  elseif attempts == '' then
+    owe_follow_up(member, fields.attempt, fields.state, now)
+  else
+    begin_again(member, record, def, fields, tonumber(attempts))
+  end
+end
+
+-- Each write takes name, a, b and at of its op, and the run.
+local writes = {
+  run = function(name, _, text) return text ~= '' and redis.call('HSET', runs_key, name, text) end,
+  asked = function(_, asks, _, _, run) return asks ~= '' and redis.call('HDEL', asks_key, run) end,
+  saw = function() end,
+  begin = function(_, _, _, _, run) begin_own(run) end,
+  pin = function(_, plan, _, _, run) redis.call('HSET', plans_key, run, plan) end,
+  took = function(entry) redis.call('ZREM', outbox_key, entry) end,
+  look = function(_, _, _, at, run) redis.call('ZADD', outbox_key, int(at), 'plan ' .. run) end,
+  release = release,
+  stop = function(name) stop_task(name, '') end,
+  tie = function(name) write_mark(name, '>', now + STEP_RETENTION) end,
+  free = function(name, _, _, at) write_mark(name, '', at) end,
+  ['end'] = function(_, state, reason, at, run) end_own(run, state, reason, at) end,
+  result = function(_, result, _, _, run) redis.call('HSET', results_key, run, result) end,
+}
