@@ -11,7 +11,7 @@ import (
 
 const (
 	page       = 4 << 10 // bytes of memory
-	floorReads = 1000    // pages that a read touches: about as many as Redis does for a task
+	floorReads = 1000    // pages that a read touches
 	floorEvery = time.Second / 200
 )
 

@@ -82,7 +82,7 @@ func TestApp_LivesWhileAllItsConnectionsAreTaken(t *testing.T) {
 	redis := redistest.Start(t)
 	c := settings(redis.URL())
 	c.Heartbeat = 200 * time.Millisecond
-	// The lease is long, so that the machine may stand still for seconds. Each of its thirds, it is extended.
+	// The lease is long, so that the machine may stand still for seconds. It is extended each third of that.
 	const runLease = 9 * time.Second
 	r := run(t, Options{Config: c, RunLease: runLease})
 	began, end := make(chan struct{}, 10), make(chan struct{})

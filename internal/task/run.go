@@ -14,8 +14,6 @@ const (
 	// stepMark is between the id of a run of a workflow and that of a step, in the ids of the tasks of steps. No name
 	// of a tick, a follow-up or a task with a key begins so.
 	stepMark = "@."
-	// StepRoom is by how much the id of the task of a step is longer than those of the run and of the step.
-	StepRoom = len(stepMark)
 )
 
 // Step returns the name of the task of a step of a run of a workflow. Both are in one partition.

@@ -171,7 +171,7 @@ func decodeStep(text string) (s StepRun, _ error) {
 	return s, f.err
 }
 
-// fields reads the fields of a line, of which those at the end can be left out.
+// fields reads the fields of a line. Those at its end can be left out.
 type fields struct {
 	rest []string
 	err  error

@@ -89,7 +89,7 @@ var (
 	}
 )
 
-// drawing is a graph of which the first rows are drawn.
+// drawing is a graph whose first rows are drawn.
 type drawing struct {
 	Options
 	signs
