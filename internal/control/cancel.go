@@ -50,6 +50,9 @@ func (c *Control) retry(
 		return task.Task{}, err
 	}
 	defer p.leave()
+	if err := refuseStep(who.Ref(id), "run it again with its run (dtsctl flow rerun RUN)"); err != nil {
+		return task.Task{}, err
+	}
 	if err := c.enterAgain(ctx, p.room, who.Ref(id)); err != nil {
 		return task.Task{}, err
 	}

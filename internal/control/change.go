@@ -27,6 +27,9 @@ func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change 
 	if _, err := c.begin(ctx, who, "changeTask", who.Ref(id)); err != nil {
 		return task.Task{}, err
 	}
+	if err := refuseStep(who.Ref(id), "its definition says what it is"); err != nil {
+		return task.Task{}, err
+	}
 	t, err := c.store.Tasks.Find(ctx, who.Ref(id))
 	if err != nil {
 		return task.Task{}, err

@@ -14,7 +14,7 @@ var parentPayload, _ = json.Marshal(task.Parent{
 
 // checkOutbox checks the fields of a task that nodes of earlier releases do not know, and what follows it: the
 // executors of follow-ups must be able to read the payloads that they have. Errors: CodeInvalid, and that of ctx.
-func (c *Control) checkOutbox(ctx context.Context, d task.Definition) error {
+func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength int) error {
 	var added string // the first field that earlier releases do not know
 	switch {
 	case d.StartBy != 0:
@@ -34,7 +34,12 @@ func (c *Control) checkOutbox(ctx context.Context, d task.Definition) error {
 	var errs []error
 	field := "on_end.task"
 	for _, next := range d.FollowUps() {
+		idLength += task.FollowUpRoom
 		switch {
+		case next.Type == task.WorkflowType && next.Payload == nil:
+			errs = append(errs, task.Invalid(field+".payload", "is missing: a run of a workflow has one"))
+		case next.Type == task.WorkflowType:
+			errs = append(errs, task.Within(field, c.checkRun(ctx, d.Namespace, next.Payload, idLength)))
 		case next.Payload == nil && c.types.CheckPayload(ctx, next.Type, parentPayload) != nil:
 			errs = append(errs, task.Invalid(field+".payload",
 				"is missing: the type %s does not take how the task before ended", next.Type))

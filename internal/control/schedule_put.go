@@ -92,10 +92,9 @@ func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) erro
 	if task.ValidatePayload(d.Task.Payload) != nil { // then its executor could not read it
 		return invalid
 	}
-	return task.Join(
-		invalid, schedule.InTask(c.types.CheckPayload(ctx, d.Task.Type, d.Task.Payload)),
-		schedule.InTask(c.checkOutbox(ctx, d.Task)),
-	)
+	t := d.Task
+	t.Namespace = d.Namespace
+	return task.Join(invalid, schedule.InTask(c.checkContent(ctx, t, len(d.ID)+schedule.TickRoom)))
 }
 
 // putOnce reads the schedule and puts a valid definition over it. Error: schedules.ErrMoved, if the schedule changed in between.

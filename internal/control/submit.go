@@ -232,5 +232,5 @@ func (c *Control) checkTask(ctx context.Context, d task.Definition) error {
 	if invalid != nil && task.ValidatePayload(d.Payload) != nil { // then its executor could not read it
 		return invalid
 	}
-	return task.Join(invalid, c.types.CheckPayload(ctx, d.Type, d.Payload), c.checkOutbox(ctx, d))
+	return task.Join(invalid, c.checkContent(ctx, d, len(d.ID)))
 }

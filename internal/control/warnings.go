@@ -18,7 +18,7 @@ import (
 // living node serves the queue, or none that does runs the type. Both may change: the tasks are accepted. Nodes that
 // drain count, as they mostly come again.
 func (c *Control) warnings(ctx context.Context, taskType, queue string) []string {
-	if c.nodes == nil {
+	if c.nodes == nil || taskType == task.WorkflowType { // leaders carry these on
 		return nil
 	}
 	view := c.nodes.View()
@@ -62,7 +62,7 @@ func (k *keptWarnings) of(view cluster.View, taskType, queue string, find func()
 
 // unserved is warnings for nodes in those states.
 func (c *Control) unserved(ctx context.Context, taskType, queue string, states ...string) []string {
-	if c.nodes == nil {
+	if c.nodes == nil || taskType == task.WorkflowType {
 		return nil
 	}
 	return c.unlessForeign(ctx, queue, c.unservedIn(c.nodes.View(), taskType, queue, states...))

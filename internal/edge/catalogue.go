@@ -71,6 +71,16 @@ var catalogue = map[task.Code]entry{
 		meaning: "only a running task can report",
 		help:    "Stop the work: the attempt has ended, or its task was cancelled.",
 	},
+	task.CodeStep: {
+		status: http.StatusConflict, title: "The task is a step of a run",
+		meaning: "a step of a run of a workflow is retried and changed with its run only",
+		help:    "`dtsctl flow rerun` runs steps again; the definition of the workflow says what they are.",
+	},
+	task.CodeNotARun: {
+		status: http.StatusConflict, title: "The task is no run of a workflow",
+		meaning: "only tasks of the type `workflow` have steps",
+		help:    "`dtsctl task list --type workflow` shows the runs.",
+	},
 	task.CodeStaleAttempt: {
 		status: http.StatusConflict, title: "The attempt is not the running one",
 		meaning: "the report is not from the attempt that runs now",

@@ -36,7 +36,7 @@ const (
 	MaxRunsLimit     = 1_000_000_000
 	FailuresLimit    = 1000                                                // of PauseOnFailure
 	NoteLimit        = 500                                                 // bytes of the note of a pause
-	tickRoom         = len("@20060102T150405.000000Z") + len(ManualSuffix) // by how much the id of a task is longer
+	TickRoom         = len("@20060102T150405.000000Z") + len(ManualSuffix) // by how much the id of a task is longer
 	DescriptionLimit = 1000                                                // bytes
 	BackfillLimit    = 1000                                                // ticks of one backfill
 )
@@ -93,7 +93,7 @@ func (d Definition) validateTask() error {
 	if !template.RunAt.IsZero() || template.Delay != 0 {
 		return task.Invalid("task.run_at", "leave out run_at and delay: the task of a tick is due at the tick")
 	}
-	return task.Join(d.Task.ValidateRoom(len(d.ID)+tickRoom), InTask(template.Validate(time.Time{})))
+	return task.Join(d.Task.ValidateRoom(len(d.ID)+TickRoom), InTask(template.Validate(time.Time{})))
 }
 
 // InTask returns a copy of a *task.Error in which "task." stands in front of the field. It returns any other error, and one

@@ -83,9 +83,9 @@ func (t *term) claimAndDeliver(
 		return claimed, got, err
 	}
 	o.Found = claimed.Found
+	grant.Count(o.Claimed, claimed.Deliveries)
+	claimed.Deliveries = t.takeRuns(claimed.Deliveries)
 	split, err := t.s.plan.split(ctx, claimed.Deliveries)
-	grant.Count(o.Claimed, split.Served)
-	grant.Count(o.Claimed, split.Unserved)
 	served := split.Served
 	failures := []error{t.unlessSharded(ctx, "cannot look for asynq's own servers", err)} // what nobody may serve is taken back
 	if len(served) > 0 {

@@ -21,6 +21,10 @@ func (t *term) follow(ctx context.Context) error {
 		t.s.o.Metrics.FollowUps.Add(float64(len(followed.Created)))
 		t.s.o.Metrics.Expired.Add(float64(len(followed.Expired)))
 		t.withdraw(ctx, followed.Expired)
+		more := false
+		if claimed := t.claimedRuns(); err == nil && len(followed.Runs)+len(claimed) > 0 {
+			more, err = t.carryOn(ctx, followed.Now, followed.Runs, claimed)
+		}
 		t.warnOf("the outbox has an entry that this release cannot read; it waits", followed.Unread)
 		t.warnOf("the outbox has the end of a task that does not exist; it waits until the task is there, or until "+
 			"'dtsctl doctor --check task-leftovers --repair' removes it", followed.Missing)
@@ -29,7 +33,7 @@ func (t *term) follow(ctx context.Context) error {
 			return err
 		case err != nil:
 			t.failed(ctx, "cannot deal with what the outbox has; trying again", err)
-		default:
+		case !more:
 			t.sleep(ctx, followed.Next, followed.Now, got, t.s.followWakes)
 		}
 	}

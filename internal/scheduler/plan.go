@@ -47,7 +47,9 @@ func (p *plan) tell(do func(h *handover.Planner, now time.Time)) {
 	defer p.mu.Unlock()
 	if view := p.s.o.Members.View(); !p.known || !view.At.Equal(p.at) {
 		p.known, p.at = true, view.At
-		p.planner.SetFleet(fleetOf(view))
+		fleet := fleetOf(view)
+		fleet.Workers = append(fleet.Workers, ownWorker)
+		p.planner.SetFleet(fleet)
 	}
 	do(p.planner, clock.Now())
 	for _, partition := range p.planner.Wakes() {

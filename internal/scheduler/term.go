@@ -24,6 +24,7 @@ type term struct {
 	warnedEarly time.Time
 	done        chan struct{}
 	damage      telemetry.Seldom // what was told of damage, by the message
+	runs        runs
 }
 
 // begin starts to lead a partition. ended is signalled when the term ends.

@@ -47,8 +47,8 @@ const (
 	FollowUpsLimit = 4
 	// FollowUpLimit is the length, in bytes, of the longest payload of a follow-up, as compact JSON.
 	FollowUpLimit = 16 << 10
-	// followUpRoom is by how much the id of a follow-up can be longer than that of its parent.
-	followUpRoom = len(followUpMark) + 5
+	// FollowUpRoom is by how much the id of a follow-up can be longer than that of its parent.
+	FollowUpRoom = len(followUpMark) + 5
 )
 
 // followUpMark is between the id of a task and the attempt, in the ids of follow-ups. No name of a tick begins so.
@@ -153,7 +153,7 @@ func (d Definition) validateFollowUp(depth int) error {
 			if d.Queue == "" {
 				return nil
 			}
-			return ValidateQueue(d.Queue)
+			return d.validateQueue()
 		},
 		func() error {
 			switch {
@@ -173,6 +173,7 @@ func (d Definition) validateFollowUp(depth int) error {
 		func() error { return validateLabels(d.Labels) },
 		func() error { return d.validateOnEnd(depth) },
 		d.validateTurn,
+		d.validateRun,
 	})
 }
 
@@ -187,7 +188,7 @@ func (d Definition) FollowUps() (all []Definition) {
 // ValidateRoom checks that the ids of the follow-ups of a task, whose own id has at most that many characters, are not
 // too long. Error: CodeInvalid.
 func (d Definition) ValidateRoom(length int) error {
-	if limit := IDLimit - len(d.FollowUps())*followUpRoom; length > limit && d.OnEnd != nil {
+	if limit := IDLimit - len(d.FollowUps())*FollowUpRoom; length > limit && d.OnEnd != nil {
 		return Invalid("id", "is %d characters too long for the ids of its follow-ups", length-limit)
 	}
 	return nil

@@ -14,7 +14,38 @@ const (
 	// stepMark is between the id of a run of a workflow and that of a step, in the ids of the tasks of steps. No name
 	// of a tick, a follow-up or a task with a key begins so.
 	stepMark = "@."
+	// StepRoom is by how much the id of the task of a step is longer than those of the run and of the step.
+	StepRoom = len(stepMark)
 )
+
+// validateRun checks that a run of a workflow says nothing that only workers would do. Error: CodeInvalid.
+func (d Definition) validateRun() error {
+	if d.Type != WorkflowType {
+		return nil
+	}
+	const ofSteps = "is for the tasks of steps, not for a run of a workflow: give it in the definition of the steps"
+	again := d.Retry
+	again.MaxAttempts = 0
+	var errs []error
+	for _, field := range []struct {
+		name string
+		is   bool
+	}{
+		{"queue", d.Queue != "" && d.Queue != WorkflowQueue},
+		{"retry", !again.isDefault() || d.Retry.MaxAttempts > 1},
+		{"start_by", d.StartBy != 0},
+		{"priority", d.Priority != 0},
+		{"fair_key", d.FairKey != ""},
+	} {
+		if field.is {
+			errs = append(errs, Invalid(field.name, ofSteps))
+		}
+	}
+	if d.Timeout != 0 {
+		errs = append(errs, Invalid("timeout", "is for attempts of tasks: the deadline of the workflow bounds a run"))
+	}
+	return Join(errs...)
+}
 
 // Step returns the name of the task of a step of a run of a workflow. Both are in one partition.
 func (r Ref) Step(id string) Ref {

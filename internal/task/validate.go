@@ -59,8 +59,15 @@ func (d Definition) Normalize() Definition {
 	if d.Namespace == "" {
 		d.Namespace = DefaultNamespace
 	}
-	if d.Queue == "" {
+	switch {
+	case d.Queue != "":
+	case d.Type == WorkflowType:
+		d.Queue = WorkflowQueue
+	default:
 		d.Queue = DefaultQueue
+	}
+	if d.Type == WorkflowType && d.Retry.MaxAttempts == 0 {
+		d.Retry.MaxAttempts = 1 // a run that has failed begins again when somebody says so
 	}
 	if len(d.Payload) == 0 {
 		d.Payload = json.RawMessage("{}")
@@ -108,7 +115,7 @@ func (d Definition) Validate(now time.Time) error {
 		ValidateName("namespace", d.Namespace),
 		d.validateOwnID(),
 		ValidateType(d.Type),
-		ValidateQueue(d.Queue),
+		d.validateQueue(),
 		ValidatePayload(d.Payload),
 		d.validateDue(now),
 		validateSpan("timeout", d.Timeout, TimeoutLimit),
@@ -121,7 +128,15 @@ func (d Definition) Validate(now time.Time) error {
 		d.ValidateRoom(len(d.ID)),
 		d.validateOnce(),
 		d.validateTurn(),
+		d.validateRun(),
 	)
+}
+
+func (d Definition) validateQueue() error {
+	if d.Type == WorkflowType && d.Queue == WorkflowQueue {
+		return nil
+	}
+	return ValidateQueue(d.Queue)
 }
 
 // ValidateName checks a name, which a field has: 1 to IDLimit characters that can stand in a URL. Error: CodeInvalid.

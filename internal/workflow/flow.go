@@ -52,6 +52,9 @@ func (f *Flow) Len() int { return len(f.nodes) }
 // StepID returns the id of a step by its index.
 func (f *Flow) StepID(i int) string { return f.nodes[i].ID }
 
+// Step returns a step by its index, and the section that it is in: steps, on_failure or finally.
+func (f *Flow) Step(i int) (_ Step, section string) { return f.nodes[i].Step, f.nodes[i].in.name() }
+
 // Index returns the index of a step: Steps come first, then OnFailure, then Finally. ok is false if there is none.
 func (f *Flow) Index(id string) (i int, ok bool) {
 	i, ok = f.byID[id]

@@ -49,6 +49,8 @@ local function listings_for(member, record, fields, listed)
     return { [wheel_key] = wanted }
   elseif fields.state == 'queued' then
     return { [queued_key] = { score = now, most = now + FAR } }
+  elseif fields.state == 'running' and fields.run == FLOW_RUN then -- its leader needs no lease
+    return { [running_key] = { score = fields.started or now } }
   elseif fields.state == 'running' then
     return { [running_key] = { score = fields.started or now }, [held_key] = { score = now + lease, most = now + FAR } }
   end

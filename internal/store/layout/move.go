@@ -19,10 +19,15 @@ import (
 // served are the layouts that this release serves, the oldest first, with commas between them. No setting of the product sets it: tests link a
 // node of a later release, with
 // -ldflags "-X github.com/dts-sched/dts/internal/store/layout.served=3,4". See Serves.
-var served = migration.Present + "," + withOutbox
+var served = migration.Present + "," + withOutbox + "," + withRuns
 
-// withOutbox is the layout in which partitions have an outbox. It has nothing else that is new.
-const withOutbox = "4"
+const (
+	// withOutbox is the layout in which partitions have an outbox, and which has fair keys, priorities and keys of tasks.
+	withOutbox = "4"
+	// withRuns is the layout in which tasks are runs of workflows, and steps of these. Leaders of the releases before it
+	// drop the ends of steps. It has nothing else that is new.
+	withRuns = "5"
+)
 
 // unstated is the layout that nodes serve which do not say it: those of releases before they did.
 const unstated = "3"
@@ -37,8 +42,13 @@ func (l *Layout) Serves() []string { return l.serves }
 func (l *Layout) Present() string { return l.present.Load().(string) }
 
 // HasOutbox reports whether all nodes know the outbox, which follow-ups and start_by need.
-func (l *Layout) HasOutbox() bool {
-	return slices.Index(l.serves, l.Present()) >= slices.Index(l.serves, withOutbox)
+func (l *Layout) HasOutbox() bool { return l.has(withOutbox) }
+
+// HasRuns reports whether all nodes know runs of workflows.
+func (l *Layout) HasRuns() bool { return l.has(withRuns) }
+
+func (l *Layout) has(layout string) bool {
+	return slices.Index(l.serves, l.Present()) >= slices.Index(l.serves, layout)
 }
 
 // Joined is to be called by a node that has come onto the list of nodes, and before Check: whoever is about to move the layout may have read

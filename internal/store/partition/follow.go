@@ -23,6 +23,15 @@ type Followed struct {
 	Expired []task.Delivery // of tasks that nobody has begun in time; attempt 0: the task was not in its queue
 	Unread  []string        // entries that wait, as this release cannot read them
 	Missing []string        // ends that wait, as their tasks are not there
+
+	Runs map[task.Ref]Touched // runs of workflows to carry on, whose entries are still there
+}
+
+// Touched is why a run of a workflow is to be planned.
+type Touched struct {
+	Entries []string        // of the outbox
+	Steps   map[string]bool // ids of steps that may have ended
+	Look    bool            // any of its steps may have ended, or somebody has asked something of it
 }
 
 // Follow deals with up to limit entries of the outbox, and removes them: it creates the tasks that follow ends, and
@@ -42,6 +51,8 @@ func (l *Leader) Follow(ctx context.Context, limit int) (f Followed, _ error) {
 			ends, refs = append(ends, o), append(refs, o.ref)
 		case aStart:
 			waiting, refs = append(waiting, o), append(refs, o.ref)
+		case aStep, aRun:
+			f.touch(o)
 		default:
 			unread = append(unread, o)
 		}
@@ -54,6 +65,28 @@ func (l *Leader) Follow(ctx context.Context, limit int) (f Followed, _ error) {
 		return f, err
 	}
 	return f, l.createFollowUps(ctx, &f, append(ends, unread...), tasks)
+}
+
+// touch notes that a run is to be planned.
+func (f *Followed) touch(o owed) {
+	run, step, ofStep := o.ref.Run()
+	if !ofStep || o.kind == aRun {
+		run = o.ref
+	}
+	if f.Runs == nil {
+		f.Runs = make(map[task.Ref]Touched)
+	}
+	t := f.Runs[run]
+	t.Entries = append(t.Entries, o.entry)
+	if o.kind == aRun {
+		t.Look = true
+	} else {
+		if t.Steps == nil {
+			t.Steps = make(map[string]bool)
+		}
+		t.Steps[step] = true
+	}
+	f.Runs[run] = t
 }
 
 // endLate ends the tasks that nobody has begun in time. Errors: as for Follow.
@@ -171,6 +204,8 @@ func (l *Leader) addFollowUp(ctx context.Context, item *lua.FollowItem, t task.T
 const (
 	anEnd  = "end"  // of a task, which a follow-up may follow: `end <ref> <attempt> <state>`
 	aStart = "late" // of a task, by which somebody must have begun it: `late <ref>`
+	aRun   = "plan" // of a run of a workflow, which is planned then at the latest: `plan <ref>`
+	aStep  = "step" // an end of a step of a run
 )
 
 // owed is an entry of the outbox.
@@ -196,9 +231,12 @@ func parseOwed(entry lua.ReadOutboxEntry) owed {
 	case f[0] == anEnd && len(f) == 4 && task.State(f[3]).Valid():
 		if attempt, err := strconv.Atoi(f[2]); err == nil {
 			o.kind, o.ref, o.attempt, o.state = anEnd, ref, attempt, task.State(f[3])
+			if _, _, isStep := ref.Run(); isStep {
+				o.kind = aStep
+			}
 		}
-	case f[0] == aStart && len(f) == 2:
-		o.kind, o.ref = aStart, ref
+	case (f[0] == aStart || f[0] == aRun) && len(f) == 2:
+		o.kind, o.ref = f[0], ref
 	}
 	return o
 }

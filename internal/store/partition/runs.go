@@ -26,7 +26,7 @@ type Run struct {
 // RunWrite is what a plan says about a run. It is written if nothing that the plan was made from has changed.
 type RunWrite struct {
 	Run   Run  // as it was read
-	Idle  bool // it does not run: only Took counts
+	Idle  bool // only Took and Look count: it does not run, or cannot be read
 	Text  string
 	Plan  string    // "": as before
 	Begin bool      // the run's own task begins
@@ -157,6 +157,9 @@ func (w RunWrite) ops() (ops []lua.AdvanceOp, _ error) {
 		add("took", entry, "", "", never)
 	}
 	if w.Idle {
+		if !w.Look.IsZero() {
+			add("look", "", "", "", w.Look)
+		}
 		return ops, nil
 	}
 	add("asked", "", w.Run.Asks, "", never)

@@ -47,6 +47,17 @@ func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 // Errors: CodeTaskNotFound, CodeNotFinished, CodeInvalid for the name, CodeUnreadable for the definition or the state,
 // CodeUnavailable.
 func (s *Tasks) RetryIn(ctx context.Context, ref task.Ref, delay time.Duration, ended time.Time) (task.Task, error) {
+	return s.retry(ctx, ref, delay, ended, "")
+}
+
+// RerunIn is RetryIn, at once, for a run of a workflow, with what is asked of it, as workflow.Ask.Encode writes it.
+func (s *Tasks) RerunIn(ctx context.Context, run task.Ref, ask string, ended time.Time) (task.Task, error) {
+	return s.retry(ctx, run, 0, ended, ask)
+}
+
+func (s *Tasks) retry(
+	ctx context.Context, ref task.Ref, delay time.Duration, ended time.Time, ask string,
+) (task.Task, error) {
 	t, err := s.get(ctx, ref, true)
 	switch {
 	case err != nil:
@@ -58,7 +69,7 @@ func (s *Tasks) RetryIn(ctx context.Context, ref task.Ref, delay time.Duration, 
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
 		States: k.States(), Expiry: k.Expiry(),
 		Member: ref, Attempts: t.Policy().MaxAttempts, Delay: delay, Ended: ended, Tick: tickOf(ref),
-		Ask: "", Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
+		Ask: ask, Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)

@@ -1,0 +1,215 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/text"
+)
+
+const (
+	// askPatience is for how long whoever asks something of a run waits for its leader to do it.
+	askPatience = 2 * time.Second
+	askPause    = 20 * time.Millisecond // between two looks meanwhile
+)
+
+// Run is a run of a workflow, with what became of its steps.
+type Run struct {
+	Task   task.Task // its own
+	Flow   *workflow.Flow
+	Params map[string]json.RawMessage // that it was given
+	Run    workflow.Run
+	Asked  []string // what somebody has asked of it, and its leader has not done yet
+	Steps  []RunStep
+}
+
+// RunStep is a step of a run.
+type RunStep struct {
+	workflow.Step
+	workflow.StepRun
+	Section string     // steps, on_failure or finally
+	Task    *task.Task // without payload and result; nil if it was not released, or is not kept any more
+	Why     string     // it is where it is, as a sentence; "": its task says that
+}
+
+// GetRun returns a run of a workflow with its steps. Errors: CodeTaskNotFound; CodeNotARun for a task of another type;
+// CodeUnreadable; CodeUnavailable.
+func (c *Control) GetRun(ctx context.Context, who Caller, id string) (Run, error) {
+	if _, err := c.begin(ctx, who, "getRun", who.Ref(id)); err != nil {
+		return Run{}, err
+	}
+	return c.readRun(ctx, who.Ref(id))
+}
+
+// AuditRun checks a run against its definition, and returns what does not fit, as sentences. Errors: those of GetRun.
+func (c *Control) AuditRun(ctx context.Context, who Caller, id string) (Run, []string, error) {
+	if _, err := c.begin(ctx, who, "auditRun", who.Ref(id)); err != nil {
+		return Run{}, nil, err
+	}
+	run, err := c.readRun(ctx, who.Ref(id))
+	if err != nil {
+		return run, nil, err
+	}
+	return run, run.audit(), nil
+}
+
+// PauseRun keeps a run from releasing steps, until somebody resumes it or it begins again. Its steps that run go on.
+// Errors: those of GetRun, and CodeNotRunning.
+func (c *Control) PauseRun(ctx context.Context, who Caller, id string) (Run, error) {
+	return c.ask(ctx, who, "pauseRun", id, workflow.DoPause)
+}
+
+// ResumeRun has a paused run release steps again. Errors: as of PauseRun.
+func (c *Control) ResumeRun(ctx context.Context, who Caller, id string) (Run, error) {
+	return c.ask(ctx, who, "resumeRun", id, workflow.DoResume)
+}
+
+func (c *Control) ask(ctx context.Context, who Caller, operation, id string, do workflow.Do) (Run, error) {
+	ref := who.Ref(id)
+	if _, err := c.begin(ctx, who, operation, ref); err != nil {
+		return Run{}, err
+	}
+	run, err := c.readRun(ctx, ref)
+	if err != nil {
+		return Run{}, err
+	}
+	if err := c.store.Tasks.AskRun(ctx, ref, workflow.Ask{Do: do}.Encode(run.Flow)); err != nil {
+		return Run{}, err
+	}
+	for since := clock.Now(); ; clock.Sleep(ctx, askPause) {
+		run, err = c.readRun(ctx, ref)
+		if err != nil || len(run.Asked) == 0 || clock.Since(since) > askPatience {
+			return run, err
+		}
+	}
+}
+
+// RerunRun has a run that has ended begin again, as its next attempt: its steps that failed or were cancelled, and all
+// behind these, run again, and the others keep their ends. With steps, those and all behind them run again instead of
+// those that failed. ended is as of RetryTask. Errors: those of GetRun and of RetryTask; CodeInvalid for the steps.
+func (c *Control) RerunRun(ctx context.Context, who Caller, id string, steps []string, ended time.Time) (Run, error) {
+	ref := who.Ref(id)
+	p, err := c.begin(ctx, who, "rerunRun", ref)
+	if err != nil {
+		return Run{}, err
+	}
+	defer p.leave()
+	run, err := c.readRun(ctx, ref)
+	if err != nil {
+		return Run{}, err
+	}
+	ask := workflow.Ask{Do: workflow.DoRerun}
+	for _, step := range steps {
+		i, known := run.Flow.Index(step)
+		if !known {
+			return Run{}, task.Invalid("from", "the run has no step %q", step)
+		}
+		ask.Steps = append(ask.Steps, i)
+	}
+	if _, err := c.store.Tasks.RerunIn(ctx, ref, ask.Encode(run.Flow), ended); err != nil {
+		return Run{}, err
+	}
+	return c.readRun(ctx, ref)
+}
+
+// refuseStep refuses to change the task of a step by itself, without its run. Error: CodeStep.
+func refuseStep(ref task.Ref, instead string) error {
+	run, step, is := ref.Run()
+	if !is {
+		return nil
+	}
+	const message = "task %q is step %s of a run of a workflow: %s"
+	return task.Errorf(task.CodeStep, message, ref.ID, step, strings.ReplaceAll(instead, "RUN", run.ID))
+}
+
+// readRun reads a run. Errors: those of GetRun.
+func (c *Control) readRun(ctx context.Context, ref task.Ref) (Run, error) {
+	if err := task.ValidateRef(ref); err != nil {
+		return Run{}, err
+	}
+	p := c.store.Partitions.At(c.store.PartitionOf(ref))
+	reads, err := p.ReadRuns(ctx, []task.Ref{ref})
+	if err != nil {
+		return Run{}, err
+	}
+	read := reads[0]
+	switch own := &read.Task; {
+	case own.Type == "":
+		return Run{}, c.whereToLook(ctx, ref, taskNotFound(ref))
+	case own.Damage != "":
+		return Run{}, task.Errorf(task.CodeUnreadable, "run %q cannot be read: %s (see dtsctl doctor)", ref.ID, own.Damage)
+	case own.Type != task.WorkflowType:
+		const message = "task %q is no run of a workflow: its type is %s (dtsctl task get %s)"
+		return Run{}, task.Errorf(task.CodeNotARun, message, ref.ID, own.Type, ref.ID)
+	}
+	run, err := decodeRun(read)
+	if err != nil {
+		return Run{}, task.Errorf(task.CodeUnreadable, "run %q cannot be read: %s", ref.ID, err)
+	}
+	return run, c.readSteps(ctx, &run)
+}
+
+// decodeRun reads what Redis has of a run. Its error says what is wrong.
+func decodeRun(read partition.Run) (run Run, _ error) {
+	start, err := text.ParseStart(read.Task.Namespace, read.Task.Payload)
+	if err == nil && read.Plan != "" {
+		start.Definition, err = text.Parse(read.Task.Namespace, read.Plan)
+	}
+	if err != nil {
+		return run, err
+	}
+	run = Run{Task: read.Task, Params: start.Params}
+	for line := range strings.Lines(read.Asks) {
+		run.Asked = append(run.Asked, strings.TrimSuffix(line, "\n"))
+	}
+	if run.Flow, err = workflow.Compile(start.Definition); err != nil {
+		return run, err
+	}
+	run.Run = workflow.NewRun(run.Flow)
+	if read.Text != "" {
+		run.Run, err = workflow.DecodeRun(read.Text, run.Flow.Len())
+	}
+	return run, err
+}
+
+// readSteps reads the tasks of steps. Error: CodeUnavailable.
+func (c *Control) readSteps(ctx context.Context, run *Run) error {
+	var released []task.Ref
+	for i, s := range run.Run.Steps {
+		if s.Generation > 0 {
+			released = append(released, run.Task.Step(run.Flow.StepID(i)))
+		}
+	}
+	found, err := c.store.Tasks.Briefs(ctx, released)
+	if err != nil {
+		return err
+	}
+	tasks := make(map[task.Ref]*task.Task, len(found))
+	for i := range found {
+		tasks[found[i].Ref] = &found[i]
+	}
+	for i, s := range run.Run.Steps {
+		step, in := run.Flow.Step(i)
+		run.Steps = append(run.Steps, RunStep{
+			Step: step, StepRun: s, Section: in, Task: tasks[run.Task.Step(step.ID)], Why: run.Flow.Why(run.Run, i),
+		})
+	}
+	return nil
+}
+
+// audit is AuditRun for a run that was read.
+func (r Run) audit() []string {
+	var tasks []workflow.Task
+	for i, s := range r.Steps {
+		if t := s.Task; t != nil {
+			tasks = append(tasks, workflow.Task{Step: i, State: t.State, Attempt: t.Attempt, Error: t.Error})
+		}
+	}
+	return workflow.Audit(r.Flow, r.Run, r.Task.State, tasks)
+}

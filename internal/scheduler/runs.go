@@ -1,0 +1,387 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/handover"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/text"
+)
+
+const (
+	plannedAtOnce  = 64               // runs of workflows that one call carries on
+	releasedAtOnce = 128              // tasks of steps that one call creates
+	lookAtRuns     = 10 * time.Minute // for how long a run is left alone at most
+	unreadPause    = time.Minute      // the same of one that this release cannot read
+	knownRuns      = 1000             // of which a term keeps the definition
+)
+
+// ownWorker is a worker that every leader has, for the runs of workflows: these are claimed as all tasks, and carried
+// on by the leader.
+var ownWorker = handover.Node{
+	ID: "@", Queues: map[string]int{task.WorkflowQueue: 1}, Types: []string{task.WorkflowType}, Capacity: 1000,
+}
+
+// runs are the runs of workflows of a term.
+type runs struct {
+	mu      sync.Mutex
+	claimed map[task.Ref]int // attempts of runs that were claimed, and have not begun
+
+	known map[task.Ref]*knownRun // for the loop follow
+}
+
+// knownRun is what does not change of a run.
+type knownRun struct {
+	flow    *workflow.Flow
+	params  map[string]any
+	plan    string // the definition, as it is stored
+	failure error  // it cannot run
+}
+
+// takeRuns takes the runs of workflows out of claimed deliveries, for the loop follow.
+func (t *term) takeRuns(deliveries []task.Delivery) (others []task.Delivery) {
+	isRun := func(d task.Delivery) bool { return d.Queue == task.WorkflowQueue }
+	if !slices.ContainsFunc(deliveries, isRun) {
+		return deliveries
+	}
+	t.runs.mu.Lock()
+	defer t.runs.mu.Unlock()
+	if t.runs.claimed == nil {
+		t.runs.claimed = make(map[task.Ref]int)
+	}
+	for _, d := range deliveries {
+		if isRun(d) {
+			t.runs.claimed[d.Ref] = d.Attempt
+		} else {
+			others = append(others, d)
+		}
+	}
+	signal(t.s.followWakes[t.partition])
+	return others
+}
+
+// claimedRuns returns the runs that were claimed since the last call.
+func (t *term) claimedRuns() map[task.Ref]int {
+	t.runs.mu.Lock()
+	defer t.runs.mu.Unlock()
+	claimed := t.runs.claimed
+	t.runs.claimed = nil
+	return claimed
+}
+
+// planned is a run of which it is decided what follows.
+type planned struct {
+	touched partition.Touched // why it is planned
+	ref     task.Ref
+	begin   int // the attempt that was claimed; 0: none
+
+	read  partition.Run
+	known *knownRun
+	run   workflow.Run
+	asks  []workflow.Ask
+	tasks map[int]workflow.Task // of steps that were read
+	seen  []partition.Seen      // of these
+	plan  workflow.Plan
+
+	unread bool // a later release has written what became of its steps: it waits
+}
+
+// carryOn plans runs: those that entries of the outbox are about, and those that were claimed. now is Redis's time.
+// more: some must be planned again at once. Errors: as those of partition.Leader.Advance.
+func (t *term) carryOn(
+	ctx context.Context, now time.Time, touched map[task.Ref]partition.Touched, claimed map[task.Ref]int,
+) (more bool, _ error) {
+	all := make(map[task.Ref]*planned, len(touched)+len(claimed))
+	of := func(ref task.Ref) *planned {
+		if all[ref] == nil {
+			all[ref] = &planned{ref: ref}
+		}
+		return all[ref]
+	}
+	for ref, why := range touched {
+		of(ref).touched = why
+	}
+	for ref, attempt := range claimed {
+		of(ref).begin = attempt
+	}
+	var list []*planned
+	for _, p := range all {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *planned) int { return strings.Compare(a.ref.String(), b.ref.String()) })
+	for some := range slices.Chunk(list, plannedAtOnce) {
+		again, err := t.carryOnSome(ctx, now, some)
+		if err != nil {
+			return more, err
+		}
+		more = more || again
+	}
+	return more, nil
+}
+
+// carryOnSome does what carryOn says for some runs, with one call.
+func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) (more bool, _ error) {
+	refs := make([]task.Ref, len(some))
+	for i, p := range some {
+		refs[i] = p.ref
+	}
+	reads, err := t.leader.ReadRuns(ctx, refs)
+	if err != nil {
+		return false, err
+	}
+	for i, p := range some {
+		p.read = reads[i]
+		t.prepare(p)
+	}
+	if err := t.planAll(ctx, now, some); err != nil {
+		return false, err
+	}
+	writes := make([]partition.RunWrite, len(some))
+	for i, p := range some {
+		writes[i] = p.write(now)
+		more = more || p.plan.More
+	}
+	written, err := t.leader.Advance(ctx, writes)
+	for i, p := range some {
+		switch {
+		case i >= len(written) || !written[i]: // what it was planned from has changed: its entries are still there
+			more = true
+		case writes[i].End != nil:
+			delete(t.runs.known, p.ref)
+		}
+	}
+	return more, err
+}
+
+// prepare reads what a run says of itself.
+func (t *term) prepare(p *planned) {
+	own := &p.read.Task
+	begins := p.begin > 0 && own.State == task.Queued && own.Attempt == p.begin
+	if !begins {
+		p.begin = 0
+	}
+	if !begins && (own.State != task.Running || own.Run != task.FlowRun) {
+		return
+	}
+	p.known = t.knownRun(p)
+	if p.known.failure != nil {
+		return
+	}
+	p.run = workflow.NewRun(p.known.flow)
+	if p.read.Text != "" {
+		var err error
+		if p.run, err = workflow.DecodeRun(p.read.Text, p.known.flow.Len()); err != nil {
+			t.warnOf("a run of a workflow waits, as this release cannot read it: "+err.Error(), []string{p.ref.String()})
+			p.known, p.unread = nil, true
+			return
+		}
+	}
+	if !own.CancelRequested.IsZero() {
+		p.asks = append(p.asks, workflow.Ask{Do: workflow.DoCancel})
+	}
+	for line := range strings.Lines(p.read.Asks) {
+		if ask, ok := p.known.flow.ParseAsk(strings.TrimSuffix(line, "\n")); ok {
+			p.asks = append(p.asks, ask)
+		}
+	}
+}
+
+// knownRun returns what does not change of a run.
+func (t *term) knownRun(p *planned) *knownRun {
+	if k := t.runs.known[p.ref]; k != nil {
+		return k
+	}
+	k := &knownRun{}
+	start, err := text.ParseStart(p.ref.Namespace, p.read.Task.Payload)
+	if p.read.Plan != "" && err == nil {
+		start.Definition, err = text.Parse(p.ref.Namespace, p.read.Plan)
+	}
+	if err == nil {
+		k.flow, err = workflow.Compile(start.Definition)
+	}
+	if err == nil {
+		k.params, err = start.Definition.Bind(start.Params)
+	}
+	if err == nil {
+		k.plan, err = text.Encode(start.Definition)
+	}
+	k.failure = err
+	if len(t.runs.known) >= knownRuns || t.runs.known == nil {
+		t.runs.known = make(map[task.Ref]*knownRun)
+	}
+	t.runs.known[p.ref] = k
+	return k
+}
+
+// planAll plans runs, and reads the tasks of steps that these plans need.
+func (t *term) planAll(ctx context.Context, now time.Time, some []*planned) error {
+	open := slices.DeleteFunc(slices.Clone(some), func(p *planned) bool {
+		return p.known == nil || p.known.failure != nil
+	})
+	room := releasedAtOnce
+	wanted := make(map[*planned][]int, len(open))
+	for _, p := range open {
+		wanted[p] = p.firstWants()
+	}
+	for len(open) > 0 {
+		if err := t.readSteps(ctx, wanted); err != nil {
+			return err
+		}
+		clear(wanted)
+		var rest []*planned
+		for _, p := range open {
+			p.plan = workflow.Next(p.known.flow, p.run, p.input(now, room))
+			if len(p.plan.Wants) > 0 {
+				wanted[p] = p.plan.Wants
+				rest = append(rest, p)
+				continue
+			}
+			room -= len(p.plan.Release)
+		}
+		open = rest
+	}
+	return nil
+}
+
+// firstWants returns the steps that may have ended.
+func (p *planned) firstWants() (steps []int) {
+	for i, s := range p.run.Steps {
+		if s.State == workflow.Active && (p.touched.Look || p.touched.Steps[p.known.flow.StepID(i)]) {
+			steps = append(steps, i)
+		}
+	}
+	return steps
+}
+
+// readSteps reads the tasks of steps.
+func (t *term) readSteps(ctx context.Context, wanted map[*planned][]int) error {
+	var refs []task.Ref
+	var of []*planned
+	var steps []int
+	for p, indices := range wanted {
+		for _, i := range indices {
+			refs, of, steps = append(refs, p.stepRef(i)), append(of, p), append(steps, i)
+		}
+	}
+	found, seen, err := t.leader.ReadSteps(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for k, p := range of {
+		if p.tasks == nil {
+			p.tasks = make(map[int]workflow.Task)
+		}
+		got := found[refs[k]]
+		p.tasks[steps[k]] = workflow.Task{
+			Step: steps[k], State: got.State, Attempt: got.Attempt, Result: got.Result, Error: got.Error,
+		}
+		p.seen = append(p.seen, seen[k])
+	}
+	return nil
+}
+
+// stepRef returns the name of the task of a step.
+func (p *planned) stepRef(i int) task.Ref { return p.ref.Step(p.known.flow.StepID(i)) }
+
+// input is what is known beside a run.
+func (p *planned) input(now time.Time, room int) workflow.Input {
+	in := workflow.Input{
+		Now: now, Begin: p.begin, Asks: p.asks, Room: room,
+		About: workflow.About{Ref: p.ref, Created: p.read.Task.CreatedAt, Tick: tickOf(p.ref), Params: p.known.params},
+	}
+	for _, step := range p.tasks {
+		in.Tasks = append(in.Tasks, step)
+	}
+	return in
+}
+
+// tickOf returns the tick whose task is a run; zero if it is that of none.
+func tickOf(ref task.Ref) time.Time {
+	_, name, ok := schedule.OfTask(ref)
+	if !ok {
+		return time.Time{}
+	}
+	tick, _, _ := schedule.ParseTickName(name)
+	return tick
+}
+
+// write returns what is written of a run.
+func (p *planned) write(now time.Time) partition.RunWrite {
+	w := partition.RunWrite{Run: p.read, Begin: p.begin > 0, Saw: p.seen, Took: p.touched.Entries}
+	switch {
+	case p.unread:
+		w.Idle, w.Look = true, now.Add(unreadPause)
+		return w
+	case p.known == nil: // it has ended, or does not run yet
+		w.Idle = true
+		return w
+	case p.known.failure != nil:
+		w.Text = p.read.Text
+		w.End = p.end(now, workflow.RunEnd{State: task.Failed, Error: p.known.failure.Error()})
+		return w
+	}
+	if p.read.Plan == "" {
+		w.Plan = p.known.plan
+	}
+	w.Text = p.plan.Run.Encode()
+	released := make(map[int]bool, len(p.plan.Release))
+	for _, r := range p.plan.Release {
+		released[r.Step] = true
+		d := r.Task
+		d.Retention = task.RetentionLimit // it is kept as long as the run
+		w.Release = append(w.Release, partition.Release{Task: d, Attempts: attemptsOf(r)})
+	}
+	for _, i := range p.plan.Stop {
+		w.Stop = append(w.Stop, p.stepRef(i))
+	}
+	if p.begin > 1 {
+		for i, s := range p.plan.Run.Steps {
+			if s.Generation > 0 && !released[i] {
+				w.Tie = append(w.Tie, p.stepRef(i))
+			}
+		}
+	}
+	if p.plan.End != nil {
+		w.End = p.end(now, *p.plan.End)
+		return w
+	}
+	w.Look = now.Add(lookAtRuns)
+	if next := p.plan.Look; !next.IsZero() && next.Before(w.Look) {
+		w.Look = next
+	}
+	if p.plan.More {
+		w.Look = now
+	}
+	return w
+}
+
+// attemptsOf returns how many further attempts a task has that begins again; 0 for one that is new.
+func attemptsOf(r workflow.Release) int {
+	if !r.Again {
+		return 0
+	}
+	return task.Task{Definition: r.Task}.Policy().MaxAttempts
+}
+
+// end is how a run ends.
+func (p *planned) end(now time.Time, e workflow.RunEnd) *partition.RunEnd {
+	d := p.read.Task.Definition
+	if d.Retention == 0 && p.known.flow != nil {
+		d.Retention = p.known.flow.Retention
+	}
+	kept := now.Add(d.EffectiveRetention(e.State))
+	end := &partition.RunEnd{State: e.State, Error: e.Error, Result: e.Result, Kept: kept}
+	for i, s := range p.plan.Run.Steps {
+		if s.Generation > 0 {
+			end.Free = append(end.Free, p.stepRef(i))
+		}
+	}
+	return end
+}

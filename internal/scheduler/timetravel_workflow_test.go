@@ -1,0 +1,150 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/text"
+)
+
+// nightly is the definition of the runs of these tests. Some of its steps fail by chance, once or for good.
+const nightly = `{"params": {"night": {"type": "integer", "required": true}},
+	"steps": [
+		{"id": "extract", "task": {
+			"type": "echo", "payload": {"night": "${{ params.night }}"}, "retry": {"max_attempts": 2}}},
+		{"id": "clean", "needs": ["extract"], "task": {"type": "echo"}},
+		{"id": "count", "needs": ["extract"], "allow_failure": true, "task": {"type": "echo", "retry": {"max_attempts": 1}}},
+		{"id": "choose", "needs": ["count"], "decide": [
+			{"when": "params.night % 2 == 0", "then": ["even"]}, {"then": ["odd"]}]},
+		{"id": "even", "needs": ["choose"], "task": {"type": "echo"}},
+		{"id": "odd", "needs": ["choose"], "task": {"type": "echo"}},
+		{"id": "load", "needs": ["clean", "even", "odd"], "task": {"type": "echo", "retry": {"max_attempts": 1}}}],
+	"on_failure": [{"id": "alert", "task": {"type": "echo"}}],
+	"finally": [{"id": "tidy", "task": {"type": "echo"}}],
+	"output": {"load": "${{ steps.load.state }}"}}`
+
+// runsOf returns what is in Redis of a run: its own task, what became of its steps, and their tasks.
+func (v *voyage) runOf(ref task.Ref) (own partition.Run, flow *workflow.Flow, run workflow.Run, steps []workflow.Task) {
+	v.t.Helper()
+	p := v.store.Partitions.At(0)
+	reads, err := p.ReadRuns(v.t.Context(), []task.Ref{ref})
+	testkit.Must(v.t, err)
+	start, err := text.ParseStart(ref.Namespace, reads[0].Task.Payload)
+	testkit.Must(v.t, err)
+	flow, err = workflow.Compile(start.Definition)
+	testkit.Must(v.t, err)
+	run, err = workflow.DecodeRun(reads[0].Text, flow.Len())
+	testkit.Must(v.t, err)
+	var refs []task.Ref
+	for i := range flow.Len() {
+		refs = append(refs, ref.Step(flow.StepID(i)))
+	}
+	found, _, err := p.ReadSteps(v.t.Context(), refs)
+	testkit.Must(v.t, err)
+	for i, name := range refs {
+		t := found[name]
+		steps = append(steps, workflow.Task{Step: i, State: t.State, Attempt: t.Attempt, Result: t.Result, Error: t.Error})
+	}
+	return reads[0], flow, run, steps
+}
+
+// chance is a number from 0 to n-1 that depends on a text only.
+func chance(text string, n uint64) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return h.Sum64() % n
+}
+
+// A run each hour, over the deaths of leaders and outages of Redis: each ends, and ends as its audit says, and no
+// attempt of a step runs twice.
+func TestTravel_RunsOfWorkflowsEndAsTheirAuditSays(t *testing.T) {
+	testkit.NotQuick(t)
+	troubles := testkit.Amount(5, 60)
+	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	travel(t, from, slow, func(v *voyage) {
+		v.start()
+		v.start()
+		v.worker.does(func(t task.Task) (time.Duration, error) {
+			name := fmt.Sprint(t.Ref, t.Attempt)
+			lasts := time.Duration(chance(name, 600)) * time.Second
+			if chance(name+"end", 8) == 0 {
+				return lasts, errors.New("by chance")
+			}
+			return lasts, nil
+		})
+		var refs []task.Ref
+		for i := range troubles {
+			start := from.Add(time.Duration(i) * 8 * time.Hour)
+			for k := range 8 {
+				ref := task.Ref{Namespace: "default", ID: fmt.Sprintf("night-%d-%d", i, k)}
+				refs = append(refs, ref)
+				payload, err := json.Marshal(map[string]any{
+					"definition": json.RawMessage(nightly), "params": map[string]any{"night": k},
+				})
+				testkit.Must(t, err)
+				d := task.Definition{
+					Ref: ref, Type: task.WorkflowType, Queue: task.WorkflowQueue, Payload: payload,
+					RunAt: start.Add(time.Duration(k) * time.Hour), Retention: task.RetentionLimit,
+				}
+				for _, c := range v.store.Tasks.Create(v.t.Context(), []task.Definition{d.Normalize()}) {
+					testkit.Must(v.t, c.Err)
+				}
+			}
+			v.until(start.Add(3*time.Hour + time.Minute))
+			switch leader := v.leads(); i % 5 {
+			case 0:
+				v.killed(leader)
+			case 1: // it has written a plan, and does not learn of it
+				v.trapped(leader, "advance", answerLost)
+			case 2: // it has planned, and nobody hears of it
+				v.trapped(leader, "advance", sendLost)
+			case 3: // it has claimed a run or a step
+				v.trapped(leader, "claim", answerLost)
+			case 4:
+				v.outage(time.Hour)
+				v.until(start.Add(8 * time.Hour))
+				continue
+			}
+			v.start()
+			v.until(start.Add(8 * time.Hour))
+		}
+		v.pass(8 * time.Hour)
+		states := make(map[task.State]int)
+		for _, ref := range refs {
+			own, flow, run, steps := v.runOf(ref)
+			states[own.Task.State]++
+			if !own.Task.State.Final() {
+				v.t.Errorf("%s is %s: %s", ref.ID, own.Task.State, own.Text)
+			}
+			if findings := workflow.Audit(flow, run, own.Task.State, steps); len(findings) > 0 {
+				v.t.Errorf("%s: %s", ref.ID, strings.Join(findings, "; "))
+			}
+		}
+		if states[task.Succeeded] == 0 || states[task.Failed] == 0 {
+			v.t.Errorf("there were these ends only: %v", states)
+		}
+		v.ranOnceEach()
+	})
+}
+
+// ranOnceEach checks that no attempt has run twice.
+func (v *voyage) ranOnceEach() {
+	v.t.Helper()
+	ran := make(map[string]bool)
+	for _, r := range v.worker.saw() {
+		name := fmt.Sprint(r.ref, r.attempt)
+		if ran[name] {
+			v.t.Errorf("attempt %d of %s ran twice", r.attempt, r.ref.ID)
+		}
+		ran[name] = true
+	}
+}

@@ -1,0 +1,216 @@
+// Package text reads and writes definitions of workflows as files have them.
+package text
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/expr"
+)
+
+// Start is what the payload of a run says.
+type Start struct {
+	Definition workflow.Definition
+	Params     map[string]json.RawMessage
+}
+
+// ParseStart reads the payload of a run in a namespace. workflow.Compile checks the definition. Error: CodeInvalid,
+// with the fields, as "payload.definition.deadline".
+func ParseStart(namespace string, payload []byte) (Start, error) {
+	var text struct {
+		Definition workflowText               `json:"definition"`
+		Params     map[string]json.RawMessage `json:"params,omitempty"`
+	}
+	if err := decode(payload, &text); err != nil {
+		return Start{}, task.Invalid("payload", "%s", err)
+	}
+	d, err := text.Definition.definition(namespace)
+	return Start{d, text.Params}, task.Within("payload.definition", err)
+}
+
+// Parse reads a definition that Encode wrote. Error: CodeInvalid, with the fields.
+func Parse(namespace, text string) (workflow.Definition, error) {
+	var in workflowText
+	if err := decode([]byte(text), &in); err != nil {
+		return workflow.Definition{}, task.Invalid("definition", "%s", err)
+	}
+	return in.definition(namespace)
+}
+
+// decode reads JSON whose fields must all be known.
+func decode(text []byte, to any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(to); err != nil {
+		return fmt.Errorf("cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// reader collects the errors of a definition.
+type reader struct{ errs []error }
+
+// span reads a duration; "" is 0, for which nobody can ask.
+func (r *reader) span(field, text string) time.Duration {
+	d := r.duration(field, text)
+	if d == 0 && text != "" && !slices.ContainsFunc(r.errs, func(err error) bool { return isOf(err, field) }) {
+		r.errs = append(r.errs, task.Invalid(field, "must be more than 0"))
+	}
+	return d
+}
+
+// duration reads a duration; "" is 0.
+func (r *reader) duration(field, text string) time.Duration {
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		r.errs = append(r.errs, task.Invalid(field, "%q is not a duration such as 1m30s or 48h", text))
+	}
+	return d
+}
+
+func isOf(err error, field string) bool {
+	var invalid *task.Error
+	return errors.As(err, &invalid) && invalid.Field == field
+}
+
+// definition is the workflow, without an id. Error: CodeInvalid for durations.
+func (in workflowText) definition(namespace string) (workflow.Definition, error) {
+	var r reader
+	d := workflow.Definition{
+		Ref: task.Ref{Namespace: namespace}, Owner: in.Owner, Description: in.Description, Labels: in.Labels,
+		Failure: workflow.Failure(in.Failure), Deadline: r.span("deadline", in.Deadline),
+		Closing: r.span("closing", in.Closing), Retention: r.span("retention", in.Retention), AtOnce: in.AtOnce,
+		MaxRuns: in.MaxRuns, Output: in.Output,
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Params)) {
+		p := in.Params[name]
+		d.Params = append(d.Params, workflow.Param{
+			Name: name, Type: expr.Type(p.Type), Required: p.Required, Default: p.Default, Enum: p.Enum,
+			Pattern: p.Pattern, Min: p.Min, Max: p.Max,
+		})
+	}
+	for _, list := range []struct {
+		name string
+		in   []stepText
+		out  *[]workflow.Step
+	}{{"steps", in.Steps, &d.Steps}, {"on_failure", in.OnFailure, &d.OnFailure}, {"finally", in.Finally, &d.Finally}} {
+		for i, s := range list.in {
+			step, err := s.step()
+			r.errs = append(r.errs, task.Within(fmt.Sprintf("%s[%d]", list.name, i), err))
+			*list.out = append(*list.out, step)
+		}
+	}
+	return d, task.Join(r.errs...)
+}
+
+// step is the step. Error: CodeInvalid for durations, in fields such as "task.timeout".
+func (in stepText) step() (workflow.Step, error) {
+	s := workflow.Step{
+		ID: in.ID, Needs: in.Needs, Rule: workflow.Rule(in.Rule), When: in.When, AllowFailure: in.AllowFailure,
+	}
+	for _, c := range in.Decide {
+		s.Decide = append(s.Decide, workflow.Choice{When: c.When, Then: c.Then})
+	}
+	t := in.Task
+	if t == nil {
+		return s, nil
+	}
+	var r reader
+	s.Task = &task.Definition{
+		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Timeout: r.span("timeout", t.Timeout), Retry: r.retry(t.Retry),
+		Owner: t.Owner, Labels: t.Labels, StartBy: r.span("start_by", t.StartBy), Priority: t.Priority,
+		FairKey: t.FairKey, FairWeight: t.FairWeight,
+	}
+	return s, task.Within("task", task.Join(r.errs...))
+}
+
+func (r *reader) retry(in *retryText) (out task.Retry) {
+	if in == nil {
+		return out
+	}
+	out.MaxAttempts, out.MaxElapsed = in.MaxAttempts, r.span("retry.max_elapsed", in.MaxElapsed)
+	if b := in.Backoff; b != nil {
+		out.Backoff = task.Backoff{
+			Initial: r.span("retry.backoff.initial", b.Initial), Factor: b.Factor,
+			Max: r.span("retry.backoff.max", b.Max), Jitter: b.Jitter,
+		}
+	}
+	for i, delay := range in.Delays {
+		out.Delays = append(out.Delays, r.duration(fmt.Sprintf("retry.delays[%d]", i), delay))
+	}
+	return out
+}
+
+// Encode writes a definition as JSON that Parse reads.
+func Encode(d workflow.Definition) (string, error) {
+	out := workflowText{
+		Description: d.Description, Owner: d.Owner, Labels: d.Labels, Failure: string(d.Failure), Deadline: span(d.Deadline),
+		Closing: span(d.Closing), Retention: span(d.Retention), AtOnce: d.AtOnce, MaxRuns: d.MaxRuns, Output: d.Output,
+		Steps: textsOf(d.Steps), OnFailure: textsOf(d.OnFailure), Finally: textsOf(d.Finally),
+	}
+	for _, p := range d.Params {
+		if out.Params == nil {
+			out.Params = make(map[string]paramText, len(d.Params))
+		}
+		out.Params[p.Name] = paramText{
+			Type: string(p.Type), Required: p.Required, Default: p.Default, Enum: p.Enum, Pattern: p.Pattern, Min: p.Min,
+			Max: p.Max,
+		}
+	}
+	text, err := json.Marshal(out)
+	return string(text), err
+}
+
+// span writes a duration; "" for 0.
+func span(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// retryOf writes a policy; nil for the default.
+func retryOf(r task.Retry) *retryText {
+	out := retryText{MaxAttempts: r.MaxAttempts, MaxElapsed: span(r.MaxElapsed)}
+	if b := r.Backoff; b != (task.Backoff{}) {
+		out.Backoff = &backoffText{Initial: span(b.Initial), Factor: b.Factor, Max: span(b.Max), Jitter: b.Jitter}
+	}
+	for _, d := range r.Delays {
+		out.Delays = append(out.Delays, d.String())
+	}
+	if out.MaxAttempts == 0 && out.MaxElapsed == "" && out.Backoff == nil && out.Delays == nil {
+		return nil
+	}
+	return &out
+}
+
+func textsOf(steps []workflow.Step) (out []stepText) {
+	for _, s := range steps {
+		text := stepText{
+			ID: s.ID, Needs: s.Needs, Rule: string(s.Rule), When: s.When, AllowFailure: s.AllowFailure,
+		}
+		for _, c := range s.Decide {
+			text.Decide = append(text.Decide, choiceText{When: c.When, Then: c.Then})
+		}
+		if t := s.Task; t != nil {
+			text.Task = &taskText{
+				Type: t.Type, Queue: t.Queue, Payload: t.Payload, Timeout: span(t.Timeout), Retry: retryOf(t.Retry),
+				Owner: t.Owner, Labels: t.Labels, StartBy: span(t.StartBy), Priority: t.Priority, FairKey: t.FairKey,
+				FairWeight: t.FairWeight,
+			}
+		}
+		out = append(out, text)
+	}
+	return out
+}

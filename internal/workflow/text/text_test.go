@@ -1,0 +1,74 @@
+package text_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/text"
+)
+
+// all has every word that a definition can have.
+const all = `{"params": {"day": "2026-11-25"}, "definition": {
+	"description": "loads what the shops sold", "owner": "data", "labels": {"team": "data"}, "failure": "stop",
+	"params": {
+		"day": {"type": "string", "required": true, "pattern": "2026-.*"},
+		"size": {"type": "integer", "default": 5, "enum": [5, 7], "min": 1, "max": 9.5}},
+	"deadline": "5h", "closing": "2m", "at_once": 3, "max_runs": 2, "retention": "72h",
+	"steps": [
+		{"id": "list", "task": {
+			"type": "http", "queue": "loads", "payload": {"url":"http://x/${{ params.day }}"}, "timeout": "1m30s",
+			"retry": {"max_attempts": 4, "backoff": {"initial": "2s", "factor": 3, "max": "1m", "jitter": 0.5}},
+			"owner": "shop", "labels": {"a": "b"}, "start_by": "1h", "priority": 2,
+			"fair_key": "eu", "fair_weight": 2}},
+		{"id": "choose", "needs": ["list"], "rule": "success", "when": "true", "decide": [
+			{"when": "params.size > 5", "then": ["large"]}, {"then": []}]},
+		{"id": "large", "needs": ["choose"], "allow_failure": true, "task": {"type": "noop"}}],
+	"on_failure": [{"id": "alert", "task": {"type": "noop"}}], "finally": [{"id": "tidy", "task": {"type": "noop"}}],
+	"output": {"n":"${{ steps.list.output }}"}}}`
+
+func TestParse_ReadsWhatEncodeWrites(t *testing.T) {
+	t.Parallel()
+	start, err := text.ParseStart("default", []byte(all))
+	testkit.Must(t, err)
+	if _, err := workflow.Compile(start.Definition); err != nil {
+		t.Errorf("the definition is refused: %v", err)
+	}
+	written, err := text.Encode(start.Definition)
+	testkit.Must(t, err)
+	got, err := text.Parse("default", written)
+	testkit.Must(t, err)
+	if diff := cmp.Diff(start.Definition, got); diff != "" {
+		t.Errorf("it was read (-), and is read again (+):\n%s", diff)
+	}
+	again, err := text.Encode(got)
+	testkit.Must(t, err)
+	if again != written {
+		t.Errorf("it is written as\n%s\nand then as\n%s", written, again)
+	}
+	for _, word := range []string{"closing", "max_runs", "fair_weight", "allow_failure", "1m30s", "on_failure", "9.5"} {
+		if !strings.Contains(written, word) {
+			t.Errorf("%s is not in %s", word, written)
+		}
+	}
+}
+
+func TestParseStart_NamesTheField(t *testing.T) {
+	t.Parallel()
+	const timeout = `{"definition": {"steps": [{"id": "a", "task": {"type": "x", "timeout": "?"}}]}}`
+	for payload, want := range map[string]string{
+		`{"definition": {"steps": [], "deadline": "soon"}}`: "payload.definition.deadline",
+		`{"definition": {"step": []}}`:                      "payload",
+		`{"workflow": "etl"}`:                               "payload",
+		`[]`:                                                "payload",
+		timeout:                                             "payload.definition.steps[0].task.timeout",
+	} {
+		_, err := text.ParseStart("default", []byte(payload))
+		if err == nil || !strings.HasPrefix(err.Error(), want+":") {
+			t.Errorf("%s: %v, want an error of %s", payload, err, want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Why says why a step of a run is where it is, as a sentence; "" for one that waits for nothing: it runs, or its task
+// says how it ended.
+func (f *Flow) Why(r Run, i int) string {
+	n, s := &f.nodes[i], r.Steps[i]
+	switch {
+	case s.State == Blocked:
+		return f.whyBlocked(r, i)
+	case s.State == State(UpstreamFailed):
+		return fmt.Sprintf("never runs: %s (rule %s)", f.namesOf(r, n, isFailed), n.EffectiveRule())
+	case s.State == State(Skipped):
+		return f.whySkipped(r, n, s)
+	case s.State == State(Cancelled) && s.Released == 0:
+		return "was not released: " + f.whyStopped(r, s)
+	case s.State == State(Succeeded) && n.Decide != nil:
+		return chosen(n.Decide[s.Choice].Then)
+	}
+	return s.Reason
+}
+
+func chosen(then []string) string {
+	if len(then) == 0 {
+		return "decided that none of the steps behind it goes on"
+	}
+	return "decided that " + listed(then) + " " + plural(then, "goes", "go") + " on"
+}
+
+func (f *Flow) whyStopped(r Run, s StepRun) string {
+	switch {
+	case s.Reason != "":
+		return s.Reason
+	case r.Cancelled:
+		return "the run was cancelled"
+	case r.Late:
+		return fmt.Sprintf("the deadline of the run, %s, was over", f.EffectiveDeadline())
+	}
+	return "another step failed, and failure is stop"
+}
+
+func (f *Flow) whySkipped(r Run, n *node, s StepRun) string {
+	switch {
+	case s.Reason != "":
+		return "was skipped: " + s.Reason
+	case n.in == onFailure && len(n.needs) == 0:
+		return "was skipped: the run did not fail"
+	}
+	var decided []string
+	for _, e := range n.needs {
+		if from := r.Steps[e.from]; from.State == State(Succeeded) && !e.follows(from.Choice) {
+			decided = append(decided, f.StepID(e.from))
+		}
+	}
+	if len(decided) > 0 {
+		return "was skipped: " + listed(decided) + " chose " + "another branch"
+	}
+	return fmt.Sprintf("was skipped: %s (rule %s)", f.outcomes(r, n), n.EffectiveRule())
+}
+
+// whyBlocked says what a step waits for.
+func (f *Flow) whyBlocked(r Run, i int) string {
+	n := &f.nodes[i]
+	open := f.namesWith(r, n, func(s StepRun) bool { return !s.State.Final() })
+	reads := slices.DeleteFunc(slices.Clone(n.reads), func(from int) bool { return r.Steps[from].State.Final() })
+	switch {
+	case r.Phase == "":
+		return "waits for the begin of the run"
+	case n.in != r.Phase.section():
+		return "waits for the end of " + section(n.in-1).name()
+	case len(open) > 0 && !n.EffectiveRule().Decide(f.needsOf(i, r.Steps)).Release:
+		return fmt.Sprintf("waits for %s (rule %s)", listed(open), n.EffectiveRule())
+	case len(reads) > 0:
+		return fmt.Sprintf("waits for %s, which an expression of it reads", f.StepID(reads[0]))
+	case r.Paused && n.in == main:
+		return "waits for the run to be resumed: it is paused"
+	case f.AtOnce > 0:
+		return fmt.Sprintf("waits for the end of another step: at_once is %d", f.AtOnce)
+	}
+	return "is released next"
+}
+
+func isFailed(s StepRun) bool {
+	return slices.Contains([]State{State(Failed), State(Cancelled), State(UpstreamFailed)}, s.State)
+}
+
+// namesWith returns the ids of what a step needs that is so.
+func (f *Flow) namesWith(r Run, n *node, is func(StepRun) bool) (ids []string) {
+	for _, e := range n.needs {
+		if is(r.Steps[e.from]) {
+			ids = append(ids, f.StepID(e.from))
+		}
+	}
+	return ids
+}
+
+func (f *Flow) namesOf(r Run, n *node, is func(StepRun) bool) string {
+	var parts []string
+	for _, e := range n.needs {
+		if s := r.Steps[e.from]; is(s) {
+			parts = append(parts, f.StepID(e.from)+" is "+string(s.State))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// outcomes says what became of all that a step needs.
+func (f *Flow) outcomes(r Run, n *node) string {
+	return f.namesOf(r, n, func(StepRun) bool { return true })
+}
+
+// listed writes ids as people do: a, b and c; of more than six, the first five.
+func listed(ids []string) string {
+	const most = 6
+	switch n := len(ids); {
+	case n == 1:
+		return ids[0]
+	case n > most:
+		return fmt.Sprintf("%s and %d others", strings.Join(ids[:most-1], ", "), n-most+1)
+	}
+	return strings.Join(ids[:len(ids)-1], ", ") + " and " + ids[len(ids)-1]
+}
+
+func plural[T any](of []T, one, many string) string {
+	if len(of) == 1 {
+		return one
+	}
+	return many
+}
