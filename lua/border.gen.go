@@ -14,14 +14,14 @@ import (
 const (
 	CodeBusy      Code = "BUSY"       // trigger_schedule
 	CodeCancelled Code = "CANCELLED"  // finish, reap
-	CodeChanged   Code = "CHANGED"    // change, fire, pack_rows, put_schedule, write_bulk
+	CodeChanged   Code = "CHANGED"    // change, delete_workflow, fire, pack_rows, put_schedule, put_workflow, write_bulk
 	CodeEarly     Code = "EARLY"      // put_schedule
 	CodeFenced    Code = "FENCED"     // advance, claim, due_schedules, end_late, fire, follow, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
 	CodeFull      Code = "FULL"       // acquire_lock
 	CodeHeld      Code = "HELD"       // acquire_lease, acquire_lock, reap
 	CodeLost      Code = "LOST"       // renew_lease, renew_lock
 	CodeMoved     Code = "MOVED"      // begin
-	CodeNotFound  Code = "NOT_FOUND"  // ask_run, backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
+	CodeNotFound  Code = "NOT_FOUND"  // ask_run, backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, delete_workflow, extend_runs, finish, log, pause_schedule, pause_workflow, progress, reap, resume_schedule, retry, trigger_schedule
 	CodeNotPaused Code = "NOT_PAUSED" // delete_schedule
 	CodeOver      Code = "OVER"       // extend_runs
 	CodeStale     Code = "STALE"      // begin, checkpoint, extend_runs, finish, log, progress, reap
@@ -215,7 +215,8 @@ func (Archive) Decode(r *Reply) (v ArchiveReply) {
 	return v
 }
 
-// AskRun runs ask_run.lua: asks for something of a run of a workflow that runs. Its leader plans it anew.
+// AskRun runs ask_run.lua: asks for something of a run of a workflow that runs. Its leader plans it anew. One that waits for its begin
+// can be planned anew as well, with nothing asked of it.
 //
 // Refusals:
 //   - CodeNotFound: no such run
@@ -225,7 +226,7 @@ func (Archive) Decode(r *Reply) (v ArchiveReply) {
 type AskRun struct {
 	States StatesKey // HASH the script makes further keys of the same partition
 	Member task.Ref
-	Ask    string // a line without its line break, as Ask of internal/workflow writes it
+	Ask    string // a line without its line break, as Ask of internal/workflow writes it; "" for none
 	Wake   WakeChannel
 }
 
@@ -953,6 +954,44 @@ func (c DeleteSchedule) Args() []any {
 // Decode returns its reply, which is empty.
 func (DeleteSchedule) Decode(*Reply) DeleteScheduleReply { return DeleteScheduleReply{} }
 
+// DeleteWorkflow runs delete_workflow.lua: deletes a workflow with its earlier revisions. Runs that have begun go on; those that have not fail.
+//
+// Refusals:
+//   - CodeNotFound: no such workflow
+//   - CodeChanged: the workflow has another revision; the detail is its number
+//
+// Repeated: refused with NOT_FOUND
+type DeleteWorkflow struct {
+	Workflow  WorkflowKey  // HASH
+	Revisions RevisionsKey // LIST
+	Workflows WorkflowsKey // ZSET
+	Line      LineKey      // ZSET
+	Member    task.Ref
+	Base      int    // the revision that is deleted; 0 for whichever it has
+	By        string // who deletes it, "" if nobody knows
+	Changes   ChangesChannel
+}
+
+// DeleteWorkflowReply is the reply to DeleteWorkflow.
+type DeleteWorkflowReply struct {
+}
+
+// Script is delete_workflow.lua.
+func (DeleteWorkflow) Script() *Script { return scriptOf("delete_workflow") }
+
+// Keys are its KEYS.
+func (c DeleteWorkflow) Keys() []string {
+	return []string{string(c.Workflow), string(c.Revisions), string(c.Workflows), string(c.Line)}
+}
+
+// Args are its ARGV.
+func (c DeleteWorkflow) Args() []any {
+	return []any{c.Member.String(), c.Base, c.By, string(c.Changes)}
+}
+
+// Decode returns its reply, which is empty.
+func (DeleteWorkflow) Decode(*Reply) DeleteWorkflowReply { return DeleteWorkflowReply{} }
+
 // Done runs done.lua: deletes deliveries that were handled, and counts them.
 //
 // Repeated: harmless: what is not active is not counted again
@@ -1179,6 +1218,36 @@ func (Enqueue) Decode(r *Reply) (v EnqueueReply) {
 	for e := range r.List("ended", 4) {
 		v.Ended = append(v.Ended, EnqueueEnded{ID: e.Text("id"), State: e.Text("state"), Msg: e.Text("msg"), Result: e.Text("result")})
 	}
+	return v
+}
+
+// EnterLine runs enter_line.lua: a run takes its place in the line of its workflow, of which only so many may run at once: the first ones.
+//
+// Repeated: harmless: the run keeps its place
+type EnterLine struct {
+	Line LineKey // ZSET
+	Run  string  // `<ref> <attempt>`
+}
+
+// EnterLineReply is the reply to EnterLine.
+type EnterLineReply struct {
+	Before int // how many are before it
+}
+
+// Script is enter_line.lua.
+func (EnterLine) Script() *Script { return scriptOf("enter_line") }
+
+// Keys are its KEYS.
+func (c EnterLine) Keys() []string { return []string{string(c.Line)} }
+
+// Args are its ARGV.
+func (c EnterLine) Args() []any {
+	return []any{c.Run}
+}
+
+// Decode reads its reply.
+func (EnterLine) Decode(r *Reply) (v EnterLineReply) {
+	v.Before = r.Number("before")
 	return v
 }
 
@@ -2533,6 +2602,44 @@ func (PauseSchedule) Decode(r *Reply) (v PauseScheduleReply) {
 	return v
 }
 
+// PauseWorkflow runs pause_workflow.lua: keeps further runs of a workflow from beginning, or lets them begin again. Runs that have begun go
+// on.
+//
+// Refusals:
+//   - CodeNotFound: no such workflow
+//
+// Repeated: harmless: the workflow is as it is wanted since the first run
+type PauseWorkflow struct {
+	Workflow WorkflowKey // HASH
+	Member   task.Ref
+	Pause    bool   // pauses it; else resumes it
+	Note     string // why; "" keeps the note of an earlier pause
+	By       string // who does it, "" if nobody knows
+	Changes  ChangesChannel
+}
+
+// PauseWorkflowReply is the reply to PauseWorkflow.
+type PauseWorkflowReply struct {
+	Workflow map[string]string // the workflow as it is now
+}
+
+// Script is pause_workflow.lua.
+func (PauseWorkflow) Script() *Script { return scriptOf("pause_workflow") }
+
+// Keys are its KEYS.
+func (c PauseWorkflow) Keys() []string { return []string{string(c.Workflow)} }
+
+// Args are its ARGV.
+func (c PauseWorkflow) Args() []any {
+	return []any{c.Member.String(), flag(c.Pause), c.Note, c.By, string(c.Changes)}
+}
+
+// Decode reads its reply.
+func (PauseWorkflow) Decode(r *Reply) (v PauseWorkflowReply) {
+	v.Workflow = r.Hash("workflow")
+	return v
+}
+
 // PostponeSchedule runs postpone_schedule.lua: makes a schedule due later that is unreadable, so that it does not hold up the others.
 //
 // Refusals:
@@ -2707,6 +2814,48 @@ func (c PutSchedule) Args() []any {
 // Decode reads its reply.
 func (PutSchedule) Decode(r *Reply) (v PutScheduleReply) {
 	v.Schedule = r.Hash("schedule")
+	return v
+}
+
+// PutWorkflow runs put_workflow.lua: creates a workflow, or replaces its definition. Runs that have begun keep the one that they have.
+//
+// Refusals:
+//   - CodeChanged: the workflow has another revision; the detail is its number, 0 for none
+//
+// Repeated: harmless: the nonce of the present revision is that of the call
+type PutWorkflow struct {
+	Workflow  WorkflowKey  // HASH
+	Revisions RevisionsKey // LIST
+	Workflows WorkflowsKey // ZSET
+	Member    task.Ref
+	Base      int    // the revision to replace, 0 to create the workflow
+	Def       string // the definition, as JSON
+	By        string // who puts it, "" if nobody knows
+	Nonce     string // drawn for this call, so that its repeat is known
+	Changes   ChangesChannel
+}
+
+// PutWorkflowReply is the reply to PutWorkflow.
+type PutWorkflowReply struct {
+	Workflow map[string]string // the workflow as it is now
+}
+
+// Script is put_workflow.lua.
+func (PutWorkflow) Script() *Script { return scriptOf("put_workflow") }
+
+// Keys are its KEYS.
+func (c PutWorkflow) Keys() []string {
+	return []string{string(c.Workflow), string(c.Revisions), string(c.Workflows)}
+}
+
+// Args are its ARGV.
+func (c PutWorkflow) Args() []any {
+	return []any{c.Member.String(), c.Base, c.Def, c.By, c.Nonce, string(c.Changes)}
+}
+
+// Decode reads its reply.
+func (PutWorkflow) Decode(r *Reply) (v PutWorkflowReply) {
+	v.Workflow = r.Hash("workflow")
 	return v
 }
 
@@ -3676,6 +3825,10 @@ var KeyTypes = map[string]string{
 	"dts:{p}:runs":             "hash",
 	"dts:{p}:plans":            "hash",
 	"dts:{p}:asks":             "hash",
+	"dts:{p}:workflows":        "zset",
+	"dts:{p}:workflow:":        "hash",
+	"dts:{p}:revisions:":       "list",
+	"dts:{p}:line:":            "zset",
 	"dts:{p}:once":             "hash",
 	"dts:{p}:listeners":        "string",
 	"dts:{p}:attempts:":        "list",
@@ -3908,6 +4061,38 @@ type AsksKey string
 // Asks makes the key dts:{p}:asks.
 func (p Partition) Asks() AsksKey {
 	return AsksKey(p.prefix + "asks")
+}
+
+// WorkflowsKey names a ZSET: the names of all workflows that were put, all with score 0.
+type WorkflowsKey string
+
+// Workflows makes the key dts:{p}:workflows.
+func (p Partition) Workflows() WorkflowsKey {
+	return WorkflowsKey(p.prefix + "workflows")
+}
+
+// WorkflowKey names a HASH: one workflow: def, its definition as JSON; by and nonce, who put the revision and what that call has drawn; revision, created, and from, when the revision was put; and while it is paused paused, since when, paused_by and note.
+type WorkflowKey string
+
+// Workflow makes the key dts:{p}:workflow:<ref>.
+func (p Partition) Workflow(ref task.Ref) WorkflowKey {
+	return WorkflowKey(p.prefix + "workflow:" + ref.String())
+}
+
+// RevisionsKey names a LIST: the earlier revisions of a workflow, as JSON, newest first.
+type RevisionsKey string
+
+// Revisions makes the key dts:{p}:revisions:<ref>.
+func (p Partition) Revisions(ref task.Ref) RevisionsKey {
+	return RevisionsKey(p.prefix + "revisions:" + ref.String())
+}
+
+// LineKey names a ZSET: of a workflow of which only so many runs may run at once, or that is paused: its runs that are due and have not ended, as `<ref> <attempt>`, in their order. Those that have ended meanwhile go when another one waits.
+type LineKey string
+
+// Line makes the key dts:{p}:line:<ref>.
+func (p Partition) Line(ref task.Ref) LineKey {
+	return LineKey(p.prefix + "line:" + ref.String())
 }
 
 // OnceKey names a HASH: what is known of keys of submissions, by `<namespace>:<key>`: the name of the newest task within the key, that of the one that waits for its end, when the first submission came that it has been, when a throttle lets the next one be due, and which submissions have replaced a task lately, separated by blanks; `@` and 0 for none. It goes when these tasks are deleted.

@@ -3,7 +3,9 @@ package control
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
@@ -20,6 +22,28 @@ func (c *Control) checkContent(ctx context.Context, d task.Definition, idLength 
 	return task.Join(errs...)
 }
 
+// workflowLabel is the label of runs of a workflow that was put, by which lists find them: its id.
+const workflowLabel = "workflow"
+
+// labelled returns a task with the label of its workflow, if it is a run of one that was put and has no such label.
+func labelled(d task.Definition) task.Definition {
+	var start struct {
+		Workflow string `json:"workflow"`
+	}
+	if d.Type != task.WorkflowType || json.Unmarshal(d.Payload, &start) != nil || start.Workflow == "" {
+		return d
+	}
+	if _, has := d.Labels[workflowLabel]; has || len(d.Labels) >= task.LabelsLimit {
+		return d
+	}
+	d.Labels = maps.Clone(d.Labels)
+	if d.Labels == nil {
+		d.Labels = make(map[string]string, 1)
+	}
+	d.Labels[workflowLabel] = start.Workflow
+	return d
+}
+
 // checkRun checks the payload of a run of a workflow. Errors: CodeInvalid, and that of ctx.
 func (c *Control) checkRun(ctx context.Context, namespace string, payload []byte, idLength int) error {
 	if !c.store.HasRuns() {
@@ -29,26 +53,61 @@ func (c *Control) checkRun(ctx context.Context, namespace string, payload []byte
 	if err != nil {
 		return err
 	}
-	return c.checkStart(ctx, start, idLength)
+	return c.checkStart(ctx, namespace, start, idLength)
 }
 
 // checkStart checks a workflow, the parameters that a run gives it, and that the ids of its steps are not too long.
-// Errors: CodeInvalid, and that of ctx.
-func (c *Control) checkStart(ctx context.Context, start text.Start, idLength int) error {
-	const field = "payload.definition"
+// Errors: CodeInvalid, CodeUnavailable, and that of ctx.
+func (c *Control) checkStart(ctx context.Context, namespace string, start text.Start, idLength int) error {
 	d := start.Definition
+	if start.Workflow != "" {
+		stored, err := c.store.Workflows.Get(ctx, task.Ref{Namespace: namespace, ID: start.Workflow})
+		if task.CodeOf(err) == workflow.CodeNotFound {
+			err = task.Invalid("payload.workflow", "%s: put it first", err)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = stored.Bind(start.Params)
+		return task.Join(task.Within("payload", err), c.checkRoom(stored.Definition, idLength))
+	}
+	const field = "payload.definition"
+	if d.MaxRuns > 0 {
+		return task.Invalid(field+".max_runs", "is for workflows that are put: this one has one run")
+	}
 	if _, err := workflow.Compile(d); err != nil {
 		return task.Within(field, err)
 	}
 	_, wrong := d.Bind(start.Params)
-	errs := []error{task.Within("payload", wrong)}
+	return task.Join(
+		task.Within("payload", wrong), task.Within(field, c.checkSteps(ctx, d, idLength)),
+	)
+}
+
+// checkRoom checks that the ids of the tasks of steps are not too long. Error: CodeInvalid for the id of the run.
+func (c *Control) checkRoom(d workflow.Definition, idLength int) error {
+	longest := 0
+	for _, list := range [][]workflow.Step{d.Steps, d.OnFailure, d.Finally} {
+		for _, s := range list {
+			longest = max(longest, len(s.ID))
+		}
+	}
+	if long := idLength + task.StepRoom + longest - task.IDLimit; long > 0 {
+		return task.Invalid("id", "is %d characters too long for the ids of its steps", long)
+	}
+	return nil
+}
+
+// checkSteps checks what Compile does not know of a workflow. idLength is how long the id of a run is at most. Errors:
+// CodeInvalid, and that of ctx.
+func (c *Control) checkSteps(ctx context.Context, d workflow.Definition, idLength int) error {
+	errs := []error{c.checkRoom(d, idLength)}
 	for _, section := range []struct {
 		name  string
 		steps []workflow.Step
 	}{{"steps", d.Steps}, {"on_failure", d.OnFailure}, {"finally", d.Finally}} {
 		for i, s := range section.steps {
-			in := fmt.Sprintf("%s.%s[%d]", field, section.name, i)
-			errs = append(errs, task.Within(in, c.checkStep(ctx, s, idLength)))
+			errs = append(errs, task.Within(fmt.Sprintf("%s[%d]", section.name, i), c.checkStep(ctx, s)))
 		}
 	}
 	return task.Join(errs...)
@@ -56,11 +115,7 @@ func (c *Control) checkStart(ctx context.Context, start text.Start, idLength int
 
 // checkStep checks what Compile does not know of a step. A payload with expressions is known only when the step is
 // released. Errors: CodeInvalid, and that of ctx.
-func (c *Control) checkStep(ctx context.Context, s workflow.Step, idLength int) error {
-	if long := idLength + task.StepRoom + len(s.ID) - task.IDLimit; long > 0 {
-		return task.Invalid("id", "is %d characters too long: with the id of the run, the id of its task may have %d",
-			long, task.IDLimit)
-	}
+func (c *Control) checkStep(ctx context.Context, s workflow.Step) error {
 	if s.Task == nil {
 		return nil
 	}

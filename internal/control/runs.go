@@ -3,11 +3,14 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/internal/workflow/text"
@@ -21,12 +24,15 @@ const (
 
 // Run is a run of a workflow, with what became of its steps.
 type Run struct {
-	Task   task.Task // its own
-	Flow   *workflow.Flow
-	Params map[string]json.RawMessage // that it was given
-	Run    workflow.Run
-	Asked  []string // what somebody has asked of it, and its leader has not done yet
-	Steps  []RunStep
+	Task     task.Task // its own
+	Workflow string    // the id of its workflow; "": its definition is part of it
+	Revision int       // of its workflow; 0: it has not begun, or its definition is part of it
+	Flow     *workflow.Flow
+	Params   map[string]json.RawMessage // that it was given
+	Run      workflow.Run
+	Asked    []string // what somebody has asked of it, and its leader has not done yet
+	Waits    string   // for what it waits that is due and has not begun, as a sentence; "": it does not
+	Steps    []RunStep
 }
 
 // RunStep is a step of a run.
@@ -148,7 +154,7 @@ func (c *Control) readRun(ctx context.Context, ref task.Ref) (Run, error) {
 		const message = "task %q is no run of a workflow: its type is %s (dtsctl task get %s)"
 		return Run{}, task.Errorf(task.CodeNotARun, message, ref.ID, own.Type, ref.ID)
 	}
-	run, err := decodeRun(read)
+	run, err := c.decodeRun(ctx, read)
 	if err != nil {
 		return Run{}, task.Errorf(task.CodeUnreadable, "run %q cannot be read: %s", ref.ID, err)
 	}
@@ -156,17 +162,25 @@ func (c *Control) readRun(ctx context.Context, ref task.Ref) (Run, error) {
 }
 
 // decodeRun reads what Redis has of a run. Its error says what is wrong.
-func decodeRun(read partition.Run) (run Run, _ error) {
+func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _ error) {
 	start, err := text.ParseStart(read.Task.Namespace, read.Task.Payload)
-	if err == nil && read.Plan != "" {
-		start.Definition, err = text.Parse(read.Task.Namespace, read.Plan)
+	if err != nil {
+		return run, err
+	}
+	run = Run{Task: read.Task, Workflow: start.Workflow, Params: start.Params}
+	if read.Plan != "" {
+		start.Definition, run.Revision, err = text.ParsePlan(read.Task.Namespace, read.Plan)
 	}
 	if err != nil {
 		return run, err
 	}
-	run = Run{Task: read.Task, Params: start.Params}
 	for line := range strings.Lines(read.Asks) {
 		run.Asked = append(run.Asked, strings.TrimSuffix(line, "\n"))
+	}
+	if read.Plan == "" && run.Workflow != "" {
+		if start.Definition, err = c.waitsFor(ctx, &run); err != nil {
+			return run, err
+		}
 	}
 	if run.Flow, err = workflow.Compile(start.Definition); err != nil {
 		return run, err
@@ -176,6 +190,29 @@ func decodeRun(read partition.Run) (run Run, _ error) {
 		run.Run, err = workflow.DecodeRun(read.Text, run.Flow.Len())
 	}
 	return run, err
+}
+
+// waitsFor returns the definition that a run would have that has not begun, and notes what it waits for. Errors:
+// workflow.CodeNotFound, CodeUnreadable, CodeUnavailable.
+func (c *Control) waitsFor(ctx context.Context, run *Run) (workflow.Definition, error) {
+	own := run.Task
+	name := task.Ref{Namespace: own.Namespace, ID: run.Workflow}
+	stored, err := c.store.Workflows.Get(ctx, name)
+	if err != nil || own.State != task.Queued {
+		return stored.Definition, err
+	}
+	switch {
+	case !stored.PausedAt.IsZero():
+		run.Waits = fmt.Sprintf("The workflow %s is paused (dtsctl flow resume %s).", name.ID, name.ID)
+	case stored.MaxRuns > 0:
+		places, err := c.store.Workflows.Line(ctx, name, 0, stored.MaxRuns+tellAtOnce)
+		at := slices.Index(places, workflows.Place{Run: own.Ref, Attempt: own.Attempt})
+		if err == nil && at >= stored.MaxRuns {
+			const text = "It waits for a place: max_runs of the workflow %s is %d, and %s runs. %d wait before it."
+			run.Waits = fmt.Sprintf(text, name.ID, stored.MaxRuns, places[0].Run.ID, at-stored.MaxRuns)
+		}
+	}
+	return stored.Definition, nil
 }
 
 // readSteps reads the tasks of steps. Error: CodeUnavailable.

@@ -61,6 +61,7 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 // put tries to put a definition until the schedule does not change between reading and writing it.
 func (c *Control) put(ctx context.Context, who Caller, d schedule.Definition, o PutOptions) (Put, error) {
 	d = d.Normalize()
+	d.Task = labelled(d.Task)
 	if err := task.Join(o.Faults, c.checkSchedule(ctx, d)); err != nil {
 		return Put{}, err
 	}

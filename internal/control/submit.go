@@ -218,7 +218,7 @@ func (c *Control) complete(ctx context.Context, d task.Definition) (task.Definit
 	if err := ctx.Err(); err != nil {
 		return d, err
 	}
-	d = d.Normalize()
+	d = labelled(d.Normalize())
 	return d, c.checkTask(ctx, d)
 }
 

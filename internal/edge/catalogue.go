@@ -8,6 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
 )
 
 // Codes of what is wrong before a request has reached anything that knows tasks.
@@ -70,6 +71,21 @@ var catalogue = map[task.Code]entry{
 		status: http.StatusConflict, title: "The task does not run",
 		meaning: "only a running task can report",
 		help:    "Stop the work: the attempt has ended, or its task was cancelled.",
+	},
+	workflow.CodeNotFound: {
+		status: http.StatusNotFound, title: "No such workflow",
+		meaning: "no workflow of that id in that namespace",
+		help:    "Check the id and the namespace. `dtsctl flow list` shows the workflows.",
+	},
+	workflow.CodeChanged: {
+		status: http.StatusPreconditionFailed, title: "The workflow is at another revision",
+		meaning: "the workflow is not at the revision that the request names",
+		help:    "Read the workflow, and decide again.",
+	},
+	workflow.CodeRevisionNotFound: {
+		status: http.StatusNotFound, title: "No such revision",
+		meaning: "the workflow never had the revision, or it is not kept any more",
+		help:    "`dtsctl flow history` shows the revisions that are kept.",
 	},
 	task.CodeStep: {
 		status: http.StatusConflict, title: "The task is a step of a run",

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -32,17 +33,18 @@ var ownWorker = handover.Node{
 // runs are the runs of workflows of a term.
 type runs struct {
 	mu      sync.Mutex
-	claimed map[task.Ref]int // attempts of runs that were claimed, and have not begun
+	claimed map[task.Ref]bool // runs that were claimed, and may begin
 
 	known map[task.Ref]*knownRun // for the loop follow
 }
 
 // knownRun is what does not change of a run.
 type knownRun struct {
-	flow    *workflow.Flow
-	params  map[string]any
-	plan    string // the definition, as it is stored
-	failure error  // it cannot run
+	flow     *workflow.Flow
+	revision int // of a workflow that was put; 0: the definition is part of the run
+	params   map[string]any
+	plan     string // the definition and the revision, as they are stored
+	failure  error  // it cannot run
 }
 
 // takeRuns takes the runs of workflows out of claimed deliveries, for the loop follow.
@@ -54,11 +56,11 @@ func (t *term) takeRuns(deliveries []task.Delivery) (others []task.Delivery) {
 	t.runs.mu.Lock()
 	defer t.runs.mu.Unlock()
 	if t.runs.claimed == nil {
-		t.runs.claimed = make(map[task.Ref]int)
+		t.runs.claimed = make(map[task.Ref]bool)
 	}
 	for _, d := range deliveries {
 		if isRun(d) {
-			t.runs.claimed[d.Ref] = d.Attempt
+			t.runs.claimed[d.Ref] = true
 		} else {
 			others = append(others, d)
 		}
@@ -68,7 +70,7 @@ func (t *term) takeRuns(deliveries []task.Delivery) (others []task.Delivery) {
 }
 
 // claimedRuns returns the runs that were claimed since the last call.
-func (t *term) claimedRuns() map[task.Ref]int {
+func (t *term) claimedRuns() map[task.Ref]bool {
 	t.runs.mu.Lock()
 	defer t.runs.mu.Unlock()
 	claimed := t.runs.claimed
@@ -80,9 +82,11 @@ func (t *term) claimedRuns() map[task.Ref]int {
 type planned struct {
 	touched partition.Touched // why it is planned
 	ref     task.Ref
-	begin   int // the attempt that was claimed; 0: none
+	begin   int // the attempt that is claimed and has not begun; 0: none
 
 	read  partition.Run
+	start text.Start // of one that begins
+	wrong error      // start cannot be read
 	known *knownRun
 	run   workflow.Run
 	asks  []workflow.Ask
@@ -90,13 +94,14 @@ type planned struct {
 	seen  []partition.Seen      // of these
 	plan  workflow.Plan
 
+	waits  bool // it may not begin yet
 	unread bool // a later release has written what became of its steps: it waits
 }
 
 // carryOn plans runs: those that entries of the outbox are about, and those that were claimed. now is Redis's time.
 // more: some must be planned again at once. Errors: as those of partition.Leader.Advance.
 func (t *term) carryOn(
-	ctx context.Context, now time.Time, touched map[task.Ref]partition.Touched, claimed map[task.Ref]int,
+	ctx context.Context, now time.Time, touched map[task.Ref]partition.Touched, claimed map[task.Ref]bool,
 ) (more bool, _ error) {
 	all := make(map[task.Ref]*planned, len(touched)+len(claimed))
 	of := func(ref task.Ref) *planned {
@@ -108,8 +113,8 @@ func (t *term) carryOn(
 	for ref, why := range touched {
 		of(ref).touched = why
 	}
-	for ref, attempt := range claimed {
-		of(ref).begin = attempt
+	for ref := range claimed {
+		of(ref)
 	}
 	var list []*planned
 	for _, p := range all {
@@ -138,6 +143,9 @@ func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) 
 	}
 	for i, p := range some {
 		p.read = reads[i]
+	}
+	t.readBegins(ctx, some)
+	for _, p := range some {
 		t.prepare(p)
 	}
 	if err := t.planAll(ctx, now, some); err != nil {
@@ -149,28 +157,29 @@ func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) 
 		more = more || p.plan.More
 	}
 	written, err := t.leader.Advance(ctx, writes)
+	var ended []*planned
 	for i, p := range some {
 		switch {
 		case i >= len(written) || !written[i]: // what it was planned from has changed: its entries are still there
 			more = true
 		case writes[i].End != nil:
 			delete(t.runs.known, p.ref)
+			ended = append(ended, p)
 		}
 	}
+	t.leaveLines(ctx, ended)
 	return more, err
 }
 
 // prepare reads what a run says of itself.
 func (t *term) prepare(p *planned) {
 	own := &p.read.Task
-	begins := p.begin > 0 && own.State == task.Queued && own.Attempt == p.begin
-	if !begins {
-		p.begin = 0
-	}
-	if !begins && (own.State != task.Running || own.Run != task.FlowRun) {
+	if p.waits || p.begin == 0 && (own.State != task.Running || own.Run != task.FlowRun) {
 		return
 	}
-	p.known = t.knownRun(p)
+	if p.known == nil {
+		p.known = t.knownRun(p)
+	}
 	if p.known.failure != nil {
 		return
 	}
@@ -193,31 +202,36 @@ func (t *term) prepare(p *planned) {
 	}
 }
 
-// knownRun returns what does not change of a run.
+// knownRun returns what does not change of a run that has begun.
 func (t *term) knownRun(p *planned) *knownRun {
 	if k := t.runs.known[p.ref]; k != nil {
 		return k
 	}
-	k := &knownRun{}
 	start, err := text.ParseStart(p.ref.Namespace, p.read.Task.Payload)
-	if p.read.Plan != "" && err == nil {
-		start.Definition, err = text.Parse(p.ref.Namespace, p.read.Plan)
-	}
+	k := &knownRun{failure: err}
 	if err == nil {
-		k.flow, err = workflow.Compile(start.Definition)
+		var d workflow.Definition
+		if d, k.revision, k.failure = text.ParsePlan(p.ref.Namespace, p.read.Plan); k.failure == nil {
+			k.compile(d, start.Params)
+		}
 	}
-	if err == nil {
-		k.params, err = start.Definition.Bind(start.Params)
+	t.know(p.ref, k)
+	return k
+}
+
+// compile prepares the definition of a run.
+func (k *knownRun) compile(d workflow.Definition, params map[string]json.RawMessage) {
+	if k.flow, k.failure = workflow.Compile(d); k.failure == nil {
+		k.params, k.failure = d.Bind(params)
 	}
-	if err == nil {
-		k.plan, err = text.Encode(start.Definition)
-	}
-	k.failure = err
+}
+
+// know keeps what does not change of a run.
+func (t *term) know(ref task.Ref, k *knownRun) {
 	if len(t.runs.known) >= knownRuns || t.runs.known == nil {
 		t.runs.known = make(map[task.Ref]*knownRun)
 	}
-	t.runs.known[p.ref] = k
-	return k
+	t.runs.known[ref] = k
 }
 
 // planAll plans runs, and reads the tasks of steps that these plans need.
@@ -294,7 +308,10 @@ func (p *planned) stepRef(i int) task.Ref { return p.ref.Step(p.known.flow.StepI
 func (p *planned) input(now time.Time, room int) workflow.Input {
 	in := workflow.Input{
 		Now: now, Begin: p.begin, Asks: p.asks, Room: room,
-		About: workflow.About{Ref: p.ref, Created: p.read.Task.CreatedAt, Tick: tickOf(p.ref), Params: p.known.params},
+		About: workflow.About{
+			Ref: p.ref, Revision: p.known.revision, Created: p.read.Task.CreatedAt, Tick: tickOf(p.ref),
+			Params: p.known.params,
+		},
 	}
 	for _, step := range p.tasks {
 		in.Tasks = append(in.Tasks, step)
@@ -319,7 +336,7 @@ func (p *planned) write(now time.Time) partition.RunWrite {
 	case p.unread:
 		w.Idle, w.Look = true, now.Add(unreadPause)
 		return w
-	case p.known == nil: // it has ended, or does not run yet
+	case p.known == nil: // it has ended, or may not begin yet
 		w.Idle = true
 		return w
 	case p.known.failure != nil:

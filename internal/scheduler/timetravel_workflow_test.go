@@ -1,14 +1,18 @@
 package scheduler
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -38,9 +42,11 @@ func (v *voyage) runOf(ref task.Ref) (own partition.Run, flow *workflow.Flow, ru
 	p := v.store.Partitions.At(0)
 	reads, err := p.ReadRuns(v.t.Context(), []task.Ref{ref})
 	testkit.Must(v.t, err)
-	start, err := text.ParseStart(ref.Namespace, reads[0].Task.Payload)
-	testkit.Must(v.t, err)
-	flow, err = workflow.Compile(start.Definition)
+	d, _, err := text.ParsePlan(ref.Namespace, reads[0].Plan)
+	if err != nil {
+		v.t.Fatalf("%s, which is %s: %v", ref.ID, reads[0].Task.State, err)
+	}
+	flow, err = workflow.Compile(d)
 	testkit.Must(v.t, err)
 	run, err = workflow.DecodeRun(reads[0].Text, flow.Len())
 	testkit.Must(v.t, err)
@@ -118,19 +124,100 @@ func TestTravel_RunsOfWorkflowsEndAsTheirAuditSays(t *testing.T) {
 			v.until(start.Add(8 * time.Hour))
 		}
 		v.pass(8 * time.Hour)
-		states := make(map[task.State]int)
-		for _, ref := range refs {
-			own, flow, run, steps := v.runOf(ref)
-			states[own.Task.State]++
-			if !own.Task.State.Final() {
-				v.t.Errorf("%s is %s: %s", ref.ID, own.Task.State, own.Text)
+		v.audited(refs)
+		v.ranOnceEach()
+	})
+}
+
+// audited checks that runs have ended as their audit says, and returns their own tasks.
+func (v *voyage) audited(refs []task.Ref) (all []task.Task) {
+	v.t.Helper()
+	states := make(map[task.State]int)
+	for _, ref := range refs {
+		own, flow, run, steps := v.runOf(ref)
+		all = append(all, own.Task)
+		states[own.Task.State]++
+		if !own.Task.State.Final() {
+			v.t.Errorf("%s is %s: %s", ref.ID, own.Task.State, own.Text)
+		}
+		if findings := workflow.Audit(flow, run, own.Task.State, steps); len(findings) > 0 {
+			v.t.Errorf("%s: %s", ref.ID, strings.Join(findings, "; "))
+		}
+	}
+	if states[task.Succeeded] == 0 || states[task.Failed] == 0 {
+		v.t.Errorf("there were these ends only: %v", states)
+	}
+	return all
+}
+
+// A schedule starts a run of a workflow every quarter of an hour, of which two may run at once, over the deaths of
+// leaders: never more of them run, each runs, and those that came first begin first.
+func TestTravel_NoMoreRunsOfAWorkflowRunThanMay(t *testing.T) {
+	testkit.NotQuick(t)
+	days := testkit.Amount(1, 21)
+	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	travel(t, from, slow, func(v *voyage) {
+		testkit.Must(v.t, v.store.Advance(v.t.Context(), func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+		d, err := text.Parse("default", nightly)
+		testkit.Must(v.t, err)
+		d.Ref, d.MaxRuns = task.Ref{Namespace: "default", ID: "nightly"}, 2
+		_, err = v.store.Workflows.Put(v.t.Context(), d, 0, "")
+		testkit.Must(v.t, err)
+		v.worker.does(func(t task.Task) (time.Duration, error) {
+			name := fmt.Sprint(t.Ref, t.Attempt)
+			if chance(name+"end", 20) == 0 {
+				return time.Minute, errors.New("by chance")
 			}
-			if findings := workflow.Audit(flow, run, own.Task.State, steps); len(findings) > 0 {
-				v.t.Errorf("%s: %s", ref.ID, strings.Join(findings, "; "))
+			return time.Duration(chance(name, 360)) * time.Second, nil
+		})
+		v.start()
+		v.put("quarters", schedule.Definition{
+			Spec: cron("*/15 * * * *"), Overlap: schedule.OverlapAllow,
+			Misfire: schedule.Misfire{Policy: schedule.MisfireAll, Window: 20 * time.Hour},
+			Task: task.Definition{
+				Type: task.WorkflowType, Payload: []byte(`{"workflow": "nightly", "params": {"night": 1}}`),
+				Retention: task.RetentionLimit,
+			},
+		})
+		var refs []task.Ref
+		for day := range days {
+			for i := range 4 {
+				v.start()
+				v.until(from.Add(time.Duration(day)*24*time.Hour + time.Duration(i)*6*time.Hour + 3*time.Hour + time.Minute))
+				v.killed(v.leads())
 			}
 		}
-		if states[task.Succeeded] == 0 || states[task.Failed] == 0 {
-			v.t.Errorf("there were these ends only: %v", states)
+		v.start()
+		v.until(from.Add(time.Duration(days)*24*time.Hour - time.Minute))
+		_, err = v.store.Schedules.Pause(v.t.Context(), task.Ref{Namespace: "default", ID: "quarters"}, "", "")
+		testkit.Must(v.t, err)
+		v.pass(24 * time.Hour)
+		for at := from.Add(15 * time.Minute); at.Before(from.Add(time.Duration(days) * 24 * time.Hour)); {
+			refs = append(refs, task.Ref{Namespace: "default", ID: "quarters@" + schedule.TickName(at)})
+			at = at.Add(15 * time.Minute)
+		}
+		runs := v.audited(refs)
+		slices.SortFunc(runs, func(a, b task.Task) int { return a.DueAt.Compare(b.DueAt) })
+		late := 0
+		for i, run := range runs {
+			side := 0
+			for _, other := range runs {
+				if !other.StartedAt.After(run.StartedAt) && other.FinishedAt.After(run.StartedAt) {
+					side++
+				}
+			}
+			if side > 2 {
+				v.t.Errorf("%d runs ran when %s began", side, run.ID)
+			}
+			if i > 0 && run.DueAt.After(runs[i-1].DueAt) && run.StartedAt.Before(runs[i-1].StartedAt) {
+				v.t.Errorf("%s began before %s", run.ID, runs[i-1].ID)
+			}
+			if run.StartedAt.Sub(run.DueAt) > time.Minute {
+				late++
+			}
+		}
+		if late == 0 {
+			v.t.Error("no run had to wait")
 		}
 		v.ranOnceEach()
 	})

@@ -25,7 +25,9 @@ type scheduled struct {
 func (v *voyage) put(id string, d schedule.Definition) scheduled {
 	v.t.Helper()
 	d.Ref = task.Ref{Namespace: task.DefaultNamespace, ID: id}
-	d.Task.Type, d.Task.Timeout = "echo", day
+	if d.Task.Type == "" {
+		d.Task.Type, d.Task.Timeout = "echo", day
+	}
 	d.Task.Retry.MaxAttempts = max(d.Task.Retry.MaxAttempts, 1)
 	if d.Task.Retention == 0 {
 		d.Task.Retention = time.Hour

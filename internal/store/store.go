@@ -21,6 +21,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -29,6 +30,7 @@ type Store struct {
 	*layout.Layout
 	Tasks      *tasks.Tasks
 	Schedules  *schedules.Schedules
+	Workflows  *workflows.Workflows
 	Locks      *locks.Locks
 	Minutes    *minutes.Minutes
 	Listing    *listing.Listing
@@ -63,12 +65,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		Layout: l, Tasks: tasks.New(l, o.RunLease, o.Durability), Schedules: schedules.New(l), Locks: locks.New(l),
-		Minutes: minutes.New(l),
+		Minutes: minutes.New(l), Workflows: workflows.New(l),
 	}
 	for _, c := range o.Counters {
 		s.Tasks.CountWith(c)
 	}
 	s.Listing, s.Bulks = listing.New(l, s.Tasks), bulks.New(l)
-	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
+	s.Partitions = partition.New(partition.Options{
+		Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types,
+	})
 	return s, nil
 }

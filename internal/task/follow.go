@@ -153,7 +153,7 @@ func (d Definition) validateFollowUp(depth int) error {
 			if d.Queue == "" {
 				return nil
 			}
-			return d.validateQueue()
+			return d.ValidateQueue()
 		},
 		func() error {
 			switch {

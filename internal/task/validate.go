@@ -115,7 +115,7 @@ func (d Definition) Validate(now time.Time) error {
 		ValidateName("namespace", d.Namespace),
 		d.validateOwnID(),
 		ValidateType(d.Type),
-		d.validateQueue(),
+		d.ValidateQueue(),
 		ValidatePayload(d.Payload),
 		d.validateDue(now),
 		validateSpan("timeout", d.Timeout, TimeoutLimit),
@@ -132,7 +132,9 @@ func (d Definition) Validate(now time.Time) error {
 	)
 }
 
-func (d Definition) validateQueue() error {
+// ValidateQueue checks the queue of a normalized definition: runs of workflows have one that no client can name. Error:
+// CodeInvalid.
+func (d Definition) ValidateQueue() error {
 	if d.Type == WorkflowType && d.Queue == WorkflowQueue {
 		return nil
 	}

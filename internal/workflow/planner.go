@@ -55,6 +55,9 @@ const (
 	DoRerun  Do = "rerun"  // of a run that has ended: it begins again
 )
 
+// NoAsk asks nothing of a run: it is planned anew.
+const NoAsk = ""
+
 // Encode returns an ask as a line without its line break: what to do, and the ids of steps, separated by blanks.
 func (a Ask) Encode(f *Flow) string {
 	line := string(a.Do)

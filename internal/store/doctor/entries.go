@@ -67,7 +67,7 @@ func checkBacklogName(name string) error {
 		return nil
 	}
 	queueName, taskType := lua.SplitLane(name)
-	valid := task.ValidateQueue(queueName)
+	valid := task.Definition{Type: task.WorkflowType, Queue: queueName}.ValidateQueue()
 	if taskType != "" {
 		valid = cmp.Or(valid, task.ValidateType(taskType))
 	}

@@ -28,6 +28,7 @@ type NameList string
 const (
 	ScheduleNames NameList = "schedules"
 	LockNames     NameList = "locks"
+	WorkflowNames NameList = "workflows"
 )
 
 // Cursor is the entry as an opaque text, safe in a URL.

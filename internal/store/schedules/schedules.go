@@ -91,7 +91,7 @@ func decode(ref task.Ref, hash map[string]string) (schedule.Schedule, error) {
 	switch {
 	case err != nil:
 		return s, err
-	case s.Revision < 1, s.CreatedAt.IsZero(), s.UpdatedAt.IsZero(), task.ValidateType(s.Task.Type) != nil, task.ValidateQueue(s.Task.Queue) != nil:
+	case s.Revision < 1, s.CreatedAt.IsZero(), s.UpdatedAt.IsZero(), task.ValidateType(s.Task.Type) != nil, s.Task.ValidateQueue() != nil:
 		return s, task.Errorf(task.CodeUnreadable, "schedule %s cannot be read: a part of it is missing, or is no such thing", ref)
 	}
 	return s, nil

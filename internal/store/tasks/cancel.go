@@ -79,8 +79,9 @@ func (s *Tasks) retry(
 
 var askCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotRunning}
 
-// AskRun asks something of a run of a workflow that runs, as workflow.Ask.Encode writes it. Its leader does it. Errors:
-// CodeTaskNotFound, CodeNotRunning, CodeUnavailable.
+// AskRun asks something of a run of a workflow that runs, as workflow.Ask.Encode writes it. Its leader does it. With
+// workflow.NoAsk it only plans the run, which may wait for its begin. Errors: CodeTaskNotFound, CodeNotRunning,
+// CodeUnavailable.
 func (s *Tasks) AskRun(ctx context.Context, run task.Ref, ask string) error {
 	_, err := redisx.Run(ctx, s.l.DB, lua.AskRun{
 		States: s.l.KeysOf(run).States(), Member: run, Ask: ask, Wake: s.l.WakeOf(run),

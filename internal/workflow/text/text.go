@@ -16,8 +16,9 @@ import (
 	"github.com/dts-sched/dts/internal/workflow/expr"
 )
 
-// Start is what the payload of a run says.
+// Start is what the payload of a run says: what it runs, by name or as a definition, and with which parameters.
 type Start struct {
+	Workflow   string // the id of a workflow that was put; "": Definition
 	Definition workflow.Definition
 	Params     map[string]json.RawMessage
 }
@@ -26,23 +27,60 @@ type Start struct {
 // with the fields, as "payload.definition.deadline".
 func ParseStart(namespace string, payload []byte) (Start, error) {
 	var text struct {
-		Definition workflowText               `json:"definition"`
+		Workflow   string                     `json:"workflow,omitempty"`
+		Definition *workflowText              `json:"definition,omitempty"`
 		Params     map[string]json.RawMessage `json:"params,omitempty"`
 	}
 	if err := decode(payload, &text); err != nil {
 		return Start{}, task.Invalid("payload", "%s", err)
 	}
-	d, err := text.Definition.definition(namespace)
-	return Start{d, text.Params}, task.Within("payload.definition", err)
+	start := Start{Workflow: text.Workflow, Params: text.Params}
+	switch {
+	case (text.Definition == nil) == (text.Workflow == ""):
+		return start, task.Invalid("payload", "has either workflow, the id of one that was put, or definition")
+	case text.Workflow != "":
+		var invalid *task.Error
+		if errors.As(workflow.ValidateID(text.Workflow), &invalid) {
+			return start, task.Invalid("payload.workflow", "%s", invalid.Message)
+		}
+		return start, nil
+	}
+	var err error
+	start.Definition, err = text.Definition.definition(namespace)
+	return start, task.Within("payload.definition", err)
 }
 
-// Parse reads a definition that Encode wrote. Error: CodeInvalid, with the fields.
+// Parse reads a definition as files have it, as JSON. Error: CodeInvalid, with the fields.
 func Parse(namespace, text string) (workflow.Definition, error) {
 	var in workflowText
 	if err := decode([]byte(text), &in); err != nil {
 		return workflow.Definition{}, task.Invalid("definition", "%s", err)
 	}
 	return in.definition(namespace)
+}
+
+// planText is the definition that a run has, with the name of its workflow and its revision; "" and 0 if it has none.
+type planText struct {
+	Workflow   string       `json:"workflow,omitempty"`
+	Revision   int          `json:"revision,omitempty"`
+	Definition workflowText `json:"definition"`
+}
+
+// EncodePlan writes the definition that a run has from its begin on, and the revision of its workflow that it is.
+func EncodePlan(d workflow.Definition, revision int) (string, error) {
+	text, err := json.Marshal(planText{d.ID, revision, textOf(d)})
+	return string(text), err
+}
+
+// ParsePlan reads what EncodePlan wrote. Error: CodeInvalid, with the fields.
+func ParsePlan(namespace, text string) (_ workflow.Definition, revision int, _ error) {
+	var in planText
+	if err := decode([]byte(text), &in); err != nil {
+		return workflow.Definition{}, 0, task.Invalid("definition", "%s", err)
+	}
+	d, err := in.Definition.definition(namespace)
+	d.ID = in.Workflow
+	return d, in.Revision, err
 }
 
 // decode reads JSON whose fields must all be known.
@@ -154,6 +192,11 @@ func (r *reader) retry(in *retryText) (out task.Retry) {
 
 // Encode writes a definition as JSON that Parse reads.
 func Encode(d workflow.Definition) (string, error) {
+	text, err := json.Marshal(textOf(d))
+	return string(text), err
+}
+
+func textOf(d workflow.Definition) workflowText {
 	out := workflowText{
 		Description: d.Description, Owner: d.Owner, Labels: d.Labels, Failure: string(d.Failure), Deadline: span(d.Deadline),
 		Closing: span(d.Closing), Retention: span(d.Retention), AtOnce: d.AtOnce, MaxRuns: d.MaxRuns, Output: d.Output,
@@ -168,16 +211,22 @@ func Encode(d workflow.Definition) (string, error) {
 			Max: p.Max,
 		}
 	}
-	text, err := json.Marshal(out)
-	return string(text), err
+	return out
 }
 
-// span writes a duration; "" for 0.
+// span writes a duration as people do, 10m rather than 10m0s; "" for 0.
 func span(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return d.String()
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // retryOf writes a policy; nil for the default.

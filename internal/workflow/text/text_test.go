@@ -62,7 +62,9 @@ func TestParseStart_NamesTheField(t *testing.T) {
 	for payload, want := range map[string]string{
 		`{"definition": {"steps": [], "deadline": "soon"}}`: "payload.definition.deadline",
 		`{"definition": {"step": []}}`:                      "payload",
-		`{"workflow": "etl"}`:                               "payload",
+		`{"workflow": "etl", "definition": {"steps": []}}`:  "payload",
+		`{"workflow": "a@b"}`:                               "payload.workflow",
+		`{}`:                                                "payload",
 		`[]`:                                                "payload",
 		timeout:                                             "payload.definition.steps[0].task.timeout",
 	} {

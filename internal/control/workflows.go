@@ -1,0 +1,279 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/workflows"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/text"
+)
+
+// tellAtOnce is how many runs at the head of a line are told at most that they may begin. Others find out themselves.
+const tellAtOnce = 1000
+
+// PutFlow is what came of the definition of a workflow or, after a dry run, what would come of it.
+type PutFlow struct {
+	Workflow workflow.Stored
+	Created  bool
+	Changed  bool // it became a new revision; always so if the workflow was created
+}
+
+// PutWorkflow creates a workflow in the caller's namespace, or replaces its definition, which is JSON as files have it.
+// A definition that is equal to the present one changes nothing. Runs that have begun keep theirs. Errors: CodeInvalid,
+// with fields such as "steps[2].needs"; workflow.CodeChanged, if a condition does not hold; CodeUnavailable while
+// Redis is nearly full; CodeOverloaded.
+func (c *Control) PutWorkflow(
+	ctx context.Context, who Caller, id string, definition json.RawMessage, o PutOptions,
+) (PutFlow, error) {
+	ref := who.Ref(id)
+	p, err := c.begin(ctx, who, "putWorkflow", ref)
+	if err != nil {
+		return PutFlow{}, err
+	}
+	defer p.leave()
+	d, err := c.readDefinition(ctx, ref, definition)
+	if err := task.Join(o.Faults, err); err != nil {
+		return PutFlow{}, err
+	}
+	put, err := c.putWorkflow(ctx, who, d, o)
+	if err == nil && !o.DryRun {
+		c.noteNamespaces(ctx, ref.Namespace)
+	}
+	return put, err
+}
+
+// readDefinition reads a definition, and checks it as a whole. Errors: CodeInvalid, and that of ctx.
+func (c *Control) readDefinition(
+	ctx context.Context, ref task.Ref, definition json.RawMessage,
+) (workflow.Definition, error) {
+	if !c.store.HasRuns() {
+		return workflow.Definition{}, task.Invalid("id",
+			"workflows work as soon as no living node is of an earlier release: see dtsctl node list")
+	}
+	if len(definition) > workflow.SizeLimit {
+		return workflow.Definition{}, task.Invalid("definition", "is %d bytes long, at most %d are allowed",
+			len(definition), workflow.SizeLimit)
+	}
+	d, err := text.Parse(ref.Namespace, string(definition))
+	if err != nil {
+		return d, err
+	}
+	d.Ref = ref
+	if _, err := workflow.Compile(d); err != nil {
+		return d, err
+	}
+	return d, c.checkSteps(ctx, d, len(ref.ID))
+}
+
+// putWorkflow puts a valid definition, until the workflow does not change between reading and writing it.
+func (c *Control) putWorkflow(ctx context.Context, who Caller, d workflow.Definition, o PutOptions) (PutFlow, error) {
+	for range putTries {
+		old, err := c.store.Workflows.Get(ctx, d.Ref)
+		if err != nil && task.CodeOf(err) != workflow.CodeNotFound {
+			return PutFlow{}, err
+		}
+		if err := o.allowFlow(d.Ref, old.Revision); err != nil {
+			return PutFlow{}, err
+		}
+		put := PutFlow{Workflow: old, Created: old.Revision == 0, Changed: !sameFlow(old.Definition, d)}
+		if !put.Changed || o.DryRun {
+			put.Workflow.Definition = d
+			return put, nil
+		}
+		put.Workflow, err = c.store.Workflows.Put(ctx, d, old.Revision, who.By())
+		if !errors.Is(err, workflows.ErrMoved) {
+			if err == nil && put.Workflow.MaxRuns != old.MaxRuns {
+				c.tellLine(ctx, put.Workflow)
+			}
+			return put, err
+		}
+	}
+	const message = "workflow %q changed during each of %d tries to replace it: try again"
+	return PutFlow{}, task.Errorf(workflow.CodeChanged, message, d.ID, putTries)
+}
+
+// allowFlow compares the revision in force, 0 for none, with the conditions. Error: workflow.CodeChanged.
+func (o PutOptions) allowFlow(ref task.Ref, revision int) error {
+	var refused *task.Error
+	if err := o.allow(ref, revision); !errors.As(err, &refused) {
+		return err
+	}
+	message := strings.ReplaceAll(refused.Message, "schedule", "workflow")
+	return task.Errorf(workflow.CodeChanged, "%s", message)
+}
+
+// sameFlow reports whether two definitions are equal as stored.
+func sameFlow(a, b workflow.Definition) bool {
+	one, wrong := text.Encode(a)
+	other, err := text.Encode(b)
+	return wrong == nil && err == nil && one == other
+}
+
+// GetWorkflow returns a workflow. Errors: workflow.CodeNotFound, CodeUnreadable.
+func (c *Control) GetWorkflow(ctx context.Context, who Caller, id string) (workflow.Stored, error) {
+	if _, err := c.begin(ctx, who, "getWorkflow", who.Ref(id)); err != nil {
+		return workflow.Stored{}, err
+	}
+	return c.findWorkflow(ctx, who.Ref(id))
+}
+
+func (c *Control) findWorkflow(ctx context.Context, ref task.Ref) (workflow.Stored, error) {
+	if err := workflow.ValidateID(ref.ID); err != nil {
+		return workflow.Stored{}, err
+	}
+	return c.store.Workflows.Get(ctx, ref)
+}
+
+// FlowPage is a part of a list of workflows.
+type FlowPage struct {
+	Workflows  []workflows.Read // of those that cannot be read, Err says so
+	NextCursor string           // "" on the last page
+}
+
+// ListWorkflows returns up to limit workflows whose ids begin with a prefix, by name, from a cursor on ("": from the
+// start). The caller's namespace may be EveryNamespace. Error: CodeInvalid for the cursor.
+func (c *Control) ListWorkflows(
+	ctx context.Context, who Caller, prefix string, limit int, cursor string,
+) (page FlowPage, _ error) {
+	if _, err := c.begin(ctx, who, "listWorkflows"); err != nil {
+		return page, err
+	}
+	after, err := layout.ParseNameCursor(layout.WorkflowNames, cursor)
+	if err != nil {
+		return page, err
+	}
+	refs, err := c.store.Workflows.Names(ctx, who.Namespace, prefix, after, limit+1)
+	if err != nil {
+		return page, err
+	}
+	if len(refs) > limit {
+		refs = refs[:limit]
+		page.NextCursor = layout.NameCursor(layout.WorkflowNames, refs[limit-1].String())
+	}
+	found, err := c.store.Workflows.GetEach(ctx, refs)
+	if err != nil {
+		return FlowPage{}, err
+	}
+	for _, one := range found {
+		if task.CodeOf(one.Err) == workflow.CodeNotFound { // deleted meanwhile
+			continue
+		}
+		if who.Namespace == EveryNamespace && !strings.HasPrefix(one.ID, prefix) {
+			continue
+		}
+		page.Workflows = append(page.Workflows, one)
+	}
+	return page, nil
+}
+
+// DeleteWorkflow deletes a workflow with its history. Runs that have begun go on; those that have not begun fail.
+// ifMatch is the revision that is deleted; 0: any. Errors: workflow.CodeNotFound, workflow.CodeChanged.
+func (c *Control) DeleteWorkflow(ctx context.Context, who Caller, id string, ifMatch int) error {
+	if _, err := c.begin(ctx, who, "deleteWorkflow", who.Ref(id)); err != nil {
+		return err
+	}
+	err := c.store.Workflows.Delete(ctx, who.Ref(id), ifMatch, who.By())
+	if errors.Is(err, workflows.ErrMoved) {
+		return task.Errorf(workflow.CodeChanged, "workflow %q is not at revision %d: read it and try again", id, ifMatch)
+	}
+	return err
+}
+
+// WorkflowRevisions returns the revisions of a workflow that are kept, newest first; the first one is in force. Error:
+// workflow.CodeNotFound.
+func (c *Control) WorkflowRevisions(ctx context.Context, who Caller, id string) ([]workflow.Revision, error) {
+	if _, err := c.begin(ctx, who, "listWorkflowRevisions", who.Ref(id)); err != nil {
+		return nil, err
+	}
+	return c.flowHistory(ctx, who.Ref(id))
+}
+
+func (c *Control) flowHistory(ctx context.Context, ref task.Ref) ([]workflow.Revision, error) {
+	s, err := c.findWorkflow(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := c.store.Workflows.History(ctx, ref)
+	present := workflow.Revision{Number: s.Revision, From: s.UpdatedAt, Definition: s.Definition, By: s.By}
+	return append([]workflow.Revision{present}, earlier...), err
+}
+
+// RollbackWorkflow puts the definition of an earlier revision again; it becomes a new revision. Errors:
+// workflow.CodeNotFound, workflow.CodeRevisionNotFound, workflow.CodeChanged, CodeInvalid.
+func (c *Control) RollbackWorkflow(
+	ctx context.Context, who Caller, id string, revision int, o PutOptions,
+) (PutFlow, error) {
+	p, err := c.begin(ctx, who, "rollbackWorkflow", who.Ref(id))
+	if err != nil {
+		return PutFlow{}, err
+	}
+	defer p.leave()
+	history, err := c.flowHistory(ctx, who.Ref(id))
+	if err != nil {
+		return PutFlow{}, err
+	}
+	for _, r := range history {
+		if r.Number != revision {
+			continue
+		}
+		if o.IfMatch == 0 {
+			o.IfMatch = history[0].Number
+		}
+		if _, err := workflow.Compile(r.Definition); err != nil {
+			return PutFlow{}, err
+		}
+		return c.putWorkflow(ctx, who, r.Definition, o)
+	}
+	const message = "revision %d of workflow %q is not kept: revisions %d to %d are"
+	return PutFlow{}, task.Errorf(workflow.CodeRevisionNotFound, message, revision, id,
+		history[len(history)-1].Number, history[0].Number)
+}
+
+// PauseWorkflow keeps further runs of a workflow from beginning; note says why, and an empty one leaves the note as it
+// is. Runs that have begun go on. Errors: workflow.CodeNotFound, CodeInvalid for the note.
+func (c *Control) PauseWorkflow(ctx context.Context, who Caller, id, note string) (workflow.Stored, error) {
+	if _, err := c.begin(ctx, who, "pauseWorkflow", who.Ref(id)); err != nil {
+		return workflow.Stored{}, err
+	}
+	if err := checkNote(note); err != nil {
+		return workflow.Stored{}, err
+	}
+	return c.store.Workflows.Pause(ctx, who.Ref(id), note, who.By())
+}
+
+// ResumeWorkflow lets runs of a paused workflow begin again, those that wait first. Error: workflow.CodeNotFound.
+func (c *Control) ResumeWorkflow(ctx context.Context, who Caller, id string) (workflow.Stored, error) {
+	if _, err := c.begin(ctx, who, "resumeWorkflow", who.Ref(id)); err != nil {
+		return workflow.Stored{}, err
+	}
+	s, err := c.store.Workflows.Resume(ctx, who.Ref(id), who.By())
+	if err == nil {
+		c.tellLine(ctx, s)
+	}
+	return s, err
+}
+
+// tellLine tells runs that wait in the line of a workflow that they may begin. If that fails, they find out themselves.
+func (c *Control) tellLine(ctx context.Context, s workflow.Stored) {
+	most := tellAtOnce
+	if s.MaxRuns > 0 {
+		most = min(most, s.MaxRuns)
+	}
+	places, err := c.store.Workflows.Line(ctx, s.Ref, 0, most)
+	for _, place := range places {
+		if asked := c.store.Tasks.AskRun(ctx, place.Run, workflow.NoAsk); task.CodeOf(asked) == task.CodeUnavailable {
+			err = asked
+		}
+	}
+	if err == nil && s.MaxRuns == 0 { // there is no bound: nobody looks at the line
+		err = c.store.Workflows.Leave(ctx, s.Ref, places...)
+	}
+	if err != nil {
+		c.log.WarnContext(ctx, "runs that may begin were not told so", "workflow", s.Ref.String(), "error", err)
+	}
+}
