@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
@@ -21,6 +22,7 @@ const (
 	releasedAtOnce = 128              // tasks of steps that one call creates
 	lookAtRuns     = 10 * time.Minute // for how long a run is left alone at most
 	unreadPause    = time.Minute      // the same of one that this release cannot read
+	fullPause      = 5 * time.Second  // for how long no step is released while Redis is almost full
 	knownRuns      = 1000             // of which a term keeps the definition
 )
 
@@ -148,13 +150,17 @@ func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) 
 	for _, p := range some {
 		t.prepare(p)
 	}
-	if err := t.planAll(ctx, now, some); err != nil {
+	room, again := releasedAtOnce, now
+	if t.s.o.Store.MemoryInUse(ctx, t.partition) > layout.AlmostFull {
+		room, again = 0, now.Add(fullPause)
+	}
+	if err := t.planAll(ctx, now, some, room); err != nil {
 		return false, err
 	}
 	writes := make([]partition.RunWrite, len(some))
 	for i, p := range some {
-		writes[i] = p.write(now)
-		more = more || p.plan.More
+		writes[i] = p.write(now, again)
+		more = more || p.plan.More && room > 0
 	}
 	written, err := t.leader.Advance(ctx, writes)
 	var ended []*planned
@@ -234,12 +240,11 @@ func (t *term) know(ref task.Ref, k *knownRun) {
 	t.runs.known[ref] = k
 }
 
-// planAll plans runs, and reads the tasks of steps that these plans need.
-func (t *term) planAll(ctx context.Context, now time.Time, some []*planned) error {
+// planAll plans runs, which may release so many steps together, and reads the tasks of steps that these plans need.
+func (t *term) planAll(ctx context.Context, now time.Time, some []*planned, room int) error {
 	open := slices.DeleteFunc(slices.Clone(some), func(p *planned) bool {
 		return p.known == nil || p.known.failure != nil
 	})
-	room := releasedAtOnce
 	wanted := make(map[*planned][]int, len(open))
 	for _, p := range open {
 		wanted[p] = p.firstWants()
@@ -329,8 +334,8 @@ func tickOf(ref task.Ref) time.Time {
 	return tick
 }
 
-// write returns what is written of a run.
-func (p *planned) write(now time.Time) partition.RunWrite {
+// write returns what is written of a run. One that could do more is planned then again.
+func (p *planned) write(now, again time.Time) partition.RunWrite {
 	w := partition.RunWrite{Run: p.read, Begin: p.begin > 0, Saw: p.seen, Took: p.touched.Entries}
 	switch {
 	case p.unread:
@@ -374,7 +379,7 @@ func (p *planned) write(now time.Time) partition.RunWrite {
 		w.Look = next
 	}
 	if p.plan.More {
-		w.Look = now
+		w.Look = again
 	}
 	return w
 }
