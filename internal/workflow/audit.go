@@ -177,28 +177,28 @@ func (a *auditor) checkTask(i int) {
 
 // checkEnd checks how the run ended.
 func (a *auditor) checkEnd(state task.State) {
-	if ended := a.r.Phase == PhaseEnded; ended != state.Final() {
+	ended := a.r.Phase == PhaseEnded
+	switch want := a.end(state); {
+	case state == task.Cancelled && !a.r.Cancelled && (ended || a.r.Phase == ""):
+		// It waited to begin, or to begin again: its steps do not say that it was cancelled.
+	case ended != state.Final():
 		a.findings = append(a.findings, fmt.Sprintf("the run is %s, its steps are in phase %s", state, a.r.Phase))
-		return
-	}
-	if a.r.Phase != PhaseEnded {
-		return
-	}
-	want := task.Succeeded
-	if a.failed(main) || a.failed(onFailure) || a.failed(finally) {
-		want = task.Failed
-	}
-	switch {
-	case a.r.Cancelled:
-		want = task.Cancelled
-	case a.r.Late:
-		want = task.Failed
-	case a.f.Output != nil && want == task.Succeeded && state == task.Failed:
-		return // its expression has failed
-	}
-	if state != want {
+	case ended && state != want:
 		a.findings = append(a.findings, fmt.Sprintf("the run %s, its steps say it %s", state, want))
 	}
+}
+
+// end returns the state in which a run ends by what its steps say. Its output, an expression, may fail as well.
+func (a *auditor) end(state task.State) task.State {
+	switch {
+	case a.r.Cancelled:
+		return task.Cancelled
+	case a.r.Late, a.failed(main), a.failed(onFailure), a.failed(finally):
+		return task.Failed
+	case a.f.Output != nil && state == task.Failed:
+		return task.Failed
+	}
+	return task.Succeeded
 }
 
 // failed reports whether a step of a section has the run fail.
