@@ -66,7 +66,9 @@ type floor struct {
 
 // forTests are imported by tests only, and import what tests need.
 var forTests = []string{
-	"internal/api/wire/wiretest", "internal/cli/clitest", "internal/lease/leasetest", "internal/redistest", "internal/store/storetest", "internal/testkit", "internal/worker/executor/executortest", "test",
+	"internal/api/wire/wiretest", "internal/cli/clitest", "internal/lease/leasetest", "internal/redistest",
+	"internal/store/storetest", "internal/testkit", "internal/worker/executor/executortest",
+	"internal/workflow/flowtest", "test",
 }
 
 func TestFloors_ImportsPointDown(t *testing.T) {

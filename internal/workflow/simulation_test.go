@@ -1,8 +1,6 @@
-package workflow
+package workflow_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -10,131 +8,71 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/flowtest"
 )
 
-// anyFlow returns a workflow of up to that many steps, with all rules.
-func anyFlow(t *testing.T, random *rand.Rand, most int) *Flow {
+// anyFlow returns a random workflow of up to that many steps.
+func anyFlow(t *testing.T, random *rand.Rand, most int) *workflow.Flow {
 	t.Helper()
-	for {
-		d := Definition{
-			Ref: task.Ref{Namespace: "default", ID: "any"}, AtOnce: random.IntN(4) * random.IntN(3),
-			Steps:     anySteps(random, "s", 1+random.IntN(most)),
-			OnFailure: anySteps(random, "o", random.IntN(3)),
-			Finally:   anySteps(random, "f", random.IntN(3)),
-		}
-		if random.IntN(4) == 0 {
-			d.Failure = FailureStop
-		}
-		if random.IntN(4) == 0 {
-			d.Output = json.RawMessage(`{"of": "${{ steps.s0.output }}", "state": "${{ steps.s0.state }}"}`)
-		}
-		if f, err := Compile(d); err == nil {
-			return f
-		} else if task.CodeOf(err) != task.CodeInvalid {
-			t.Fatal(err)
-		}
-	}
-}
-
-func anySteps(random *rand.Rand, prefix string, n int) []Step {
-	steps := make([]Step, n)
-	for i := range steps {
-		s := Step{ID: fmt.Sprint(prefix, i), AllowFailure: random.IntN(6) == 0}
-		for j := range min(i, 6) {
-			if need := i - 1 - j; random.IntN(3) == 0 {
-				s.Needs = append(s.Needs, steps[need].ID)
-			}
-		}
-		if random.IntN(2) == 0 {
-			s.Rule = Rules[random.IntN(len(Rules))]
-		}
-		if len(s.Needs) > 0 && random.IntN(5) == 0 {
-			s.When = []string{
-				fmt.Sprintf(`steps.%s.state != "failed"`, s.Needs[0]), fmt.Sprintf(`steps.%s.output.n > 1`, s.Needs[0]),
-				fmt.Sprintf(`${{ steps.%s.attempt < 2 }}`, s.Needs[0]),
-			}[random.IntN(3)]
-		}
-		s.Task = &task.Definition{Type: "custom", Payload: json.RawMessage(`{"run": "${{ run.id }}"}`)}
-		if len(s.Needs) > 0 && random.IntN(3) == 0 {
-			s.Task.Payload = json.RawMessage(fmt.Sprintf(`{"before": "${{ steps.%s.output }}"}`, s.Needs[0]))
-		}
-		steps[i] = s
-	}
-	for i := range steps {
-		if random.IntN(6) == 0 {
-			decideAt(random, steps, i)
-		}
-	}
-	return steps
-}
-
-// decideAt has a step decide which of those go on that need it.
-func decideAt(random *rand.Rand, steps []Step, at int) {
-	s := &steps[at]
-	var behind []string
-	for _, other := range steps[at+1:] {
-		if slices.Contains(other.Needs, s.ID) {
-			behind = append(behind, other.ID)
-		}
-	}
-	if len(behind) == 0 {
-		return
-	}
-	s.Task, s.AllowFailure = nil, false
-	when := fmt.Sprintf(`run.attempt == %d`, 1+random.IntN(2))
-	s.Decide = []Choice{{When: when, Then: behind[:1]}, {Then: behind[random.IntN(len(behind)):]}}
+	f, err := workflow.Compile(flowtest.Any(random, most))
+	testkit.Must(t, err)
+	return f
 }
 
 // world is Redis for one run: the tasks of its steps, and what asks for attention.
 type world struct {
 	t      *testing.T
-	f      *Flow
-	r      Run
+	f      *workflow.Flow
+	r      workflow.Run
 	state  task.State // of the run's own task
-	tasks  []Task
+	tasks  []workflow.Task
 	ids    []string // of tasks, as they were created
 	ended  []int    // steps whose ends are not planned yet
-	asks   []Ask
+	asks   []workflow.Ask
 	begin  int
 	now    time.Time
-	fates  func(step, attempt int) Task // how the attempts end
+	fates  func(step, attempt int) workflow.Task // how the attempts end
 	random *rand.Rand
 }
 
-func newSimulation(t *testing.T, f *Flow, random *rand.Rand, fates func(step, attempt int) Task) *world {
+func newSimulation(
+	t *testing.T, f *workflow.Flow, random *rand.Rand, fates func(step, attempt int) workflow.Task,
+) *world {
 	t.Helper()
-	w := &world{t: t, f: f, r: NewRun(f), begin: 1, fates: fates, random: random, state: task.Running}
+	w := &world{t: t, f: f, r: workflow.NewRun(f), begin: 1, fates: fates, random: random, state: task.Running}
 	w.now = time.UnixMilli(1_800_000_000_000).UTC()
-	for i := range f.nodes {
-		w.tasks = append(w.tasks, Task{Step: i})
+	for i := range f.Len() {
+		w.tasks = append(w.tasks, workflow.Task{Step: i})
 	}
-	w.ids = make([]string, len(f.nodes))
+	w.ids = make([]string, f.Len())
 	return w
 }
 
 // plan plans until nothing more is wanted, and carries the plan out.
 func (w *world) plan() {
 	w.t.Helper()
-	in := Input{
+	in := workflow.Input{
 		Now: w.now, Begin: w.begin, Asks: w.asks, Room: 1 + w.random.IntN(5),
-		About: About{Ref: task.Ref{Namespace: "default", ID: "run"}, Created: w.now, Params: map[string]any{}},
+		About: workflow.About{Ref: task.Ref{Namespace: "default", ID: "run"}, Created: w.now, Params: map[string]any{}},
 	}
 	for range 1 + w.random.IntN(2) { // some are told twice
 		for _, i := range w.random.Perm(len(w.ended)) {
 			in.Tasks = append(in.Tasks, w.tasks[w.ended[i]])
 		}
 	}
-	p := Next(w.f, w.r, in)
+	p := workflow.Next(w.f, w.r, in)
 	for len(p.Wants) > 0 {
 		for _, i := range p.Wants {
-			if slices.ContainsFunc(in.Tasks, func(t Task) bool { return t.Step == i }) {
-				w.t.Fatalf("step %s is wanted again", w.f.nodes[i].ID)
+			if slices.ContainsFunc(in.Tasks, func(t workflow.Task) bool { return t.Step == i }) {
+				w.t.Fatalf("step %s is wanted again", w.f.StepID(i))
 			}
 			in.Tasks = append(in.Tasks, w.tasks[i])
 		}
-		p = Next(w.f, w.r, in)
+		p = workflow.Next(w.f, w.r, in)
 	}
-	if again := Next(w.f, w.r, in); !reflect.DeepEqual(p, again) {
+	if again := workflow.Next(w.f, w.r, in); !reflect.DeepEqual(p, again) {
 		w.t.Fatalf("planned again, the run is\n%s, and was\n%s", again.Run.Encode(), p.Run.Encode())
 	}
 	if w.random.IntN(5) == 0 {
@@ -144,9 +82,9 @@ func (w *world) plan() {
 }
 
 // carryOut has a plan take effect.
-func (w *world) carryOut(p Plan) {
+func (w *world) carryOut(p workflow.Plan) {
 	w.t.Helper()
-	decoded, err := DecodeRun(p.Run.Encode(), len(w.f.nodes))
+	decoded, err := workflow.DecodeRun(p.Run.Encode(), w.f.Len())
 	if err != nil || decoded.Encode() != p.Run.Encode() {
 		w.t.Fatalf("%v: %s", err, p.Run.Encode())
 	}
@@ -154,10 +92,10 @@ func (w *world) carryOut(p Plan) {
 	for _, r := range p.Release {
 		at := &w.tasks[r.Step]
 		if r.Again != (w.ids[r.Step] != "") || at.State != task.None && !at.State.Final() {
-			w.t.Fatalf("step %s is released while its task is %q; again: %t", w.f.nodes[r.Step].ID, at.State, r.Again)
+			w.t.Fatalf("step %s is released while its task is %q; again: %t", w.f.StepID(r.Step), at.State, r.Again)
 		}
 		w.ids[r.Step] = r.Task.ID
-		*at = Task{Step: r.Step, State: task.Scheduled, Attempt: at.Attempt}
+		*at = workflow.Task{Step: r.Step, State: task.Scheduled, Attempt: at.Attempt}
 	}
 	for _, i := range p.Stop {
 		if at := &w.tasks[i]; !at.State.Final() {
@@ -172,7 +110,7 @@ func (w *world) carryOut(p Plan) {
 }
 
 // checkPlan checks what holds for each plan.
-func (w *world) checkPlan(p Plan) {
+func (w *world) checkPlan(p workflow.Plan) {
 	w.t.Helper()
 	if most := w.f.AtOnce; most > 0 && len(w.active()) > most {
 		w.t.Fatalf("%d tasks are active at once, more than %d", len(w.active()), most)
@@ -180,7 +118,7 @@ func (w *world) checkPlan(p Plan) {
 	if !p.Look.IsZero() && !p.Look.After(w.now) {
 		w.t.Fatalf("the run is planned again at %s, and it is %s", p.Look, w.now)
 	}
-	if (p.End != nil) != (p.Run.Phase == PhaseEnded) {
+	if (p.End != nil) != (p.Run.Phase == workflow.PhaseEnded) {
 		w.t.Fatalf("in phase %s the end of the run is %v", p.Run.Phase, p.End)
 	}
 	if asks := len(w.active()) + len(w.ended); p.End == nil && asks == 0 && !p.More && !p.Run.Paused {
@@ -217,7 +155,7 @@ func (w *world) end(i int) {
 // run plans and ends tasks in any order until the run has ended.
 func (w *world) run(meanwhile func()) {
 	w.t.Helper()
-	for range 30 * (len(w.f.nodes) + 5) {
+	for range 30 * (w.f.Len() + 5) {
 		w.plan()
 		if w.state.Final() {
 			return
@@ -237,22 +175,22 @@ func (w *world) run(meanwhile func()) {
 
 func (w *world) audit() {
 	w.t.Helper()
-	for _, finding := range Audit(w.f, w.r, w.state, w.tasks) {
+	for _, finding := range workflow.Audit(w.f, w.r, w.state, w.tasks) {
 		w.t.Errorf("%s\n%s", finding, w.r.Encode())
 	}
 }
 
 // fatesOf returns how the attempts of tasks end, always the same for a seed.
-func fatesOf(seed uint64) func(step, attempt int) Task {
-	return func(step, attempt int) Task {
+func fatesOf(seed uint64) func(step, attempt int) workflow.Task {
+	return func(step, attempt int) workflow.Task {
 		random := rand.New(rand.NewPCG(seed, uint64(step*100+attempt)))
 		switch random.IntN(5) {
 		case 0:
-			return Task{State: task.Failed, Error: "broken"}
+			return workflow.Task{State: task.Failed, Error: "broken"}
 		case 1:
-			return Task{State: task.Succeeded, Result: `{"n": 1}`}
+			return workflow.Task{State: task.Succeeded, Result: `{"n": 1}`}
 		}
-		return Task{State: task.Succeeded, Result: `{"n": 2}`}
+		return workflow.Task{State: task.Succeeded, Result: `{"n": 2}`}
 	}
 }
 
@@ -262,7 +200,7 @@ func TestNext_VerdictsDoNotDependOnTheOrderOfEnds(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		f := anyFlow(t, random, 20)
-		if f.Failure == FailureStop {
+		if f.Failure == workflow.FailureStop {
 			continue // whom a failure stops depends on what had ended
 		}
 		var first *world
@@ -275,7 +213,7 @@ func TestNext_VerdictsDoNotDependOnTheOrderOfEnds(t *testing.T) {
 			}
 			for i, s := range w.r.Steps {
 				if s.State != first.r.Steps[i].State || w.state != first.state {
-					t.Fatalf("seed %d: step %s is %s, and in another order %s; the run %s and %s", seed, f.nodes[i].ID, s.State,
+					t.Fatalf("seed %d: step %s is %s, and in another order %s; the run %s and %s", seed, f.StepID(i), s.State,
 						first.r.Steps[i].State, w.state, first.state)
 				}
 			}
@@ -293,28 +231,28 @@ func TestNext_EndsEachRunAsTheAuditSays(t *testing.T) {
 		for attempt := 1; attempt <= 3; attempt++ {
 			w.run(func() {
 				if w.r.Paused {
-					w.asks = append(w.asks, Ask{Do: DoResume})
+					w.asks = append(w.asks, workflow.Ask{Do: workflow.DoResume})
 				}
 				switch random.IntN(80) {
 				case 0:
-					w.asks = append(w.asks, Ask{Do: DoCancel})
+					w.asks = append(w.asks, workflow.Ask{Do: workflow.DoCancel})
 				case 1, 2:
-					w.asks = append(w.asks, Ask{Do: DoPause})
+					w.asks = append(w.asks, workflow.Ask{Do: workflow.DoPause})
 				case 3:
-					w.now = w.now.Add(DefaultDeadline)
+					w.now = w.now.Add(workflow.DefaultDeadline)
 				case 4:
-					w.now = w.now.Add(DefaultClosing)
+					w.now = w.now.Add(workflow.DefaultClosing)
 				case 5:
 					w.lose(random.IntN(len(w.tasks)))
 				}
 			})
 			w.audit()
 			ends[w.state]++
-			again := Ask{Do: DoRerun}
+			again := workflow.Ask{Do: workflow.DoRerun}
 			if random.IntN(2) == 0 {
 				again.Steps = []int{random.IntN(len(w.f.Steps))}
 			}
-			w.state, w.begin, w.asks = task.Running, attempt+1, []Ask{again}
+			w.state, w.begin, w.asks = task.Running, attempt+1, []workflow.Ask{again}
 		}
 	}
 	for _, s := range []task.State{task.Succeeded, task.Failed, task.Cancelled} {
