@@ -49,13 +49,13 @@ func Sample[T any](t testing.TB, size int, items []T) []T {
 	if Long() || size >= len(items) {
 		return items
 	}
-	seed := sampleSeed(t)
+	seed := Seed(t)
 	t.Logf("a sample of %d of %d, with %s=%d; %s=1 runs all", size, len(items), seedVariable, seed, longVariable)
 	return choose(seed, size, items)
 }
 
-// sampleSeed is the seed of the environment, or 0.
-func sampleSeed(t testing.TB) uint64 {
+// Seed returns the seed of the environment, or 0: for tests that draw what they do.
+func Seed(t testing.TB) uint64 {
 	t.Helper()
 	text := os.Getenv(seedVariable)
 	if text == "" {
