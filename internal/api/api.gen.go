@@ -160,6 +160,103 @@ type RenewLockParams struct {
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// ListRunsParams defines parameters for ListRuns.
+type ListRunsParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// State Only tasks in these states, separated by commas.
+	State States `form:"state,omitempty" json:"state,omitempty"`
+
+	// Owner Only tasks of this owner.
+	Owner OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Label Only runs with this label, as `name=value`. Given several times, they must have all of them.
+	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
+
+	// Since Only runs whose `time` is this one or later.
+	Since string `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Only runs whose `time` is before this one.
+	Until string `form:"until,omitempty" json:"until,omitempty"`
+
+	// Time Which time of a run `since` and `until` mean. By default, it is `ended` if `state` names only states in which runs have ended, else `created`.
+	Time TaskTime `form:"time,omitempty" json:"time,omitempty"`
+
+	// Sort What the list is sorted by, as in `GET /v1/tasks`.
+	Sort TaskSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Order Whether the greatest value comes first, or the smallest.
+	Order ListOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Limit How many to answer at most.
+	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// SubmitRunParams defines parameters for SubmitRun.
+type SubmitRunParams struct {
+	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
+	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IdempotencyKey The id of the task if the body has none: 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. The same
+	// request sent again with the same key answers with the task that is there, as long as its id is remembered (see above).
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetRunParams defines parameters for GetRun.
+type GetRunParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// AuditRunParams defines parameters for AuditRun.
+type AuditRunParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// CancelRunParams defines parameters for CancelRun.
+type CancelRunParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Note Why it is cancelled; free text of at most 500 bytes, which becomes part of its `error`.
+	Note string `form:"note,omitempty" json:"note,omitempty"`
+}
+
+// RunGraphParams defines parameters for RunGraph.
+type RunGraphParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Format How it is drawn.
+	Format GraphFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// PauseRunParams defines parameters for PauseRun.
+type PauseRunParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// RerunRunParams defines parameters for RerunRun.
+type RerunRunParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ResumeRunParams defines parameters for ResumeRun.
+type ResumeRunParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ListSchedulesParams defines parameters for ListSchedules.
 type ListSchedulesParams struct {
 	// Namespace The namespace to list, or `*` for all of them.
@@ -656,6 +753,33 @@ type ServerInterface interface {
 	// WhyQueue What it waits for
 	// (GET /v1/queues/{queue}/why)
 	WhyQueue(ctx echo.Context, queue QueueName) error
+	// ListRuns List runs
+	// (GET /v1/runs)
+	ListRuns(ctx echo.Context, params ListRunsParams) error
+	// SubmitRun Start a run of a workflow
+	// (POST /v1/runs)
+	SubmitRun(ctx echo.Context, params SubmitRunParams) error
+	// GetRun Look at a run and its steps
+	// (GET /v1/runs/{id})
+	GetRun(ctx echo.Context, id RunID, params GetRunParams) error
+	// AuditRun Check a run against its definition
+	// (GET /v1/runs/{id}/audit)
+	AuditRun(ctx echo.Context, id RunID, params AuditRunParams) error
+	// CancelRun Cancel a run
+	// (POST /v1/runs/{id}/cancel)
+	CancelRun(ctx echo.Context, id RunID, params CancelRunParams) error
+	// RunGraph Draw the steps of a run
+	// (GET /v1/runs/{id}/graph)
+	RunGraph(ctx echo.Context, id RunID, params RunGraphParams) error
+	// PauseRun Pause a run
+	// (POST /v1/runs/{id}/pause)
+	PauseRun(ctx echo.Context, id RunID, params PauseRunParams) error
+	// RerunRun Run a run again
+	// (POST /v1/runs/{id}/rerun)
+	RerunRun(ctx echo.Context, id RunID, params RerunRunParams) error
+	// ResumeRun Resume a run
+	// (POST /v1/runs/{id}/resume)
+	ResumeRun(ctx echo.Context, id RunID, params ResumeRunParams) error
 	// ListSchedules List schedules
 	// (GET /v1/schedules)
 	ListSchedules(ctx echo.Context, params ListSchedulesParams) error
@@ -1390,6 +1514,325 @@ func (w *ServerInterfaceWrapper) WhyQueue(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.WhyQueue(ctx, queue)
+	return err
+}
+
+// ListRuns converts echo context to params.
+func (w *ServerInterfaceWrapper) ListRuns(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRunsParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter state: %s", err))
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", ctx.QueryParams(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter owner: %s", err))
+	}
+
+	// ------------- Optional query parameter "label" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "label", ctx.QueryParams(), &params.Label, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter label: %s", err))
+	}
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", ctx.QueryParams(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter since: %s", err))
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", ctx.QueryParams(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter until: %s", err))
+	}
+
+	// ------------- Optional query parameter "time" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "time", ctx.QueryParams(), &params.Time, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter time: %s", err))
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", ctx.QueryParams(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter sort: %s", err))
+	}
+
+	// ------------- Optional query parameter "order" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "order", ctx.QueryParams(), &params.Order, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter order: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListRuns(ctx, params)
+	return err
+}
+
+// SubmitRun converts echo context to params.
+func (w *ServerInterfaceWrapper) SubmitRun(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SubmitRunParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SubmitRun(ctx, params)
+	return err
+}
+
+// GetRun converts echo context to params.
+func (w *ServerInterfaceWrapper) GetRun(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetRunParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetRun(ctx, id, params)
+	return err
+}
+
+// AuditRun converts echo context to params.
+func (w *ServerInterfaceWrapper) AuditRun(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AuditRunParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AuditRun(ctx, id, params)
+	return err
+}
+
+// CancelRun converts echo context to params.
+func (w *ServerInterfaceWrapper) CancelRun(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelRunParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "note" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "note", ctx.QueryParams(), &params.Note, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter note: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CancelRun(ctx, id, params)
+	return err
+}
+
+// RunGraph converts echo context to params.
+func (w *ServerInterfaceWrapper) RunGraph(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RunGraphParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "format" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "format", ctx.QueryParams(), &params.Format, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter format: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RunGraph(ctx, id, params)
+	return err
+}
+
+// PauseRun converts echo context to params.
+func (w *ServerInterfaceWrapper) PauseRun(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PauseRunParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PauseRun(ctx, id, params)
+	return err
+}
+
+// RerunRun converts echo context to params.
+func (w *ServerInterfaceWrapper) RerunRun(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RerunRunParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RerunRun(ctx, id, params)
+	return err
+}
+
+// ResumeRun converts echo context to params.
+func (w *ServerInterfaceWrapper) ResumeRun(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ResumeRunParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResumeRun(ctx, id, params)
 	return err
 }
 
@@ -2818,6 +3261,15 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/workers/:worker/take", wrapper.TakeAttempts, options.OperationMiddlewares["takeAttempts"]...)
 	router.POST(options.BaseURL+"/v1/workers/:worker/extend", wrapper.ExtendAttempts, options.OperationMiddlewares["extendAttempts"]...)
 	router.DELETE(options.BaseURL+"/v1/workers/:worker", wrapper.LeaveWorker, options.OperationMiddlewares["leaveWorker"]...)
+	router.GET(options.BaseURL+"/v1/runs", wrapper.ListRuns, options.OperationMiddlewares["listRuns"]...)
+	router.POST(options.BaseURL+"/v1/runs", wrapper.SubmitRun, options.OperationMiddlewares["submitRun"]...)
+	router.GET(options.BaseURL+"/v1/runs/:id", wrapper.GetRun, options.OperationMiddlewares["getRun"]...)
+	router.POST(options.BaseURL+"/v1/runs/:id/pause", wrapper.PauseRun, options.OperationMiddlewares["pauseRun"]...)
+	router.POST(options.BaseURL+"/v1/runs/:id/resume", wrapper.ResumeRun, options.OperationMiddlewares["resumeRun"]...)
+	router.POST(options.BaseURL+"/v1/runs/:id/cancel", wrapper.CancelRun, options.OperationMiddlewares["cancelRun"]...)
+	router.POST(options.BaseURL+"/v1/runs/:id/rerun", wrapper.RerunRun, options.OperationMiddlewares["rerunRun"]...)
+	router.GET(options.BaseURL+"/v1/runs/:id/audit", wrapper.AuditRun, options.OperationMiddlewares["auditRun"]...)
+	router.GET(options.BaseURL+"/v1/runs/:id/graph", wrapper.RunGraph, options.OperationMiddlewares["runGraph"]...)
 	router.GET(options.BaseURL+"/v1/schedules", wrapper.ListSchedules, options.OperationMiddlewares["listSchedules"]...)
 	router.DELETE(options.BaseURL+"/v1/schedules/:id", wrapper.DeleteSchedule, options.OperationMiddlewares["deleteSchedule"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id", wrapper.GetSchedule, options.OperationMiddlewares["getSchedule"]...)

@@ -77,7 +77,7 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		ID:                t.ID,
 		Namespace:         t.Namespace,
 		Type:              t.Type,
-		Queue:             t.Queue,
+		Queue:             queueName(t.Queue),
 		State:             wire.State(t.State),
 		Attempt:           t.Attempt,
 		MaxAttempts:       t.MaxAttempts,
@@ -123,6 +123,14 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 	return out
 }
 
+// queueName is the queue of a task, "" for a run of a workflow: no client can name what that goes through.
+func queueName(queue string) string {
+	if queue == task.WorkflowQueue {
+		return ""
+	}
+	return queue
+}
+
 func attemptOf(a task.Attempt) wire.Attempt {
 	return wire.Attempt{
 		Number: a.Number, Node: a.Node, StartedAt: wire.At(a.StartedAt), FinishedAt: wire.AtIfAny(a.FinishedAt),
@@ -137,7 +145,7 @@ func lineOf(l task.LogLine) wire.LogLine {
 func eventOf(e task.Event) wire.Event {
 	out := wire.Event{
 		Type: e.Type, Namespace: e.Ref.Namespace, Task: e.Ref.ID, State: wire.State(e.State), Attempt: e.Attempt,
-		Node: wire.Given(e.Node), At: wire.At(e.At), Queue: e.Queue, TaskType: e.TaskType, Owner: wire.Given(e.Owner),
+		Node: wire.Given(e.Node), At: wire.At(e.At), Queue: queueName(e.Queue), TaskType: e.TaskType, Owner: wire.Given(e.Owner),
 		RunAt: wire.AtIfAny(e.DueAt), Error: wire.Given(e.Error),
 	}
 	if e.Type == progressEvent {

@@ -39,6 +39,7 @@ var pathValues = map[string]map[string]string{
 	"/v1/locks/":     {"name": "door"},
 	"/v1/nodes/":     {"node": "n1"},
 	"/v1/bulk/":      {"bulk": "b1"},
+	"/v1/runs/":      {"id": "flow"},
 }
 
 // queryValues are what stands for the parameters of a query, by name; "": the parameter does not change what is read.
@@ -48,6 +49,7 @@ var queryValues = map[string]string{
 	"since": "2020-01-01T00:00:00Z", "until": "", "gaps": "true", "from": "2020-01-01T00:00:00Z", "to": "", "hours": "1",
 	"check": "task-unreadable", "partition": "0", "follow": "true", "task": "ended", "cron": "@daily", "timezone": "",
 	"fields": "labels,finished_at", "about": "task,schedule,queue,node",
+	"format": "json", // the other forms are no JSON
 }
 
 // reads are the requests that read, for each operation of the document: one without parameters, and one for each of the
@@ -235,6 +237,8 @@ func (r *rig) fill() {
 	made("POST", "/v1/locks/door/acquire", `{"holder":"me","ttl":"1h"}`)
 	made("PUT", "/v1/queues/default/limit", `{"limit":1000}`)
 	r.openQueue("default")
+	r.createFlow("flow")
+	r.plan("flow", true)
 	_, err := openStore(r.t, r.db).Bulks.Create(r.ctx, bulks.Bulk{
 		ID: "b1", Action: "retry", Filter: tasks.Filter{Namespace: "default"}, State: bulks.Done,
 	})

@@ -43,14 +43,20 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	}
 	in.ID = wire.Given(cmp.Or(wire.Value(in.ID), unquoted(params.IdempotencyKey)))
 	submitted, err := e.submissions(params.DryRun).Submit(c.Request().Context(), who, in)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case params.DryRun:
+	}
+	return e.answerSubmission(c, "/v1/tasks/", submitted, params.DryRun)
+}
+
+// answerSubmission answers what was submitted; all is the path of all of its kind.
+func (e *endpoints) answerSubmission(c echo.Context, all string, submitted Submitted, dryRun bool) error {
+	switch {
+	case dryRun:
 		c.Response().Header().Set(changeHeader, previewOfChange(submitted))
 	case !submitted.Existed:
 		ref := task.Ref{Namespace: submitted.Task.Namespace, ID: submitted.Task.ID}
-		c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", ref))
+		c.Response().Header().Set(echo.HeaderLocation, location(all, ref))
 		return e.server.JSON(c, http.StatusCreated, submitted.Task)
 	}
 	return e.ok(c, submitted.Task)

@@ -14,14 +14,20 @@ func (c *Control) CancelTask(ctx context.Context, who Caller, id, note string) (
 	if _, err := c.begin(ctx, who, "cancelTask", who.Ref(id)); err != nil {
 		return task.Task{}, err
 	}
-	if err := checkNote(note); err != nil {
+	by, err := cancelledBy(who, note)
+	if err != nil {
 		return task.Task{}, err
 	}
+	return c.cancel(ctx, by, who.Ref(id))
+}
+
+// cancelledBy says who cancels a task, and why, if there is a note. Error: CodeInvalid for the note.
+func cancelledBy(who Caller, note string) (string, error) {
 	by := who.By()
 	if note != "" {
 		by = cmp.Or(by, "somebody") + ": " + note
 	}
-	return c.cancel(ctx, by, who.Ref(id))
+	return by, checkNote(note)
 }
 
 // cancel is CancelTask for a use case that has begun; by is who asks for it.

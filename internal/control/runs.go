@@ -44,10 +44,33 @@ type RunStep struct {
 	Why     string     // it is where it is, as a sentence; "": its task says that
 }
 
+// SubmitRun is Submit for a run of a workflow, whose definition is that of a task of the type task.WorkflowType. With
+// dry it is Preview.
+func (c *Control) SubmitRun(ctx context.Context, who Caller, d task.Definition, dry bool) (Submitted, error) {
+	return c.submitOne(ctx, who, "submitRun", d, dry)
+}
+
+// ListRuns is ListTasks for runs of workflows.
+func (c *Control) ListRuns(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {
+	if _, err := c.begin(ctx, who, "listRuns"); err != nil {
+		return TaskPage{}, err
+	}
+	f.Namespace, f.Type = who.Namespace, task.WorkflowType
+	return c.store.Listing.List(ctx, f, limit, cursor)
+}
+
 // GetRun returns a run of a workflow with its steps. Errors: CodeTaskNotFound; CodeNotARun for a task of another type;
 // CodeUnreadable; CodeUnavailable.
 func (c *Control) GetRun(ctx context.Context, who Caller, id string) (Run, error) {
 	if _, err := c.begin(ctx, who, "getRun", who.Ref(id)); err != nil {
+		return Run{}, err
+	}
+	return c.readRun(ctx, who.Ref(id))
+}
+
+// RunGraph returns a run whose steps are drawn. Errors: those of GetRun.
+func (c *Control) RunGraph(ctx context.Context, who Caller, id string) (Run, error) {
+	if _, err := c.begin(ctx, who, "runGraph", who.Ref(id)); err != nil {
 		return Run{}, err
 	}
 	return c.readRun(ctx, who.Ref(id))
@@ -63,6 +86,25 @@ func (c *Control) AuditRun(ctx context.Context, who Caller, id string) (Run, []s
 		return run, nil, err
 	}
 	return run, run.audit(), nil
+}
+
+// CancelRun is CancelTask for a run of a workflow. Errors: those of GetRun and of CancelTask.
+func (c *Control) CancelRun(ctx context.Context, who Caller, id, note string) (Run, error) {
+	ref := who.Ref(id)
+	if _, err := c.begin(ctx, who, "cancelRun", ref); err != nil {
+		return Run{}, err
+	}
+	by, err := cancelledBy(who, note)
+	if err != nil {
+		return Run{}, err
+	}
+	if _, err := c.readRun(ctx, ref); err != nil {
+		return Run{}, err
+	}
+	if _, err := c.cancel(ctx, by, ref); err != nil {
+		return Run{}, err
+	}
+	return c.readRun(ctx, ref)
 }
 
 // PauseRun keeps a run from releasing steps, until somebody resumes it or it begins again. Its steps that run go on.
@@ -223,7 +265,7 @@ func (c *Control) readSteps(ctx context.Context, run *Run) error {
 			released = append(released, run.Task.Step(run.Flow.StepID(i)))
 		}
 	}
-	found, err := c.store.Tasks.Briefs(ctx, released)
+	found, err := c.store.Tasks.ReadListed(ctx, TaskFilter{Brief: true, LastEnds: true}, released)
 	if err != nil {
 		return err
 	}

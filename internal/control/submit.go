@@ -26,17 +26,19 @@ const deletedWarning = "a task with this id and content has ended, and is not ke
 // content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeQueueFull, CodeTooManyNames;
 // CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
-	return c.submitOne(ctx, who, d, false)
+	return c.submitOne(ctx, who, "submitTask", d, false)
 }
 
 // Preview returns what Submit would, and creates nothing.
 func (c *Control) Preview(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
-	return c.submitOne(ctx, who, d, true)
+	return c.submitOne(ctx, who, "submitTask", d, true)
 }
 
-func (c *Control) submitOne(ctx context.Context, who Caller, d task.Definition, dry bool) (Submitted, error) {
+func (c *Control) submitOne(
+	ctx context.Context, who Caller, operation string, d task.Definition, dry bool,
+) (Submitted, error) {
 	d.Namespace = who.Namespace
-	answers, err := c.submitEach(ctx, who, "submitTask", []task.Definition{d}, dry)
+	answers, err := c.submitEach(ctx, who, operation, []task.Definition{d}, dry)
 	if err != nil {
 		return Submitted{}, err
 	}

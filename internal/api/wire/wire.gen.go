@@ -250,6 +250,27 @@ func (e FollowUpWhen) Valid() bool {
 	}
 }
 
+// Defines values for GraphFormat.
+const (
+	GraphDot  GraphFormat = "dot"
+	GraphJSON GraphFormat = "json"
+	GraphText GraphFormat = "text"
+)
+
+// Valid indicates whether the value is a known member of the GraphFormat enum.
+func (e GraphFormat) Valid() bool {
+	switch e {
+	case GraphDot:
+		return true
+	case GraphJSON:
+		return true
+	case GraphText:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusOk HealthStatus = "ok"
@@ -540,42 +561,47 @@ func (e Overlap) Valid() bool {
 
 // Defines values for ProblemCode.
 const (
-	BodyTooLarge         ProblemCode = "body_too_large"
-	BodyTooSlow          ProblemCode = "body_too_slow"
-	BulkNotFound         ProblemCode = "bulk_not_found"
-	CrossOrigin          ProblemCode = "cross_origin"
-	DataUnreadable       ProblemCode = "data_unreadable"
-	HeadTooLarge         ProblemCode = "head_too_large"
-	HostNotAllowed       ProblemCode = "host_not_allowed"
-	Internal             ProblemCode = "internal"
-	Invalid              ProblemCode = "invalid"
-	LockHeld             ProblemCode = "lock_held"
-	LockLost             ProblemCode = "lock_lost"
-	LockNotFound         ProblemCode = "lock_not_found"
-	MethodNotAllowed     ProblemCode = "method_not_allowed"
-	NodeNotFound         ProblemCode = "node_not_found"
-	NotFound             ProblemCode = "not_found"
-	NotReplicated        ProblemCode = "not_replicated"
-	Overloaded           ProblemCode = "overloaded"
-	QueueFull            ProblemCode = "queue_full"
-	QueueNotFound        ProblemCode = "queue_not_found"
-	RevisionNotFound     ProblemCode = "revision_not_found"
-	ScheduleBusy         ProblemCode = "schedule_busy"
-	ScheduleChanged      ProblemCode = "schedule_changed"
-	ScheduleNotFound     ProblemCode = "schedule_not_found"
-	StaleAttempt         ProblemCode = "stale_attempt"
-	TaskChanged          ProblemCode = "task_changed"
-	TaskConflict         ProblemCode = "task_conflict"
-	TaskFinished         ProblemCode = "task_finished"
-	TaskNotFinished      ProblemCode = "task_not_finished"
-	TaskNotFound         ProblemCode = "task_not_found"
-	TaskNotRunning       ProblemCode = "task_not_running"
-	TaskNotWaiting       ProblemCode = "task_not_waiting"
-	TooManyConnections   ProblemCode = "too_many_connections"
-	TooManyNames         ProblemCode = "too_many_names"
-	TooManyStreams       ProblemCode = "too_many_streams"
-	Unavailable          ProblemCode = "unavailable"
-	UnsupportedMediaType ProblemCode = "unsupported_media_type"
+	BodyTooLarge             ProblemCode = "body_too_large"
+	BodyTooSlow              ProblemCode = "body_too_slow"
+	BulkNotFound             ProblemCode = "bulk_not_found"
+	CrossOrigin              ProblemCode = "cross_origin"
+	DataUnreadable           ProblemCode = "data_unreadable"
+	HeadTooLarge             ProblemCode = "head_too_large"
+	HostNotAllowed           ProblemCode = "host_not_allowed"
+	Internal                 ProblemCode = "internal"
+	Invalid                  ProblemCode = "invalid"
+	LockHeld                 ProblemCode = "lock_held"
+	LockLost                 ProblemCode = "lock_lost"
+	LockNotFound             ProblemCode = "lock_not_found"
+	MethodNotAllowed         ProblemCode = "method_not_allowed"
+	NodeNotFound             ProblemCode = "node_not_found"
+	NotFound                 ProblemCode = "not_found"
+	NotReplicated            ProblemCode = "not_replicated"
+	Overloaded               ProblemCode = "overloaded"
+	QueueFull                ProblemCode = "queue_full"
+	QueueNotFound            ProblemCode = "queue_not_found"
+	RevisionNotFound         ProblemCode = "revision_not_found"
+	ScheduleBusy             ProblemCode = "schedule_busy"
+	ScheduleChanged          ProblemCode = "schedule_changed"
+	ScheduleNotFound         ProblemCode = "schedule_not_found"
+	StaleAttempt             ProblemCode = "stale_attempt"
+	TaskChanged              ProblemCode = "task_changed"
+	TaskConflict             ProblemCode = "task_conflict"
+	TaskFinished             ProblemCode = "task_finished"
+	TaskIsStep               ProblemCode = "task_is_step"
+	TaskNotARun              ProblemCode = "task_not_a_run"
+	TaskNotFinished          ProblemCode = "task_not_finished"
+	TaskNotFound             ProblemCode = "task_not_found"
+	TaskNotRunning           ProblemCode = "task_not_running"
+	TaskNotWaiting           ProblemCode = "task_not_waiting"
+	TooManyConnections       ProblemCode = "too_many_connections"
+	TooManyNames             ProblemCode = "too_many_names"
+	TooManyStreams           ProblemCode = "too_many_streams"
+	Unavailable              ProblemCode = "unavailable"
+	UnsupportedMediaType     ProblemCode = "unsupported_media_type"
+	WorkflowChanged          ProblemCode = "workflow_changed"
+	WorkflowNotFound         ProblemCode = "workflow_not_found"
+	WorkflowRevisionNotFound ProblemCode = "workflow_revision_not_found"
 )
 
 // Valid indicates whether the value is a known member of the ProblemCode enum.
@@ -635,6 +661,10 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case TaskFinished:
 		return true
+	case TaskIsStep:
+		return true
+	case TaskNotARun:
+		return true
 	case TaskNotFinished:
 		return true
 	case TaskNotFound:
@@ -652,6 +682,12 @@ func (e ProblemCode) Valid() bool {
 	case Unavailable:
 		return true
 	case UnsupportedMediaType:
+		return true
+	case WorkflowChanged:
+		return true
+	case WorkflowNotFound:
+		return true
+	case WorkflowRevisionNotFound:
 		return true
 	default:
 		return false
@@ -685,6 +721,30 @@ func (e ReportedLineStream) Valid() bool {
 	case LineStderr:
 		return true
 	case LineStdout:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RunPhase.
+const (
+	RunPhaseEnded     RunPhase = "ended"
+	RunPhaseFinally   RunPhase = "finally"
+	RunPhaseMain      RunPhase = "main"
+	RunPhaseOnFailure RunPhase = "on_failure"
+)
+
+// Valid indicates whether the value is a known member of the RunPhase enum.
+func (e RunPhase) Valid() bool {
+	switch e {
+	case RunPhaseEnded:
+		return true
+	case RunPhaseFinally:
+		return true
+	case RunPhaseMain:
+		return true
+	case RunPhaseOnFailure:
 		return true
 	default:
 		return false
@@ -727,6 +787,60 @@ func (e RunResult) Valid() bool {
 	case RunResultUnknown:
 		return true
 	case RunResultWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RunSection.
+const (
+	RunSectionFinally   RunSection = "finally"
+	RunSectionOnFailure RunSection = "on_failure"
+	RunSectionSteps     RunSection = "steps"
+)
+
+// Valid indicates whether the value is a known member of the RunSection enum.
+func (e RunSection) Valid() bool {
+	switch e {
+	case RunSectionFinally:
+		return true
+	case RunSectionOnFailure:
+		return true
+	case RunSectionSteps:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RunStepState.
+const (
+	StepActive         RunStepState = "active"
+	StepBlocked        RunStepState = "blocked"
+	StepCancelled      RunStepState = "cancelled"
+	StepFailed         RunStepState = "failed"
+	StepSkipped        RunStepState = "skipped"
+	StepSucceeded      RunStepState = "succeeded"
+	StepUpstreamFailed RunStepState = "upstream_failed"
+)
+
+// Valid indicates whether the value is a known member of the RunStepState enum.
+func (e RunStepState) Valid() bool {
+	switch e {
+	case StepActive:
+		return true
+	case StepBlocked:
+		return true
+	case StepCancelled:
+		return true
+	case StepFailed:
+		return true
+	case StepSkipped:
+		return true
+	case StepSucceeded:
+		return true
+	case StepUpstreamFailed:
 		return true
 	default:
 		return false
@@ -1386,6 +1500,7 @@ type BatchResult struct {
 	Status int `json:"status"`
 
 	// Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
+	// `queue` is left out of a run of a workflow, too, which goes through none.
 	Task *Task `json:"task,omitempty"`
 }
 
@@ -1730,10 +1845,8 @@ type Event struct {
 	// ProgressNote What the attempt is at, with `task.progress`.
 	ProgressNote *string `json:"progress_note,omitempty"`
 
-	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
-	//
-	// Example: default
-	Queue Name `json:"queue"`
+	// Queue The queue of the task; left out of a run of a workflow, which goes through none.
+	Queue Name `json:"queue,omitempty,omitzero"`
 
 	// RunAt When it is due, with `task.scheduled` and `task.updated`.
 	RunAt *Time `json:"run_at,omitempty"`
@@ -1981,6 +2094,31 @@ type Forecast struct {
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
+// GraphFormat `text`: a drawing of characters. `dot`: for Graphviz. `json`, the default: the place of each step.
+//
+// Example: dot
+type GraphFormat string
+
+// GraphStep A step, and where it is in the graph of its section.
+type GraphStep struct {
+	ID string `json:"id"`
+
+	// Layer The number of steps on the longest way to it.
+	Layer int      `json:"layer"`
+	Needs []string `json:"needs,omitempty,omitzero"`
+
+	// Row Its position among the steps of its layer, from 0.
+	Row int `json:"row"`
+
+	// Section Where the definition has a step.
+	Section RunSection `json:"section"`
+
+	// State `blocked`: not released. `active`: its task is there, and has not ended. The others are final: `succeeded`, `failed`,
+	// `cancelled`; `skipped`, by its rule, by its condition or by a step that decides; `upstream_failed`: it never runs, since what
+	// it needs has failed.
+	State RunStepState `json:"state"`
 }
 
 // Health defines model for Health.
@@ -2712,6 +2850,11 @@ type Problem struct {
 	// | `task_finished` | 409 | the task has already ended |
 	// | `task_not_finished` | 409 | the task has not ended yet |
 	// | `task_not_running` | 409 | only a running task can report |
+	// | `workflow_not_found` | 404 | no workflow of that id in that namespace |
+	// | `workflow_changed` | 412 | the workflow is not at the revision that the request names |
+	// | `workflow_revision_not_found` | 404 | the workflow never had the revision, or it is not kept any more |
+	// | `task_is_step` | 409 | a step of a run of a workflow is retried and changed with its run only |
+	// | `task_not_a_run` | 409 | only tasks of the type `workflow` have steps |
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
 	// | `queue_full` | 429 | as many tasks wait in the queue as its capacity allows |
@@ -2779,6 +2922,11 @@ type Problem struct {
 // | `task_finished` | 409 | the task has already ended |
 // | `task_not_finished` | 409 | the task has not ended yet |
 // | `task_not_running` | 409 | only a running task can report |
+// | `workflow_not_found` | 404 | no workflow of that id in that namespace |
+// | `workflow_changed` | 412 | the workflow is not at the revision that the request names |
+// | `workflow_revision_not_found` | 404 | the workflow never had the revision, or it is not kept any more |
+// | `task_is_step` | 409 | a step of a run of a workflow is retried and changed with its run only |
+// | `task_not_a_run` | 409 | only tasks of the type `workflow` have steps |
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
 // | `queue_full` | 429 | as many tasks wait in the queue as its capacity allows |
@@ -2999,11 +3147,211 @@ type Rollback struct {
 	Revision int `json:"revision"`
 }
 
+// Run A run of a workflow.
+type Run struct {
+	// Attempt How often it has begun.
+	Attempt int `json:"attempt"`
+
+	// CancelRequestedAt When it was asked to stop while it ran.
+	CancelRequestedAt *Time `json:"cancel_requested_at,omitempty"`
+	CreatedAt         Time  `json:"created_at,omitempty,omitzero"`
+
+	// Deadline When it is ended if it still runs; left out unless it runs.
+	Deadline *Time `json:"deadline,omitempty"`
+
+	// Error Why it did not succeed.
+	Error *string `json:"error,omitempty"`
+
+	// FinishedAt When it ended; in final states only.
+	FinishedAt *Time `json:"finished_at,omitempty"`
+
+	// ID 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	ID TaskID `json:"id"`
+
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels *Labels `json:"labels,omitempty"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name    `json:"namespace"`
+	Owner     *string `json:"owner,omitempty"`
+
+	// Params Values of parameters, by their names; at most 64 KiB.
+	Params RunParams `json:"params,omitempty,omitzero"`
+
+	// Paused Whether it releases no steps until somebody resumes it.
+	Paused bool `json:"paused"`
+
+	// Phase Which steps may be released; left out before it begins.
+	Phase *RunPhase `json:"phase,omitempty"`
+
+	// Result The `output` of the workflow, as JSON.
+	Result *string `json:"result,omitempty"`
+
+	// Revision The revision of the workflow that it has; left out before it begins.
+	Revision *int `json:"revision,omitempty"`
+
+	// RunAt When it was to begin.
+	RunAt Time `json:"run_at,omitempty,omitzero"`
+
+	// StartedAt When its newest attempt began.
+	StartedAt *Time `json:"started_at,omitempty"`
+
+	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
+	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
+	State State `json:"state"`
+
+	// Steps The steps, those of `on_failure` and `finally` last.
+	Steps []RunStep `json:"steps"`
+
+	// Waits What it waits for, as a sentence, if it is due and its workflow keeps it from beginning.
+	Waits *string `json:"waits,omitempty"`
+
+	// Workflow The id of the workflow; left out if the run has brought its definition itself.
+	Workflow *string `json:"workflow,omitempty"`
+}
+
+// RunAgain What of a run begins again.
+type RunAgain struct {
+	// From Ids of steps. Left out, it begins with the steps that failed.
+	From []string `json:"from,omitempty,omitzero"`
+}
+
+// RunAudit defines model for RunAudit.
+type RunAudit struct {
+	// Findings What does not fit the definition, as sentences.
+	Findings []string `json:"findings"`
+
+	// ID 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	ID TaskID `json:"id"`
+
+	// Sound Whether nothing was found.
+	Sound bool `json:"sound"`
+
+	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
+	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
+	State State `json:"state"`
+
+	// Steps How many steps were looked at.
+	Steps int `json:"steps"`
+}
+
+// RunGraph defines model for RunGraph.
+type RunGraph struct {
+	Steps []GraphStep `json:"steps"`
+}
+
+// RunParams Values of parameters, by their names; at most 64 KiB.
+type RunParams = map[string]json.RawMessage
+
+// RunPhase defines model for RunPhase.
+type RunPhase string
+
 // RunResult What became of a tick or a run by hand. `succeeded`, `failed`, `cancelled`: how its task ended. `running`: its task is running.
 // `waiting`: its task waits, or the tick waits for the task before it. `missed`, `skipped_overlap`, `excluded`: it has no task, as in
 // the ledger. `replaced`: it gave way to a later tick, or its task was cancelled for that. `unknown`: it had a task, whose end was
 // not recorded, as by a node of an earlier release.
 type RunResult string
+
+// RunSection Where the definition has a step.
+type RunSection string
+
+// RunStep A step of a run.
+type RunStep struct {
+	// Attempt The number of the newest attempt of its task.
+	Attempt *int `json:"attempt,omitempty"`
+
+	// Error Why its task did not succeed.
+	Error *string `json:"error,omitempty"`
+
+	// FinishedAt When it ended.
+	FinishedAt *Time `json:"finished_at,omitempty"`
+
+	// Generation How often it was released; left out if it never was.
+	Generation *int   `json:"generation,omitempty"`
+	ID         string `json:"id"`
+
+	// Needs Ids of the steps that come before it.
+	Needs []string `json:"needs,omitempty,omitzero"`
+
+	// Reason Why it is in its state, as a sentence; left out if its task says that.
+	Reason *string `json:"reason,omitempty"`
+
+	// Rule Which ends of those have it run, if it needs any.
+	Rule *string `json:"rule,omitempty"`
+
+	// Section Where the definition has a step.
+	Section RunSection `json:"section"`
+
+	// StartedAt When the newest attempt of its task began.
+	StartedAt *Time `json:"started_at,omitempty"`
+
+	// State `blocked`: not released. `active`: its task is there, and has not ended. The others are final: `succeeded`, `failed`,
+	// `cancelled`; `skipped`, by its rule, by its condition or by a step that decides; `upstream_failed`: it never runs, since what
+	// it needs has failed.
+	State RunStepState `json:"state"`
+
+	// Task The id of its task, once it is released.
+	Task *string `json:"task,omitempty"`
+
+	// TaskState `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
+	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
+	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
+	TaskState *State `json:"task_state,omitempty"`
+}
+
+// RunStepState `blocked`: not released. `active`: its task is there, and has not ended. The others are final: `succeeded`, `failed`,
+// `cancelled`; `skipped`, by its rule, by its condition or by a step that decides; `upstream_failed`: it never runs, since what
+// it needs has failed.
+type RunStepState string
+
+// RunSubmission A run of a workflow to start. It has either `workflow` or `definition`.
+type RunSubmission struct {
+	// Definition Steps, and the order in which they may run. Most steps are tasks, and some decide which of the steps behind them go
+	// on. Steps that do not need each other run side by side.
+	Definition WorkflowDefinition `json:"definition,omitempty,omitzero"`
+
+	// Delay How long after its submission it begins. Neither this nor `run_at` given, it begins at once.
+	Delay *Duration `json:"delay,omitempty"`
+
+	// ID 1-200 of `A-Z a-z 0-9 . _ -`, unique among the tasks of its namespace. The ids of its steps, with 2 characters between,
+	// must fit into 200, too. None given, the server makes one, a ULID.
+	ID *string `json:"id,omitempty"`
+
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels *Labels `json:"labels,omitempty"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace *Name `json:"namespace,omitempty"`
+
+	// OnEnd A task that follows another one, once for each attempt with which that ends. Its id is that of the other task with
+	// `@e` and the attempt, as `order-1@e2`, so it is never created twice.
+	OnEnd *FollowUp `json:"on_end,omitempty"`
+
+	// Owner Whoever answers for it; free text of at most 200 bytes.
+	Owner *string `json:"owner,omitempty"`
+
+	// Params Values of parameters, by their names; at most 64 KiB.
+	Params RunParams `json:"params,omitempty,omitzero"`
+
+	// Retention How long it and its steps are kept after its end, at most 365 days. Default: as its definition says.
+	Retention *Duration `json:"retention,omitempty"`
+
+	// RunAt When it begins; cut to whole milliseconds. In the past, it begins at once. Not together with `delay`.
+	RunAt *Time `json:"run_at,omitempty"`
+
+	// Workflow The id of a workflow that was put. The run has the revision that is in force when it begins.
+	Workflow *string `json:"workflow,omitempty"`
+}
 
 // Schedule A definition and its state. What the definition left out is left out here too, and has its default; only
 // `task.queue` and `task.payload` are always there.
@@ -3693,6 +4041,7 @@ type TakenList struct {
 }
 
 // Task A task. `type`, `queue`, `payload`, `run_at`, `created_at` and `timeout` are left out where `damage` says that they cannot be read.
+// `queue` is left out of a run of a workflow, too, which goes through none.
 type Task struct {
 	// Attempt The number of the newest attempt; 0 before the first.
 	Attempt int `json:"attempt"`
@@ -4185,6 +4534,24 @@ type Why struct {
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
+// WorkflowChoice A branch. Of the steps behind the one that decides, those that it names go on, and those that only other
+// branches name are skipped.
+type WorkflowChoice = json.RawMessage
+
+// WorkflowDefinition Steps, and the order in which they may run. Most steps are tasks, and some decide which of the steps behind them go
+// on. Steps that do not need each other run side by side.
+type WorkflowDefinition = json.RawMessage
+
+// WorkflowParam A parameter of a workflow.
+type WorkflowParam = json.RawMessage
+
+// WorkflowStep A node of the graph. It has either a `task` or `decide`.
+type WorkflowStep = json.RawMessage
+
+// WorkflowTask The task of a step. Texts in its payload may have expressions, as `${{ params.day }}` or
+// `${{ steps.list.output.files }}`. A text that is nothing else becomes the value itself.
+type WorkflowTask = json.RawMessage
+
 // AnyNamespace defines model for AnyNamespace.
 type AnyNamespace = string
 
@@ -4264,6 +4631,11 @@ type QueueFilter = Name
 //
 // Example: default
 type QueueName = Name
+
+// RunID 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+//
+// Example: nightly-report
+type RunID = TaskID
 
 // RunKey Example: release-42
 type RunKey = string
