@@ -29,6 +29,7 @@ func TestCompletion_OffersFilesWhereTheyFit(t *testing.T) {
 		"node list |":    none,
 		"schedule put |": none, "lock |": none, "apply --selector |": none, "version |": none,
 		"apply |": files, "apply -f |": files, "import crontab |": files, "task submit --file |": files,
+		"flow run -f |": files, "flow graph --file |": files, "flow show |": none,
 		"task shell -- |": files,
 		"lock a -- |":     files, "schedule put a -- |": files, "task grpc a b --descriptor-set |": files,
 	} {

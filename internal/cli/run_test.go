@@ -117,7 +117,7 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 		"server":                              `dtsctl has no command "server"`,
 		"task nonsense":                       `dtsctl task has no command "nonsense"`,
 		"queue puase q":                       `dtsctl queue has no command "puase"; did you mean pause?`,
-		"help foo":                            `dtsctl has no command "foo"`,
+		"help xyzzy":                          `dtsctl has no command "xyzzy"`,
 		"help tsak":                           `dtsctl has no command "tsak"; did you mean task?`,
 		"help task lsit":                      `dtsctl task has no command "lsit"; did you mean list or wait?`,
 		"help task list x":                    `dtsctl task list has no command "x"`,

@@ -11,7 +11,7 @@ import (
 )
 
 // Asks are the operations that completion asks the server for.
-var Asks = []string{"listTasks", "listSchedules", "listQueues", "listNodes", "listNamespaces", "listBulks"}
+var Asks = []string{"listTasks", "listSchedules", "listQueues", "listNodes", "listNamespaces", "listBulks", "listRuns"}
 
 // source returns names in the order in which they are offered. Not all of them have to begin with the word.
 type source func(ctx context.Context, c *rest.Client, word string) ([]string, error)
@@ -19,7 +19,7 @@ type source func(ctx context.Context, c *rest.Client, word string) ([]string, er
 // argumentSources are those of arguments, by the noun and the name of the argument.
 var argumentSources = map[string]source{
 	"task ID": tasks, "schedule ID": schedules, "queue QUEUE": queues, "node NODE": nodes,
-	"bulk ID": bulks,
+	"bulk ID": bulks, "flow RUN": runs,
 }
 
 // flagSources are those of flags.
@@ -39,6 +39,13 @@ func tasks(ctx context.Context, c *rest.Client, word string) ([]string, error) {
 		params.Schedule = &id
 	}
 	list, err := rest.Read[wire.TaskList](c.ListTasksWithResponse(ctx, &params))
+	return each(list.Value.Tasks, func(t wire.Task) string { return t.ID }), err
+}
+
+// runs returns ids of new runs of workflows.
+func runs(ctx context.Context, c *rest.Client, _ string) ([]string, error) {
+	params := client.ListRunsParams{Namespace: c.Namespace, Limit: new(taskLimit)}
+	list, err := rest.Read[wire.TaskList](c.ListRunsWithResponse(ctx, &params))
 	return each(list.Value.Tasks, func(t wire.Task) string { return t.ID }), err
 }
 

@@ -1,0 +1,127 @@
+package flow
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/taskview"
+)
+
+func newPauseCommand(f *command.Factory) *cobra.Command {
+	opts := newOptions(f)
+	return &cobra.Command{
+		Use: "pause RUN", Short: "Have a run release no further steps", Args: command.ExactArgs("RUN"),
+		Annotations: command.Asks("pauseRun"),
+		Long: `pause keeps a run from releasing steps until it is resumed, or begins again. Its steps that run go on, and
+steps of on_failure and finally are released nevertheless. The deadline of the run is not put off.`,
+		Example: "  dtsctl flow pause etl-1",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return change(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
+				return c.PauseRunWithResponse(ctx, args[0], &client.PauseRunParams{Namespace: c.Namespace})
+			})
+		},
+	}
+}
+
+func newResumeCommand(f *command.Factory) *cobra.Command {
+	opts := newOptions(f)
+	return &cobra.Command{
+		Use: "resume RUN", Short: "Have a paused run go on", Args: command.ExactArgs("RUN"),
+		Annotations: command.Asks("resumeRun"),
+		Long:        "resume has a paused run release steps again. A run that is not paused stays as it is.",
+		Example:     "  dtsctl flow resume etl-1",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return change(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
+				return c.ResumeRunWithResponse(ctx, args[0], &client.ResumeRunParams{Namespace: c.Namespace})
+			})
+		},
+	}
+}
+
+func newCancelCommand(f *command.Factory) *cobra.Command {
+	opts := newOptions(f)
+	var note *string
+	cmd := &cobra.Command{
+		Use: "cancel RUN", Short: "Cancel a run", Args: command.ExactArgs("RUN"),
+		Annotations: command.Asks("cancelRun"),
+		Long: `cancel cancels a run. One that has not begun is cancelled at once. One that runs is asked to stop: its
+steps are cancelled, those of on_failure and finally run, and then it ends as cancelled. "dtsctl task wait RUN" waits
+for that.`,
+		Example: "  dtsctl flow cancel etl-1 --note 'the data was wrong'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return change(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
+				return c.CancelRunWithResponse(ctx, args[0], &client.CancelRunParams{Namespace: c.Namespace, Note: note})
+			})
+		},
+	}
+	flags.String(cmd.Flags(), &note, "note", "why it is cancelled")
+	return cmd
+}
+
+// change asks something of a run, and prints what became of it.
+func change(
+	ctx context.Context, opts options, ask func(ctx context.Context, c *rest.Client) (rest.Reply, error),
+) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	answer, err := rest.Read[wire.Run](ask(ctx, c))
+	if err != nil {
+		return err
+	}
+	return showState(opts.Printer, answer)
+}
+
+type rerunOptions struct {
+	options
+	From []string
+	Wait bool
+}
+
+func newRerunCommand(f *command.Factory) *cobra.Command {
+	opts := &rerunOptions{options: newOptions(f)}
+	cmd := &cobra.Command{
+		Use: "rerun RUN", Short: "Run a run again that has ended", Args: command.ExactArgs("RUN"),
+		Annotations: command.Asks("rerunRun", "getTask", "followEvents"),
+		Long: `rerun has a run that has ended begin again. Its steps that failed or were cancelled run again, and all
+behind these; the others keep their ends. If no step has failed, all run again. With --from, these steps and all behind
+them run again. Steps of on_failure and finally always do.`,
+		Example: `  dtsctl flow rerun etl-1
+  dtsctl flow rerun etl-1 --from load --from check --wait`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Run = args[0]
+			return rerunRun(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringSliceVar(&opts.From, "from", nil, "a step to begin with; may be repeated")
+	flags.RefuseEmpty(cmd.Flags(), "from")
+	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait for its end, as \"dtsctl task wait\" does")
+	return cmd
+}
+
+func rerunRun(ctx context.Context, opts *rerunOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	body, err := rest.Body(wire.RunAgain{From: opts.From})
+	if err != nil {
+		return err
+	}
+	params := &client.RerunRunParams{Namespace: c.Namespace}
+	answer, err := rest.Read[wire.Run](c.RerunRunWithBodyWithResponse(ctx, opts.Run, params, rest.JSONType, body))
+	if err != nil {
+		return err
+	}
+	if opts.Wait {
+		return taskview.Wait(ctx, taskview.WaitOptions{Client: c, Printer: opts.Printer, ID: opts.Run})
+	}
+	return showState(opts.Printer, answer)
+}

@@ -1,0 +1,90 @@
+// Package flow is the commands of "dtsctl flow".
+package flow
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+// NewCommand returns "dtsctl flow".
+func NewCommand(f *command.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "flow", Short: "Run workflows, and show, draw, pause, cancel or rerun their runs",
+		Long: `A workflow is a number of steps, and the order in which they may run: most steps are tasks, and some decide
+which of the steps behind them go on. A run carries them out once. It is a task of the type workflow, so "dtsctl task"
+knows it, too, and each of its steps is a task called RUN@.STEP.`,
+		Example: `  dtsctl flow graph -f etl.yaml
+  dtsctl flow run -f etl.yaml -p day=2026-11-25 --id etl-1 --wait
+  dtsctl flow show etl-1
+  dtsctl flow why etl-1 load
+  dtsctl flow rerun etl-1 --from load`,
+	}
+	cmd.AddCommand(
+		newRunCommand(f), newRunsCommand(f), newShowCommand(f), newGraphCommand(f), newWhyCommand(f),
+		newPauseCommand(f), newResumeCommand(f), newCancelCommand(f), newRerunCommand(f), newAuditCommand(f),
+	)
+	return command.Group(cmd)
+}
+
+// options are those of commands about one run.
+type options struct {
+	Client  func() (*rest.Client, error)
+	Printer *printer.Printer
+
+	Run string
+}
+
+func newOptions(f *command.Factory) options { return options{Client: f.Client, Printer: f.Printer} }
+
+// getRun returns a run as it is now.
+func getRun(ctx context.Context, c *rest.Client, id string) (rest.Answer[wire.Run], error) {
+	return rest.Read[wire.Run](c.GetRunWithResponse(ctx, id, &client.GetRunParams{Namespace: c.Namespace}))
+}
+
+// showState prints what became of a run: a sentence on a terminal, its id and state in a pipe.
+func showState(p *printer.Printer, answer rest.Answer[wire.Run]) error {
+	return p.Show(answer.Raw, func() error {
+		if p.OutIsTerminal {
+			return p.Printf("%s\n", sentence(p, answer.Value))
+		}
+		return p.PrintTabbed([][]any{{answer.Value.ID, stateOf(answer.Value)}})
+	})
+}
+
+// stateOf returns the state of a run in a word.
+func stateOf(r wire.Run) printer.Status {
+	if r.Paused && r.State == wire.StateRunning {
+		return "paused"
+	}
+	return printer.Status(r.State)
+}
+
+// sentence tells people in a few words where a run is.
+func sentence(p *printer.Printer, r wire.Run) string {
+	text := printer.Flat(r.ID) + " " + p.StatusWord(stateOf(r))
+	switch {
+	case r.State == wire.StateScheduled:
+		text += " due " + p.Text(r.RunAt)
+	case r.State == wire.StateRunning && r.CancelRequestedAt != nil:
+		text += ", asked to stop"
+	case r.StartedAt != nil && r.FinishedAt != nil:
+		text += " after " + p.Text(r.FinishedAt.Sub(r.StartedAt.Time))
+	case r.StartedAt != nil:
+		text += " for " + p.Text(p.Now().Sub(r.StartedAt.Time).Round(time.Second))
+	}
+	if r.Attempt > 1 {
+		text += ", attempt " + p.Text(r.Attempt)
+	}
+	if reason := printer.Deref(r.Error); reason != "" && r.State != wire.StateSucceeded {
+		text += " (" + printer.Flat(reason) + ")"
+	}
+	return text
+}
