@@ -153,7 +153,7 @@ func TestBind_ChecksWhatARunIsGiven(t *testing.T) {
 		`{"day":"2026","limit":11}`:                "params.limit: 11 is more than 10",
 		`{"day":"2026","limit":1.5}`:               "params.limit: 1.5 is not of type integer",
 		`{"day":"2026","mode":"none"}`:             `params.mode: "none" must be one of "full", "part"`,
-		`{"day":"2026","dya":"x"}`:                 "params.dya: is no param of workflow etl: it has day, limit, mode, tags",
+		`{"day":"2026","dya":"x"}`:                 "params.dya: is no param of the workflow: it has day, limit, mode, tags",
 		`{"day":"2026","tags":"a","limit":"many"}`: "params.limit",
 	} {
 		var params map[string]json.RawMessage

@@ -206,7 +206,7 @@ func (d Definition) Bind(given map[string]json.RawMessage) (map[string]any, erro
 	}
 	for _, name := range sortedKeys(given) {
 		if !slices.ContainsFunc(d.Params, func(p Param) bool { return p.Name == name }) {
-			errs = append(errs, task.Invalid("params."+name, "is no param of workflow %s: it has %s", d.ID, d.paramNames()))
+			errs = append(errs, task.Invalid("params."+name, "is no param of the workflow: it has %s", d.paramNames()))
 		}
 	}
 	return values, task.Join(errs...)
