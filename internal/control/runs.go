@@ -39,9 +39,11 @@ type Run struct {
 type RunStep struct {
 	workflow.Step
 	workflow.StepRun
-	Section string     // steps, on_failure or finally
-	Task    *task.Task // without payload and result; nil if it was not released, or is not kept any more
-	Why     string     // it is where it is, as a sentence; "": its task says that
+	Section string // steps, on_failure or finally
+	// Task has no payload and no result, and an error only if it has failed. It is nil if it was not released, or is not
+	// kept any more.
+	Task *task.Task
+	Why  string // it is where it is, as a sentence; "": its task says that
 }
 
 // SubmitRun is Submit for a run of a workflow, whose definition is that of a task of the type task.WorkflowType. With
@@ -178,6 +180,15 @@ func refuseStep(ref task.Ref, instead string) error {
 
 // readRun reads a run. Errors: those of GetRun.
 func (c *Control) readRun(ctx context.Context, ref task.Ref) (Run, error) {
+	run, err := c.readRunOnce(ctx, ref)
+	if err == nil && run.Task.State.Final() && run.Run.Phase != workflow.PhaseEnded {
+		return c.readRunOnce(ctx, ref) // it has ended after its steps were read, or it has never begun
+	}
+	return run, err
+}
+
+// readRunOnce is readRun, but what it says of the steps may be older than the state of the run.
+func (c *Control) readRunOnce(ctx context.Context, ref task.Ref) (Run, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return Run{}, err
 	}
@@ -273,6 +284,9 @@ func (c *Control) readSteps(ctx context.Context, run *Run) error {
 	for i := range found {
 		tasks[found[i].Ref] = &found[i]
 	}
+	if err := c.readErrors(ctx, tasks); err != nil {
+		return err
+	}
 	for i, s := range run.Run.Steps {
 		step, in := run.Flow.Step(i)
 		run.Steps = append(run.Steps, RunStep{
@@ -280,6 +294,24 @@ func (c *Control) readSteps(ctx context.Context, run *Run) error {
 		})
 	}
 	return nil
+}
+
+// readErrors reads why tasks have failed. Error: CodeUnavailable.
+func (c *Control) readErrors(ctx context.Context, tasks map[task.Ref]*task.Task) error {
+	var failed []task.Ref
+	for ref, t := range tasks {
+		if t.State == task.Failed {
+			failed = append(failed, ref)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	found, err := c.store.Tasks.GetEach(ctx, failed)
+	for _, t := range found {
+		tasks[t.Ref].Error = t.Error
+	}
+	return err
 }
 
 // audit is AuditRun for a run that was read.

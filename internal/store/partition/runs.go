@@ -71,7 +71,8 @@ func (p *Partition) ReadRuns(ctx context.Context, refs []task.Ref) ([]Run, error
 	names := namesOf(refs)
 	pipe := p.o.Layout.DB.Pipeline()
 	var texts [3]*redis.SliceCmd
-	for i, key := range []string{string(p.keys.Runs()), string(p.keys.Plans()), string(p.keys.Asks())} {
+	// What is asked is read first: when it is gone, the text says what came of it.
+	for i, key := range []string{string(p.keys.Asks()), string(p.keys.Runs()), string(p.keys.Plans())} {
 		texts[i] = pipe.HMGet(ctx, key, names...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -84,7 +85,7 @@ func (p *Partition) ReadRuns(ctx context.Context, refs []task.Ref) ([]Run, error
 	for i, ref := range refs {
 		text := func(of *redis.SliceCmd) string { return codec.Text(of.Val()[i]) }
 		runs[i] = Run{
-			Task: own[ref], Seen: seen[i], Text: text(texts[0]), Plan: text(texts[1]), Asks: text(texts[2]),
+			Task: own[ref], Seen: seen[i], Text: text(texts[1]), Plan: text(texts[2]), Asks: text(texts[0]),
 		}
 		runs[i].Task.Ref = ref
 	}
