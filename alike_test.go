@@ -98,6 +98,13 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"Change": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.Change(ctx, id, dts.TaskChange{Queue: new("low")}))
 		},
+		"GetRun":    func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.GetRun(ctx, id)) },
+		"PauseRun":  func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.PauseRun(ctx, id)) },
+		"ResumeRun": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ResumeRun(ctx, id)) },
+		"RerunRun":  func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.RerunRun(ctx, id, "a")) },
+		"OutputOf": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(dts.OutputOf[int](ctx, c, id, "a"))
+		},
 		"PutSchedule": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.PutSchedule(ctx, id, dts.ScheduleDefinition{Every: time.Hour, Task: dts.TaskTemplate{Type: "noop"}}))
 		},
@@ -189,6 +196,9 @@ func unsentCalls() map[string]badCall {
 	for method, call := range map[string]func(ctx context.Context, c *dts.Client) error{
 		"Submit": func(ctx context.Context, c *dts.Client) error {
 			return errOf(c.Submit(ctx, dts.Submission{Type: "noop"}))
+		},
+		"Run": func(ctx context.Context, c *dts.Client) error {
+			return errOf(c.Run(ctx, dts.Workflow{Steps: dts.Steps{step("a")}}, nil))
 		},
 		"SubmitMany": func(ctx context.Context, c *dts.Client) error {
 			return errOf(c.SubmitMany(ctx, []dts.Submission{{Type: "noop"}}))

@@ -69,7 +69,10 @@ func (c *Client) check(s wire.Submission) error {
 	if d.Once != nil {
 		d.Ref = d.Keyed(d.Once.Key)
 	}
-	return d.Normalize().Validate(clock.Now())
+	if err := d.Normalize().Validate(clock.Now()); err != nil {
+		return err
+	}
+	return checkRun(d)
 }
 
 // failing returns a sequence of an error.

@@ -51,8 +51,11 @@ func payloadOf(v any) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
 	}
-	if raw, ok := v.(json.RawMessage); ok {
-		return bytes.Clone(raw), nil
+	switch v := v.(type) {
+	case json.RawMessage:
+		return bytes.Clone(v), nil
+	case start:
+		return v.payload()
 	}
 	raw, err := wire.Encode(v)
 	if err != nil {

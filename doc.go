@@ -22,6 +22,18 @@
 // Somebody has to lead the partitions of the data: to see which tasks and schedules are due. Nodes of dtsd do, and so do workers with
 // [WorkerOptions].Lead.
 //
+// # Workflows
+//
+// A [Workflow] is work in steps, each of which is a task. [Chain], [Group] and [Chord] say their order in a line;
+// [Step].Needs says any other one. The leader of the run releases each step when what it needs has ended.
+//
+//	run, err := client.Run(ctx, dts.Workflow{Steps: dts.Chain(
+//		dts.Step{ID: "load", Type: "orders.load", Payload: Load{Day: "2026-11-25"}},
+//		dts.Step{ID: "report", Type: "report.make", Payload: map[string]any{"rows": dts.Output("load")}},
+//	)}, nil)
+//	...
+//	report, err := dts.OutputOf[Report](ctx, client, run.ID, "report")
+//
 // # Promises
 //
 // A task that was accepted is in Redis, and reaches a final state whatever single process dies. Each attempt of a task is begun by

@@ -21,6 +21,9 @@ const (
 	CodeTaskNotWaiting   Code = "task_not_waiting"   // a worker has the task, or it has ended: it cannot be changed
 	CodeTaskFinished     Code = "task_finished"      // the task has ended
 	CodeTaskNotFinished  Code = "task_not_finished"  // the task has not ended
+	CodeTaskNotRunning   Code = "task_not_running"   // the task, or the run of a workflow, does not run
+	CodeTaskIsStep       Code = "task_is_step"       // the task is a step of a run of a workflow, and is changed with its run only
+	CodeTaskNotARun      Code = "task_not_a_run"     // the task is no run of a workflow
 	CodeTaskChanged      Code = "task_changed"       // somebody else changed the task at the same moment
 	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its capacity allows
 	CodeQueueNotFound    Code = "queue_not_found"    // no worker node has served this queue, and no task was put into it

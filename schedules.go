@@ -47,14 +47,15 @@ func (c *Client) PutSchedule(ctx context.Context, id string, d ScheduleDefinitio
 	}
 	in, err := c.wireSchedule(id, d)
 	if err != nil {
-		return nil, err
+		return nil, inGo(d.Task.Payload, err)
 	}
 	in.Paused = p.paused
 	body, err := rest.Body(in)
 	if err != nil {
 		return nil, err
 	}
-	return scheduleOf(c.api.PutScheduleWithBodyWithResponse(ctx, id, &p.params, rest.JSONType, body))
+	s, err := scheduleOf(c.api.PutScheduleWithBodyWithResponse(ctx, id, &p.params, rest.JSONType, body))
+	return s, inGo(d.Task.Payload, err)
 }
 
 // GetSchedule returns a schedule. Error: CodeScheduleNotFound.

@@ -28,6 +28,11 @@ const (
 // returned as it is. Errors: CodeInvalid, CodeTaskConflict, CodeUnavailable, or that of ctx. After CodeUnavailable, and if ctx ended, the
 // task may have been accepted, or may be for some seconds to come: who needs to be sure gives it an ID and submits it again.
 func (c *Client) Submit(ctx context.Context, s Submission) (*Task, error) {
+	t, err := c.submit(ctx, s)
+	return t, inGo(s.Payload, err)
+}
+
+func (c *Client) submit(ctx context.Context, s Submission) (*Task, error) {
 	if err := c.checkNamespace(); err != nil {
 		return nil, err
 	}
@@ -60,6 +65,11 @@ type Submitted struct {
 // have been accepted, as with [Client.Submit]. Errors: CodeInvalid for the namespace, CodeUnavailable, or that of ctx.
 func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Submitted, error) {
 	results := make([]Submitted, len(submissions))
+	defer func() {
+		for i, s := range submissions {
+			results[i].Err = inGo(s.Payload, results[i].Err)
+		}
+	}()
 	if err := c.checkNamespace(); err != nil {
 		return failed(results, err), err
 	}

@@ -67,7 +67,7 @@ func NewWorker(o WorkerOptions) *Worker {
 }
 
 // Handle has a worker run tasks of a type with a function, which gets the payload decoded into A. A payload that cannot be decoded fails
-// the task for good; fields of it that A does not have are left out. It panics if the type is invalid or has a handler already.
+// the task for good; fields of it that A does not have are left out. It panics if the type is invalid, is TypeWorkflow, or has a handler already.
 func Handle[A any](w *Worker, taskType string, handle func(ctx context.Context, args A) error) {
 	HandleResult(w, taskType, func(ctx context.Context, args A) (any, error) { return nil, handle(ctx, args) })
 }
@@ -103,6 +103,9 @@ func (w *Worker) Handle(taskType string, h Handler) {
 func (w *Worker) add(taskType string, h Handler) {
 	if err := task.ValidateType(taskType); err != nil {
 		panic("dts: " + err.Error())
+	}
+	if taskType == TypeWorkflow {
+		panic(`dts: type "workflow" is of runs of workflows, which leaders carry on: a handler needs another type`)
 	}
 	if w.handlers[taskType] != nil {
 		panic(fmt.Sprintf("dts: type %q has a handler already", taskType))
