@@ -94,10 +94,18 @@ func (d *DTS) run(t *testing.T, add func(w *dts.Worker), test func(t *testing.T,
 		_ = clock.Sleep(context.Background(), time.Minute) // in which the clients of Redis end what they do by themselves
 	}()
 	go d.watch.followClock(ctx)
+	w := d.worker(redis.URL(), add, queues)
 	go func() {
 		defer close(ended)
-		d.work(ctx, redis.URL(), add, queues)
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
 	}()
+	select { // then the data is as this release has it, and the client knows that
+	case <-w.Ready():
+	case <-ended:
+		t.FailNow()
+	}
 	d.Client, err = dts.Open(redis.URL(), dts.WithLogger(d.log()))
 	if err != nil {
 		t.Fatal(err)
@@ -115,8 +123,8 @@ func (d *DTS) reportStuck() {
 	d.stuck = len(working) > 0
 }
 
-// work runs the worker until ctx ends.
-func (d *DTS) work(ctx context.Context, redis string, add func(w *dts.Worker), queues []string) {
+// worker returns the worker, with the handlers of the test.
+func (d *DTS) worker(redis string, add func(w *dts.Worker), queues []string) *dts.Worker {
 	weights := map[string]int{"critical": 6, "default": 3, "low": 1}
 	for _, name := range queues {
 		weights[name] = 1
@@ -136,9 +144,7 @@ func (d *DTS) work(ctx context.Context, redis string, add func(w *dts.Worker), q
 	if add != nil {
 		add(w)
 	}
-	if err := w.Run(ctx); err != nil {
-		d.t.Error(err)
-	}
+	return w
 }
 
 // order puts what the test did before it waited before what handlers do then, and the other way round: for the race detector, time that
@@ -157,8 +163,8 @@ func (d *DTS) log() *slog.Logger {
 const nothing = "dtstest.nothing"
 
 // Settle runs what is due to its end, or to the wait before the next attempt, in all namespaces. The clock moves no further than that takes.
-// It leaves out tasks that nobody can take: those without a handler, in a queue that is not served or is paused. It fails the test if a task
-// takes longer than its timeout allows.
+// It leaves out tasks that nobody can take: those without a handler, in a queue that is not served or is paused; and runs
+// of workflows that wait for such tasks. It fails the test if a task takes longer than its timeout allows.
 func (d *DTS) Settle() {
 	d.t.Helper()
 	d.order()
@@ -203,8 +209,32 @@ func (d *DTS) busy() []*dts.Task {
 	waiting := d.list(dts.TaskFilter{States: []dts.State{dts.StateScheduled, dts.StateQueued, dts.StateRunning}})
 	return slices.DeleteFunc(waiting, func(task *dts.Task) bool {
 		isDue := !task.RunAt.IsZero() && !task.RunAt.After(clock.Now())
-		return task.State != dts.StateRunning && (!isDue || len(task.Warnings) > 0)
+		switch {
+		case task.State != dts.StateRunning:
+			return !isDue || len(task.Warnings) > 0
+		case task.Type == dts.TypeWorkflow:
+			return d.waits(task)
+		}
+		return false
 	})
+}
+
+// waits reports whether a run of a workflow waits: it is paused, or for the tasks of its steps.
+func (d *DTS) waits(task *dts.Task) bool {
+	run, err := d.In(task.Namespace).GetRun(d.t.Context(), task.ID)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	waits := run.Paused || run.State.Final()
+	for _, s := range run.Steps {
+		if s.State == dts.StepActive {
+			if s.TaskState.Final() {
+				return false // its leader is about to see that
+			}
+			waits = true
+		}
+	}
+	return waits
 }
 
 // list returns tasks of all namespaces, the oldest first.

@@ -72,6 +72,41 @@ func TestDTS_TravelsThroughRetriesAndSchedules(t *testing.T) {
 	})
 }
 
+func TestDTS_RunsWorkflows(t *testing.T) {
+	down := true
+	dtstest.Run(t, func(w *dts.Worker) {
+		dts.HandleResult(w, "load", func(context.Context, struct{}) (int, error) {
+			if down {
+				return 0, errors.New("the shop is down")
+			}
+			return 7, nil
+		})
+		dts.HandleResult(w, "report", func(_ context.Context, in struct{ Rows int }) (string, error) {
+			return strings.Repeat("#", in.Rows), nil
+		})
+	}, func(t *testing.T, d *dtstest.DTS) {
+		load := dts.Step{ID: "load", Type: "load", Retry: dts.Retry{Delays: []time.Duration{time.Hour}}}
+		report := dts.Step{ID: "report", Type: "report", Set: map[string]string{"rows": dts.Output("load")}}
+		run, err := d.Run(t.Context(), dts.Workflow{Steps: dts.Chain(load, report)}, nil)
+		testkit.Must(t, err)
+		begun := time.Now()
+		d.Settle()
+		got, err := d.GetRun(t.Context(), run.ID)
+		testkit.Must(t, err)
+		if load := got.Step("load"); load.State != dts.StepActive || load.Attempt != 1 || time.Since(begun) > time.Second {
+			t.Errorf("after the first attempt, and %s, it is %+v", time.Since(begun), load)
+		}
+		down = false
+		d.Advance(time.Hour)
+		if text, err := dts.OutputOf[string](t.Context(), d.Client, run.ID, "report"); err != nil || text != "#######" {
+			t.Errorf("an hour later, the report is %q: %v", text, err)
+		}
+		if runs := d.Tasks(dts.TypeWorkflow); len(runs) != 1 || runs[0].State != dts.StateSucceeded {
+			t.Errorf("the runs are %+v", runs)
+		}
+	})
+}
+
 func TestDTS_ClockStandsWhileNothingIsDue(t *testing.T) {
 	dtstest.Run(t, func(w *dts.Worker) {
 		dts.Handle(w, "slow", func(ctx context.Context, _ struct{}) error {
