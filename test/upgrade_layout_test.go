@@ -43,7 +43,7 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	next[0].answer(followed, http.StatusBadRequest) // the previous release knows no follow-ups
 	previous.stop()
 	await(t, time.Minute, "both say that only one is left", stays(this))
-	expectLayout(t, db, "4")
+	expectLayout(t, db, "5")
 	next[0].answer(followed, http.StatusCreated)
 	await(t, time.Minute, "what follows has run", func() bool {
 		return slices.ContainsFunc(next[0].all("succeeded"), func(task wire.Task) bool { return task.ID == "followed@e1" })
@@ -51,7 +51,7 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 
 	this.signal(syscall.SIGSTOP) // it counts as dead soon
 	await(t, time.Minute, "the layout has moved", func() bool {
-		return db.HGet(t.Context(), "dts:meta", "layout").Val() == "5"
+		return db.HGet(t.Context(), "dts:meta", "layout").Val() == "6"
 	})
 	next[1].submit(far.task("in-the-new-one", "/ok"))
 	this.signal(syscall.SIGCONT)
@@ -70,7 +70,7 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	}
 	startRelease(t, nextRelease, redis.URL())
 	await(t, time.Minute, "all tasks have run", func() bool { return len(next[0].all("succeeded")) == 4 })
-	expectLayout(t, db, "5")
+	expectLayout(t, db, "6")
 	expectNoError(t, next[0]) // the doctor of this release cannot read it any more
 }
 

@@ -109,7 +109,7 @@ func TestData_ANodeEndsIfTheLayoutHasMovedPastIt(t *testing.T) {
 	testkit.Receive(t, a.Ready(), "all roles")
 	entry, err := db.HGet(t.Context(), "dts:nodes", a.Node()).Result()
 	testkit.Must(t, err)
-	if !strings.Contains(entry, `"layouts":["3","4"]`) {
+	if !strings.Contains(entry, `"layouts":["3","4","5"]`) {
 		t.Errorf("it says %s", entry)
 	}
 
