@@ -307,3 +307,41 @@ func (e *examples) tryDocuments(t *testing.T) {
 		t.Errorf("found %d manifests in the documents", found)
 	}
 }
+
+// workflowsWanted are the examples of workflows, with the results of their runs and of some steps, worked out by hand.
+var workflowsWanted = map[string]map[string]string{
+	"airflow-tutorial.yaml": {"": `{"printed":"2026-11-25\n2026-11-25\n2026-11-25\n2026-11-25\n2026-11-25"}`},
+	"celery-chain.yaml":     {"": "16", "@.first": "4", "@.second": "8"},
+	"celery-chord.yaml":     {"": "6", "@.add2": "4"},
+	"oozie.yaml":            {"": "", "@.mapreduce": "", "@.end": ""},
+	"parent-child.yaml":     {"": "", "@.left": "left after done", "@.right": "right after done"},
+}
+
+// Each example of a workflow is put, and runs to its end.
+func TestExamples_WorkflowsRun(t *testing.T) {
+	t.Parallel()
+	e := newExamples(t)
+	files, err := os.ReadDir("../examples/workflows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != len(workflowsWanted) {
+		t.Errorf("%d workflows are expected, and %d are there", len(workflowsWanted), len(files))
+	}
+	await(t, time.Minute, "workflows are accepted", func() bool { // the layout moves first
+		put := exec.CommandContext(t.Context(), e.dtsctl, "--server", e.url, "flow", "put", "oozie", "-f", "../examples/workflows/oozie.yaml")
+		return put.Run() == nil
+	})
+	for name, results := range workflowsWanted {
+		path, id := filepath.Join("../examples/workflows", name), strings.TrimSuffix(name, ".yaml")
+		e.run("flow", "put", id, "-f", path)
+		e.run("flow", "run", id, "--id", id, "--wait")
+		e.run("flow", "audit", id)
+		for task, want := range results {
+			got, err := e.GetTaskWithResponse(t.Context(), id+task, nil)
+			if err != nil || got.JSON200 == nil || got.JSON200.State != wire.StateSucceeded || wire.Value(got.JSON200.Result) != want {
+				t.Errorf("%s%s: %s, want %q", id, task, got.Body, want)
+			}
+		}
+	}
+}

@@ -662,6 +662,87 @@ type WhyTaskParams struct {
 	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// ListWorkflowsParams defines parameters for ListWorkflows.
+type ListWorkflowsParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Prefix Only workflows whose ids begin with it.
+	Prefix string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Limit How many to answer at most.
+	Limit Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// DeleteWorkflowParams defines parameters for DeleteWorkflow.
+type DeleteWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch IfMatch `json:"If-Match,omitempty"`
+}
+
+// GetWorkflowParams defines parameters for GetWorkflow.
+type GetWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// PutWorkflowParams defines parameters for PutWorkflow.
+type PutWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch `*`: only create, replace nothing. Not together with `If-Match`.
+	IfNoneMatch string `json:"If-None-Match,omitempty"`
+}
+
+// PauseWorkflowParams defines parameters for PauseWorkflow.
+type PauseWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ResumeWorkflowParams defines parameters for ResumeWorkflow.
+type ResumeWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ListWorkflowRevisionsParams defines parameters for ListWorkflowRevisions.
+type ListWorkflowRevisionsParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// RollbackWorkflowParams defines parameters for RollbackWorkflow.
+type RollbackWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch IfMatch `json:"If-Match,omitempty"`
+}
+
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
 	// Healthz Is the process alive?
@@ -882,6 +963,30 @@ type ServerInterface interface {
 	// TakeAttempts Take attempts and begin them
 	// (POST /v1/workers/{worker}/take)
 	TakeAttempts(ctx echo.Context, worker WorkerID) error
+	// ListWorkflows List workflows
+	// (GET /v1/workflows)
+	ListWorkflows(ctx echo.Context, params ListWorkflowsParams) error
+	// DeleteWorkflow Delete a workflow
+	// (DELETE /v1/workflows/{id})
+	DeleteWorkflow(ctx echo.Context, id WorkflowID, params DeleteWorkflowParams) error
+	// GetWorkflow Look at a workflow
+	// (GET /v1/workflows/{id})
+	GetWorkflow(ctx echo.Context, id WorkflowID, params GetWorkflowParams) error
+	// PutWorkflow Create or replace a workflow
+	// (PUT /v1/workflows/{id})
+	PutWorkflow(ctx echo.Context, id WorkflowID, params PutWorkflowParams) error
+	// PauseWorkflow Let no further run of a workflow begin
+	// (POST /v1/workflows/{id}/pause)
+	PauseWorkflow(ctx echo.Context, id WorkflowID, params PauseWorkflowParams) error
+	// ResumeWorkflow Let runs of a paused workflow begin again
+	// (POST /v1/workflows/{id}/resume)
+	ResumeWorkflow(ctx echo.Context, id WorkflowID, params ResumeWorkflowParams) error
+	// ListWorkflowRevisions List the revisions of a workflow
+	// (GET /v1/workflows/{id}/revisions)
+	ListWorkflowRevisions(ctx echo.Context, id WorkflowID, params ListWorkflowRevisionsParams) error
+	// RollbackWorkflow Put an earlier revision of a workflow again
+	// (POST /v1/workflows/{id}/rollback)
+	RollbackWorkflow(ctx echo.Context, id WorkflowID, params RollbackWorkflowParams) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -3192,6 +3297,300 @@ func (w *ServerInterfaceWrapper) TakeAttempts(ctx echo.Context) error {
 	return err
 }
 
+// ListWorkflows converts echo context to params.
+func (w *ServerInterfaceWrapper) ListWorkflows(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListWorkflowsParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "prefix" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "prefix", ctx.QueryParams(), &params.Prefix, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListWorkflows(ctx, params)
+	return err
+}
+
+// DeleteWorkflow converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteWorkflow(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id WorkflowID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteWorkflowParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteWorkflow(ctx, id, params)
+	return err
+}
+
+// GetWorkflow converts echo context to params.
+func (w *ServerInterfaceWrapper) GetWorkflow(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id WorkflowID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetWorkflowParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetWorkflow(ctx, id, params)
+	return err
+}
+
+// PutWorkflow converts echo context to params.
+func (w *ServerInterfaceWrapper) PutWorkflow(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id WorkflowID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PutWorkflowParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = IfMatch
+	}
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-None-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-None-Match: %s", err))
+		}
+
+		params.IfNoneMatch = IfNoneMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PutWorkflow(ctx, id, params)
+	return err
+}
+
+// PauseWorkflow converts echo context to params.
+func (w *ServerInterfaceWrapper) PauseWorkflow(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id WorkflowID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PauseWorkflowParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PauseWorkflow(ctx, id, params)
+	return err
+}
+
+// ResumeWorkflow converts echo context to params.
+func (w *ServerInterfaceWrapper) ResumeWorkflow(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id WorkflowID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ResumeWorkflowParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResumeWorkflow(ctx, id, params)
+	return err
+}
+
+// ListWorkflowRevisions converts echo context to params.
+func (w *ServerInterfaceWrapper) ListWorkflowRevisions(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id WorkflowID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListWorkflowRevisionsParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListWorkflowRevisions(ctx, id, params)
+	return err
+}
+
+// RollbackWorkflow converts echo context to params.
+func (w *ServerInterfaceWrapper) RollbackWorkflow(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id WorkflowID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RollbackWorkflowParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RollbackWorkflow(ctx, id, params)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -3270,6 +3669,14 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/runs/:id/rerun", wrapper.RerunRun, options.OperationMiddlewares["rerunRun"]...)
 	router.GET(options.BaseURL+"/v1/runs/:id/audit", wrapper.AuditRun, options.OperationMiddlewares["auditRun"]...)
 	router.GET(options.BaseURL+"/v1/runs/:id/graph", wrapper.RunGraph, options.OperationMiddlewares["runGraph"]...)
+	router.GET(options.BaseURL+"/v1/workflows", wrapper.ListWorkflows, options.OperationMiddlewares["listWorkflows"]...)
+	router.DELETE(options.BaseURL+"/v1/workflows/:id", wrapper.DeleteWorkflow, options.OperationMiddlewares["deleteWorkflow"]...)
+	router.GET(options.BaseURL+"/v1/workflows/:id", wrapper.GetWorkflow, options.OperationMiddlewares["getWorkflow"]...)
+	router.PUT(options.BaseURL+"/v1/workflows/:id", wrapper.PutWorkflow, options.OperationMiddlewares["putWorkflow"]...)
+	router.POST(options.BaseURL+"/v1/workflows/:id/pause", wrapper.PauseWorkflow, options.OperationMiddlewares["pauseWorkflow"]...)
+	router.POST(options.BaseURL+"/v1/workflows/:id/resume", wrapper.ResumeWorkflow, options.OperationMiddlewares["resumeWorkflow"]...)
+	router.GET(options.BaseURL+"/v1/workflows/:id/revisions", wrapper.ListWorkflowRevisions, options.OperationMiddlewares["listWorkflowRevisions"]...)
+	router.POST(options.BaseURL+"/v1/workflows/:id/rollback", wrapper.RollbackWorkflow, options.OperationMiddlewares["rollbackWorkflow"]...)
 	router.GET(options.BaseURL+"/v1/schedules", wrapper.ListSchedules, options.OperationMiddlewares["listSchedules"]...)
 	router.DELETE(options.BaseURL+"/v1/schedules/:id", wrapper.DeleteSchedule, options.OperationMiddlewares["deleteSchedule"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id", wrapper.GetSchedule, options.OperationMiddlewares["getSchedule"]...)

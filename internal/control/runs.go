@@ -256,7 +256,7 @@ func (c *Control) waitsFor(ctx context.Context, run *Run) (workflow.Definition, 
 	}
 	switch {
 	case !stored.PausedAt.IsZero():
-		run.Waits = fmt.Sprintf("The workflow %s is paused (dtsctl flow resume %s).", name.ID, name.ID)
+		run.Waits = fmt.Sprintf("The workflow %s is paused (dtsctl flow resume --workflow %s).", name.ID, name.ID)
 	case stored.MaxRuns > 0:
 		places, err := c.store.Workflows.Line(ctx, name, 0, stored.MaxRuns+tellAtOnce)
 		at := slices.Index(places, workflows.Place{Run: own.Ref, Attempt: own.Attempt})

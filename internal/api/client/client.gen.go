@@ -668,6 +668,87 @@ type WhyTaskParams struct {
 	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// ListWorkflowsParams defines parameters for ListWorkflows.
+type ListWorkflowsParams struct {
+	// Namespace The namespace of the tasks, or `*` for all of them.
+	Namespace *AnyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Prefix Only workflows whose ids begin with it.
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Limit How many to answer at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// DeleteWorkflowParams defines parameters for DeleteWorkflow.
+type DeleteWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// GetWorkflowParams defines parameters for GetWorkflow.
+type GetWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// PutWorkflowParams defines parameters for PutWorkflow.
+type PutWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch `*`: only create, replace nothing. Not together with `If-Match`.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
+}
+
+// PauseWorkflowParams defines parameters for PauseWorkflow.
+type PauseWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ResumeWorkflowParams defines parameters for ResumeWorkflow.
+type ResumeWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ListWorkflowRevisionsParams defines parameters for ListWorkflowRevisions.
+type ListWorkflowRevisionsParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// RollbackWorkflowParams defines parameters for RollbackWorkflow.
+type RollbackWorkflowParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // StartBulkJSONRequestBody defines body for StartBulk for application/json ContentType.
 type StartBulkJSONRequestBody = BulkRequest
 
@@ -735,6 +816,15 @@ type ExtendAttemptsJSONRequestBody = ExtendRequest
 
 // TakeAttemptsJSONRequestBody defines body for TakeAttempts for application/json ContentType.
 type TakeAttemptsJSONRequestBody = TakeRequest
+
+// PutWorkflowJSONRequestBody defines body for PutWorkflow for application/json ContentType.
+type PutWorkflowJSONRequestBody = WorkflowDefinition
+
+// PauseWorkflowJSONRequestBody defines body for PauseWorkflow for application/json ContentType.
+type PauseWorkflowJSONRequestBody = SchedulePause
+
+// RollbackWorkflowJSONRequestBody defines body for RollbackWorkflow for application/json ContentType.
+type RollbackWorkflowJSONRequestBody = Rollback
 
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error
@@ -1814,6 +1904,107 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
 	TakeAttempts(ctx context.Context, worker WorkerID, body TakeAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListWorkflows List workflows
+	//
+	// Lists the workflows of a namespace, or of all of them, by name. A page may have fewer than `limit` and not be the
+	// last one: read on while there is a `next_cursor`.
+	//
+	// Corresponds with GET /v1/workflows (the `ListWorkflows` operationId).
+	ListWorkflows(ctx context.Context, params *ListWorkflowsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteWorkflow Delete a workflow
+	//
+	// Deletes a workflow with its earlier revisions. Runs that have begun go on. Those that have not begun fail when their
+	// turn comes. With `If-Match`, another revision than the one named is not deleted.
+	//
+	// Corresponds with DELETE /v1/workflows/{id} (the `DeleteWorkflow` operationId).
+	DeleteWorkflow(ctx context.Context, id WorkflowID, params *DeleteWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetWorkflow Look at a workflow
+	//
+	// Corresponds with GET /v1/workflows/{id} (the `GetWorkflow` operationId).
+	GetWorkflow(ctx context.Context, id WorkflowID, params *GetWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutWorkflowWithBody Create or replace a workflow
+	//
+	// Puts a definition in force, the whole of it: what the body leaves out has its default. It is checked as a whole
+	// before. A definition that says the same as the one in force changes nothing. Runs take the revision that is in force
+	// when they begin, and keep it.
+	//
+	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no workflow is
+	// overwritten at all. Either one answers `workflow_changed` (412) where it does not hold.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/workflows/{id} (the `PutWorkflow` operationId).
+	PutWorkflowWithBody(ctx context.Context, id WorkflowID, params *PutWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutWorkflow Create or replace a workflow
+	//
+	// Puts a definition in force, the whole of it: what the body leaves out has its default. It is checked as a whole
+	// before. A definition that says the same as the one in force changes nothing. Runs take the revision that is in force
+	// when they begin, and keep it.
+	//
+	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no workflow is
+	// overwritten at all. Either one answers `workflow_changed` (412) where it does not hold.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/workflows/{id} (the `PutWorkflow` operationId).
+	PutWorkflow(ctx context.Context, id WorkflowID, params *PutWorkflowParams, body PutWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PauseWorkflowWithBody Let no further run of a workflow begin
+	//
+	// Runs that have begun go on. Those that are due wait until somebody resumes the workflow.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/workflows/{id}/pause (the `PauseWorkflow` operationId).
+	PauseWorkflowWithBody(ctx context.Context, id WorkflowID, params *PauseWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PauseWorkflow Let no further run of a workflow begin
+	//
+	// Runs that have begun go on. Those that are due wait until somebody resumes the workflow.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/workflows/{id}/pause (the `PauseWorkflow` operationId).
+	PauseWorkflow(ctx context.Context, id WorkflowID, params *PauseWorkflowParams, body PauseWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ResumeWorkflow Let runs of a paused workflow begin again
+	//
+	// Corresponds with POST /v1/workflows/{id}/resume (the `ResumeWorkflow` operationId).
+	ResumeWorkflow(ctx context.Context, id WorkflowID, params *ResumeWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListWorkflowRevisions List the revisions of a workflow
+	//
+	// The newest first, which is in force. The last 50 are kept.
+	//
+	// Corresponds with GET /v1/workflows/{id}/revisions (the `ListWorkflowRevisions` operationId).
+	ListWorkflowRevisions(ctx context.Context, id WorkflowID, params *ListWorkflowRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RollbackWorkflowWithBody Put an earlier revision of a workflow again
+	//
+	// Its definition becomes a new revision.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/workflows/{id}/rollback (the `RollbackWorkflow` operationId).
+	RollbackWorkflowWithBody(ctx context.Context, id WorkflowID, params *RollbackWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RollbackWorkflow Put an earlier revision of a workflow again
+	//
+	// Its definition becomes a new revision.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/workflows/{id}/rollback (the `RollbackWorkflow` operationId).
+	RollbackWorkflow(ctx context.Context, id WorkflowID, params *RollbackWorkflowParams, body RollbackWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // Healthz Is the process alive?
@@ -3749,6 +3940,217 @@ func (c *Client) TakeAttemptsWithBody(ctx context.Context, worker WorkerID, cont
 // Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
 func (c *Client) TakeAttempts(ctx context.Context, worker WorkerID, body TakeAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewTakeAttemptsRequest(c.Server, worker, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListWorkflows List workflows
+//
+// Lists the workflows of a namespace, or of all of them, by name. A page may have fewer than `limit` and not be the
+// last one: read on while there is a `next_cursor`.
+//
+// Corresponds with GET /v1/workflows (the `ListWorkflows` operationId).
+func (c *Client) ListWorkflows(ctx context.Context, params *ListWorkflowsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListWorkflowsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteWorkflow Delete a workflow
+//
+// Deletes a workflow with its earlier revisions. Runs that have begun go on. Those that have not begun fail when their
+// turn comes. With `If-Match`, another revision than the one named is not deleted.
+//
+// Corresponds with DELETE /v1/workflows/{id} (the `DeleteWorkflow` operationId).
+func (c *Client) DeleteWorkflow(ctx context.Context, id WorkflowID, params *DeleteWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteWorkflowRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetWorkflow Look at a workflow
+//
+// Corresponds with GET /v1/workflows/{id} (the `GetWorkflow` operationId).
+func (c *Client) GetWorkflow(ctx context.Context, id WorkflowID, params *GetWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetWorkflowRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutWorkflowWithBody Create or replace a workflow
+//
+// Puts a definition in force, the whole of it: what the body leaves out has its default. It is checked as a whole
+// before. A definition that says the same as the one in force changes nothing. Runs take the revision that is in force
+// when they begin, and keep it.
+//
+// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no workflow is
+// overwritten at all. Either one answers `workflow_changed` (412) where it does not hold.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/workflows/{id} (the `PutWorkflow` operationId).
+func (c *Client) PutWorkflowWithBody(ctx context.Context, id WorkflowID, params *PutWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutWorkflowRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutWorkflow Create or replace a workflow
+//
+// Puts a definition in force, the whole of it: what the body leaves out has its default. It is checked as a whole
+// before. A definition that says the same as the one in force changes nothing. Runs take the revision that is in force
+// when they begin, and keep it.
+//
+// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no workflow is
+// overwritten at all. Either one answers `workflow_changed` (412) where it does not hold.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/workflows/{id} (the `PutWorkflow` operationId).
+func (c *Client) PutWorkflow(ctx context.Context, id WorkflowID, params *PutWorkflowParams, body PutWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutWorkflowRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PauseWorkflowWithBody Let no further run of a workflow begin
+//
+// Runs that have begun go on. Those that are due wait until somebody resumes the workflow.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/workflows/{id}/pause (the `PauseWorkflow` operationId).
+func (c *Client) PauseWorkflowWithBody(ctx context.Context, id WorkflowID, params *PauseWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPauseWorkflowRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PauseWorkflow Let no further run of a workflow begin
+//
+// Runs that have begun go on. Those that are due wait until somebody resumes the workflow.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/workflows/{id}/pause (the `PauseWorkflow` operationId).
+func (c *Client) PauseWorkflow(ctx context.Context, id WorkflowID, params *PauseWorkflowParams, body PauseWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPauseWorkflowRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ResumeWorkflow Let runs of a paused workflow begin again
+//
+// Corresponds with POST /v1/workflows/{id}/resume (the `ResumeWorkflow` operationId).
+func (c *Client) ResumeWorkflow(ctx context.Context, id WorkflowID, params *ResumeWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResumeWorkflowRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListWorkflowRevisions List the revisions of a workflow
+//
+// The newest first, which is in force. The last 50 are kept.
+//
+// Corresponds with GET /v1/workflows/{id}/revisions (the `ListWorkflowRevisions` operationId).
+func (c *Client) ListWorkflowRevisions(ctx context.Context, id WorkflowID, params *ListWorkflowRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListWorkflowRevisionsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RollbackWorkflowWithBody Put an earlier revision of a workflow again
+//
+// Its definition becomes a new revision.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/workflows/{id}/rollback (the `RollbackWorkflow` operationId).
+func (c *Client) RollbackWorkflowWithBody(ctx context.Context, id WorkflowID, params *RollbackWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRollbackWorkflowRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RollbackWorkflow Put an earlier revision of a workflow again
+//
+// Its definition becomes a new revision.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/workflows/{id}/rollback (the `RollbackWorkflow` operationId).
+func (c *Client) RollbackWorkflow(ctx context.Context, id WorkflowID, params *RollbackWorkflowParams, body RollbackWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRollbackWorkflowRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9049,6 +9451,642 @@ func NewTakeAttemptsRequestWithBody(server string, worker WorkerID, contentType 
 	return req, nil
 }
 
+// NewListWorkflowsRequest constructs an http.Request for the ListWorkflows method
+func NewListWorkflowsRequest(server string, params *ListWorkflowsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workflows")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Prefix != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "prefix", *params.Prefix, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDeleteWorkflowRequest constructs an http.Request for the DeleteWorkflow method
+func NewDeleteWorkflowRequest(server string, id WorkflowID, params *DeleteWorkflowParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workflows/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetWorkflowRequest constructs an http.Request for the GetWorkflow method
+func NewGetWorkflowRequest(server string, id WorkflowID, params *GetWorkflowParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workflows/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutWorkflowRequest calls the generic PutWorkflow builder with application/json body
+func NewPutWorkflowRequest(server string, id WorkflowID, params *PutWorkflowParams, body PutWorkflowJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutWorkflowRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewPutWorkflowRequestWithBody constructs an http.Request for the PutWorkflow method, with any body, and a specified content type
+func NewPutWorkflowRequestWithBody(server string, id WorkflowID, params *PutWorkflowParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workflows/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewPauseWorkflowRequest calls the generic PauseWorkflow builder with application/json body
+func NewPauseWorkflowRequest(server string, id WorkflowID, params *PauseWorkflowParams, body PauseWorkflowJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPauseWorkflowRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewPauseWorkflowRequestWithBody constructs an http.Request for the PauseWorkflow method, with any body, and a specified content type
+func NewPauseWorkflowRequestWithBody(server string, id WorkflowID, params *PauseWorkflowParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workflows/%s/pause", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewResumeWorkflowRequest constructs an http.Request for the ResumeWorkflow method
+func NewResumeWorkflowRequest(server string, id WorkflowID, params *ResumeWorkflowParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workflows/%s/resume", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListWorkflowRevisionsRequest constructs an http.Request for the ListWorkflowRevisions method
+func NewListWorkflowRevisionsRequest(server string, id WorkflowID, params *ListWorkflowRevisionsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workflows/%s/revisions", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRollbackWorkflowRequest calls the generic RollbackWorkflow builder with application/json body
+func NewRollbackWorkflowRequest(server string, id WorkflowID, params *RollbackWorkflowParams, body RollbackWorkflowJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRollbackWorkflowRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewRollbackWorkflowRequestWithBody constructs an http.Request for the RollbackWorkflow method, with any body, and a specified content type
+func NewRollbackWorkflowRequestWithBody(server string, id WorkflowID, params *RollbackWorkflowParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workflows/%s/rollback", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 func (c *Client) applyEditors(ctx context.Context, req *http.Request, additionalEditors []RequestEditorFn) error {
 	for _, r := range c.RequestEditors {
 		if err := r(ctx, req); err != nil {
@@ -10197,6 +11235,117 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
 	TakeAttemptsWithResponse(ctx context.Context, worker WorkerID, body TakeAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*TakeAttemptsResponse, error)
+
+	// ListWorkflowsWithResponse List workflows
+	//
+	// Lists the workflows of a namespace, or of all of them, by name. A page may have fewer than `limit` and not be the
+	// last one: read on while there is a `next_cursor`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/workflows (the `ListWorkflows` operationId).
+	ListWorkflowsWithResponse(ctx context.Context, params *ListWorkflowsParams, reqEditors ...RequestEditorFn) (*ListWorkflowsResponse, error)
+
+	// DeleteWorkflowWithResponse Delete a workflow
+	//
+	// Deletes a workflow with its earlier revisions. Runs that have begun go on. Those that have not begun fail when their
+	// turn comes. With `If-Match`, another revision than the one named is not deleted.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/workflows/{id} (the `DeleteWorkflow` operationId).
+	DeleteWorkflowWithResponse(ctx context.Context, id WorkflowID, params *DeleteWorkflowParams, reqEditors ...RequestEditorFn) (*DeleteWorkflowResponse, error)
+
+	// GetWorkflowWithResponse Look at a workflow
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/workflows/{id} (the `GetWorkflow` operationId).
+	GetWorkflowWithResponse(ctx context.Context, id WorkflowID, params *GetWorkflowParams, reqEditors ...RequestEditorFn) (*GetWorkflowResponse, error)
+
+	// PutWorkflowWithBodyWithResponse Create or replace a workflow
+	//
+	// Puts a definition in force, the whole of it: what the body leaves out has its default. It is checked as a whole
+	// before. A definition that says the same as the one in force changes nothing. Runs take the revision that is in force
+	// when they begin, and keep it.
+	//
+	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no workflow is
+	// overwritten at all. Either one answers `workflow_changed` (412) where it does not hold.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/workflows/{id} (the `PutWorkflow` operationId).
+	PutWorkflowWithBodyWithResponse(ctx context.Context, id WorkflowID, params *PutWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutWorkflowResponse, error)
+
+	// PutWorkflowWithResponse Create or replace a workflow
+	//
+	// Puts a definition in force, the whole of it: what the body leaves out has its default. It is checked as a whole
+	// before. A definition that says the same as the one in force changes nothing. Runs take the revision that is in force
+	// when they begin, and keep it.
+	//
+	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no workflow is
+	// overwritten at all. Either one answers `workflow_changed` (412) where it does not hold.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/workflows/{id} (the `PutWorkflow` operationId).
+	PutWorkflowWithResponse(ctx context.Context, id WorkflowID, params *PutWorkflowParams, body PutWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*PutWorkflowResponse, error)
+
+	// PauseWorkflowWithBodyWithResponse Let no further run of a workflow begin
+	//
+	// Runs that have begun go on. Those that are due wait until somebody resumes the workflow.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workflows/{id}/pause (the `PauseWorkflow` operationId).
+	PauseWorkflowWithBodyWithResponse(ctx context.Context, id WorkflowID, params *PauseWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PauseWorkflowResponse, error)
+
+	// PauseWorkflowWithResponse Let no further run of a workflow begin
+	//
+	// Runs that have begun go on. Those that are due wait until somebody resumes the workflow.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workflows/{id}/pause (the `PauseWorkflow` operationId).
+	PauseWorkflowWithResponse(ctx context.Context, id WorkflowID, params *PauseWorkflowParams, body PauseWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*PauseWorkflowResponse, error)
+
+	// ResumeWorkflowWithResponse Let runs of a paused workflow begin again
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workflows/{id}/resume (the `ResumeWorkflow` operationId).
+	ResumeWorkflowWithResponse(ctx context.Context, id WorkflowID, params *ResumeWorkflowParams, reqEditors ...RequestEditorFn) (*ResumeWorkflowResponse, error)
+
+	// ListWorkflowRevisionsWithResponse List the revisions of a workflow
+	//
+	// The newest first, which is in force. The last 50 are kept.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/workflows/{id}/revisions (the `ListWorkflowRevisions` operationId).
+	ListWorkflowRevisionsWithResponse(ctx context.Context, id WorkflowID, params *ListWorkflowRevisionsParams, reqEditors ...RequestEditorFn) (*ListWorkflowRevisionsResponse, error)
+
+	// RollbackWorkflowWithBodyWithResponse Put an earlier revision of a workflow again
+	//
+	// Its definition becomes a new revision.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workflows/{id}/rollback (the `RollbackWorkflow` operationId).
+	RollbackWorkflowWithBodyWithResponse(ctx context.Context, id WorkflowID, params *RollbackWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RollbackWorkflowResponse, error)
+
+	// RollbackWorkflowWithResponse Put an earlier revision of a workflow again
+	//
+	// Its definition becomes a new revision.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workflows/{id}/rollback (the `RollbackWorkflow` operationId).
+	RollbackWorkflowWithResponse(ctx context.Context, id WorkflowID, params *RollbackWorkflowParams, body RollbackWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*RollbackWorkflowResponse, error)
 }
 
 // HealthzResponseDefaultHeaders the declared response headers of an HTTP default response for Healthz
@@ -14190,6 +15339,491 @@ func (r TakeAttemptsResponse) ContentType() string {
 	return ""
 }
 
+// ListWorkflowsResponseDefaultHeaders the declared response headers of an HTTP default response for ListWorkflows
+type ListWorkflowsResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ListWorkflowsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *WorkflowList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListWorkflowsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListWorkflowsResponse) GetJSON200() *WorkflowList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListWorkflowsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListWorkflowsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListWorkflowsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListWorkflowsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListWorkflowsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// DeleteWorkflowResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteWorkflow
+type DeleteWorkflowResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type DeleteWorkflowResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *DeleteWorkflowResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteWorkflowResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteWorkflowResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteWorkflowResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteWorkflowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteWorkflowResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetWorkflowResponse200Headers the declared response headers of an HTTP 200 response for GetWorkflow
+type GetWorkflowResponse200Headers struct {
+	ETag *string
+}
+
+// GetWorkflowResponseDefaultHeaders the declared response headers of an HTTP default response for GetWorkflow
+type GetWorkflowResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type GetWorkflowResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Workflow
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetWorkflowResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetWorkflowResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetWorkflowResponse) GetJSON200() *Workflow {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetWorkflowResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetWorkflowResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetWorkflowResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetWorkflowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetWorkflowResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PutWorkflowResponse200Headers the declared response headers of an HTTP 200 response for PutWorkflow
+type PutWorkflowResponse200Headers struct {
+	DtsChange *string
+	ETag      *string
+}
+
+// PutWorkflowResponse201Headers the declared response headers of an HTTP 201 response for PutWorkflow
+type PutWorkflowResponse201Headers struct {
+	DtsChange *string
+	ETag      *string
+	Location  *string
+}
+
+// PutWorkflowResponseDefaultHeaders the declared response headers of an HTTP default response for PutWorkflow
+type PutWorkflowResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type PutWorkflowResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Workflow
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Workflow
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PutWorkflowResponse200Headers
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *PutWorkflowResponse201Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *PutWorkflowResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutWorkflowResponse) GetJSON200() *Workflow {
+	return r.JSON200
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r PutWorkflowResponse) GetJSON201() *Workflow {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PutWorkflowResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PutWorkflowResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutWorkflowResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutWorkflowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutWorkflowResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PauseWorkflowResponse200Headers the declared response headers of an HTTP 200 response for PauseWorkflow
+type PauseWorkflowResponse200Headers struct {
+	ETag *string
+}
+
+// PauseWorkflowResponseDefaultHeaders the declared response headers of an HTTP default response for PauseWorkflow
+type PauseWorkflowResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type PauseWorkflowResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Workflow
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PauseWorkflowResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *PauseWorkflowResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PauseWorkflowResponse) GetJSON200() *Workflow {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PauseWorkflowResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PauseWorkflowResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PauseWorkflowResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PauseWorkflowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PauseWorkflowResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ResumeWorkflowResponse200Headers the declared response headers of an HTTP 200 response for ResumeWorkflow
+type ResumeWorkflowResponse200Headers struct {
+	ETag *string
+}
+
+// ResumeWorkflowResponseDefaultHeaders the declared response headers of an HTTP default response for ResumeWorkflow
+type ResumeWorkflowResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ResumeWorkflowResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Workflow
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ResumeWorkflowResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ResumeWorkflowResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ResumeWorkflowResponse) GetJSON200() *Workflow {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ResumeWorkflowResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ResumeWorkflowResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ResumeWorkflowResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ResumeWorkflowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ResumeWorkflowResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListWorkflowRevisionsResponseDefaultHeaders the declared response headers of an HTTP default response for ListWorkflowRevisions
+type ListWorkflowRevisionsResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ListWorkflowRevisionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *WorkflowRevisions
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListWorkflowRevisionsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListWorkflowRevisionsResponse) GetJSON200() *WorkflowRevisions {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListWorkflowRevisionsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListWorkflowRevisionsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListWorkflowRevisionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListWorkflowRevisionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListWorkflowRevisionsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RollbackWorkflowResponse200Headers the declared response headers of an HTTP 200 response for RollbackWorkflow
+type RollbackWorkflowResponse200Headers struct {
+	ETag *string
+}
+
+// RollbackWorkflowResponseDefaultHeaders the declared response headers of an HTTP default response for RollbackWorkflow
+type RollbackWorkflowResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type RollbackWorkflowResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Workflow
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *RollbackWorkflowResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *RollbackWorkflowResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RollbackWorkflowResponse) GetJSON200() *Workflow {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RollbackWorkflowResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RollbackWorkflowResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RollbackWorkflowResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RollbackWorkflowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RollbackWorkflowResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // HealthzWithResponse Is the process alive?
 //
 // It is, if there is an answer: nothing outside of the process is asked. All parameters and `Dts-Caller` are ignored.
@@ -15856,6 +17490,183 @@ func (c *ClientWithResponses) TakeAttemptsWithResponse(ctx context.Context, work
 		return nil, err
 	}
 	return ParseTakeAttemptsResponse(rsp)
+}
+
+// ListWorkflowsWithResponse List workflows
+//
+// Lists the workflows of a namespace, or of all of them, by name. A page may have fewer than `limit` and not be the
+// last one: read on while there is a `next_cursor`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/workflows (the `ListWorkflows` operationId).
+func (c *ClientWithResponses) ListWorkflowsWithResponse(ctx context.Context, params *ListWorkflowsParams, reqEditors ...RequestEditorFn) (*ListWorkflowsResponse, error) {
+	rsp, err := c.ListWorkflows(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListWorkflowsResponse(rsp)
+}
+
+// DeleteWorkflowWithResponse Delete a workflow
+//
+// Deletes a workflow with its earlier revisions. Runs that have begun go on. Those that have not begun fail when their
+// turn comes. With `If-Match`, another revision than the one named is not deleted.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/workflows/{id} (the `DeleteWorkflow` operationId).
+func (c *ClientWithResponses) DeleteWorkflowWithResponse(ctx context.Context, id WorkflowID, params *DeleteWorkflowParams, reqEditors ...RequestEditorFn) (*DeleteWorkflowResponse, error) {
+	rsp, err := c.DeleteWorkflow(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteWorkflowResponse(rsp)
+}
+
+// GetWorkflowWithResponse Look at a workflow
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/workflows/{id} (the `GetWorkflow` operationId).
+func (c *ClientWithResponses) GetWorkflowWithResponse(ctx context.Context, id WorkflowID, params *GetWorkflowParams, reqEditors ...RequestEditorFn) (*GetWorkflowResponse, error) {
+	rsp, err := c.GetWorkflow(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetWorkflowResponse(rsp)
+}
+
+// PutWorkflowWithBodyWithResponse Create or replace a workflow
+//
+// Puts a definition in force, the whole of it: what the body leaves out has its default. It is checked as a whole
+// before. A definition that says the same as the one in force changes nothing. Runs take the revision that is in force
+// when they begin, and keep it.
+//
+// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no workflow is
+// overwritten at all. Either one answers `workflow_changed` (412) where it does not hold.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/workflows/{id} (the `PutWorkflow` operationId).
+func (c *ClientWithResponses) PutWorkflowWithBodyWithResponse(ctx context.Context, id WorkflowID, params *PutWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutWorkflowResponse, error) {
+	rsp, err := c.PutWorkflowWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutWorkflowResponse(rsp)
+}
+
+// PutWorkflowWithResponse Create or replace a workflow
+//
+// Puts a definition in force, the whole of it: what the body leaves out has its default. It is checked as a whole
+// before. A definition that says the same as the one in force changes nothing. Runs take the revision that is in force
+// when they begin, and keep it.
+//
+// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no workflow is
+// overwritten at all. Either one answers `workflow_changed` (412) where it does not hold.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/workflows/{id} (the `PutWorkflow` operationId).
+func (c *ClientWithResponses) PutWorkflowWithResponse(ctx context.Context, id WorkflowID, params *PutWorkflowParams, body PutWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*PutWorkflowResponse, error) {
+	rsp, err := c.PutWorkflow(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutWorkflowResponse(rsp)
+}
+
+// PauseWorkflowWithBodyWithResponse Let no further run of a workflow begin
+//
+// Runs that have begun go on. Those that are due wait until somebody resumes the workflow.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workflows/{id}/pause (the `PauseWorkflow` operationId).
+func (c *ClientWithResponses) PauseWorkflowWithBodyWithResponse(ctx context.Context, id WorkflowID, params *PauseWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PauseWorkflowResponse, error) {
+	rsp, err := c.PauseWorkflowWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePauseWorkflowResponse(rsp)
+}
+
+// PauseWorkflowWithResponse Let no further run of a workflow begin
+//
+// Runs that have begun go on. Those that are due wait until somebody resumes the workflow.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workflows/{id}/pause (the `PauseWorkflow` operationId).
+func (c *ClientWithResponses) PauseWorkflowWithResponse(ctx context.Context, id WorkflowID, params *PauseWorkflowParams, body PauseWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*PauseWorkflowResponse, error) {
+	rsp, err := c.PauseWorkflow(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePauseWorkflowResponse(rsp)
+}
+
+// ResumeWorkflowWithResponse Let runs of a paused workflow begin again
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workflows/{id}/resume (the `ResumeWorkflow` operationId).
+func (c *ClientWithResponses) ResumeWorkflowWithResponse(ctx context.Context, id WorkflowID, params *ResumeWorkflowParams, reqEditors ...RequestEditorFn) (*ResumeWorkflowResponse, error) {
+	rsp, err := c.ResumeWorkflow(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseResumeWorkflowResponse(rsp)
+}
+
+// ListWorkflowRevisionsWithResponse List the revisions of a workflow
+//
+// The newest first, which is in force. The last 50 are kept.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/workflows/{id}/revisions (the `ListWorkflowRevisions` operationId).
+func (c *ClientWithResponses) ListWorkflowRevisionsWithResponse(ctx context.Context, id WorkflowID, params *ListWorkflowRevisionsParams, reqEditors ...RequestEditorFn) (*ListWorkflowRevisionsResponse, error) {
+	rsp, err := c.ListWorkflowRevisions(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListWorkflowRevisionsResponse(rsp)
+}
+
+// RollbackWorkflowWithBodyWithResponse Put an earlier revision of a workflow again
+//
+// Its definition becomes a new revision.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workflows/{id}/rollback (the `RollbackWorkflow` operationId).
+func (c *ClientWithResponses) RollbackWorkflowWithBodyWithResponse(ctx context.Context, id WorkflowID, params *RollbackWorkflowParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RollbackWorkflowResponse, error) {
+	rsp, err := c.RollbackWorkflowWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRollbackWorkflowResponse(rsp)
+}
+
+// RollbackWorkflowWithResponse Put an earlier revision of a workflow again
+//
+// Its definition becomes a new revision.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workflows/{id}/rollback (the `RollbackWorkflow` operationId).
+func (c *ClientWithResponses) RollbackWorkflowWithResponse(ctx context.Context, id WorkflowID, params *RollbackWorkflowParams, body RollbackWorkflowJSONRequestBody, reqEditors ...RequestEditorFn) (*RollbackWorkflowResponse, error) {
+	rsp, err := c.RollbackWorkflow(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRollbackWorkflowResponse(rsp)
 }
 
 // ParseHealthzResponse parses an HTTP response from a HealthzWithResponse call
@@ -19272,6 +21083,458 @@ func ParseTakeAttemptsResponse(rsp *http.Response) (*TakeAttemptsResponse, error
 	switch {
 	case true:
 		var headers TakeAttemptsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListWorkflowsResponse parses an HTTP response from a ListWorkflowsWithResponse call
+func ParseListWorkflowsResponse(rsp *http.Response) (*ListWorkflowsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListWorkflowsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest WorkflowList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListWorkflowsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseDeleteWorkflowResponse parses an HTTP response from a DeleteWorkflowWithResponse call
+func ParseDeleteWorkflowResponse(rsp *http.Response) (*DeleteWorkflowResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteWorkflowResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers DeleteWorkflowResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetWorkflowResponse parses an HTTP response from a GetWorkflowWithResponse call
+func ParseGetWorkflowResponse(rsp *http.Response) (*GetWorkflowResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetWorkflowResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Workflow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetWorkflowResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers GetWorkflowResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePutWorkflowResponse parses an HTTP response from a PutWorkflowWithResponse call
+func ParsePutWorkflowResponse(rsp *http.Response) (*PutWorkflowResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutWorkflowResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Workflow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Workflow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PutWorkflowResponse200Headers
+		if values := rsp.Header.Values("Dts-Change"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Dts-Change", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.DtsChange = &value
+		}
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 201:
+		var headers PutWorkflowResponse201Headers
+		if values := rsp.Header.Values("Dts-Change"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Dts-Change", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.DtsChange = &value
+		}
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		response.Headers201 = &headers
+	case true:
+		var headers PutWorkflowResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePauseWorkflowResponse parses an HTTP response from a PauseWorkflowWithResponse call
+func ParsePauseWorkflowResponse(rsp *http.Response) (*PauseWorkflowResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PauseWorkflowResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Workflow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PauseWorkflowResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers PauseWorkflowResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseResumeWorkflowResponse parses an HTTP response from a ResumeWorkflowWithResponse call
+func ParseResumeWorkflowResponse(rsp *http.Response) (*ResumeWorkflowResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ResumeWorkflowResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Workflow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ResumeWorkflowResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers ResumeWorkflowResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListWorkflowRevisionsResponse parses an HTTP response from a ListWorkflowRevisionsWithResponse call
+func ParseListWorkflowRevisionsResponse(rsp *http.Response) (*ListWorkflowRevisionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListWorkflowRevisionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest WorkflowRevisions
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListWorkflowRevisionsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRollbackWorkflowResponse parses an HTTP response from a RollbackWorkflowWithResponse call
+func ParseRollbackWorkflowResponse(rsp *http.Response) (*RollbackWorkflowResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RollbackWorkflowResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Workflow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers RollbackWorkflowResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers RollbackWorkflowResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

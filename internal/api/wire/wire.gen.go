@@ -4534,6 +4534,31 @@ type Why struct {
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
+// Workflow A workflow that was put under a name.
+type Workflow struct {
+	CreatedAt Time `json:"created_at"`
+
+	// Definition Steps, and the order in which they may run. Most steps are tasks, and some decide which of the steps behind them go
+	// on. Steps that do not need each other run side by side.
+	Definition WorkflowDefinition `json:"definition"`
+	ID         string             `json:"id"`
+	Namespace  string             `json:"namespace"`
+
+	// PauseNote Why it is paused.
+	PauseNote *string `json:"pause_note,omitempty"`
+	PausedAt  *Time   `json:"paused_at,omitempty"`
+
+	// PausedBy Who paused it.
+	PausedBy *string `json:"paused_by,omitempty"`
+
+	// Revision From 1 on; 0 in the answer to a dry run that would create the workflow.
+	Revision  int  `json:"revision"`
+	UpdatedAt Time `json:"updated_at"`
+
+	// UpdatedBy Who put the revision.
+	UpdatedBy *string `json:"updated_by,omitempty"`
+}
+
 // WorkflowChoice A branch. Of the steps behind the one that decides, those that it names go on, and those that only other
 // branches name are skipped.
 type WorkflowChoice = json.RawMessage
@@ -4542,8 +4567,35 @@ type WorkflowChoice = json.RawMessage
 // on. Steps that do not need each other run side by side.
 type WorkflowDefinition = json.RawMessage
 
+// WorkflowList defines model for WorkflowList.
+type WorkflowList struct {
+	// NextCursor The `cursor` of the next page; left out on the last one.
+	NextCursor *string `json:"next_cursor,omitempty"`
+
+	// Warnings Workflows that cannot be read, and are left out.
+	Warnings  []string   `json:"warnings,omitempty,omitzero"`
+	Workflows []Workflow `json:"workflows"`
+}
+
 // WorkflowParam A parameter of a workflow.
 type WorkflowParam = json.RawMessage
+
+// WorkflowRevision defines model for WorkflowRevision.
+type WorkflowRevision struct {
+	// By Who put it.
+	By *string `json:"by,omitempty"`
+
+	// Definition Steps, and the order in which they may run. Most steps are tasks, and some decide which of the steps behind them go
+	// on. Steps that do not need each other run side by side.
+	Definition WorkflowDefinition `json:"definition"`
+	From       Time               `json:"from"`
+	Revision   int                `json:"revision"`
+}
+
+// WorkflowRevisions defines model for WorkflowRevisions.
+type WorkflowRevisions struct {
+	Revisions []WorkflowRevision `json:"revisions"`
+}
 
 // WorkflowStep A node of the graph. It has either a `task` or `decide`.
 type WorkflowStep = json.RawMessage
@@ -4658,3 +4710,6 @@ type TypeFilter = TypeName
 
 // WorkerID Example: mailer-1
 type WorkerID = string
+
+// WorkflowID defines model for WorkflowID.
+type WorkflowID = string

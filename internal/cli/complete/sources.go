@@ -11,7 +11,8 @@ import (
 )
 
 // Asks are the operations that completion asks the server for.
-var Asks = []string{"listTasks", "listSchedules", "listQueues", "listNodes", "listNamespaces", "listBulks", "listRuns"}
+var Asks = []string{"listTasks", "listSchedules", "listQueues", "listNodes", "listNamespaces", "listBulks", "listRuns",
+	"listWorkflows"}
 
 // source returns names in the order in which they are offered. Not all of them have to begin with the word.
 type source func(ctx context.Context, c *rest.Client, word string) ([]string, error)
@@ -19,7 +20,7 @@ type source func(ctx context.Context, c *rest.Client, word string) ([]string, er
 // argumentSources are those of arguments, by the noun and the name of the argument.
 var argumentSources = map[string]source{
 	"task ID": tasks, "schedule ID": schedules, "queue QUEUE": queues, "node NODE": nodes,
-	"bulk ID": bulks, "flow RUN": runs,
+	"bulk ID": bulks, "flow RUN": runs, "flow WORKFLOW": workflows,
 }
 
 // flagSources are those of flags.
@@ -47,6 +48,16 @@ func runs(ctx context.Context, c *rest.Client, _ string) ([]string, error) {
 	params := client.ListRunsParams{Namespace: c.Namespace, Limit: new(taskLimit)}
 	list, err := rest.Read[wire.TaskList](c.ListRunsWithResponse(ctx, &params))
 	return each(list.Value.Tasks, func(t wire.Task) string { return t.ID }), err
+}
+
+// workflows returns ids of workflows that were put.
+func workflows(ctx context.Context, c *rest.Client, word string) ([]string, error) {
+	params := client.ListWorkflowsParams{Namespace: c.Namespace, Limit: new(most)}
+	if word != "" {
+		params.Prefix = &word
+	}
+	list, err := rest.Read[wire.WorkflowList](c.ListWorkflowsWithResponse(ctx, &params))
+	return each(list.Value.Workflows, func(w wire.Workflow) string { return w.ID }), err
 }
 
 func schedules(ctx context.Context, c *rest.Client, word string) ([]string, error) {

@@ -15,33 +15,68 @@ import (
 
 func newPauseCommand(f *command.Factory) *cobra.Command {
 	opts := newOptions(f)
-	return &cobra.Command{
-		Use: "pause RUN", Short: "Have a run release no further steps", Args: command.ExactArgs("RUN"),
-		Annotations: command.Asks("pauseRun"),
+	var note *string
+	workflow := false
+	cmd := &cobra.Command{
+		Use: "pause RUN", Short: "Have a run release no further steps, or no run of a workflow begin",
+		Args:        command.ExactArgs("RUN"),
+		Annotations: command.Asks("pauseRun", "pauseWorkflow"),
 		Long: `pause keeps a run from releasing steps until it is resumed, or begins again. Its steps that run go on, and
-steps of on_failure and finally are released nevertheless. The deadline of the run is not put off.`,
-		Example: "  dtsctl flow pause etl-1",
+steps of on_failure and finally are released nevertheless. The deadline of the run is not put off.
+
+With --workflow, RUN is the id of a workflow: no further run of it begins until it is resumed. Runs that have begun go
+on.`,
+		Example: `  dtsctl flow pause etl-1
+  dtsctl flow pause --workflow etl --note 'the shop is closed'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return change(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
-				return c.PauseRunWithResponse(ctx, args[0], &client.PauseRunParams{Namespace: c.Namespace})
+			switch {
+			case note != nil && !workflow:
+				return command.Usagef("--note: only a pause of a --workflow has one")
+			case !workflow:
+				return change(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
+					return c.PauseRunWithResponse(ctx, args[0], &client.PauseRunParams{Namespace: c.Namespace})
+				})
+			}
+			body, err := rest.Body(wire.SchedulePause{Note: note})
+			if err != nil {
+				return err
+			}
+			return changeWorkflow(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
+				params := &client.PauseWorkflowParams{Namespace: c.Namespace}
+				return c.PauseWorkflowWithBodyWithResponse(ctx, args[0], params, rest.JSONType, body)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&workflow, "workflow", false, "pause a workflow that was put, not a run")
+	flags.String(cmd.Flags(), &note, "note", "why the workflow is paused")
+	return cmd
 }
 
 func newResumeCommand(f *command.Factory) *cobra.Command {
 	opts := newOptions(f)
-	return &cobra.Command{
-		Use: "resume RUN", Short: "Have a paused run go on", Args: command.ExactArgs("RUN"),
-		Annotations: command.Asks("resumeRun"),
-		Long:        "resume has a paused run release steps again. A run that is not paused stays as it is.",
-		Example:     "  dtsctl flow resume etl-1",
+	workflow := false
+	cmd := &cobra.Command{
+		Use: "resume RUN", Short: "Have a paused run go on, or runs of a paused workflow begin",
+		Args:        command.ExactArgs("RUN"),
+		Annotations: command.Asks("resumeRun", "resumeWorkflow"),
+		Long: `resume has a paused run release steps again. A run that is not paused stays as it is.
+
+With --workflow, RUN is the id of a workflow, whose runs may begin again.`,
+		Example: `  dtsctl flow resume etl-1
+  dtsctl flow resume --workflow etl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if workflow {
+				return changeWorkflow(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
+					return c.ResumeWorkflowWithResponse(ctx, args[0], &client.ResumeWorkflowParams{Namespace: c.Namespace})
+				})
+			}
 			return change(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
 				return c.ResumeRunWithResponse(ctx, args[0], &client.ResumeRunParams{Namespace: c.Namespace})
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&workflow, "workflow", false, "resume a workflow that was put, not a run")
+	return cmd
 }
 
 func newCancelCommand(f *command.Factory) *cobra.Command {

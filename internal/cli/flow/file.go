@@ -115,15 +115,18 @@ func (f file) params(texts []string) (wire.RunParams, error) {
 }
 
 // refused tells what of the file the server finds invalid, and where it is. It returns other errors as they are.
-func (f file) refused(p *printer.Printer, err error) error {
+func (f file) refused(p *printer.Printer, err error) error { return f.refusedAt(p, "definition.", err) }
+
+// refusedAt is refused for an answer that has a prefix before the fields of the file.
+func (f file) refusedAt(p *printer.Printer, prefix string, err error) error {
 	refusal := rest.RefusalIn(err)
 	if refusal == nil {
 		return err
 	}
 	for _, one := range refusal.Invalid() {
 		field := wire.Value(one.Field)
-		in, found := strings.CutPrefix(field, "definition.")
-		if !found {
+		in, found := strings.CutPrefix(field, prefix)
+		if !found || field == "" {
 			return err
 		}
 		fault := f.Fault(in, strings.TrimPrefix(one.Detail, field+": "))

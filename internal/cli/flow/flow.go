@@ -17,7 +17,7 @@ import (
 // NewCommand returns "dtsctl flow".
 func NewCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "flow", Short: "Run workflows, and show, draw, pause, cancel or rerun their runs",
+		Use: "flow", Short: "Keep and run workflows, and show, draw, pause, cancel or rerun their runs",
 		Long: `A workflow is a number of steps, and the order in which they may run: most steps are tasks, and some decide
 which of the steps behind them go on. A run carries them out once. It is a task of the type workflow, so "dtsctl task"
 knows it, too, and each of its steps is a task called RUN@.STEP.`,
@@ -25,9 +25,13 @@ knows it, too, and each of its steps is a task called RUN@.STEP.`,
   dtsctl flow run -f etl.yaml -p day=2026-11-25 --id etl-1 --wait
   dtsctl flow show etl-1
   dtsctl flow why etl-1 load
-  dtsctl flow rerun etl-1 --from load`,
+  dtsctl flow rerun etl-1 --from load
+  dtsctl flow put etl -f etl.yaml
+  dtsctl flow run etl -p day=2026-11-25`,
 	}
 	cmd.AddCommand(
+		newPutCommand(f), newGetCommand(f), newListCommand(f), newDeleteCommand(f), newHistoryCommand(f),
+		newRollbackCommand(f),
 		newRunCommand(f), newRunsCommand(f), newShowCommand(f), newGraphCommand(f), newWhyCommand(f),
 		newPauseCommand(f), newResumeCommand(f), newCancelCommand(f), newRerunCommand(f), newAuditCommand(f),
 	)

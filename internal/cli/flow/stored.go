@@ -1,0 +1,344 @@
+package flow
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+// changeHeader says what came of a PUT.
+const changeHeader = "Dts-Change"
+
+type putOptions struct {
+	options
+	Stdin    io.Reader
+	File     string
+	IfMatch  *int
+	IfAbsent bool
+	DryRun   bool
+}
+
+func newPutCommand(f *command.Factory) *cobra.Command {
+	opts := &putOptions{options: newOptions(f), Stdin: f.In}
+	cmd := &cobra.Command{
+		Use: "put WORKFLOW -f FILE", Short: "Create or replace a workflow", Args: command.ExactArgs("WORKFLOW"),
+		Annotations: command.Asks("putWorkflow"),
+		Long: `put keeps the definition in a YAML or JSON file under a name, which runs and schedules can name. Another
+definition becomes a new revision. Runs take the revision that is in force when they begin, and keep it.
+
+The whole definition is checked before; with --dry-run, nothing is changed. An error names the line and the column of the
+file. A pipe gets a line: id, revision, and created, changed or unchanged.`,
+		Example: `  dtsctl flow put etl -f etl.yaml
+  dtsctl flow put etl -f etl.yaml --if-match 3
+  dtsctl flow put etl -f etl.yaml --dry-run`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.File == "" {
+				return command.Usagef("-f is missing: which file has the definition?")
+			}
+			if opts.IfAbsent && opts.IfMatch != nil {
+				return command.Usagef("--if-match and --if-absent: give one of them, not both")
+			}
+			return putRun(cmd.Context(), opts, args[0])
+		},
+	}
+	set := cmd.Flags()
+	set.StringVarP(&opts.File, "file", "f", "", "the file with the definition; - is standard input")
+	command.CompleteFiles(cmd, "file")
+	flags.Int(set, &opts.IfMatch, "if-match", "only if this is the revision in force")
+	set.BoolVar(&opts.IfAbsent, "if-absent", false, "only if there is no such workflow")
+	set.BoolVar(&opts.DryRun, "dry-run", false, "check everything, and change nothing")
+	return cmd
+}
+
+func putRun(ctx context.Context, opts *putOptions, id string) error {
+	definition, err := readFile(opts.Stdin, opts.File)
+	if err != nil {
+		return err
+	}
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.PutWorkflowParams{Namespace: c.Namespace, IfMatch: revisionTag(opts.IfMatch)}
+	if opts.IfAbsent {
+		params.IfNoneMatch = new("*")
+	}
+	if opts.DryRun {
+		params.DryRun = &opts.DryRun
+	}
+	reply, err := c.PutWorkflowWithBodyWithResponse(ctx, id, params, rest.JSONType, bytes.NewReader(definition.Body))
+	answer, err := rest.Read[wire.Workflow](reply, err)
+	if err != nil {
+		return definition.refusedAt(opts.Printer, "", err)
+	}
+	p, change := opts.Printer, reply.HTTPResponse.Header.Get(changeHeader)
+	return p.Show(answer.Raw, func() error {
+		if p.OutIsTerminal {
+			const text = "%s %s, revision %d\n"
+			return p.Printf(text, printer.Flat(answer.Value.ID), change, answer.Value.Revision)
+		}
+		return p.PrintTabbed([][]any{{answer.Value.ID, answer.Value.Revision, change}})
+	})
+}
+
+// revisionTag is the ETag of a revision.
+func revisionTag(revision *int) *string {
+	if revision == nil {
+		return nil
+	}
+	return new(fmt.Sprintf(`"%d"`, *revision))
+}
+
+func newGetCommand(f *command.Factory) *cobra.Command {
+	opts := newOptions(f)
+	return &cobra.Command{
+		Use: "get WORKFLOW", Short: "Show a workflow", Args: command.ExactArgs("WORKFLOW"),
+		Annotations: command.Asks("getWorkflow"),
+		Long: `get shows a workflow that was put, with its definition. With -o yaml, .definition is what "flow put" takes.
+
+A pipe gets a line: id, revision, steps, paused, updated, by.`,
+		Example: `  dtsctl flow get etl
+  dtsctl flow get etl -o json | jq .definition > etl.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := opts.Client()
+			if err != nil {
+				return err
+			}
+			answer, err := rest.Read[wire.Workflow](c.GetWorkflowWithResponse(cmd.Context(), args[0],
+				&client.GetWorkflowParams{Namespace: c.Namespace}))
+			if err != nil {
+				return err
+			}
+			return showWorkflow(opts.Printer, answer)
+		},
+	}
+}
+
+// showWorkflow prints a workflow: a terminal gets its definition, too.
+func showWorkflow(p *printer.Printer, answer rest.Answer[wire.Workflow]) error {
+	return p.Show(answer.Raw, func() error {
+		if err := printer.PrintTable(p, workflowColumns, []wire.Workflow{answer.Value}); err != nil || !p.OutIsTerminal {
+			return err
+		}
+		var text bytes.Buffer
+		if err := json.Indent(&text, answer.Value.Definition, "", "  "); err != nil {
+			return err
+		}
+		return p.Printf("\n%s\n", text.String())
+	})
+}
+
+var workflowColumns = []printer.Column[wire.Workflow]{
+	{Name: "id", Value: func(w wire.Workflow) any { return w.ID }},
+	{Name: "revision", Value: func(w wire.Workflow) any { return w.Revision }},
+	{Name: "steps", Value: func(w wire.Workflow) any { return stepsIn(w.Definition) }},
+	{Name: "paused", Value: func(w wire.Workflow) any { return w.PausedAt }},
+	{Name: "updated", Value: func(w wire.Workflow) any { return w.UpdatedAt }},
+	{Name: "by", Value: func(w wire.Workflow) any { return w.UpdatedBy }},
+	{Name: "namespace", Value: func(w wire.Workflow) any { return w.Namespace }},
+}
+
+// stepsIn returns how many steps a definition has.
+func stepsIn(definition json.RawMessage) int {
+	var known knownParts
+	if json.Unmarshal(definition, &known) != nil {
+		return 0
+	}
+	return len(known.Steps) + len(known.OnFailure) + len(known.Finally)
+}
+
+type listOptions struct {
+	options
+	Prefix        string
+	Window        flags.Window
+	AllNamespaces bool
+}
+
+func newListCommand(f *command.Factory) *cobra.Command {
+	opts := &listOptions{options: newOptions(f)}
+	cmd := &cobra.Command{
+		Use: "list", Short: "List workflows that were put", Args: command.ExactArgs(),
+		Annotations: command.Asks("listWorkflows"),
+		Long: `list lists the workflows of a namespace, or of all of them, by name. "dtsctl flow runs" lists their runs.
+
+The columns in a pipe are: id, revision, steps, paused, updated, by, namespace.`,
+		Example: `  dtsctl flow list
+  dtsctl flow list --prefix etl-
+  dtsctl flow list --all-namespaces`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.Window.Check(); err != nil {
+				return err
+			}
+			return listRun(cmd.Context(), opts)
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&opts.Prefix, "prefix", "", "only if its id begins with this")
+	opts.Window.Bind(set)
+	set.BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "list the workflows of all namespaces, as -n '*'")
+	return cmd
+}
+
+func listRun(ctx context.Context, opts *listOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := client.ListWorkflowsParams{Namespace: c.Namespace, Prefix: flags.NilIfZero(opts.Prefix)}
+	if opts.AllNamespaces {
+		params.Namespace = new("*")
+	}
+	read := func(limit int, cursor *string) (json.RawMessage, error) {
+		params.Limit, params.Cursor = &limit, cursor
+		answer, err := rest.Read[wire.WorkflowList](c.ListWorkflowsWithResponse(ctx, &params))
+		return answer.Raw, err
+	}
+	_, err = command.ListPages(opts.Printer, opts.Window.Window, "workflows", read, workflowColumns)
+	return err
+}
+
+func newDeleteCommand(f *command.Factory) *cobra.Command {
+	opts := newOptions(f)
+	var ifMatch *int
+	cmd := &cobra.Command{
+		Use: "delete WORKFLOW", Short: "Delete a workflow", Args: command.ExactArgs("WORKFLOW"),
+		Annotations: command.Asks("deleteWorkflow"),
+		Long: `delete deletes a workflow that was put, with its earlier revisions. Runs that have begun go on. Those that
+have not begun fail when their turn comes. A pipe gets the id.`,
+		Example: `  dtsctl flow delete etl
+  dtsctl flow delete etl --if-match 3`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := opts.Client()
+			if err != nil {
+				return err
+			}
+			params := &client.DeleteWorkflowParams{Namespace: c.Namespace, IfMatch: revisionTag(ifMatch)}
+			answer, err := rest.Read[json.RawMessage](c.DeleteWorkflowWithResponse(cmd.Context(), args[0], params))
+			if err != nil {
+				return err
+			}
+			return opts.Printer.Show(answer.Raw, func() error {
+				if opts.Printer.OutIsTerminal {
+					return opts.Printer.Printf("%s deleted\n", printer.Flat(args[0]))
+				}
+				return opts.Printer.PrintTabbed([][]any{{args[0]}})
+			})
+		},
+	}
+	flags.Int(cmd.Flags(), &ifMatch, "if-match", "only if this is the revision in force")
+	return cmd
+}
+
+func newHistoryCommand(f *command.Factory) *cobra.Command {
+	opts := newOptions(f)
+	return &cobra.Command{
+		Use: "history WORKFLOW", Short: "List the revisions of a workflow", Args: command.ExactArgs("WORKFLOW"),
+		Annotations: command.Asks("listWorkflowRevisions"),
+		Long: `history lists the revisions of a workflow that are kept, the newest first, which is in force. -o json has
+their definitions.
+
+The columns in a pipe are: revision, from, steps, by.`,
+		Example: `  dtsctl flow history etl
+  dtsctl flow history etl -o json | jq '.revisions[] | select(.revision == 3) | .definition'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := opts.Client()
+			if err != nil {
+				return err
+			}
+			answer, err := rest.Read[wire.WorkflowRevisions](c.ListWorkflowRevisionsWithResponse(cmd.Context(), args[0],
+				&client.ListWorkflowRevisionsParams{Namespace: c.Namespace}))
+			if err != nil {
+				return err
+			}
+			return opts.Printer.Show(answer.Raw, func() error {
+				return printer.PrintTable(opts.Printer, revisionColumns, answer.Value.Revisions)
+			})
+		},
+	}
+}
+
+var revisionColumns = []printer.Column[wire.WorkflowRevision]{
+	{Name: "revision", Value: func(r wire.WorkflowRevision) any { return r.Revision }},
+	{Name: "from", Value: func(r wire.WorkflowRevision) any { return r.From }},
+	{Name: "steps", Value: func(r wire.WorkflowRevision) any { return stepsIn(r.Definition) }},
+	{Name: "by", Value: func(r wire.WorkflowRevision) any { return r.By }},
+}
+
+func newRollbackCommand(f *command.Factory) *cobra.Command {
+	opts := newOptions(f)
+	var ifMatch *int
+	dry := false
+	cmd := &cobra.Command{
+		Use: "rollback WORKFLOW REVISION", Short: "Put an earlier revision of a workflow again",
+		Args:        command.ExactArgs("WORKFLOW", "REVISION"),
+		Annotations: command.Asks("rollbackWorkflow"),
+		Long: `rollback puts the definition of an earlier revision again. It becomes a new revision. Runs that have begun
+keep theirs.`,
+		Example: `  dtsctl flow rollback etl 3
+  dtsctl flow rollback etl 3 --if-match 5 --dry-run`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			revision, err := strconv.Atoi(args[1])
+			if err != nil || revision < 1 {
+				return command.Usagef("REVISION: %q is no number of a revision", args[1])
+			}
+			c, err := opts.Client()
+			if err != nil {
+				return err
+			}
+			body, err := rest.Body(wire.Rollback{Revision: revision})
+			if err != nil {
+				return err
+			}
+			params := &client.RollbackWorkflowParams{Namespace: c.Namespace, IfMatch: revisionTag(ifMatch)}
+			if dry {
+				params.DryRun = &dry
+			}
+			answer, err := rest.Read[wire.Workflow](
+				c.RollbackWorkflowWithBodyWithResponse(cmd.Context(), args[0], params, rest.JSONType, body))
+			if err != nil {
+				return err
+			}
+			return showWorkflow(opts.Printer, answer)
+		},
+	}
+	flags.Int(cmd.Flags(), &ifMatch, "if-match", "only if this is the revision in force")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "check everything, and change nothing")
+	return cmd
+}
+
+// changeWorkflow pauses or resumes a workflow, and prints it.
+func changeWorkflow(
+	ctx context.Context, opts options, ask func(ctx context.Context, c *rest.Client) (rest.Reply, error),
+) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	answer, err := rest.Read[wire.Workflow](ask(ctx, c))
+	if err != nil {
+		return err
+	}
+	p := opts.Printer
+	return p.Show(answer.Raw, func() error {
+		state := "open"
+		if answer.Value.PausedAt != nil {
+			state = "paused"
+		}
+		if p.OutIsTerminal {
+			return p.Printf("%s %s\n", printer.Flat(answer.Value.ID), p.StatusWord(printer.Status(state)))
+		}
+		return p.PrintTabbed([][]any{{answer.Value.ID, printer.Status(state)}})
+	})
+}
