@@ -114,13 +114,14 @@ func (f file) params(texts []string) (wire.RunParams, error) {
 	return params, nil
 }
 
-// refused tells what of the file the server finds invalid, and where it is. It returns other errors as they are.
+// refused tells what of the file, if there is one, the server finds invalid, and where it is. It returns other errors
+// as they are.
 func (f file) refused(p *printer.Printer, err error) error { return f.refusedAt(p, "definition.", err) }
 
 // refusedAt is refused for an answer that has a prefix before the fields of the file.
 func (f file) refusedAt(p *printer.Printer, prefix string, err error) error {
 	refusal := rest.RefusalIn(err)
-	if refusal == nil {
+	if refusal == nil || f.Body == nil {
 		return err
 	}
 	for _, one := range refusal.Invalid() {

@@ -110,7 +110,7 @@ func runRun(ctx context.Context, opts *runOptions) error {
 	}
 	answer, err := rest.Read[wire.Task](c.SubmitRunWithBodyWithResponse(ctx, params, rest.JSONType, body))
 	if err != nil {
-		return definition.refused(opts.Printer, err) // without a file, no field is in it
+		return definition.refused(opts.Printer, err)
 	}
 	opts.Printer.Warn(rest.Troubles(answer.Value))
 	if opts.Wait {
