@@ -93,6 +93,14 @@ func (p *past) wasFull() (full bool) {
 	return full
 }
 
+// mayHaveLost reports whether Redis has lost writes of the partition of a task by now.
+func (p *past) mayHaveLost(id string) (has bool) {
+	p.change(func() {
+		has = slices.ContainsFunc(p.lost, func(l loss) bool { return l.concerns(partitionOf(id)) })
+	})
+	return has
+}
+
 func (p *past) change(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

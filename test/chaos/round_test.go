@@ -24,6 +24,7 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 	"github.com/dts-sched/dts/test/process"
 )
@@ -220,7 +221,7 @@ type outcome struct {
 
 // harmWhile runs the workload, and the planned faults in it, and notes what happened.
 func (r *round) harmWhile(w *workload, o *outcome) {
-	r.awaitFollowUps(w)
+	r.awaitRuns(w)
 	random := rand.New(rand.NewPCG(r.seed, 3))
 	start := time.Now().UTC().Truncate(time.Second).Add(2 * time.Second)
 	r.schedules = newSchedules(random, start, start.Add(warmUp+harmFor+calm))
@@ -231,6 +232,7 @@ func (r *round) harmWhile(w *workload, o *outcome) {
 	defer end()
 	var running sync.WaitGroup
 	running.Go(func() { w.drive(work, r.seed) })
+	running.Go(func() { w.driveFlows(work, r.seed) })
 	running.Go(func() { w.pause(work, r.seed) })
 	running.Go(func() { w.contend(work) })
 	_ = clock.Sleep(r.ctx, warmUp)
@@ -321,17 +323,21 @@ func (r *round) owes() bool {
 	return false
 }
 
-// awaitFollowUps waits until all nodes take tasks that have follow-ups: none does before it knows all others.
-func (r *round) awaitFollowUps(w *workload) {
+// awaitRuns waits until all nodes take runs of workflows, and tasks that have follow-ups: none does before it knows all
+// others.
+func (r *round) awaitRuns(w *workload) {
+	const definition = `{"definition": {"steps": [{"id": "a", "task": {"type": "noop"}}]}}`
 	for _, m := range r.members {
 		for m.serves {
-			s := wire.Submission{Type: "noop", OnEnd: w.onEnd(wire.FollowUpWhenEnded)}
+			s := wire.Submission{
+				Type: task.WorkflowType, Payload: json.RawMessage(definition), OnEnd: w.onEnd(wire.FollowUpWhenEnded),
+			}
 			a, err := m.client().SubmitTaskWithResponse(r.ctx, &client.SubmitTaskParams{DryRun: ptr(true)}, s)
 			if err == nil && a.StatusCode() == http.StatusOK {
 				break
 			}
 			if clock.Sleep(r.ctx, askAgain) != nil {
-				r.t.Fatalf("%s takes no task that has a follow-up: %v", m.name, err)
+				r.t.Fatalf("%s takes no run of a workflow: %v", m.name, err)
 			}
 		}
 	}

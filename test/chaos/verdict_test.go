@@ -26,6 +26,7 @@ func (r *round) judge(w *workload) {
 		r.add(j.judge(e, p, r.durable()))
 		r.add(file.judgeFollowUps(e, j.when, p.isTouched(e.calls, j.answers), p))
 	}
+	r.judgeFlows(w, file)
 	for _, s := range r.schedules {
 		r.judgeSchedule(s, file)
 	}
@@ -34,9 +35,10 @@ func (r *round) judge(w *workload) {
 	if unknown > len(r.handlers.calls)/20 && runtime.GOOS == "linux" {
 		r.violation("the callers of %d of %d calls are not known: the judge excuses what it should not", unknown, len(r.handlers.calls))
 	}
-	r.t.Logf("%d tasks, %d of them of schedules, %d of them follow others; "+
+	r.t.Logf("%d tasks, %d of them of schedules, %d of them follow others, %d are steps of %d runs of workflows; "+
 		"%d calls, %d by callers that are not known; the lock was held %d times",
-		len(file.tasks), len(file.tasks)-len(w.jobs)-file.followUps, file.followUps,
+		len(file.tasks), len(file.tasks)-len(w.jobs)-file.followUps-file.steps-len(w.flows), file.followUps,
+		file.steps, len(w.flows),
 		len(r.handlers.calls), unknown, r.locking.holds)
 }
 
@@ -56,6 +58,7 @@ type caseFile struct {
 
 	byParent  map[string]map[string]bool // the tasks that follow others, also those of which only the handler knows
 	followUps int                        // that are listed
+	steps     int                        // of runs of workflows, that are listed
 }
 
 func (r *round) newCaseFile() *caseFile {

@@ -59,8 +59,9 @@ type answered struct {
 // workload is what clients do in a round.
 type workload struct {
 	*round
-	mu   sync.Mutex
-	jobs []*job
+	mu    sync.Mutex
+	jobs  []*job
+	flows []*flowJob // of driveFlows
 }
 
 // drive is the workload of all clients until ctx ends; what was begun is carried through before the round's end.
