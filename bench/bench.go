@@ -46,12 +46,15 @@ type sizes struct {
 	schedules   int
 	due         int           // schedules that are due at one instant
 	ledgerTicks time.Duration // how long the schedules of the ledger tick
+	chain       int           // steps of one run of a workflow
+	chains      int           // runs of workflows side by side
 }
 
 func fullSizes() sizes {
 	return sizes{
 		tasks: 20_000, waiting: 10_000_000, listed: 1_000_000, stored: 100_000, single: 20_000, batched: 50_000, pings: 300, window: 10 * time.Second,
 		punctual: 10 * time.Second, fleet: 100, schedules: 10_000, due: 60_000, ledgerTicks: 20 * time.Second,
+		chain: 400, chains: 500,
 	}
 }
 
@@ -59,6 +62,7 @@ func shortSizes() sizes {
 	return sizes{
 		tasks: 4_000, waiting: 200_000, listed: 200_000, stored: 20_000, single: 4_000, batched: 10_000, pings: 100, window: 3 * time.Second,
 		punctual: 3 * time.Second, fleet: 20, schedules: 1_000, due: 6_000, ledgerTicks: 15 * time.Second,
+		chain: 100, chains: 50,
 	}
 }
 

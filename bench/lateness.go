@@ -99,8 +99,9 @@ func waitingRow() row {
 
 // punctuality measures the lateness of one node.
 type punctuality struct {
-	node  *node
-	begun chan begun
+	node       *node
+	begun      chan begun
+	partitions int // 0: the default
 }
 
 // begun is the start of a handler.
@@ -114,7 +115,7 @@ const begunBuffer = 100_000
 
 func (m *punctuality) start(ctx context.Context, b *bench) (err error) {
 	m.begun = make(chan begun, begunBuffer)
-	m.node, err = b.startNode(ctx, nodeOptions{roles: fullNode, handle: func(a executor.Attempt) {
+	m.node, err = b.startNode(ctx, nodeOptions{roles: fullNode, partitions: m.partitions, handle: func(a executor.Attempt) {
 		if a.Tick() == "" { // else a schedule has made it, beside what is measured
 			m.begun <- begun{a.Ref.ID, clock.Now()}
 		}

@@ -43,7 +43,8 @@ type nodeOptions struct {
 	handle func(executor.Attempt)
 	redis  string // its URL; "": the server that all rows share
 
-	uncounted bool // it counts nothing by minute
+	uncounted  bool // it counts nothing by minute
+	partitions int  // 0: the default
 }
 
 var fullNode = []string{config.RoleScheduler, config.RoleWorker, config.RoleAPI}
@@ -57,6 +58,7 @@ func (b *bench) startNode(ctx context.Context, o nodeOptions) (*node, error) {
 	if o.queues != nil {
 		c.Queues = o.queues
 	}
+	c.Partitions = cmp.Or(o.partitions, c.Partitions)
 	a, err := app.New(ctx, app.Options{
 		Config: c, Executors: executors(o.handle), Version: "bench", Log: b.log, Uncounted: o.uncounted,
 		Pages: func(s *edge.Server, c *control.Control, monitor bool) error {

@@ -53,5 +53,9 @@ func rows() []row {
 		schedulesRow(),
 		dueRow(),
 		ledgerRow(),
+		flowChainRow(),
+		flowManyRow(),
+		flowBlockedRow(),
+		flowLateRow(),
 	}
 }
