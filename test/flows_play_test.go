@@ -246,7 +246,11 @@ func (p *flowPlay) judgeStep(s control.RunStep, calls []flowCall) (lost int) {
 	return lost
 }
 
+// fail fails the test, unless it has ended, which ends what a run is asked.
 func (p *flowPlay) fail(format string, args ...any) {
+	if p.t.Context().Err() != nil {
+		return
+	}
 	definition, _ := json.Marshal(p.definition)
 	p.t.Errorf("run %s (TEST_SEED=%d) %s\n%.4000s", p.id, p.seed, fmt.Sprintf(format, args...), definition)
 }

@@ -100,6 +100,7 @@ func (s *flowStage) play(runs int) {
 			}
 		})
 	}
+	s.t.Cleanup(players.Wait) // also if a node does not start
 	over := make(chan struct{})
 	go func() { players.Wait(); close(over) }()
 	kills := s.killUntil(over)
