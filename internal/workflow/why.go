@@ -72,7 +72,7 @@ func (f *Flow) whyBlocked(r Run, i int) string {
 	case r.Phase == "":
 		return "waits for the begin of the run"
 	case n.in != r.Phase.section():
-		return "waits for the end of " + section(n.in-1).name()
+		return "waits for the end of " + (n.in - 1).name()
 	case len(open) > 0 && !n.EffectiveRule().Decide(f.needsOf(i, r.Steps)).Release:
 		return fmt.Sprintf("waits for %s (rule %s)", listed(open), n.EffectiveRule())
 	case len(reads) > 0:
