@@ -159,15 +159,15 @@ func OutputOf[T any](ctx context.Context, c *Client, run, step string) (T, error
 	if err != nil || result == "" {
 		return output, err
 	}
-	err = json.Unmarshal([]byte(result), &output)
-	if text, is := any(&output).(*string); is && err != nil {
+	wrong := json.Unmarshal([]byte(result), &output)
+	if wrong == nil {
+		return output, nil
+	}
+	if text, is := any(&output).(*string); is {
 		*text = result
 		return output, nil
 	}
-	if err != nil {
-		return output, fmt.Errorf("the output of step %s of run %s cannot be decoded into %T: %w", step, run, output, err)
-	}
-	return output, nil
+	return output, fmt.Errorf("the output of step %s of run %s cannot be decoded into %T: %w", step, run, output, wrong)
 }
 
 // stepResult waits for a step, and returns the result of its task, "" if it has none. Errors: those of OutputOf.

@@ -89,15 +89,6 @@ func endOfRun(t *testing.T, c *dts.Client, id string, want dts.State) *dts.Run {
 	return run
 }
 
-// states are the states of the steps of a run.
-func states(run *dts.Run) map[string]dts.StepState {
-	all := map[string]dts.StepState{}
-	for _, s := range run.Steps {
-		all[s.ID] = s.State
-	}
-	return all
-}
-
 // A chord whose parts get numbers from parameters, and whose end gets what they have returned.
 func TestRun_FansOutAndIn(t *testing.T) {
 	t.Parallel()
@@ -276,7 +267,7 @@ func TestClient_PausesAndRerunsRuns(t *testing.T) {
 		if _, err := c.PauseRun(t.Context(), id); dts.CodeOf(err) != dts.CodeTaskNotRunning {
 			t.Errorf("a run that has ended was paused: %v", err)
 		}
-		run, err = c.RerunRun(t.Context(), id, "b")
+		_, err = c.RerunRun(t.Context(), id, "b")
 		testkit.Must(t, err)
 		run = endOfRun(t, c, id, dts.StateSucceeded)
 		if run.Attempt != 2 || run.Step("a").Generation != 1 || run.Step("b").Generation != 2 {
