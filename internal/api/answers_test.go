@@ -95,6 +95,7 @@ var goesOn = []string{
 	"triggerSchedule", "acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue",
 	"setQueueCapacity", "limitQueue",
 	"forgetTask", "startBulk", "stopBulk",
+	"deleteWorkflow",
 }
 
 // Who does not read large answers to changes gets them nevertheless, but no further ones.

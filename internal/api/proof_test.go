@@ -40,6 +40,7 @@ var pathValues = map[string]map[string]string{
 	"/v1/nodes/":     {"node": "n1"},
 	"/v1/bulk/":      {"bulk": "b1"},
 	"/v1/runs/":      {"id": "flow"},
+	"/v1/workflows/": {"id": "etl"},
 }
 
 // queryValues are what stands for the parameters of a query, by name; "": the parameter does not change what is read.
@@ -198,6 +199,7 @@ func startFull(t *testing.T) (*rig, *nthFails) {
 	db, fails := server.DB(t), &nthFails{}
 	db.AddHook(fails)
 	store := openStore(t, db)
+	testkit.Must(t, store.Advance(t.Context(), func(context.Context) ([]cluster.Node, error) { return nil, nil }))
 	observer := cluster.NewObserver(cluster.Options{DB: db, Key: store.Keys.Nodes()})
 	t.Cleanup(observer.Close)
 	queues := queue.New(queue.Options{DB: db})
@@ -239,6 +241,9 @@ func (r *rig) fill() {
 	r.openQueue("default")
 	r.createFlow("flow")
 	r.plan("flow", true)
+	for _, deadline := range []string{"1h", "2h"} {
+		made("PUT", "/v1/workflows/etl", `{"deadline":"`+deadline+`","steps":[{"id":"load","task":{"type":"noop"}}]}`)
+	}
 	_, err := openStore(r.t, r.db).Bulks.Create(r.ctx, bulks.Bulk{
 		ID: "b1", Action: "retry", Filter: tasks.Filter{Namespace: "default"}, State: bulks.Done,
 	})

@@ -38,8 +38,8 @@ func newPutCommand(f *command.Factory) *cobra.Command {
 		Long: `put keeps the definition in a YAML or JSON file under a name, which runs and schedules can name. Another
 definition becomes a new revision. Runs take the revision that is in force when they begin, and keep it.
 
-The whole definition is checked before; with --dry-run, nothing is changed. An error names the line and the column of the
-file. A pipe gets a line: id, revision, and created, changed or unchanged.`,
+The whole definition is checked before; with --dry-run, nothing is changed. An error names the line and the column of
+the file. A pipe gets a line: id, revision, and created, changed or unchanged.`,
 		Example: `  dtsctl flow put etl -f etl.yaml
   dtsctl flow put etl -f etl.yaml --if-match 3
   dtsctl flow put etl -f etl.yaml --dry-run`,
