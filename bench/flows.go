@@ -238,10 +238,10 @@ func flowBlockedRow() row {
 }
 
 // runTexts returns how many runs of workflows have begun, and how long the texts are of what became of their steps.
-func (r *redisServer) runTexts(ctx context.Context) (runs, bytes int, _ error) {
+func (s *redisServer) runTexts(ctx context.Context) (runs, bytes int, _ error) {
 	keys := lua.NewKeyspace("", 0)
 	for i := range layout.DefaultPartitions {
-		texts, err := r.db.HVals(ctx, string(keys.Partition(i).Runs())).Result()
+		texts, err := s.db.HVals(ctx, string(keys.Partition(i).Runs())).Result()
 		if err != nil {
 			return 0, 0, err
 		}

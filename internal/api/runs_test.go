@@ -132,10 +132,10 @@ func (r *rig) plan(id string, begin bool) {
 	}
 }
 
-// readFlow reads a run by the API.
-func (r *rig) readFlow(id string) wire.Run {
+// readFlow reads the run etl-1 by the API.
+func (r *rig) readFlow() wire.Run {
 	r.t.Helper()
-	got := r.call("GET", "/v1/runs/"+id, "")
+	got := r.call("GET", "/v1/runs/etl-1", "")
 	if got.status != http.StatusOK {
 		r.t.Fatalf("status %d: %s", got.status, got.body)
 	}
@@ -234,7 +234,7 @@ func TestGetRun_TellsOfEachStep(t *testing.T) {
 	r := startFlowRig(t)
 	r.startFlow("etl-1")
 	r.submit("other")
-	before := r.readFlow("etl-1")
+	before := r.readFlow()
 	if before.State != wire.StateScheduled || before.Phase != nil || before.Deadline != nil || len(before.Steps) != 5 {
 		t.Errorf("before it begins: %+v", before)
 	}
@@ -245,7 +245,7 @@ func TestGetRun_TellsOfEachStep(t *testing.T) {
 	r.end("etl-1@.list", task.Succeeded, "")
 	r.plan("etl-1", false)
 	r.begin("etl-1@.load")
-	got := r.readFlow("etl-1")
+	got := r.readFlow()
 	want := map[string]string{
 		"list": "succeeded succeeded", "load": "active running", "report": "blocked waits for load (rule success)",
 		"alert": "blocked waits for the end of steps", "tidy": "blocked waits for the end of on_failure",
@@ -292,13 +292,13 @@ func TestSubmitRun_RunsAWorkflowByItsName(t *testing.T) {
 	if got := r.call("POST", "/v1/runs", body); got.status != http.StatusCreated {
 		t.Fatalf("status %d: %s", got.status, got.body)
 	}
-	if run := r.readFlow("etl-1"); wire.Value(run.Workflow) != "etl" || len(run.Steps) != 5 || run.Revision != nil {
+	if run := r.readFlow(); wire.Value(run.Workflow) != "etl" || len(run.Steps) != 5 || run.Revision != nil {
 		t.Errorf("it is %+v", run)
 	}
 	_, err = r.endpoints.Control.PauseWorkflow(r.ctx, who, "etl", "")
 	testkit.Must(t, err)
 	r.claim("etl-1")
-	if run := r.readFlow("etl-1"); !strings.Contains(wire.Value(run.Waits), "etl is paused") {
+	if run := r.readFlow(); !strings.Contains(wire.Value(run.Waits), "etl is paused") {
 		t.Errorf("it waits for %q", wire.Value(run.Waits))
 	}
 }
@@ -357,7 +357,7 @@ func TestPauseRun_HoldsStepsBackUntilItIsResumed(t *testing.T) {
 	r.end("etl-1@.list", task.Succeeded, "")
 	r.plan("etl-1", false)
 	const waits = "blocked waits for the run to be resumed: it is paused"
-	if got := statesOfSteps(r.readFlow("etl-1"))["load"]; got != waits {
+	if got := statesOfSteps(r.readFlow())["load"]; got != waits {
 		t.Errorf("load is %s", got)
 	}
 	if run := r.answeredBy("etl-1", "/resume"); run.Paused || statesOfSteps(run)["load"] != "active scheduled" {
@@ -378,7 +378,7 @@ func TestRerunRun_BeginsAgainWithWhatFailed(t *testing.T) {
 		r.end("etl-1@."+step, task.Succeeded, "")
 	}
 	r.plan("etl-1", false)
-	failed := r.readFlow("etl-1")
+	failed := r.readFlow()
 	if failed.State != wire.StateFailed || failed.FinishedAt == nil || wire.Value(failed.Steps[1].Error) != "no room" ||
 		statesOfSteps(failed)["report"] != "upstream_failed never runs: load is failed (rule success)" {
 		t.Errorf("it is %s (%s): %v", failed.State, wire.Value(failed.Error), statesOfSteps(failed))
@@ -394,7 +394,7 @@ func TestRerunRun_BeginsAgainWithWhatFailed(t *testing.T) {
 		t.Errorf("it is %s", again.State)
 	}
 	r.plan("etl-1", true)
-	got := r.readFlow("etl-1")
+	got := r.readFlow()
 	want := map[string]string{
 		"list": "succeeded succeeded", "load": "active scheduled", "report": "blocked waits for load (rule success)",
 		"alert": "blocked waits for the end of steps", "tidy": "blocked waits for the end of on_failure",

@@ -108,7 +108,7 @@ func (e *endpoints) ResumeWorkflow(c echo.Context, id wire.WorkflowID, _ ResumeW
 func (e *endpoints) ListWorkflowRevisions(
 	c echo.Context, id wire.WorkflowID, _ ListWorkflowRevisionsParams,
 ) error {
-	revisions, err := e.Control.WorkflowRevisions(c.Request().Context(), callerOf(c), id)
+	revisions, err := e.Control.ListWorkflowRevisions(c.Request().Context(), callerOf(c), id)
 	if err != nil {
 		return err
 	}

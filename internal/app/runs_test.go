@@ -29,11 +29,11 @@ func (r seenRun) states() string {
 	return strings.Join(words, ", ")
 }
 
-// awaitRun waits until a run is in a state.
-func (r *running) awaitRun(id, state string) (run seenRun) {
+// awaitRun waits until the run etl is in a state.
+func (r *running) awaitRun(state string) (run seenRun) {
 	r.t.Helper()
-	testkit.Eventually(r.t, id+" is "+state, func() bool {
-		_, body := r.call(http.MethodGet, "/v1/runs/"+id, "")
+	testkit.Eventually(r.t, "etl is "+state, func() bool {
+		_, body := r.call(http.MethodGet, "/v1/runs/etl", "")
 		run = seenRun{}
 		return json.Unmarshal([]byte(body), &run) == nil && run.State == state
 	})
@@ -60,7 +60,7 @@ func TestApp_RunsWorkflows(t *testing.T) {
 	if status, body := r.call(http.MethodPost, "/v1/runs", submission); status != http.StatusCreated {
 		t.Fatalf("submitting: %d %s", status, body)
 	}
-	failed := r.awaitRun("etl", "failed")
+	failed := r.awaitRun("failed")
 	const after = "list succeeded, check failed, choose upstream_failed, sales upstream_failed, others upstream_failed, " +
 		"tidy succeeded"
 	if got := failed.states(); got != after || !strings.Contains(failed.Error, "check") {
@@ -69,7 +69,7 @@ func TestApp_RunsWorkflows(t *testing.T) {
 	if status, body := r.call(http.MethodPost, "/v1/runs/etl/rerun", ""); status != http.StatusOK {
 		t.Fatalf("rerun: %d %s", status, body)
 	}
-	run := r.awaitRun("etl", "succeeded")
+	run := r.awaitRun("succeeded")
 	const end = "list succeeded, check succeeded, choose succeeded, sales succeeded, others skipped, tidy succeeded"
 	if got := run.states(); got != end || run.Attempt != 2 || run.Result != `{"listed":"sales"}` ||
 		run.Steps[0].Generation != 1 || run.Steps[1].Generation != 2 {
@@ -90,7 +90,7 @@ func TestApp_PausesAndCancelsRuns(t *testing.T) {
 	if status, body := r.call(http.MethodPost, "/v1/runs", submission); status != http.StatusCreated {
 		t.Fatalf("submitting: %d %s", status, body)
 	}
-	r.awaitRun("etl", "running")
+	r.awaitRun("running")
 	if status, body := r.call(http.MethodPost, "/v1/runs/etl/pause", ""); !strings.Contains(body, `"paused":true`) {
 		t.Errorf("pause: %d %s", status, body)
 	}
@@ -101,7 +101,7 @@ func TestApp_PausesAndCancelsRuns(t *testing.T) {
 	if status, body := r.call(http.MethodPost, "/v1/runs/etl/cancel?note=wrong", ""); status != http.StatusOK {
 		t.Fatalf("cancel: %d %s", status, body)
 	}
-	run := r.awaitRun("etl", "cancelled")
+	run := r.awaitRun("cancelled")
 	if got := run.states(); got != "wait cancelled, load cancelled, tidy succeeded" {
 		t.Errorf("it is %q: %s", run.Error, got)
 	}

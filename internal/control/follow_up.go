@@ -15,19 +15,7 @@ var parentPayload, _ = json.Marshal(task.Parent{
 // checkOutbox checks the fields of a task that nodes of earlier releases do not know, and what follows it: the
 // executors of follow-ups must be able to read the payloads that they have. Errors: CodeInvalid, and that of ctx.
 func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength int) error {
-	var added string // the first field that earlier releases do not know
-	switch {
-	case d.StartBy != 0:
-		added = "start_by"
-	case d.Once != nil:
-		added = "once"
-	case d.OnEnd != nil:
-		added = "on_end"
-	case d.Priority != 0:
-		added = "priority"
-	case d.FairKey != "":
-		added = "fair_key"
-	}
+	added := addedField(d)
 	if added != "" && !c.store.HasOutbox() {
 		return task.Invalid(added, "works as soon as no living node is of an earlier release: see dtsctl node list")
 	}
@@ -49,4 +37,21 @@ func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength i
 		field += ".on_end.task"
 	}
 	return task.Join(errs...)
+}
+
+// addedField returns the first field of a task that nodes of earlier releases do not know; "" if it has none.
+func addedField(d task.Definition) string {
+	switch {
+	case d.StartBy != 0:
+		return "start_by"
+	case d.Once != nil:
+		return "once"
+	case d.OnEnd != nil:
+		return "on_end"
+	case d.Priority != 0:
+		return "priority"
+	case d.FairKey != "":
+		return "fair_key"
+	}
+	return ""
 }

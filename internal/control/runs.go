@@ -132,9 +132,9 @@ func (c *Control) ask(ctx context.Context, who Caller, operation, id string, do 
 	if err := c.store.Tasks.AskRun(ctx, ref, workflow.Ask{Do: do}.Encode(run.Flow)); err != nil {
 		return Run{}, err
 	}
-	for since := clock.Now(); ; clock.Sleep(ctx, askPause) {
+	for since := clock.Now(); ; {
 		run, err = c.readRun(ctx, ref)
-		if err != nil || len(run.Asked) == 0 || clock.Since(since) > askPatience {
+		if err != nil || len(run.Asked) == 0 || clock.Since(since) > askPatience || clock.Sleep(ctx, askPause) != nil {
 			return run, err
 		}
 	}

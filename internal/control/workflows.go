@@ -184,9 +184,9 @@ func (c *Control) DeleteWorkflow(ctx context.Context, who Caller, id string, ifM
 	return err
 }
 
-// WorkflowRevisions returns the revisions of a workflow that are kept, newest first; the first one is in force. Error:
-// workflow.CodeNotFound.
-func (c *Control) WorkflowRevisions(ctx context.Context, who Caller, id string) ([]workflow.Revision, error) {
+// ListWorkflowRevisions returns the revisions of a workflow that are kept, newest first; the first one is in force.
+// Error: workflow.CodeNotFound.
+func (c *Control) ListWorkflowRevisions(ctx context.Context, who Caller, id string) ([]workflow.Revision, error) {
 	if _, err := c.begin(ctx, who, "listWorkflowRevisions", who.Ref(id)); err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func TestWorkflows_ArePutLikeSchedules(t *testing.T) {
 	if err != nil || rolled.Workflow.Revision != 3 || rolled.Workflow.EffectiveDeadline().Hours() != 1 {
 		t.Errorf("rolled back: %+v, %v", rolled, err)
 	}
-	history, err := w.WorkflowRevisions(w.ctx, me, "etl")
+	history, err := w.ListWorkflowRevisions(w.ctx, me, "etl")
 	testkit.Must(t, err)
 	var deadlines []string
 	for _, r := range history {

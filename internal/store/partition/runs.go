@@ -194,15 +194,21 @@ func (w RunWrite) ops() (ops []lua.AdvanceOp, _ error) {
 		add("look", "", "", "", w.Look)
 		return ops, nil
 	}
-	add("took", "plan "+w.Run.Task.Ref.String(), "", "", never)
+	return append(ops, w.endOps()...), nil
+}
+
+// endOps are what the script does for a run that ends.
+func (w RunWrite) endOps() []lua.AdvanceOp {
+	var never time.Time
+	ops := []lua.AdvanceOp{{Op: "took", Name: "plan " + w.Run.Task.Ref.String(), A: "", B: "", At: never}}
 	for _, ref := range w.End.Free {
-		add("free", ref.String(), "", "", w.End.Kept)
+		ops = append(ops, lua.AdvanceOp{Op: "free", Name: ref.String(), A: "", B: "", At: w.End.Kept})
 	}
-	add("end", "", string(w.End.State), w.End.Error, w.End.Kept)
+	ops = append(ops, lua.AdvanceOp{Op: "end", Name: "", A: string(w.End.State), B: w.End.Error, At: w.End.Kept})
 	if w.End.Result != "" {
-		add("result", "", w.End.Result, "", never)
+		ops = append(ops, lua.AdvanceOp{Op: "result", Name: "", A: w.End.Result, B: "", At: never})
 	}
-	return ops, nil
+	return ops
 }
 
 // digestOf is the SHA-1 of a text as a script finds it; "" for none.
