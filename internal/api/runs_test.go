@@ -218,7 +218,7 @@ func TestSubmitRun_NamesFieldsOfTheRequest(t *testing.T) {
 		with(etl, ``): "params.day",
 		with(etl, `, "params": {"day": "1", "size": "big"}`):                        "params.size",
 		with(etl, `, "params": {"day": "1", "hour": 3}`):                            "params.hour",
-		with(etl, `, "params": {"day": "1"}, "id": "`+strings.Repeat("x", 199)+`"`): "definition.steps[0].id",
+		with(etl, `, "params": {"day": "1"}, "id": "`+strings.Repeat("x", 199)+`"`): "id",
 		with(etl, `, "params": {"day": "1"}, "queue": "low"`):                       "queue",
 	} {
 		p := r.call("POST", "/v1/runs", body).problem(t)

@@ -80,7 +80,7 @@ func (c *Control) checkStart(ctx context.Context, namespace string, start text.S
 	}
 	_, wrong := d.Bind(start.Params)
 	return task.Join(
-		task.Within("payload", wrong), task.Within(field, c.checkSteps(ctx, d, idLength)),
+		task.Within("payload", wrong), task.Within(field, c.checkSteps(ctx, d)), c.checkRoom(d, idLength),
 	)
 }
 
@@ -98,10 +98,9 @@ func (c *Control) checkRoom(d workflow.Definition, idLength int) error {
 	return nil
 }
 
-// checkSteps checks what Compile does not know of a workflow. idLength is how long the id of a run is at most. Errors:
-// CodeInvalid, and that of ctx.
-func (c *Control) checkSteps(ctx context.Context, d workflow.Definition, idLength int) error {
-	errs := []error{c.checkRoom(d, idLength)}
+// checkSteps checks what Compile does not know of a workflow. Errors: CodeInvalid, and that of ctx.
+func (c *Control) checkSteps(ctx context.Context, d workflow.Definition) error {
+	var errs []error
 	for _, section := range []struct {
 		name  string
 		steps []workflow.Step

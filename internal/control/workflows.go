@@ -67,7 +67,7 @@ func (c *Control) readDefinition(
 	if _, err := workflow.Compile(d); err != nil {
 		return d, err
 	}
-	return d, c.checkSteps(ctx, d, len(ref.ID))
+	return d, c.checkSteps(ctx, d)
 }
 
 // putWorkflow puts a valid definition, until the workflow does not change between reading and writing it.
