@@ -33,18 +33,18 @@ func (e *endpoints) PutSchedule(c echo.Context, id wire.ScheduleID, params PutSc
 		return err
 	}
 	d, wrong := definition.Schedule(in, id)
-	o, err := putOptionsOf(params, in.Paused)
+	o, err := putOptionsOf(params.IfMatch, params.IfNoneMatch, params.DryRun)
 	if err != nil {
 		return err
 	}
-	o.Faults = task.Join(faultsOf(c), wrong)
+	o.Paused, o.Faults = in.Paused, task.Join(faultsOf(c), wrong)
 	ctx, left := leavingOut(c)
 	put, err := e.Control.PutSchedule(ctx, who, d, o)
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set(changeHeader, changeBy(put))
-	tagRevision(c, put.Schedule)
+	c.Response().Header().Set(changeHeader, changeBy(put.Created, put.Changed || put.Switched))
+	tagRevision(c, put.Schedule.Revision)
 	out := scheduleOf(put.Schedule)
 	out.Warnings = slices.Concat(left.Texts(), put.Warnings)
 	if !put.Created || params.DryRun {
@@ -55,25 +55,23 @@ func (e *endpoints) PutSchedule(c echo.Context, id wire.ScheduleID, params PutSc
 }
 
 // changeBy says what came of a PUT.
-func changeBy(put control.Put) string {
+func changeBy(created, changed bool) string {
 	switch {
-	case put.Created:
+	case created:
 		return "created"
-	case put.Changed || put.Switched:
+	case changed:
 		return "changed"
 	}
 	return "unchanged"
 }
 
 // putOptionsOf reads what makes a PUT conditional, and what else it asks for.
-func putOptionsOf(params PutScheduleParams, paused *bool) (control.PutOptions, error) {
-	if params.IfMatch != "" && params.IfNoneMatch != "" {
+func putOptionsOf(ifMatch wire.IfMatch, ifNoneMatch string, dryRun bool) (control.PutOptions, error) {
+	if ifMatch != "" && ifNoneMatch != "" {
 		return control.PutOptions{}, task.Invalid("If-None-Match", "give If-Match or If-None-Match, not both")
 	}
-	revision, exists := matchOf(params.IfMatch)
-	return control.PutOptions{
-		IfMatch: revision, IfExists: exists, IfAbsent: params.IfNoneMatch != "", Paused: paused, DryRun: params.DryRun,
-	}, nil
+	revision, exists := matchOf(ifMatch)
+	return control.PutOptions{IfMatch: revision, IfExists: exists, IfAbsent: ifNoneMatch != "", DryRun: dryRun}, nil
 }
 
 // GetSchedule answers GET /v1/schedules/{id}.
@@ -83,7 +81,7 @@ func (e *endpoints) GetSchedule(c echo.Context, id wire.ScheduleID, _ GetSchedul
 	if err != nil {
 		return err
 	}
-	tagRevision(c, s)
+	tagRevision(c, s.Revision)
 	out := scheduleOf(s)
 	heldBack := e.Control.WhyHeldBack(ctx, s)
 	out.Warnings = slices.Concat(left.Texts(), heldBack)
@@ -191,12 +189,12 @@ func (e *endpoints) answerSchedule(
 	if err != nil {
 		return err
 	}
-	tagRevision(c, s)
+	tagRevision(c, s.Revision)
 	out := scheduleOf(s)
 	out.Warnings = slices.Concat(left.Texts(), warnings)
 	return e.ok(c, out)
 }
 
-func tagRevision(c echo.Context, s schedule.Schedule) {
-	c.Response().Header().Set("ETag", fmt.Sprintf("\"%d\"", s.Revision))
+func tagRevision(c echo.Context, revision int) {
+	c.Response().Header().Set("ETag", fmt.Sprintf("\"%d\"", revision))
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -22,9 +21,7 @@ func (e *endpoints) PutWorkflow(c echo.Context, id wire.WorkflowID, params PutWo
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	o, err := putOptionsOf(PutScheduleParams{
-		IfMatch: params.IfMatch, IfNoneMatch: params.IfNoneMatch, DryRun: params.DryRun,
-	}, nil)
+	o, err := putOptionsOf(params.IfMatch, params.IfNoneMatch, params.DryRun)
 	if err != nil {
 		return err
 	}
@@ -42,8 +39,8 @@ func (e *endpoints) answerPut(c echo.Context, put control.PutFlow, dry bool) err
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set(changeHeader, changeBy(control.Put{Created: put.Created, Changed: put.Changed}))
-	tagWorkflow(c, put.Workflow)
+	c.Response().Header().Set(changeHeader, changeBy(put.Created, put.Changed))
+	tagRevision(c, put.Workflow.Revision)
 	if !put.Created || dry {
 		return e.ok(c, out)
 	}
@@ -146,12 +143,8 @@ func (e *endpoints) answerWorkflow(c echo.Context, s workflow.Stored, err error)
 	if err != nil {
 		return err
 	}
-	tagWorkflow(c, s)
+	tagRevision(c, s.Revision)
 	return e.ok(c, out)
-}
-
-func tagWorkflow(c echo.Context, s workflow.Stored) {
-	c.Response().Header().Set("ETag", fmt.Sprintf("\"%d\"", s.Revision))
 }
 
 // workflowOf is a workflow as the API shows it.

@@ -108,7 +108,7 @@ func (c *Control) putOnce(ctx context.Context, who Caller, d schedule.Definition
 		now = old.Cursor
 	}
 	same := found && schedules.Same(old.Definition, d)
-	if err := o.allow(d.Ref, old.Revision); err != nil {
+	if err := o.allow("schedule", schedule.CodeChanged, d.Ref, old.Revision); err != nil {
 		return Put{}, err
 	}
 	put := Put{Created: !found, Changed: !same, Switched: found && switches(old, o.Paused)}
@@ -140,17 +140,19 @@ func adviseRepair(err error) error {
 	return task.Errorf(task.CodeUnreadable, "%s: dtsctl doctor --repair puts it aside, then put it again", why)
 }
 
-// allow compares the revision in force, 0 for none, with the conditions. Error: schedule.CodeChanged.
-func (o PutOptions) allow(ref task.Ref, revision int) error {
+// allow compares the revision in force, 0 for none, with the conditions. kind is what has the revisions, in a word.
+// Error: with that code.
+func (o PutOptions) allow(kind string, changed task.Code, ref task.Ref, revision int) error {
 	switch {
 	case o.IfAbsent && revision > 0:
-		return task.Errorf(schedule.CodeChanged, "schedule %q exists, at revision %d", ref.ID, revision)
+		return task.Errorf(changed, "%s %q exists, at revision %d", kind, ref.ID, revision)
 	case o.IfExists && revision == 0:
-		return task.Errorf(schedule.CodeChanged, "there is no schedule %q to replace", ref.ID)
+		return task.Errorf(changed, "there is no %s %q to replace", kind, ref.ID)
 	case o.IfMatch > 0 && revision == 0:
-		return task.Errorf(schedule.CodeChanged, "schedule %q does not exist, so it is not at revision %d", ref.ID, o.IfMatch)
+		return task.Errorf(changed, "%s %q does not exist, so it is not at revision %d", kind, ref.ID, o.IfMatch)
 	case o.IfMatch > 0 && revision != o.IfMatch:
-		return task.Errorf(schedule.CodeChanged, "schedule %q is at revision %d, not %d: read it and try again", ref.ID, revision, o.IfMatch)
+		const message = "%s %q is at revision %d, not %d: read it and try again"
+		return task.Errorf(changed, message, kind, ref.ID, revision, o.IfMatch)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (c *Control) putWorkflow(ctx context.Context, who Caller, d workflow.Defini
 		if err != nil && task.CodeOf(err) != workflow.CodeNotFound {
 			return PutFlow{}, err
 		}
-		if err := o.allowFlow(d.Ref, old.Revision); err != nil {
+		if err := o.allow("workflow", workflow.CodeChanged, d.Ref, old.Revision); err != nil {
 			return PutFlow{}, err
 		}
 		put := PutFlow{Workflow: old, Created: old.Revision == 0, Changed: !sameFlow(old.Definition, d)}
@@ -95,16 +95,6 @@ func (c *Control) putWorkflow(ctx context.Context, who Caller, d workflow.Defini
 	}
 	const message = "workflow %q changed during each of %d tries to replace it: try again"
 	return PutFlow{}, task.Errorf(workflow.CodeChanged, message, d.ID, putTries)
-}
-
-// allowFlow compares the revision in force, 0 for none, with the conditions. Error: workflow.CodeChanged.
-func (o PutOptions) allowFlow(ref task.Ref, revision int) error {
-	var refused *task.Error
-	if err := o.allow(ref, revision); !errors.As(err, &refused) {
-		return err
-	}
-	message := strings.ReplaceAll(refused.Message, "schedule", "workflow")
-	return task.Errorf(workflow.CodeChanged, "%s", message)
 }
 
 // sameFlow reports whether two definitions are equal as stored.
