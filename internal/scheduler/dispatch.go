@@ -84,7 +84,7 @@ func (t *term) claimAndDeliver(
 	}
 	o.Found = claimed.Found
 	grant.Count(o.Claimed, claimed.Deliveries)
-	claimed.Deliveries = t.takeRuns(claimed.Deliveries)
+	_, claimed.Deliveries = t.takeRuns(claimed.Deliveries)
 	split, err := t.s.plan.split(ctx, claimed.Deliveries)
 	served := split.Served
 	failures := []error{t.unlessSharded(ctx, "cannot look for asynq's own servers", err)} // what nobody may serve is taken back

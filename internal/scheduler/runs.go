@@ -50,10 +50,10 @@ type knownRun struct {
 }
 
 // takeRuns takes the runs of workflows out of claimed deliveries, for the loop follow.
-func (t *term) takeRuns(deliveries []task.Delivery) (others []task.Delivery) {
+func (t *term) takeRuns(deliveries []task.Delivery) (taken, others []task.Delivery) {
 	isRun := func(d task.Delivery) bool { return d.Queue == task.WorkflowQueue }
 	if !slices.ContainsFunc(deliveries, isRun) {
-		return deliveries
+		return nil, deliveries
 	}
 	t.runs.mu.Lock()
 	defer t.runs.mu.Unlock()
@@ -63,12 +63,13 @@ func (t *term) takeRuns(deliveries []task.Delivery) (others []task.Delivery) {
 	for _, d := range deliveries {
 		if isRun(d) {
 			t.runs.claimed[d.Ref] = true
+			taken = append(taken, d)
 		} else {
 			others = append(others, d)
 		}
 	}
 	signal(t.s.followWakes[t.partition])
-	return others
+	return taken, others
 }
 
 // claimedRuns returns the runs that were claimed since the last call.
@@ -332,78 +333,4 @@ func tickOf(ref task.Ref) time.Time {
 	}
 	tick, _, _ := schedule.ParseTickName(name)
 	return tick
-}
-
-// write returns what is written of a run. One that could do more is planned then again.
-func (p *planned) write(now, again time.Time) partition.RunWrite {
-	w := partition.RunWrite{Run: p.read, Begin: p.begin > 0, Saw: p.seen, Took: p.touched.Entries}
-	switch {
-	case p.unread:
-		w.Idle, w.Look = true, now.Add(unreadPause)
-		return w
-	case p.known == nil: // it has ended, or may not begin yet
-		w.Idle = true
-		return w
-	case p.known.failure != nil:
-		w.Text = p.read.Text
-		w.End = p.end(now, workflow.RunEnd{State: task.Failed, Error: p.known.failure.Error()})
-		return w
-	}
-	if p.read.Plan == "" {
-		w.Plan = p.known.plan
-	}
-	w.Text = p.plan.Run.Encode()
-	released := make(map[int]bool, len(p.plan.Release))
-	for _, r := range p.plan.Release {
-		released[r.Step] = true
-		d := r.Task
-		d.Retention = task.RetentionLimit // it is kept as long as the run
-		w.Release = append(w.Release, partition.Release{Task: d, Attempts: attemptsOf(r)})
-	}
-	for _, i := range p.plan.Stop {
-		w.Stop = append(w.Stop, p.stepRef(i))
-	}
-	if p.begin > 1 {
-		for i, s := range p.plan.Run.Steps {
-			if s.Generation > 0 && !released[i] {
-				w.Tie = append(w.Tie, p.stepRef(i))
-			}
-		}
-	}
-	if p.plan.End != nil {
-		w.End = p.end(now, *p.plan.End)
-		return w
-	}
-	w.Look = now.Add(lookAtRuns)
-	if next := p.plan.Look; !next.IsZero() && next.Before(w.Look) {
-		w.Look = next
-	}
-	if p.plan.More {
-		w.Look = again
-	}
-	return w
-}
-
-// attemptsOf returns how many further attempts a task has that begins again; 0 for one that is new.
-func attemptsOf(r workflow.Release) int {
-	if !r.Again {
-		return 0
-	}
-	return task.Task{Definition: r.Task}.Policy().MaxAttempts
-}
-
-// end is how a run ends.
-func (p *planned) end(now time.Time, e workflow.RunEnd) *partition.RunEnd {
-	d := p.read.Task.Definition
-	if d.Retention == 0 && p.known.flow != nil {
-		d.Retention = p.known.flow.Retention
-	}
-	kept := now.Add(d.EffectiveRetention(e.State))
-	end := &partition.RunEnd{State: e.State, Error: e.Error, Result: e.Result, Kept: kept}
-	for i, s := range p.plan.Run.Steps {
-		if s.Generation > 0 {
-			end.Free = append(end.Free, p.stepRef(i))
-		}
-	}
-	return end
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -139,8 +138,8 @@ func (t *term) sleepUntilLook(ctx context.Context, now, next, got time.Time) {
 
 // recoverLost ends lapsed runs and enqueues deliveries that wait. If it fails for one, it goes on with the others.
 func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
-	if others := t.takeRuns(w.Waiting); len(others) < len(w.Waiting) {
-		forget(&w, slices.DeleteFunc(slices.Clone(w.Waiting), func(d task.Delivery) bool { return d.Queue != task.WorkflowQueue }))
+	if taken, _ := t.takeRuns(w.Waiting); len(taken) > 0 {
+		forget(&w, taken)
 	}
 	failures := []error{t.reapLapsed(ctx, w), t.parkUnrunnable(ctx, &w)}
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
