@@ -113,13 +113,14 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 		return err
 	}
 	return e.ok(c, wire.ScheduleList{
-		Schedules: schedules, NextCursor: wire.Given(page.NextCursor), Incomplete: wire.Given(page.NextCursor != "" && len(schedules) < limit),
-		Warnings: left.Texts(),
+		Schedules: schedules, NextCursor: wire.Given(page.NextCursor),
+		Incomplete: wire.Given(page.NextCursor != "" && len(schedules) < limit),
+		Warnings:   left.Texts(),
 	})
 }
 
-// schedulesOf is a page of schedules as the API shows them. To find the next tick of one with many exclusions takes up to
-// 10 ms. Error: that of ctx.
+// schedulesOf is a page of schedules as the API shows them. To find the next tick of one with many exclusions takes up
+// to 10 ms. Error: that of ctx.
 func schedulesOf(ctx context.Context, page []schedule.Schedule) ([]wire.Schedule, error) {
 	schedules := make([]wire.Schedule, 0, len(page))
 	for _, s := range page {
