@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/taskview"
 )
 
@@ -41,10 +42,10 @@ on.`,
 			if err != nil {
 				return err
 			}
-			return changeWorkflow(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
+			return askAndShow(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
 				params := &client.PauseWorkflowParams{Namespace: c.Namespace}
 				return c.PauseWorkflowWithBodyWithResponse(ctx, args[0], params, rest.JSONType, body)
-			})
+			}, showPaused)
 		},
 	}
 	cmd.Flags().BoolVar(&workflow, "workflow", false, "pause a workflow that was put, not a run")
@@ -66,9 +67,9 @@ With --workflow, RUN is the id of a workflow, whose runs may begin again.`,
   dtsctl flow resume --workflow etl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if workflow {
-				return changeWorkflow(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
+				return askAndShow(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
 					return c.ResumeWorkflowWithResponse(ctx, args[0], &client.ResumeWorkflowParams{Namespace: c.Namespace})
-				})
+				}, showPaused)
 			}
 			return change(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
 				return c.ResumeRunWithResponse(ctx, args[0], &client.ResumeRunParams{Namespace: c.Namespace})
@@ -103,15 +104,23 @@ for that.`,
 func change(
 	ctx context.Context, opts options, ask func(ctx context.Context, c *rest.Client) (rest.Reply, error),
 ) error {
+	return askAndShow(ctx, opts, ask, showState)
+}
+
+// askAndShow sends a request, and shows the answer.
+func askAndShow[T any](
+	ctx context.Context, opts options, ask func(ctx context.Context, c *rest.Client) (rest.Reply, error),
+	show func(p *printer.Printer, answer rest.Answer[T]) error,
+) error {
 	c, err := opts.Client()
 	if err != nil {
 		return err
 	}
-	answer, err := rest.Read[wire.Run](ask(ctx, c))
+	answer, err := rest.Read[T](ask(ctx, c))
 	if err != nil {
 		return err
 	}
-	return showState(opts.Printer, answer)
+	return show(opts.Printer, answer)
 }
 
 type rerunOptions struct {

@@ -112,16 +112,9 @@ A pipe gets a line: id, revision, steps, paused, updated, by.`,
 		Example: `  dtsctl flow get etl
   dtsctl flow get etl -o json | jq .definition > etl.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := opts.Client()
-			if err != nil {
-				return err
-			}
-			answer, err := rest.Read[wire.Workflow](c.GetWorkflowWithResponse(cmd.Context(), args[0],
-				&client.GetWorkflowParams{Namespace: c.Namespace}))
-			if err != nil {
-				return err
-			}
-			return showWorkflow(opts.Printer, answer)
+			return askAndShow(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
+				return c.GetWorkflowWithResponse(ctx, args[0], &client.GetWorkflowParams{Namespace: c.Namespace})
+			}, showWorkflow)
 		},
 	}
 }
@@ -318,19 +311,8 @@ keep theirs.`,
 	return cmd
 }
 
-// changeWorkflow pauses or resumes a workflow, and prints it.
-func changeWorkflow(
-	ctx context.Context, opts options, ask func(ctx context.Context, c *rest.Client) (rest.Reply, error),
-) error {
-	c, err := opts.Client()
-	if err != nil {
-		return err
-	}
-	answer, err := rest.Read[wire.Workflow](ask(ctx, c))
-	if err != nil {
-		return err
-	}
-	p := opts.Printer
+// showPaused prints whether a workflow is paused.
+func showPaused(p *printer.Printer, answer rest.Answer[wire.Workflow]) error {
 	return p.Show(answer.Raw, func() error {
 		state := "open"
 		if answer.Value.PausedAt != nil {
