@@ -29,27 +29,36 @@ quick: ## Vet all, and test what has changed and what imports it, without the ra
 	scripts/quick
 
 # Tests wait more than they compute, so more of them run at once than there are processors. `make lint` runs go vet on
-# everything; each package of tests that hangs for 45 minutes fails with the stacks of its goroutines. Both targets have
-# the same flags, so that the long one takes the results of tests without a long form from the cache.
-#
-# The race detector leaves out the Lua interpreter of the embedded Redis: each run of a script has an interpreter of its
-# own. To watch it takes a fifth of the processor time of tests in virtual time. Without notes for debuggers, compiling
-# takes an eighth less. Package test/process builds programs with the same flags, so that Go's cache has what both need.
-RACE := -race -gcflags=all=-dwarf=false '-gcflags=github.com/yuin/gopher-lua/...=-dwarf=false -race=false'
-TEST := go test $(RACE) -vet=off -parallel 8 -timeout 45m
+# everything; each package of tests that hangs for 45 minutes fails with the stacks of its goroutines.
+TEST := go test -vet=off -parallel 8 -timeout 45m
 # The packages that wait longest come first, so that the others run beside them.
-ALL := ./test ./test/model ./internal/scheduler ./...
+ALL := ./test ./test/page ./test/model ./internal/scheduler ./internal/control ./...
 
 .PHONY: test
-test: ## Run all that a change must pass, with the race detector
+test: ## Run all that a change must pass, but for the race detector
 	scripts/ensure-test-tools
 	$(TEST) $(ALL)
 	cd bench && $(TEST) ./...
 
-.PHONY: test-long
-test-long: ## Run all tests in full, for an hour: fleets through failovers and upgrades, every zone, weeks of time travel
+# The race detector takes three times as long. So it watches the short tests here, and all of them in the long form.
+# It leaves out the Lua interpreter of the embedded Redis: each run of a script has an interpreter of its own. To watch it
+# takes a fifth of the processor time of tests in virtual time. Without notes for debuggers, compiling takes an eighth less.
+# Package test/process builds programs with the same flags, so that Go's cache has what both need.
+RACE := -race -gcflags=all=-dwarf=false '-gcflags=github.com/yuin/gopher-lua/...=-dwarf=false -race=false'
+# Those with goroutines: not the command line, which waits for one answer at a time, and what only computes.
+RACED := . ./dtstest ./internal/app ./internal/api ./internal/batch ./internal/calls ./internal/cluster ./internal/control \
+	./internal/events ./internal/fresh ./internal/handover ./internal/lease ./internal/queue ./internal/redisx/... \
+	./internal/remote ./internal/scheduler ./internal/store/... ./internal/telemetry ./internal/web ./internal/worker/...
+
+.PHONY: race
+race: ## Run the short tests with the race detector
 	scripts/ensure-test-tools
-	TEST_LONG=1 $(TEST) $(ALL)
+	$(TEST) $(RACE) -short $(RACED)
+
+.PHONY: test-long
+test-long: ## Run all tests in full, with the race detector, for an hour: fleets through failovers and upgrades, weeks of time travel
+	scripts/ensure-test-tools
+	TEST_LONG=1 $(TEST) $(RACE) $(ALL)
 
 # Rounds under faults; test/chaos says which variables choose among them.
 CHAOS := go test $(RACE) -vet=off -count=1 -v -run TestChaos

@@ -166,7 +166,7 @@ func TestPreviewTrigger_ForetellsRunsOfRandomSchedules(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in each run
 	outcomes := map[schedule.Outcome]int{}
-	for i := range 40 {
+	for i := range testkit.Amount(12, 40) {
 		ref := task.Ref{Namespace: "default", ID: fmt.Sprint("s", i)}
 		overlap := []schedule.Overlap{
 			schedule.OverlapSkip, schedule.OverlapAllow, schedule.OverlapQueue, schedule.OverlapReplace,

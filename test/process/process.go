@@ -29,9 +29,9 @@ const (
 	stackLimit = 5 * time.Second // how long it may take to write the stacks of its goroutines
 )
 
-// Build builds packages with the race detector and returns the new directory that the programs are in. The paths of the packages are
-// relative to the working directory, that of the test. It keeps the programs of each working directory in the user's cache: go build links
-// only those that have changed since the last call, and linking one takes seconds.
+// Build builds packages and returns the new directory that the programs are in. They have the race detector if the test has it. The paths of
+// the packages are relative to the working directory, that of the test. It keeps the programs of each working directory in the user's cache:
+// go build links only those that have changed since the last call, and linking one takes seconds.
 func Build(packages ...string) (dir string, err error) {
 	kept, err := keptPrograms()
 	if err != nil {
@@ -54,13 +54,10 @@ func Build(packages ...string) (dir string, err error) {
 	return dir, nil
 }
 
-// goBuild builds packages with the race detector, and the flags that the Makefile has for tests, so that Go's cache has
-// what both need.
+// goBuild builds packages, with the flags of the test itself, so that Go's cache has what both need.
 func goBuild(out, link string, packages ...string) *exec.Cmd {
-	return exec.Command("go", append([]string{
-		"build", "-race", "-gcflags=all=-dwarf=false", "-gcflags=github.com/yuin/gopher-lua/...=-dwarf=false -race=false",
-		"-ldflags=-s -w" + link, "-o", out,
-	}, packages...)...)
+	args := append([]string{"build"}, buildFlags...)
+	return exec.Command("go", append(append(args, "-ldflags=-s -w"+link, "-o", out), packages...)...)
 }
 
 // keptPrograms returns the directory that keeps the programs of the working directory.
@@ -73,7 +70,7 @@ func keptPrograms() (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	dir = filepath.Join(cache, fmt.Sprintf("programs-%x", sha256.Sum256([]byte(here))))
+	dir = filepath.Join(cache, fmt.Sprintf("programs-%x", sha256.Sum256([]byte(here+strings.Join(buildFlags, " ")))))
 	return dir, os.MkdirAll(dir, 0o700)
 }
 

@@ -1,0 +1,5 @@
+//go:build !race
+
+package process
+
+var buildFlags []string // programs without the race detector, as the tests
