@@ -2980,6 +2980,61 @@ func (ReadPage) Decode(r *Reply) (v ReadPageReply) {
 	return v
 }
 
+// ReadRuns runs read_runs.lua: reads runs of workflows and tasks of their steps, all at one moment.
+//
+// Repeated: harmless: it only reads
+type ReadRuns struct {
+	Defs  DefsKey        // HASH the script makes further keys of the same partition
+	Items []ReadRunsItem // part: run; known, for a run without what the reader knows of it; or step
+}
+
+// ReadRunsReply is the reply to ReadRuns.
+type ReadRunsReply struct {
+	Found []ReadRunsFound // for each of the items: record: the stored definition, without the payload if it is known or a step, "" if there is no such task; due: of scheduled tasks. Only of runs: text: what became of the steps; plan: that of its workflow, as JSON, "" if known; asks: what is asked of it, a line each
+}
+
+// ReadRunsItem is an element of items of read_runs.lua.
+type ReadRunsItem struct {
+	Name task.Ref
+	Part string
+}
+
+// ReadRunsFound is an element of found of read_runs.lua.
+type ReadRunsFound struct {
+	Record  string
+	Payload string
+	State   string
+	Due     time.Time
+	Result  string
+	Reason  string
+	Text    string
+	Plan    string
+	Asks    string
+}
+
+// Script is read_runs.lua.
+func (ReadRuns) Script() *Script { return scriptOf("read_runs") }
+
+// Keys are its KEYS.
+func (c ReadRuns) Keys() []string { return []string{string(c.Defs)} }
+
+// Args are its ARGV.
+func (c ReadRuns) Args() []any {
+	args := []any{}
+	for _, e := range c.Items {
+		args = append(args, e.Name.String(), e.Part)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ReadRuns) Decode(r *Reply) (v ReadRunsReply) {
+	for e := range r.List("found", 9) {
+		v.Found = append(v.Found, ReadRunsFound{Record: e.Text("record"), Payload: e.Text("payload"), State: e.Text("state"), Due: e.Time("due"), Result: e.Text("result"), Reason: e.Text("reason"), Text: e.Text("text"), Plan: e.Text("plan"), Asks: e.Text("asks")})
+	}
+	return v
+}
+
 // ReadTasks runs read_tasks.lua: reads tasks.
 //
 // Repeated: harmless: it only reads

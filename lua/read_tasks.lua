@@ -1,5 +1,5 @@
 -- read_tasks: reads tasks.
--- includes: definition, place
+-- includes: definition, place, due
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -23,22 +23,11 @@ if not brief then
 end
 local dues = redis.call('ZMSCORE', wheel_key, unpack(names))
 local tasks = {}
-
--- due_at returns when a task is due, as text; nil or false if it is not scheduled.
-local function due_at(i, member)
-  if dues[i] or not records[i] then
-    return dues[i]
-  elseif not states[i] then
-    return due_unclaimed(member, records[i])
-  end
-  return string.sub(states[i], 1, 9) == 'scheduled' and due_of(member, records[i])
-end
-
 for i, member in ipairs(names) do
   tasks[#tasks + 1] = records[i] and (brief and without_payload(records[i]) or records[i]) or ''
   tasks[#tasks + 1] = records[i] and not brief and stored_payload(member, records[i]) or ''
   tasks[#tasks + 1] = states[i] or ''
-  tasks[#tasks + 1] = tonumber(due_at(i, member) or false) or false
+  tasks[#tasks + 1] = tonumber(due_at(member, records[i], states[i], dues[i]) or false) or false
   tasks[#tasks + 1] = results[i] or ''
   tasks[#tasks + 1] = errors[i] or ''
 end

@@ -72,7 +72,7 @@ func (r *rig) plan(id string, begin bool) {
 		r.claim(id)
 	}
 	leader := r.store.Partitions.At(0).Lead(fence)
-	reads, err := leader.ReadRuns(r.ctx, []task.Ref{ref(id)})
+	reads, err := leader.ReadRuns(r.ctx, partition.ReadRun{Ref: ref(id)})
 	testkit.Must(r.t, err)
 	read := reads[0]
 	start, err := text.ParseStart("default", read.Task.Payload)
@@ -101,10 +101,12 @@ func (r *rig) plan(id string, begin bool) {
 	for i := range flow.Len() {
 		steps = append(steps, ref(id).Step(flow.StepID(i)))
 	}
-	found, seen, err := leader.ReadSteps(r.ctx, steps)
+	found, err := leader.ReadSteps(r.ctx, steps)
 	testkit.Must(r.t, err)
-	for i, step := range steps {
-		t := found[step]
+	var seen []partition.Seen
+	for i := range steps {
+		t := found[i].Task
+		seen = append(seen, found[i].Seen)
 		in.Tasks = append(in.Tasks, workflow.Task{
 			Step: i, State: t.State, Attempt: t.Attempt, Result: t.Result, Error: t.Error,
 		})
@@ -336,7 +338,7 @@ func (r *rig) answeredBy(id, path string) wire.Run {
 	answered := make(chan answer, 1)
 	go func() { answered <- r.call("POST", "/v1/runs/"+id+path, "") }()
 	testkit.Eventually(r.t, "somebody asks", func() bool {
-		reads, err := r.store.Partitions.At(0).ReadRuns(r.ctx, []task.Ref{ref(id)})
+		reads, err := r.store.Partitions.At(0).ReadRuns(r.ctx, partition.ReadRun{Ref: ref(id)})
 		return err == nil && reads[0].Asks != ""
 	})
 	r.plan(id, false)

@@ -193,7 +193,7 @@ func (c *Control) readRunOnce(ctx context.Context, ref task.Ref) (Run, error) {
 		return Run{}, err
 	}
 	p := c.store.Partitions.At(c.store.PartitionOf(ref))
-	reads, err := p.ReadRuns(ctx, []task.Ref{ref})
+	reads, err := p.ReadRuns(ctx, partition.ReadRun{Ref: ref})
 	if err != nil {
 		return Run{}, err
 	}

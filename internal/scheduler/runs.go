@@ -136,16 +136,8 @@ func (t *term) carryOn(
 
 // carryOnSome does what carryOn says for some runs, with one call.
 func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) (more bool, _ error) {
-	refs := make([]task.Ref, len(some))
-	for i, p := range some {
-		refs[i] = p.ref
-	}
-	reads, err := t.leader.ReadRuns(ctx, refs)
-	if err != nil {
+	if err := t.readRuns(ctx, some); err != nil {
 		return false, err
-	}
-	for i, p := range some {
-		p.read = reads[i]
 	}
 	t.readBegins(ctx, some)
 	for _, p := range some {
@@ -176,6 +168,33 @@ func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) 
 	}
 	t.leaveLines(ctx, ended)
 	return more, err
+}
+
+// readRuns reads runs, with the tasks of the steps that entries are about.
+func (t *term) readRuns(ctx context.Context, some []*planned) error {
+	wanted := make([]partition.ReadRun, len(some))
+	for i, p := range some {
+		wanted[i] = partition.ReadRun{Ref: p.ref, Known: t.runs.known[p.ref] != nil}
+		for step := range p.touched.Steps {
+			wanted[i].Steps = append(wanted[i].Steps, p.ref.Step(step))
+		}
+	}
+	reads, err := t.leader.ReadRuns(ctx, wanted...)
+	if err != nil {
+		return err
+	}
+	for i, p := range some {
+		if p.read = reads[i]; !wanted[i].Known || p.read.Task.State == task.Running {
+			continue
+		}
+		delete(t.runs.known, p.ref) // it does not run any more, so that its payload may be needed
+		again, err := t.leader.ReadRuns(ctx, partition.ReadRun{Ref: p.ref, Steps: wanted[i].Steps})
+		if err != nil {
+			return err
+		}
+		p.read = again[0]
+	}
+	return nil
 }
 
 // prepare reads what a run says of itself.
@@ -287,24 +306,30 @@ func (t *term) readSteps(ctx context.Context, wanted map[*planned][]int) error {
 	var steps []int
 	for p, indices := range wanted {
 		for _, i := range indices {
-			refs, of, steps = append(refs, p.stepRef(i)), append(of, p), append(steps, i)
+			ref := p.stepRef(i)
+			if k := slices.IndexFunc(p.read.Steps, func(s partition.Step) bool { return s.Seen.Ref == ref }); k >= 0 {
+				p.add(i, p.read.Steps[k]) // it was read with its run
+				continue
+			}
+			refs, of, steps = append(refs, ref), append(of, p), append(steps, i)
 		}
 	}
-	found, seen, err := t.leader.ReadSteps(ctx, refs)
-	if err != nil {
-		return err
+	found, err := t.leader.ReadSteps(ctx, refs)
+	for k, step := range found {
+		of[k].add(steps[k], step)
 	}
-	for k, p := range of {
-		if p.tasks == nil {
-			p.tasks = make(map[int]workflow.Task)
-		}
-		got := found[refs[k]]
-		p.tasks[steps[k]] = workflow.Task{
-			Step: steps[k], State: got.State, Attempt: got.Attempt, Result: got.Result, Error: got.Error,
-		}
-		p.seen = append(p.seen, seen[k])
+	return err
+}
+
+// add takes the task of a step into what the plan is made from.
+func (p *planned) add(i int, s partition.Step) {
+	if p.tasks == nil {
+		p.tasks = make(map[int]workflow.Task)
 	}
-	return nil
+	p.tasks[i] = workflow.Task{
+		Step: i, State: s.Task.State, Attempt: s.Task.Attempt, Result: s.Task.Result, Error: s.Task.Error,
+	}
+	p.seen = append(p.seen, s.Seen)
 }
 
 // stepRef returns the name of the task of a step.

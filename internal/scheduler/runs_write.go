@@ -23,9 +23,7 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 		w.End = p.end(now, workflow.RunEnd{State: task.Failed, Error: p.known.failure.Error()})
 		return w
 	}
-	if p.read.Plan == "" {
-		w.Plan = p.known.plan
-	}
+	w.Plan = p.pin()
 	w.Text = p.plan.Run.Encode()
 	released := make(map[int]bool, len(p.plan.Release))
 	for _, r := range p.plan.Release {
@@ -56,6 +54,14 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 		w.Look = again
 	}
 	return w
+}
+
+// pin returns the definition that a run keeps from its begin on; "" if it has one.
+func (p *planned) pin() string {
+	if p.begin == 0 || p.read.Plan != "" {
+		return ""
+	}
+	return p.known.plan
 }
 
 // attemptsOf returns how many further attempts a task has that begins again; 0 for one that is new.

@@ -40,7 +40,7 @@ const nightly = `{"params": {"night": {"type": "integer", "required": true}},
 func (v *voyage) runOf(ref task.Ref) (own partition.Run, flow *workflow.Flow, run workflow.Run, steps []workflow.Task) {
 	v.t.Helper()
 	p := v.store.Partitions.At(0)
-	reads, err := p.ReadRuns(v.t.Context(), []task.Ref{ref})
+	reads, err := p.ReadRuns(v.t.Context(), partition.ReadRun{Ref: ref})
 	testkit.Must(v.t, err)
 	d, _, err := text.ParsePlan(ref.Namespace, reads[0].Plan)
 	if err != nil {
@@ -54,10 +54,10 @@ func (v *voyage) runOf(ref task.Ref) (own partition.Run, flow *workflow.Flow, ru
 	for i := range flow.Len() {
 		refs = append(refs, ref.Step(flow.StepID(i)))
 	}
-	found, _, err := p.ReadSteps(v.t.Context(), refs)
+	found, err := p.ReadSteps(v.t.Context(), refs)
 	testkit.Must(v.t, err)
-	for i, name := range refs {
-		t := found[name]
+	for i := range refs {
+		t := found[i].Task
 		steps = append(steps, workflow.Task{Step: i, State: t.State, Attempt: t.Attempt, Result: t.Result, Error: t.Error})
 	}
 	return reads[0], flow, run, steps

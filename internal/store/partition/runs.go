@@ -2,10 +2,9 @@ package partition
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
@@ -21,6 +20,14 @@ type Run struct {
 	Text string    // what became of its steps; "" if it has not begun
 	Plan string    // the definition of its workflow, as JSON; "" if it has not begun
 	Asks string    // what somebody asked of it that was not done yet, a line each
+
+	Steps []Step // those of its tasks that were asked for
+}
+
+// Step is a task of a step as it is in Redis.
+type Step struct {
+	Seen Seen
+	Task task.Task // without its payload; its State is "" if there is none
 }
 
 // RunWrite is what a plan says about a run. It is written if nothing that the plan was made from has changed.
@@ -62,61 +69,90 @@ type RunEnd struct {
 	Free   []task.Ref // tasks of its steps
 }
 
-// ReadRuns reads runs of workflows, in the order of their names. Error: CodeUnavailable.
-func (p *Partition) ReadRuns(ctx context.Context, refs []task.Ref) ([]Run, error) {
-	runs := make([]Run, len(refs))
-	if len(refs) == 0 {
-		return runs, nil
+// readAtOnce is how many runs and tasks of steps one call reads.
+const readAtOnce = 200
+
+// ReadRun says what is read of a run.
+type ReadRun struct {
+	Ref   task.Ref
+	Known bool       // the reader knows what never changes: the payload of the run's own task, and Plan
+	Steps []task.Ref // tasks of the run that are read as well
+}
+
+// ReadRuns reads runs of workflows, in that order. Error: CodeUnavailable.
+func (p *Partition) ReadRuns(ctx context.Context, wanted ...ReadRun) ([]Run, error) {
+	var items []lua.ReadRunsItem
+	for _, w := range wanted {
+		part := "run"
+		if w.Known {
+			part = "known"
+		}
+		items = append(items, lua.ReadRunsItem{Name: w.Ref, Part: part})
+		items = append(items, stepItems(w.Steps)...)
 	}
-	names := namesOf(refs)
-	pipe := p.o.Layout.DB.Pipeline()
-	var texts [3]*redis.SliceCmd
-	// What is asked is read first: when it is gone, the text says what came of it.
-	for i, key := range []string{string(p.keys.Asks()), string(p.keys.Runs()), string(p.keys.Plans())} {
-		texts[i] = pipe.HMGet(ctx, key, names...)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, layout.Unavailable(err)
-	}
-	own, seen, err := p.ReadSteps(ctx, refs)
+	found, err := p.readRuns(ctx, items)
 	if err != nil {
 		return nil, err
 	}
-	for i, ref := range refs {
-		text := func(of *redis.SliceCmd) string { return codec.Text(of.Val()[i]) }
-		runs[i] = Run{
-			Task: own[ref], Seen: seen[i], Text: text(texts[1]), Plan: text(texts[2]), Asks: text(texts[0]),
+	runs := make([]Run, len(wanted))
+	for i, w := range wanted {
+		own := found[0]
+		runs[i] = Run{Seen: Seen{w.Ref, own.State}, Text: own.Text, Plan: own.Plan, Asks: own.Asks}
+		if runs[i].Task = p.taskOf(w.Ref, own); own.Record == "" {
+			runs[i].Task = task.Task{Definition: task.Definition{Ref: w.Ref}}
 		}
-		runs[i].Task.Ref = ref
+		runs[i].Steps = p.stepsOf(w.Steps, found[1:])
+		found = found[1+len(w.Steps):]
 	}
 	return runs, nil
 }
 
-// ReadSteps reads tasks of runs. Those that do not exist are left out of tasks. Error: CodeUnavailable.
-func (p *Partition) ReadSteps(
-	ctx context.Context, refs []task.Ref,
-) (tasks map[task.Ref]task.Task, seen []Seen, _ error) {
-	if len(refs) == 0 {
-		return nil, nil, nil
-	}
-	// The states are read before the tasks: of one that changes in between, the script finds that it has changed.
-	states, err := p.o.Layout.DB.HMGet(ctx, string(p.keys.States()), namesOf(refs)...).Result()
+// ReadSteps reads tasks of runs, in that order. Error: CodeUnavailable.
+func (p *Partition) ReadSteps(ctx context.Context, refs []task.Ref) ([]Step, error) {
+	found, err := p.readRuns(ctx, stepItems(refs))
 	if err != nil {
-		return nil, nil, layout.Unavailable(err)
+		return nil, err
 	}
-	for i, ref := range refs {
-		seen = append(seen, Seen{ref, codec.Text(states[i])})
-	}
-	tasks, err = p.tasksOf(ctx, refs)
-	return tasks, seen, err
+	return p.stepsOf(refs, found), nil
 }
 
-func namesOf(refs []task.Ref) []string {
-	names := make([]string, len(refs))
+func stepItems(refs []task.Ref) []lua.ReadRunsItem {
+	items := make([]lua.ReadRunsItem, len(refs))
 	for i, ref := range refs {
-		names[i] = ref.String()
+		items[i] = lua.ReadRunsItem{Name: ref, Part: "step"}
 	}
-	return names
+	return items
+}
+
+// readRuns reads runs and tasks of steps, in that order. Error: CodeUnavailable.
+func (p *Partition) readRuns(ctx context.Context, items []lua.ReadRunsItem) (found []lua.ReadRunsFound, _ error) {
+	for some := range slices.Chunk(items, readAtOnce) {
+		reply, err := redisx.Run(ctx, p.o.Layout.DB, lua.ReadRuns{Defs: p.keys.Defs(), Items: some})
+		if err != nil {
+			return nil, layout.Unavailable(err)
+		}
+		found = append(found, reply.Found...)
+	}
+	return found, nil
+}
+
+// stepsOf decodes tasks of steps, the first ones that were found.
+func (p *Partition) stepsOf(refs []task.Ref, found []lua.ReadRunsFound) []Step {
+	steps := make([]Step, len(refs))
+	for i, ref := range refs {
+		steps[i] = Step{Seen: Seen{ref, found[i].State}}
+		if found[i].Record != "" {
+			steps[i].Task = p.taskOf(ref, found[i])
+		}
+	}
+	return steps
+}
+
+// taskOf decodes a task that is there.
+func (p *Partition) taskOf(ref task.Ref, f lua.ReadRunsFound) task.Task {
+	return p.o.Tasks.Decode(ref, lua.ReadTasksTask{
+		Record: f.Record, Payload: f.Payload, State: f.State, Due: f.Due, Result: f.Result, Reason: f.Reason,
+	})
 }
 
 // Advance writes what plans say, of each run all or nothing. It returns for each whether it was written. Errors:

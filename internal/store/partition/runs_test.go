@@ -38,7 +38,7 @@ func same(t *testing.T, want, got any) {
 // read returns the run as a leader reads it.
 func (f *flow) read() partition.Run {
 	f.t.Helper()
-	runs, err := f.Leader(f.run).ReadRuns(f.Ctx, []task.Ref{f.run})
+	runs, err := f.Leader(f.run).ReadRuns(f.Ctx, partition.ReadRun{Ref: f.run})
 	testkit.Must(f.t, err)
 	return runs[0]
 }
@@ -46,9 +46,9 @@ func (f *flow) read() partition.Run {
 // saw returns the state of the step as a leader sees it.
 func (f *flow) saw() []partition.Seen {
 	f.t.Helper()
-	_, seen, err := f.Leader(f.run).ReadSteps(f.Ctx, []task.Ref{f.step})
+	steps, err := f.Leader(f.run).ReadSteps(f.Ctx, []task.Ref{f.step})
 	testkit.Must(f.t, err)
-	return seen
+	return []partition.Seen{steps[0].Seen}
 }
 
 // advance writes a plan, and reports whether it was written.

@@ -27,7 +27,7 @@ func (s *Tasks) Cancel(ctx context.Context, ref task.Ref, by string) (task.Task,
 	if err != nil {
 		return task.Task{}, publicError(err, cancelCodes, ref)
 	}
-	t := s.decode(ref, recordOf(lua.ReadTasksTask(reply)))
+	t := s.Decode(ref, lua.ReadTasksTask(reply))
 	if t.State == task.Unreadable { // the script has changed nothing
 		return task.Task{}, unreadable(t)
 	}
@@ -74,7 +74,7 @@ func (s *Tasks) retry(
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)
 	}
-	return s.decode(ref, recordOf(lua.ReadTasksTask(reply))), nil
+	return s.Decode(ref, lua.ReadTasksTask(reply)), nil
 }
 
 var askCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotRunning}

@@ -67,6 +67,11 @@ func (s *Tasks) decode(ref task.Ref, r codec.Record) task.Task {
 	return codec.DecodeTask(ref, r)
 }
 
+// Decode reads a task that a script has read as read_tasks does. What cannot be read is left out, and Damage says so.
+func (s *Tasks) Decode(ref task.Ref, t lua.ReadTasksTask) task.Task {
+	return s.decode(ref, recordOf(t))
+}
+
 func notFound(ref task.Ref) error {
 	return &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
 }
