@@ -131,7 +131,8 @@ func liveThrough(t *testing.T) (conditions []condition) {
 		}
 	})
 	enter("a schedule pauses itself", func(s scrape) bool {
-		return s.total("dts_schedules_paused_total", "") == 1 && s.total("dts_tasks_ended_total", `"failed"`) >= 1
+		return s.total("dts_schedules_paused_total", "") == 1 && s.total("dts_tasks_ended_total", `"failed"`) >= 1 &&
+			s.total("dts_queue_attempts_total", `"failed"`) >= 1
 	}, "DtsSchedulePaused", "DtsFailuresJumped")
 
 	front.submit(shell("long-1", "sleep 600"), shell("long-2", "sleep 600"), shell("next", "true"))
