@@ -29,6 +29,7 @@ type flowJob struct {
 
 	accepted bool
 	asked    bool       // somebody asked to cancel it
+	paused   bool       // somebody asked to pause it, and not yet to resume it
 	reran    bool       // somebody asked to run it again
 	cancels  []answered // the cancellations that were accepted
 	answers  []span     // requests of which the answer told a client something of the run
@@ -48,13 +49,22 @@ func (w *workload) driveFlows(ctx context.Context, seed uint64) {
 		if len(w.flows) > 0 {
 			j = w.flows[len(w.flows)-1-random.IntN(min(len(w.flows), 8))]
 		}
-		switch chance := random.IntN(10); {
+		switch chance := random.IntN(12); {
 		case chance < 6 || j == nil:
 			w.submitFlow(random, fmt.Sprintf("flow-%03d", n))
 		case chance < 8:
 			w.cancelFlow(j)
-		default:
+		case chance < 10:
 			w.rerunFlow(j)
+		case j.paused:
+			w.resumeFlow(j)
+		default:
+			w.pauseFlow(j)
+		}
+	}
+	for _, j := range w.flows { // a paused run does not end
+		if j.paused {
+			w.resumeFlow(j)
 		}
 	}
 }
@@ -130,6 +140,22 @@ func (w *workload) rerunFlow(j *flowJob) {
 	if _, ok := w.flowIn("running again", j, status, body); ok {
 		j.answers = append(j.answers, during)
 	}
+}
+
+func (w *workload) pauseFlow(j *flowJob) {
+	j.paused = true
+	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		return c.PauseRunWithResponse(ctx, j.id, nil)
+	})
+	w.flowIn("pausing", j, status, body)
+}
+
+func (w *workload) resumeFlow(j *flowJob) {
+	j.paused = false
+	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		return c.ResumeRunWithResponse(ctx, j.id, nil)
+	})
+	w.flowIn("resuming", j, status, body)
 }
 
 // flowIn is the run of an answer; false if the request came at another time than it should.
