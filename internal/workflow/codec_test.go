@@ -92,3 +92,20 @@ func TestRun_ABlockedStepTakesTwoBytes(t *testing.T) {
 		t.Errorf("1,000 blocked steps take %d bytes, want 2,000", got)
 	}
 }
+
+func TestDecodeProgress_CountsSteps(t *testing.T) {
+	t.Parallel()
+	steps := []StepRun{
+		{State: Blocked}, {State: Active, Released: 1}, {State: State(Failed), Reason: "a\nb"}, {State: Blocked},
+	}
+	got, err := DecodeProgress(Run{Phase: PhaseMain, Paused: true, Steps: steps}.Encode())
+	want := Progress{PhaseMain, true, 4, map[State]int{Blocked: 2, Active: 1, State(Failed): 1}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || got.Ended() != 1 {
+		t.Errorf("%v, ended: %d\n%s", err, got.Ended(), diff)
+	}
+	for _, text := range []string{"", "\n", "2 0 0 n -\n", "1 0 0 n -\nz\n"} {
+		if got, err := DecodeProgress(text); err == nil {
+			t.Errorf("%q became %+v", text, got)
+		}
+	}
+}

@@ -26,25 +26,45 @@ const sweeps = 8
 // longest is how many layers a line can pass and still be kept clear of other lines. It bounds the work.
 const longest = 32
 
+// Spot is a place in a layer: that of a step, or where lines of a step pass the layer.
+type Spot struct {
+	Step   int  // by its index; of lines, the one that they come from
+	Passes bool // it is one of lines, which lead on to later layers
+}
+
 // Layout returns a place for each step, so that few lines between them cross. The needs must have no cycle.
 func Layout(steps []Step) []Place {
-	needs := edges(steps)
 	places := make([]Place, len(steps))
-	for _, i := range byNeeds(needs) {
-		for _, from := range needs[i] {
-			places[i].Layer = max(places[i].Layer, places[from].Layer+1)
-		}
-	}
-	for _, layer := range untangle(layersOf(places, needs)) {
+	for at, layer := range Layers(steps) {
 		row := 0
-		for _, v := range layer {
-			if v.step >= 0 {
-				places[v.step].Row = row
+		for _, spot := range layer {
+			if !spot.Passes {
+				places[spot.Step] = Place{at, row}
 				row++
 			}
 		}
 	}
 	return places
+}
+
+// Layers returns the layers that Layout places steps in. They also have the spots where lines pass that lead over
+// several layers, so that a drawing keeps them clear of the steps there. Lines over more than 32 layers have none.
+func Layers(steps []Step) [][]Spot {
+	needs := edges(steps)
+	at := make([]int, len(steps))
+	for _, i := range byNeeds(needs) {
+		for _, from := range needs[i] {
+			at[i] = max(at[i], at[from]+1)
+		}
+	}
+	untangled := untangle(layersOf(at, needs))
+	layers := make([][]Spot, len(untangled))
+	for i, layer := range untangled {
+		for _, v := range layer {
+			layers[i] = append(layers[i], v.Spot)
+		}
+	}
+	return layers
 }
 
 // edges returns the indices of what each step needs.
@@ -87,35 +107,35 @@ func byNeeds(needs [][]int) (order []int) {
 	return order
 }
 
-// vertex is a step, or a point at which a line passes a layer.
+// vertex is a spot with what it is connected to.
 type vertex struct {
-	step         int // -1: a point of a line
+	Spot
 	at           float64
 	above, below []*vertex // in the layers beside it
 }
 
 // layersOf returns the layers from the first on. All lines that leave a step share their points.
-func layersOf(places []Place, needs [][]int) (layers [][]*vertex) {
-	add := func(layer, step int) *vertex {
+func layersOf(layer []int, needs [][]int) (layers [][]*vertex) {
+	add := func(layer int, spot Spot) *vertex {
 		for len(layers) <= layer {
 			layers = append(layers, nil)
 		}
-		v := &vertex{step: step, at: float64(len(layers[layer]))}
+		v := &vertex{Spot: spot, at: float64(len(layers[layer]))}
 		layers[layer] = append(layers[layer], v)
 		return v
 	}
-	lines := make([][]*vertex, len(places)) // of each step: itself, and the points of its line
-	for i, p := range places {
-		lines[i] = []*vertex{add(p.Layer, i)}
+	lines := make([][]*vertex, len(layer)) // of each step: itself, and the points of its line
+	for i, at := range layer {
+		lines[i] = []*vertex{add(at, Spot{Step: i})}
 	}
 	for to, from := range needs {
 		for _, f := range from {
-			span := places[to].Layer - places[f].Layer
+			span := layer[to] - layer[f]
 			if span < 1 || span > longest {
 				continue
 			}
 			for len(lines[f]) < span {
-				point := add(places[f].Layer+len(lines[f]), -1)
+				point := add(layer[f]+len(lines[f]), Spot{f, true})
 				join(lines[f][len(lines[f])-1], point)
 				lines[f] = append(lines[f], point)
 			}
