@@ -165,7 +165,7 @@ func (e *endpoints) RunGraph(c echo.Context, id wire.RunID, params RunGraphParam
 	if err != nil {
 		return err
 	}
-	sections := sectionsOf(run)
+	sections := run.Sections()
 	send := func(text string) error {
 		header := http.Header{echo.HeaderContentType: {echo.MIMETextPlainCharsetUTF8}}
 		return e.server.Send(c, http.StatusOK, header, []byte(text))
@@ -177,18 +177,6 @@ func (e *endpoints) RunGraph(c echo.Context, id wire.RunID, params RunGraphParam
 		return send(graph.DOT(run.Task.ID, sections))
 	}
 	return e.ok(c, graphOf(sections))
-}
-
-// sectionsOf are the steps of a run, by the parts of its definition.
-func sectionsOf(run control.Run) (sections []graph.Section) {
-	for _, s := range run.Steps {
-		if len(sections) == 0 || sections[len(sections)-1].Name != s.Section {
-			sections = append(sections, graph.Section{Name: s.Section})
-		}
-		in := &sections[len(sections)-1]
-		in.Steps = append(in.Steps, graph.Step{ID: s.ID, Needs: s.Needs, State: string(s.State)})
-	}
-	return sections
 }
 
 func graphOf(sections []graph.Section) wire.RunGraph {

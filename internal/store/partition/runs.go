@@ -107,6 +107,24 @@ func (p *Partition) ReadRuns(ctx context.Context, wanted ...ReadRun) ([]Run, err
 	return runs, nil
 }
 
+// RunTexts reads what became of the steps of runs, in the order of their names; "" of one that has not begun. Error:
+// CodeUnavailable.
+func (p *Partition) RunTexts(ctx context.Context, refs []task.Ref) ([]string, error) {
+	names := make([]string, len(refs))
+	for i, ref := range refs {
+		names[i] = ref.String()
+	}
+	found, err := p.o.Layout.DB.HMGet(ctx, string(p.keys.Runs()), names...).Result()
+	if err != nil {
+		return nil, layout.Unavailable(err)
+	}
+	texts := make([]string, len(refs))
+	for i, text := range found {
+		texts[i] = codec.Text(text)
+	}
+	return texts, nil
+}
+
 // ReadSteps reads tasks of runs, in that order. Error: CodeUnavailable.
 func (p *Partition) ReadSteps(ctx context.Context, refs []task.Ref) ([]Step, error) {
 	found, err := p.readRuns(ctx, stepItems(refs))
