@@ -76,6 +76,11 @@ func Changes(before, after json.RawMessage) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	return changesOf(oldFields, newFields), nil
+}
+
+// changesOf returns the fields that differ, sorted by name.
+func changesOf(oldFields, newFields []Field) []Change {
 	byName := make(map[string]Change)
 	for _, f := range oldFields {
 		byName[f.Name] = Change{Name: f.Name, Before: f.Value}
@@ -90,5 +95,5 @@ func Changes(before, after json.RawMessage) ([]Change, error) {
 		}
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
-	return changes, nil
+	return changes
 }

@@ -18,3 +18,22 @@ func TestChanges_LeaveSignsOfJSONAsTheyAre(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 }
+
+// Steps are told apart by their ids, so that it does not matter where they are.
+func TestFlowChanges_NameSteps(t *testing.T) {
+	before := `{"deadline":"2h","steps":[
+		{"id":"a","task":{"type":"noop"}},{"id":"b","needs":["a"],"task":{"type":"noop"}}]}`
+	after := `{"deadline":"2h","steps":[{"id":"b","task":{"type":"noop"}},{"id":"a","task":{"type":"noop"}}],
+		"finally":[{"id":"c","task":{"type":"noop","timeout":"5s"}}]}`
+	got, err := FlowChanges(json.RawMessage(before), json.RawMessage(after))
+	want := []Change{
+		{Name: "finally.c.task.timeout", After: "5s"}, {Name: "finally.c.task.type", After: "noop"},
+		{Name: "steps.b.needs", Before: `["a"]`},
+	}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	if text, err := FlowText(json.RawMessage(`{"steps":[{"id":"a"}]}`)); err != nil || text != "---\nsteps:\n  - id: a\n" {
+		t.Errorf("%v: %q", err, text)
+	}
+}
