@@ -36,7 +36,8 @@ var notDone = sentencesByKey{
 	"retry": "Not retried.", "cancel": "Not cancelled.", "queue": "Not moved.", "now": "Not made due.",
 	":do": "Not started.", "stop": "Not stopped.", "pause": "Not paused.", "resume": "Not resumed.",
 	"capacity": "Not set.", "new": "Not put.", "edit": "Not put.", "trigger": "Not triggered.",
-	"delete": "Not deleted.", "rollback": "Not rolled back.", "backfill": "No task was created.",
+	"rerun": "Not run again.", "run": "Not started.", "delete": "Not deleted.", "rollback": "Not rolled back.",
+	"backfill": "No task was created.",
 }
 
 // result is where a reader finds what an action has done, and what it was. The zero value: it has done nothing.
@@ -54,6 +55,7 @@ type result struct {
 const (
 	taskPath  = "/tasks/:namespace/:id"
 	queuePath = "/queues/:name"
+	runPath   = "/runs/:namespace/:id"
 )
 
 // actions are what forms do. Their functions are in the files of their pages.
@@ -72,6 +74,38 @@ var actions = []*action{
 	}},
 	{path: "/tasks/:namespace/:id/now", do: runTaskNow, form: taskPath, says: sentencesByKey{
 		"due": "The task was made due at %s.",
+	}},
+	{path: "/runs/:namespace/:id/pause", do: pauseRun, form: runPath, says: sentencesByKey{
+		"run-paused": "The run was asked to pause at %s.",
+	}},
+	{path: "/runs/:namespace/:id/resume", do: resumeRun, form: runPath, says: sentencesByKey{
+		"run-resumed": "The run was asked to go on at %s.",
+	}},
+	{path: "/runs/:namespace/:id/cancel", do: cancelRun, form: runPath, says: sentencesByKey{
+		"run-cancelled":        "The run was cancelled, or was asked to stop, at %s.",
+		"run-cancelled-before": "The run had been cancelled, or asked to stop, already at %s, as shown below.",
+		"run-cancelled-before-note": "The run had been cancelled, or asked to stop, already at %s, as shown below. " +
+			"Your note was not kept.",
+	}},
+	{path: "/runs/:namespace/:id/rerun", do: rerunRun, form: runPath, says: sentencesByKey{
+		"run-again": "The run was begun again at %s.",
+	}},
+	{path: "/workflows/:namespace/:id/run", do: startFlow, says: sentencesByKey{
+		"run-started":      "The run was submitted at %s.",
+		"run-there-before": "At %s, this run was there before, with this content: no new one was created.",
+	}},
+	{path: "/workflows/:namespace/:id/pause", do: pauseFlow, says: sentencesByKey{
+		"flow-paused": "The workflow was paused at %s.",
+	}},
+	{path: "/workflows/:namespace/:id/resume", do: resumeFlow, says: sentencesByKey{
+		"flow-resumed": "The workflow was resumed at %s.",
+	}},
+	{path: "/workflows/:namespace/:id/rollback", do: rollBackFlow, says: sentencesByKey{
+		"flow-rolledback": "Revision %d of the workflow was put again at %s.",
+	}},
+	{path: "/workflows/:namespace/:id/delete", do: deleteFlow, says: sentencesByKey{
+		"flow-deleted": "The workflow was deleted at %s.",
+		"flow-gone":    "The workflow was gone already at %s.",
 	}},
 	{path: "/submit", do: submitTask, says: sentencesByKey{
 		"submitted":    "The task was submitted at %s.",
@@ -162,7 +196,11 @@ func (v *visit) sentBefore(done result) template.HTML {
 	said := v.sentenceOf(done, v.Moment(at)+" "+template.HTML(at.In(v.zone).Format("MST"))) //nolint:gosec // a zone
 	path, _, _ := strings.Cut(done.path, "?")
 	words := v.T("Schedules")
-	if name, err := url.PathUnescape(path[strings.LastIndexByte(path, '/')+1:]); err == nil && path != "/schedules" {
+	if path == "/workflows" {
+		words = v.T("Workflows")
+	}
+	name, err := url.PathUnescape(path[strings.LastIndexByte(path, '/')+1:])
+	if isList := strings.Count(path, "/") == 1; err == nil && !isList {
 		words = code(name)
 	}
 	link := linkTo(template.URL(done.path), words) //nolint:gosec // made of escaped parts

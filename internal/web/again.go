@@ -94,5 +94,8 @@ func (v *visit) fieldLabel(name string) template.HTML {
 	case "namespace":
 		return v.T("Namespace")
 	}
+	if param, is := strings.CutPrefix(name, paramPrefix); is {
+		return escaped(param)
+	}
 	return ""
 }

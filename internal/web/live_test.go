@@ -37,6 +37,7 @@ func (w *world) busy() {
 	w.begin(w.submit("runs", nil))
 	w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour })
 	w.bulk("moving", bulks.Running, 3)
+	w.flows()
 	w.pass(70 * time.Second)
 }
 

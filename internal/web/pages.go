@@ -81,6 +81,33 @@ var pages = []*page{
 			"state", "queue", "type", "schedule", "owner", "node", "label", "since", "until", "error", "cursor",
 		},
 	},
+	{
+		name: "runs", path: "/runs", nav: "runs",
+		bar:  &barLink{text: "Workflows", key: "w"},
+		read: readRuns, trips: 4, chooses: true, live: []string{"sentence", "states", "rows"},
+		asks: []string{"state", "workflow", "label", "owner", "since", "until", "cursor"},
+	},
+	{
+		name: "run", path: runPath, example: "/runs/default/flow", nav: "runs",
+		read: readRun, trips: 4, live: []string{"can", "verdict", "graph", "steps", "facts", "output"},
+		asks: []string{"state", "step", "like", "cursor"},
+	},
+	{
+		name: "workflows", path: "/workflows", nav: "runs",
+		read: readWorkflows, trips: 2, chooses: true, live: []string{"rows"}, asks: []string{"prefix", "cursor"},
+	},
+	{
+		name: "workflow", path: "/workflows/:namespace/:id", example: "/workflows/default/etl", nav: "runs",
+		read: readWorkflow, trips: 4, live: []string{"acts", "verdict", "runs"},
+	},
+	{
+		name: "workflow_start", path: "/workflows/:namespace/:id/run", example: "/workflows/default/etl/run", nav: "runs",
+		read: readWorkflowStart, trips: 1, whole: true,
+	},
+	{
+		name: "workflow_change", path: "/workflows/:namespace/:id/:do", example: "/workflows/default/etl/pause",
+		nav: "runs", read: readWorkflowChange, trips: 2, whole: true,
+	},
 	{name: "find", path: "/find", example: "/find?q=nobody", read: readFind, trips: 2},
 	{
 		name: "task", path: taskPath, example: "/tasks/default/runs", nav: "tasks",

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"html/template"
 	"net/url"
 	"slices"
@@ -332,6 +333,17 @@ func (v *visit) IfMissed(o *oneSchedule) template.HTML {
 		return v.T("all: each of them runs, at most %d", m.Max)
 	}
 	return v.T("once: one run makes up for all of them")
+}
+
+// Workflow is the workflow that the schedule starts; "" if it starts none that was put.
+func (o *oneSchedule) Workflow() string {
+	var start struct {
+		Workflow string `json:"workflow"`
+	}
+	if o.Task.Type != task.WorkflowType || json.Unmarshal(o.Task.Payload, &start) != nil {
+		return ""
+	}
+	return start.Workflow
 }
 
 // Times are the rules of the schedule, as its definition writes them, and in words.

@@ -280,8 +280,34 @@ func (v *visit) Why(t task.Task) template.HTML {
 	return escaped(v.Reason(t.Error))
 }
 
+// IsRun reports whether the task is a run of a workflow.
+func (o oneTask) IsRun() bool { return o.Task.Type == task.WorkflowType }
+
+// StepOf is the run of which the task is a step; nil for none.
+func (o oneTask) StepOf() *task.Ref {
+	run, _, is := o.Task.Ref.Run()
+	if !is {
+		return nil
+	}
+	return &run
+}
+
+// RunPath is the page of the run that the task is, or of which it is a step; "" for none.
+func (o oneTask) RunPath(v *view) template.URL {
+	switch run := o.StepOf(); {
+	case run != nil:
+		return v.Path("runs", run.Namespace, run.ID)
+	case o.IsRun():
+		return v.Path("runs", o.Task.Namespace, o.Task.ID)
+	}
+	return ""
+}
+
 // Can says what can be done with a task now.
 func (o oneTask) Can(what string) bool {
+	if o.StepOf() != nil && what != "cancel" || o.IsRun() && slices.Contains([]string{"move", "queue", "now"}, what) {
+		return false
+	}
 	switch what {
 	case "cancel":
 		return !o.Task.State.Final() && o.Task.CancelRequested.IsZero()
@@ -298,6 +324,10 @@ func (o oneTask) Can(what string) bool {
 // NotOffered says why the page of a task offers no other actions.
 func (v *visit) NotOffered(o oneTask) template.HTML {
 	switch t := o.Task; {
+	case o.StepOf() != nil:
+		return v.T("It is a step: its run decides when it runs, and whether it does again.")
+	case o.IsRun():
+		return v.T("Leaders carry it on, by its steps. Its page as a run has them.")
 	case t.State.Final():
 		return v.T("It has ended: it cannot be cancelled or moved.")
 	case t.State == task.Running && !t.CancelRequested.IsZero():

@@ -71,10 +71,19 @@ var english = map[string][2]string{
 	"%d more for the same reason.":  {"One more for the same reason.", "%d more for the same reason."},
 	"Runs: %d tasks have not ended": {"Runs: one task has not ended", "Runs: %d tasks have not ended"},
 	"%[2]s tasks match: %[3]s.":     {"%[2]s task matches: %[3]s.", "%[2]s tasks match: %[3]s."},
-	"%[2]s are scheduled":           {"%[2]s is scheduled", "%[2]s are scheduled"},
-	"%[2]s are queued":              {"%[2]s is queued", "%[2]s are queued"},
-	"%[2]s run":                     {"%[2]s runs", "%[2]s run"},
-	"%[2]s were cancelled":          {"%[2]s was cancelled", "%[2]s were cancelled"},
+	"%[2]s are running":             {"%[2]s is running", "%[2]s are running"},
+	"%[2]s runs match: %[3]s.":      {"%[2]s run matches: %[3]s.", "%[2]s runs match: %[3]s."},
+	"Its %d revisions go with it.":  {"Its revision goes with it.", "Its %d revisions go with it."},
+	"%d of %d steps are not drawn: the list has them.": {
+		"One of %[2]d steps is not drawn: the list has it.", "%d of %d steps are not drawn: the list has them.",
+	},
+	"%d steps, of which the list below says the same": {
+		"One step, of which the list below says the same", "%d steps, of which the list below says the same",
+	},
+	"%[2]s are scheduled":  {"%[2]s is scheduled", "%[2]s are scheduled"},
+	"%[2]s are queued":     {"%[2]s is queued", "%[2]s are queued"},
+	"%[2]s run":            {"%[2]s runs", "%[2]s run"},
+	"%[2]s were cancelled": {"%[2]s was cancelled", "%[2]s were cancelled"},
 	"In the last hour %[2]d of %[1]d attempts succeeded, and 99 %% of them began within %[3]s of their time.": {
 		"In the last hour one attempt ended, and %[2]d succeeded. It began within %[3]s of its time.",
 		"In the last hour %[2]d of %[1]d attempts succeeded, and 99 %% of them began within %[3]s of their time.",

@@ -1,0 +1,425 @@
+package web
+
+import (
+	"context"
+	"html/template"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/graph"
+)
+
+// stepRows is how many steps of a run its page lists.
+const stepRows = 40
+
+// oneRun is what the page of a run of a workflow shows.
+type oneRun struct {
+	control.Run
+	Progress workflow.Progress
+	Mark     mark
+	Verdict  template.HTML
+	Error    string // the whole error, if the verdict shows only its beginning
+	Graph    []drawing
+	Tabs     []stepTab
+	Rows     []stepRow
+	From, To int    // of the rows, among those that match
+	Match    int    // steps that match the filter
+	Alike    string // the step that all listed ones are like; "" for no such filter
+	Next     string // where the next page begins; "" at the end
+	Params   string
+	Output   string
+	Labels   []string
+}
+
+// stepTab is a state of steps, with how many have it.
+type stepTab struct {
+	Name    string // "" for all
+	Label   string
+	Mark    mark
+	Count   int
+	Present bool
+}
+
+// stepRow is a step in the list of those of a run.
+type stepRow struct {
+	control.RunStep
+	shownStep
+	Since time.Time // it is active since then
+	Try   int       // attempts of its task
+	Why   string
+}
+
+func readRun(ctx context.Context, v *visit) (any, string, error) {
+	id := v.param("id")
+	v.who.Namespace = v.param("namespace")
+	r, err := v.site.Control.GetRun(ctx, v.who, id)
+	if edge.CodeOf(err) == task.CodeNotARun && !v.quiet {
+		return elsewhere(v.Path("tasks", v.who.Namespace, id)), id, nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	o := &oneRun{Run: r, Progress: r.Run.Progress(), Labels: labelsOf(r.Task.Labels)}
+	o.Mark, _ = v.runState(r.Task, isPaused(r))
+	o.Verdict = v.runVerdict(r, o.Progress)
+	if isLong(r.Task.Error) {
+		o.Error = cutHTML(r.Task.Error, shownError)
+	}
+	rows := v.stepRows(r)
+	shown := make(map[string]shownStep, len(rows))
+	for _, row := range rows {
+		shown[row.ID] = row.shownStep
+	}
+	sections := r.Sections()
+	o.Graph = drawings(sections, shown)
+	o.list(v, rows, sections)
+	if len(r.Params) > 0 {
+		text, err := wire.Encode(r.Params)
+		if err != nil {
+			return nil, "", err
+		}
+		o.Params = indented(text)
+	}
+	o.Output = cutHTML(r.Task.Result, shownText)
+	return o, id, nil
+}
+
+// isPaused reports whether a run releases no steps until somebody resumes it.
+func isPaused(r control.Run) bool { return r.Run.Paused && r.Task.State == task.Running }
+
+// isAgain reports whether a run is to begin again, as somebody wants: unlike a task, none is tried again by itself.
+func isAgain(t task.Task) bool { return t.State == task.Scheduled && t.Attempt > 0 }
+
+// runState is how a run is shown, and in a word.
+func (v *visit) runState(t task.Task, paused bool) (mark, string) {
+	switch {
+	case paused:
+		return mark{"pause", "t-warn"}, string(v.T("paused"))
+	case isAgain(t):
+		return mark{"sched", ""}, v.stateName(t.State)
+	}
+	return stateMark(t), v.StateName(t)
+}
+
+// runVerdict says in a sentence how a run is.
+func (v *visit) runVerdict(r control.Run, p workflow.Progress) template.HTML {
+	t := r.Task
+	switch {
+	case t.State == task.Queued || isAgain(t):
+		return v.T("Is due, and has not begun")
+	case t.State != task.Running:
+		return v.verdict(t)
+	case !t.CancelRequested.IsZero():
+		return v.stopping(t)
+	case isPaused(r):
+		return v.T("Paused: no further step begins. %d of %d steps have ended", p.Ended(), p.Steps)
+	case p.Phase == workflow.PhaseOnFailure:
+		return v.T("Is going to fail. Its steps for that case run: %d of %d steps have ended", p.Ended(), p.Steps)
+	case p.Phase == workflow.PhaseFinally:
+		return v.T("Runs its last steps: %d of %d steps have ended", p.Ended(), p.Steps)
+	}
+	return v.T("Runs: %d of %d steps have ended", p.Ended(), p.Steps)
+}
+
+// PhaseName is what steps of a run may be released, in a word.
+func (v *visit) PhaseName(p workflow.Phase) string {
+	switch p {
+	case workflow.PhaseMain:
+		return string(v.T("main steps"))
+	case workflow.PhaseOnFailure:
+		return string(v.T("after a failure"))
+	case workflow.PhaseFinally:
+		return string(v.T("last steps"))
+	case workflow.PhaseEnded:
+		return string(v.T("ended"))
+	}
+	return string(v.T("not begun"))
+}
+
+// SectionName is the heading of a section of steps.
+func (v *visit) SectionName(section string) template.HTML {
+	switch section {
+	case "on_failure":
+		return v.T("If the run is going to fail")
+	case "finally":
+		return v.T("Last, whatever came before")
+	}
+	return v.T("Steps")
+}
+
+// stepRows are all steps of a run.
+func (v *visit) stepRows(r control.Run) []stepRow {
+	rows := make([]stepRow, len(r.Steps))
+	for i, s := range r.Steps {
+		row := stepRow{RunStep: s, Why: s.Why}
+		row.shownStep = v.shownStep(s)
+		row.Href = "?step=" + url.QueryEscape(s.ID) + "#steps"
+		if t := s.Task; t != nil && s.Released > 0 {
+			row.Href, row.Try = string(v.Path("tasks", t.Namespace, t.ID)), v.Tries(*t)
+			if row.Why == "" {
+				row.Why = t.Error
+			}
+			if s.State == workflow.Active {
+				row.Since = t.StartedAt
+			}
+		}
+		row.Why = v.Reason(row.Why)
+		rows[i] = row
+	}
+	return rows
+}
+
+// shownStep says how a step is shown.
+func (v *visit) shownStep(s control.RunStep) shownStep {
+	shown := shownStep{State: s.State, Mark: stepMark(s.State), Word: v.stepState(s.State)}
+	t := s.Task
+	if t == nil || s.Released == 0 {
+		return shown
+	}
+	if s.State == workflow.Active && !t.State.Final() {
+		shown.Mark, shown.Word = stateMark(*t), v.StateName(*t)
+	}
+	if s.State.Final() {
+		shown.Took = v.Ran(*t)
+	}
+	return shown
+}
+
+// stepMark is the icon and the colour of a state of a step.
+func stepMark(s workflow.State) mark {
+	switch s {
+	case workflow.Active:
+		return mark{"run", "t-run"}
+	case workflow.State(workflow.Succeeded):
+		return mark{"ok", "t-ok"}
+	case workflow.State(workflow.Failed):
+		return mark{"fail", "t-bad"}
+	case workflow.State(workflow.Cancelled):
+		return mark{"cancel", "t-off"}
+	case workflow.State(workflow.Skipped):
+		return mark{"skip", "t-off"}
+	case workflow.State(workflow.UpstreamFailed):
+		return mark{"lost", "t-warn"}
+	}
+	return mark{"blocked", "t-ink"}
+}
+
+// stepStates are the states of steps, in the order of the tabs.
+var stepStates = []workflow.State{
+	workflow.State(workflow.Failed), workflow.Active, workflow.Blocked, workflow.State(workflow.UpstreamFailed),
+	workflow.State(workflow.Cancelled), workflow.State(workflow.Skipped), workflow.State(workflow.Succeeded),
+}
+
+// stepState is a state of a step in a word.
+func (v *visit) stepState(s workflow.State) string {
+	switch s {
+	case workflow.Blocked:
+		return string(v.T("blocked"))
+	case workflow.Active:
+		return string(v.T("under way"))
+	case workflow.State(workflow.Skipped):
+		return string(v.T("skipped"))
+	case workflow.State(workflow.UpstreamFailed):
+		return string(v.T("upstream failed"))
+	}
+	return v.stateName(task.State(s))
+}
+
+// list chooses the steps that the page lists: those that the address asks for.
+func (o *oneRun) list(v *visit, rows []stepRow, sections []graph.Section) {
+	state, step := v.query.Get("state"), strings.TrimSpace(v.query.Get("step"))
+	if alike := alikeOf(sections, v.query.Get("like")); alike != nil {
+		o.Alike = v.query.Get("like")
+		rows = slices.DeleteFunc(slices.Clone(rows), func(r stepRow) bool { return !alike[r.ID] })
+	}
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r stepRow) bool { return !strings.HasPrefix(r.ID, step) })
+	counts := map[workflow.State]int{}
+	for _, r := range rows {
+		counts[r.RunStep.State]++
+	}
+	o.Tabs = []stepTab{{Label: string(v.T("All")), Count: len(rows), Present: state == ""}}
+	for _, s := range stepStates {
+		tab := stepTab{string(s), v.stepState(s), stepMark(s), counts[s], state == string(s)}
+		if tab.Count > 0 || tab.Present {
+			o.Tabs = append(o.Tabs, tab)
+		}
+	}
+	if state != "" {
+		rows = slices.DeleteFunc(rows, func(r stepRow) bool { return string(r.RunStep.State) != state })
+	}
+	o.Match = len(rows)
+	from := min(max(v.number("cursor"), 0), len(rows))
+	o.Rows = rows[from:min(from+stepRows, len(rows))]
+	o.From, o.To = from+min(1, len(o.Rows)), from+len(o.Rows)
+	if o.To < len(rows) {
+		o.Next = itoa(o.To)
+	}
+}
+
+// alikeOf are the ids of the steps that the box of a step stands for; nil for an unknown step.
+func alikeOf(sections []graph.Section, step string) map[string]bool {
+	for _, s := range sections {
+		_, groups := graph.Fold(s.Steps)
+		for _, members := range groups {
+			ids := map[string]bool{}
+			for _, m := range members {
+				ids[s.Steps[m].ID] = true
+			}
+			if ids[step] {
+				return ids
+			}
+		}
+	}
+	return nil
+}
+
+// Paged reports whether the list shows only some of the steps that match.
+func (o *oneRun) Paged() bool { return len(o.Rows) < o.Match }
+
+// Drawn says of a section what its drawing leaves out or joins; "" for nothing.
+func (v *visit) Drawn(d drawing) template.HTML {
+	var said []string
+	if d.Joined {
+		said = append(said, string(v.T("A box with a number stands for steps that need the same, and that the same need.")))
+	}
+	if d.LeftOut > 0 {
+		said = append(said, string(v.T("%d of %d steps are not drawn: the list has them.", d.LeftOut, d.Steps)))
+	}
+	if d.Thinned {
+		said = append(said, string(v.T("Not all lines are drawn.")))
+	}
+	return template.HTML(strings.Join(said, " ")) //nolint:gosec // made by T
+}
+
+// Can says what can be done with a run now.
+func (o *oneRun) Can(what string) bool {
+	t := o.Task
+	switch what {
+	case "pause":
+		goesOn := t.State == task.Running && t.CancelRequested.IsZero()
+		return goesOn && !o.Progress.Paused && o.Progress.Phase == workflow.PhaseMain
+	case "resume":
+		return isPaused(o.Run) && t.CancelRequested.IsZero()
+	case "cancel":
+		return !t.State.Final() && t.CancelRequested.IsZero()
+	case "rerun":
+		return t.State.Final()
+	}
+	return false
+}
+
+// Offers are the actions that the page offers. A rerun is offered anew for each end.
+func (o *oneRun) Offers() string {
+	all := []string{"pause", "resume", "cancel", "rerun"}
+	offers := strings.Join(slices.DeleteFunc(all, func(what string) bool { return !o.Can(what) }), " ")
+	if o.Can("rerun") {
+		offers += " " + o.Ended()
+	}
+	return offers
+}
+
+// Ended is when the run ended, as the form that reruns it says it.
+func (o *oneRun) Ended() string { return ms(o.Task.FinishedAt) }
+
+// Seen is as of oneTask.
+func (o *oneRun) Seen() string { return seenOf(o.Task) }
+
+// HasFailed reports whether the run has ended with steps from which a rerun begins by itself.
+func (o *oneRun) HasFailed() bool {
+	return slices.ContainsFunc([]workflow.Verdict{workflow.Failed, workflow.Cancelled, workflow.UpstreamFailed},
+		func(end workflow.Verdict) bool { return o.Progress.States[workflow.State(end)] > 0 })
+}
+
+// RunNotOffered says why the page of a run offers no other actions.
+func (v *visit) RunNotOffered(o *oneRun) template.HTML {
+	switch t := o.Task; {
+	case t.State.Final():
+		return v.T("It has ended: it cannot be paused or cancelled.")
+	case !t.CancelRequested.IsZero():
+		return v.T("It is asked to stop. When it has ended, it can be run again.")
+	case t.State == task.Running && o.Progress.Phase != workflow.PhaseMain:
+		return v.T("Its main steps have ended: it cannot be paused. When it has ended, it can be run again.")
+	}
+	return v.T("When it has ended, it can be run again.")
+}
+
+// Deadline is when a run is ended that runs; zero for others.
+func (o *oneRun) Deadline() time.Time {
+	if o.Task.State != task.Running || o.Run.Run.Begun.IsZero() {
+		return time.Time{}
+	}
+	return o.Run.Run.Begun.Add(o.Flow.EffectiveDeadline())
+}
+
+// Asks says what somebody has asked of a run that its leader has not done yet; "" for nothing.
+func (v *visit) Asks(o *oneRun) template.HTML {
+	if len(o.Asked) == 0 || o.Task.State.Final() {
+		return ""
+	}
+	return v.T("Its leader has not done yet what was asked of it last.")
+}
+
+// MadeBy is the schedule that made a task; "" if none did.
+func (v *visit) MadeBy(t task.Task) string {
+	of, _, isTick := schedule.OfTask(t.Ref)
+	if !isTick {
+		return ""
+	}
+	return of
+}
+
+func pauseRun(ctx context.Context, v *visit, _ url.Values) (result, error) {
+	_, err := v.site.Control.PauseRun(ctx, v.ofPath(), v.param("id"))
+	return result{path: v.parent(), said: "run-paused"}, err
+}
+
+func resumeRun(ctx context.Context, v *visit, _ url.Values) (result, error) {
+	_, err := v.site.Control.ResumeRun(ctx, v.ofPath(), v.param("id"))
+	return result{path: v.parent(), said: "run-resumed"}, err
+}
+
+// cancelRun is cancelTask for a run.
+func cancelRun(ctx context.Context, v *visit, form url.Values) (result, error) {
+	done, err := cancelTask(ctx, v, form)
+	if done.said != "" {
+		done.said = "run-" + done.said
+	}
+	return done, err
+}
+
+// rerunRun runs a run again with the end that the reader has seen: sent again, it does not run twice.
+func rerunRun(ctx context.Context, v *visit, form url.Values) (result, error) {
+	var ended time.Time
+	if ms, err := strconv.ParseInt(form.Get("ended"), 10, 64); err == nil {
+		ended = time.UnixMilli(ms)
+	}
+	from := wordsOf(form.Get("from"))
+	if form.Has("from") && len(from) == 0 {
+		return result{}, v.invalid("from", v.T("name a step"))
+	}
+	_, err := v.site.Control.RerunRun(ctx, v.ofPath(), v.param("id"), from, ended)
+	if edge.CodeOf(err) == task.CodeNotFinished && !ended.IsZero() {
+		err = v.retriedBefore(ctx)
+	}
+	return result{path: v.parent(), said: "run-again"}, err
+}
+
+// knownSteps are the ids of some steps, for who types one.
+func (o *oneRun) KnownSteps() []string {
+	var ids []string
+	for _, s := range o.Steps[:min(len(o.Steps), stepRows)] {
+		if s.Section == "steps" {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}

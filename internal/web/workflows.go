@@ -1,0 +1,251 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"html/template"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/calls"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/edge"
+	"github.com/dts-sched/dts/internal/manifest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/graph"
+	"github.com/dts-sched/dts/internal/workflow/text"
+)
+
+// How much of a workflow its page shows.
+const (
+	shownRevisions = 20
+	shownChanges   = 12 << 10 // bytes of what revisions have changed
+	shownFlow      = 16 << 10 // bytes of a definition
+	latestRuns     = 5
+)
+
+// flowList is what the list of workflows shows.
+type flowList struct {
+	Prefix string
+	Rows   []flowRow
+	Next   string // the cursor of the next page; "" at the end
+	First  bool   // it is the first page
+	Wrong  string // what is wrong with the address; "" if nothing is
+}
+
+// flowRow is a workflow in the list.
+type flowRow struct {
+	workflow.Stored
+	Err   string // why it cannot be read; "" if it can
+	Count int    // steps, with those of on_failure and finally
+}
+
+func readWorkflows(ctx context.Context, v *visit) (any, string, error) {
+	title := string(v.T("Workflows"))
+	l := flowList{First: v.query.Get("cursor") == "", Prefix: strings.TrimSpace(v.query.Get("prefix"))}
+	page, err := v.site.Control.ListWorkflows(ctx, v.who, l.Prefix, pageRows, v.query.Get("cursor"))
+	if edge.CodeOf(err) == task.CodeInvalid {
+		l.Wrong = err.Error()
+		return l, title, nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	l.Next = page.NextCursor
+	for _, found := range page.Workflows {
+		row := flowRow{Stored: found.Stored, Count: stepCount(found.Definition)}
+		if found.Err != nil {
+			row.Err = v.Reason(found.Err.Error())
+		}
+		row.Description = task.Cut(row.Description, listedText)
+		l.Rows = append(l.Rows, row)
+	}
+	return l, title, nil
+}
+
+// stepCount is how many steps a workflow has, with those of on_failure and finally.
+func stepCount(d workflow.Definition) int { return len(d.Steps) + len(d.OnFailure) + len(d.Finally) }
+
+// oneFlow is what the page of a workflow shows.
+type oneFlow struct {
+	workflow.Stored
+	Count     int
+	Graph     []drawing
+	Revisions []flowRevision
+	Forgotten bool // there were revisions before these, or they are not shown
+	Text      string
+	Labels    []string
+	Runs      []runRow // the newest ones
+}
+
+// flowRevision is a revision, and what it has changed.
+type flowRevision struct {
+	workflow.Revision
+	Changes  []manifest.Change
+	Compared bool // what it has changed is known
+	Cut      bool // there are more changes than the page shows
+	InForce  bool
+}
+
+func readWorkflow(ctx context.Context, v *visit) (any, string, error) {
+	c, id := v.site.Control, v.param("id")
+	v.who.Namespace = v.param("namespace")
+	var o oneFlow
+	var history []workflow.Revision
+	err := calls.Try(
+		func() (err error) { o.Stored, err = c.GetWorkflow(ctx, v.who, id); return err },
+		func() (err error) { history, err = c.ListWorkflowRevisions(ctx, v.who, id); return err },
+		func() error {
+			filter := control.TaskFilter{Labels: map[string]string{workflowLabel: id}, Brief: true, LastEnds: true}
+			found, err := c.ListAndCountRuns(ctx, v.who, filter, latestRuns, "")
+			for _, t := range found.Tasks {
+				o.Runs = append(o.Runs, v.runRow(t, found.Progress))
+			}
+			return err
+		},
+	)
+	if err != nil {
+		return nil, "", err
+	}
+	o.Count, o.Labels = stepCount(o.Definition), labelsOf(o.Definition.Labels)
+	o.Graph = drawings(flowSections(o.Definition), v.plannedSteps(o.Definition))
+	if err := o.compare(history); err != nil {
+		return nil, "", err
+	}
+	raw, err := text.Encode(o.Definition)
+	if err != nil {
+		return nil, "", err
+	}
+	file, err := manifest.FlowText(json.RawMessage(raw))
+	o.Text = cutHTML(strings.TrimPrefix(file, "---\n"), shownFlow)
+	return &o, id, err
+}
+
+// flowSections are the steps of a definition, as they are drawn.
+func flowSections(d workflow.Definition) (sections []graph.Section) {
+	for _, part := range []struct {
+		name  string
+		steps []workflow.Step
+	}{{"steps", d.Steps}, {"on_failure", d.OnFailure}, {"finally", d.Finally}} {
+		if len(part.steps) == 0 {
+			continue
+		}
+		section := graph.Section{Name: part.name}
+		for _, s := range part.steps {
+			section.Steps = append(section.Steps, graph.Step{ID: s.ID, Needs: s.Needs})
+		}
+		sections = append(sections, section)
+	}
+	return sections
+}
+
+// plannedSteps are the steps of a definition as a drawing has them: with what they are, instead of a state.
+func (v *visit) plannedSteps(d workflow.Definition) map[string]shownStep {
+	shown := map[string]shownStep{}
+	for _, s := range slices.Concat(d.Steps, d.OnFailure, d.Finally) {
+		what := string(v.T("decides"))
+		if s.Task != nil {
+			what = s.Task.Type
+		}
+		shown[s.ID] = shownStep{Took: what, Href: "#definition"}
+	}
+	return shown
+}
+
+// compare compares each of the newest revisions with the one before, as far as there is room.
+func (o *oneFlow) compare(history []workflow.Revision) error {
+	room := shownChanges
+	for i, r := range history[:min(len(history), shownRevisions)] {
+		row := flowRevision{Revision: r, InForce: i == 0}
+		if i+1 < len(history) && history[i+1].Number == r.Number-1 {
+			changes, err := flowChanges(history[i+1].Definition, r.Definition)
+			if err != nil {
+				return err
+			}
+			row.Compared = true
+			row.Changes, row.Cut, room = cutChanges(changes, room)
+		}
+		o.Revisions = append(o.Revisions, row)
+	}
+	oldest := o.Revisions[len(o.Revisions)-1].Number
+	o.Forgotten = oldest > 1
+	return nil
+}
+
+// flowChanges are the fields that differ between two definitions.
+func flowChanges(before, after workflow.Definition) ([]manifest.Change, error) {
+	old, err := text.Encode(before)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := text.Encode(after)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.FlowChanges(json.RawMessage(old), json.RawMessage(changed))
+}
+
+// cutChanges is as many of some changes as there is room for, each as much as a row shows.
+func cutChanges(changes []manifest.Change, room int) (shown []manifest.Change, cut bool, left int) {
+	for _, c := range changes {
+		c.Before, c.After = cutHTML(c.Before, shownReason), cutHTML(c.After, shownReason)
+		if room -= 2*htmlBytes(c.Name) + htmlBytes(c.Before) + htmlBytes(c.After); room < 0 {
+			return shown, true, 0
+		}
+		shown = append(shown, c)
+	}
+	return shown, false, room
+}
+
+// DeadlineOf is how long a run may take.
+func (v *visit) DeadlineOf(d workflow.Definition) string { return v.Span(d.EffectiveDeadline()) }
+
+// Can says what can be done with a workflow now.
+func (o *oneFlow) Can(what string) bool { return (what == "pause") == o.PausedAt.IsZero() }
+
+// ParamWords are what a definition says of a param, behind its type.
+func (v *visit) ParamWords(p workflow.Param) template.HTML {
+	switch {
+	case p.Required:
+		return v.T("needed")
+	case p.Default != nil:
+		return v.T("else %s", code(task.Cut(string(p.Default), 100)))
+	}
+	return v.T("may be left out")
+}
+
+// ofFlow is a result on the page of the workflow in the path.
+func (v *visit) ofFlow(said string, n int) result {
+	return result{path: string(v.Path("workflows", v.param("namespace"), v.param("id"))), said: said, n: n}
+}
+
+// pauseFlow pauses a workflow. If another caller has paused it since its page was read, it refuses: the name and the
+// note of that caller stay.
+func pauseFlow(ctx context.Context, v *visit, form url.Values) (result, error) {
+	note := strings.TrimSpace(form.Get("note"))
+	s, err := v.site.Control.GetWorkflow(ctx, v.ofPath(), v.param("id"))
+	isOurs := s.PauseNote == note && s.PausedBy == v.who.By() // by this form, if it is sent again
+	if err == nil && !s.PausedAt.IsZero() && form.Get(seenField) == seenUnpaused && !isOurs {
+		return result{}, v.pausedBefore(workflow.CodeChanged, pause{s.PausedBy, s.PausedAt, s.PauseNote}, note)
+	}
+	_, err = v.site.Control.PauseWorkflow(ctx, v.ofPath(), v.param("id"), note)
+	return v.ofFlow("flow-paused", 0), err
+}
+
+// resumeFlow resumes a workflow, unless somebody has paused it anew.
+func resumeFlow(ctx context.Context, v *visit, form url.Values) (result, error) {
+	s, err := v.site.Control.GetWorkflow(ctx, v.ofPath(), v.param("id"))
+	if err == nil && !s.PausedAt.IsZero() {
+		if err = v.changedSince(workflow.CodeChanged, form, ms(s.PausedAt)); err != nil {
+			return result{}, err
+		}
+	}
+	_, err = v.site.Control.ResumeWorkflow(ctx, v.ofPath(), v.param("id"))
+	return v.ofFlow("flow-resumed", 0), err
+}
+
+// flowSeen tells a workflow from another one that is created later with its id, and its revisions.
+func flowSeen(created time.Time, revision int) string { return ms(created) + " " + itoa(revision) }
