@@ -25,7 +25,8 @@ var moreExamples = []string{
 	"/schedules?is=failing&prefix=h", "/schedules?label=team", "/schedules/default/failing?gaps=1",
 	"/schedules/default/often/audit", "/schedules/default/hourly/trigger", "/schedules/default/hourly/resume",
 	"/schedules/default/hourly/delete", "/schedules/default/often/backfill?from=10m",
-	"/schedules/default/hourly/rollback?revision=1", "/find?q=often",
+	"/schedules/default/hourly/rollback?revision=1", "/find?q=often", "/runs?state=failed&workflow=etl",
+	"/runs/default/flow?state=succeeded", "/workflows/default/etl/delete", "/tasks/default/flow@.load",
 }
 
 // unanswered are addresses of nothing.
@@ -56,8 +57,11 @@ func (n *node) furnish() {
 	n.shell("waits", "true", fields{"delay": "1h"})
 	n.shell("often", "true", fields{"delay": "1h"})
 	n.shell("report", "true", fields{"queue": "reports"})
+	n.send(http.MethodPut, "/v1/workflows/etl", etl("/"))
+	n.send(http.MethodPost, "/v1/runs", fields{"id": "flow", "workflow": "etl", "params": fields{"day": "2026-11-25"}})
 	n.awaitState("failed", "failed")
 	n.awaitState("runs", "running")
+	n.awaitState("flow@.load", "running")
 }
 
 // look is a way in which a page is looked at.

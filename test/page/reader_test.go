@@ -26,6 +26,7 @@ func TestReader_OfOneNode(t *testing.T) {
 		"a tab that nobody sees rests":      liveRestsWhileNobodySeesTheTab,
 		"hostile text is shown":             pagesShowHostileText,
 		"an id leads to its page":           findLeadsToAnID,
+		"a run is steered":                  runsAreSteered,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
