@@ -53,6 +53,11 @@ var examplesWanted = map[string]struct {
 			"2027-05-31T10:00:00.000Z runs", "2027-06-30T10:00:00.000Z runs",
 		},
 	},
+	"nightly-etl.yaml": {
+		schedule: "nightly-etl",
+		after:    []string{"2027-01-01T03:15:00Z"},
+		ticks:    []string{"2027-01-02T03:15:00.000Z runs", "2027-01-03T03:15:00.000Z runs"},
+	},
 	"burst.yaml": {tasks: burstSize},
 }
 
@@ -94,6 +99,11 @@ func newExamples(t *testing.T) *examples {
 	if len(files) != len(examplesWanted) {
 		t.Errorf("%d examples are expected, and %d are there", len(examplesWanted), len(files))
 	}
+	await(t, time.Minute, "workflows are accepted", func() bool { // the layout moves first
+		put := exec.CommandContext(t.Context(), e.dtsctl, "--server", e.url, "flow", "put", "oozie", "--dry-run",
+			"-f", "../examples/workflows/oozie.yaml")
+		return put.Run() == nil
+	})
 	return e
 }
 
@@ -156,25 +166,26 @@ func same[T any](t *testing.T, what string, want, got T) {
 func TestExamples_DoWhatTheySay(t *testing.T) {
 	t.Parallel()
 	e := newExamples(t)
-	same(t, "a dry run says", e.counts(3, "created"), e.apply("--dry-run"))
+	same(t, "a dry run says", e.counts(4, "created"), e.apply("--dry-run"))
 	if left := e.schedules(); len(left) > 0 || len(e.all()) > 0 {
 		t.Fatalf("a dry run left %v and %d tasks", left, len(e.all()))
 	}
 	e.shrinkBurst(testkit.Amount(100, burstSize))
-	same(t, "at first", e.counts(3, "created"), e.apply())
-	same(t, "again", e.counts(3, "unchanged"), e.apply())
+	same(t, "at first", e.counts(4, "created"), e.apply())
+	same(t, "again", e.counts(4, "unchanged"), e.apply())
 
 	e.tick(t)
 	e.backUp(t)
+	e.runWorkflow(t)
 	e.awaitBurst(t)
 	e.edit(t)
 	e.prune(t)
 	e.tryDocuments(t)
 }
 
-// counts are those of apply if that became of so many schedules, and of all tasks of the burst.
+// counts are those of apply if that became of the workflow, of so many schedules, and of all tasks of the burst.
 func (e *examples) counts(schedules int, outcome string) map[string]int {
-	return map[string]int{"schedule " + outcome: schedules, "task " + outcome: e.burst}
+	return map[string]int{"workflow " + outcome: 1, "schedule " + outcome: schedules, "task " + outcome: e.burst}
 }
 
 // shrinkBurst gives the burst another number of tasks.
@@ -222,6 +233,15 @@ func (e *examples) backUp(t *testing.T) {
 	}
 }
 
+// runWorkflow runs now what the schedule of the workflow runs.
+func (e *examples) runWorkflow(t *testing.T) {
+	id, _, _ := strings.Cut(e.run("schedule", "trigger", "nightly-etl")[0], "\t")
+	e.run("task", "wait", id) // fails unless it succeeds
+	if got := *e.task(id).Result; got != `"loaded orders: 10 sold at north"` {
+		t.Errorf("the workflow's result is %s", got)
+	}
+}
+
 // awaitBurst waits until all of the burst has run.
 func (e *examples) awaitBurst(t *testing.T) {
 	await(t, 60*time.Second, "all tasks have ended", e.idle)
@@ -250,23 +270,27 @@ func (e *examples) edit(t *testing.T) {
 	if backup := e.schedules()[0]; backup.ID != "backup" || backup.Revision != 1 || *backup.Cron != "30 2 * * *" {
 		t.Errorf("after the dry run there is %+v", backup)
 	}
-	counts := map[string]int{"schedule changed": 1, "schedule unchanged": 2, "task unchanged": e.burst}
+	counts := map[string]int{
+		"workflow unchanged": 1, "schedule changed": 1, "schedule unchanged": 3, "task unchanged": e.burst,
+	}
 	same(t, "after the edit", counts, e.apply())
 	if backup := e.schedules()[0]; backup.ID != "backup" || backup.Revision != 2 || *backup.Cron != "0 3 * * *" {
 		t.Errorf("after the edit there is %+v", backup)
 	}
 }
 
-// prune takes the health check away. Only what has the label goes.
+// prune takes the health check and the workflow away. Only what has the label goes.
 func (e *examples) prune(t *testing.T) {
-	for _, name := range []string{"health-check.yaml", "month-end-report.yaml"} {
+	for _, name := range []string{"health-check.yaml", "month-end-report.yaml", "nightly-etl.yaml"} {
 		if err := os.Remove(filepath.Join(e.dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	counts := map[string]int{"schedule unchanged": 1, "schedule pruned": 1, "task unchanged": e.burst}
+	counts := map[string]int{
+		"schedule unchanged": 1, "schedule pruned": 2, "workflow pruned": 1, "task unchanged": e.burst,
+	}
 	same(t, "the dry run of pruning", counts, e.apply("--prune", "-l", "team=operations", "--dry-run"))
-	same(t, "left by the dry run", []string{"backup", "health-check", "month-end-report"}, e.names())
+	same(t, "left by the dry run", []string{"backup", "health-check", "month-end-report", "nightly-etl"}, e.names())
 	same(t, "pruning", counts, e.apply("--prune", "-l", "team=operations"))
 	same(t, "left", []string{"backup", "month-end-report"}, e.names())
 }
@@ -292,7 +316,7 @@ func (e *examples) tryDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-			if !strings.Contains(block[1], "schedules:") && !strings.Contains(block[1], "tasks:") {
+			if !regexp.MustCompile(`(?m)^(workflows|schedules|tasks):`).MatchString(block[1]) {
 				continue
 			}
 			found++
@@ -328,10 +352,6 @@ func TestExamples_WorkflowsRun(t *testing.T) {
 	if len(files) != len(workflowsWanted) {
 		t.Errorf("%d workflows are expected, and %d are there", len(workflowsWanted), len(files))
 	}
-	await(t, time.Minute, "workflows are accepted", func() bool { // the layout moves first
-		put := exec.CommandContext(t.Context(), e.dtsctl, "--server", e.url, "flow", "put", "oozie", "-f", "../examples/workflows/oozie.yaml")
-		return put.Run() == nil
-	})
 	for name, results := range workflowsWanted {
 		path, id := filepath.Join("../examples/workflows", name), strings.TrimSuffix(name, ".yaml")
 		e.run("flow", "put", id, "-f", path)

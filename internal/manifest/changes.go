@@ -27,18 +27,27 @@ func Fields(raw json.RawMessage) ([]Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields, err := flatten("", definition)
+	return sortedFields(definition)
+}
+
+// sortedFields returns the fields of an object, sorted by name.
+func sortedFields(raw json.RawMessage) ([]Field, error) {
+	fields, err := flatten("", raw)
 	slices.SortFunc(fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
 	return fields, err
 }
 
-// flatten returns the fields of an object and of the objects in it. A list is one value.
+// flatten returns the fields of an object and of the objects in it. A list is one value, but steps of a workflow are
+// fields by their ids.
 func flatten(path string, raw json.RawMessage) ([]Field, error) {
 	var object map[string]json.RawMessage
-	if bytes.HasPrefix(raw, []byte("{")) {
+	switch {
+	case bytes.HasPrefix(raw, []byte("{")):
 		if err := json.Unmarshal(raw, &object); err != nil {
 			return nil, err
 		}
+	case path == "steps" || path == "on_failure" || path == "finally":
+		object = stepsByID(raw)
 	}
 	if len(object) == 0 {
 		return []Field{{path, plain(raw)}}, nil
@@ -57,6 +66,25 @@ func flatten(path string, raw json.RawMessage) ([]Field, error) {
 	return fields, nil
 }
 
+// stepsByID returns the steps of a list by their ids, nil if it is another list.
+func stepsByID(list json.RawMessage) map[string]json.RawMessage {
+	var steps []map[string]json.RawMessage
+	if json.Unmarshal(list, &steps) != nil {
+		return nil
+	}
+	byID := make(map[string]json.RawMessage, len(steps))
+	for _, step := range steps {
+		id := textOf(step["id"])
+		delete(step, "id")
+		raw, err := wire.Encode(step)
+		if id == "" || err != nil {
+			return nil
+		}
+		byID[id] = raw
+	}
+	return byID
+}
+
 // plain returns the text of a JSON value; a string is without quotes.
 func plain(raw json.RawMessage) string {
 	var text string
@@ -68,11 +96,22 @@ func plain(raw json.RawMessage) string {
 
 // Changes returns the fields that differ between two definitions, sorted by name. The arguments are as for Fields.
 func Changes(before, after json.RawMessage) ([]Change, error) {
-	oldFields, err := Fields(before)
+	return differences(before, after, Fields)
+}
+
+// WorkflowChanges is Changes for definitions of workflows, whose steps are fields by their ids, as steps.load.timeout.
+func WorkflowChanges(before, after json.RawMessage) ([]Change, error) {
+	return differences(before, after, sortedFields)
+}
+
+func differences(
+	before, after json.RawMessage, fields func(json.RawMessage) ([]Field, error),
+) ([]Change, error) {
+	oldFields, err := fields(before)
 	if err != nil {
 		return nil, err
 	}
-	newFields, err := Fields(after)
+	newFields, err := fields(after)
 	if err != nil {
 		return nil, err
 	}

@@ -10,12 +10,21 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow/words"
 )
 
-// Document is a file that describes schedules.
+// Document is a file that describes workflows, schedules, or both. A list that is nil is not written.
 type Document struct {
 	Namespace string     `json:"namespace,omitempty"`
-	Schedules []Schedule `json:"schedules"`
+	Workflows []Workflow `json:"workflows,omitzero"`
+	Schedules []Schedule `json:"schedules,omitzero"`
+}
+
+// Workflow is a workflow of a Document.
+type Workflow struct {
+	ID        string  `json:"id"`
+	Namespace *string `json:"namespace,omitempty"`
+	words.Workflow
 }
 
 // Schedule is a schedule of a Document.

@@ -14,20 +14,22 @@ import (
 
 // The kinds of entries.
 const (
+	KindWorkflow = "workflow"
 	KindSchedule = "schedule"
 	KindTask     = "task"
 )
 
-// Entry is a schedule or task that a file describes, or a number of similar tasks.
+// Entry is a workflow, schedule or task that a file describes, or a number of similar tasks.
 type Entry struct {
 	Kind      string
 	Namespace string
 	ID        string
 	Count     int             // how many tasks it stands for; 0: one, with the id as it is
-	Body      json.RawMessage // all fields but the namespace, the count, and a schedule's id
+	Body      json.RawMessage // all fields but the namespace, the count, and the id of a workflow or schedule
 	file      string
 	path      string // in the document, as in schedules[0]
 	node      *yaml.Node
+	short     bool // a schedule that has "workflow" in place of "task"
 	faulty    bool // it must not be sent
 }
 
@@ -53,6 +55,9 @@ func (e *Entry) Submission(id string) json.RawMessage {
 // Fault returns the fault that a field of the entry is, or "", the entry as a whole. The field is as the API names it,
 // as in task.retry.delays[0]. The place is that of the nearest part of the entry that the file has.
 func (e *Entry) Fault(field, text string) Fault {
+	if e.short {
+		field = shortField(field)
+	}
 	f := Fault{File: e.file, Line: e.node.Line, Column: e.node.Column, Field: e.path, Text: text}
 	if field != "" {
 		f.Field = below(e.path, field)

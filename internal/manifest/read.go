@@ -21,9 +21,19 @@ const countLimit = 100_000
 // The shapes of a document and of its entries.
 type (
 	documentShape struct {
-		Namespace string      `json:"namespace,omitempty"`
-		Schedules []Schedule  `json:"schedules,omitempty"`
-		Tasks     []taskShape `json:"tasks,omitempty"`
+		Namespace string          `json:"namespace,omitempty"`
+		Workflows []Workflow      `json:"workflows,omitempty"`
+		Schedules []scheduleShape `json:"schedules,omitempty"`
+		Tasks     []taskShape     `json:"tasks,omitempty"`
+	}
+	scheduleShape struct {
+		Schedule
+		Task     *wire.TaskTemplate `json:"task,omitempty"`
+		Workflow *startShape        `json:"workflow,omitempty"` // in place of task
+	}
+	startShape struct {
+		ID     string         `json:"id"`
+		Params wire.RunParams `json:"params,omitempty"`
 	}
 	taskShape struct {
 		ID    string `json:"id"`
@@ -34,8 +44,8 @@ type (
 
 // Manifest is everything that some files describe.
 type Manifest struct {
-	Schedules, Tasks []Entry
-	Namespaces       []string // that the files are about, sorted
+	Workflows, Schedules, Tasks []Entry
+	Namespaces                  []string // that the files are about, sorted
 }
 
 // Namespaces says which namespaces entries have.
@@ -45,7 +55,7 @@ type Namespaces struct {
 }
 
 // ErrEmpty is the error for files without any list.
-var ErrEmpty = errors.New("there are no schedules and no tasks in the files")
+var ErrEmpty = errors.New("there are no workflows, no schedules and no tasks in the files")
 
 // Source is the text of a file.
 type Source struct {
@@ -54,8 +64,8 @@ type Source struct {
 }
 
 // Read reads files and checks everything that can be checked without the server. faults are what is known to be wrong
-// with others. Errors: Faults, which has all that is wrong with any of them, beside the schedules without faults;
-// ErrEmpty.
+// with others. Errors: Faults, which has all that is wrong with any of them, beside the workflows and schedules without
+// faults; ErrEmpty.
 func Read(sources []Source, faults Faults, spaces Namespaces) (Manifest, error) {
 	r := manifestReader{Namespaces: spaces, places: make(map[string]string), named: make(map[string]bool)}
 	for _, src := range sources {
@@ -63,8 +73,7 @@ func Read(sources []Source, faults Faults, spaces Namespaces) (Manifest, error) 
 	}
 	switch {
 	case len(faults) > 0:
-		sound := slices.DeleteFunc(r.result.Schedules, func(e Entry) bool { return e.faulty })
-		return Manifest{Schedules: sound}, faults
+		return r.sound(), faults
 	case !r.hasList: // a generator that failed must not lead to everything being pruned
 		return Manifest{}, ErrEmpty
 	case len(r.named) == 0:
@@ -78,9 +87,24 @@ func Read(sources []Source, faults Faults, spaces Namespaces) (Manifest, error) 
 type manifestReader struct {
 	Namespaces
 	result  Manifest
-	places  map[string]string // where each schedule and task is described, by its kind, namespace and id
+	places  map[string]string // where each entry is described, by its kind, namespace and id
 	named   map[string]bool   // the namespaces of the files and their entries
 	hasList bool              // some document has a list, even an empty one
+}
+
+// sound returns the workflows without faults, and the schedules that have none and run no workflow with some.
+func (m *manifestReader) sound() Manifest {
+	faulty := make(map[Ref]bool)
+	for _, e := range m.result.Workflows {
+		faulty[e.Ref()] = e.faulty
+	}
+	return Manifest{
+		Workflows: slices.DeleteFunc(m.result.Workflows, func(e Entry) bool { return e.faulty }),
+		Schedules: slices.DeleteFunc(m.result.Schedules, func(e Entry) bool {
+			workflow, _ := e.Runs() // with no id if it runs none, as no workflow has
+			return e.faulty || faulty[workflow]
+		}),
+	}
 }
 
 func (m *manifestReader) read(src Source) Faults {
@@ -116,12 +140,15 @@ func (m *manifestReader) document(r *yamlReader, n *yaml.Node) {
 	}
 }
 
-// withoutUnread leaves out "schedules:" and "tasks:" without a value, and keys that begin with x-, as for anchors that
+// lists are the keys of a document that have entries.
+var lists = []string{"workflows", "schedules", "tasks"}
+
+// withoutUnread leaves out lists without a value, as "schedules:", and keys that begin with x-, as for anchors that
 // others refer to.
 func withoutUnread(content []*yaml.Node) (kept []*yaml.Node) {
 	for i := 0; i+1 < len(content); i += 2 {
 		name, v := content[i].Value, content[i+1]
-		isList := name == "schedules" || name == "tasks"
+		isList := slices.Contains(lists, name)
 		if strings.HasPrefix(name, "x-") || isList && v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null" {
 			continue
 		}
@@ -145,7 +172,7 @@ func (m *manifestReader) addNamespace(r *yamlReader, n *yaml.Node, namespace str
 	}
 }
 
-// entry adds one schedule or task. The reader has checked its form already.
+// entry adds one workflow, schedule or task. The reader has checked its form already.
 func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespace string) {
 	if n.Kind != yaml.MappingNode || r.nodes >= r.limit || len(r.faults) == yamlFaults {
 		return
@@ -153,10 +180,8 @@ func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespa
 	if namespace == "" {
 		namespace = m.Fallback
 	}
-	kind, shape := KindSchedule, reflect.TypeFor[Schedule]()
-	if strings.HasPrefix(path, "tasks") {
-		kind, shape = KindTask, reflect.TypeFor[taskShape]()
-	}
+	list, _, _ := strings.Cut(path, "[")
+	kind, shape, entries := m.listed(list)
 	e := Entry{Kind: kind, Namespace: namespace, file: r.file, path: path, node: n}
 	before := len(r.faults)
 	quiet := &yamlReader{file: r.file, limit: r.limit} // r has complained about the form already
@@ -177,13 +202,23 @@ func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespa
 	}
 	m.named[e.Namespace] = true
 	m.checkUnique(r, &e)
+	if kind == KindSchedule {
+		body = e.readTask(r, body)
+	}
 	e.Body = objectOf(body)
 	e.faulty = len(quiet.faults) > 0 || len(r.faults) > before
-	if kind == KindTask {
-		m.result.Tasks = append(m.result.Tasks, e)
-	} else {
-		m.result.Schedules = append(m.result.Schedules, e)
+	*entries = append(*entries, e)
+}
+
+// listed returns what the entries of a list are, and where they are added.
+func (m *manifestReader) listed(list string) (kind string, shape reflect.Type, entries *[]Entry) {
+	switch list {
+	case "workflows":
+		return KindWorkflow, reflect.TypeFor[Workflow](), &m.result.Workflows
+	case "tasks":
+		return KindTask, reflect.TypeFor[taskShape](), &m.result.Tasks
 	}
+	return KindSchedule, reflect.TypeFor[scheduleShape](), &m.result.Schedules
 }
 
 func (m *manifestReader) checkID(r *yamlReader, path string, n *yaml.Node, id string) {
@@ -202,7 +237,7 @@ func (m *manifestReader) checkCount(r *yamlReader, path string, pair yamlPair) (
 	return max(0, min(count, countLimit))
 }
 
-// checkUnique complains about a schedule or task that was described before.
+// checkUnique complains about an entry that was described before.
 func (m *manifestReader) checkUnique(r *yamlReader, e *Entry) {
 	if e.ID == "" {
 		return

@@ -15,7 +15,8 @@ func FuzzReadManifest(f *testing.F) {
 		"", "a", "[]", "{}", "---\n---\n", "schedules:\ntasks:\n",
 		"schedules: [{id: a, every: 1h, task: {type: http, payload: {x: [1, null]}}}]",
 		"tasks: [{id: a, type: x, count: 3, <<: {delay: 1s}}]", "namespace: n\ntasks: [{id: a, type: &t x, queue: *t}]",
-		"tasks: [&a [*a]]",
+		"tasks: [&a [*a]]", "workflows: [{id: a, steps: [{id: b, task: {type: noop}}]}]",
+		"schedules: [{id: a, every: 1h, workflow: {id: b, params: {c: 1}}}]",
 		"? {a: b}\n: c", "tasks: [{id: a, type: x, payload: {a: .inf, b: !!binary aGVsbG8=, c: 0x_1, d: 1_000, e: 0o17}}]",
 		"\x00", "{a: 1, a: 2}",
 		"tasks: [{id: a, type: x, payload: !!int x}]", "!!merge <<: 1", "%YAML 9.9\n---\n", "tasks: !!set {a}",
@@ -40,7 +41,7 @@ func FuzzReadManifest(f *testing.F) {
 			}
 			return
 		}
-		for _, e := range slices.Concat(m.Schedules, m.Tasks) {
+		for _, e := range slices.Concat(m.Workflows, m.Schedules, m.Tasks) {
 			place := e.Fault("a[0].b", "")
 			if e.ID == "" || !json.Valid(e.Body) || !json.Valid(e.Submission(e.ID)) || place.Line < 1 || place.Column < 1 {
 				t.Errorf("%+v, %s", e, e.Body)

@@ -194,7 +194,7 @@ func (e *scheduleEdit) read(v *visit) (*manifest.Entry, error) {
 	switch {
 	case errors.As(err, &e.Faults):
 		return nil, nil //nolint:nilnil // the page says what is wrong
-	case err != nil || len(m.Schedules) != 1 || len(m.Tasks) > 0:
+	case err != nil || len(m.Schedules) != 1 || len(m.Tasks)+len(m.Workflows) > 0:
 		e.Wrong = string(v.T("The text must have one schedule, and nothing else. Put several one after another, " +
 			"or in a shell: dtsctl apply -f FILE."))
 		return nil, nil //nolint:nilerr,nilnil // the page says it

@@ -15,17 +15,24 @@ type applier struct {
 	printer *printer.Printer
 	dryRun  bool
 
+	pending map[manifest.Ref]pending // of a dry run, and while files are checked
+
 	results []result
 	partial []result // of the tasks of an entry of which only some have been handled
 	faults  manifest.Faults
-	refused int // entries, or schedules that should be pruned
+	refused int // entries, or what should be pruned
 }
 
 // applyAll applies all entries and then prunes, if labels are given. It goes on after a refusal and ends at any other
 // error.
 func (a *applier) applyAll(ctx context.Context, m manifest.Manifest, labels map[string]string) error {
+	for i := range m.Workflows {
+		if err := a.apply(ctx, &m.Workflows[i], a.putWorkflow); err != nil {
+			return err
+		}
+	}
 	for i := range m.Schedules {
-		if err := a.applySchedule(ctx, &m.Schedules[i]); err != nil {
+		if err := a.apply(ctx, &m.Schedules[i], a.putSchedule); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,5 @@
-// Package apply is the command "dtsctl apply": it reads files and brings about the schedules and tasks that they describe.
+// Package apply is the command "dtsctl apply": it reads files and brings about the workflows, schedules and tasks that
+// they describe.
 package apply
 
 import (
@@ -30,21 +31,21 @@ type applyOptions struct {
 	Selector map[string]string // the labels of what Prune may delete
 }
 
-// NewCommand returns "dtsctl apply".
-func NewCommand(f *command.Factory) *cobra.Command {
-	opts := &applyOptions{Client: f.Client, Server: f.Server, Printer: f.Printer, Stdin: f.In}
-	var selector []string
-	cmd := &cobra.Command{
-		Use: "apply -f FILE...", Short: "Create or change schedules and tasks as files describe them",
-		Annotations: command.Asks("submitTasks", "putSchedule", "listSchedules", "getSchedule", "deleteSchedule"),
-		Long: `apply reads YAML or JSON files and makes the server's schedules and tasks match them. A file has one or more
-documents of this form:
+const long = `apply reads YAML or JSON files and makes the server's workflows, schedules and tasks match them. A file has one
+or more documents of this form:
 
   namespace: reports              # optional
+  workflows:
+    - id: etl
+      steps:                      # and the other fields that PUT /v1/workflows/{id} takes
+        - {id: load, task: {type: shell, payload: {command: [/usr/local/bin/load]}}}
   schedules:
     - id: nightly
       cron: 30 2 * * *            # and the other fields that PUT /v1/schedules/{id} takes
       task: {type: shell, payload: {command: [/usr/local/bin/report]}}
+    - id: nightly-etl
+      cron: 30 3 * * *
+      workflow: {id: etl}         # and its params: short for a task of type workflow
   tasks:
     - id: import                  # and the other fields that POST /v1/tasks takes
       type: http
@@ -54,23 +55,34 @@ documents of this form:
 Other keys of a document begin with x- and are left alone, as for YAML anchors: "x-retry: &retry {max_attempts: 3}".
 
 All files are read and checked first. With an error in any of them, nothing is changed: all errors are told with file,
-line and column, also those that the server finds in schedules that have the right form. Otherwise each schedule and
-task is applied by itself: the exit code is 1 if any was refused. Applying the same files again changes nothing. A task
-that has ended counts as long as the server remembers its id (retention, and --remember of dtsd); after that it would be
-run again.
+line and column, also those that the server finds in workflows and schedules that have the right form. Otherwise each
+entry is applied by itself, workflows first, then schedules, then tasks: the exit code is 1 if any was refused. Applying
+the same files again changes nothing. A task that has ended counts as long as the server remembers its id (retention, and
+--remember of dtsd); after that it would be run again.
 
-With --dry-run, nothing is changed: the server checks everything, and schedules are compared with those in force, field by
-field.
+With --dry-run, nothing is changed: the server checks everything, and workflows and schedules are compared with those in
+force, field by field.
 
-With --prune, the schedules with the labels of --selector that are in none of the files are deleted, in the namespaces
-that the files name; their tasks that are not running are cancelled, running ones go on. Nothing is pruned if anything was
-refused, or if the files are empty: to keep no schedule at all, write "schedules: []".
+With --prune, the schedules and workflows with the labels of --selector that are in none of the files are deleted, in the
+namespaces that the files name. Tasks of such schedules that are not running are cancelled, running ones go on, and so do
+runs of such workflows that have begun. Nothing is pruned if anything was refused, or if the files are empty: to keep no
+schedule at all, write "schedules: []".
 
 A pipe gets a line for each: kind, namespace, id, result (created, changed, unchanged, pruned, refused), and the revision
-of a schedule. Differences follow in lines that begin with two spaces. With -o json it is one document:
+of a workflow or schedule. Differences follow in lines that begin with two spaces. With -o json it is one document:
 {dry_run, results: [{kind, namespace, id, outcome, revision, changes: [{field, before, after}], error}], faults}. Faults are
 what is wrong with the files, and where, also where nothing was changed: {file, line, column, field, text}. "schedule export"
-writes such files.`,
+and "flow export" write such files.`
+
+// NewCommand returns "dtsctl apply".
+func NewCommand(f *command.Factory) *cobra.Command {
+	opts := &applyOptions{Client: f.Client, Server: f.Server, Printer: f.Printer, Stdin: f.In}
+	var selector []string
+	cmd := &cobra.Command{
+		Use: "apply -f FILE...", Short: "Create or change workflows, schedules and tasks as files describe them",
+		Annotations: command.Asks("submitTasks", "putSchedule", "listSchedules", "getSchedule", "deleteSchedule",
+			"putWorkflow", "listWorkflows", "getWorkflow", "deleteWorkflow"),
+		Long: long,
 		Example: `  dtsctl apply -f schedules.yaml
   dtsctl schedule export -l team=storage | dtsctl -n copy apply -f -
   dtsctl apply -f schedules/ --dry-run
@@ -89,7 +101,7 @@ writes such files.`,
 	command.CompleteFiles(cmd, "file")
 	command.CompleteFileArguments(cmd)
 	set.BoolVar(&opts.DryRun, "dry-run", false, "change nothing, show what would change")
-	set.BoolVar(&opts.Prune, "prune", false, "delete the schedules that have the labels of --selector and are in none of the files")
+	set.BoolVar(&opts.Prune, "prune", false, "delete the schedules and workflows that have the labels of --selector and are in none of the files")
 	set.StringSliceVarP(&selector, "selector", "l", nil, "of --prune: the labels, as NAME=VALUE[,NAME=VALUE...]")
 	return cmd
 }
@@ -120,7 +132,7 @@ func (a *applier) sendNothing(err error) error {
 }
 
 func applyRun(ctx context.Context, opts *applyOptions) error {
-	a := &applier{printer: opts.Printer, dryRun: opts.DryRun}
+	a := &applier{printer: opts.Printer, dryRun: opts.DryRun, pending: make(map[manifest.Ref]pending)}
 	sources, unread := readSources(opts.Stdin, opts.Files)
 	m, err := manifest.Read(sources, unread, manifest.Namespaces{
 		Required: opts.Server.Namespace, Fallback: cmp.Or(opts.Server.NamespaceName(), task.DefaultNamespace),
@@ -130,7 +142,7 @@ func applyRun(ctx context.Context, opts *applyOptions) error {
 		return unusable
 	}
 	if faults := manifest.Faults(nil); errors.As(err, &faults) {
-		err = append(faults, a.check(ctx, c, m.Schedules)...).InOrder()
+		err = append(faults, a.check(ctx, c, m)...).InOrder()
 	}
 	if err != nil {
 		return a.sendNothing(err)

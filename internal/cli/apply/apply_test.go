@@ -195,6 +195,7 @@ func TestApply_PrunesOnlyWhatHasTheLabels(t *testing.T) {
 		inForce("other", 1, wire.Labels{"a": "1"}), inForce("none", 1, nil),
 	}})
 	s.On("DELETE /v1/schedules/{id}", 200, wire.ScheduleDeletion{})
+	s.On("GET /v1/workflows", 404, clitest.Problem(404, wire.NotFound, "", "no such path")) // an earlier release
 	applyText(t, s.Pipe(), "schedules: [{id: kept, task: {type: x}}]", "--prune", "-l", "a=1,b=2").Expect(t, 0,
 		"schedule\tdefault\tkept\tunchanged\t3\nschedule\tdefault\tgone\tpruned\t4\n", "")
 	var deleted []string
@@ -214,8 +215,11 @@ func TestApply_SaysWhatItCannotPrune(t *testing.T) {
 	s.On("GET /v1/schedules", 200, wire.ScheduleList{
 		Schedules: []wire.Schedule{}, Warnings: []string{"schedule default:gone cannot be read"},
 	})
+	s.On("GET /v1/workflows", 200, wire.WorkflowList{
+		Workflows: []wire.Workflow{}, Warnings: []string{"workflow default:lost cannot be read"},
+	})
 	applyText(t, s.Pipe(), "schedules: []", "--prune", "-l", "a=1").Expect(t, 0, "",
-		"warning: schedule default:gone cannot be read\n")
+		"warning: schedule default:gone cannot be read\nwarning: workflow default:lost cannot be read\n")
 }
 
 func TestApply_PrunesNothingAfterARefusal(t *testing.T) {
@@ -233,12 +237,13 @@ func TestApply_PrunesNothingForEmptyFiles(t *testing.T) {
 	for _, text := range []string{"", "---\n---\n", "# nothing", "schedules:\ntasks:\n", "namespace: default\n", "{}"} {
 		s := clitest.Start(t)
 		got := applyText(t, s.Pipe(), text, "--prune", "-l", "a=1")
-		if got.Code != 2 || !strings.Contains(got.Err, "there are no schedules and no tasks in the files") || len(s.Lines()) > 0 {
+		if got.Code != 2 || !strings.Contains(got.Err, "there are no workflows, no schedules and no tasks in the files") || len(s.Lines()) > 0 {
 			t.Errorf("%q: %+v after %q", text, got, s.Lines())
 		}
 	}
 	s := clitest.Start(t)
 	s.On("GET /v1/schedules", 200, wire.ScheduleList{Schedules: []wire.Schedule{inForce("gone", 4, wire.Labels{"a": "1"})}})
+	s.On("GET /v1/workflows", 200, wire.WorkflowList{Workflows: []wire.Workflow{}})
 	applyText(t, s.Pipe(), "schedules: []", "--prune", "-l", "a=1", "--dry-run").Expect(t, 0, "schedule\tdefault\tgone\tpruned\t4\n", "")
 }
 

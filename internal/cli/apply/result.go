@@ -12,7 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// outcome is what became of a schedule or task.
+// outcome is what became of an entry of a file, or of what was pruned.
 type outcome string
 
 const (
@@ -28,13 +28,13 @@ var outcomeColours = map[outcome]string{
 	outcomePruned: printer.Red, outcomeRefused: printer.Red,
 }
 
-// result is what became of a schedule or task; in a dry run, what would become of it.
+// result is what became of a workflow, schedule or task; in a dry run, what would become of it.
 type result struct {
 	Kind      string        `json:"kind"`
 	Namespace string        `json:"namespace"`
 	ID        string        `json:"id"`
 	Outcome   outcome       `json:"outcome"`
-	Revision  int           `json:"revision,omitempty"` // of a schedule
+	Revision  int           `json:"revision,omitempty"` // of a workflow or schedule
 	Changes   []fieldChange `json:"changes,omitempty"`  // of a dry run
 	Error     *wire.Problem `json:"error,omitempty"`
 	Warnings  []string      `json:"warnings,omitempty"` // why its tasks may not run

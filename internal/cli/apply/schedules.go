@@ -12,10 +12,15 @@ import (
 	"github.com/dts-sched/dts/internal/manifest"
 )
 
-// applySchedule applies one schedule.
-func (a *applier) applySchedule(ctx context.Context, e *manifest.Entry) error {
+// changeHeader says what came of a PUT.
+const changeHeader = "Dts-Change"
+
+// apply applies one workflow or schedule with put, which completes the result.
+func (a *applier) apply(
+	ctx context.Context, e *manifest.Entry, put func(context.Context, *manifest.Entry, *result) error,
+) error {
 	r := result{Kind: e.Kind, Namespace: e.Namespace, ID: e.ID}
-	err := a.put(ctx, e, &r)
+	err := put(ctx, e, &r)
 	if refusal := rest.RefusalIn(err); refusal != nil {
 		a.refuse(e, 1, refusal)
 		r.Outcome, r.Error, err = outcomeRefused, &refusal.Problem, nil
@@ -26,44 +31,92 @@ func (a *applier) applySchedule(ctx context.Context, e *manifest.Entry) error {
 	return a.add(r)
 }
 
-// put sends a definition and completes the result.
-func (a *applier) put(ctx context.Context, e *manifest.Entry, r *result) error {
-	params := &client.PutScheduleParams{Namespace: &e.Namespace}
-	var before rest.Answer[wire.Schedule]
+// putSchedule sends the definition of a schedule and completes the result.
+func (a *applier) putSchedule(ctx context.Context, e *manifest.Entry, r *result) error {
 	if a.dryRun {
-		params.DryRun = &a.dryRun
-		var err error
-		if before, err = a.currentSchedule(ctx, e); err != nil {
-			return err
-		}
+		return a.previewSchedule(ctx, e, r)
 	}
-	response, err := a.client.PutScheduleWithBodyWithResponse(ctx, e.ID, params, rest.JSONType, bytes.NewReader(e.Body))
-	after, err := rest.Read[wire.Schedule](response, err)
+	after, change, err := sendSchedule(ctx, a.client, e, e.Body, false)
 	if err != nil {
 		return err
 	}
-	r.Outcome = outcome(response.HTTPResponse.Header.Get("Dts-Change"))
-	r.Revision, r.Warnings = after.Value.Revision, after.Value.Warnings
+	r.Outcome, r.Revision, r.Warnings = change, after.Value.Revision, after.Value.Warnings
 	a.printer.Warn(r.Warnings)
-	if a.dryRun {
-		r.Changes, err = scheduleChanges(before, after)
+	return nil
+}
+
+// previewSchedule is putSchedule for a dry run.
+func (a *applier) previewSchedule(ctx context.Context, e *manifest.Entry, r *result) error {
+	before, err := a.currentSchedule(ctx, e)
+	if err != nil {
+		return err
+	}
+	after, change, err := a.checkSchedule(ctx, a.client, e)
+	if err != nil {
+		return err
+	}
+	r.Outcome, r.Revision, r.Warnings = change, after.Value.Revision, after.Value.Warnings
+	a.printer.Warn(r.Warnings)
+	r.Changes, err = scheduleChanges(before, after)
+	if _, is := a.pendingOf(e); is && before.Raw != nil && len(r.Changes) == 0 {
+		r.Outcome, r.Revision = outcomeUnchanged, before.Value.Revision
 	}
 	return err
 }
 
-// check returns what the server would refuse of schedules. If it does not answer, the user is told.
-func (a *applier) check(ctx context.Context, c *rest.Client, schedules []manifest.Entry) (faults manifest.Faults) {
-	for i := range schedules {
-		e := &schedules[i]
-		params := &client.PutScheduleParams{Namespace: &e.Namespace, DryRun: new(true)}
-		response, err := c.PutScheduleWithBodyWithResponse(ctx, e.ID, params, rest.JSONType, bytes.NewReader(e.Body))
-		_, err = rest.Read[wire.Schedule](response, err)
+// checkSchedule asks what the schedule of an entry would become, once all workflows of the files are put.
+func (a *applier) checkSchedule(
+	ctx context.Context, c *rest.Client, e *manifest.Entry,
+) (rest.Answer[wire.Schedule], outcome, error) {
+	if workflow, is := a.pendingOf(e); is {
+		return a.sendBefore(ctx, c, e, workflow.entry)
+	}
+	return sendSchedule(ctx, c, e, e.Body, true)
+}
+
+// sendSchedule sends the definition of a schedule, and returns the schedule and what came of it.
+func sendSchedule(
+	ctx context.Context, c *rest.Client, e *manifest.Entry, body json.RawMessage, dryRun bool,
+) (after rest.Answer[wire.Schedule], change outcome, _ error) {
+	params := &client.PutScheduleParams{Namespace: &e.Namespace}
+	if dryRun {
+		params.DryRun = &dryRun
+	}
+	response, err := c.PutScheduleWithBodyWithResponse(ctx, e.ID, params, rest.JSONType, bytes.NewReader(body))
+	if after, err = rest.Read[wire.Schedule](response, err); err != nil {
+		return after, "", err
+	}
+	return after, outcome(response.HTTPResponse.Header.Get(changeHeader)), nil
+}
+
+// check returns what the server would refuse of workflows, and of schedules that run none of those. If it does not
+// answer, the user is told.
+func (a *applier) check(ctx context.Context, c *rest.Client, m manifest.Manifest) (faults manifest.Faults) {
+	look := func(e *manifest.Entry, err error) (goOn bool) {
 		refusal := rest.RefusalIn(err)
 		switch {
 		case refusal != nil:
 			faults = append(faults, e.Faults(refusal.Invalid())...)
 		case err != nil:
-			a.printer.Errorf("the server has not checked all schedules: %v", err)
+			a.printer.Errorf("the server has not checked all workflows and schedules: %v", err)
+		}
+		return err == nil || refusal != nil
+	}
+	refused := make(map[manifest.Ref]bool)
+	for i := range m.Workflows {
+		e := &m.Workflows[i]
+		_, _, err := sendWorkflow(ctx, c, e, true)
+		if !look(e, err) {
+			return faults
+		}
+		a.pending[e.Ref()], refused[e.Ref()] = pending{entry: e}, err != nil
+	}
+	for i := range m.Schedules {
+		e := &m.Schedules[i]
+		if workflow, _ := e.Runs(); refused[workflow] {
+			continue
+		}
+		if _, _, err := a.checkSchedule(ctx, c, e); !look(e, err) {
 			return faults
 		}
 	}
@@ -85,6 +138,13 @@ func isNotFound(err error, code wire.ProblemCode) bool {
 	return refusal != nil && refusal.Code == code
 }
 
+func fieldChanges(differences []manifest.Change) (changes []fieldChange) {
+	for _, d := range differences {
+		changes = append(changes, fieldChange{d.Name, d.Before, d.After})
+	}
+	return changes
+}
+
 // scheduleChanges returns what differs between two states of a schedule. The zero answer stands for no schedule.
 func scheduleChanges(before, after rest.Answer[wire.Schedule]) ([]fieldChange, error) {
 	old := before.Raw
@@ -95,10 +155,7 @@ func scheduleChanges(before, after rest.Answer[wire.Schedule]) ([]fieldChange, e
 	if err != nil {
 		return nil, err
 	}
-	var changes []fieldChange
-	for _, d := range differences {
-		changes = append(changes, fieldChange{d.Name, d.Before, d.After})
-	}
+	changes := fieldChanges(differences)
 	if before.Value.Paused != after.Value.Paused {
 		change := fieldChange{Field: "paused", After: strconv.FormatBool(after.Value.Paused)}
 		if before.Raw != nil {

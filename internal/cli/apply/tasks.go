@@ -55,8 +55,12 @@ func (a *applier) applyTasks(ctx context.Context, entries []manifest.Entry) erro
 		return err
 	}
 	for i := range entries {
-		for _, id := range entries[i].IDs() {
-			next := submission{&entries[i], id, entries[i].Submission(id)}
+		e, err := a.checkable(&entries[i])
+		if err != nil {
+			return err
+		}
+		for _, id := range e.IDs() {
+			next := submission{e, id, e.Submission(id)}
 			if len(batch) == tasksPerRequest || size+len(next.body) > rest.BatchBytes {
 				if err := flush(); err != nil {
 					return err
@@ -66,6 +70,19 @@ func (a *applier) applyTasks(ctx context.Context, entries []manifest.Entry) erro
 		}
 	}
 	return flush()
+}
+
+// checkable returns an entry in a form that the server can check although a workflow that it runs would be created
+// before, if this is a dry run.
+func (a *applier) checkable(e *manifest.Entry) (*manifest.Entry, error) {
+	workflow, is := a.pendingOf(e)
+	if !is || !workflow.isNew {
+		return e, nil
+	}
+	var err error
+	changed := *e
+	changed.Body, err = e.WithParamsOf(workflow.entry)
+	return &changed, err
 }
 
 // finish adds the results of a batch, those of one entry together. If the batch failed, it adds those of the entry that

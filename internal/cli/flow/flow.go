@@ -31,7 +31,7 @@ knows it, too, and each of its steps is a task called RUN@.STEP.`,
 	}
 	cmd.AddCommand(
 		newPutCommand(f), newGetCommand(f), newListCommand(f), newDeleteCommand(f), newHistoryCommand(f),
-		newRollbackCommand(f),
+		newRollbackCommand(f), newExportCommand(f),
 		newRunCommand(f), newRunsCommand(f), newShowCommand(f), newGraphCommand(f), newWhyCommand(f),
 		newPauseCommand(f), newResumeCommand(f), newCancelCommand(f), newRerunCommand(f), newAuditCommand(f),
 	)

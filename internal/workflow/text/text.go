@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/internal/workflow/expr"
+	"github.com/dts-sched/dts/internal/workflow/words"
 )
 
 // Start is what the payload of a run says: what it runs, by name or as a definition, and with which parameters.
@@ -28,7 +29,7 @@ type Start struct {
 func ParseStart(namespace string, payload []byte) (Start, error) {
 	var text struct {
 		Workflow   string                     `json:"workflow,omitempty"`
-		Definition *workflowText              `json:"definition,omitempty"`
+		Definition *words.Workflow            `json:"definition,omitempty"`
 		Params     map[string]json.RawMessage `json:"params,omitempty"`
 	}
 	if err := decode(payload, &text); err != nil {
@@ -46,24 +47,24 @@ func ParseStart(namespace string, payload []byte) (Start, error) {
 		return start, nil
 	}
 	var err error
-	start.Definition, err = text.Definition.definition(namespace)
+	start.Definition, err = definitionOf(*text.Definition, namespace)
 	return start, task.Within("payload.definition", err)
 }
 
 // Parse reads a definition as files have it, as JSON. Error: CodeInvalid, with the fields.
 func Parse(namespace, text string) (workflow.Definition, error) {
-	var in workflowText
+	var in words.Workflow
 	if err := decode([]byte(text), &in); err != nil {
 		return workflow.Definition{}, task.Invalid("definition", "%s", err)
 	}
-	return in.definition(namespace)
+	return definitionOf(in, namespace)
 }
 
 // planText is the definition that a run has, with the name of its workflow and its revision; "" and 0 if it has none.
 type planText struct {
-	Workflow   string       `json:"workflow,omitempty"`
-	Revision   int          `json:"revision,omitempty"`
-	Definition workflowText `json:"definition"`
+	Workflow   string         `json:"workflow,omitempty"`
+	Revision   int            `json:"revision,omitempty"`
+	Definition words.Workflow `json:"definition"`
 }
 
 // EncodePlan writes the definition that a run has from its begin on, and the revision of its workflow that it is.
@@ -78,7 +79,7 @@ func ParsePlan(namespace, text string) (_ workflow.Definition, revision int, _ e
 	if err := decode([]byte(text), &in); err != nil {
 		return workflow.Definition{}, 0, task.Invalid("definition", "%s", err)
 	}
-	d, err := in.Definition.definition(namespace)
+	d, err := definitionOf(in.Definition, namespace)
 	d.ID = in.Workflow
 	return d, in.Revision, err
 }
@@ -122,8 +123,8 @@ func isOf(err error, field string) bool {
 	return errors.As(err, &invalid) && invalid.Field == field
 }
 
-// definition is the workflow, without an id. Error: CodeInvalid for durations.
-func (in workflowText) definition(namespace string) (workflow.Definition, error) {
+// definitionOf is the workflow, without an id. Error: CodeInvalid for durations.
+func definitionOf(in words.Workflow, namespace string) (workflow.Definition, error) {
 	var r reader
 	d := workflow.Definition{
 		Ref: task.Ref{Namespace: namespace}, Owner: in.Owner, Description: in.Description, Labels: in.Labels,
@@ -140,11 +141,11 @@ func (in workflowText) definition(namespace string) (workflow.Definition, error)
 	}
 	for _, list := range []struct {
 		name string
-		in   []stepText
+		in   []words.Step
 		out  *[]workflow.Step
 	}{{"steps", in.Steps, &d.Steps}, {"on_failure", in.OnFailure, &d.OnFailure}, {"finally", in.Finally, &d.Finally}} {
 		for i, s := range list.in {
-			step, err := s.step()
+			step, err := stepOf(s)
 			r.errs = append(r.errs, task.Within(fmt.Sprintf("%s[%d]", list.name, i), err))
 			*list.out = append(*list.out, step)
 		}
@@ -152,8 +153,8 @@ func (in workflowText) definition(namespace string) (workflow.Definition, error)
 	return d, task.Join(r.errs...)
 }
 
-// step is the step. Error: CodeInvalid for durations, in fields such as "task.timeout".
-func (in stepText) step() (workflow.Step, error) {
+// stepOf is the step. Error: CodeInvalid for durations, in fields such as "task.timeout".
+func stepOf(in words.Step) (workflow.Step, error) {
 	s := workflow.Step{
 		ID: in.ID, Needs: in.Needs, Rule: workflow.Rule(in.Rule), When: in.When, AllowFailure: in.AllowFailure,
 	}
@@ -173,7 +174,7 @@ func (in stepText) step() (workflow.Step, error) {
 	return s, task.Within("task", task.Join(r.errs...))
 }
 
-func (r *reader) retry(in *retryText) (out task.Retry) {
+func (r *reader) retry(in *words.Retry) (out task.Retry) {
 	if in == nil {
 		return out
 	}
@@ -196,17 +197,17 @@ func Encode(d workflow.Definition) (string, error) {
 	return string(text), err
 }
 
-func textOf(d workflow.Definition) workflowText {
-	out := workflowText{
+func textOf(d workflow.Definition) words.Workflow {
+	out := words.Workflow{
 		Description: d.Description, Owner: d.Owner, Labels: d.Labels, Failure: string(d.Failure), Deadline: span(d.Deadline),
 		Closing: span(d.Closing), Retention: span(d.Retention), AtOnce: d.AtOnce, MaxRuns: d.MaxRuns, Output: d.Output,
 		Steps: textsOf(d.Steps), OnFailure: textsOf(d.OnFailure), Finally: textsOf(d.Finally),
 	}
 	for _, p := range d.Params {
 		if out.Params == nil {
-			out.Params = make(map[string]paramText, len(d.Params))
+			out.Params = make(map[string]words.Param, len(d.Params))
 		}
-		out.Params[p.Name] = paramText{
+		out.Params[p.Name] = words.Param{
 			Type: string(p.Type), Required: p.Required, Default: p.Default, Enum: p.Enum, Pattern: p.Pattern, Min: p.Min,
 			Max: p.Max,
 		}
@@ -230,10 +231,10 @@ func span(d time.Duration) string {
 }
 
 // retryOf writes a policy; nil for the default.
-func retryOf(r task.Retry) *retryText {
-	out := retryText{MaxAttempts: r.MaxAttempts, MaxElapsed: span(r.MaxElapsed)}
+func retryOf(r task.Retry) *words.Retry {
+	out := words.Retry{MaxAttempts: r.MaxAttempts, MaxElapsed: span(r.MaxElapsed)}
 	if b := r.Backoff; b != (task.Backoff{}) {
-		out.Backoff = &backoffText{Initial: span(b.Initial), Factor: b.Factor, Max: span(b.Max), Jitter: b.Jitter}
+		out.Backoff = &words.Backoff{Initial: span(b.Initial), Factor: b.Factor, Max: span(b.Max), Jitter: b.Jitter}
 	}
 	for _, d := range r.Delays {
 		out.Delays = append(out.Delays, d.String())
@@ -244,16 +245,16 @@ func retryOf(r task.Retry) *retryText {
 	return &out
 }
 
-func textsOf(steps []workflow.Step) (out []stepText) {
+func textsOf(steps []workflow.Step) (out []words.Step) {
 	for _, s := range steps {
-		text := stepText{
+		text := words.Step{
 			ID: s.ID, Needs: s.Needs, Rule: string(s.Rule), When: s.When, AllowFailure: s.AllowFailure,
 		}
 		for _, c := range s.Decide {
-			text.Decide = append(text.Decide, choiceText{When: c.When, Then: c.Then})
+			text.Decide = append(text.Decide, words.Choice{When: c.When, Then: c.Then})
 		}
 		if t := s.Task; t != nil {
-			text.Task = &taskText{
+			text.Task = &words.Task{
 				Type: t.Type, Queue: t.Queue, Payload: t.Payload, Timeout: span(t.Timeout), Retry: retryOf(t.Retry),
 				Owner: t.Owner, Labels: t.Labels, StartBy: span(t.StartBy), Priority: t.Priority, FairKey: t.FairKey,
 				FairWeight: t.FairWeight,
