@@ -105,6 +105,24 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"OutputOf": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(dts.OutputOf[int](ctx, c, id, "a"))
 		},
+		"PutWorkflow": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.PutWorkflow(ctx, id, dts.Workflow{Steps: dts.Steps{step("a")}}))
+		},
+		"GetWorkflow":    func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.GetWorkflow(ctx, id)) },
+		"DeleteWorkflow": func(ctx context.Context, c *dts.Client, id string) error { return c.DeleteWorkflow(ctx, id) },
+		"PauseWorkflow": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.PauseWorkflow(ctx, id, ""))
+		},
+		"ResumeWorkflow": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ResumeWorkflow(ctx, id)) },
+		"WorkflowRevisions": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.WorkflowRevisions(ctx, id))
+		},
+		"RollbackWorkflow": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.RollbackWorkflow(ctx, id, 1))
+		},
+		"StartWorkflow": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.StartWorkflow(ctx, id, nil))
+		},
 		"PutSchedule": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.PutSchedule(ctx, id, dts.ScheduleDefinition{Every: time.Hour, Task: dts.TaskTemplate{Type: "noop"}}))
 		},

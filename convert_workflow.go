@@ -18,21 +18,29 @@ import (
 	"github.com/dts-sched/dts/internal/workflow/text"
 )
 
-// start is the payload of a run.
+// start is the payload of a run: of a workflow that was put, by its name, or of one that it brings.
 type start struct {
+	named    bool
+	name     string
 	workflow Workflow
 	params   any
 }
 
 // payload returns the JSON. Whether the workflow is valid is not looked at. Error: a *task.Error, in the words of Go.
 func (s start) payload() (json.RawMessage, error) {
-	d, err := s.workflow.definition()
-	if err != nil {
-		return nil, s.inGo(task.Within("payload.definition", err))
-	}
 	params, err := paramsOf(s.params)
 	if err != nil {
 		return nil, err
+	}
+	if s.named {
+		return wire.Encode(struct {
+			Workflow string                     `json:"workflow"`
+			Params   map[string]json.RawMessage `json:"params,omitempty"`
+		}{s.name, params})
+	}
+	d, err := s.workflow.definition()
+	if err != nil {
+		return nil, s.inGo(task.Within("payload.definition", err))
 	}
 	written, err := text.Encode(d)
 	if err != nil {
@@ -114,6 +122,9 @@ func (s start) field(name string) string {
 	if rest, is := strings.CutPrefix(name, "payload.params"); is {
 		return around + "params" + rest
 	}
+	if name == "payload.workflow" {
+		return around + "workflow"
+	}
 	rest, is := strings.CutPrefix(name, "payload.definition.")
 	switch {
 	case !is:
@@ -133,12 +144,28 @@ func (s start) field(name string) string {
 	return around + "workflow." + rest
 }
 
+// inGo returns an error about the definition, with a field such as "steps[2].when", with the field in the words of Go.
+func (w Workflow) inGo(err error) error {
+	var public *Error
+	var inner *task.Error
+	switch {
+	case errors.As(err, &public) && public.Field != "":
+		within := *public
+		within.Field = "payload.definition." + public.Field
+		within.Message = strings.Replace(public.Message, public.Field, within.Field, 1)
+		return start{workflow: w}.inGo(&within)
+	case errors.As(err, &inner):
+		return start{workflow: w}.inGo(task.Within("payload.definition", err))
+	}
+	return err
+}
+
 // definition returns the workflow as package workflow has it. Error: a *task.Error, with fields such as "steps[2].set".
 func (w Workflow) definition() (workflow.Definition, error) {
 	d := workflow.Definition{
 		Ref: task.Ref{Namespace: task.DefaultNamespace}, Description: w.Description, Owner: w.Owner,
 		Labels: maps.Clone(w.Labels), Failure: workflow.Failure(w.Failure), AtOnce: w.AtOnce, Deadline: w.Deadline,
-		Closing: w.Closing, Retention: w.Retention,
+		Closing: w.Closing, Retention: w.Retention, MaxRuns: w.MaxRuns,
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(w.Params)) {

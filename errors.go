@@ -32,6 +32,8 @@ const (
 	CodeScheduleChanged  Code = "schedule_changed"   // another revision is in force than the one that was named
 	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now
 	CodeRevisionNotFound Code = "revision_not_found" // the schedule never had this revision, or has forgotten it
+	CodeWorkflowNotFound Code = "workflow_not_found" // the namespace has no workflow with this id
+	CodeWorkflowChanged  Code = "workflow_changed"   // another revision is in force than the one that was named
 	CodeLockHeld         Code = "lock_held"          // somebody else holds the lock
 	CodeLockLost         Code = "lock_lost"          // the lock is no longer held, or may not be
 	CodeNotFound         Code = "not_found"          // the server does not serve the request: it is older than this package, or a node without the role api
@@ -41,6 +43,8 @@ const (
 	CodeNotReplicated    Code = "not_replicated"     // it was done, but too few replicas of Redis have it: a failover may lose it, or has lost it; repeat the call
 	CodeDataUnreadable   Code = "data_unreadable"    // what Redis has of the task or the schedule cannot be read
 	CodeInternal         Code = "internal"           // a fault of DTS
+	// CodeWorkflowRevisionNotFound says that the workflow never had this revision, or that it is not kept any more.
+	CodeWorkflowRevisionNotFound Code = "workflow_revision_not_found"
 )
 
 // Error is why DTS did not do what it was asked for. Of invalid input, Code, Field and Message are the same over

@@ -143,3 +143,34 @@ func ExampleWorkflow() {
 	// cheer skipped
 	// mourn succeeded
 }
+
+// A workflow that was put has a name, by which programs and schedules start its runs.
+func ExampleClient_StartWorkflow() {
+	client, stop := bookkeeper()
+	defer stop()
+	ctx := context.Background()
+
+	_, err := client.PutWorkflow(ctx, "takings", dts.Workflow{
+		Params: map[string]dts.Parameter{"shop": {Type: dts.ParameterString, Required: true}},
+		Steps: dts.Chain(
+			dts.Step{ID: "orders", Type: "orders.sum", Payload: Orders{Shop: dts.Param("shop"), Limit: 20}},
+			dts.Step{ID: "headline", Type: "text.upper", Payload: map[string]string{
+				"text": "${{ prev.output.shop }} sold for ${{ prev.output.cent }} cent",
+			}},
+		),
+		Output: dts.Output("headline"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := client.StartWorkflow(ctx, "takings", dts.Params{"shop": "south"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ended, err := client.Wait(ctx, run.ID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(ended.Result)
+	// Output: "SOUTH SOLD FOR 3000 CENT"
+}

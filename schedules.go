@@ -15,33 +15,36 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// PutOption is a condition or a wish of [Client.PutSchedule].
+// PutOption is a condition or a wish of [Client.PutSchedule] and [Client.PutWorkflow].
 type PutOption func(*put)
 
 type put struct {
-	params client.PutScheduleParams
-	paused *bool
+	ifMatch, ifNoneMatch *string
+	dryRun, paused       *bool
 }
 
-// IfRevision puts a definition only over this revision. Otherwise the error has CodeScheduleChanged.
+// IfRevision puts a definition only over this revision. Otherwise the error has CodeScheduleChanged or
+// CodeWorkflowChanged.
 func IfRevision(revision int) PutOption {
-	return func(p *put) { p.params.IfMatch = new(strconv.Quote(strconv.Itoa(revision))) }
+	return func(p *put) { p.ifMatch = new(strconv.Quote(strconv.Itoa(revision))) }
 }
 
-// IfAbsent puts a definition only if there is no such schedule. Otherwise the error has CodeScheduleChanged.
-func IfAbsent() PutOption { return func(p *put) { p.params.IfNoneMatch = new("*") } }
+// IfAbsent puts a definition only if there is none of this id. Otherwise the error has CodeScheduleChanged or
+// CodeWorkflowChanged.
+func IfAbsent() PutOption { return func(p *put) { p.ifNoneMatch = new("*") } }
 
 // Paused pauses or resumes the schedule as well. Without it, a schedule stays as it is, and a new one is not paused.
+// PutWorkflow refuses it.
 func Paused(paused bool) PutOption { return func(p *put) { p.paused = &paused } }
 
-// DryRun checks everything and returns the schedule as it would be, but changes nothing.
-func DryRun() PutOption { return func(p *put) { p.params.DryRun = new(true) } }
+// DryRun checks everything and returns the schedule or workflow as it would be, but changes nothing.
+func DryRun() PutOption { return func(p *put) { p.dryRun = new(true) } }
 
 // PutSchedule creates a schedule, or replaces its definition as a whole. An equal definition changes nothing. Ticks that are due already
 // are decided by the definition of their time, so that none is lost or runs twice.
 // Errors: CodeInvalid; CodeScheduleChanged, if a condition does not hold; CodeUnavailable.
 func (c *Client) PutSchedule(ctx context.Context, id string, d ScheduleDefinition, options ...PutOption) (*Schedule, error) {
-	p := put{params: client.PutScheduleParams{Namespace: c.api.Namespace}}
+	var p put
 	for _, option := range options {
 		option(&p)
 	}
@@ -54,7 +57,10 @@ func (c *Client) PutSchedule(ctx context.Context, id string, d ScheduleDefinitio
 	if err != nil {
 		return nil, err
 	}
-	s, err := scheduleOf(c.api.PutScheduleWithBodyWithResponse(ctx, id, &p.params, rest.JSONType, body))
+	params := client.PutScheduleParams{
+		Namespace: c.api.Namespace, IfMatch: p.ifMatch, IfNoneMatch: p.ifNoneMatch, DryRun: p.dryRun,
+	}
+	s, err := scheduleOf(c.api.PutScheduleWithBodyWithResponse(ctx, id, &params, rest.JSONType, body))
 	return s, inGo(d.Task.Payload, err)
 }
 

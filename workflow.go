@@ -6,7 +6,7 @@ import "time"
 // it.
 const TypeWorkflow = "workflow"
 
-// Workflow is work in steps. [Client.Run] starts a run of it. Steps that do not need each other run side by side; each
+// Workflow is work in steps. [Client.Run] starts a run of it, and [Client.PutWorkflow] keeps it under a name. Steps that do not need each other run side by side; each
 // is a task, which workers run as any other. Only Steps is required.
 //
 // Texts in what a workflow says may have expressions, as "${{ steps.load.output.rows }}" or "${{ params.day }}". A text
@@ -21,6 +21,7 @@ type Workflow struct {
 	Finally     Steps // run once all others have ended, whatever became of them; at most 20
 	Failure     FailurePolicy
 	AtOnce      int           // how many tasks of one run may be under way at once; 0: no bound
+	MaxRuns     int           // how many runs of one that is put may run at once, others wait; 0: no bound
 	Deadline    time.Duration // how long a run may take, at most 30 days; 0 means 7 days
 	Closing     time.Duration // how long OnFailure and Finally may take together; 0 means 10 minutes
 	Retention   time.Duration // how long a run and its steps are kept; 0 means 24 h, or 7 days if it failed
@@ -128,4 +129,4 @@ func Param(name string) string { return "${{ params." + name + " }}" }
 //	client.Submit(ctx, dts.Submission{ID: "etl-1125", Type: dts.TypeWorkflow, Payload: etl.With(params)})
 //
 // [ScheduleDefinition] and [FollowUp] can have it, too.
-func (w Workflow) With(params any) any { return start{w, params} }
+func (w Workflow) With(params any) any { return start{workflow: w, params: params} }

@@ -1,0 +1,77 @@
+package dts
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/text"
+	"github.com/dts-sched/dts/internal/workflow/words"
+)
+
+// definitionRead returns the workflow of an answer. What a newer server says besides is left out.
+func definitionRead(raw json.RawMessage) (Workflow, error) {
+	var known words.Workflow
+	if err := json.Unmarshal(raw, &known); err != nil {
+		return Workflow{}, fmt.Errorf("a workflow of the server cannot be read: %w", err)
+	}
+	written, err := wire.Encode(known)
+	if err != nil {
+		return Workflow{}, err
+	}
+	d, err := text.Parse(task.DefaultNamespace, string(written))
+	if err != nil {
+		return Workflow{}, fmt.Errorf("a workflow of the server cannot be read: %w", err)
+	}
+	return workflowRead(d), nil
+}
+
+func workflowRead(d workflow.Definition) Workflow {
+	w := Workflow{
+		Description: d.Description, Owner: d.Owner, Labels: d.Labels, Failure: FailurePolicy(d.Failure), AtOnce: d.AtOnce,
+		MaxRuns: d.MaxRuns, Deadline: d.Deadline, Closing: d.Closing, Retention: d.Retention, Output: anyOf(d.Output),
+		Steps: each(d.Steps, stepRead), OnFailure: each(d.OnFailure, stepRead), Finally: each(d.Finally, stepRead),
+	}
+	for _, p := range d.Params {
+		if w.Params == nil {
+			w.Params = make(map[string]Parameter, len(d.Params))
+		}
+		w.Params[p.Name] = Parameter{
+			Type: ParameterType(p.Type), Required: p.Required, Default: anyOf(p.Default), Enum: each(p.Enum, anyOf),
+			Pattern: p.Pattern, Min: p.Min, Max: p.Max,
+		}
+	}
+	return w
+}
+
+// anyOf is nil for no value.
+func anyOf(raw json.RawMessage) any {
+	if raw == nil {
+		return nil
+	}
+	return raw
+}
+
+func stepRead(s workflow.Step) Step {
+	out := Step{
+		ID: s.ID, Needs: s.Needs, Rule: Rule(s.Rule), When: s.When, AllowFailure: s.AllowFailure,
+		Decide: each(s.Decide, func(c workflow.Choice) Choice { return Choice{When: c.When, Then: c.Then} }),
+	}
+	t := s.Task
+	if t == nil {
+		return out
+	}
+	out.Type, out.Queue, out.Payload, out.Timeout = t.Type, t.Queue, anyOf(t.Payload), t.Timeout
+	out.Owner, out.Labels, out.StartBy = t.Owner, t.Labels, t.StartBy
+	out.Priority, out.FairKey, out.FairWeight = t.Priority, t.FairKey, t.FairWeight
+	out.Retry = Retry{
+		MaxAttempts: t.Retry.MaxAttempts, MaxElapsed: t.Retry.MaxElapsed, Delays: t.Retry.Delays,
+		Backoff: Backoff{
+			Initial: t.Retry.Backoff.Initial, Factor: t.Retry.Backoff.Factor, Max: t.Retry.Backoff.Max,
+			Jitter: t.Retry.Backoff.Jitter,
+		},
+	}
+	return out
+}
