@@ -336,6 +336,7 @@ func (e *examples) tryDocuments(t *testing.T) {
 var workflowsWanted = map[string]map[string]string{
 	"airflow-tutorial.yaml": {"": `{"printed":"2026-11-25\n2026-11-25\n2026-11-25\n2026-11-25\n2026-11-25"}`},
 	"celery-chain.yaml":     {"": "16", "@.first": "4", "@.second": "8"},
+	"celery-group.yaml":     {"": "[0,2,4]"},
 	"celery-chord.yaml":     {"": "6", "@.add2": "4"},
 	"oozie.yaml":            {"": "", "@.mapreduce": "", "@.end": ""},
 	"parent-child.yaml":     {"": "", "@.left": "left after done", "@.right": "right after done"},
@@ -361,6 +362,32 @@ func TestExamples_WorkflowsRun(t *testing.T) {
 			got, err := e.GetTaskWithResponse(t.Context(), id+task, nil)
 			if err != nil || got.JSON200 == nil || got.JSON200.State != wire.StateSucceeded || wire.Value(got.JSON200.Result) != want {
 				t.Errorf("%s%s: %s, want %q", id, task, got.Body, want)
+			}
+		}
+	}
+	e.tryPages(t)
+}
+
+// tryPages runs the commands of the pages for people who come from elsewhere, with the workflow that each shows, which is
+// one of the examples.
+func (e *examples) tryPages(t *testing.T) {
+	t.Helper()
+	for page, want := range map[string]struct{ example, text string }{
+		"from-airflow": {"airflow-tutorial.yaml", "templated  succeeded"},
+		"from-celery":  {"celery-chord.yaml", "tsum  succeeded"},
+		"from-xxl-job": {"parent-child.yaml", "right  succeeded"},
+	} {
+		path := "../docs/" + page + ".md"
+		example, err := os.ReadFile(filepath.Join("../examples/workflows", want.example))
+		testkit.Must(t, err)
+		shown := blocks(t, path, "yaml")[0]
+		same(t, "the workflow of "+path, regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(example), ""), shown)
+		dir := t.TempDir()
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "flow.yaml"), []byte(shown), 0o600))
+		out := e.bash(dir, strings.Join(blocks(t, path, "sh"), "\n"))
+		for _, text := range strings.Split(want.text, ", ") {
+			if !strings.Contains(strings.ReplaceAll(out, "\t", "  "), text) {
+				t.Errorf("%s: no %q in\n%s", path, text, out)
 			}
 		}
 	}
