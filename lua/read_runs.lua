@@ -12,18 +12,29 @@
 -- refuses: nothing
 -- repeat: harmless: it only reads
 -- full: reads
-local found = {}
+local names, parts = {}, {}
 for member, part in items() do
-  local record, state = redis.call('HGET', defs, member), redis.call('HGET', states_key, member)
-  local whole = part == 'run'
+  names[#names + 1], parts[#parts + 1] = member, part
+end
+
+-- values returns what a hash has of each item.
+local function values(key)
+  return redis.call('HMGET', key, unpack(names))
+end
+
+local records, states, results, errors = values(defs), values(states_key), values(results_key), values(errors_key)
+local dues, texts, asks = redis.call('ZMSCORE', wheel_key, unpack(names)), values(runs_key), values(asks_key)
+local found = {}
+for i, member in ipairs(names) do
+  local record, whole = records[i], parts[i] == 'run'
   found[#found + 1] = record and (whole and record or without_payload(record)) or ''
   found[#found + 1] = record and whole and stored_payload(member, record) or ''
-  found[#found + 1] = state or ''
-  found[#found + 1] = tonumber(due_at(member, record, state, redis.call('ZSCORE', wheel_key, member)) or false) or false
-  found[#found + 1] = redis.call('HGET', results_key, member) or ''
-  found[#found + 1] = redis.call('HGET', errors_key, member) or ''
-  found[#found + 1] = part ~= 'step' and redis.call('HGET', runs_key, member) or ''
+  found[#found + 1] = states[i] or ''
+  found[#found + 1] = tonumber(due_at(member, record, states[i], dues[i]) or false) or false
+  found[#found + 1] = results[i] or ''
+  found[#found + 1] = errors[i] or ''
+  found[#found + 1] = texts[i] or ''
   found[#found + 1] = whole and redis.call('HGET', plans_key, member) or ''
-  found[#found + 1] = part ~= 'step' and redis.call('HGET', asks_key, member) or ''
+  found[#found + 1] = asks[i] or ''
 end
 return { found }
