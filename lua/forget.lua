@@ -1,5 +1,6 @@
 -- forget: deletes tasks that have ended, before their retention is over. It keeps the names of tasks that ended less
--- than remember ago, so that they do not run again when they are submitted again. Tasks that owe a follow-up stay.
+-- than remember ago, so that they do not run again when they are submitted again. Tasks that owe a follow-up stay, and
+-- those of steps whose run has not ended.
 -- includes: clock, changes, definition, memory, deletion, state, outbox
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
@@ -22,7 +23,7 @@ local texts = redis.call('HMGET', states, unpack(members))
 local gone, states_of_gone, deleted = {}, {}, {}
 for i, member in ipairs(members) do
   local state, finished = end_of(texts[i] or '')
-  local same = state and tonumber(finished) == ends[i] and not is_marked(texts[i])
+  local same = state and tonumber(finished) == ends[i] and not is_marked(texts[i]) and not is_needed(member)
   deleted[i] = same and 1 or 0
   if same then
     gone[#gone + 1], states_of_gone[#gone + 1] = member, texts[i]

@@ -1,9 +1,19 @@
 -- deletion: deletes tasks that have ended.
 -- needs: arg remember, arg remember_limit, arg limit, arg wake
--- includes: changes, memory, state, outbox, once
+-- includes: clock, number, changes, memory, state, outbox, once, step
+
+local ASK_AGAIN = 3600000 -- ms until a step is looked at again that its run still needs
+
+-- is_needed returns whether a task is that of a step whose run has not ended. A mark says so as well, but a run that is
+-- to begin again sets the marks when it begins.
+local function is_needed(member)
+  local run = run_of(member)
+  local text = run and redis.call('HGET', states_key, run)
+  return text and not end_of(text)
+end
 
 -- spare removes from two lists, of tasks that have ended and their states, those that owe a follow-up, which the leader
--- creates first.
+-- creates first, and those of steps whose run needs them.
 local function spare(members, states)
   local n = 0
   for i, member in ipairs(members) do
@@ -11,6 +21,8 @@ local function spare(members, states)
     if is_marked(text) then
       local state, at = end_of(text)
       owe_follow_up(member, string.match(text, '^%a+ (%d+)'), state, at)
+    elseif is_needed(member) then
+      redis.call('ZADD', expiry_key, int(now + ASK_AGAIN), member)
     else
       n = n + 1
       members[n], states[n] = member, states[i]

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -121,6 +123,53 @@ func TestAdvance_CarriesARunFromItsBeginToItsEnd(t *testing.T) {
 		if got := time.UnixMilli(int64(score)); got.Sub(kept).Abs() > time.Second {
 			t.Errorf("%s is kept until %s, want %s", ref.ID, got, kept)
 		}
+	}
+}
+
+// Neither retention nor the bound of stored tasks takes the task of a step from a run that has not ended, also if the
+// run has yet to begin again, so that it keeps no step by a mark.
+func TestSweep_KeepsStepsOfALivingRun(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	f.begin()
+	testkit.Must(t, f.Begin(f.step).Finish(f.Ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+	sweep := func(of ...task.Ref) {
+		t.Helper()
+		for _, ref := range of { // as if its retention were over
+			member := redis.Z{Score: 1, Member: ref.String()}
+			testkit.Must(t, f.DB.ZAddXX(f.Ctx, string(f.KeysOf(ref).Expiry()), member).Err())
+		}
+		_, err := f.Leader(f.run).Sweep(f.Ctx, partition.Keep{Tasks: 0}, 100)
+		testkit.Must(t, err)
+	}
+	there := func(when string) {
+		t.Helper()
+		if f.Get(f.step).State != task.Succeeded {
+			t.Errorf("the step is gone %s", when)
+		}
+		deleted, err := f.Tasks.Forget(f.Ctx, f.step, f.Get(f.step).FinishedAt, tasks.Forgetting{})
+		if err != nil || deleted {
+			t.Errorf("%s, somebody can delete it: %t, %v", when, deleted, err)
+		}
+	}
+	sweep(f.step)
+	there("while its run runs")
+	w := partition.RunWrite{
+		Run: f.read(), Text: "two", Saw: f.saw(), Took: []string{"end default:etl@.load 1 succeeded"},
+		End: &partition.RunEnd{State: task.Failed, Kept: time.Now().Add(time.Hour), Free: []task.Ref{f.step}},
+	}
+	if !f.advance(w) {
+		t.Fatal("the end was not written")
+	}
+	_, err := f.Tasks.RerunIn(f.Ctx, f.run, "rerun", time.Time{})
+	testkit.Must(t, err)
+	sweep(f.step)
+	there("while its run is to begin again")
+	_, err = f.Tasks.Cancel(f.Ctx, f.run, "")
+	testkit.Must(t, err)
+	sweep(f.step, f.run)
+	if f.Get(f.step).State != task.None {
+		t.Error("the step is there, and its run has ended")
 	}
 }
 
