@@ -1221,7 +1221,8 @@ func (Enqueue) Decode(r *Reply) (v EnqueueReply) {
 	return v
 }
 
-// EnterLine runs enter_line.lua: a run takes its place in the line of its workflow, of which only so many may run at once: the first ones.
+// EnterLine runs enter_line.lua: a run takes its place in the line of its workflow. Only the first runs of the line may run, as many as
+// max_runs of the workflow says.
 //
 // Repeated: harmless: the run keeps its place
 type EnterLine struct {
@@ -1582,6 +1583,63 @@ func (ExamineOutbox) Decode(r *Reply) (v ExamineOutboxReply) {
 	return v
 }
 
+// ExamineRuns runs examine_runs.lua: finds what does not fit together of runs of workflows that run, each in one moment, and repairs it if
+// it is asked to: a leader plans each of them before long, and knows which of its steps have ended.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineRuns struct {
+	Runs   RunsKey // HASH the script makes further keys of the same partition
+	Checks string  // those that are wanted, each between blanks
+	Repair bool
+	Alone  time.Duration // for how long a leader leaves a run alone at most
+	Wake   WakeChannel
+	Items  []ExamineRunsItem // digest: the SHA-1 of the text of the run as the caller has read it, "" for none; a run that has another one by now is left out. For the run itself, step is "", and anew the text that takes the place of one that is lost or cannot be read, "" if it is whole. Else step is the task of a step, and state that of the step by the text
+}
+
+// ExamineRunsReply is the reply to ExamineRuns.
+type ExamineRunsReply struct {
+	Found []ExamineRunsFound
+}
+
+// ExamineRunsItem is an element of items of examine_runs.lua.
+type ExamineRunsItem struct {
+	Run    string
+	Digest string
+	Anew   string
+	Step   string
+	State  string
+}
+
+// ExamineRunsFound is an element of found of examine_runs.lua.
+type ExamineRunsFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_runs.lua.
+func (ExamineRuns) Script() *Script { return scriptOf("examine_runs") }
+
+// Keys are its KEYS.
+func (c ExamineRuns) Keys() []string { return []string{string(c.Runs)} }
+
+// Args are its ARGV.
+func (c ExamineRuns) Args() []any {
+	args := []any{c.Checks, flag(c.Repair), c.Alone.Milliseconds(), string(c.Wake)}
+	for _, e := range c.Items {
+		args = append(args, e.Run, e.Digest, e.Anew, e.Step, e.State)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineRuns) Decode(r *Reply) (v ExamineRunsReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineRunsFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
 // ExamineSchedules runs examine_schedules.lua: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it
 // is asked to: leaders look at the schedules whose ticks they have to plan, nothing is left of schedules that do not
 // exist, and none has lost its definition.
@@ -1694,6 +1752,59 @@ func (c ExamineTasks) Args() []any {
 func (ExamineTasks) Decode(r *Reply) (v ExamineTasksReply) {
 	for e := range r.List("found", 3) {
 		v.Found = append(v.Found, ExamineTasksFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
+// ExamineWorkflows runs examine_workflows.lua: finds what does not fit together of workflows that were put, each in one moment, and repairs it if
+// it is asked to.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineWorkflows struct {
+	Workflows WorkflowsKey // ZSET the script makes further keys of the same partition
+	Checks    string       // those that are wanted, each between blanks
+	Repair    bool
+	Members   []ExamineWorkflowsMember // broken: why the caller cannot read the workflow with that SHA-1 of its definition; "" if it can
+}
+
+// ExamineWorkflowsReply is the reply to ExamineWorkflows.
+type ExamineWorkflowsReply struct {
+	Found []ExamineWorkflowsFound
+}
+
+// ExamineWorkflowsMember is an element of members of examine_workflows.lua.
+type ExamineWorkflowsMember struct {
+	Member string
+	Broken string
+	Digest string
+}
+
+// ExamineWorkflowsFound is an element of found of examine_workflows.lua.
+type ExamineWorkflowsFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_workflows.lua.
+func (ExamineWorkflows) Script() *Script { return scriptOf("examine_workflows") }
+
+// Keys are its KEYS.
+func (c ExamineWorkflows) Keys() []string { return []string{string(c.Workflows)} }
+
+// Args are its ARGV.
+func (c ExamineWorkflows) Args() []any {
+	args := []any{c.Checks, flag(c.Repair)}
+	for _, e := range c.Members {
+		args = append(args, e.Member, e.Broken, e.Digest)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineWorkflows) Decode(r *Reply) (v ExamineWorkflowsReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineWorkflowsFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
 	}
 	return v
 }
@@ -1995,7 +2106,8 @@ func (Follow) Decode(r *Reply) (v FollowReply) {
 }
 
 // Forget runs forget.lua: deletes tasks that have ended, before their retention is over. It keeps the names of tasks that ended less
-// than remember ago, so that they do not run again when they are submitted again. Tasks that owe a follow-up stay.
+// than remember ago, so that they do not run again when they are submitted again. Tasks that owe a follow-up stay, and
+// those of steps whose run has not ended.
 //
 // Repeated: harmless: what does not exist is not deleted again
 type Forget struct {
@@ -4142,7 +4254,7 @@ func (p Partition) Revisions(ref task.Ref) RevisionsKey {
 	return RevisionsKey(p.prefix + "revisions:" + ref.String())
 }
 
-// LineKey names a ZSET: of a workflow of which only so many runs may run at once, or that is paused: its runs that are due and have not ended, as `<ref> <attempt>`, in their order. Those that have ended meanwhile go when another one waits.
+// LineKey names a ZSET: the runs of a workflow that are due and have not ended, as `<ref> <attempt>`, in their order, while the workflow has `max_runs` or is paused. The first `max_runs` may run. Runs that have ended meanwhile go when another one waits.
 type LineKey string
 
 // Line makes the key dts:{p}:line:<ref>.
@@ -4508,7 +4620,7 @@ type EventsChannel string
 // Events names the channel dts:events.
 func (k Keyspace) Events() EventsChannel { return EventsChannel(k.channel("events")) }
 
-// ChangesChannel names a CHANNEL: changes of schedules and queues, as JSON: type, ref or queue, at, revision, by, note, limit; all of them texts. Nodes of earlier releases publish none.
+// ChangesChannel names a CHANNEL: changes of schedules, workflows and queues, as JSON: type, ref or queue, at, revision, by, note, limit; all of them texts. Nodes of earlier releases publish none.
 type ChangesChannel string
 
 // Changes names the channel dts:changes.

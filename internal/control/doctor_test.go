@@ -67,6 +67,7 @@ func newWard(t *testing.T, opts ...redistest.Option) *ward {
 		testkit.Must(t, db.PExpire(w.Ctx, string(w.Keys.Partition(p).Term(storetest.Fence)), time.Hour).Err())
 	}
 	w.sweep()
+	w.startFlow()
 	for _, s := range task.States[1:] {
 		w.Bring(string(s), s)
 	}
@@ -202,8 +203,8 @@ func findings(results map[string]doctor.Result) map[string]string {
 // anAttempt is one as a task keeps it after its end.
 const anAttempt = `{"number":1,"node":"n","started":1,"finished":2,"outcome":"failed"}`
 
-// breakages are what somebody can have broken in a ward, by the check that finds it, and the example that the check shows.
-var breakages = []struct {
+// breakage is what somebody can have broken in a ward, by the check that finds it, and the example that the check shows.
+type breakage struct {
 	check, name string
 	damage      func(w *ward)
 	example     string
@@ -212,7 +213,9 @@ var breakages = []struct {
 	also        []string // other checks that find it
 	then        []string // other checks that find more once it is repaired
 	aside       []string // texts that the repair keeps where it has put something aside; none if it puts nothing aside
-}{
+}
+
+var breakages = []breakage{
 	{check: "meta-lost", name: "dts:meta is gone", damage: func(w *ward) {
 		w.do("DEL", w.Keys.Meta())
 	}, example: "partitions is missing in dts:meta"},
@@ -812,7 +815,7 @@ func TestExamine_FindsAndRepairs(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
 	tested := make(map[string]bool)
-	for _, b := range breakages {
+	for _, b := range slices.Concat(breakages, flowBreakages) {
 		tested[b.check] = true
 		t.Run(b.check+"/"+b.name, func(t *testing.T) {
 			t.Parallel()

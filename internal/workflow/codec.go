@@ -107,6 +107,13 @@ func ms(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// IsOfLaterRelease reports whether the text of a run says that a later release has written it, in another form.
+func IsOfLaterRelease(text string) bool {
+	version, _, _ := strings.Cut(text, " ")
+	n, err := strconv.Atoi(version)
+	return err == nil && version != textVersion && n > 0
+}
+
 // DecodeRun reads the text of a run of a workflow with that many steps.
 func DecodeRun(text string, steps int) (Run, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

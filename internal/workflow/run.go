@@ -82,6 +82,14 @@ func NewRun(f *Flow) Run {
 	return r
 }
 
+// BeginAnew returns a run whose attempt began at that time, and of which nothing else is known any more. The tasks of
+// its steps that are there are found when the steps are released.
+func BeginAnew(f *Flow, attempt int, at time.Time) Run {
+	r := NewRun(f)
+	r.Attempt, r.Phase, r.Begun = attempt, PhaseMain, at
+	return r
+}
+
 // failedBefore reports whether a step failed before another one. In one plan, one that failed did before one that was
 // cancelled.
 func (s StepRun) failedBefore(other StepRun) bool {

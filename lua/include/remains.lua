@@ -4,7 +4,9 @@
 -- remains_of returns the hashes that have a field of a member, and the keys that belong to it alone.
 local function remains_of(member)
   local hashes, keys = {}, {}
-  for _, hash in ipairs({ states_key, payloads_key, originals_key, results_key, errors_key, checkpoints_key }) do
+  for _, hash in ipairs({
+    states_key, payloads_key, originals_key, results_key, errors_key, checkpoints_key, runs_key, plans_key, asks_key,
+  }) do
     if redis.call('HEXISTS', hash, member) == 1 then
       hashes[#hashes + 1] = hash
     end

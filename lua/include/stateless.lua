@@ -36,6 +36,8 @@ local function begun_or_ended(member, record, listed)
   local ended, due = ended_fields(member, record, listed, number, begun > recorded), waits_since(record, listed)
   if ended then
     return ended
+  elseif started and string.find(record, '^%d+{"type":"workflow"') then -- what became of its steps says the rest
+    return { state = 'running', attempt = number, started = int(started), run = FLOW_RUN }
   elseif started or listed[held_key] then
     started = int(math.min(started or now, now))
   elseif listed[queued_key] then

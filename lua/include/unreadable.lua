@@ -4,7 +4,7 @@
 local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[%w._-]+"[^\n]*}\n'
 local NEED_TASK = { -- checks, of which all but the first need its state
   'state-lost', 'payload-lost', 'scheduled-lost', 'queued-lost', 'running-lost', 'finished-lost', 'index-drift',
-  'backlog-unlisted', 'live-lost',
+  'backlog-unlisted', 'live-lost', 'run-ahead', 'step-orphan', 'step-expires',
 }
 local QUOTED = 100 -- bytes of what cannot be read
 

@@ -1,5 +1,7 @@
 package doctor
 
+import "slices"
+
 // Severity says how bad a finding is.
 type Severity string
 
@@ -47,7 +49,10 @@ func (c Check) Meaning(s Severity) string {
 }
 
 // Checks are all checks, those of the deployment first. docs/operations.md has them as a table.
-var Checks = []Check{
+var Checks = slices.Concat(checksOfTasksAndSchedules, checksOfRuns, checksOfLocksAndQueues)
+
+// checksOfTasksAndSchedules are those of the deployment, too.
+var checksOfTasksAndSchedules = []Check{
 	{
 		Name: reachable, Severity: Error,
 		Means:  "Redis does not answer this node, or turns it away: nothing begins, and nothing is accepted.",
@@ -70,7 +75,7 @@ var Checks = []Check{
 	{Name: metaLost, Severity: Error, Means: "`dts:meta`, which says how many partitions there are, is gone or lacks a field, and the data is there: as after DEL, an eviction, or an incomplete restore. Other keys may be gone, too.", Repair: "Writes it again, as this node knows it.", Repairs: true, OfData: true},
 	{Name: keyType, Severity: Error, Means: "A key has the wrong type, as somebody else has written to it: whatever needs it fails, and the other checks say what they pass over because of it.", Repair: "Puts the key aside: see \"What is put aside\". Other checks then mend what they can.", Repairs: true, OfData: true},
 	{Name: "task-unreadable", Severity: Error, Means: "The definition or the state of a task cannot be read: it does not run.", Repair: "Puts the task aside: see \"What is put aside\". Somebody else has written to these keys: find out who, and submit the task again.", Repairs: true, OfData: true},
-	{Name: "state-lost", Severity: Error, Means: "A task has no state, and an attempt of it is queued, has begun or has ended.", Repair: "Gives it the state with which it is listed. No number of an attempt begins twice. One that waits for its next attempt waits until then. One whose run is leased is left alone: its worker, if it lives, brings the state back within seconds. When the lease is over, nobody knows how it ended: it has failed, with the outcome `lost`. So has a task with `max_attempts: 1` that is listed nowhere, as it may have run. No attempt runs again by itself: `dtsctl task retry ID` runs what may run twice.", Repairs: true, OfData: true},
+	{Name: "state-lost", Severity: Error, Means: "A task has no state, and an attempt of it is queued, has begun or has ended.", Repair: "Gives it the state with which it is listed. No number of an attempt begins twice. One that waits for its next attempt waits until then. One whose run is leased is left alone: its worker, if it lives, brings the state back within seconds. A run of a workflow that runs goes on. When the lease is over, nobody knows how it ended: it has failed, with the outcome `lost`. So has a task with `max_attempts: 1` that is listed nowhere, as it may have run. No attempt runs again by itself: `dtsctl task retry ID` runs what may run twice.", Repairs: true, OfData: true},
 	{Name: "task-lost", Severity: Error, Means: "A task that had not ended, as far as its state or a list tells, has lost its definition, as after an eviction: it does not run.", Repair: "Puts what is left of it aside: see \"What is put aside\". Submit the task again.", Repairs: true, OfData: true},
 	{Name: "payload-lost", Severity: Error, Means: "The long payload of a task is not there: its attempts fail at once.", Repair: "By hand: give it another payload while it waits (`dtsctl task change ID --payload`), or submit it again under another id.", OfData: true},
 	{Name: "scheduled-lost", Severity: Error, Means: "A task is scheduled and waits nowhere, or for a time at which it is not due: it would never run, or at the wrong time.", Repair: "Has it wait for its due time.", Repairs: true, OfData: true},
@@ -81,7 +86,7 @@ var Checks = []Check{
 	{Name: "backlog-unlisted", Severity: Error, Means: "Tasks wait for room in a queue, and leaders do not know that any wait there: they would never run.", Repair: "Puts the queue into the backlog.", Repairs: true, OfData: true},
 	{Name: leftovers, Severity: Warning, Means: "Entries, results, attempts or a log are left of a task that had ended and does not exist: they take memory. Or its end is in the outbox, and nothing can follow it.", Repair: "Deletes them.", Repairs: true, OfData: true},
 	{Name: "id-never-forgotten", Severity: Warning, Means: "The id of a deleted task would be taken for ever.", Repair: "Puts it at the end of the order in which ids are forgotten.", Repairs: true, OfData: true},
-	{Name: entryUnreadable, Severity: Error, Means: "An attempt, a checkpoint, a line of a log, a revision, a record of a ledger, a tick that waits, what became of a schedule's ticks, a capacity of a queue, a namespace, the entry of a node or a name in a backlog cannot be read: it is left out.", Repair: "Puts the entry aside: see \"What is put aside\".", Repairs: true, OfData: true},
+	{Name: entryUnreadable, Severity: Error, Means: "An attempt, a checkpoint, a line of a log, a revision, a record of a ledger, a tick that waits, what became of a schedule's ticks, an entry of an outbox, a capacity of a queue, a namespace, the entry of a node or a name in a backlog cannot be read: it is left out.", Repair: "Puts the entry aside: see \"What is put aside\".", Repairs: true, OfData: true},
 	{
 		Name: listIndex, Severity: Warning,
 		Means: "Lists with a filter do not find a task, as one that a program with an earlier release of package `dts` has " +
@@ -101,7 +106,9 @@ var Checks = []Check{
 	{Name: "live-lost", Severity: Error, Means: "A task of a schedule has not ended, and does not count as live: with the overlap policies skip, queue and replace, the next tick starts beside it.", Repair: "Counts it as live again.", Repairs: true, OfData: true},
 	{Name: liveEnded, Severity: Error, Means: "A task that has ended counts as live for its schedule: triggers, and ticks that wait, do not go on before the next tick, unless the overlap policy is allow.", Repair: "Removes it from those that are live. A tick that waits goes on.", Repairs: true, OfData: true},
 	{Name: ledgerHoles, Severity: Error, Means: "A decided tick of the last hour has no record, or a record has no tick that explains it.", Repair: "By hand: see `dtsctl schedule audit ID`; `dtsctl schedule backfill ID` runs what was missed.", OfData: true},
+}
 
+var checksOfLocksAndQueues = []Check{
 	{Name: "lock-unlimited", Severity: Error, Means: "A lock never expires: if its holder dies, nobody gets it any more.", Repair: "Lets it expire after its time to live. A holder that lives renews it.", Repairs: true, OfData: true},
 	{Name: "lock-unreadable", Severity: Error, Means: "What Redis has of a lock cannot be read: nobody can take it before it expires.", Repair: "Puts it aside, so that it is free: see \"What is put aside\".", Repairs: true, OfData: true},
 	{Name: "lock-drift", Severity: Warning, Means: "A lock is held and not listed, or the other way round.", Repair: "Lists what is held.", Repairs: true, OfData: true},

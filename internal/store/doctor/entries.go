@@ -16,7 +16,9 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/limits"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -49,8 +51,10 @@ var readable = map[string]func(entryOf) error{
 	lua.OfPartition + "ledger:": func(e entryOf) error {
 		return second(codec.DecodeLedger(e.name, codec.Number(e.value)))
 	},
-	lua.OfPartition + "schedule:": func(e entryOf) error { return codec.CheckTrackField(e.name, e.value) },
-	lua.OfPartition + "waiting:":  func(e entryOf) error { return codec.CheckWaiting(e.value) },
+	lua.OfPartition + "schedule:":  func(e entryOf) error { return codec.CheckTrackField(e.name, e.value) },
+	lua.OfPartition + "waiting:":   func(e entryOf) error { return codec.CheckWaiting(e.value) },
+	lua.OfPartition + "revisions:": func(e entryOf) error { return workflows.CheckRevision(e.value) },
+	lua.OfPartition + "outbox":     func(e entryOf) error { return partition.CheckOwed(e.name) },
 	lua.OfPartition + "backlog": func(e entryOf) error {
 		return checkBacklogName(e.name)
 	},

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const queueUnlisted = "queue-unlisted"
@@ -20,7 +22,8 @@ func (e *examination) keyCollections(ctx context.Context, number int) ([]collect
 	if e.servers = len(servers); err != nil || number >= len(servers) {
 		return nil, err
 	}
-	checks := slices.Concat([]string{keyType, "backlog-unlisted", queueUnlisted}, lossChecks, scheduleChecks, lockChecks, deliveryChecks)
+	checks := slices.Concat([]string{keyType, "backlog-unlisted", queueUnlisted}, lossChecks, scheduleChecks, workflowChecks,
+		lockChecks, deliveryChecks)
 	return []collection{e.entryPages(servers[number]), {name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
 		if err != nil {
@@ -59,36 +62,40 @@ func (e *examination) redisServers(ctx context.Context) ([]redis.Cmdable, error)
 
 // sorted is the owners of keys, by partition or queue.
 type sorted struct {
-	tasks, schedules, locks, ready map[int][]string
-	deliveries                     map[string][]string
-	queues                         map[string]bool
+	tasks, schedules, workflows, lines, locks, ready map[int][]string
+	deliveries                                       map[string][]string
+	queues                                           map[string]bool
 }
 
-// lookAtKeys looks at what keys belong to. It returns the sets of ready tasks of which leaders do not know.
+// lookAtKeys looks at what keys belong to. It returns the sets of ready tasks of which leaders do not know, and the
+// lines of workflows.
 func (e *examination) lookAtKeys(ctx context.Context, keys []string) ([]collection, error) {
 	s := e.sort(keys)
 	for p, members := range s.tasks {
 		err := e.lookForOrphans(ctx, p, members)
-		if err := e.passOver("logs and attempts in "+partition(p), err, lossChecks...); err != nil {
+		if err := e.passOver("logs and attempts in "+partitionName(p), err, lossChecks...); err != nil {
 			return nil, err
 		}
 	}
 	for p, members := range s.schedules {
 		_, err := e.examineSchedules(ctx, p, ofOwnKeys, members)
-		if err := e.passOver("schedules in "+partition(p), err, scheduleChecks...); err != nil {
+		if err := e.passOver("schedules in "+partitionName(p), err, scheduleChecks...); err != nil {
 			return nil, err
 		}
 	}
 	for p, members := range s.locks {
 		err := e.examineLocks(ctx, p, members)
-		if err := e.passOver("locks in "+partition(p), err, lockChecks...); err != nil {
+		if err := e.passOver("locks in "+partitionName(p), err, lockChecks...); err != nil {
 			return nil, err
 		}
 	}
-	var unknown []collection
+	unknown, err := e.lookAtWorkflows(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	for p, names := range s.ready {
 		more, err := e.unlisted(ctx, p, names)
-		if err := e.passOver("ready tasks in "+partition(p), err, readyChecks...); err != nil {
+		if err := e.passOver("ready tasks in "+partitionName(p), err, readyChecks...); err != nil {
 			return nil, err
 		}
 		unknown = append(unknown, more...)
@@ -96,10 +103,27 @@ func (e *examination) lookAtKeys(ctx context.Context, keys []string) ([]collecti
 	return unknown, e.lookAtQueues(ctx, s)
 }
 
+// lookAtWorkflows looks at the workflows to which keys belong. It returns their lines.
+func (e *examination) lookAtWorkflows(ctx context.Context, s sorted) (lines []collection, _ error) {
+	for p, members := range s.workflows {
+		err := e.unlistedWorkflows(ctx, p, members)
+		if err := e.passOver("workflows in "+partitionName(p), err, workflowChecks...); err != nil {
+			return nil, err
+		}
+		for _, name := range s.lines[p] {
+			if ref, err := task.ParseRef(name); err == nil {
+				lines = append(lines, e.line(p, ref))
+			}
+		}
+	}
+	return lines, nil
+}
+
 // sort sorts keys by what they belong to. Keys that are not of this installation are left out.
 func (e *examination) sort(keys []string) sorted {
 	s := sorted{
-		tasks: map[int][]string{}, schedules: map[int][]string{}, locks: map[int][]string{}, ready: map[int][]string{},
+		tasks: map[int][]string{}, schedules: map[int][]string{}, workflows: map[int][]string{},
+		lines: map[int][]string{}, locks: map[int][]string{}, ready: map[int][]string{},
 		deliveries: map[string][]string{}, queues: map[string]bool{},
 	}
 	prefix := strings.TrimSuffix(string(e.o.Layout.Keys.Partition(0).Defs()), "0}:defs")
@@ -129,6 +153,13 @@ func (s sorted) add(p int, kind, owner string) {
 	case "schedule", "history", "ledger", "live", "waiting":
 		if !slices.Contains(s.schedules[p], owner) {
 			s.schedules[p] = append(s.schedules[p], owner)
+		}
+	case "workflow", "revisions", "line":
+		if !slices.Contains(s.workflows[p], owner) {
+			s.workflows[p] = append(s.workflows[p], owner)
+		}
+		if kind == "line" {
+			s.lines[p] = append(s.lines[p], owner)
 		}
 	case "lock":
 		s.locks[p] = append(s.locks[p], owner)

@@ -78,7 +78,7 @@ func (e *examination) compareTasks(
 // judgePacker looks whether the leader keeps the index in order. It looks twice if much is noted.
 func (e *examination) judgePacker(ctx context.Context, p int, c *listing.Comparison) error {
 	if c.Scattered {
-		e.found(byHand+listIndex, partition(p), "has more segments in its index of lists than a leader leaves")
+		e.found(byHand+listIndex, partitionName(p), "has more segments in its index of lists than a leader leaves")
 	}
 	if c.Noted < unpackedMany {
 		return nil
@@ -90,7 +90,8 @@ func (e *examination) judgePacker(ctx context.Context, p int, c *listing.Compari
 		err = c.Update(ctx)
 	}
 	if err == nil && c.Revision == revision && c.Noted >= unpackedMany {
-		e.found(byHand+listIndex, partition(p), fmt.Sprintf("has %d tasks that its leader does not pack for lists", c.Noted))
+		words := fmt.Sprintf("has %d tasks that its leader does not pack for lists", c.Noted)
+		e.found(byHand+listIndex, partitionName(p), words)
 	}
 	return err
 }
@@ -99,7 +100,7 @@ func (e *examination) judgePacker(ctx context.Context, p int, c *listing.Compari
 // not whole; else it cannot be read, or is returned.
 func (e *examination) unlistable(ctx context.Context, p int, err error) error {
 	if errors.Is(err, index.ErrUnreadable) {
-		e.found(listIndex, partition(p), "has an index of lists that cannot be read: "+err.Error())
+		e.found(listIndex, partitionName(p), "has an index of lists that cannot be read: "+err.Error())
 		if e.Repair {
 			return e.o.Listing.BeginAnew(ctx, p)
 		}

@@ -56,6 +56,7 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		return nil, err
 	}
 	all := append(e.taskCollections(p, ready, indexes), e.scheduleCollections(p)...)
+	all = append(all, e.runningRuns(p), e.listedWorkflows(p))
 	return append(all,
 		e.pages("locks", lockChecks, db.ZScan, string(k.Locks()), examinePage, func(ctx context.Context, names []string) error {
 			return e.examineLocks(ctx, p, names)
@@ -304,7 +305,9 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 	if err != nil {
 		return nil, err
 	}
-	isLong := func(t task.Task) bool { return t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong }
+	isLong := func(t task.Task) bool { // runs of workflows have no delivery
+		return t.State == task.Queued && now.Sub(t.QueuedAt) > queuedLong && t.Queue != task.WorkflowQueue
+	}
 	refs, stateless, err := e.maybeLong(ctx, p, members, isLong)
 	if err != nil {
 		return nil, err

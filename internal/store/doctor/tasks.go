@@ -21,7 +21,7 @@ const (
 	readyPage   = 200  // the same of ready tasks, most of which the script only has to recognize
 	orphansPage = 500  // entries of which one pipeline asks whether there is a task
 	valuesPage  = 100  // entries whose values may be long, and are read with their names
-	longPage    = 20   // the same of payloads
+	longPage    = 20   // the same of payloads, and of definitions of workflows
 	orderPage   = 5000 // ids that are read at once from the order in which they are forgotten: there may be 225,000
 )
 
@@ -30,7 +30,7 @@ const restLease = time.Minute
 
 var taskChecks = []string{
 	taskUnreadable, "state-lost", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost",
-	"index-drift", "backlog-unlisted", "live-lost",
+	"index-drift", "backlog-unlisted", "live-lost", runAhead, stepOrphan, stepExpires,
 }
 
 const (
@@ -92,9 +92,10 @@ func (e *examination) taskCollections(p int, ready []string, indexes []lua.Index
 	for _, hash := range []string{string(k.States()), string(k.Originals())} {
 		all = append(all, e.pages(hash, lossChecks, db.HScan, hash, orphansPage, orphans))
 	}
-	for _, hash := range []string{string(k.Results()), string(k.Errors())} {
+	for _, hash := range []string{string(k.Results()), string(k.Errors()), string(k.Runs()), string(k.Asks())} {
 		all = append(all, e.pages(hash, lossChecks, db.HScan, hash, valuesPage, orphans))
 	}
+	all = append(all, e.pages(string(k.Plans()), lossChecks, db.HScan, string(k.Plans()), longPage, orphans))
 	sets := []string{string(k.Wheel()), string(k.Queued()), string(k.Running()), string(k.Held()), string(k.Expiry())}
 	for _, index := range indexes {
 		sets = append(sets, string(index))

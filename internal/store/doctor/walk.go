@@ -190,13 +190,13 @@ func (e *examination) walkPages(ctx context.Context, c collection, from uint64, 
 func (e *examination) restOf(c collection) string {
 	rest := "the rest of " + strings.TrimSpace(c.name)
 	if e.at.Stage == ofPartitions {
-		rest += " in " + partition(e.at.Number)
+		rest += " in " + partitionName(e.at.Number)
 	}
 	return rest
 }
 
-// partition names a partition.
-func partition(p int) string { return fmt.Sprintf("partition %d", p) }
+// partitionName names a partition.
+func partitionName(p int) string { return fmt.Sprintf("partition %d", p) }
 
 // enter moves the position to the start of what a page leads to, unless it is within that already.
 func (e *examination) enter(page place, depth int) {

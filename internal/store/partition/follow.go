@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -216,6 +217,14 @@ type owed struct {
 	ref     task.Ref
 	attempt int        // of an end
 	state   task.State // of an end
+}
+
+// CheckOwed says why this release cannot read an entry of the outbox; nil if it can.
+func CheckOwed(entry string) error {
+	if parseOwed(lua.ReadOutboxEntry{Entry: entry, At: time.Time{}}).kind == "" {
+		return fmt.Errorf("%q says nothing that a leader can follow", task.CutMiddle(entry, 100))
+	}
+	return nil
 }
 
 // parseOwed reads an entry.

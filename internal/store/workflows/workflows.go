@@ -169,6 +169,12 @@ func (s *Workflows) Names(ctx context.Context, namespace, prefix, after string, 
 	return refs[:min(len(refs), limit)], nil
 }
 
+// Check says why nobody can read a workflow that has that hash; nil if everybody can.
+func Check(ref task.Ref, hash map[string]string) error {
+	_, err := decode(ref, hash)
+	return err
+}
+
 // decode reads a workflow from its hash. Error: CodeUnreadable.
 func decode(ref task.Ref, hash map[string]string) (s workflow.Stored, _ error) {
 	d, err := text.Parse(ref.Namespace, hash["def"])
@@ -188,6 +194,12 @@ func decode(ref task.Ref, hash map[string]string) (s workflow.Stored, _ error) {
 		return s, task.Errorf(task.CodeUnreadable, "workflow %q cannot be read: %s", ref.ID, err)
 	}
 	return s, nil
+}
+
+// CheckRevision says why nobody can read an entry of the revisions of a workflow; nil if everybody can.
+func CheckRevision(entry string) error {
+	_, err := decodeRevision(task.Ref{Namespace: task.DefaultNamespace}, entry)
+	return err
 }
 
 // decodeRevision reads an entry of the revisions of a workflow.
