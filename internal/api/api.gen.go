@@ -56,7 +56,7 @@ type RepairParams struct {
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
-	// Namespace The namespace whose tasks and schedules to follow, or `*` for all of them.
+	// Namespace The namespace whose tasks, schedules and workflows to follow, or `*` for all of them.
 	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// About What to follow, separated by commas; `task` if it is left out.
@@ -775,7 +775,7 @@ type ServerInterface interface {
 	// Repair Examine the installation, and repair what is found
 	// (POST /v1/doctor/repair)
 	Repair(ctx echo.Context, params RepairParams) error
-	// FollowEvents Follow what happens to tasks, schedules, queues and nodes
+	// FollowEvents Follow what happens to tasks, schedules, workflows, queues and nodes
 	// (GET /v1/events)
 	FollowEvents(ctx echo.Context, params FollowEventsParams) error
 	// ListFailures Why attempts failed lately

@@ -59,7 +59,11 @@ func changesOf(p FollowEventsParams) (func(*change.Change) bool, error) {
 // fits reports whether a change has the value of each filter whose field it has.
 func fits(p FollowEventsParams, c *change.Change) bool {
 	same := func(want, got string) bool { return want == "" || got == "" || got == want }
-	return same(p.Schedule, c.Ref.ID) && same(p.Queue, c.Queue) && same(p.Node, c.Node)
+	schedule := ""
+	if c.Kind() == change.Schedule {
+		schedule = c.Ref.ID
+	}
+	return same(p.Schedule, schedule) && same(p.Queue, c.Queue) && same(p.Node, c.Node)
 }
 
 // subjectWords lists subjects in a sentence.
@@ -73,9 +77,15 @@ func subjectWords(subjects []wire.EventSubject) string {
 
 func wireChange(c change.Change) wire.Change {
 	out := wire.Change{
-		Type: c.Type, At: wire.At(c.At), Namespace: wire.Given(c.Ref.Namespace), Schedule: wire.Given(c.Ref.ID),
+		Type: c.Type, At: wire.At(c.At), Namespace: wire.Given(c.Ref.Namespace),
 		Revision: wire.Given(c.Revision), Queue: wire.Given(c.Queue), Node: wire.Given(c.Node), State: wire.Given(c.State),
 		By: wire.Given(c.By), Note: wire.Given(c.Note),
+	}
+	switch c.Kind() {
+	case change.Schedule:
+		out.Schedule = wire.Given(c.Ref.ID)
+	case change.Workflow:
+		out.Workflow = wire.Given(c.Ref.ID)
 	}
 	if c.Type == change.QueueLimited {
 		out.Capacity, out.Limit = &c.Capacity, &c.Capacity

@@ -22,6 +22,7 @@ func (s *stubSource) tell(c change.Change) {
 var someChanges = []change.Change{
 	{Type: "schedule.updated", At: start, Ref: ref("nightly"), Revision: 3, By: "ann"},
 	{Type: change.SchedulePaused, At: start, Ref: ref("hourly"), Revision: 1, Note: "the disk"},
+	{Type: "workflow.paused", At: start, Ref: ref("etl"), Revision: 2, By: "ann", Note: "the disk"},
 	{Type: "queue.paused", At: start, Queue: "low", By: "ann", Note: "why"},
 	{Type: change.QueueLimited, At: start, Queue: "default"},
 	{Type: change.NodeJoined, At: start, Node: "n1"},
@@ -31,7 +32,7 @@ var someChanges = []change.Change{
 func TestFollowEvents_SendsChanges(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	l := r.listen("/v1/events?about=schedule,queue,node")
+	l := r.listen("/v1/events?about=schedule,workflow,queue,node")
 	r.source.publish(event("task.running", "a"))
 	for _, c := range someChanges {
 		r.source.tell(c)
@@ -39,6 +40,7 @@ func TestFollowEvents_SendsChanges(t *testing.T) {
 	for _, want := range []string{
 		`{"type":"schedule.updated","namespace":"default","schedule":"nightly","revision":3,"by":"ann"}`,
 		`{"type":"schedule.paused","namespace":"default","schedule":"hourly","revision":1,"note":"the disk"}`,
+		`{"type":"workflow.paused","namespace":"default","workflow":"etl","revision":2,"by":"ann","note":"the disk"}`,
 		`{"type":"queue.paused","queue":"low","by":"ann","note":"why"}`,
 		`{"type":"queue.limited","queue":"default","capacity":0,"limit":0}`,
 		`{"type":"node.joined","node":"n1"}`,
@@ -57,7 +59,8 @@ func TestFollowEvents_FiltersChanges(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	all := append([]change.Change{
-		{Type: "workflow.begun", At: start},
+		{Type: "fleet.begun", At: start},
+		{Type: "workflow.created", At: start, Ref: task.Ref{Namespace: "acme", ID: "etl"}},
 		{Type: "schedule.created", At: start, Ref: task.Ref{Namespace: "acme", ID: "nightly"}},
 	}, someChanges...)
 	for query, want := range map[string]string{
@@ -67,13 +70,16 @@ func TestFollowEvents_FiltersChanges(t *testing.T) {
 		"?about=schedule&namespace=acme":   "nightly",
 		"?about=schedule&namespace=*":      "nightly nightly hourly",
 		"?about=schedule&schedule=nightly": "nightly",
-		"?about=queue":                     "low default",
-		"?about=queue&namespace=acme":      "low default",
-		"?about=queue,schedule&queue=low":  "nightly hourly low",
-		"?about=node&node=n2":              "n2",
-		"?about=task,node&state=running":   "n1 n2",
-		"?about=task,node&state=failed":    "n1 n2 task.failed",
-		"?about=task,queue&task=a":         "low default task.failed",
+		"?about=workflow":                  "workflow.paused",
+		"?about=workflow&namespace=acme":   "workflow.created",
+		"?about=workflow,schedule&schedule=nightly": "nightly workflow.paused",
+		"?about=queue":                    "low default",
+		"?about=queue&namespace=acme":     "low default",
+		"?about=queue,schedule&queue=low": "nightly hourly low",
+		"?about=node&node=n2":             "n2",
+		"?about=task,node&state=running":  "n1 n2",
+		"?about=task,node&state=failed":   "n1 n2 task.failed",
+		"?about=task,queue&task=a":        "low default task.failed",
 	} {
 		l := r.listen("/v1/events?" + strings.TrimPrefix(query, "?"))
 		for _, c := range all {
@@ -105,7 +111,8 @@ func TestFollowEvents_RefusesWhatCannotMatch(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for query, want := range map[string]string{
-		"about=workflow":               "about[0]",
+		"about=fleet":                  "about[0]",
+		"about=workflow&state=failed":  "state",
 		"about=":                       "about",
 		"about=schedule,":              "about[1]",
 		"about=schedule&state=failed":  "state",
@@ -143,10 +150,10 @@ func TestFollowEvents_ResumesChanges(t *testing.T) {
 	r := startRig(t)
 	stays := r.listen("/v1/events?about=node")
 	gone := r.listen("/v1/events?about=node")
-	r.source.tell(someChanges[4])
+	r.source.tell(someChanges[5])
 	id := gone.next().ID
 	gone.close()
-	r.source.tell(someChanges[5])
+	r.source.tell(someChanges[6])
 	stays.next()
 	stays.next()
 	back := r.listen("/v1/events?about=node", "Last-Event-ID", id)

@@ -1,5 +1,5 @@
-// Package change says what happens to schedules, queues and nodes, and reads how Redis's channels tell it. It knows no
-// Redis.
+// Package change says what happens to schedules, workflows, queues and nodes, and reads how Redis's channels tell it.
+// It knows no Redis.
 package change
 
 import (
@@ -18,6 +18,7 @@ type Kind string
 // The kinds. A later release may publish others, which nobody can ask for yet.
 const (
 	Schedule Kind = "schedule"
+	Workflow Kind = "workflow"
 	Queue    Kind = "queue"
 	Node     Kind = "node"
 )
@@ -35,12 +36,12 @@ const (
 // LostWord is the word on the channel of members for a node that counts as dead.
 const LostWord = "lost"
 
-// Change is something that happened to a schedule, a queue or a node.
+// Change is something that happened to a schedule, a workflow, a queue or a node.
 type Change struct {
 	Type     string    // "<kind>.<what>"
 	At       time.Time // by Redis's clock
-	Ref      task.Ref  // of a schedule
-	Revision int       // of a schedule; 0 if it is not known
+	Ref      task.Ref  // of a schedule or a workflow
+	Revision int       // of that; 0 if it is not known
 	Queue    string    // its name
 	Capacity int       // of a queue, on queue.limited; 0 for any number of tasks
 	Node     string    // its id
@@ -68,7 +69,7 @@ type record struct {
 	Note     string `json:"note,omitempty"`
 }
 
-// Encode writes a change of a schedule or a queue as Decode reads it.
+// Encode writes a change of a schedule, a workflow or a queue as Decode reads it.
 func Encode(c Change) string {
 	r := record{Type: c.Type, At: strconv.FormatInt(c.At.UnixMilli(), 10), Queue: c.Queue, By: c.By, Note: c.Note}
 	if c.Ref != (task.Ref{}) {
@@ -97,7 +98,7 @@ func Decode(message string) (Change, error) {
 	c.Revision, _ = strconv.Atoi(r.Revision) // a schedule may be damaged
 	c.Capacity, _ = strconv.Atoi(r.Capacity)
 	switch c.Kind() {
-	case Schedule:
+	case Schedule, Workflow:
 		c.Ref, err = task.ParseRef(r.Ref)
 	case Queue:
 		err = task.ValidateQueue(r.Queue)

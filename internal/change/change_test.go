@@ -28,7 +28,10 @@ func TestDecode_ReadsWhatScriptsAndNodesPublish(t *testing.T) {
 		`{"type":"schedule.moved","at":"1767366245120","ref":"default:nightly","to":"b"}`: {
 			Type: "schedule.moved", At: at, Ref: nightly,
 		},
-		`{"type":"workflow.begun","at":"1767366245120","run":"b"}`: {Type: "workflow.begun", At: at},
+		`{"type":"workflow.updated","at":"1767366245120","ref":"default:nightly","revision":"2","by":"ann"}`: {
+			Type: "workflow.updated", At: at, Ref: nightly, Revision: 2, By: "ann",
+		},
+		`{"type":"fleet.begun","at":"1767366245120","run":"b"}`: {Type: "fleet.begun", At: at},
 	} {
 		if got, err := change.Decode(message); err != nil || got != want {
 			t.Errorf("%s is read as %+v, %v", message, got, err)
@@ -37,6 +40,7 @@ func TestDecode_ReadsWhatScriptsAndNodesPublish(t *testing.T) {
 	for _, message := range []string{
 		"", "join n1", "[]", "{}", `{"type":"queue.paused","at":"soon","queue":"low"}`,
 		`{"type":"queue.paused","at":"1","queue":""}`, `{"type":"schedule.paused","at":"1","ref":"nightly"}`,
+		`{"type":"workflow.paused","at":"1","ref":"nightly"}`,
 		`{"type":"queue.paused","at":1,"queue":"low"}`,
 	} {
 		if got, err := change.Decode(message); err == nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // Follow subscribes to the events of tasks that a filter lets through (nil: all), and to the changes of schedules,
-// queues and nodes that another one does (nil: none), after a position if one is given. Tasks and schedules are
-// those of the caller's namespace, which may be EveryNamespace. buffer is how many may wait for the reader, who
-// closes the subscription. Error: CodeInternal.
+// workflows, queues and nodes that another one does (nil: none), after a position if one is given. Tasks, schedules
+// and workflows are those of the caller's namespace, which may be EveryNamespace. buffer is how many may wait for the
+// reader, who closes the subscription. Error: CodeInternal.
 func (c *Control) Follow(
 	ctx context.Context, who Caller, filter func(*task.Event) bool, changes func(*change.Change) bool, buffer int,
 	after events.Position,
@@ -24,7 +24,7 @@ func (c *Control) Follow(
 	}}
 	if changes != nil {
 		o.Changes = func(c *change.Change) bool {
-			return (c.Kind() != change.Schedule || who.Covers(c.Ref.Namespace)) && changes(c)
+			return (c.Ref == task.Ref{} || who.Covers(c.Ref.Namespace)) && changes(c)
 		}
 	}
 	return c.events.Subscribe(o), nil

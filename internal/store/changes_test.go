@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -146,6 +147,36 @@ func TestChanges_TellOfSchedules(t *testing.T) {
 		{"pause", pause("done"), []string{"schedule.paused default:nightly r2 bob done"}},
 		{"delete", func() { _ = w.Schedules.Delete(w.Ctx, storetest.Nightly, "ann") },
 			[]string{"schedule.deleted default:nightly r2 ann"}},
+	})
+}
+
+func TestChanges_TellOfWorkflows(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	d := workflow.Definition{Ref: storetest.Nightly, Steps: []workflow.Step{{
+		ID: "load", Task: &task.Definition{Type: "echo"},
+	}}}
+	put := func(revision int) func() {
+		return func() { _, _ = w.Workflows.Put(w.Ctx, d, revision-1, "ann") } // the second is refused
+	}
+	pause := func(note string) func() {
+		return func() {
+			_, err := w.Workflows.Pause(w.Ctx, d.Ref, note, "bob")
+			testkit.Must(t, err)
+		}
+	}
+	resume := func() {
+		_, err := w.Workflows.Resume(w.Ctx, d.Ref, "bob")
+		testkit.Must(t, err)
+	}
+	hear(t, w).check([]step{
+		{"create", put(1), []string{"workflow.created default:nightly r1 ann"}},
+		{"update", put(2), []string{"workflow.updated default:nightly r2 ann"}},
+		{"pause", pause("the disk"), []string{"workflow.paused default:nightly r2 bob the disk"}},
+		{"say why", pause("a disk"), []string{"workflow.paused default:nightly r2 bob a disk"}},
+		{"resume", resume, []string{"workflow.resumed default:nightly r2 bob"}},
+		{"delete", func() { _ = w.Workflows.Delete(w.Ctx, d.Ref, 2, "ann") },
+			[]string{"workflow.deleted default:nightly r2 ann"}},
 	})
 }
 

@@ -62,7 +62,7 @@ type RepairParams struct {
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
-	// Namespace The namespace whose tasks and schedules to follow, or `*` for all of them.
+	// Namespace The namespace whose tasks, schedules and workflows to follow, or `*` for all of them.
 	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// About What to follow, separated by commas; `task` if it is left out.
@@ -1002,7 +1002,7 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
 	Repair(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// FollowEvents Follow what happens to tasks, schedules, queues and nodes
+	// FollowEvents Follow what happens to tasks, schedules, workflows, queues and nodes
 	//
 	// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 	// Change of something else that `about` asks for. The types of tasks
@@ -1016,6 +1016,9 @@ type ClientInterface interface {
 	// | `schedule.paused`, `schedule.resumed` | somebody did so, or too many tasks of the schedule failed in a row; also when a `note` replaces an earlier one |
 	// | `schedule.ended` | the schedule has no further tick |
 	// | `schedule.deleted` | it was deleted, after it was paused |
+	// | `workflow.created`, `workflow.updated` | somebody put a workflow, which now has that `revision` |
+	// | `workflow.paused`, `workflow.resumed` | somebody did so; also when a `note` replaces an earlier one |
+	// | `workflow.deleted` | somebody deleted it |
 	// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
 	// | `queue.limited` | the capacity of a queue is another one |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
@@ -1023,11 +1026,11 @@ type ClientInterface interface {
 	// | `node.changed` | it has another `state`, as `draining` |
 	//
 	// A filter narrows what has its field. What is about something else comes whatever the filter says: with
-	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks and schedules,
-	// `schedule` of both, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
+	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
+	// and workflows, `schedule` of tasks and schedules, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
 	// of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
 	//
-	// Nodes of an earlier release tell nothing of schedules and queues, and asynq's own tools tell nothing of queues.
+	// Nodes of an earlier release tell nothing of schedules, workflows and queues, and asynq's own tools tell nothing of queues.
 	//
 	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -2229,7 +2232,7 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 	return c.Client.Do(req)
 }
 
-// FollowEvents Follow what happens to tasks, schedules, queues and nodes
+// FollowEvents Follow what happens to tasks, schedules, workflows, queues and nodes
 //
 // A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 // Change of something else that `about` asks for. The types of tasks
@@ -2243,6 +2246,9 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // | `schedule.paused`, `schedule.resumed` | somebody did so, or too many tasks of the schedule failed in a row; also when a `note` replaces an earlier one |
 // | `schedule.ended` | the schedule has no further tick |
 // | `schedule.deleted` | it was deleted, after it was paused |
+// | `workflow.created`, `workflow.updated` | somebody put a workflow, which now has that `revision` |
+// | `workflow.paused`, `workflow.resumed` | somebody did so; also when a `note` replaces an earlier one |
+// | `workflow.deleted` | somebody deleted it |
 // | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
 // | `queue.limited` | the capacity of a queue is another one |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
@@ -2250,11 +2256,11 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // | `node.changed` | it has another `state`, as `draining` |
 //
 // A filter narrows what has its field. What is about something else comes whatever the filter says: with
-// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks and schedules,
-// `schedule` of both, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
+// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
+// and workflows, `schedule` of tasks and schedules, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
 // of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
 //
-// Nodes of an earlier release tell nothing of schedules and queues, and asynq's own tools tell nothing of queues.
+// Nodes of an earlier release tell nothing of schedules, workflows and queues, and asynq's own tools tell nothing of queues.
 //
 // A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 // 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -10249,7 +10255,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
 	RepairWithResponse(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*RepairResponse, error)
 
-	// FollowEventsWithResponse Follow what happens to tasks, schedules, queues and nodes
+	// FollowEventsWithResponse Follow what happens to tasks, schedules, workflows, queues and nodes
 	//
 	// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 	// Change of something else that `about` asks for. The types of tasks
@@ -10263,6 +10269,9 @@ type ClientWithResponsesInterface interface {
 	// | `schedule.paused`, `schedule.resumed` | somebody did so, or too many tasks of the schedule failed in a row; also when a `note` replaces an earlier one |
 	// | `schedule.ended` | the schedule has no further tick |
 	// | `schedule.deleted` | it was deleted, after it was paused |
+	// | `workflow.created`, `workflow.updated` | somebody put a workflow, which now has that `revision` |
+	// | `workflow.paused`, `workflow.resumed` | somebody did so; also when a `note` replaces an earlier one |
+	// | `workflow.deleted` | somebody deleted it |
 	// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
 	// | `queue.limited` | the capacity of a queue is another one |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
@@ -10270,11 +10279,11 @@ type ClientWithResponsesInterface interface {
 	// | `node.changed` | it has another `state`, as `draining` |
 	//
 	// A filter narrows what has its field. What is about something else comes whatever the filter says: with
-	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks and schedules,
-	// `schedule` of both, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
+	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
+	// and workflows, `schedule` of tasks and schedules, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
 	// of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
 	//
-	// Nodes of an earlier release tell nothing of schedules and queues, and asynq's own tools tell nothing of queues.
+	// Nodes of an earlier release tell nothing of schedules, workflows and queues, and asynq's own tools tell nothing of queues.
 	//
 	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -16014,7 +16023,7 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 	return ParseRepairResponse(rsp)
 }
 
-// FollowEventsWithResponse Follow what happens to tasks, schedules, queues and nodes
+// FollowEventsWithResponse Follow what happens to tasks, schedules, workflows, queues and nodes
 //
 // A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 // Change of something else that `about` asks for. The types of tasks
@@ -16028,6 +16037,9 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // | `schedule.paused`, `schedule.resumed` | somebody did so, or too many tasks of the schedule failed in a row; also when a `note` replaces an earlier one |
 // | `schedule.ended` | the schedule has no further tick |
 // | `schedule.deleted` | it was deleted, after it was paused |
+// | `workflow.created`, `workflow.updated` | somebody put a workflow, which now has that `revision` |
+// | `workflow.paused`, `workflow.resumed` | somebody did so; also when a `note` replaces an earlier one |
+// | `workflow.deleted` | somebody deleted it |
 // | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
 // | `queue.limited` | the capacity of a queue is another one |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
@@ -16035,11 +16047,11 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // | `node.changed` | it has another `state`, as `draining` |
 //
 // A filter narrows what has its field. What is about something else comes whatever the filter says: with
-// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks and schedules,
-// `schedule` of both, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
+// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
+// and workflows, `schedule` of tasks and schedules, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
 // of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
 //
-// Nodes of an earlier release tell nothing of schedules and queues, and asynq's own tools tell nothing of queues.
+// Nodes of an earlier release tell nothing of schedules, workflows and queues, and asynq's own tools tell nothing of queues.
 //
 // A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 // 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have

@@ -166,6 +166,7 @@ const (
 	SubjectQueue    EventSubject = "queue"
 	SubjectSchedule EventSubject = "schedule"
 	SubjectTask     EventSubject = "task"
+	SubjectWorkflow EventSubject = "workflow"
 )
 
 // Valid indicates whether the value is a known member of the EventSubject enum.
@@ -178,6 +179,8 @@ func (e EventSubject) Valid() bool {
 	case SubjectSchedule:
 		return true
 	case SubjectTask:
+		return true
+	case SubjectWorkflow:
 		return true
 	default:
 		return false
@@ -360,10 +363,12 @@ const (
 	MemoryOfKindKindLogs           MemoryOfKindKind = "logs"
 	MemoryOfKindKindRemembered     MemoryOfKindKind = "remembered"
 	MemoryOfKindKindResults        MemoryOfKindKind = "results"
+	MemoryOfKindKindRuns           MemoryOfKindKind = "runs"
 	MemoryOfKindKindSchedules      MemoryOfKindKind = "schedules"
 	MemoryOfKindKindServer         MemoryOfKindKind = "server"
 	MemoryOfKindKindStates         MemoryOfKindKind = "states"
 	MemoryOfKindKindWaiting        MemoryOfKindKind = "waiting"
+	MemoryOfKindKindWorkflows      MemoryOfKindKind = "workflows"
 )
 
 // Valid indicates whether the value is a known member of the MemoryOfKindKind enum.
@@ -393,6 +398,8 @@ func (e MemoryOfKindKind) Valid() bool {
 		return true
 	case MemoryOfKindKindResults:
 		return true
+	case MemoryOfKindKindRuns:
+		return true
 	case MemoryOfKindKindSchedules:
 		return true
 	case MemoryOfKindKindServer:
@@ -400,6 +407,8 @@ func (e MemoryOfKindKind) Valid() bool {
 	case MemoryOfKindKindStates:
 		return true
 	case MemoryOfKindKindWaiting:
+		return true
+	case MemoryOfKindKindWorkflows:
 		return true
 	default:
 		return false
@@ -1599,7 +1608,7 @@ type BulkRequest struct {
 // BulkState defines model for BulkState.
 type BulkState string
 
-// Change The `data` of an event of `GET /v1/events` that is about a schedule, a queue or a node.
+// Change The `data` of an event of `GET /v1/events` that is about a schedule, a workflow, a queue or a node.
 type Change struct {
 	At Time `json:"at"`
 
@@ -1613,7 +1622,7 @@ type Change struct {
 	// Deprecated: it is called capacity
 	Limit *int `json:"limit,omitempty"`
 
-	// Namespace Of the schedule.
+	// Namespace Of the schedule or workflow.
 	Namespace *string `json:"namespace,omitempty"`
 
 	// Node The id of the node.
@@ -1625,7 +1634,7 @@ type Change struct {
 	// Queue The name of the queue.
 	Queue *string `json:"queue,omitempty"`
 
-	// Revision Of the schedule.
+	// Revision Of the schedule or workflow.
 	Revision *int `json:"revision,omitempty"`
 
 	// Schedule The id of the schedule.
@@ -1636,6 +1645,9 @@ type Change struct {
 
 	// Type Example: schedule.paused
 	Type string `json:"type"`
+
+	// Workflow The id of the workflow.
+	Workflow *string `json:"workflow,omitempty"`
 }
 
 // ClockChange The next change of the zone's clock within a year, and the ticks around it.
@@ -2454,14 +2466,16 @@ type MemoryOfKind struct {
 	Bytes int64 `json:"bytes"`
 
 	// Kind `waiting` and `ended` are definitions and payloads of tasks that have not ended, and that have, with their places in
-	// sorted sets. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
+	// sorted sets. `workflows` are their definitions with earlier revisions, `runs` is what runs of workflows have beside their
+	// tasks. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
 	// `foreign` are keys that do not belong to this installation, and `server` is all that is no key, and keys that the user
 	// of Redis may not measure. More may come.
 	Kind MemoryOfKindKind `json:"kind"`
 }
 
 // MemoryOfKindKind `waiting` and `ended` are definitions and payloads of tasks that have not ended, and that have, with their places in
-// sorted sets. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
+// sorted sets. `workflows` are their definitions with earlier revisions, `runs` is what runs of workflows have beside their
+// tasks. `deliveries` are the queues of asynq, `administration` is nodes, locks, leases, settings and counts,
 // `foreign` are keys that do not belong to this installation, and `server` is all that is no key, and keys that the user
 // of Redis may not measure. More may come.
 type MemoryOfKindKind string

@@ -70,6 +70,8 @@ func changes() []wire.Change {
 	return []wire.Change{
 		{Type: "schedule.paused", At: wire.At(clitest.Now), Namespace: new("default"), Schedule: new("nightly"), Revision: new(3),
 			By: new("ann"), Note: new("the\ndisk")},
+		{Type: "workflow.updated", At: wire.At(clitest.Now), Namespace: new("default"), Workflow: new("etl"), Revision: new(2),
+			By: new("ann")},
 		{Type: "queue.limited", At: wire.At(clitest.Now), Queue: new("low"), Capacity: new(7), Limit: new(7)},
 		{Type: "queue.limited", At: wire.At(clitest.Now), Queue: new("low"), Limit: new(0), By: new("ann")},
 		{Type: "node.changed", At: wire.At(clitest.Now), Node: new("n1"), State: new("draining")},
@@ -98,16 +100,18 @@ func TestEvents_PrintsChanges(t *testing.T) {
 		want  []string
 	}{
 		"in a pipe": {s.Pipe(), nil, []string{
-			"2026-01-02T15:04:05.000Z\ttask.running\tdefault\ta\trunning\t1\tdefault\tshell\t\t\t\t\t\t\t\t\t\t\t",
-			"2026-01-02T15:04:05.000Z\tschedule.paused\tdefault\t\t\t\t\t\t\t\t\t\t\t\tnightly\t3\t\tann\tthe disk",
-			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t7\t\t",
-			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t0\tann\t",
-			"2026-01-02T15:04:05.000Z\tnode.changed\t\t\tdraining\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t",
-			"2026-01-02T15:04:05.000Z\tnode.newfangled\t\t\t\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\ttask.running\tdefault\ta\trunning\t1\tdefault\tshell\t\t\t\t\t\t\t\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\tschedule.paused\tdefault\t\t\t\t\t\t\t\t\t\t\t\tnightly\t3\t\tann\tthe disk\t",
+			"2026-01-02T15:04:05.000Z\tworkflow.updated\tdefault\t\t\t\t\t\t\t\t\t\t\t\t\t2\t\tann\t\tetl",
+			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t7\t\t\t",
+			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t0\tann\t\t",
+			"2026-01-02T15:04:05.000Z\tnode.changed\t\t\tdraining\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\tnode.newfangled\t\t\t\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t\t",
 		}},
 		"on a terminal": {s.Terminal(), nil, []string{
 			"16:04:05.000  " + printer.Cyan + "running   " + printer.Reset + "  a  attempt 1",
 			"16:04:05.000  paused      schedule nightly  revision 3  by ann  (the disk)",
+			"16:04:05.000  updated     workflow etl  revision 2  by ann",
 			"16:04:05.000  limited     queue low  capacity 7",
 			"16:04:05.000  limited     queue low  capacity none  by ann",
 			"16:04:05.000  changed     node n1  draining",

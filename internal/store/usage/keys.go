@@ -23,6 +23,7 @@ func hashes(p lua.Partition) []key {
 		{name: string(p.Originals()), kind: Waiting}, {name: string(p.States()), kind: States},
 		{name: string(p.Results()), kind: Results}, {name: string(p.Errors()), kind: Errors},
 		{name: string(p.Checkpoints()), kind: Checkpoints}, {name: string(p.Remembered()), kind: Remembered},
+		{name: string(p.Runs()), kind: Runs}, {name: string(p.Plans()), kind: Runs}, {name: string(p.Asks()), kind: Runs},
 	}
 }
 
@@ -34,6 +35,7 @@ func others(p lua.Partition, number int) []key {
 		{name: string(p.Held()), kind: Waiting}, {name: string(p.Expiry()), kind: Ended},
 		{name: string(p.RememberedOrder()), kind: Remembered}, {name: string(p.Deleted()), kind: Remembered},
 		{name: string(p.Schedules()), kind: Schedules}, {name: string(p.Ticks()), kind: Schedules},
+		{name: string(p.Workflows()), kind: Workflows},
 		{name: string(p.Locks()), kind: Administration}, {name: string(p.Status()), kind: Administration},
 		{name: string(p.Minutes()), kind: Administration}, {name: string(p.Hours()), kind: Administration},
 	}
@@ -71,6 +73,9 @@ func indexes(p lua.Partition, number int, namespaces []string) []key {
 // ofSchedule are the words in keys of which each schedule has one.
 var ofSchedule = map[string]bool{"schedule": true, "history": true, "ledger": true, "live": true, "waiting": true}
 
+// ofWorkflow are those of which each workflow has one.
+var ofWorkflow = map[string]bool{"workflow": true, "revisions": true, "line": true}
+
 // class says to which kind a sampled key belongs, and to which task or namespace, "" if to none. ok is false for keys
 // of schedules, which are measured with their schedule. prefix is that of the installation, with a colon.
 func class(name, prefix string) (kind Kind, of string, ok bool) {
@@ -92,6 +97,8 @@ func class(name, prefix string) (kind Kind, of string, ok bool) {
 		return Administration, "", true
 	case ofSchedule[word] && of != "":
 		return "", "", false
+	case ofWorkflow[word] && of != "":
+		return Workflows, "", true
 	case word == "attempts":
 		return Attempts, of, true
 	case word == "log":

@@ -32,6 +32,8 @@ const (
 	Schedules      Kind = "schedules"      // schedules, without the kinds that follow
 	Histories      Kind = "histories"      // the earlier revisions of schedules
 	Ledgers        Kind = "ledgers"        // the records of ticks
+	Workflows      Kind = "workflows"      // workflows with their earlier revisions, and the lines of their runs
+	Runs           Kind = "runs"           // what runs of workflows have beside their tasks
 	Remembered     Kind = "remembered"     // the ids of tasks that were deleted
 	Deliveries     Kind = "deliveries"     // the queues of asynq
 	Administration Kind = "administration" // nodes, locks, leases, settings, counts; what doctor put aside
@@ -41,8 +43,8 @@ const (
 
 // Kinds are all kinds, in the order in which they are shown.
 var Kinds = []Kind{
-	Waiting, Ended, States, Results, Errors, Attempts, Logs, Checkpoints, Schedules, Histories, Ledgers, Remembered,
-	Deliveries, Administration, Foreign, Server,
+	Waiting, Ended, States, Results, Errors, Attempts, Logs, Checkpoints, Schedules, Histories, Ledgers,
+	Workflows, Runs, Remembered, Deliveries, Administration, Foreign, Server,
 }
 
 // Limits of a report.

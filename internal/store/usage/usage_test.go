@@ -186,7 +186,7 @@ func total(kinds map[usage.Kind]float64) float64 {
 	return sum
 }
 
-// Keys of queues, and of others than DTS, are told apart from tasks and schedules.
+// Keys of queues, of workflows with their runs, and of others than DTS, are told apart from tasks and schedules.
 func TestRead_TellsDeliveriesAndForeignKeys(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
@@ -194,10 +194,20 @@ func TestRead_TellsDeliveriesAndForeignKeys(t *testing.T) {
 	testkit.Must(t, w.DB.RPush(w.Ctx, "asynq:{default}:pending", strings.Repeat("p", 3000)).Err())
 	testkit.Must(t, w.DB.HSet(w.Ctx, "asynq:{default}:t:acme:a:1", "msg", strings.Repeat("m", 5000)).Err())
 	testkit.Must(t, w.DB.Set(w.Ctx, "elsewhere", strings.Repeat("x", 20000), 0).Err())
+	k, flow, run := w.Keys.Partition(0), task.Ref{Namespace: "acme", ID: "etl"}, "acme:etl@run"
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Workflow(flow)), "def", strings.Repeat("w", 6000)).Err())
+	testkit.Must(t, w.DB.RPush(w.Ctx, string(k.Revisions(flow)), strings.Repeat("r", 4000)).Err())
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Line(flow)), redis.Z{Score: 1, Member: run + " 1"}).Err())
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Workflows()), redis.Z{Member: flow.String()}).Err())
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Runs()), run, strings.Repeat("t", 3000)).Err())
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Plans()), run, strings.Repeat("p", 9000)).Err())
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Asks()), run, strings.Repeat("a", 500)).Err())
 	report, err := usage.Read(w.Ctx, w.Layout)
 	testkit.Must(t, err)
 	for _, k := range report.Kinds {
-		want := map[usage.Kind]float64{usage.Deliveries: 8500, usage.Foreign: 20500}[k.Kind]
+		want := map[usage.Kind]float64{
+			usage.Deliveries: 8500, usage.Foreign: 20500, usage.Workflows: 10500, usage.Runs: 12800,
+		}[k.Kind]
 		if want > 0 {
 			near(t, string(k.Kind), k.Bytes, want)
 		}
