@@ -33,13 +33,13 @@ func (r *reader) time(field, s string) time.Time {
 
 // span reads a duration for which 0 stands for the default, so that nobody can ask for it.
 func (r *reader) span(field, s string) time.Duration {
-	d, err := definition.ParseSpan(field, s)
+	d, err := task.ParseSpan(field, s)
 	r.note(err)
 	return d
 }
 
 func (r *reader) duration(field, s string) time.Duration {
-	d, err := definition.ParseDuration(field, s)
+	d, err := task.ParseDuration(field, s)
 	r.note(err)
 	return d
 }
@@ -110,7 +110,7 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		out.Once.After = wire.Given(t.After)
 	}
 	if t.Type != "" { // else nobody knows its definition
-		out.Timeout, out.Retry = definition.Duration(types.Timeout(t.Definition)), wire.Value(definition.Retry(t.Policy()))
+		out.Timeout, out.Retry = task.FormatDuration(types.Timeout(t.Definition)), wire.Value(definition.Retry(t.Policy()))
 	}
 	if t.Retention > 0 {
 		out.Retention = definition.Span(t.Retention)
@@ -168,7 +168,7 @@ func queueOf(q control.QueueInfo) wire.Queue {
 		Name: q.Name, Paused: q.Paused, PausedBy: wire.Given(q.PausedBy), PausedAt: wire.AtIfAny(q.PausedAt),
 		PauseNote: wire.Given(q.PauseNote), Capacity: wire.Given(q.Capacity), Limit: wire.Given(q.Capacity), Waiting: q.Waiting,
 		Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived, Processed: q.Processed, Failed: q.Failed,
-		Latency: definition.Duration(q.Latency.Round(time.Millisecond)), Oldest: wire.Given(inMilliseconds(q.Oldest)),
+		Latency: task.FormatDuration(q.Latency.Round(time.Millisecond)), Oldest: wire.Given(inMilliseconds(q.Oldest)),
 		Pace: new(paceOf(q.Pace)),
 	}
 }

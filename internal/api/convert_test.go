@@ -24,8 +24,8 @@ func TestFormatDuration_IsShortAndReadsBack(t *testing.T) {
 		"0s": 0, "250ms": 250 * time.Millisecond, "30s": 30 * time.Second, "1m30s": 90 * time.Second, "10m": 10 * time.Minute,
 		"1h": time.Hour, "24h": 24 * time.Hour, "1h0m1s": time.Hour + time.Second, "1h1m": time.Hour + time.Minute, "100h10m": 100*time.Hour + 10*time.Minute,
 	} {
-		got := definition.Duration(d)
-		if back, err := definition.ParseDuration("f", got); got != want || err != nil || back != d {
+		got := task.FormatDuration(d)
+		if back, err := task.ParseDuration("f", got); got != want || err != nil || back != d {
 			t.Errorf("%v: %q, want %q; reads back as %v, %v", d, got, want, back, err)
 		}
 	}

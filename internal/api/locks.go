@@ -8,7 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/definition"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // AcquireLock answers POST /v1/locks/{name}/acquire.
@@ -51,7 +51,7 @@ func (e *endpoints) RenewLock(c echo.Context, name wire.LockName, _ RenewLockPar
 	}
 	var ttl *time.Duration
 	if in.TTL != nil {
-		d, err := definition.ParseDuration("ttl", *in.TTL)
+		d, err := task.ParseDuration("ttl", *in.TTL)
 		if err != nil {
 			return err
 		}
@@ -99,6 +99,6 @@ func (e *endpoints) ListLocks(c echo.Context, params ListLocksParams) error {
 func lockOf(l control.Lock) wire.Lock {
 	return wire.Lock{
 		Name: l.Ref.ID, Namespace: l.Ref.Namespace, Holder: l.Holder, Fence: l.Fence, Since: wire.At(l.Since),
-		ExpiresAt: wire.At(l.Expires), TTL: definition.Duration(l.TTL), Note: wire.Given(l.Note),
+		ExpiresAt: wire.At(l.Expires), TTL: task.FormatDuration(l.TTL), Note: wire.Given(l.Note),
 	}
 }

@@ -8,14 +8,14 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/rollup"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // ReadStats answers GET /v1/stats.
 func (e *endpoints) ReadStats(c echo.Context, params ReadStatsParams) error {
 	ctx, left := leavingOut(c)
-	since, err := definition.ParseDuration("since", params.Since)
+	since, err := task.ParseDuration("since", params.Since)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (e *endpoints) ReadStats(c echo.Context, params ReadStatsParams) error {
 		return err
 	}
 	return e.ok(c, wire.Stats{
-		From: wire.At(stats.From), Until: wire.At(stats.Until), Length: definition.Duration(stats.Length),
+		From: wire.At(stats.From), Until: wire.At(stats.Until), Length: task.FormatDuration(stats.Length),
 		Queues: each(stats.Queues, queueStatsOf), Periods: each(stats.Periods, periodOf), Warnings: left.Texts(),
 	})
 }
@@ -32,7 +32,7 @@ func (e *endpoints) ReadStats(c echo.Context, params ReadStatsParams) error {
 // ListFailures answers GET /v1/failures.
 func (e *endpoints) ListFailures(c echo.Context, params ListFailuresParams) error {
 	ctx, left := leavingOut(c)
-	since, err := definition.ParseDuration("since", params.Since)
+	since, err := task.ParseDuration("since", params.Since)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func lateness(h rollup.Histogram, share float64) *string {
 }
 
 // inMilliseconds writes a duration in whole milliseconds.
-func inMilliseconds(d time.Duration) string { return definition.Duration(d.Round(time.Millisecond)) }
+func inMilliseconds(d time.Duration) string { return task.FormatDuration(d.Round(time.Millisecond)) }
 
 func failureOf(f control.Failure) wire.Failure {
 	return wire.Failure{

@@ -167,7 +167,7 @@ func namedMinutes(within string) (int, error) {
 	var r reader
 	d := r.span("within", within)
 	if d > namedLimit {
-		r.note(task.Invalid("within", "%s is too long, at most %s is allowed", d, definition.Duration(namedLimit)))
+		r.note(task.Invalid("within", "%s is too long, at most %s is allowed", d, task.FormatDuration(namedLimit)))
 	}
 	return int((d + time.Minute - 1) / time.Minute), r.err
 }
@@ -190,7 +190,7 @@ func (r *reader) pace(s *string) time.Duration {
 	case d%time.Millisecond != 0:
 		r.note(task.Invalid("pace", "%s is not a whole number of milliseconds", d))
 	case d > backfillPaceLimit:
-		r.note(task.Invalid("pace", "%s is too long, at most %s is allowed", d, definition.Duration(backfillPaceLimit)))
+		r.note(task.Invalid("pace", "%s is too long, at most %s is allowed", d, task.FormatDuration(backfillPaceLimit)))
 	}
 	return d
 }

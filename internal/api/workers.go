@@ -59,7 +59,7 @@ func (e *endpoints) TakeAttempts(c echo.Context, worker wire.WorkerID) error {
 func takenOf(t control.Taken) wire.TakenAttempt {
 	out := wire.TakenAttempt{
 		Namespace: t.Task.Namespace, Task: t.Task.ID, Attempt: t.Task.Attempt, Token: t.Token, Type: t.Task.Type, Queue: t.Task.Queue,
-		Payload: t.Task.Payload, Checkpoint: t.Task.Checkpoint, Timeout: definition.Duration(t.Timeout), StartedAt: wire.At(t.Task.StartedAt),
+		Payload: t.Task.Payload, Checkpoint: t.Task.Checkpoint, Timeout: task.FormatDuration(t.Timeout), StartedAt: wire.At(t.Task.StartedAt),
 		LeaseUntil: wire.At(t.LeaseUntil), IdempotencyKey: new(t.Task.Ref.String()),
 		Traceparent: wire.Given(t.Traceparent), Parent: definition.Parent(t.Task.Parent),
 	}

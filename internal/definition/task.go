@@ -117,7 +117,7 @@ func Retry(r task.Retry) *wire.Retry {
 		MaxAttempts: wire.Given(r.MaxAttempts), MaxElapsed: Span(r.MaxElapsed), Backoff: backoffOf(r.Backoff),
 	}
 	for _, d := range r.Delays {
-		out.Delays = append(out.Delays, Duration(d))
+		out.Delays = append(out.Delays, task.FormatDuration(d))
 	}
 	if out.MaxAttempts == nil && out.MaxElapsed == nil && out.Backoff == nil && out.Delays == nil {
 		return nil

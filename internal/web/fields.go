@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -59,7 +58,7 @@ func (v *visit) timeOf(text string) (_ time.Time, found bool) {
 
 // durationOf is a duration that was typed; 0 for nothing. Error: CodeInvalid.
 func (v *visit) durationOf(field, text string) (time.Duration, error) {
-	d, err := definition.ParseDuration(field, text)
+	d, err := task.ParseDuration(field, text)
 	if err != nil {
 		return 0, v.invalid(field, v.T("%s is not a duration such as 1m30s or 48h", quoted(text)))
 	}

@@ -178,7 +178,7 @@ func durationText(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return definition.Duration(d)
+	return task.FormatDuration(d)
 }
 
 // payloadForm asks for a type, and for its payload: by the fields of the type or, if it has none or they cannot have

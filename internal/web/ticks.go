@@ -3,8 +3,8 @@ package web
 import (
 	"time"
 
-	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // comingTick is a tick that comes, in the zone of the schedule.
@@ -50,7 +50,7 @@ func rulesOf(s schedule.Spec) (rules []string) {
 		if r.Cron != "" {
 			rules = append(rules, r.Cron)
 		} else {
-			rules = append(rules, "every "+definition.Duration(r.Every))
+			rules = append(rules, "every "+task.FormatDuration(r.Every))
 		}
 	}
 	return rules

@@ -97,30 +97,18 @@ func decode(text []byte, to any) error {
 // reader collects the errors of a definition.
 type reader struct{ errs []error }
 
-// span reads a duration; "" is 0, for which nobody can ask.
-func (r *reader) span(field, text string) time.Duration {
-	d := r.duration(field, text)
-	if d == 0 && text != "" && !slices.ContainsFunc(r.errs, func(err error) bool { return isOf(err, field) }) {
-		r.errs = append(r.errs, task.Invalid(field, "must be more than 0"))
-	}
-	return d
-}
+func (r *reader) span(field, text string) time.Duration { return r.note(task.ParseSpan(field, text)) }
 
-// duration reads a duration; "" is 0.
 func (r *reader) duration(field, text string) time.Duration {
-	if text == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		r.errs = append(r.errs, task.Invalid(field, "%q is not a duration such as 1m30s or 48h", text))
-	}
-	return d
+	return r.note(task.ParseDuration(field, text))
 }
 
-func isOf(err error, field string) bool {
-	var invalid *task.Error
-	return errors.As(err, &invalid) && invalid.Field == field
+// note returns a duration, and keeps the error with which it was read.
+func (r *reader) note(d time.Duration, err error) time.Duration {
+	if err != nil {
+		r.errs = append(r.errs, err)
+	}
+	return d
 }
 
 // definitionOf is the workflow, without an id. Error: CodeInvalid for durations.
@@ -220,14 +208,7 @@ func span(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return task.FormatDuration(d)
 }
 
 // retryOf writes a policy; nil for the default.
