@@ -199,6 +199,7 @@ func TestRun_RefusesFilesThatItCannotRead(t *testing.T) {
 		"flow run -f - -p day":                "--param: \"day\" must be NAME=VALUE",
 		"flow run -f - --dry-run --wait":      "there is nothing to wait for",
 		"flow run -f - --delay 1s --at 12:00": "give one of them, not both",
+		"flow put etl -f - --if-match 0":      "--if-match: 0 is less than 1",
 		"flow graph":                          "RUN is missing",
 		"flow graph etl-1 -f -":               "one argument too many",
 		"flow why etl-1 load x":               "one argument too many",

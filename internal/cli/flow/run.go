@@ -114,10 +114,9 @@ func runRun(ctx context.Context, opts *runOptions) error {
 	}
 	opts.Printer.Warn(rest.Troubles(answer.Value))
 	if opts.Wait {
-		if wire.Value(opts.ID) == "" {
-			opts.Printer.Notef("submitted %s", answer.Value.ID) // the user needs the id if the wait is interrupted
-		}
-		return taskview.Wait(ctx, taskview.WaitOptions{Client: c, Printer: opts.Printer, ID: answer.Value.ID})
+		return taskview.Wait(ctx, taskview.WaitOptions{
+			Client: c, Printer: opts.Printer, ID: answer.Value.ID, Unnamed: wire.Value(opts.ID) == "",
+		})
 	}
 	return opts.show(answer)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,11 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/clock"
 )
-
-// watchEvery is the time between two looks at a run that --watch shows.
-const watchEvery = time.Second
 
 type showOptions struct {
 	options
@@ -63,37 +58,16 @@ func showRun(ctx context.Context, opts *showOptions) error {
 	return opts.Printer.Show(answer.Raw, func() error { return printRun(opts.Printer, answer.Value) })
 }
 
-// showWatched shows a run until it has ended. What fails is told, and tried again.
+// showWatched shows a run until it has ended.
 func showWatched(ctx context.Context, opts *showOptions) error {
 	c, err := opts.Client()
 	if err != nil {
 		return err
 	}
-	var last wire.Run
-	failing := false
-	for {
-		answer, err := getRun(ctx, c, opts.Run)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && rest.IsFinal(err):
-			return err
-		case err != nil:
-			if !failing {
-				opts.Printer.Errorf("%v; trying again", err)
-			}
-			failing = true
-		default:
-			failing = false
-			if err := showAgain(opts.Printer, answer, last); err != nil || rest.IsEnd(answer.Value.State) {
-				return err
-			}
-			last = answer.Value
-		}
-		if err := clock.Sleep(ctx, watchEvery); err != nil {
-			return err
-		}
-	}
+	read := func(ctx context.Context) (rest.Answer[wire.Run], error) { return getRun(ctx, c, opts.Run) }
+	return command.Watch(ctx, opts.Printer, read, func(now rest.Answer[wire.Run], before wire.Run) (bool, error) {
+		return rest.IsEnd(now.Value.State), showAgain(opts.Printer, now, before)
+	})
 }
 
 // showAgain shows a run in the place of what it was before; a pipe gets what has changed.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strconv"
 
@@ -50,6 +49,9 @@ the file. A pipe gets a line: id, revision, and created, changed or unchanged.`,
 			if opts.IfAbsent && opts.IfMatch != nil {
 				return command.Usagef("--if-match and --if-absent: give one of them, not both")
 			}
+			if err := flags.CheckIfMatch(opts.IfMatch); err != nil {
+				return err
+			}
 			return putRun(cmd.Context(), opts, args[0])
 		},
 	}
@@ -71,7 +73,7 @@ func putRun(ctx context.Context, opts *putOptions, id string) error {
 	if err != nil {
 		return err
 	}
-	params := &client.PutWorkflowParams{Namespace: c.Namespace, IfMatch: revisionTag(opts.IfMatch)}
+	params := &client.PutWorkflowParams{Namespace: c.Namespace, IfMatch: flags.RevisionTag(opts.IfMatch)}
 	if opts.IfAbsent {
 		params.IfNoneMatch = new("*")
 	}
@@ -91,14 +93,6 @@ func putRun(ctx context.Context, opts *putOptions, id string) error {
 		}
 		return p.PrintTabbed([][]any{{answer.Value.ID, answer.Value.Revision, change}})
 	})
-}
-
-// revisionTag is the ETag of a revision.
-func revisionTag(revision *int) *string {
-	if revision == nil {
-		return nil
-	}
-	return new(fmt.Sprintf(`"%d"`, *revision))
 }
 
 func newGetCommand(f *command.Factory) *cobra.Command {
@@ -213,11 +207,14 @@ have not begun fail when their turn comes. A pipe gets the id.`,
 		Example: `  dtsctl flow delete etl
   dtsctl flow delete etl --if-match 3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.CheckIfMatch(ifMatch); err != nil {
+				return err
+			}
 			c, err := opts.Client()
 			if err != nil {
 				return err
 			}
-			params := &client.DeleteWorkflowParams{Namespace: c.Namespace, IfMatch: revisionTag(ifMatch)}
+			params := &client.DeleteWorkflowParams{Namespace: c.Namespace, IfMatch: flags.RevisionTag(ifMatch)}
 			answer, err := rest.Read[json.RawMessage](c.DeleteWorkflowWithResponse(cmd.Context(), args[0], params))
 			if err != nil {
 				return err
@@ -286,6 +283,9 @@ keep theirs.`,
 			if err != nil || revision < 1 {
 				return command.Usagef("REVISION: %q is no number of a revision", args[1])
 			}
+			if err := flags.CheckIfMatch(ifMatch); err != nil {
+				return err
+			}
 			c, err := opts.Client()
 			if err != nil {
 				return err
@@ -294,7 +294,7 @@ keep theirs.`,
 			if err != nil {
 				return err
 			}
-			params := &client.RollbackWorkflowParams{Namespace: c.Namespace, IfMatch: revisionTag(ifMatch)}
+			params := &client.RollbackWorkflowParams{Namespace: c.Namespace, IfMatch: flags.RevisionTag(ifMatch)}
 			if dry {
 				params.DryRun = &dry
 			}

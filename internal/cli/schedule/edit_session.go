@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/diff"
+	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/manifest"
 )
@@ -154,7 +155,7 @@ func (e *edit) put(
 		return after, "", err
 	}
 	read := e.before.Value
-	params := &client.PutScheduleParams{Namespace: &read.Namespace, IfMatch: revisionTag(&read.Revision)}
+	params := &client.PutScheduleParams{Namespace: &read.Namespace, IfMatch: flags.RevisionTag(&read.Revision)}
 	if preview {
 		params.DryRun = &preview
 	}

@@ -93,30 +93,13 @@ func (opts *putOptions) check(set *pflag.FlagSet) error {
 	if opts.IfAbsent && opts.IfMatch != nil {
 		return command.Usagef("--if-match and --if-absent: give one of them, not both")
 	}
-	if err := checkIfMatch(opts.IfMatch); err != nil {
+	if err := flags.CheckIfMatch(opts.IfMatch); err != nil {
 		return err
 	}
 	if err := flags.CheckDurations(set); err != nil {
 		return err
 	}
 	return opts.Template.check(set)
-}
-
-// checkIfMatch refuses a revision that no schedule has.
-func checkIfMatch(revision *int) error {
-	if revision != nil && *revision < 1 {
-		return command.Usagef("--if-match: %d is less than 1", *revision)
-	}
-	return nil
-}
-
-// revisionTag returns a revision as If-Match takes it, nil for nil.
-func revisionTag(revision *int) *string {
-	if revision == nil {
-		return nil
-	}
-	tag := fmt.Sprintf(`"%d"`, *revision)
-	return &tag
 }
 
 func putRun(ctx context.Context, opts *putOptions) error {
@@ -141,7 +124,7 @@ func putRun(ctx context.Context, opts *putOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.PutScheduleParams{Namespace: c.Namespace, IfMatch: revisionTag(opts.IfMatch)}
+	params := &client.PutScheduleParams{Namespace: c.Namespace, IfMatch: flags.RevisionTag(opts.IfMatch)}
 	if opts.IfAbsent {
 		params.IfNoneMatch = new("*")
 	}

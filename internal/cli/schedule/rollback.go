@@ -45,7 +45,7 @@ the next ticks as they are, and as they would be.`,
 			if err != nil || revision < 1 {
 				return command.Usagef("REVISION: %q is not the number of a revision", args[1])
 			}
-			if err := checkIfMatch(opts.IfMatch); err != nil {
+			if err := flags.CheckIfMatch(opts.IfMatch); err != nil {
 				return err
 			}
 			opts.ID, opts.Revision = args[0], revision
@@ -71,7 +71,7 @@ func rollbackRun(ctx context.Context, opts *rollbackOptions) error {
 		return err
 	}
 	params := &client.RollbackScheduleParams{
-		Namespace: c.Namespace, IfMatch: revisionTag(opts.IfMatch), DryRun: flags.NilIfZero(opts.DryRun),
+		Namespace: c.Namespace, IfMatch: flags.RevisionTag(opts.IfMatch), DryRun: flags.NilIfZero(opts.DryRun),
 	}
 	response, err := c.RollbackScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body)
 	after, err := rest.Read[wire.Schedule](response, err)

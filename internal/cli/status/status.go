@@ -3,7 +3,6 @@ package status
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,11 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/clock"
 )
-
-// watchEvery is the time between two statuses that --watch shows.
-const watchEvery = time.Second
 
 type options struct {
 	Client  func() (*rest.Client, error)
@@ -75,39 +70,18 @@ func run(ctx context.Context, opts *options) error {
 	return nil
 }
 
-// watch shows the status each second, until ctx ends. What fails is told, and tried again.
+// watch shows the status each second, until ctx ends.
 func watch(ctx context.Context, opts *options) error {
 	c, err := opts.Client()
 	if err != nil {
 		return err
 	}
-	p := opts.Printer
-	var last wire.Status
-	failing := false
-	for {
-		answer, err := rest.Read[wire.Status](c.GetStatusWithResponse(ctx))
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			if rest.IsFinal(err) {
-				return err
-			}
-			if !failing {
-				p.Errorf("%v; trying again", err)
-			}
-			failing = true
-		default:
-			failing = false
-			if err := showAgain(p, answer, last); err != nil {
-				return err
-			}
-			last = answer.Value
-		}
-		if err := clock.Sleep(ctx, watchEvery); err != nil {
-			return err
-		}
+	read := func(ctx context.Context) (rest.Answer[wire.Status], error) {
+		return rest.Read[wire.Status](c.GetStatusWithResponse(ctx))
 	}
+	return command.Watch(ctx, opts.Printer, read, func(now rest.Answer[wire.Status], before wire.Status) (bool, error) {
+		return false, showAgain(opts.Printer, now, before)
+	})
 }
 
 // showAgain shows a status in the place of the one before; a pipe gets a line if it says something else.

@@ -120,10 +120,9 @@ func createRun(ctx context.Context, opts *createOptions, taskType string, payloa
 	p, task := opts.Printer, answer.Value
 	p.Warn(rest.Troubles(task))
 	if opts.Wait {
-		if printer.Deref(opts.ID) == "" {
-			p.Notef("submitted %s", task.ID) // the user needs the id if the wait is interrupted
-		}
-		return taskview.Wait(ctx, taskview.WaitOptions{Client: c, Printer: p, ID: task.ID})
+		return taskview.Wait(ctx, taskview.WaitOptions{
+			Client: c, Printer: p, ID: task.ID, Unnamed: printer.Deref(opts.ID) == "",
+		})
 	}
 	return p.Show(answer.Raw, func() error {
 		switch {

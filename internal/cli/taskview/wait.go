@@ -19,6 +19,7 @@ type WaitOptions struct {
 	Printer *printer.Printer
 
 	ID      string
+	Unnamed bool          // DTS chose the id: it is told first, as the user needs it if the wait is interrupted
 	Timeout time.Duration // 0 means no limit
 }
 
@@ -28,6 +29,9 @@ var errTimeout = errors.New("the timeout of the wait has passed")
 // Wait waits for the end of a task and prints how it ended. It returns command.ErrReported if the task did not succeed,
 // or not in time. It outlasts a server that goes away after it has answered once.
 func Wait(ctx context.Context, opts WaitOptions) error {
+	if opts.Unnamed {
+		opts.Printer.Notef("submitted %s", opts.ID)
+	}
 	if opts.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, opts.Timeout, errTimeout)
