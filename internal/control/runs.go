@@ -231,7 +231,13 @@ func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _
 		run.Asked = append(run.Asked, strings.TrimSuffix(line, "\n"))
 	}
 	if read.Plan == "" && run.Workflow != "" {
-		if start.Definition, err = c.waitsFor(ctx, &run); err != nil {
+		start.Definition, err = c.waitsFor(ctx, &run)
+		switch code := task.CodeOf(err); {
+		case code == workflow.CodeNotFound || code == task.CodeUnreadable: // its own task says what came of that
+			run.Flow = workflow.Unknown()
+			run.Run = workflow.NewRun(run.Flow)
+			return run, nil
+		case err != nil:
 			return run, err
 		}
 	}
@@ -316,6 +322,9 @@ func (c *Control) readErrors(ctx context.Context, tasks map[task.Ref]*task.Task)
 
 // audit is AuditRun for a run that was read.
 func (r Run) audit() []string {
+	if r.Flow.Len() == 0 { // nobody knows its workflow
+		return nil
+	}
 	var tasks []workflow.Task
 	for i, s := range r.Steps {
 		if t := s.Task; t != nil {

@@ -64,6 +64,9 @@ func (f *Flow) Index(id string) (i int, ok bool) {
 // of returns the indices of the nodes of a section, from lo to hi-1. They are also where order has them.
 func (f *Flow) of(in section) (lo, hi int) { return f.starts[in], f.starts[in+1] }
 
+// Unknown returns a flow without steps: that of a run which has not begun, and whose workflow nobody can read.
+func Unknown() *Flow { return &Flow{byID: map[string]int{}} }
+
 // Compile checks a definition as Validate says, and prepares it. Error: CodeInvalid.
 func Compile(d Definition) (*Flow, error) {
 	if err := d.validate(); err != nil {
