@@ -3559,7 +3559,6 @@ func (ResumeSchedule) Decode(r *Reply) (v ResumeScheduleReply) {
 // Repeated: refused with STATE, because the first run scheduled the task
 type Retry struct {
 	States   StatesKey // HASH the script makes further keys of the same partition
-	Expiry   ExpiryKey // ZSET
 	Member   task.Ref
 	Attempts int           // how many further attempts the task may make
 	Delay    time.Duration // until the next attempt is due; 0: at once
@@ -3584,7 +3583,7 @@ type RetryReply struct {
 func (Retry) Script() *Script { return scriptOf("retry") }
 
 // Keys are its KEYS.
-func (c Retry) Keys() []string { return []string{string(c.States), string(c.Expiry)} }
+func (c Retry) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c Retry) Args() []any {

@@ -1,9 +1,7 @@
 -- retry: puts a task that has ended back on the wheel, with its full number of attempts again.
--- includes: clock, number, refuse, state, attempts, events, wheel, noted, task, scheduled_tick, damage, track, starting,
---   asks
+-- includes: clock, number, refuse, state, task, scheduled_tick, damage, track, again, asks
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
---   expiry  ZSET
 -- args:
 --   member    member
 --   attempts  number   how many further attempts the task may make
@@ -34,22 +32,8 @@ if not fields.finished or ended and tonumber(fields.finished) ~= ended then
   return refuse('STATE', fields.state)
 end
 
--- unlist removes the task from those that are listed in a state.
-local function unlist(state)
-  redis.call('ZREM', index_key(string.match(member, '^[^:]+'), state), member)
-end
-
 local due = now + delay
-if fields.outcome then -- a task can end without an attempt
-  record_attempt(member, fields, redis.call('HGET', errors_key, member) or '')
-end
-redis.call('HSET', states, member, format_state({
-  state = 'scheduled', attempt = fields.attempt, max_attempts = int(fields.attempt + attempts), due = int(due),
-}))
-redis.call('HDEL', results_key, member)
-redis.call('HDEL', errors_key, member)
-try(unlist, fields.state)
-redis.call('ZREM', expiry, member)
+start_over(member, record, fields, attempts, due)
 if tick then
   live_again(member, tick)
   try(record_again, member, fields.state, fields.finished, fields.attempt)
@@ -57,8 +41,4 @@ end
 if ask ~= '' then
   ask_run(member, ask)
 end
-announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(due))
-put_on_wheel(member, due)
-note_start_by(member, record, due)
-note_row(member)
 return read_task(member, due)

@@ -108,7 +108,7 @@ func (w *world) callRetry(c Call) Reply {
 		ended = time.UnixMilli(1)
 	}
 	_, err := redisx.Run(w.ctx, w.DB, lua.Retry{
-		States: k.States(), Expiry: k.Expiry(), Member: ref, Attempts: 1, Delay: long, Ended: ended, Tick: time.Time{},
+		States: k.States(), Member: ref, Attempts: 1, Delay: long, Ended: ended, Tick: time.Time{},
 		Events: w.Layout.Keys.Events(), Wake: w.WakeOf(ref),
 	})
 	return Reply{Refused: w.code(err)}

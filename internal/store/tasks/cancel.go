@@ -67,7 +67,7 @@ func (s *Tasks) retry(
 	}
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
-		States: k.States(), Expiry: k.Expiry(),
+		States: k.States(),
 		Member: ref, Attempts: t.Policy().MaxAttempts, Delay: delay, Ended: ended, Tick: tickOf(ref),
 		Ask: ask, Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
 	})
