@@ -1,4 +1,5 @@
--- enter_line: a run takes its place in the line of its workflow, of which only so many may run at once: the first ones.
+-- enter_line: a run takes its place in the line of its workflow. Only the first runs of the line may run, as many as
+-- max_runs of the workflow says.
 -- includes: clock, number
 -- keys:
 --   line  ZSET

@@ -150,7 +150,7 @@ func (v *voyage) audited(refs []task.Ref) (all []task.Task) {
 	return all
 }
 
-// A schedule starts a run of a workflow every quarter of an hour, of which two may run at once, over the deaths of
+// A schedule starts a run of a workflow every quarter of an hour, and two runs may run at once, over the deaths of
 // leaders: never more of them run, each runs, and those that came first begin first.
 func TestTravel_NoMoreRunsOfAWorkflowRunThanMay(t *testing.T) {
 	testkit.NotQuick(t)
