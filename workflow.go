@@ -6,8 +6,9 @@ import "time"
 // it.
 const TypeWorkflow = "workflow"
 
-// Workflow is work in steps. [Client.Run] starts a run of it, and [Client.PutWorkflow] keeps it under a name. Steps that
-// do not need each other run side by side; each is a task, which workers run as any other. Only Steps is required.
+// Workflow is work in steps. [Client.Run] starts a run of it, and [Client.PutWorkflow] keeps it under a name.
+// Steps that do not need each other run side by side. Each is a task, which workers run as any other. Only Steps is
+// required.
 //
 // Texts in what a workflow says may have expressions, as "${{ steps.load.output.rows }}" or "${{ params.day }}". A text
 // that is nothing else becomes the value itself. docs/workflows.md explains them.
