@@ -30,14 +30,11 @@ type fleetSize struct {
 	secondly, minutely int           // schedules that tick every second, and every minute
 	span               time.Duration // from the first schedule to the end of all
 	kill               time.Duration // when one leader is killed
-	stop               time.Duration // when the other one is stopped; 0: never
+	stop               time.Duration // when the other one is stopped
 	ticks, changes     int           // how many there must have been, for the test to say anything
 }
 
-var (
-	longFleet  = fleetSize{200, 1000, 130 * time.Second, 40 * time.Second, 80 * time.Second, 20_000, 1000}
-	shortFleet = fleetSize{50, 0, 20 * time.Second, 6 * time.Second, 0, 500, 150}
-)
+var largeFleet = fleetSize{200, 1000, 130 * time.Second, 40 * time.Second, 80 * time.Second, 20_000, 1000}
 
 // fleet is many schedules that live.
 type fleet struct {

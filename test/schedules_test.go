@@ -13,18 +13,14 @@ import (
 
 // Promise 2: a tick fires once, or a record says why not, while leaders crash and stop and definitions change all
 // along. Three records are compared: the server's ledger, the handlers' own, which is kept outside of Redis, and the
-// ticks that this test counts off by itself from the definitions it has put. The short form is smaller, and goes through a
-// crash only.
+// ticks that this test counts off by itself from the definitions it has put.
 func TestSchedules_EveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
-	size := shortFleet
-	if testkit.Long() {
-		size = longFleet
-	}
 	redis, far := redistest.Start(t), newRecorder(t)
 	leader := []string{"--roles", "scheduler,worker", "--concurrency", "64"}
 	a, b := startNode(t, redis.URL(), leader...), startNode(t, redis.URL(), leader...)
-	f := newFleet(t, startNode(t, redis.URL(), "--roles", "api"), far, redis.DB(t), size)
+	f := newFleet(t, startNode(t, redis.URL(), "--roles", "api"), far, redis.DB(t), largeFleet)
 	await(t, 30*time.Second, "both lead", func() bool {
 		return len(f.api.partitions(a.id)) == 8 && len(f.api.partitions(b.id)) == 8
 	})
@@ -38,13 +34,10 @@ func TestSchedules_EveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
 	killed := time.Now()
 	a.kill()
 	startNode(t, redis.URL(), leader...)
-	var stopped time.Time
-	if f.stop > 0 {
-		<-time.After(time.Until(start.Add(f.stop)))
-		stopped = time.Now()
-		b.stop()
-		startNode(t, redis.URL(), leader...)
-	}
+	<-time.After(time.Until(start.Add(f.stop)))
+	stopped := time.Now()
+	b.stop()
+	startNode(t, redis.URL(), leader...)
 	if err := <-lives; err != nil {
 		t.Fatal(err)
 	}

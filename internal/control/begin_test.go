@@ -27,7 +27,7 @@ var operationsOf = map[string]string{
 	"Attempts": "listAttempts", "AwaitTask": "getTask", "CountTasks": "listTasks",
 	"FindSchedules": "listSchedules", "FindTasks": "getTask", "LatestNamespaces": "listNamespaces",
 	"Follow": "followEvents", "FollowLogs": "readLogs", "GetQueue": "listQueues",
-	"GetTaskWithAttempts": "getTask", "ListAndCountTasks": "listTasks",
+	"GetTaskWithAttempts": "getTask", "ListAndCountRuns": "listRuns", "ListAndCountTasks": "listTasks",
 	"Ledger": "readLedger", "Logs": "readLogs", "LogStart": "readLogs", "Next": "previewSchedule", "Preview": "submitTask",
 	"PreviewBackfill": "backfillSchedule", "PreviewDelete": "deleteSchedule", "PreviewEach": "submitTasks",
 	"PreviewRollback": "rollbackSchedule", "PreviewTrigger": "triggerSchedule",

@@ -1,5 +1,5 @@
 -- stateless: tasks that have lost their state, and what is known of it. A task whose first attempt has begun has one.
--- includes: clock, number, state, findings, listings, begun_attempts
+-- includes: clock, number, state, findings, listings, begun_attempts, unrun
 
 -- ended_fields returns the fields of a state for a task that is listed as one that has ended since its creation; nil if
 -- it is not. A cancelled one may have waited: then the attempt of its number has not begun, and never does.
@@ -72,7 +72,7 @@ local function bring_back(member, fields)
   elseif not report(member, 'state-lost', how_lost(fields)) then
     return nil
   end
-  redis.call('HSET', states_key, member, format_state(fields))
+  restore_state(member, fields)
   if fields.outcome == 'lost' then
     redis.call('HSET', errors_key, member, 'its state was lost, and it may have run: retry it if it may run twice')
   end

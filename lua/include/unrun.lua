@@ -8,6 +8,15 @@ local function keep_step(member, text, mark, at)
   redis.call('ZADD', expiry_key, int(at), member)
 end
 
+-- restore_state gives a task the state with those fields. A step that has ended is kept for its run, if that runs.
+local function restore_state(member, fields)
+  local text, run = format_state(fields), run_of(member)
+  redis.call('HSET', states_key, member, text)
+  if run and fields.finished and redis.call('ZSCORE', running_key, run) then
+    keep_step(member, text, '>', now + STEP_RETENTION)
+  end
+end
+
 -- find_orphan finds that a step has no run. An end that is kept for the run would be kept for ever.
 local function find_orphan(member, fields, text)
   if not fields.finished then

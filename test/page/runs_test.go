@@ -47,6 +47,7 @@ func runsAreSteered(t *testing.T, n *node) {
 	if boxes := eval[int](b, `document.querySelectorAll("#graph svg a").length`); boxes != 5 {
 		t.Errorf("%d boxes are drawn, want 5", boxes)
 	}
+	b.await(`form[action$="/pause"] button`, "Pause")
 	b.click(`form[action$="/pause"] button`)
 	b.await(`[role=status].note`, "The run was asked to pause at ")
 	b.await("#verdict", "Paused: no further step begins.")
@@ -57,6 +58,7 @@ func runsAreSteered(t *testing.T, n *node) {
 	if steps := b.text("#steps"); !b.kept() || !strings.Contains(steps, "waits for the run to be resumed") {
 		t.Errorf("the page was read again, or the steps are %s", steps)
 	}
+	b.await(`form[action$="/resume"] button`, "Resume")
 	b.click(`form[action$="/resume"] button`)
 	b.await("#verdict", "Runs: ")
 	b.await("#graph", "running")
