@@ -34,9 +34,9 @@ func NewCommand(f *command.Factory) *cobra.Command {
 		Use: "events", Short: "Follow what happens to tasks, schedules, workflows, queues and nodes", Args: command.ExactArgs(),
 		Annotations: command.Asks("followEvents"),
 		Long: `events prints a line for everything that happens to tasks, until it is interrupted; then it ends with 0. With
---about, it also tells who paused a queue, changed a schedule or put a workflow, and which nodes come and go. It is a live stream, not a
-record: it lacks what happened before. After the connection was lost, the server sends what has happened meanwhile, as far
-as it has kept that. Standard error tells when events were dropped, since when, and why.
+--about, it also tells who paused a queue, changed a schedule or put a workflow, and which nodes come and go. It is a
+live stream, not a record: it lacks what happened before. After the connection was lost, the server sends what has
+happened meanwhile, as far as it has kept that. Standard error tells when events were dropped, since when, and why.
 
 A filter narrows what has its field: with --about task,node --state failed, tasks that failed are printed, and all nodes.
 

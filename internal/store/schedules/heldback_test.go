@@ -1,7 +1,6 @@
 package schedules_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,21 +40,20 @@ func heldBack(t *testing.T, w *storetest.World) []schedules.HeldBack {
 func TestHeldBack_TellsTheQueueAndTheFirstTick(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()
-	hour := fmt.Sprintf("* %d * * *", now.Add(-2*time.Hour-time.Minute).Hour()) // of the first tick
+	hour := now.Add(-2*time.Hour - time.Minute).Format("15") // of the first tick, unless the next one begins just now
 	days := now.AddDate(0, 0, -2).Format(time.DateOnly) + "/" + now.AddDate(0, 0, 2).Format(time.DateOnly)
 	const deceptive = `{"type":"x","queue":"low"}`
 	long := `"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`
 	for name, c := range map[string]struct {
 		change func(d *schedule.Definition)
 		queue  string
-		first  int // of three ticks
 	}{
-		"no queue":     {func(*schedule.Definition) {}, task.DefaultQueue, 0},
-		"its queue":    {func(d *schedule.Definition) { d.Task.Queue = "low" }, "low", 0},
-		"long":         {func(d *schedule.Definition) { d.Task.Queue, d.Task.Payload = "low", []byte(long) }, "low", 0},
-		"deceptive":    {func(d *schedule.Definition) { d.Task.Payload = []byte(deceptive) }, task.DefaultQueue, 0},
-		"one excluded": {func(d *schedule.Definition) { d.Exclude = []string{hour} }, task.DefaultQueue, 1},
-		"all excluded": {func(d *schedule.Definition) { d.Exclude = []string{days} }, "", 0},
+		"no queue":     {func(*schedule.Definition) {}, task.DefaultQueue},
+		"its queue":    {func(d *schedule.Definition) { d.Task.Queue = "low" }, "low"},
+		"long":         {func(d *schedule.Definition) { d.Task.Queue, d.Task.Payload = "low", []byte(long) }, "low"},
+		"deceptive":    {func(d *schedule.Definition) { d.Task.Payload = []byte(deceptive) }, task.DefaultQueue},
+		"one excluded": {func(d *schedule.Definition) { d.Exclude = []string{"* " + hour + " * * *"} }, task.DefaultQueue},
+		"all excluded": {func(d *schedule.Definition) { d.Exclude = []string{days} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,13 +61,16 @@ func TestHeldBack_TellsTheQueueAndTheFirstTick(t *testing.T) {
 			names := w.Hourly(3, c.change)
 			holdBack(t, w)
 			all := heldBack(t, w)
+			if name == "one excluded" {
+				names = slices.DeleteFunc(names, func(tick string) bool { return tick[len("20261129T"):][:2] == hour })
+			}
 			switch {
 			case c.queue == "" && len(all) > 0:
 				t.Errorf("%+v is held back", all)
 			case c.queue == "":
 			case len(all) != 1 || all[0].Ref != nightly || all[0].Queue != c.queue,
-				schedule.TickName(all[0].Since) != names[c.first]:
-				t.Errorf("held back is %+v, want %s from %s on", all, c.queue, names[c.first])
+				schedule.TickName(all[0].Since) != names[0]:
+				t.Errorf("held back is %+v, want %s from %s on", all, c.queue, names[0])
 			}
 		})
 	}
