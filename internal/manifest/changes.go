@@ -99,11 +99,13 @@ func Changes(before, after json.RawMessage) ([]Change, error) {
 	return differences(before, after, Fields)
 }
 
-// WorkflowChanges is Changes for definitions of workflows, whose steps are fields by their ids, as steps.load.timeout.
+// WorkflowChanges is Changes for definitions of workflows. A field of a step has the id of the step in its name, as in
+// steps.load.needs, so that the order of steps does not count.
 func WorkflowChanges(before, after json.RawMessage) ([]Change, error) {
 	return differences(before, after, sortedFields)
 }
 
+// differences returns the fields that differ, sorted by name.
 func differences(
 	before, after json.RawMessage, fields func(json.RawMessage) ([]Field, error),
 ) ([]Change, error) {
@@ -115,11 +117,6 @@ func differences(
 	if err != nil {
 		return nil, err
 	}
-	return changesOf(oldFields, newFields), nil
-}
-
-// changesOf returns the fields that differ, sorted by name.
-func changesOf(oldFields, newFields []Field) []Change {
 	byName := make(map[string]Change)
 	for _, f := range oldFields {
 		byName[f.Name] = Change{Name: f.Name, Before: f.Value}
@@ -134,5 +131,5 @@ func changesOf(oldFields, newFields []Field) []Change {
 		}
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
-	return changes
+	return changes, nil
 }

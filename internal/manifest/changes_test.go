@@ -20,12 +20,12 @@ func TestChanges_LeaveSignsOfJSONAsTheyAre(t *testing.T) {
 }
 
 // Steps are told apart by their ids, so that it does not matter where they are.
-func TestFlowChanges_NameSteps(t *testing.T) {
+func TestWorkflowChanges_NameSteps(t *testing.T) {
 	before := `{"deadline":"2h","steps":[
 		{"id":"a","task":{"type":"noop"}},{"id":"b","needs":["a"],"task":{"type":"noop"}}]}`
 	after := `{"deadline":"2h","steps":[{"id":"b","task":{"type":"noop"}},{"id":"a","task":{"type":"noop"}}],
 		"finally":[{"id":"c","task":{"type":"noop","timeout":"5s"}}]}`
-	got, err := FlowChanges(json.RawMessage(before), json.RawMessage(after))
+	got, err := WorkflowChanges(json.RawMessage(before), json.RawMessage(after))
 	want := []Change{
 		{Name: "finally.c.task.timeout", After: "5s"}, {Name: "finally.c.task.type", After: "noop"},
 		{Name: "steps.b.needs", Before: `["a"]`},

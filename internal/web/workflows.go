@@ -185,7 +185,7 @@ func flowChanges(before, after workflow.Definition) ([]manifest.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return manifest.FlowChanges(json.RawMessage(old), json.RawMessage(changed))
+	return manifest.WorkflowChanges(json.RawMessage(old), json.RawMessage(changed))
 }
 
 // cutChanges is as many of some changes as there is room for, each as much as a row shows.
