@@ -40,8 +40,8 @@ type RunStep struct {
 	workflow.Step
 	workflow.StepRun
 	Section string // steps, on_failure or finally
-	// Task has no payload and no result, and an error only if it has failed. It is nil if it was not released, or is not
-	// kept any more.
+	// Task has no payload and no result; its error is that of its newest attempt. It is nil if it was not released, or
+	// is not kept any more.
 	Task *task.Task
 	Why  string // it is where it is, as a sentence; "": its task says that
 }
@@ -290,9 +290,6 @@ func (c *Control) readSteps(ctx context.Context, run *Run) error {
 	for i := range found {
 		tasks[found[i].Ref] = &found[i]
 	}
-	if err := c.readErrors(ctx, tasks); err != nil {
-		return err
-	}
 	for i, s := range run.Run.Steps {
 		step, in := run.Flow.Step(i)
 		run.Steps = append(run.Steps, RunStep{
@@ -300,24 +297,6 @@ func (c *Control) readSteps(ctx context.Context, run *Run) error {
 		})
 	}
 	return nil
-}
-
-// readErrors reads why tasks have failed. Error: CodeUnavailable.
-func (c *Control) readErrors(ctx context.Context, tasks map[task.Ref]*task.Task) error {
-	var failed []task.Ref
-	for ref, t := range tasks {
-		if t.State == task.Failed {
-			failed = append(failed, ref)
-		}
-	}
-	if len(failed) == 0 {
-		return nil
-	}
-	found, err := c.store.Tasks.GetEach(ctx, failed)
-	for _, t := range found {
-		tasks[t.Ref].Error = t.Error
-	}
-	return err
 }
 
 // audit is AuditRun for a run that was read.
