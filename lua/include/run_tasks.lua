@@ -1,15 +1,13 @@
 -- run_tasks: what is written of a run of a workflow, and of the tasks of its steps.
 -- needs: key defs, arg events, arg control, arg wake
--- includes: clock, number, state, changes, definition, events, noted, creation, ending, attempts, stop, again, outbox
+-- includes: clock, number, state, changes, definition, events, noted, creation, ending, attempts, stop, again, outbox,
+--   step
 
--- write_mark changes the mark of the state of a step that has ended, which keeps it from being deleted, and until when
--- it is kept.
+-- write_mark is keep_step for the task of a step that may not have ended, or may be gone: then it changes nothing.
 local function write_mark(member, mark, at)
   local text = redis.call('HGET', states_key, member)
-  local state = text and end_of(text)
-  if state then
-    redis.call('HSET', states_key, member, (string.gsub(text, '^(%a+ %d+ %d+)>?', '%1' .. mark)))
-    redis.call('ZADD', expiry_key, int(at), member)
+  if text and end_of(text) then
+    keep_step(member, text, mark, at)
   end
 end
 

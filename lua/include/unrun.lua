@@ -1,13 +1,6 @@
 -- unrun: tasks of steps of runs of workflows, and whether their runs agree with them.
 -- includes: clock, number, state, findings, step
 
--- keep_step changes whether the task of a step that has ended is kept as long as its run: mark is ">" or "". at is when
--- it is deleted, unless the mark keeps it.
-local function keep_step(member, text, mark, at)
-  redis.call('HSET', states_key, member, (string.gsub(text, '^(%a+ %d+ %d+)>?', '%1' .. mark)))
-  redis.call('ZADD', expiry_key, int(at), member)
-end
-
 -- restore_state gives a task the state with those fields. A step that has ended is kept for its run, if that runs.
 local function restore_state(member, fields)
   local text, run = format_state(fields), run_of(member)
@@ -28,8 +21,7 @@ local function find_orphan(member, fields, text)
   end
 end
 
--- find_unrun finds that a task with those fields and that text as its state does not agree with the run of which it is
--- a step.
+-- find_unrun finds that the task of a step does not agree with its run. fields and text are its state.
 local function find_unrun(member, fields, text)
   local run = run_of(member)
   if not run then

@@ -18,7 +18,7 @@ import (
 
 const (
 	runsPage  = 20               // runs whose texts and definitions one pipeline reads
-	stepsPage = 200              // steps that one script examines, or those of one run
+	stepsPage = 200              // steps that one script examines; one run may have more
 	leftAlone = 11 * time.Minute // a leader leaves no run alone for so long
 )
 

@@ -73,7 +73,7 @@ func indexes(p lua.Partition, number int, namespaces []string) []key {
 // ofSchedule are the words in keys of which each schedule has one.
 var ofSchedule = map[string]bool{"schedule": true, "history": true, "ledger": true, "live": true, "waiting": true}
 
-// ofWorkflow are those of which each workflow has one.
+// ofWorkflow are the words in keys that each workflow has for itself.
 var ofWorkflow = map[string]bool{"workflow": true, "revisions": true, "line": true}
 
 // class says to which kind a sampled key belongs, and to which task or namespace, "" if to none. ok is false for keys
