@@ -24,7 +24,7 @@
 //
 // # Workflows
 //
-// A [Workflow] is work in steps, each of which is a task. [Chain], [Group] and [Chord] say their order in a line;
+// A [Workflow] is work in steps. Each step is a task. [Chain], [Group] and [Chord] say their order in a line;
 // [Step].Needs says any other one. The leader of the run releases each step when what it needs has ended.
 //
 //	run, err := client.Run(ctx, dts.Workflow{Steps: dts.Chain(

@@ -201,7 +201,7 @@ func (b *bench) streamInto(ctx context.Context, n int, task func(i int) submissi
 func flowBlockedRow() row {
 	return row{
 		name: "flow-blocked", title: "Memory of steps that are blocked",
-		method: "20 runs of 1,000 steps in layers of 10, each of which needs all of the layer before. Their tasks are in " +
+		method: "20 runs of 1,000 steps in layers of 10. Each step needs all of the layer before. Their tasks are in " +
 			"a queue that nobody serves. State: the text that says what became of the steps. All: growth of Redis's " +
 			"used_memory, with the definition, which is in the payload of the run and beside its state. Both divided by " +
 			"the number of steps.",
@@ -256,7 +256,7 @@ func flowLateRow() row {
 	return row{
 		name: "flow-late", title: "Lateness, due to started, beside runs of workflows of 1,000 steps",
 		method: latenessMethod + " All tasks and runs are in one partition. Beside: one run of 1,000 steps after the " +
-			"other, in layers of 10, each of which needs all of the layer before.",
+			"other, in layers of 10. Each step needs all of the layer before.",
 		goals: []goal{atMost("most at 200/s", 20), atLeast("earliest at 200/s", 0)},
 		run: func(ctx context.Context, b *bench) (figures, error) {
 			m := &punctuality{partitions: 1}

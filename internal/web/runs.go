@@ -116,7 +116,7 @@ func (v *visit) runsSentence(l runList) template.HTML {
 	return v.T("%[2]s runs match: %[3]s.", chosen.Count, v.matching(chosen), list)
 }
 
-// runClause is stateClause for runs, of which some are running.
+// runClause is stateClause for a list of runs.
 func (v *visit) runClause(t stateTab) template.HTML {
 	if t.Name == string(task.Running) {
 		return v.T("%[2]s are running", t.Count, v.matching(t))

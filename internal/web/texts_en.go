@@ -77,8 +77,8 @@ var english = map[string][2]string{
 	"%d of %d steps are not drawn: the list has them.": {
 		"One of %[2]d steps is not drawn: the list has it.", "%d of %d steps are not drawn: the list has them.",
 	},
-	"%d steps, of which the list below says the same": {
-		"One step, of which the list below says the same", "%d steps, of which the list below says the same",
+	"%d steps. The list below says the same": {
+		"One step. The list below says the same", "%d steps. The list below says the same",
 	},
 	"%[2]s are scheduled":  {"%[2]s is scheduled", "%[2]s are scheduled"},
 	"%[2]s are queued":     {"%[2]s is queued", "%[2]s are queued"},

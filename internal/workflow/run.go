@@ -82,8 +82,8 @@ func NewRun(f *Flow) Run {
 	return r
 }
 
-// BeginAnew returns a run whose attempt began at that time, and of which nothing else is known any more. The tasks of
-// its steps that are there are found when the steps are released.
+// BeginAnew returns a run whose attempt began at that time. Nothing else is known of it any more. The tasks of its
+// steps that are there are found when the steps are released.
 func BeginAnew(f *Flow, attempt int, at time.Time) Run {
 	r := NewRun(f)
 	r.Attempt, r.Phase, r.Begun = attempt, PhaseMain, at

@@ -32,7 +32,7 @@ type flowJob struct {
 	paused   bool       // somebody asked to pause it, and not yet to resume it
 	reran    bool       // somebody asked to run it again
 	cancels  []answered // the cancellations that were accepted
-	answers  []span     // requests of which the answer told a client something of the run
+	answers  []span     // requests whose answers told a client something of the run
 }
 
 // flowStep is how the task of a step does.
