@@ -121,9 +121,9 @@ func (c *Client) ResumeRun(ctx context.Context, id string) (*Run, error) {
 	return runOfAnswer(c.api.ResumeRunWithResponse(ctx, id, &client.ResumeRunParams{Namespace: c.api.Namespace}))
 }
 
-// RerunRun has a run that has ended begin again with some steps and all that come behind them; the others keep their
-// ends. Without steps, it begins with those that failed or were cancelled, as [Client.Retry] does; if there are none,
-// with all. Steps of OnFailure and Finally always run again.
+// RerunRun has a run that has ended begin again with some steps, those that were cancelled, and all that come behind
+// these; the others keep their ends. Without steps, it begins with those that failed or were cancelled, as
+// [Client.Retry] does; if there are none, with all. Steps of OnFailure and Finally always run again.
 // Errors: those of GetRun; CodeInvalid for the steps; CodeTaskNotFinished.
 func (c *Client) RerunRun(ctx context.Context, id string, steps ...string) (*Run, error) {
 	if err := c.checkTask(id); err != nil {

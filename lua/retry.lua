@@ -38,6 +38,7 @@ if tick then
   live_again(member, tick)
   try(record_again, member, fields.state, fields.finished, fields.attempt)
 end
+redis.call('HDEL', asks_key, member) -- what was asked of an attempt that was cancelled before it began
 if ask ~= '' then
   ask_run(member, ask)
 end

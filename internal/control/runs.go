@@ -141,8 +141,7 @@ func (c *Control) ask(ctx context.Context, who Caller, operation, id string, do 
 }
 
 // RerunRun has a run that has ended begin again, as its next attempt: its steps that failed or were cancelled, and all
-// behind these, run again, and the others keep their ends. With steps, those and all behind them run again instead of
-// those that failed. ended is as of RetryTask. Errors: those of GetRun and of RetryTask; CodeInvalid for the steps.
+// behind these, run again, and the others keep their ends. With steps, those run again instead of those that failed. ended is as of RetryTask. Errors: those of GetRun and of RetryTask; CodeInvalid for the steps.
 func (c *Control) RerunRun(ctx context.Context, who Caller, id string, steps []string, ended time.Time) (Run, error) {
 	ref := who.Ref(id)
 	p, err := c.begin(ctx, who, "rerunRun", ref)

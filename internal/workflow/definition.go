@@ -16,7 +16,7 @@ type Definition struct {
 	Params      []Param
 	Failure     Failure
 	Deadline    time.Duration   // from the begin of a run; 0: DefaultDeadline
-	Closing     time.Duration   // for OnFailure and Finally together; 0: DefaultClosing
+	Closing     time.Duration   // for OnFailure, and again for Finally; 0: DefaultClosing
 	AtOnce      int             // tasks of one run that are released and have not ended; 0: no bound
 	MaxRuns     int             // runs that run at once; 0: no bound
 	Retention   time.Duration   // of runs with their steps; 0: as of tasks
@@ -82,7 +82,7 @@ func (d Definition) EffectiveDeadline() time.Duration {
 	return d.Deadline
 }
 
-// EffectiveClosing returns how long OnFailure and Finally together may take.
+// EffectiveClosing returns how long OnFailure may take, and Finally after it.
 func (d Definition) EffectiveClosing() time.Duration {
 	if d.Closing == 0 {
 		return DefaultClosing

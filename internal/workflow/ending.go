@@ -8,9 +8,7 @@ import (
 
 // enter begins the phase of a section, or ends the run. It reports whether there is more to decide.
 func (p *planner) enter(next section) bool {
-	if p.run.Closing.IsZero() {
-		p.run.Closing = p.in.Now
-	}
+	p.run.Closing = p.in.Now
 	switch {
 	case next == onFailure && (p.run.Cancelled || !p.isFailing()):
 		lo, hi := p.f.of(onFailure)

@@ -217,16 +217,15 @@ func (p *planner) fails(i int) bool {
 	return false
 }
 
-// checkBounds notes that the deadline is over, and cancels what takes too long in closing.
+// checkBounds notes that the deadline is over, and cancels what takes too long after it.
 func (p *planner) checkBounds() {
 	switch {
 	case p.in.Now.Before(p.bound()):
 	case p.run.Phase == PhaseMain:
 		p.run.Late = p.run.Late || !p.haveEnded(main)
 	default:
-		why := fmt.Sprintf("on_failure and finally took more than %s, as closing allows", p.f.EffectiveClosing())
-		p.stop(onFailure, why)
-		p.stop(finally, why)
+		in := p.run.Phase.section()
+		p.stop(in, fmt.Sprintf("%s took more than %s, as closing allows", in.name(), p.f.EffectiveClosing()))
 	}
 }
 

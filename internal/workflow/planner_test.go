@@ -182,8 +182,14 @@ func TestNext_BoundsEndWhatTakesTooLong(t *testing.T) {
 		t.Errorf("the run is looked at again at %s, want when closing takes too long", s.last.Look)
 	}
 	s.now = s.now.Add(time.Minute)
-	s.next("a=cancelled b=cancelled alarm=active clean=cancelled")
-	s.ends("alarm=cancelled").next("a=cancelled b=cancelled alarm=cancelled clean=cancelled")
+	s.next("a=cancelled b=cancelled alarm=active clean=blocked")
+	s.ends("alarm=cancelled").next("a=cancelled b=cancelled alarm=cancelled clean=active") // it has a bound of its own
+	if !s.last.Look.Equal(s.now.Add(time.Minute)) {
+		t.Errorf("the run is looked at again at %s, want when finally takes too long", s.last.Look)
+	}
+	s.now = s.now.Add(time.Minute)
+	s.next("a=cancelled b=cancelled alarm=cancelled clean=active")
+	s.ends("clean=cancelled").next("a=cancelled b=cancelled alarm=cancelled clean=cancelled")
 	s.ended(task.Failed, "had not ended after 1h0m0s, its deadline")
 }
 

@@ -42,7 +42,7 @@ type Run struct {
 	Attempt   int       // of the run's own task
 	Phase     Phase     // "": it has not begun
 	Begun     time.Time // when this attempt began
-	Closing   time.Time // when the phase main was over; zero before
+	Closing   time.Time // when the phase before this one was over; zero in the phase main
 	Cancelled bool      // somebody has cancelled it
 	Late      bool      // its deadline is over
 	Stopped   bool      // a failure has stopped it

@@ -2,10 +2,14 @@
 -- needs: arg wake
 -- includes: clock, number, wakes
 
--- ask_run notes what somebody asks of a run, unless that is noted already, and has the leader plan it. "" is nothing.
+-- ask_run notes what somebody asks of a run as the newest that is asked of it, and has the leader plan it. "" is nothing.
 local function ask_run(run, ask)
-  local asks = redis.call('HGET', asks_key, run) or ''
-  if ask ~= '' and not string.find('\n' .. asks, '\n' .. ask .. '\n', 1, true) then
+  if ask ~= '' then
+    local asks = redis.call('HGET', asks_key, run) or ''
+    local at = string.find('\n' .. asks, '\n' .. ask .. '\n', 1, true)
+    if at then -- it was asked before
+      asks = string.sub(asks, 1, at - 1) .. string.sub(asks, at + #ask + 1)
+    end
     redis.call('HSET', asks_key, run, asks .. ask .. '\n')
   end
   redis.call('ZADD', outbox_key, 'LT', int(now), 'plan ' .. run)

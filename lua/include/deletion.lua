@@ -18,11 +18,11 @@ local function spare(members, states)
   local n = 0
   for i, member in ipairs(members) do
     local text = states[i] or ''
-    if is_marked(text) then
+    if is_needed(member) then
+      redis.call('ZADD', expiry_key, int(now + ASK_AGAIN), member)
+    elseif is_marked(text) then
       local state, at = end_of(text)
       owe_follow_up(member, string.match(text, '^%a+ (%d+)'), state, at)
-    elseif is_needed(member) then
-      redis.call('ZADD', expiry_key, int(now + ASK_AGAIN), member)
     else
       n = n + 1
       members[n], states[n] = member, states[i]

@@ -1316,8 +1316,8 @@ type ClientInterface interface {
 	// CancelRun Cancel a run
 	//
 	// A run that has not begun is cancelled at once. One that runs is asked to stop, which `cancel_requested_at` shows: its
-	// steps are cancelled, those of `on_failure` and `finally` run, and then it ends as `cancelled`. Cancelling a cancelled
-	// run is harmless; one that ended otherwise is `task_finished`.
+	// steps are cancelled, those of `finally` run, and then it ends as `cancelled`. Cancelling a cancelled run is harmless;
+	// one that ended otherwise is `task_finished`.
 	//
 	// Corresponds with POST /v1/runs/{id}/cancel (the `CancelRun` operationId).
 	CancelRun(ctx context.Context, id RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1345,8 +1345,8 @@ type ClientInterface interface {
 	//
 	// A run that has ended begins again, as its next attempt. Its steps that failed or were cancelled run again, and all
 	// behind these; the others keep their ends. If there are none of those, all steps run again. With `from`, these steps
-	// and all behind them run again, in place of those that failed. Steps of `on_failure` and `finally` always do. A run
-	// that has not ended is `task_not_finished`.
+	// and all behind them run again, and what was cancelled, in place of what failed. Steps of `on_failure` and `finally`
+	// always do. A run that has not ended is `task_not_finished`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1357,8 +1357,8 @@ type ClientInterface interface {
 	//
 	// A run that has ended begins again, as its next attempt. Its steps that failed or were cancelled run again, and all
 	// behind these; the others keep their ends. If there are none of those, all steps run again. With `from`, these steps
-	// and all behind them run again, in place of those that failed. Steps of `on_failure` and `finally` always do. A run
-	// that has not ended is `task_not_finished`.
+	// and all behind them run again, and what was cancelled, in place of what failed. Steps of `on_failure` and `finally`
+	// always do. A run that has not ended is `task_not_finished`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2844,8 +2844,8 @@ func (c *Client) AuditRun(ctx context.Context, id RunID, params *AuditRunParams,
 // CancelRun Cancel a run
 //
 // A run that has not begun is cancelled at once. One that runs is asked to stop, which `cancel_requested_at` shows: its
-// steps are cancelled, those of `on_failure` and `finally` run, and then it ends as `cancelled`. Cancelling a cancelled
-// run is harmless; one that ended otherwise is `task_finished`.
+// steps are cancelled, those of `finally` run, and then it ends as `cancelled`. Cancelling a cancelled run is harmless;
+// one that ended otherwise is `task_finished`.
 //
 // Corresponds with POST /v1/runs/{id}/cancel (the `CancelRun` operationId).
 func (c *Client) CancelRun(ctx context.Context, id RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2903,8 +2903,8 @@ func (c *Client) PauseRun(ctx context.Context, id RunID, params *PauseRunParams,
 //
 // A run that has ended begins again, as its next attempt. Its steps that failed or were cancelled run again, and all
 // behind these; the others keep their ends. If there are none of those, all steps run again. With `from`, these steps
-// and all behind them run again, in place of those that failed. Steps of `on_failure` and `finally` always do. A run
-// that has not ended is `task_not_finished`.
+// and all behind them run again, and what was cancelled, in place of what failed. Steps of `on_failure` and `finally`
+// always do. A run that has not ended is `task_not_finished`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2925,8 +2925,8 @@ func (c *Client) RerunRunWithBody(ctx context.Context, id RunID, params *RerunRu
 //
 // A run that has ended begins again, as its next attempt. Its steps that failed or were cancelled run again, and all
 // behind these; the others keep their ends. If there are none of those, all steps run again. With `from`, these steps
-// and all behind them run again, in place of those that failed. Steps of `on_failure` and `finally` always do. A run
-// that has not ended is `task_not_finished`.
+// and all behind them run again, and what was cancelled, in place of what failed. Steps of `on_failure` and `finally`
+// always do. A run that has not ended is `task_not_finished`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -10601,8 +10601,8 @@ type ClientWithResponsesInterface interface {
 	// CancelRunWithResponse Cancel a run
 	//
 	// A run that has not begun is cancelled at once. One that runs is asked to stop, which `cancel_requested_at` shows: its
-	// steps are cancelled, those of `on_failure` and `finally` run, and then it ends as `cancelled`. Cancelling a cancelled
-	// run is harmless; one that ended otherwise is `task_finished`.
+	// steps are cancelled, those of `finally` run, and then it ends as `cancelled`. Cancelling a cancelled run is harmless;
+	// one that ended otherwise is `task_finished`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10636,8 +10636,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// A run that has ended begins again, as its next attempt. Its steps that failed or were cancelled run again, and all
 	// behind these; the others keep their ends. If there are none of those, all steps run again. With `from`, these steps
-	// and all behind them run again, in place of those that failed. Steps of `on_failure` and `finally` always do. A run
-	// that has not ended is `task_not_finished`.
+	// and all behind them run again, and what was cancelled, in place of what failed. Steps of `on_failure` and `finally`
+	// always do. A run that has not ended is `task_not_finished`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10648,8 +10648,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// A run that has ended begins again, as its next attempt. Its steps that failed or were cancelled run again, and all
 	// behind these; the others keep their ends. If there are none of those, all steps run again. With `from`, these steps
-	// and all behind them run again, in place of those that failed. Steps of `on_failure` and `finally` always do. A run
-	// that has not ended is `task_not_finished`.
+	// and all behind them run again, and what was cancelled, in place of what failed. Steps of `on_failure` and `finally`
+	// always do. A run that has not ended is `task_not_finished`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16548,8 +16548,8 @@ func (c *ClientWithResponses) AuditRunWithResponse(ctx context.Context, id RunID
 // CancelRunWithResponse Cancel a run
 //
 // A run that has not begun is cancelled at once. One that runs is asked to stop, which `cancel_requested_at` shows: its
-// steps are cancelled, those of `on_failure` and `finally` run, and then it ends as `cancelled`. Cancelling a cancelled
-// run is harmless; one that ended otherwise is `task_finished`.
+// steps are cancelled, those of `finally` run, and then it ends as `cancelled`. Cancelling a cancelled run is harmless;
+// one that ended otherwise is `task_finished`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -16601,8 +16601,8 @@ func (c *ClientWithResponses) PauseRunWithResponse(ctx context.Context, id RunID
 //
 // A run that has ended begins again, as its next attempt. Its steps that failed or were cancelled run again, and all
 // behind these; the others keep their ends. If there are none of those, all steps run again. With `from`, these steps
-// and all behind them run again, in place of those that failed. Steps of `on_failure` and `finally` always do. A run
-// that has not ended is `task_not_finished`.
+// and all behind them run again, and what was cancelled, in place of what failed. Steps of `on_failure` and `finally`
+// always do. A run that has not ended is `task_not_finished`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -16619,8 +16619,8 @@ func (c *ClientWithResponses) RerunRunWithBodyWithResponse(ctx context.Context, 
 //
 // A run that has ended begins again, as its next attempt. Its steps that failed or were cancelled run again, and all
 // behind these; the others keep their ends. If there are none of those, all steps run again. With `from`, these steps
-// and all behind them run again, in place of those that failed. Steps of `on_failure` and `finally` always do. A run
-// that has not ended is `task_not_finished`.
+// and all behind them run again, and what was cancelled, in place of what failed. Steps of `on_failure` and `finally`
+// always do. A run that has not ended is `task_not_finished`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -87,8 +87,7 @@ func newCancelCommand(f *command.Factory) *cobra.Command {
 		Use: "cancel RUN", Short: "Cancel a run", Args: command.ExactArgs("RUN"),
 		Annotations: command.Asks("cancelRun"),
 		Long: `cancel cancels a run. One that has not begun is cancelled at once. One that runs is asked to stop: its
-steps are cancelled, those of on_failure and finally run, and then it ends as cancelled. "dtsctl task wait RUN" waits
-for that.`,
+steps are cancelled, those of finally run, and then it ends as cancelled. "dtsctl task wait RUN" waits for that.`,
 		Example: "  dtsctl flow cancel etl-1 --note 'the data was wrong'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return change(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
@@ -135,8 +134,8 @@ func newRerunCommand(f *command.Factory) *cobra.Command {
 		Use: "rerun RUN", Short: "Run a run again that has ended", Args: command.ExactArgs("RUN"),
 		Annotations: command.Asks("rerunRun", "getTask", "followEvents"),
 		Long: `rerun has a run that has ended begin again. Its steps that failed or were cancelled run again, and all
-behind these; the others keep their ends. If no step has failed, all run again. With --from, these steps and all behind
-them run again. Steps of on_failure and finally always do.`,
+behind these; the others keep their ends. If no step has failed, all run again. With --from, these steps, those
+that were cancelled, and all behind them run again. Steps of on_failure and finally always do.`,
 		Example: `  dtsctl flow rerun etl-1
   dtsctl flow rerun etl-1 --from load --from check --wait`,
 		RunE: func(cmd *cobra.Command, args []string) error {

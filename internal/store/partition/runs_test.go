@@ -1,6 +1,7 @@
 package partition_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -280,10 +281,35 @@ func TestAskRun_RefusesWhatDoesNotRun(t *testing.T) {
 		t.Errorf("an unknown run: %v", err)
 	}
 	f.begin()
-	for range 2 {
-		testkit.Must(t, f.Tasks.AskRun(f.Ctx, f.run, "pause"))
+	for asks, want := range map[string]string{
+		"pause, pause":                 "pause\n",
+		"pause, resume, pause":         "resume\npause\n", // the newest counts
+		"pause, resume, cancel, pause": "resume\ncancel\npause\n",
+	} {
+		for ask := range strings.SplitSeq(asks, ", ") {
+			testkit.Must(t, f.Tasks.AskRun(f.Ctx, f.run, ask))
+		}
+		same(t, want, f.read().Asks)
+		testkit.Must(t, f.DB.Del(f.Ctx, string(f.KeysOf(f.run).Asks())).Err())
 	}
-	if got := f.read().Asks; got != "pause\n" {
-		t.Errorf("it was asked for %q", got)
+}
+
+// A rerun that was cancelled before it began leaves nothing for the next one to do.
+func TestRerun_ForgetsWhatAnEarlierOneWasAskedFor(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	f.begin()
+	w := partition.RunWrite{
+		Run: f.read(), Text: "two", End: &partition.RunEnd{State: task.Failed, Kept: time.Now().Add(time.Hour)},
 	}
+	if !f.advance(w) {
+		t.Fatal("the end was not written")
+	}
+	_, err := f.Tasks.RerunIn(f.Ctx, f.run, "rerun load", time.Time{})
+	testkit.Must(t, err)
+	_, err = f.Tasks.Cancel(f.Ctx, f.run, "")
+	testkit.Must(t, err)
+	_, err = f.Tasks.RerunIn(f.Ctx, f.run, "rerun", time.Time{})
+	testkit.Must(t, err)
+	same(t, "rerun\n", f.read().Asks)
 }
