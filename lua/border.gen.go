@@ -1221,18 +1221,23 @@ func (Enqueue) Decode(r *Reply) (v EnqueueReply) {
 	return v
 }
 
-// EnterLine runs enter_line.lua: a run takes its place in the line of its workflow. Only the first runs of the line may run, as many as
-// max_runs of the workflow says.
+// EnterLine runs enter_line.lua: runs take their places in the line of their workflow, in that order. Only the first runs of the line may
+// run, as many as max_runs of the workflow says.
 //
-// Repeated: harmless: the run keeps its place
+// Repeated: harmless: a run keeps its place
 type EnterLine struct {
-	Line LineKey // ZSET
-	Run  string  // `<ref> <attempt>`
+	Line LineKey  // ZSET
+	Runs []string // `<ref> <attempt>`
 }
 
 // EnterLineReply is the reply to EnterLine.
 type EnterLineReply struct {
-	Before int // how many are before it
+	Places []EnterLinePlace // how many are before each of them
+}
+
+// EnterLinePlace is an element of places of enter_line.lua.
+type EnterLinePlace struct {
+	Before int
 }
 
 // Script is enter_line.lua.
@@ -1243,12 +1248,18 @@ func (c EnterLine) Keys() []string { return []string{string(c.Line)} }
 
 // Args are its ARGV.
 func (c EnterLine) Args() []any {
-	return []any{c.Run}
+	args := []any{}
+	for _, e := range c.Runs {
+		args = append(args, e)
+	}
+	return args
 }
 
 // Decode reads its reply.
 func (EnterLine) Decode(r *Reply) (v EnterLineReply) {
-	v.Before = r.Number("before")
+	for e := range r.List("places", 1) {
+		v.Places = append(v.Places, EnterLinePlace{Before: e.Number("before")})
+	}
 	return v
 }
 

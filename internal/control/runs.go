@@ -132,16 +132,18 @@ func (c *Control) ask(ctx context.Context, who Caller, operation, id string, do 
 	if err := c.store.Tasks.AskRun(ctx, ref, workflow.Ask{Do: do}.Encode(run.Flow)); err != nil {
 		return Run{}, err
 	}
-	for since := clock.Now(); ; {
-		run, err = c.readRun(ctx, ref)
-		if err != nil || len(run.Asked) == 0 || clock.Since(since) > askPatience || clock.Sleep(ctx, askPause) != nil {
-			return run, err
+	for since := clock.Now(); clock.Since(since) < askPatience; {
+		asks, err := c.store.Partitions.At(c.store.PartitionOf(ref)).AsksOf(ctx, ref)
+		if err != nil || asks == "" || clock.Sleep(ctx, askPause) != nil {
+			break
 		}
 	}
+	return c.readRun(ctx, ref)
 }
 
 // RerunRun has a run that has ended begin again, as its next attempt: its steps that failed or were cancelled, and all
-// behind these, run again, and the others keep their ends. With steps, those run again instead of those that failed. ended is as of RetryTask. Errors: those of GetRun and of RetryTask; CodeInvalid for the steps.
+// behind these, run again, and the others keep their ends. With steps, those run again instead of those that failed.
+// ended is as of RetryTask. Errors: those of GetRun and of RetryTask; CodeInvalid for the steps.
 func (c *Control) RerunRun(ctx context.Context, who Caller, id string, steps []string, ended time.Time) (Run, error) {
 	ref := who.Ref(id)
 	p, err := c.begin(ctx, who, "rerunRun", ref)
@@ -229,7 +231,13 @@ func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _
 	for line := range strings.Lines(read.Asks) {
 		run.Asked = append(run.Asked, strings.TrimSuffix(line, "\n"))
 	}
-	if read.Plan == "" && run.Workflow != "" {
+	switch {
+	case run.Workflow == "":
+	case read.Plan != "" && run.Task.State == task.Queued: // it is to begin again
+		if _, err := c.waitsFor(ctx, &run); task.CodeOf(err) == task.CodeUnavailable {
+			return run, err
+		}
+	case read.Plan == "":
 		start.Definition, err = c.waitsFor(ctx, &run)
 		switch code := task.CodeOf(err); {
 		case code == workflow.CodeNotFound || code == task.CodeUnreadable: // its own task says what came of that

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -19,11 +18,10 @@ import (
 
 const (
 	plannedAtOnce  = 64               // runs of workflows that one call carries on
-	releasedAtOnce = 128              // tasks of steps that one call creates
+	releasedAtOnce = 128              // the room of one call for what plans do, as of workflow.Input
 	lookAtRuns     = 10 * time.Minute // for how long a run is left alone at most
 	unreadPause    = time.Minute      // the same of one that this release cannot read
 	fullPause      = 5 * time.Second  // for how long no step is released while Redis is almost full
-	knownRuns      = 1000             // of which a term keeps the definition
 )
 
 // ownWorker is a worker that every leader has, for the runs of workflows: these are claimed as all tasks, and carried
@@ -37,16 +35,7 @@ type runs struct {
 	mu      sync.Mutex
 	claimed map[task.Ref]bool // runs that were claimed, and may begin
 
-	known map[task.Ref]*knownRun // for the loop follow
-}
-
-// knownRun is what does not change of a run.
-type knownRun struct {
-	flow     *workflow.Flow
-	revision int // of a workflow that was put; 0: the definition is part of the run
-	params   map[string]any
-	plan     string // the definition and the revision, as they are stored
-	failure  error  // it cannot run
+	knownRuns // for the loop follow
 }
 
 // takeRuns takes the runs of workflows out of claimed deliveries, for the loop follow.
@@ -87,19 +76,34 @@ type planned struct {
 	ref     task.Ref
 	begin   int // the attempt that is claimed and has not begun; 0: none
 
-	read  partition.Run
-	start text.Start // of one that begins
-	wrong error      // start cannot be read
-	known *knownRun
-	run   workflow.Run
-	asks  []workflow.Ask
-	tasks map[int]workflow.Task // of steps that were read
-	seen  []partition.Seen      // of these
-	plan  workflow.Plan
+	read    partition.Run
+	start   text.Start // unless it was known before
+	newPlan string     // the definition that it keeps from its begin on; "" if it has one
+	inLine  bool       // it has a place in the line of its workflow
 
-	waits  bool // it may not begin yet
-	unread bool // a later release has written what became of its steps: it waits
+	follows what
+	failure error     // of one that fails
+	known   *knownRun // of one that goes on, as all below
+	run     workflow.Run
+	asks    []workflow.Ask
+	tasks   map[int]workflow.Task // of steps that were read
+	seen    []partition.Seen      // of those of them that have ended, and those that entries are about
+	memo    workflow.Memo
+	plan    workflow.Plan
 }
+
+// what says what follows in a run.
+type what int
+
+const (
+	idles  what = iota // nothing: it does not run, or may not begin yet
+	waits              // nothing that this release could do: a later one has written what became of its steps
+	fails              // it ends: it cannot run
+	goesOn             // what its plan says
+)
+
+// fail has a run end that cannot run.
+func (p *planned) fail(why error) { p.follows, p.failure = fails, why }
 
 // carryOn plans runs: those that entries of the outbox are about, and those that were claimed. now is Redis's time.
 // more: some must be planned again at once. Errors: as those of partition.Leader.Advance.
@@ -162,7 +166,7 @@ func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) 
 		case i >= len(written) || !written[i]: // what it was planned from has changed: its entries are still there
 			more = true
 		case writes[i].End != nil:
-			delete(t.runs.known, p.ref)
+			t.runs.forget(p.ref)
 			ended = append(ended, p)
 		}
 	}
@@ -174,7 +178,7 @@ func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) 
 func (t *term) readRuns(ctx context.Context, some []*planned) error {
 	wanted := make([]partition.ReadRun, len(some))
 	for i, p := range some {
-		wanted[i] = partition.ReadRun{Ref: p.ref, Known: t.runs.known[p.ref] != nil}
+		wanted[i] = partition.ReadRun{Ref: p.ref, Known: t.runs.of[p.ref] != nil}
 		for step := range p.touched.Steps {
 			wanted[i].Steps = append(wanted[i].Steps, p.ref.Step(step))
 		}
@@ -187,7 +191,7 @@ func (t *term) readRuns(ctx context.Context, some []*planned) error {
 		if p.read = reads[i]; !wanted[i].Known || p.read.Task.State == task.Running {
 			continue
 		}
-		delete(t.runs.known, p.ref) // it does not run any more, so that its payload may be needed
+		t.runs.forget(p.ref) // it does not run any more, so that its payload may be needed
 		again, err := t.leader.ReadRuns(ctx, partition.ReadRun{Ref: p.ref, Steps: wanted[i].Steps})
 		if err != nil {
 			return err
@@ -200,13 +204,10 @@ func (t *term) readRuns(ctx context.Context, some []*planned) error {
 // prepare reads what a run says of itself.
 func (t *term) prepare(p *planned) {
 	own := &p.read.Task
-	if p.waits || p.begin == 0 && (own.State != task.Running || own.Run != task.FlowRun) {
-		return
+	if p.begin == 0 && own.State == task.Running && own.Run == task.FlowRun {
+		t.loadBegun(p)
 	}
-	if p.known == nil {
-		p.known = t.knownRun(p)
-	}
-	if p.known.failure != nil {
+	if p.follows != goesOn {
 		return
 	}
 	p.run = workflow.NewRun(p.known.flow)
@@ -214,7 +215,7 @@ func (t *term) prepare(p *planned) {
 		var err error
 		if p.run, err = workflow.DecodeRun(p.read.Text, p.known.flow.Len()); err != nil {
 			t.warnOf("a run of a workflow waits, as this release cannot read it: "+err.Error(), []string{p.ref.String()})
-			p.known, p.unread = nil, true
+			p.follows = waits
 			return
 		}
 	}
@@ -228,43 +229,9 @@ func (t *term) prepare(p *planned) {
 	}
 }
 
-// knownRun returns what does not change of a run that has begun.
-func (t *term) knownRun(p *planned) *knownRun {
-	if k := t.runs.known[p.ref]; k != nil {
-		return k
-	}
-	start, err := text.ParseStart(p.ref.Namespace, p.read.Task.Payload)
-	k := &knownRun{failure: err}
-	if err == nil {
-		var d workflow.Definition
-		if d, k.revision, k.failure = text.ParsePlan(p.ref.Namespace, p.read.Plan); k.failure == nil {
-			k.compile(d, start.Params)
-		}
-	}
-	t.know(p.ref, k)
-	return k
-}
-
-// compile prepares the definition of a run.
-func (k *knownRun) compile(d workflow.Definition, params map[string]json.RawMessage) {
-	if k.flow, k.failure = workflow.Compile(d); k.failure == nil {
-		k.params, k.failure = d.Bind(params)
-	}
-}
-
-// know keeps what does not change of a run.
-func (t *term) know(ref task.Ref, k *knownRun) {
-	if len(t.runs.known) >= knownRuns || t.runs.known == nil {
-		t.runs.known = make(map[task.Ref]*knownRun)
-	}
-	t.runs.known[ref] = k
-}
-
-// planAll plans runs, which may release so many steps together, and reads the tasks of steps that these plans need.
+// planAll plans runs, which share that room, and reads the tasks of steps that these plans need.
 func (t *term) planAll(ctx context.Context, now time.Time, some []*planned, room int) error {
-	open := slices.DeleteFunc(slices.Clone(some), func(p *planned) bool {
-		return p.known == nil || p.known.failure != nil
-	})
+	open := slices.DeleteFunc(slices.Clone(some), func(p *planned) bool { return p.follows != goesOn })
 	wanted := make(map[*planned][]int, len(open))
 	for _, p := range open {
 		wanted[p] = p.firstWants()
@@ -275,14 +242,15 @@ func (t *term) planAll(ctx context.Context, now time.Time, some []*planned, room
 		}
 		clear(wanted)
 		var rest []*planned
-		for _, p := range open {
-			p.plan = workflow.Next(p.known.flow, p.run, p.input(now, room))
+		for i, p := range open {
+			share := max(0, (room+len(open)-i-1)/(len(open)-i)) // what is left for each
+			p.plan = workflow.Next(p.known.flow, p.run, p.input(now, share))
 			if len(p.plan.Wants) > 0 {
 				wanted[p] = p.plan.Wants
 				rest = append(rest, p)
 				continue
 			}
-			room -= len(p.plan.Release)
+			room -= share - p.plan.Room
 		}
 		open = rest
 	}
@@ -329,7 +297,9 @@ func (p *planned) add(i int, s partition.Step) {
 	p.tasks[i] = workflow.Task{
 		Step: i, State: s.Task.State, Attempt: s.Task.Attempt, Result: s.Task.Result, Error: s.Task.Error,
 	}
-	p.seen = append(p.seen, s.Seen)
+	if s.Task.State == task.None || s.Task.State.Final() || p.touched.Steps[p.known.flow.StepID(i)] {
+		p.seen = append(p.seen, s.Seen)
+	}
 }
 
 // stepRef returns the name of the task of a step.
@@ -338,7 +308,7 @@ func (p *planned) stepRef(i int) task.Ref { return p.ref.Step(p.known.flow.StepI
 // input is what is known beside a run.
 func (p *planned) input(now time.Time, room int) workflow.Input {
 	in := workflow.Input{
-		Now: now, Begin: p.begin, Asks: p.asks, Room: room,
+		Now: now, Begin: p.begin, Asks: p.asks, Room: room, Memo: &p.memo,
 		About: workflow.About{
 			Ref: p.ref, Revision: p.known.revision, Created: p.read.Task.CreatedAt, Tick: tickOf(p.ref),
 			Params: p.known.params,

@@ -11,19 +11,19 @@ import (
 // write returns what is written of a run. One that could do more is planned then again.
 func (p *planned) write(now, again time.Time) partition.RunWrite {
 	w := partition.RunWrite{Run: p.read, Begin: p.begin > 0, Saw: p.seen, Took: p.touched.Entries}
-	switch {
-	case p.unread:
-		w.Idle, w.Look = true, now.Add(unreadPause)
-		return w
-	case p.known == nil: // it has ended, or may not begin yet
+	switch p.follows {
+	case idles:
 		w.Idle = true
 		return w
-	case p.known.failure != nil:
+	case waits:
+		w.Idle, w.Look = true, now.Add(unreadPause)
+		return w
+	case fails:
 		w.Text = p.read.Text
-		w.End = p.end(now, workflow.RunEnd{State: task.Failed, Error: p.known.failure.Error()})
+		w.End = p.end(now, workflow.RunEnd{State: task.Failed, Error: p.failure.Error()})
 		return w
 	}
-	w.Plan = p.pin()
+	w.Plan = p.newPlan
 	w.Text = p.plan.Run.Encode()
 	released := make(map[int]bool, len(p.plan.Release))
 	for _, r := range p.plan.Release {
@@ -56,14 +56,6 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 	return w
 }
 
-// pin returns the definition that a run keeps from its begin on; "" if it has one.
-func (p *planned) pin() string {
-	if p.begin == 0 || p.read.Plan != "" {
-		return ""
-	}
-	return p.known.plan
-}
-
 // attemptsOf returns how many further attempts a task has that begins again; 0 for one that is new.
 func attemptsOf(r workflow.Release) int {
 	if !r.Again {
@@ -75,7 +67,7 @@ func attemptsOf(r workflow.Release) int {
 // end is how a run ends.
 func (p *planned) end(now time.Time, e workflow.RunEnd) *partition.RunEnd {
 	d := p.read.Task.Definition
-	if d.Retention == 0 && p.known.flow != nil {
+	if d.Retention == 0 && p.known != nil {
 		d.Retention = p.known.flow.Retention
 	}
 	kept := now.Add(d.EffectiveRetention(e.State))

@@ -223,6 +223,67 @@ func TestTravel_NoMoreRunsOfAWorkflowRunThanMay(t *testing.T) {
 	})
 }
 
+// A run begins while nothing bounds how many run at once, so it has no place in the line. It begins again and gets one.
+// Behind it waits a run that somebody cancels, and a third one, which must not wait for ever.
+func TestTravel_ALineGoesOnWithoutThoseThatAreGone(t *testing.T) {
+	for name, dies := range map[string]bool{"": false, "its leader dies meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+			travel(t, from, slow, func(v *voyage) {
+				ctx := v.t.Context()
+				testkit.Must(v.t, v.store.Advance(ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+				put := func(most, revision int) {
+					const steps = `[{"id": "load", "task": {"type": "echo", "retry": {"max_attempts": 1}}}]`
+					d, err := text.Parse("default", `{"steps": `+steps+`}`)
+					testkit.Must(v.t, err)
+					d.Ref, d.MaxRuns = task.Ref{Namespace: "default", ID: "etl"}, most
+					_, err = v.store.Workflows.Put(ctx, d, revision, "")
+					testkit.Must(v.t, err)
+				}
+				start := func(id string) task.Ref {
+					d := task.Definition{
+						Ref: task.Ref{Namespace: "default", ID: id}, Type: task.WorkflowType, Queue: task.WorkflowQueue,
+						Payload: []byte(`{"workflow": "etl"}`),
+					}
+					for _, c := range v.store.Tasks.Create(ctx, []task.Definition{d.Normalize()}) {
+						testkit.Must(v.t, c.Err)
+					}
+					return d.Ref
+				}
+				state := func(ref task.Ref) task.State { own, _, _, _ := v.runOf(ref); return own.Task.State }
+				v.worker.does(func(task.Task) (time.Duration, error) { return time.Hour, errors.New("as told") })
+				v.start()
+				put(0, 0)
+				first := start("first")
+				v.pass(2 * time.Hour)
+				put(1, 1)
+				_, err := v.store.Tasks.RerunIn(ctx, first, "rerun", time.Time{})
+				testkit.Must(v.t, err)
+				v.pass(10 * time.Minute)
+				second, third := start("second"), start("third")
+				v.pass(10 * time.Minute)
+				_, err = v.store.Tasks.Cancel(ctx, second, "")
+				testkit.Must(v.t, err)
+				if dies {
+					v.killed(v.leads())
+					v.start()
+				}
+				v.pass(30 * time.Minute)
+				if got := state(first); got != task.Running {
+					v.t.Errorf("the first run is %s", got)
+				}
+				if read, err := v.store.Tasks.Get(ctx, third); err != nil || read.State != task.Queued {
+					v.t.Errorf("the third run is %s beside the first one: %v", read.State, err)
+				}
+				v.pass(50 * time.Minute)
+				if got := state(third); got != task.Running {
+					v.t.Errorf("the third run is %s, and nothing runs before it", got)
+				}
+			})
+		})
+	}
+}
+
 // ranOnceEach checks that no attempt has run twice.
 func (v *voyage) ranOnceEach() {
 	v.t.Helper()

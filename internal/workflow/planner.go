@@ -16,8 +16,18 @@ type Input struct {
 	Begin int    // the attempt of the run's own task that was claimed; 0: none
 	Tasks []Task // of steps that may have ended, and those that a plan wanted
 	Asks  []Ask  // what somebody asked of the run
-	Room  int    // how many steps may be released, or decided by expressions
+	// Room is how many steps may be released, or decided by expressions. One counts again for each RoomBytes of outputs
+	// that its expressions read, and of its payload.
+	Room int
+	Memo *Memo // of the plans before that were made from the same run and wanted more of it; nil: there are none
 }
+
+// RoomBytes is how many bytes take as much room as a step.
+const RoomBytes = 8 << 10
+
+// Memo is what the expressions of steps say, so that no plan after one that wanted more evaluates them again. The zero
+// value is ready for use.
+type Memo struct{ outcomes map[int]outcome }
 
 // About is what expressions may know of a run.
 type About struct {
@@ -92,6 +102,7 @@ type Plan struct {
 	Stop    []int     // steps whose tasks are told to stop
 	End     *RunEnd   // the run has ended
 	More    bool      // Room was too small for all that could be done: plan again once there is some
+	Room    int       // what is left of it
 	Look    time.Time // when the next bound is over, and the run is planned in any case; zero: none is ahead
 }
 
@@ -117,8 +128,8 @@ type planner struct {
 	plan   Plan
 	run    *Run // plan.Run
 	tasks  map[int]Task
+	memo   *Memo
 	active int // steps
-	room   int // what is left of it
 }
 
 // Next returns what follows in a run. It changes nothing of its arguments.
@@ -147,8 +158,14 @@ func Next(f *Flow, r Run, in Input) Plan {
 
 func newPlanner(f *Flow, r Run, in Input) *planner {
 	r.Steps = append([]StepRun{}, r.Steps...)
-	p := &planner{f: f, in: in, plan: Plan{Run: r}, tasks: make(map[int]Task, len(in.Tasks)), room: in.Room}
+	p := &planner{f: f, in: in, plan: Plan{Run: r, Room: in.Room}, tasks: make(map[int]Task, len(in.Tasks)), memo: in.Memo}
 	p.run = &p.plan.Run
+	if p.memo == nil {
+		p.memo = &Memo{}
+	}
+	if p.memo.outcomes == nil {
+		p.memo.outcomes = make(map[int]outcome)
+	}
 	for _, t := range in.Tasks {
 		p.tasks[t.Step] = t
 	}

@@ -24,10 +24,10 @@ func (p *planner) consider(i int) {
 	case p.run.Paused && n.in == main:
 	case n.Task != nil && p.f.AtOnce > 0 && p.active >= p.f.AtOnce:
 	case !p.areFinal(n.reads):
-	case p.room == 0:
+	case p.plan.Room <= 0:
 		p.plan.More = true
 	default:
-		p.room--
+		p.plan.Room--
 		if values, known := p.know(n.reads); known {
 			p.evaluate(i, values)
 		}
@@ -82,27 +82,60 @@ func (p *planner) about() expr.Run {
 // refOf returns the name of the task of a step.
 func (p *planner) refOf(i int) task.Ref { return p.in.About.Step(p.f.nodes[i].ID) }
 
-// evaluate releases a step, or gives it a verdict, as its expressions say. An error of one is its failure.
+// outcome is what the expressions of a step say.
+type outcome struct {
+	err     error // one cannot be evaluated, which is the failure of the step
+	skips   bool  // its condition is false
+	choice  int   // of one that decides
+	payload []byte
+	bytes   int // of what they read, and of the payload
+}
+
+// evaluate releases a step, or gives it a verdict, as its expressions say.
 func (p *planner) evaluate(i int, v expr.Values) {
-	n := &p.f.nodes[i]
-	err := p.checkOutputs(n.reads)
-	holds := true
-	if err == nil && n.when != nil {
-		holds, err = n.when.Holds(v)
+	is, known := p.memo.outcomes[i]
+	if !known {
+		is = p.outcomeOf(i, v)
+		p.memo.outcomes[i] = is
 	}
-	if err == nil && holds {
-		if n.Task == nil {
-			err = p.choose(i, v)
-		} else {
-			err = p.release(i, v)
+	p.plan.Room -= is.bytes / RoomBytes
+	switch {
+	case is.err != nil:
+		p.decide(i, Failed, is.err.Error())
+	case is.skips:
+		p.decide(i, Skipped, "its condition is false")
+	case p.f.nodes[i].Task == nil:
+		p.decide(i, Succeeded, "")
+		p.run.Steps[i].Choice = is.choice
+	default:
+		p.release(i, is.payload)
+	}
+}
+
+// outcomeOf evaluates the expressions of a step.
+func (p *planner) outcomeOf(i int, v expr.Values) (is outcome) {
+	n := &p.f.nodes[i]
+	for _, step := range v.Steps {
+		is.bytes += len(step.Output)
+	}
+	if is.err = p.checkOutputs(n.reads); is.err != nil {
+		return is
+	}
+	if n.when != nil {
+		holds, err := n.when.Holds(v)
+		if is.skips, is.err = !holds, err; err != nil || !holds {
+			return is
 		}
 	}
-	switch {
-	case err != nil:
-		p.decide(i, Failed, err.Error())
-	case !holds:
-		p.decide(i, Skipped, "its condition is false")
+	if n.Task == nil {
+		is.choice, is.err = n.choose(v)
+		return is
 	}
+	if is.payload, is.err = n.payload.Eval(v, expr.ValueLimit); is.err == nil {
+		is.err = task.ValidatePayload(is.payload)
+	}
+	is.bytes += len(is.payload)
+	return is
 }
 
 // checkOutputs checks that the outputs of steps that succeeded are there. Without that, an expression would read null.
@@ -116,34 +149,19 @@ func (p *planner) checkOutputs(steps []int) error {
 	return nil
 }
 
-// choose has a step decide.
-func (p *planner) choose(i int, v expr.Values) error {
-	choice := 0
-	for _, when := range p.f.nodes[i].choices {
-		holds, err := when.Holds(v)
-		if err != nil {
-			return err
+// choose returns the number of the branch that a step chooses; that of its branches if it chooses none.
+func (n *node) choose(v expr.Values) (choice int, _ error) {
+	for i, when := range n.choices {
+		if holds, err := when.Holds(v); err != nil || holds {
+			return i, err
 		}
-		if holds {
-			break
-		}
-		choice++
 	}
-	p.decide(i, Succeeded, "")
-	p.run.Steps[i].Choice = choice
-	return nil
+	return len(n.choices), nil
 }
 
 // release releases a step with a task.
-func (p *planner) release(i int, v expr.Values) error {
+func (p *planner) release(i int, payload []byte) {
 	n, s := &p.f.nodes[i], &p.run.Steps[i]
-	payload, err := n.payload.Eval(v, expr.ValueLimit)
-	if err == nil {
-		err = task.ValidatePayload(payload)
-	}
-	if err != nil {
-		return err
-	}
 	d := *n.Task
 	d.Ref, d.Payload = p.refOf(i), payload
 	if d.Owner == "" {
@@ -156,7 +174,6 @@ func (p *planner) release(i int, v expr.Values) error {
 	s.Generation++
 	p.active++
 	p.plan.Release = append(p.plan.Release, Release{Step: i, Task: d.Normalize(), Again: s.Generation > 1})
-	return nil
 }
 
 // takeBack takes back the release of a step in this plan.

@@ -341,6 +341,46 @@ func TestNext_EvaluatesAsMuchAsThereIsRoomFor(t *testing.T) {
 	s.ended(task.Succeeded, "")
 }
 
+// What a plan reads and writes is bounded in bytes, too: a step with 32 KiB of payload takes the room of five.
+func TestNext_LargePayloadsTakeMoreRoom(t *testing.T) {
+	t.Parallel()
+	var steps []Step
+	for i := range 5 {
+		s := step(fmt.Sprint("s", i))
+		s.Task.Payload = json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", 4*RoomBytes-2)))
+		steps = append(steps, s)
+	}
+	s := tell(t, workflow(steps...))
+	s.room = 8
+	var active []int
+	for round := 0; round == 0 || s.last.More; round++ {
+		s.plan()
+		active = append(active, strings.Count(s.states(), "active"))
+	}
+	if fmt.Sprint(active) != "[2 4 5]" {
+		t.Errorf("%v steps are active after each plan, want 2, 4 and all", active)
+	}
+}
+
+// A plan that wants more is made again, and evaluates nothing twice.
+func TestNext_TellsWhatItEvaluatedToThePlanAfterIt(t *testing.T) {
+	t.Parallel()
+	a, b := step("a"), step("b", "a")
+	b.When = `steps.a.output == "of a"`
+	s := tell(t, workflow(a, b))
+	s.next("a=active b=blocked")
+	s.ends("a=succeeded")
+	in := Input{Now: s.now, Room: 10, Tasks: []Task{s.tasks["a"]}}
+	in.Memo = &Memo{outcomes: map[int]outcome{1: {skips: true}}}
+	if r := Next(s.f, s.r, in).Run; r.Steps[1].State != State(Skipped) {
+		t.Errorf("b is %s: it was evaluated", r.Steps[1].State)
+	}
+	in.Memo = new(Memo)
+	if r := Next(s.f, s.r, in).Run; r.Steps[1].State != Active || len(in.Memo.outcomes) != 1 {
+		t.Errorf("b is %s, and %v is kept", r.Steps[1].State, in.Memo.outcomes)
+	}
+}
+
 func TestNext_CutsWhatAnErrorQuotes(t *testing.T) {
 	t.Parallel()
 	a := step("a")

@@ -2,7 +2,7 @@
 -- needs: arg wake
 -- includes: clock, number, wakes
 
--- ask_run notes what somebody asks of a run as the newest that is asked of it, and has the leader plan it. "" is nothing.
+-- ask_run notes what somebody asks of a run as the newest of what is asked, and has the leader plan it. "" is nothing.
 local function ask_run(run, ask)
   if ask ~= '' then
     local asks = redis.call('HGET', asks_key, run) or ''

@@ -2,9 +2,12 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
@@ -105,6 +108,15 @@ func (p *Partition) ReadRuns(ctx context.Context, wanted ...ReadRun) ([]Run, err
 		found = found[1+len(w.Steps):]
 	}
 	return runs, nil
+}
+
+// AsksOf returns what somebody asked of a run that was not done yet, a line each. Error: CodeUnavailable.
+func (p *Partition) AsksOf(ctx context.Context, ref task.Ref) (string, error) {
+	asks, err := p.o.Layout.DB.HGet(ctx, string(p.keys.Asks()), ref.String()).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", layout.Unavailable(err)
+	}
+	return asks, nil
 }
 
 // RunTexts reads what became of the steps of runs, in the order of their names; "" of one that has not begun. Error:

@@ -19,11 +19,18 @@ type Place struct {
 
 func (p Place) String() string { return p.Run.String() + " " + strconv.Itoa(p.Attempt) }
 
-// Enter gives an attempt of a run the last place in the line of a workflow, unless it has one, and returns how many
-// attempts are before it. Error: CodeUnavailable.
-func (s *Workflows) Enter(ctx context.Context, ref task.Ref, p Place) (before int, _ error) {
-	reply, err := redisx.Run(ctx, s.l.DB, lua.EnterLine{Line: s.l.KeysOf(ref).Line(ref), Run: p.String()})
-	return reply.Before, publicError(err, ref)
+// Enter gives attempts of runs the last places in the line of a workflow, in that order, unless they have one. It
+// returns how many attempts are before each. Error: CodeUnavailable.
+func (s *Workflows) Enter(ctx context.Context, ref task.Ref, places ...Place) (before []int, _ error) {
+	call := lua.EnterLine{Line: s.l.KeysOf(ref).Line(ref), Runs: nil}
+	for _, p := range places {
+		call.Runs = append(call.Runs, p.String())
+	}
+	reply, err := redisx.Run(ctx, s.l.DB, call)
+	for _, p := range reply.Places {
+		before = append(before, p.Before)
+	}
+	return before, publicError(err, ref)
 }
 
 // Line returns the places in the line of a workflow from the one with that number, from 0, to the one before another
