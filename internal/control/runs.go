@@ -274,8 +274,12 @@ func (c *Control) waitsFor(ctx context.Context, run *Run) (workflow.Definition, 
 		places, err := c.store.Workflows.Line(ctx, name, 0, stored.MaxRuns+tellAtOnce)
 		at := slices.Index(places, workflows.Place{Run: own.Ref, Attempt: own.Attempt})
 		if err == nil && at >= stored.MaxRuns {
-			const text = "It waits for a place: max_runs of the workflow %s is %d, and %s runs. %d wait before it."
-			run.Waits = fmt.Sprintf(text, name.ID, stored.MaxRuns, places[0].Run.ID, at-stored.MaxRuns)
+			const text = "It waits for a place: max_runs of the workflow %s is %d, and %s runs. %s"
+			place := "It is the next one."
+			if others := at - stored.MaxRuns; others > 0 {
+				place = fmt.Sprintf("%d wait before it.", others)
+			}
+			run.Waits = fmt.Sprintf(text, name.ID, stored.MaxRuns, places[0].Run.ID, place)
 		}
 	}
 	return stored.Definition, nil
