@@ -73,7 +73,8 @@ const followUpMark = ">"
 // The number of attempts and the time of the first one are 0 if the definition, or the due time, says them.
 func FormatState(t task.Task) string {
 	attempts := strconv.Itoa(t.MaxAttempts)
-	if (t.OnEnd != nil || t.Once != nil) && (t.State == task.Queued || t.State == task.Running) {
+	_, _, isStep := t.Definition.Run()
+	if (t.OnEnd != nil || t.Once != nil || isStep) && (t.State == task.Queued || t.State == task.Running) {
 		attempts += followUpMark
 	}
 	fields := []string{

@@ -522,17 +522,26 @@ func TestExtendEach_RestoresATaskWhileRedisIsFull(t *testing.T) {
 	}
 }
 
-// The end of a restored task owes its follow-up.
+// The end of a restored task owes its follow-up, and that of a step is told to its run.
 func TestFinish_OfARestoredTaskOwesItsFollowUp(t *testing.T) {
 	t.Parallel()
-	w := suspicious(t)
-	ref := w.Bring("a", task.None)
-	w.Create(task.Definition{Ref: ref, OnEnd: &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "mail"}}})
-	run := w.Begin(ref)
-	lose(t, w, ref)
-	testkit.Must(t, run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
-	if owed := w.DB.ZCard(w.Ctx, string(w.KeysOf(ref).Outbox())).Val(); owed != 1 {
-		t.Errorf("the outbox has %d entries, want 1", owed)
+	mail := &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "mail"}}
+	for name, follow := range map[string]*task.FollowUp{"follow-up": mail, "step": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := suspicious(t)
+			ref := w.Bring("a", task.None)
+			if follow == nil {
+				ref = ref.Step("load")
+			}
+			w.Create(task.Definition{Ref: ref, OnEnd: follow})
+			run := w.Begin(ref)
+			lose(t, w, ref)
+			testkit.Must(t, run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+			if owed := w.DB.ZCard(w.Ctx, string(w.KeysOf(ref).Outbox())).Val(); owed != 1 {
+				t.Errorf("the outbox has %d entries, want 1", owed)
+			}
+		})
 	}
 }
 
