@@ -41,7 +41,6 @@ const (
 	Restore
 	ReadTasks
 	ReadOutbox
-	Tell
 	ReadFlow
 	ReadSteps
 	numScripts
@@ -52,7 +51,7 @@ func (s Script) String() string {
 		"", "create", "forget", "retry", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim",
 		"look_after", "take_back", "reap", "follow", "due_schedules", "fire", "advance", "enqueue", "recall",
 		"tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish",
-		"restore", "read_tasks", "read_outbox", "tell", "read_flow", "read_steps",
+		"restore", "read_tasks", "read_outbox", "read_flow", "read_steps",
 	}[s]
 }
 
@@ -94,8 +93,6 @@ func (c Call) String() string {
 		return fmt.Sprintf("%s (ticks %d to %d)", text, c.Plan.Cursor+1, c.Plan.Upto)
 	case c.Script == Claim && c.Task == noTask:
 		return text + " (no room)"
-	case c.Script == Tell:
-		return fmt.Sprintf("%s of the run, to make it %s", text, c.To)
 	case c.Script < Claim && c.Script > Cancel, c.Script == LookAfter, c.Script == DueSchedules, c.Script == Advance,
 		c.Script >= ReadFlow:
 		return text

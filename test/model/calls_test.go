@@ -36,6 +36,8 @@ func (w *world) call(c Call, modelled Reply) Reply {
 		return w.callLease(c)
 	case Claim, LookAfter, TakeBackScript, ReapScript, DueSchedules, Fire:
 		return w.callLeader(c)
+	case ReadFlow, ReadSteps, Advance:
+		return w.callFlow(c, modelled)
 	case ReadOutbox, FollowUp:
 		return w.callFollow(c)
 	case Begin, ExtendRuns, Finish, Restore, ReadTasks:
@@ -329,7 +331,7 @@ func (w *world) callRestore(t task.Task) Reply {
 	def, err := codec.EncodeDefinition(t.Definition)
 	testkit.Must(w.t, err)
 	restored := lua.RestoreTask{Member: t.Ref, Created: t.CreatedAt, Def: def, State: codec.FormatState(task.Task{
-		Definition: task.Definition{OnEnd: t.OnEnd},
+		Definition: t.Definition,
 		State:      task.Queued, Attempt: t.Attempt, MaxAttempts: t.MaxAttempts,
 		FirstDueAt: t.FirstDueAt, DueAt: t.DueAt, QueuedAt: t.QueuedAt,
 	})}

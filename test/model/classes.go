@@ -23,6 +23,16 @@ type Class struct {
 	Stamp, Cursor      match // of the delivery, and of the schedule
 	Room               bool  // another task waits on the wheel
 	Live, Waits, Empty bool  // of a schedule: a task is live, a tick waits, and the plan is only about such
+	Steps              [maxSteps]stepClass
+}
+
+// stepClass is what becomes of a step by advance. The state of Class is then that of the run's own task as it was read.
+type stepClass struct {
+	From, To StepState
+	Told     TaskState
+	Task     TaskState // in Redis
+	Again    bool      // it was released before
+	Stopping bool
 }
 
 // match says how an id or a number in Redis compares with that of a call.
@@ -67,6 +77,16 @@ func (m *Model) classOf(before *State, e Event, reply Reply, after *State) Class
 		Fenced: c.Script.ofLeader() && before.Redis.stale(c.Fence),
 	}
 	class.found(&before.Redis, c, m.Ticks > 0)
+	if c.Script == Advance {
+		class.State, class.Owed, class.Cancel = c.Read.Own.State, c.Read.Told, c.Read.Own.Cancel
+		for i := range m.Steps {
+			from, to := &before.Redis.Flow.Steps[i], &after.Redis.Flow.Steps[i]
+			class.Steps[i] = stepClass{
+				From: from.State, To: to.State, Told: c.Read.Steps[i].Told, Task: before.Redis.Tasks[i].State,
+				Again: from.Generation > 0, Stopping: to.Stopping,
+			}
+		}
+	}
 	return class
 }
 

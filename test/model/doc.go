@@ -12,18 +12,19 @@
 //   - With Size.Follow, what follows each end of a task: the mark in the state, the entries of the outbox, and which
 //     follow-ups exist, by the attempt with which the task ended. These do nothing, but a worker restores one that a
 //     failover has lost. With Size.Retries, the outbox can have the end before and the next one at once.
-//   - With Size.Steps, a run of a workflow: its text, with what it has of each step, and what the outbox has of it. Each
-//     step needs the one before, or with Size.Apart none. Clients cancel the run, and run it again once.
+//   - With Size.Steps, a run of a workflow: its own task, which is claimed and then carried on by the leader; its text,
+//     with what it has of each step; and what the outbox has of it. Each step needs the one before, or with Size.Apart
+//     none. Clients cancel the run and its steps, and run it again once.
 //   - Leaders: acquire, renew and release the lease; claim; hand over, and again; look after; recall and take back; reap; tend the queues;
-//     plan and fire; read the outbox, then the task, and follow up; read the outbox and the run, then the tasks that have
-//     ended, and have the run go on. Workers: take, give back, begin, extend, finish,
+//     plan and fire; read the outbox, then the task, and follow up; read the outbox, then the run with the tasks that
+//     have ended, and have the run go on. Workers: take, give back, begin, extend, finish,
 //     settle; after a failover restore tasks, end the attempts before theirs, and report ends again. Clients: submit,
 //     submit again, cancel; with Size.Forgets delete what has ended, with Size.Retries run it again.
 //
 // The functions in scripts.go, scripts_queue.go and scripts_schedule.go have the guards of the Lua scripts, in their
-// order, and their refusals. Those in scripts_flow.go have what the scripts of runs will need. What a process knows
-// can be outdated when it acts on it, as the other processes do not wait. So a process that was stopped and goes on
-// later is one that is slow.
+// order, and their refusals, and so have those in scripts_flow.go. There, what the leader plans between its calls is
+// part of advance. What a process knows can be outdated when it acts on it, as the other processes do not wait. So a
+// process that was stopped and goes on later is one that is slow.
 //
 // Time has no numbers: a lease, a due time or a wait is over, or is not, and may end at any moment. That is more than what happens, so no
 // promise depends on how long anything takes.
@@ -56,7 +57,8 @@
 // Traces that take a step of every Class (the script, what it finds in Redis, and its answer), and walks at random, happen in a
 // Redis of their own. Time passes by moving the data back: an end of a lease, or a due time, becomes one of long ago. After each step, the
 // reply and everything in Redis that the model has must be as the model says. A change of a script that changes what it does fails here.
-// Runs of workflows are left out, as there is no script for them.
+// Runs of workflows are planned by package workflow there, and written by package partition, so that these must agree
+// with the model as well. What package scheduler does between its calls is not replayed.
 //
 // # Sizes
 //
@@ -78,10 +80,10 @@
 //	1      -      1         1        1        Cancels Retries             55,488     499,395
 //	1      -      1         1        1        Retries Follow              90,354     773,434
 //	-      1      1         1        1        Follow                       2,356      16,542
-//	-      -      1         1        1        Steps 2                     42,438     307,360
-//	-      -      1         1        1        Steps 1 Cancels             27,396     238,242
-//	-      -      1         1        1        Steps 1 Retries             35,305     245,624
-//	-      -      1         1        1        Steps 1 Lag 2              121,331     860,757
+//	-      -      1         1        1        Steps 2                     42,470     307,486
+//	-      -      1         1        1        Steps 1 Cancels             26,851     246,487
+//	-      -      1         1        1        Steps 1 Retries             38,992     272,594
+//	-      -      1         1        1        Steps 1 Lag 2              122,213     865,237
 //
 //	1      -      2         1        1        Cancels Deletes Backlog     69,749     649,338
 //	1      -      2         1        1        Lag 2                    1,051,198   8,628,056
@@ -111,8 +113,8 @@
 //
 // # What is not modelled
 //
-// Of runs of workflows: the task that is the run itself, retention, pauses and deadlines, steps that have no task, more
-// than two steps; two texts of a run that have one cursor.
+// Of runs of workflows: retention, pauses and other asks, deadlines, max_runs, steps that have no task, more than two
+// steps; the look at all steps that a leader takes every ten minutes; two texts of a run that have one cursor.
 //
 // Changing a task; running one again more than once, or one of a tick; a failover that loses that, or a deletion;
 // follow-ups of some ends only; changing, pausing and triggering a schedule, backfills,

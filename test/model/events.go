@@ -139,7 +139,7 @@ func (m *Model) passages(s *State) []Event {
 			all = append(all, Event{What: ComesDue, Task: uint8(i)})
 		case t.State == Queued && !t.Look:
 			all = append(all, Event{What: MustLook, Task: uint8(i)})
-		case t.State == Running && !t.Over:
+		case t.State == Running && !t.Over && t.Run != runFlow:
 			all = append(all, Event{What: LeaseOver, Task: uint8(i)})
 		}
 		for k, d := range t.Deliveries {
@@ -269,8 +269,8 @@ func (m *Model) seen(s *State, before *Redis, c Call, reply Reply) {
 		s.Seen.Followed[c.Task][c.Attempt] = true
 	case c.Script == Advance:
 		m.released(s, before)
-	case c.Script == Tell && c.To == Cancelled:
-		s.Seen.Asked = s.Redis.Asks.Cancel
+	case c.Script == Cancel && m.isOwn(c.Task) && s.Redis.Told:
+		s.Seen.Asked = s.Redis.Tasks[c.Task].Attempt
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // from the release of a step to its begin.
 var lostSteps = []Promise{Final, BegunOnce, Held, ReleasedOnce}
 
-// smallRuns and largeRuns are searches with runs of workflows. They are not replayed: no script does this yet.
+// smallRuns and largeRuns are searches with runs of workflows.
 var (
 	smallRuns = []search{
 		{size: Size{Steps: 2, Attempts: 1, Leaders: 1, Workers: 1}},
@@ -35,6 +35,7 @@ var (
 	}
 )
 
+// The same for runs of workflows, which the planner and the scripts carry on.
 func TestModel_RunsKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	searches := smallRuns
@@ -45,9 +46,11 @@ func TestModel_RunsKeepTheirPromises(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", s.size), func(t *testing.T) {
 			t.Parallel()
 			searching <- struct{}{}
-			r := (&Model{Size: s.size}).Explore()
+			m := &Model{Size: s.size}
+			r := m.Explore()
 			<-searching
 			s.judge(t, r)
+			s.replay(t, m, r)
 		})
 	}
 }

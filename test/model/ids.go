@@ -101,7 +101,7 @@ type names struct {
 
 //go:norace
 func (n *names) rename(id *ID) {
-	if *id == 0 || *id >= runUnknown {
+	if *id == 0 || *id >= runFlow {
 		return
 	}
 	if n.of[*id] == 0 {

@@ -102,15 +102,21 @@ func TestModel_KeepsItsPromisesAndTheScriptsFollowIt(t *testing.T) {
 			r := m.Explore()
 			<-searching
 			s.judge(t, r)
-			db := redistest.Start(t).DB(t)
-			for _, trace := range r.Cover() {
-				replay(t, db, m, trace)
-			}
-			random := rand.New(rand.NewPCG(1, 2))
-			for range testkit.Amount(2, 50) {
-				replay(t, db, m, m.walk(random, 60))
-			}
+			s.replay(t, m, r)
 		})
+	}
+}
+
+// replay has traces happen in a real Redis: those that take every kind of step, and some at random.
+func (s *search) replay(t *testing.T, m *Model, r Report) {
+	t.Helper()
+	db := redistest.Start(t).DB(t)
+	for _, trace := range r.Cover() {
+		replay(t, db, m, trace)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range testkit.Amount(2, 50) {
+		replay(t, db, m, m.walk(random, 60))
 	}
 }
 

@@ -41,7 +41,6 @@ func (m *Model) requests(s *State) []Request {
 	for i := range m.tasks() {
 		all = append(all, m.clientCalls(&s.Redis.Tasks[i], uint8(i))...)
 	}
-	all = append(all, m.runCalls(s)...)
 	all = append(all, m.lostFollowUps(s)...)
 	for i := range m.Leaders {
 		for _, c := range m.leaderCalls(s, uint8(i)) {
@@ -69,7 +68,7 @@ func (m *Model) clientCalls(t *Task, task uint8) (all []Request) {
 	if m.Forgets {
 		all = append(all, Request{Call: Call{Script: Forget, Task: task}})
 	}
-	if m.Retries && m.Steps == 0 && t.Attempt < maxAttempts {
+	if m.Retries && t.Attempt < maxAttempts && (m.Steps == 0 || m.isOwn(task)) {
 		all = append(all, Request{Call: Call{Script: Retry, Task: task, Attempt: t.Attempt, To: t.State}})
 	}
 	return all
@@ -146,7 +145,10 @@ func (m *Model) followCalls(s *State, l *Leader) (calls []Call) {
 //go:norace
 func (m *Model) taskCalls(s *State, l *Leader, task uint8) []Call {
 	t := &s.Redis.Tasks[task]
-	calls := m.handCalls(l, task)
+	var calls []Call
+	if !m.isOwn(task) { // of which flowCalls has what follows
+		calls = m.handCalls(l, task)
+	}
 	if l.Hands[task].Doing == Nothing && (t.Place == Due || t.Place == Ready || t.Place == Later && !m.has(ClaimDue)) {
 		calls = append(calls, Call{Script: Claim, Fence: l.Fence, Task: task})
 	}
@@ -233,6 +235,7 @@ func (m *Model) leaderAnswered(s *State, l *Leader, c Call, reply Reply) {
 	case Fire:
 		l.Plan = Plan{}
 	case ReadFlow, ReadSteps, Advance:
+		l.Hands[m.Steps] = Hand{}
 		l.Read.answered(c, reply)
 	case ReadOutbox, ReadTasks, FollowUp:
 		l.Entry.answered(c, reply)

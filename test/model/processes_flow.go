@@ -1,31 +1,22 @@
 package model
 
-// runCalls returns the calls that clients make about a run. They run it again once.
-//
-//go:norace
-func (m *Model) runCalls(s *State) (all []Request) {
-	f := &s.Redis.Flow
-	if m.Steps > 0 && m.Cancels && f.Attempt > 0 && f.Ended == None {
-		all = append(all, Request{Call: Call{Script: Tell, To: Cancelled}})
-	}
-	if m.Steps > 0 && m.Retries && f.Attempt == 1 && f.Ended != None {
-		all = append(all, Request{Call: Call{Script: Tell, Attempt: f.Attempt, To: Scheduled}})
-	}
-	return all
-}
+import "slices"
 
 // flowCalls returns the calls with which a leader follows up what the outbox has of a run. It does so in a loop of its
 // own.
 //
 //go:norace
 func (m *Model) flowCalls(s *State, l *Leader) []Call {
+	if m.Steps == 0 {
+		return nil
+	}
 	switch l.Read.Reading {
 	case ReadRun:
 		return []Call{{Script: ReadSteps, Read: l.Read}}
 	case ReadAll:
 		return []Call{{Script: Advance, Fence: l.Fence, Read: l.Read}}
 	}
-	told := s.Redis.Asks != Asks{}
+	told := s.Redis.Told || l.Hands[m.Steps].Doing != Nothing // it was claimed, or waits for its begin
 	for i := range m.Steps {
 		told = told || s.Redis.Tasks[i].Follow.owes()
 	}
@@ -38,29 +29,26 @@ func (m *Model) flowCalls(s *State, l *Leader) []Call {
 // planned returns the run that follows from what a leader has read, as package workflow plans it.
 func (m *Model) planned(r *FlowRead) Flow {
 	f := r.Flow
-	if r.Asks.Begin {
-		m.begins(&f)
+	if r.Own.State == Queued && r.Own.End.Attempt > f.Attempt {
+		m.begins(&f, r.Own.End.Attempt)
 	}
-	if f.Attempt == 0 || f.Ended != None {
+	if f.Ended {
 		return f
 	}
-	f.Cancelled = f.Cancelled || r.Asks.Cancel == f.Attempt || r.Asks.Cancel != 0 && !m.has(CancelAttempt)
-	ended := true
+	f.Cancelled = f.Cancelled || r.Own.Cancel
+	f.Ended = true
 	for i := range m.Steps {
 		m.proceed(&f, i, r.Steps[i])
-		ended = ended && f.Steps[i].State.Final()
-	}
-	if ended {
-		f.Ended = m.outcome(&f)
+		f.Ended = f.Ended && f.Steps[i].State.Final()
 	}
 	return f
 }
 
 // begins begins an attempt of the run. After the first, the steps run again that did not succeed, and those that need
 // them; all, if all succeeded.
-func (m *Model) begins(f *Flow) {
-	all := m.outcome(f) == Succeeded
-	f.Attempt, f.Cancelled, f.Ended = f.Attempt+1, false, None
+func (m *Model) begins(f *Flow, attempt uint8) {
+	all := !slices.ContainsFunc(f.Steps[:m.Steps], func(s StepRun) bool { return s.State != StepSucceeded })
+	f.Attempt, f.Cancelled, f.Ended = attempt, false, false
 	behind := false
 	for i := range m.Steps {
 		step := &f.Steps[i]

@@ -284,7 +284,7 @@ func (m *Model) settled(s *State) bool {
 			}
 		}
 	}
-	if m.Steps > 0 && (s.Redis.Flow.Ended == None || s.Redis.Asks != Asks{}) {
+	if s.Redis.Told {
 		return false
 	}
 	g := &s.Redis.Schedule
@@ -343,8 +343,10 @@ const (
 	AdvanceStates    Guard = "advance compares the states of the tasks whose ends it takes from the outbox"
 	AdvanceAttempts  Guard = "advance compares the attempts of the tasks whose ends it takes from the outbox"
 	AdvanceRuns      Guard = "advance compares the runs of the tasks whose ends it takes from the outbox"
+	AdvanceOwn       Guard = "advance compares the own task of the run"
 	AdvanceTakes     Guard = "advance removes from the outbox only what the leader has read"
+	AdvanceFrees     Guard = "the end of a run removes the marks of its steps"
 	ReleaseExisting  Guard = "advance leaves the task of a step that is there"
 	ReleaseTells     Guard = "advance tells again of a task that is there and has ended"
-	CancelAttempt    Guard = "a cancel is about one attempt of a run"
+	CancelAttempt    Guard = "retry forgets that an attempt was to stop"
 )

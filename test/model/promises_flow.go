@@ -5,17 +5,30 @@ package model
 //go:norace
 func (m *Model) brokenByRun(before, after *State) noted {
 	var broken noted
-	f := &after.Redis.Flow
+	f, own := &after.Redis.Flow, m.ownTask(after)
 	broken.note(Final, before.Redis.Flow.revivedAs(f))
 	for i := range m.Steps {
 		step, t := &f.Steps[i], &after.Redis.Tasks[i]
-		broken.note(Agreed, !step.agrees(t) || f.Ended != None && !step.State.Final())
+		broken.note(Agreed, !step.agrees(t) || f.Ended && !step.State.Final())
 		broken.note(Reasoned, !step.explains(t.State))
 		broken.note(Followed, step.State == Open && t.State.Final() && !t.Follow.Owed[t.Attempt].has(t.State))
 	}
-	broken.note(Agreed, f.Ended != None && f.Ended != m.outcome(f))
+	broken.note(Agreed, !m.endedAlike(own, f))
 	broken.note(Asked, f.Cancelled && after.Seen.Asked != f.Attempt)
 	return broken
+}
+
+// endedAlike reports whether a run has ended as its steps say. One that was cancelled before it began, or before it
+// began again, has steps that do not know it.
+func (m *Model) endedAlike(own *Task, f *Flow) bool {
+	waited := own.State == Cancelled && !f.Cancelled
+	switch {
+	case waited:
+		return f.Ended || f.Attempt == 0
+	case own.State.Final():
+		return f.Ended && own.State == m.outcome(f)
+	}
+	return own.State != Running || !f.Ended
 }
 
 // revivedAs reports whether a run or a step has changed that had ended, though the run did not begin again.
@@ -28,7 +41,7 @@ func (f *Flow) revivedAs(is *Flow) bool {
 			return true
 		}
 	}
-	return f.Ended != None && f.Ended != is.Ended
+	return f.Ended && !is.Ended
 }
 
 // agrees reports whether a step that was released has a task, and its verdict and result are those of the task.
@@ -64,7 +77,7 @@ func (s *StepRun) explains(task TaskState) bool {
 //go:norace
 func (m *Model) brokenByAdvance(before, after *State) noted {
 	var broken noted
-	broken.note(Kept, unheeded(&before.Redis, &after.Redis))
+	broken.note(Kept, m.unheeded(before, after))
 	for i := range m.Steps {
 		step := &after.Redis.Flow.Steps[i]
 		was, is := before.Redis.Tasks[i], after.Redis.Tasks[i]
@@ -76,15 +89,14 @@ func (m *Model) brokenByAdvance(before, after *State) noted {
 	return broken
 }
 
-// unheeded reports whether something was asked of a run, and has left the outbox without effect. A cancel has none on a
-// run that ends.
+// unheeded reports whether a run was claimed, or cancelled, and that has left Redis without effect.
 //
 //go:norace
-func unheeded(was, is *Redis) bool {
-	begin := was.Asks.Begin && !is.Asks.Begin
-	cancel := was.Asks.Cancel > 0 && was.Asks.Cancel == was.Flow.Attempt && is.Asks.Cancel == 0
-	ended := was.Flow.Ended != None || is.Flow.Ended != None
-	return begin && is.Flow.Attempt == was.Flow.Attempt || cancel && !ended && !is.Flow.Cancelled
+func (m *Model) unheeded(before, after *State) bool {
+	was, is, f := m.ownTask(before), m.ownTask(after), &after.Redis.Flow
+	begin := was.State == Queued && is.State != Queued && f.Attempt != was.Attempt
+	cancel := was.State == Running && was.Cancel && before.Redis.Told && !after.Redis.Told && !f.Cancelled
+	return begin || cancel
 }
 
 // releasedAs reports whether a task was made, or was run again.

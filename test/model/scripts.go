@@ -2,14 +2,14 @@ package model
 
 import "github.com/dts-sched/dts/lua"
 
-// Model is the protocol, of which one guard may be missing.
+// Model is the protocol, of which guards may be missing.
 type Model struct {
 	Size
-	Without Guard
+	Without, Besides Guard
 }
 
 // has reports whether a guard is there.
-func (m *Model) has(g Guard) bool { return m.Without != g }
+func (m *Model) has(g Guard) bool { return m.Without != g && m.Besides != g }
 
 // script is what one script does: it reads and writes Redis, and nothing else. Only the ids are shared by all.
 type script func(m *Model, s *State, c Call) Reply
@@ -23,7 +23,7 @@ var scripts = [numScripts]script{
 	Take: (*Model).take, GiveBack: (*Model).giveBack, Extend: (*Model).extend, Done: (*Model).done, Archive: (*Model).archive,
 	Begin: (*Model).begin, ExtendRuns: (*Model).extendRuns, Finish: (*Model).finish, Restore: (*Model).restore,
 	ReadTasks: (*Model).readTasks, ReadOutbox: (*Model).readOutbox, FollowUp: (*Model).followUp,
-	Tell: (*Model).tell, ReadFlow: (*Model).readFlow, ReadSteps: (*Model).readSteps,
+	ReadFlow: (*Model).readFlow, ReadSteps: (*Model).readSteps,
 }
 
 // run runs a script.
@@ -68,7 +68,8 @@ func (m *Model) retry(s *State, c Call) Reply {
 	case !t.State.Final() && m.has(RetryEnded), !same && m.has(RetrySameEnd):
 		return refused(lua.CodeState)
 	}
-	t.become(Task{State: Scheduled, Place: Later, Attempt: t.Attempt})
+	cancel := t.Cancel && !m.has(CancelAttempt)
+	t.become(Task{State: Scheduled, Place: Later, Attempt: t.Attempt, Cancel: cancel})
 	t.Follow.Marked = false
 	return Reply{}
 }
@@ -82,6 +83,9 @@ func (m *Model) cancel(s *State, c Call) Reply {
 		return refused(lua.CodeState)
 	}
 	m.stop(s, t)
+	if t.Run == runFlow && t.State == Running {
+		s.Redis.Told = true // no worker runs it
+	}
 	return Reply{}
 }
 
@@ -92,7 +96,7 @@ func (m *Model) stop(s *State, t *Task) {
 		t.Cancel = true
 	case Scheduled, Queued:
 		t.State, t.Place, t.Bare, t.Look, t.Claim = Cancelled, Nowhere, false, false, 0
-		t.Follow.Marked = m.marks()
+		t.Follow.Marked = m.marks() && t != m.ownTask(s)
 		m.owe(t)
 		m.taskEnded(s)
 	}
@@ -141,7 +145,7 @@ func (m *Model) claim(s *State, c Call) Reply {
 		switch {
 		case m.wants(c, uint8(i)) && reply.Attempt == 0 && (t.Place == Due || t.Place == Ready || early):
 			t.State, t.Place, t.Bare, t.Attempt, t.Run, t.Claim = Queued, Nowhere, false, t.Attempt+1, 0, s.freshClaim(i)
-			t.Follow.Marked = m.marks() && m.has(ClaimMarks)
+			t.Follow.Marked = m.marks() && m.has(ClaimMarks) && !m.isOwn(uint8(i))
 			reply.Task, reply.Attempt, reply.Claim = uint8(i), t.Attempt, t.Claim
 		case t.Place == Due:
 			t.Place = Ready // there is no room

@@ -2,37 +2,29 @@ package model
 
 import "github.com/dts-sched/dts/lua"
 
-// tell notes in the outbox what a client asks of the run: to cancel it, or to run it again after it ended as the client
-// has seen it.
-func (m *Model) tell(s *State, c Call) Reply {
-	f, asks := &s.Redis.Flow, &s.Redis.Asks
-	switch {
-	case c.To == Cancelled && f.Attempt > 0 && f.Ended == None:
-		asks.Cancel = f.Attempt
-	case c.To == Scheduled && f.Attempt == c.Attempt && f.Ended != None:
-		asks.Begin = true
-	default:
-		return refused(lua.CodeState)
+// ownTask returns the own task of the run; nil if there is no run.
+func (m *Model) ownTask(s *State) *Task {
+	if m.Steps == 0 {
+		return nil
 	}
-	return Reply{}
+	return &s.Redis.Tasks[m.Steps]
 }
 
-// readFlow reads the run, and the outbox: what was asked, and the oldest end of each step.
+// readFlow reads of the outbox whether something was asked of the run, and the oldest end of each step.
 func (m *Model) readFlow(s *State, _ Call) Reply {
-	r := FlowRead{Reading: ReadAll, Flow: s.Redis.Flow, Asks: s.Redis.Asks}
+	r := FlowRead{Reading: ReadRun, Told: s.Redis.Told}
 	for i := range m.Steps {
 		step := &r.Steps[i]
-		if step.With, step.Told = s.Redis.Tasks[i].Follow.oldest(); step.Told != None {
-			r.Reading = ReadRun
-		}
+		step.With, step.Told = s.Redis.Tasks[i].Follow.oldest()
 	}
 	return Reply{Read: r}
 }
 
-// readSteps reads the tasks of the steps that have ended by the outbox.
+// readSteps reads the run, and the tasks of the steps that have ended by the outbox.
 func (m *Model) readSteps(s *State, c Call) Reply {
-	r := c.Read
-	r.Reading = ReadAll
+	r, own := c.Read, m.ownTask(s)
+	r.Reading, r.Flow = ReadAll, s.Redis.Flow
+	r.Own = OwnRead{own.State, own.end(), own.Cancel}
 	for i := range m.Steps {
 		if step, t := &r.Steps[i], &s.Redis.Tasks[i]; step.Told != None {
 			step.State, step.End = t.State, t.end()
@@ -41,38 +33,81 @@ func (m *Model) readSteps(s *State, c Call) Reply {
 	return Reply{Read: r}
 }
 
-// advance has a run go on as its leader has planned, and removes what the leader has read from the outbox.
+// advance has a run go on as its leader has planned, and removes what the leader has read from the outbox. Of a run
+// that neither runs nor begins it does only that.
 func (m *Model) advance(s *State, c Call) Reply {
 	r, read := &s.Redis, &c.Read
+	idle := !read.Own.goesOn()
 	switch {
 	case m.fenced(s, c, AdvanceFence):
 		return refused(lua.CodeFenced)
-	case r.Flow.Cursor != read.Flow.Cursor && m.has(AdvanceCursor), !m.finds(r, read):
+	case r.Flow.Cursor != read.Flow.Cursor && m.has(AdvanceCursor), !idle && !m.finds(s, read):
 		return refused(lua.CodeChanged)
 	}
-	next := m.planned(read)
 	for i := range m.Steps {
-		was, is, t := &read.Flow.Steps[i], &next.Steps[i], &r.Tasks[i]
-		m.took(t, &read.Steps[i])
+		m.took(&r.Tasks[i], &read.Steps[i])
+	}
+	if idle {
+		r.Told = r.Told && !read.Told && m.has(AdvanceTakes)
+		return Reply{}
+	}
+	r.Told = false
+	m.carryOn(s, read)
+	return Reply{}
+}
+
+// carryOn writes what a leader has planned.
+func (m *Model) carryOn(s *State, read *FlowRead) {
+	own, next := m.ownTask(s), m.planned(read)
+	if read.Own.State == Queued {
+		own.begun(runFlow, 0)
+	}
+	for i := range m.Steps {
+		was, is, t := &read.Flow.Steps[i], &next.Steps[i], &s.Redis.Tasks[i]
+		tied := read.Own.State == Queued && next.Attempt > 1 && is.Generation > 0
 		switch {
 		case is.Generation > was.Generation:
 			m.release(s, t, is.Generation)
 		case is.Stopping && !was.Stopping:
 			m.stop(s, t)
+		case tied && t.State.Final():
+			t.Follow.Marked = true
 		}
 	}
-	m.tookAsks(&r.Asks, &read.Asks)
-	if next != read.Flow {
-		next.Cursor = s.freshCursor()
-		r.Flow = next
+	next.Cursor = s.freshCursor()
+	s.Redis.Flow = next
+	if next.Ended && own.State == Running {
+		m.endRun(s, m.outcome(&next))
 	}
-	return Reply{}
+}
+
+// endRun ends the own task of a run, and frees the tasks of its steps.
+func (m *Model) endRun(s *State, outcome TaskState) {
+	for i := range m.Steps {
+		t := &s.Redis.Tasks[i]
+		if s.Redis.Flow.Steps[i].Generation > 0 && t.State.Final() && m.has(AdvanceFrees) {
+			t.Follow.Marked = false
+		}
+	}
+	own := m.ownTask(s)
+	cancel := own.Cancel && !m.has(CancelAttempt)
+	m.endAttempt(s, uint8(m.Steps), runFlow, outcome, Nowhere)
+	own.Cancel = cancel
+}
+
+// goesOn reports whether the run runs, or begins.
+func (o *OwnRead) goesOn() bool {
+	return o.State == Queued || o.State == Running && o.End.Run == runFlow
 }
 
 // finds reports whether the tasks that a leader has read are as they were.
-func (m *Model) finds(r *Redis, read *FlowRead) bool {
+func (m *Model) finds(s *State, read *FlowRead) bool {
+	own := m.ownTask(s)
+	if m.has(AdvanceOwn) && read.Own != (OwnRead{own.State, own.end(), own.Cancel}) {
+		return false
+	}
 	for i := range m.Steps {
-		step, t := &read.Steps[i], &r.Tasks[i]
+		step, t := &read.Steps[i], &s.Redis.Tasks[i]
 		switch {
 		case step.Told == None:
 		case t.State != step.State && m.has(AdvanceStates):
@@ -87,25 +122,13 @@ func (m *Model) finds(r *Redis, read *FlowRead) bool {
 // end returns by which attempt and run a task has ended, if it has.
 func (t *Task) end() Ending { return Ending{t.Attempt, t.Run} }
 
-// took removes an end that a leader has read from the outbox, and the mark if the task has that end still.
+// took removes an end that a leader has read from the outbox. The mark stays until the run ends.
 func (m *Model) took(t *Task, read *StepRead) {
 	if !m.has(AdvanceTakes) {
-		t.Follow.Owed, t.Follow.Marked = [maxAttempts + 1]ends{}, false
+		t.Follow.Owed = [maxAttempts + 1]ends{}
 	}
-	if read.Told == None || !t.Follow.Owed[read.With].has(read.Told) {
-		return
-	}
-	t.Follow.Owed[read.With].remove(read.Told)
-	if t.State == read.Told && t.Attempt == read.With {
-		t.Follow.Marked = false
-	}
-}
-
-// tookAsks removes what a leader has read.
-func (m *Model) tookAsks(a, read *Asks) {
-	a.Begin = a.Begin && !read.Begin && m.has(AdvanceTakes)
-	if a.Cancel == read.Cancel || !m.has(AdvanceTakes) {
-		a.Cancel = 0
+	if read.Told != None {
+		t.Follow.Owed[read.With].remove(read.Told)
 	}
 }
 
@@ -120,7 +143,6 @@ func (m *Model) release(s *State, t *Task, generation uint8) {
 		t.become(Task{State: Scheduled, Place: Due, Attempt: t.Attempt})
 		t.Follow.Marked = false
 	case m.has(ReleaseTells):
-		t.Follow.Marked = true
 		t.Follow.Owed[t.Attempt].add(t.State)
 	}
 }

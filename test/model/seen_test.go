@@ -25,6 +25,7 @@ type seen struct {
 	Outcomes []string
 	Live     []string
 	Waiting  []string
+	Flow     seenFlow
 }
 
 type seenTask struct {
@@ -79,6 +80,9 @@ func (w *world) expected(s *State) seen {
 		}
 		v.Tasks = append(v.Tasks, st)
 	}
+	if w.m.Steps > 0 {
+		v.Flow = w.expectedFlow(r)
+	}
 	if w.m.Ticks == 0 {
 		return v
 	}
@@ -116,6 +120,9 @@ func (w *world) real() seen {
 	}
 	if w.m.Ticks > 0 {
 		w.realSchedule(&v)
+	}
+	if w.m.Steps > 0 {
+		v.Flow = w.realFlow(now.UnixMilli())
 	}
 	return v
 }
@@ -162,7 +169,7 @@ func (w *world) realTask(of uint8, now int64) seenTask {
 		t.Place = "ready"
 	}
 	t.Look, t.Over = queued > 0 && queued <= now, held > 0 && held <= now
-	if w.m.Follow {
+	if w.m.marks() {
 		w.readFollowUps(ref, &t)
 	}
 	for a, f := range fields {
@@ -176,7 +183,7 @@ func (w *world) realTask(of uint8, now int64) seenTask {
 func (w *world) readFollowUps(ref task.Ref, t *seenTask) {
 	w.t.Helper()
 	for _, entry := range read(w, w.DB.ZRange(w.ctx, string(w.keys().Outbox()), 0, -1)) {
-		if strings.Fields(entry)[1] == ref.String() {
+		if f := strings.Fields(entry); f[0] == "end" && f[1] == ref.String() {
 			t.Outbox = append(t.Outbox, entry)
 		}
 	}

@@ -64,6 +64,7 @@ type ID uint8
 
 // Runs that no worker has.
 const (
+	runFlow    ID = 12 // of a run of a workflow, which its leader carries on
 	runUnknown ID = 13 // of an attempt that has ended, of which nobody knows how
 	runLost    ID = 14 // what reap leaves of a run
 	runForeign ID = 15 // of a delivery that a server of asynq has handled
@@ -202,19 +203,13 @@ type Ending struct {
 	Run     ID
 }
 
-// Flow is the text of a run of a workflow, whose step k is task k.
+// Flow is the text of a run of a workflow, whose step k is task k. The task behind those is the run's own.
 type Flow struct {
 	Cursor    ID    // differs in all texts
-	Attempt   uint8 // how often the run has begun
+	Attempt   uint8 // with which attempt of its own task the run has begun; 0: it has not
 	Cancelled bool
 	Steps     [maxSteps]StepRun
-	Ended     TaskState // how the run has ended; None if it has not
-}
-
-// Asks is what the outbox has of a run beside the ends of tasks.
-type Asks struct {
-	Begin  bool  // the run is to begin, once more if it has ended
-	Cancel uint8 // the attempt of the run that somebody has cancelled; 0: none
+	Ended     bool
 }
 
 // Redis is what Redis has.
@@ -222,7 +217,7 @@ type Redis struct {
 	Tasks    [maxTasks]Task
 	Schedule Schedule
 	Flow     Flow
-	Asks     Asks
+	Told     bool // the outbox says that somebody has asked something of the run
 	Lease    Lease
 }
 
@@ -283,7 +278,7 @@ type Reading uint8
 // How far it is.
 const (
 	ReadNothing Reading = iota
-	ReadRun             // the outbox and the run, and not yet the tasks
+	ReadRun             // the outbox, and not yet the run and the tasks
 	ReadAll
 )
 
@@ -295,11 +290,19 @@ type StepRead struct {
 	End   Ending    // the same
 }
 
+// OwnRead is what a leader has read of the own task of a run.
+type OwnRead struct {
+	State  TaskState
+	End    Ending
+	Cancel bool
+}
+
 // FlowRead is what a leader has read of a run, which may be outdated.
 type FlowRead struct {
 	Reading Reading
 	Flow    Flow
-	Asks    Asks
+	Told    bool
+	Own     OwnRead
 	Steps   [maxSteps]StepRead
 }
 
@@ -360,7 +363,7 @@ type Witness struct {
 	Word     [maxTasks]bool                  // the word of the worker that runs the task holds
 	Followed [maxTasks][maxAttempts + 1]bool // the follow-up of the end with that attempt was created
 	Released [maxSteps]uint8                 // the last generation for which the task of the step was made, or run again
-	Asked    uint8                           // the last attempt of the run that somebody has cancelled
+	Asked    uint8                           // the last attempt of the run that somebody has cancelled as it ran
 }
 
 // State is one state of the whole.
@@ -407,7 +410,15 @@ type Size struct {
 }
 
 // tasks is how many tasks there can be.
-func (z Size) tasks() int { return max(z.Tasks, z.Ticks, z.Steps) }
+func (z Size) tasks() int {
+	if z.Steps > 0 {
+		return z.Steps + 1
+	}
+	return max(z.Tasks, z.Ticks)
+}
+
+// isOwn reports whether a task is the own task of the run.
+func (z Size) isOwn(task uint8) bool { return z.Steps > 0 && int(task) == z.Steps }
 
 // marks reports whether the ends of tasks owe something.
 func (z Size) marks() bool { return z.Follow || z.Steps > 0 }
@@ -426,6 +437,8 @@ func (z Size) initial() State {
 	if z.Ticks > 0 {
 		s.Redis.Schedule.Next = 1
 	}
-	s.Redis.Asks.Begin = z.Steps > 0
+	if z.Steps > 0 {
+		s.Redis.Tasks[z.Steps].created(&s, Due)
+	}
 	return s
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -50,7 +51,9 @@ type world struct {
 	owners    [maxLeaders]string
 	copyOwner string // of a copy of acquire_lease
 	agendas   map[uint8]partition.Agenda
-	count     int // makes names and times unique
+	flow      *workflow.Flow
+	reads     map[FlowRead]flowRead // what leaders have read
+	count     int                   // makes names and times unique
 	replica   *replica
 }
 
@@ -78,7 +81,7 @@ func newWorld(t testing.TB, db *redisx.DB, m *Model) *world {
 	testkit.Must(t, db.FlushDB(t.Context()).Err())
 	w := &world{
 		World: storetest.On(t, db), t: t, ctx: t.Context(), m: m, queues: queue.New(queue.Options{DB: db}),
-		fences: make(map[ID]lua.Fence), runs: map[ID]string{runForeign: "asynq#1", runLost: "", runUnknown: "#"},
+		fences: make(map[ID]lua.Fence), runs: map[ID]string{runFlow: task.FlowRun, runForeign: "asynq#1", runLost: "", runUnknown: "#"},
 		ends: make(map[endOf]time.Time), begun: make(map[ID]*tasks.Run), agendas: make(map[uint8]partition.Agenda),
 	}
 	for p := range w.Partitions.Count() { // nobody leads
@@ -97,6 +100,9 @@ func newWorld(t testing.TB, db *redisx.DB, m *Model) *world {
 	}
 	for i := range w.refs {
 		w.refs[i] = w.NameIn(w.PartitionOf(storetest.Nightly), "default", fmt.Sprintf("task-%d", i))
+	}
+	if m.Steps > 0 {
+		w.submitRun()
 	}
 	return w
 }
@@ -164,11 +170,14 @@ func (w *world) keys() lua.Partition { return w.KeysOf(storetest.Nightly) }
 func (w *world) asynq(task uint8) lua.AsynqQueue { return lua.AsynqQueue(w.queueOf(task)) }
 
 // queueOf is the queue of a task. Each has its own, but those of the schedule.
-func (w *world) queueOf(task uint8) string {
-	if w.m.Ticks > 0 {
+func (w *world) queueOf(of uint8) string {
+	switch {
+	case w.m.Ticks > 0:
 		return "default"
+	case w.m.isOwn(of):
+		return task.WorkflowQueue
 	}
-	return fmt.Sprintf("queue-%d", task)
+	return fmt.Sprintf("queue-%d", of)
 }
 
 func (w *world) name(kind string) string {
