@@ -2,6 +2,8 @@ package workflow
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -62,7 +64,9 @@ func fateOf(r Rule, s, f, k, undecided int) fate {
 }
 
 // Audit checks a run against its definition, and returns what does not fit, as sentences. tasks are those of its steps
-// that are there; state is that of its own task. Values of expressions are not computed again.
+// that are there; state is that of its own task. It has rules of its own for what becomes of a step, and reads from the
+// definition who needs whom and which branch names whom. From Compile it takes the order of steps and what expressions
+// read. It does not compute values of expressions again: which branch held, and what a task got, is not checked.
 func Audit(f *Flow, r Run, state task.State, tasks []Task) (findings []string) {
 	a := &auditor{f: f, r: r, tasks: map[int]Task{}}
 	if len(r.Steps) != len(f.nodes) {
@@ -76,7 +80,9 @@ func Audit(f *Flow, r Run, state task.State, tasks []Task) (findings []string) {
 	for i := range f.nodes {
 		a.checkFate(i)
 		a.checkTask(i)
+		a.checkForm(i)
 	}
+	a.checkMarks()
 	a.checkEnd(state)
 	return a.findings
 }
@@ -95,19 +101,121 @@ func (a *auditor) say(i int, format string, args ...any) {
 // checkFate checks that a step is what its rule makes of what it needs.
 func (a *auditor) checkFate(i int) {
 	n, s := a.f.nodes[i], a.r.Steps[i]
-	ended := a.r.Phase == PhaseEnded
-	switch wasStopped := s.State == State(Cancelled) && s.Released == 0; {
+	failing := a.r.Late || a.failed(main)
+	switch {
 	case s.State == Blocked:
-		if ended {
+		if a.r.Phase == PhaseEnded {
 			a.say(i, "is blocked, and the run has ended")
 		}
-	case wasStopped:
-		if !a.r.Cancelled && !a.r.Late && !a.r.Stopped && n.in == main {
-			a.say(i, "was cancelled before its release, and nobody has cancelled the run")
-		}
-	case n.in == onFailure && s.State == State(Skipped) && (a.r.Cancelled || !a.r.Late && !a.failed(main)):
+	case s.State == State(Cancelled) && s.Released == 0:
+		a.checkCancelled(i)
+	case n.in == onFailure && s.State == State(Skipped) && s.Reason == "" && (a.r.Cancelled || !failing):
+	case n.in == onFailure && !failing:
+		a.say(i, "is %s, and nothing has failed", s.State)
 	default:
 		a.checkRule(i)
+		a.checkSections(i)
+	}
+}
+
+// checkCancelled checks that something had a step cancelled before its release.
+func (a *auditor) checkCancelled(i int) {
+	n, s := a.f.nodes[i], a.r.Steps[i]
+	closed := s.Reason != ""
+	switch {
+	case n.in == main:
+		if !a.r.Cancelled && !a.r.Late && !a.stopped(s.Decided) {
+			a.say(i, "was cancelled before its release, and nobody has cancelled the run")
+		}
+	case n.in == onFailure && a.r.Cancelled:
+	case !closed:
+		a.say(i, "was cancelled before its release, and nothing says why")
+	case s.At.Before(a.ended(n.in).Add(a.f.EffectiveClosing())):
+		a.say(i, "was cancelled before its release, and the time for closing was not over")
+	}
+}
+
+// ended returns when the sections before that one had ended.
+func (a *auditor) ended(in section) time.Time {
+	at := a.r.Begun
+	lo, _ := a.f.of(in)
+	for _, s := range a.r.Steps[:lo] {
+		if s.At.After(at) {
+			at = s.At
+		}
+	}
+	return at
+}
+
+// stopped reports whether a failure has stopped the run by that plan.
+func (a *auditor) stopped(plan int) bool {
+	for i, s := range a.r.Steps {
+		own := s.State == State(Failed) && !a.f.nodes[i].AllowFailure || s.State == State(Cancelled) && s.Released > 0
+		if own && a.f.nodes[i].in == main && s.Decided <= plan {
+			return a.r.Stopped && a.f.Failure == FailureStop
+		}
+	}
+	return false
+}
+
+// checkSections checks that the sections before that of a step had ended when the step was decided.
+func (a *auditor) checkSections(i int) {
+	by := a.r.Steps[i].planned()
+	for j, s := range a.r.Steps {
+		if a.f.nodes[j].in < a.f.nodes[i].in && (!s.State.Final() || s.Decided > by) {
+			a.say(i, "is %s, and step %s, which comes before, had not ended", a.r.Steps[i].State, a.f.nodes[j].ID)
+			return
+		}
+	}
+}
+
+// planned returns the plan that released a step, or gave it its verdict without that.
+func (s StepRun) planned() int {
+	if s.Released > 0 {
+		return s.Released
+	}
+	return s.Decided
+}
+
+// checkForm checks that what is known of a step can be.
+func (a *auditor) checkForm(i int) {
+	n, s := a.f.nodes[i], a.r.Steps[i]
+	switch newest := max(s.Released, s.Decided); {
+	case newest > a.r.Plans, s.State.Final() && s.Decided < max(s.Released, 1):
+		a.say(i, "was released in plan %d and decided in plan %d, and there were %d", s.Released, s.Decided, a.r.Plans)
+	case s.Choice > 0 && s.Choice >= len(n.Decide):
+		a.say(i, "took branch %d, and has %d", s.Choice+1, len(n.Decide))
+	case s.Released > 0:
+		a.checkReleased(i)
+	case s.State == Active || s.State == State(Succeeded) && n.Task != nil:
+		a.say(i, "is %s, and was not released", s.State)
+	case s.State == State(Failed) && s.Reason == "":
+		a.say(i, "is failed, and nothing says why")
+	case s.State == State(Skipped) && s.Reason != "" && n.When == "":
+		a.say(i, "is skipped, as %s, and has no condition", s.Reason)
+	}
+}
+
+// checkReleased checks that a step can have been released.
+func (a *auditor) checkReleased(i int) {
+	n, s := a.f.nodes[i], a.r.Steps[i]
+	switch {
+	case s.Generation == 0:
+		a.say(i, "was released, and is of no generation")
+	case n.Task == nil || s.State == State(Skipped) || s.State == State(UpstreamFailed):
+		a.say(i, "is %s, and was released", s.State)
+	}
+}
+
+// checkMarks checks that something had the run stopped, and late.
+func (a *auditor) checkMarks() {
+	if a.r.Stopped && !a.r.Cancelled && !a.r.Late && !a.stopped(a.r.Plans) { // these two cancel its steps as well
+		a.findings = append(a.findings, "the run was stopped, and no failure stops it")
+	}
+	deadline := a.r.Begun.Add(a.f.EffectiveDeadline())
+	waited := func(s StepRun) bool { return !s.State.Final() || !s.At.Before(deadline) }
+	if lo, hi := a.f.of(main); a.r.Late && !slices.ContainsFunc(a.r.Steps[lo:hi], waited) {
+		a.findings = append(a.findings, "the run is late, and its steps had ended before the deadline")
 	}
 }
 
@@ -115,7 +223,7 @@ func (a *auditor) checkFate(i int) {
 func (a *auditor) checkRule(i int) {
 	n, s := a.f.nodes[i], a.r.Steps[i]
 	var is fate
-	by := s.Decided
+	by := s.planned()
 	switch {
 	case s.State == State(UpstreamFailed):
 		is = failsAbove
@@ -123,17 +231,19 @@ func (a *auditor) checkRule(i int) {
 		is = skipped
 	default: // released, decided, or not released for its expressions
 		is = released
-		if s.Released > 0 {
-			by = s.Released
+	}
+	for _, j := range n.reads {
+		if read := a.r.Steps[j]; is == released && (!read.State.Final() || read.Decided > by) {
+			a.say(i, "is %s, and step %s, which it reads, had not ended", s.State, a.f.nodes[j].ID)
 		}
 	}
-	if len(n.needs) == 0 {
-		if is != released && n.in != onFailure {
+	if len(n.Needs) == 0 {
+		if is != released {
 			a.say(i, "is %s, and needs nothing", s.State)
 		}
 		return
 	}
-	succeeded, failed, skips, open := a.count(n.needs, by)
+	succeeded, failed, skips, open := a.count(i, by)
 	if want := fateOf(n.EffectiveRule(), succeeded, failed, skips, open); want != is {
 		a.say(i, "is %s, its rule %s said %q: of what it needs, %d succeeded, %d failed, %d were skipped, %d had not ended",
 			s.State, n.EffectiveRule(), want, succeeded, failed, skips, open)
@@ -141,21 +251,29 @@ func (a *auditor) checkRule(i int) {
 }
 
 // count counts what a step needs as it was after a plan.
-func (a *auditor) count(needs []edge, plan int) (succeeded, failed, skips, open int) {
-	for _, e := range needs {
-		from := a.r.Steps[e.from]
+func (a *auditor) count(i, plan int) (succeeded, failed, skips, open int) {
+	for _, id := range a.f.nodes[i].Needs {
+		at := a.f.byID[id]
+		from, n := a.r.Steps[at], a.f.nodes[at]
+		leftOut := from.State == State(Succeeded) && leavesOut(n.Decide, from.Choice, a.f.nodes[i].ID)
 		switch {
 		case !from.State.Final() || from.Decided > plan:
 			open++
-		case from.State == State(Skipped), from.State == State(Succeeded) && !e.follows(from.Choice):
+		case from.State == State(Skipped), leftOut:
 			skips++
-		case from.State == State(Succeeded), from.State == State(Failed) && a.f.nodes[e.from].AllowFailure:
+		case from.State == State(Succeeded), from.State == State(Failed) && n.AllowFailure:
 			succeeded++
 		default:
 			failed++
 		}
 	}
 	return succeeded, failed, skips, open
+}
+
+// leavesOut reports whether a step is named by other branches than the one that was taken only.
+func leavesOut(branches []Choice, taken int, id string) bool {
+	named := func(c Choice) bool { return slices.Contains(c.Then, id) }
+	return slices.ContainsFunc(branches, named) && (taken >= len(branches) || !named(branches[taken]))
 }
 
 // checkTask checks that a step has a task if it was released, and only then, and that both ended alike.
@@ -172,6 +290,8 @@ func (a *auditor) checkTask(i int) {
 		}
 	case s.State.Final() && State(t.State) != s.State:
 		a.say(i, "is %s, its task is %s", s.State, t.State)
+	case s.State == State(Succeeded) && t.Attempt < 1:
+		a.say(i, "is succeeded, and its task has made no attempt")
 	}
 }
 

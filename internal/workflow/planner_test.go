@@ -374,7 +374,7 @@ func TestAudit_FindsAVerdictThatNoRuleGives(t *testing.T) {
 	s.next("a=active b=blocked c=blocked d=blocked")
 	s.ends("a=failed").next("a=failed b=upstream_failed c=upstream_failed d=active")
 	s.ends("d=succeeded").next("a=failed b=upstream_failed c=upstream_failed d=succeeded")
-	tasks := []Task{{Step: 0, State: task.Failed}, {Step: 3, State: task.Succeeded}}
+	tasks := []Task{{Step: 0, State: task.Failed}, {Step: 3, State: task.Succeeded, Attempt: 1}}
 	if found := Audit(s.f, s.r, task.Failed, tasks); len(found) > 0 {
 		t.Fatal(found)
 	}
