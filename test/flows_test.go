@@ -111,6 +111,7 @@ func (s *flowStage) play(runs int) {
 	}
 	s.t.Logf("%d runs ended: %v; %d reruns, %d cancels; %d nodes were killed, %d attempts lost; %d calls",
 		len(s.played), ends, s.reruns.Load(), s.cancels.Load(), kills, lost, s.far.count())
+	expectNoError(s.t, s.door)
 }
 
 // killUntil kills one node after another, and starts another one in its place.
