@@ -41,10 +41,15 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	}
 	expectLayout(t, db, "3")
 	next[0].answer(followed, http.StatusBadRequest) // the previous release knows no follow-ups
+	next[0].putFlow("etl", http.StatusBadRequest)   // nor workflows
 	previous.stop()
 	await(t, time.Minute, "both say that only one is left", stays(this))
 	expectLayout(t, db, "5")
 	next[0].answer(followed, http.StatusCreated)
+	next[0].putFlow("etl", http.StatusCreated)
+	payload := json.RawMessage(`{"workflow": "etl"}`)
+	next[1].submit(wire.Submission{ID: ptr("run"), Type: "workflow", Payload: payload})
+	await(t, time.Minute, "the run has ended", next[1].is("run", wire.StateSucceeded))
 	await(t, time.Minute, "what follows has run", func() bool {
 		return slices.ContainsFunc(next[0].all("succeeded"), func(task wire.Task) bool { return task.ID == "followed@e1" })
 	})
@@ -69,9 +74,22 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 		}
 	}
 	startRelease(t, nextRelease, redis.URL())
-	await(t, time.Minute, "all tasks have run", func() bool { return len(next[0].all("succeeded")) == 4 })
+	await(t, time.Minute, "all tasks have run", func() bool { return len(next[0].all("succeeded")) == 7 })
 	expectLayout(t, db, "6")
 	expectNoError(t, next[0]) // the doctor of this release cannot read it any more
+}
+
+// putFlow puts a workflow of two steps. If that is refused, the answer says why.
+func (n *node) putFlow(id string, status int) {
+	n.t.Helper()
+	definition := wire.WorkflowDefinition(`{"steps": [
+		{"id": "extract", "task": {"type": "noop"}}, {"id": "load", "needs": ["extract"], "task": {"type": "noop"}}]}`)
+	answer, err := n.PutWorkflowWithResponse(n.t.Context(), id, nil, definition)
+	testkit.Must(n.t, err)
+	refused := strings.Contains(string(answer.Body), "workflows work as soon as no living node is of an earlier release")
+	if answer.StatusCode() != status || refused != (status == http.StatusBadRequest) {
+		n.t.Errorf("workflow %s: %s, want %d: %s", id, answer.Status(), status, answer.Body)
+	}
 }
 
 func expectLayout(t *testing.T, db *redisx.DB, want string) {
