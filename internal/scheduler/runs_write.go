@@ -14,6 +14,12 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 	switch p.follows {
 	case idles:
 		w.Idle = true
+		if own := p.read.Task; own.State.Final() {
+			for _, step := range p.read.Steps {
+				w.Late = append(w.Late, step.Seen.Ref)
+			}
+			w.Kept = now.Add(own.EffectiveRetention(own.State))
+		}
 		return w
 	case waits:
 		w.Idle, w.Look = true, now.Add(unreadPause)

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,5 +128,41 @@ func TestTravel_APausedWorkflowLetsItsRunsGo(t *testing.T) {
 		v.until(at("2026-03-10T08:46Z")) // a leader looks again after what waits
 		s.ended(task.Succeeded, "08:10", "08:20", "08:30", "08:40")
 		v.ranOnceEach()
+	})
+}
+
+// A failover loses that a step was released, its run ends without it, and the worker restores the task. Nobody needs
+// its end any more: it is kept as long as the run, and not for ever.
+func TestTravel_AStepThatEndsAfterItsRunIsNotKept(t *testing.T) {
+	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	travel(t, from, slow, func(v *voyage) {
+		ctx := v.t.Context()
+		v.loads()
+		v.start()
+		v.worker.does(func(task.Task) (time.Duration, error) { return time.Minute, nil })
+		create := func(d task.Definition) {
+			for _, c := range v.store.Tasks.Create(ctx, []task.Definition{d.Normalize()}) {
+				testkit.Must(v.t, c.Err)
+			}
+		}
+		run := task.Ref{Namespace: "default", ID: "once"}
+		create(task.Definition{
+			Ref: run, Type: task.WorkflowType, Queue: task.WorkflowQueue, Payload: []byte(`{"workflow": "loads"}`),
+			Retention: 48 * time.Hour,
+		})
+		v.pass(time.Hour)
+		create(task.Definition{Ref: run.Step("lost"), Type: "echo", Retention: task.RetentionLimit})
+		v.pass(time.Hour)
+		read, err := v.store.Partitions.At(0).ReadSteps(ctx, []task.Ref{run.Step("lost")})
+		testkit.Must(v.t, err)
+		if got := read[0]; got.Task.State != task.Succeeded || strings.Contains(got.Seen.Text, ">") {
+			v.t.Errorf("its end is %q, which is kept for the run", got.Seen.Text)
+		}
+		v.pass(49 * time.Hour)
+		read, err = v.store.Partitions.At(0).ReadSteps(ctx, []task.Ref{run.Step("lost")})
+		testkit.Must(v.t, err)
+		if read[0].Seen.Text != "" {
+			v.t.Errorf("it is there after two days: %q", read[0].Seen.Text)
+		}
 	})
 }

@@ -36,7 +36,7 @@ type Step struct {
 // RunWrite is what a plan says about a run. It is written if nothing that the plan was made from has changed.
 type RunWrite struct {
 	Run   Run  // as it was read
-	Idle  bool // only Took and Look count: it does not run, or cannot be read
+	Idle  bool // only Took, Look and Late count: it does not run, or cannot be read
 	Text  string
 	Plan  string    // "": as before
 	Begin bool      // the run's own task begins
@@ -47,6 +47,8 @@ type RunWrite struct {
 	Release []Release
 	Stop    []task.Ref // tasks of steps that are told to stop
 	Tie     []task.Ref // tasks of steps that have ended, and are kept as long as the run
+	Late    []task.Ref // tasks of steps that have ended after their run: nobody needs them
+	Kept    time.Time  // until then those of Late are kept
 	End     *RunEnd
 }
 
@@ -224,6 +226,9 @@ func (w RunWrite) ops() (ops []lua.AdvanceOp, _ error) {
 		add("took", entry, "", "", never)
 	}
 	if w.Idle {
+		for _, ref := range w.Late {
+			add("free", ref.String(), "", "", w.Kept)
+		}
 		if !w.Look.IsZero() {
 			add("look", "", "", "", w.Look)
 		}
