@@ -21,12 +21,14 @@ type Workflow struct {
 	OnFailure   Steps // run once all of Steps have ended, if the run is going to fail; at most 20
 	Finally     Steps // run once all others have ended, whatever became of them; at most 20
 	Failure     FailurePolicy
-	AtOnce      int           // how many tasks of one run may be under way at once; 0: no bound
-	MaxRuns     int           // how many runs of one that is put may run at once, others wait; 0: no bound
-	Deadline    time.Duration // how long a run may take, at most 30 days; 0 means 7 days
-	Closing     time.Duration // how long OnFailure and Finally may take together; 0 means 10 minutes
-	Retention   time.Duration // how long a run and its steps are kept; 0 means 24 h, or 7 days if it failed
-	Output      any           // the result of a run that succeeds: becomes JSON, with expressions; nil: none
+	AtOnce      int // how many tasks of one run may be under way at once; 0: no bound
+	MaxRuns     int // how many runs of one that is put may run at once, others wait; 0: no bound
+	// Deadline is how long a run may take, at most 30 days; 0 means 7 days. Then its steps are cancelled, and it fails
+	// once they have ended: a task that does not stop ends by its Timeout.
+	Deadline  time.Duration
+	Closing   time.Duration // how long OnFailure may take, and Finally after it, until it is cancelled; 0: 10 minutes
+	Retention time.Duration // how long a run and its steps are kept; 0 means 24 h, or 7 days if it failed
+	Output    any           // the result of a run that succeeds: becomes JSON, with expressions; nil: none
 }
 
 // FailurePolicy says what a failure does to the other steps of a run.
@@ -75,14 +77,16 @@ type Step struct {
 	Payload any
 	// Set puts expressions into Payload where Go has another type than string, by the names that fields have in JSON:
 	// {"limit": dts.Param("limit"), "range.first": "${{ prev.output.first }}"}.
-	Set          map[string]string
-	AllowFailure bool // its failure counts as success, for the steps that need it and for the run
+	Set map[string]string
+	// AllowFailure: its failure counts as success, for the steps that need it and for the run. A cancellation does not,
+	// nor does a StartBy that was missed, which is one.
+	AllowFailure bool
 	Queue        string
 	Timeout      time.Duration
 	Retry        Retry
 	Owner        string
 	Labels       map[string]string
-	StartBy      time.Duration // how long after the steps that it needs a worker may begin it; 0 for no bound
+	StartBy      time.Duration // how long after its release a worker may begin it, else it is cancelled; 0 for no bound
 	Priority     int
 	FairKey      string
 	FairWeight   int

@@ -41,7 +41,7 @@ type Step struct {
 	Needs        []string         // ids of steps that come before; none: it is released at once
 	Rule         Rule             // "": RuleSuccess
 	When         string           // an expression, for when the rule releases the step: false skips it; "": true
-	AllowFailure bool             // its failure counts as a success for what needs it, and for the run
+	AllowFailure bool             // its failure counts as success, for what needs it and the run; cancelled does not
 	Task         *task.Definition // without name, delay and retention; its payload is JSON with expressions
 	Decide       []Choice
 }

@@ -4615,7 +4615,8 @@ type WorkflowRevisions struct {
 type WorkflowStep = json.RawMessage
 
 // WorkflowTask The task of a step. Texts in its payload may have expressions, as `${{ params.day }}` or
-// `${{ steps.list.output.files }}`. A text that is nothing else becomes the value itself.
+// `${{ steps.list.output.files }}`. A text that is nothing else becomes the value itself. In a payload of type `shell`,
+// they are refused wherever they could become code; docs/workflows.md says where they may be.
 type WorkflowTask = json.RawMessage
 
 // AnyNamespace defines model for AnyNamespace.

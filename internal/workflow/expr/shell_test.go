@@ -23,6 +23,8 @@ func TestCheckShell_Command(t *testing.T) {
 		{[]string{"sudo-like", "/bin/bash", "load.sh", x}, ""},
 		{[]string{"sh", "-c", "echo ok"}, ""},
 		{[]string{"tar", "-xf", x}, ""},
+		{[]string{"load", "--", x}, ""},
+		{[]string{"sh", "--", x}, "[2]"},
 		{[]string{x}, "[0]"},
 		{[]string{"load", "--day=" + x}, "[1]"},
 		{[]string{"load", x + x}, "[1]"},
