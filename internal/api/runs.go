@@ -161,11 +161,10 @@ func (e *endpoints) AuditRun(c echo.Context, id wire.RunID, _ AuditRunParams) er
 
 // RunGraph answers GET /v1/runs/{id}/graph.
 func (e *endpoints) RunGraph(c echo.Context, id wire.RunID, params RunGraphParams) error {
-	run, err := e.Control.RunGraph(c.Request().Context(), callerOf(c), id)
+	sections, err := e.Control.RunGraph(c.Request().Context(), callerOf(c), id)
 	if err != nil {
 		return err
 	}
-	sections := run.Sections()
 	send := func(text string) error {
 		header := http.Header{echo.HeaderContentType: {echo.MIMETextPlainCharsetUTF8}}
 		return e.server.Send(c, http.StatusOK, header, []byte(text))
@@ -174,7 +173,7 @@ func (e *endpoints) RunGraph(c echo.Context, id wire.RunID, params RunGraphParam
 	case wire.GraphText:
 		return send(graph.Text(sections, graph.Options{}))
 	case wire.GraphDot:
-		return send(graph.DOT(run.Task.ID, sections))
+		return send(graph.DOT(id, sections))
 	}
 	return e.ok(c, graphOf(sections))
 }

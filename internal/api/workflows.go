@@ -34,7 +34,7 @@ func (e *endpoints) PutWorkflow(c echo.Context, id wire.WorkflowID, params PutWo
 }
 
 // answerPut answers what came of the definition of a workflow.
-func (e *endpoints) answerPut(c echo.Context, put control.PutFlow, dry bool) error {
+func (e *endpoints) answerPut(c echo.Context, put control.PutOfWorkflow, dry bool) error {
 	out, err := workflowOf(put.Workflow)
 	if err != nil {
 		return err

@@ -64,13 +64,8 @@ func (c *Control) progressOf(ctx context.Context, runs []task.Task) (map[task.Re
 }
 
 // Sections returns the steps of a run as they are drawn, by the parts of its definition.
-func (r Run) Sections() (sections []graph.Section) {
-	for _, s := range r.Steps {
-		if len(sections) == 0 || sections[len(sections)-1].Name != s.Section {
-			sections = append(sections, graph.Section{Name: s.Section})
-		}
-		in := &sections[len(sections)-1]
-		in.Steps = append(in.Steps, graph.Step{ID: s.ID, Needs: s.Needs, State: string(s.State)})
-	}
-	return sections
+func (r Run) Sections() []graph.Section {
+	return graph.Sections(r.Steps, func(s RunStep) (string, graph.Step) {
+		return s.Section, graph.Step{ID: s.ID, Needs: s.Needs, State: string(s.State)}
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/graph"
 	"github.com/dts-sched/dts/internal/workflow/text"
 )
 
@@ -70,12 +71,13 @@ func (c *Control) GetRun(ctx context.Context, who Caller, id string) (Run, error
 	return c.readRun(ctx, who.Ref(id))
 }
 
-// RunGraph returns a run whose steps are drawn. Errors: those of GetRun.
-func (c *Control) RunGraph(ctx context.Context, who Caller, id string) (Run, error) {
+// RunGraph returns the steps of a run as they are drawn. Errors: those of GetRun.
+func (c *Control) RunGraph(ctx context.Context, who Caller, id string) ([]graph.Section, error) {
 	if _, err := c.begin(ctx, who, "runGraph", who.Ref(id)); err != nil {
-		return Run{}, err
+		return nil, err
 	}
-	return c.readRun(ctx, who.Ref(id))
+	run, err := c.readRun(ctx, who.Ref(id))
+	return run.Sections(), err
 }
 
 // AuditRun checks a run against its definition, and returns what does not fit, as sentences. Errors: those of GetRun.

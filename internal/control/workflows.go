@@ -16,8 +16,8 @@ import (
 // tellAtOnce is how many runs at the head of a line are told at most that they may begin. Others find out themselves.
 const tellAtOnce = 1000
 
-// PutFlow is what came of the definition of a workflow or, after a dry run, what would come of it.
-type PutFlow struct {
+// PutOfWorkflow is what came of the definition of a workflow or, after a dry run, what would come of it.
+type PutOfWorkflow struct {
 	Workflow workflow.Stored
 	Created  bool
 	Changed  bool // it became a new revision; always so if the workflow was created
@@ -29,16 +29,16 @@ type PutFlow struct {
 // Redis is nearly full; CodeOverloaded.
 func (c *Control) PutWorkflow(
 	ctx context.Context, who Caller, id string, definition json.RawMessage, o PutOptions,
-) (PutFlow, error) {
+) (PutOfWorkflow, error) {
 	ref := who.Ref(id)
 	p, err := c.begin(ctx, who, "putWorkflow", ref)
 	if err != nil {
-		return PutFlow{}, err
+		return PutOfWorkflow{}, err
 	}
 	defer p.leave()
 	d, err := c.readDefinition(ctx, ref, definition)
 	if err := task.Join(o.Faults, err); err != nil {
-		return PutFlow{}, err
+		return PutOfWorkflow{}, err
 	}
 	put, err := c.putWorkflow(ctx, who, d, o)
 	if err == nil && !o.DryRun {
@@ -71,16 +71,16 @@ func (c *Control) readDefinition(
 }
 
 // putWorkflow puts a valid definition, until the workflow does not change between reading and writing it.
-func (c *Control) putWorkflow(ctx context.Context, who Caller, d workflow.Definition, o PutOptions) (PutFlow, error) {
+func (c *Control) putWorkflow(ctx context.Context, who Caller, d workflow.Definition, o PutOptions) (PutOfWorkflow, error) {
 	for range putTries {
 		old, err := c.store.Workflows.Get(ctx, d.Ref)
 		if err != nil && task.CodeOf(err) != workflow.CodeNotFound {
-			return PutFlow{}, err
+			return PutOfWorkflow{}, err
 		}
 		if err := o.allow("workflow", workflow.CodeChanged, d.Ref, old.Revision); err != nil {
-			return PutFlow{}, err
+			return PutOfWorkflow{}, err
 		}
-		put := PutFlow{Workflow: old, Created: old.Revision == 0, Changed: !sameFlow(old.Definition, d)}
+		put := PutOfWorkflow{Workflow: old, Created: old.Revision == 0, Changed: !sameDefinition(old.Definition, d)}
 		if !put.Changed || o.DryRun {
 			put.Workflow.Definition = d
 			return put, nil
@@ -94,11 +94,11 @@ func (c *Control) putWorkflow(ctx context.Context, who Caller, d workflow.Defini
 		}
 	}
 	const message = "workflow %q changed during each of %d tries to replace it: try again"
-	return PutFlow{}, task.Errorf(workflow.CodeChanged, message, d.ID, putTries)
+	return PutOfWorkflow{}, task.Errorf(workflow.CodeChanged, message, d.ID, putTries)
 }
 
-// sameFlow reports whether two definitions are equal as stored.
-func sameFlow(a, b workflow.Definition) bool {
+// sameDefinition reports whether two definitions are equal as stored.
+func sameDefinition(a, b workflow.Definition) bool {
 	one, wrong := text.Encode(a)
 	other, err := text.Encode(b)
 	return wrong == nil && err == nil && one == other
@@ -119,8 +119,8 @@ func (c *Control) findWorkflow(ctx context.Context, ref task.Ref) (workflow.Stor
 	return c.store.Workflows.Get(ctx, ref)
 }
 
-// FlowPage is a part of a list of workflows.
-type FlowPage struct {
+// WorkflowPage is a part of a list of workflows.
+type WorkflowPage struct {
 	Workflows  []workflows.Read // of those that cannot be read, Err says so
 	NextCursor string           // "" on the last page
 }
@@ -129,7 +129,7 @@ type FlowPage struct {
 // start). The caller's namespace may be EveryNamespace. Error: CodeInvalid for the cursor.
 func (c *Control) ListWorkflows(
 	ctx context.Context, who Caller, prefix string, limit int, cursor string,
-) (page FlowPage, _ error) {
+) (page WorkflowPage, _ error) {
 	if _, err := c.begin(ctx, who, "listWorkflows"); err != nil {
 		return page, err
 	}
@@ -147,7 +147,7 @@ func (c *Control) ListWorkflows(
 	}
 	found, err := c.store.Workflows.GetEach(ctx, refs)
 	if err != nil {
-		return FlowPage{}, err
+		return WorkflowPage{}, err
 	}
 	for _, one := range found {
 		if task.CodeOf(one.Err) == workflow.CodeNotFound { // deleted meanwhile
@@ -180,10 +180,10 @@ func (c *Control) ListWorkflowRevisions(ctx context.Context, who Caller, id stri
 	if _, err := c.begin(ctx, who, "listWorkflowRevisions", who.Ref(id)); err != nil {
 		return nil, err
 	}
-	return c.flowHistory(ctx, who.Ref(id))
+	return c.workflowHistory(ctx, who.Ref(id))
 }
 
-func (c *Control) flowHistory(ctx context.Context, ref task.Ref) ([]workflow.Revision, error) {
+func (c *Control) workflowHistory(ctx context.Context, ref task.Ref) ([]workflow.Revision, error) {
 	s, err := c.findWorkflow(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -197,15 +197,15 @@ func (c *Control) flowHistory(ctx context.Context, ref task.Ref) ([]workflow.Rev
 // workflow.CodeNotFound, workflow.CodeRevisionNotFound, workflow.CodeChanged, CodeInvalid.
 func (c *Control) RollbackWorkflow(
 	ctx context.Context, who Caller, id string, revision int, o PutOptions,
-) (PutFlow, error) {
+) (PutOfWorkflow, error) {
 	p, err := c.begin(ctx, who, "rollbackWorkflow", who.Ref(id))
 	if err != nil {
-		return PutFlow{}, err
+		return PutOfWorkflow{}, err
 	}
 	defer p.leave()
-	history, err := c.flowHistory(ctx, who.Ref(id))
+	history, err := c.workflowHistory(ctx, who.Ref(id))
 	if err != nil {
-		return PutFlow{}, err
+		return PutOfWorkflow{}, err
 	}
 	for _, r := range history {
 		if r.Number != revision {
@@ -215,12 +215,12 @@ func (c *Control) RollbackWorkflow(
 			o.IfMatch = history[0].Number
 		}
 		if _, err := workflow.Compile(r.Definition); err != nil {
-			return PutFlow{}, err
+			return PutOfWorkflow{}, err
 		}
 		return c.putWorkflow(ctx, who, r.Definition, o)
 	}
 	const message = "revision %d of workflow %q is not kept: revisions %d to %d are"
-	return PutFlow{}, task.Errorf(workflow.CodeRevisionNotFound, message, revision, id,
+	return PutOfWorkflow{}, task.Errorf(workflow.CodeRevisionNotFound, message, revision, id,
 		history[len(history)-1].Number, history[0].Number)
 }
 

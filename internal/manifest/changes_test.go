@@ -33,7 +33,7 @@ func TestWorkflowChanges_NameSteps(t *testing.T) {
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	if text, err := FlowText(json.RawMessage(`{"steps":[{"id":"a"}]}`)); err != nil || text != "---\nsteps:\n  - id: a\n" {
+	if text, err := WorkflowText(json.RawMessage(`{"steps":[{"id":"a"}]}`)); err != nil || text != "---\nsteps:\n  - id: a\n" {
 		t.Errorf("%v: %q", err, text)
 	}
 }

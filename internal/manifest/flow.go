@@ -2,8 +2,8 @@ package manifest
 
 import "encoding/json"
 
-// FlowText returns the definition of a workflow, which is JSON as the server answers it, as YAML.
-func FlowText(raw json.RawMessage) (string, error) {
+// WorkflowText returns the definition of a workflow, which is JSON as the server answers it, as YAML.
+func WorkflowText(raw json.RawMessage) (string, error) {
 	node, err := YAML(escapeUnprintable(raw))
 	if err != nil {
 		return "", err

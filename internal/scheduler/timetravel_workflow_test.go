@@ -36,7 +36,7 @@ const nightly = `{"params": {"night": {"type": "integer", "required": true}},
 	"finally": [{"id": "tidy", "task": {"type": "echo"}}],
 	"output": {"load": "${{ steps.load.state }}"}}`
 
-// runsOf returns what is in Redis of a run: its own task, what became of its steps, and their tasks.
+// runOf returns what is in Redis of a run: its own task, what became of its steps, and their tasks.
 func (v *voyage) runOf(ref task.Ref) (own partition.Run, flow *workflow.Flow, run workflow.Run, steps []workflow.Task) {
 	v.t.Helper()
 	p := v.store.Partitions.At(0)

@@ -90,22 +90,22 @@ var actions = []*action{
 	{path: "/runs/:namespace/:id/rerun", do: rerunRun, form: runPath, says: sentencesByKey{
 		"run-again": "The run was begun again at %s.",
 	}},
-	{path: "/workflows/:namespace/:id/run", do: startFlow, says: sentencesByKey{
+	{path: "/workflows/:namespace/:id/run", do: startWorkflow, says: sentencesByKey{
 		"run-started":      "The run was submitted at %s.",
 		"run-there-before": "At %s, this run was there before, with this content: no new one was created.",
 	}},
-	{path: "/workflows/:namespace/:id/pause", do: pauseFlow, says: sentencesByKey{
-		"flow-paused": "The workflow was paused at %s.",
+	{path: "/workflows/:namespace/:id/pause", do: pauseWorkflow, says: sentencesByKey{
+		"workflow-paused": "The workflow was paused at %s.",
 	}},
-	{path: "/workflows/:namespace/:id/resume", do: resumeFlow, says: sentencesByKey{
-		"flow-resumed": "The workflow was resumed at %s.",
+	{path: "/workflows/:namespace/:id/resume", do: resumeWorkflow, says: sentencesByKey{
+		"workflow-resumed": "The workflow was resumed at %s.",
 	}},
-	{path: "/workflows/:namespace/:id/rollback", do: rollBackFlow, says: sentencesByKey{
-		"flow-rolledback": "Revision %d of the workflow was put again at %s.",
+	{path: "/workflows/:namespace/:id/rollback", do: rollBackWorkflow, says: sentencesByKey{
+		"workflow-rolledback": "Revision %d of the workflow was put again at %s.",
 	}},
-	{path: "/workflows/:namespace/:id/delete", do: deleteFlow, says: sentencesByKey{
-		"flow-deleted": "The workflow was deleted at %s.",
-		"flow-gone":    "The workflow was gone already at %s.",
+	{path: "/workflows/:namespace/:id/delete", do: deleteWorkflow, says: sentencesByKey{
+		"workflow-deleted": "The workflow was deleted at %s.",
+		"workflow-gone":    "The workflow was gone already at %s.",
 	}},
 	{path: "/submit", do: submitTask, says: sentencesByKey{
 		"submitted":    "The task was submitted at %s.",

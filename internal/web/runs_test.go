@@ -53,8 +53,8 @@ func (w *world) putFlow(id, definition string) {
 	testkit.Must(w.t, err)
 }
 
-// startFlow starts a run of a workflow that was put, and lets it begin.
-func (w *world) startFlow(id, of, params string) task.Ref {
+// startWorkflow starts a run of a workflow that was put, and lets it begin.
+func (w *world) startWorkflow(id, of, params string) task.Ref {
 	w.t.Helper()
 	ref := w.submit(id, func(d *task.Definition) {
 		d.Type, d.Payload = task.WorkflowType, []byte(`{"workflow": "`+of+`", "params": `+params+`}`)
@@ -167,7 +167,7 @@ func (w *world) seenForm(page string, fields ...string) url.Values {
 func (w *world) flows() {
 	w.t.Helper()
 	w.putFlow("etl", etl)
-	w.startFlow("flow", "etl", `{"day": "2026-11-25"}`)
+	w.startWorkflow("flow", "etl", `{"day": "2026-11-25"}`)
 	w.step(task.Ref{Namespace: "default", ID: "flow"}, "list", task.Succeeded, "")
 }
 
@@ -175,7 +175,7 @@ func TestGolden_Runs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.page("runs-empty", "/runs", http.StatusOK)
 		w.flows()
-		failed := w.startFlow("failed", "etl", `{"day": "2026-11-24", "size": 7}`)
+		failed := w.startWorkflow("failed", "etl", `{"day": "2026-11-24", "size": 7}`)
 		w.step(failed, "list", task.Succeeded, "")
 		w.step(failed, "load", task.Failed, "HTTP 503: the shop is closed")
 		w.step(failed, "count", task.Succeeded, "")
@@ -280,7 +280,7 @@ func TestRun_WithManySteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.putFlow("large", `{"steps": [`+strings.Join(c.steps, ",")+`]}`)
-				w.startFlow("flow", "large", "{}")
+				w.startWorkflow("flow", "large", "{}")
 				for _, path := range []string{"/runs/default/flow", "/workflows/default/large"} {
 					got := w.get(path)
 					if t.Logf("%s has %d bytes", path, len(got.text)); got.status != http.StatusOK || len(got.text) > sizeLimit {
@@ -357,7 +357,7 @@ func TestWorkflow_IsSteered(t *testing.T) {
 			return s
 		}
 		old := w.seenForm(page+"/pause", "note", "too late")
-		w.expectDone(page+"/pause", w.typed(page+"/pause", "note", "month-end close"), page+"?said=flow-paused")
+		w.expectDone(page+"/pause", w.typed(page+"/pause", "note", "month-end close"), page+"?said=workflow-paused")
 		if s := stored(); s.PauseNote != "month-end close" {
 			t.Errorf("it is not paused: %+v", s)
 		}
@@ -365,16 +365,16 @@ func TestWorkflow_IsSteered(t *testing.T) {
 			!strings.Contains(got.text, "month-end close") || !strings.Contains(got.text, "too late") {
 			t.Errorf("a pause of one that is paused: %d, %s", got.status, got.text)
 		}
-		w.expectDone(page+"/resume", w.form(page+"/resume"), page+"?said=flow-resumed")
+		w.expectDone(page+"/resume", w.form(page+"/resume"), page+"?said=workflow-resumed")
 		late := w.seenForm(page + "/delete")
-		w.expectDone(page+"/rollback", w.seenForm(page+"/rollback?revision=1"), page+"?n=1&said=flow-rolledback")
+		w.expectDone(page+"/rollback", w.seenForm(page+"/rollback?revision=1"), page+"?n=1&said=workflow-rolledback")
 		if s := stored(); s.Revision != 3 || s.Deadline != 2*time.Hour || !s.PausedAt.IsZero() {
 			t.Errorf("it is not rolled back: %+v", s)
 		}
 		if got := w.send(http.MethodPost, page+"/delete", late); !strings.Contains(got.text, "It has changed since") {
 			t.Errorf("it was deleted by an old page: %d", got.status)
 		}
-		w.expectDone(page+"/delete", w.seenForm(page+"/delete"), "/workflows?said=flow-deleted")
+		w.expectDone(page+"/delete", w.seenForm(page+"/delete"), "/workflows?said=workflow-deleted")
 		w.expect("/workflows", "There are no workflows yet.")
 		if got := w.get(page); got.status != http.StatusNotFound {
 			t.Errorf("it is there: status %d", got.status)

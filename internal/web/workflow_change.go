@@ -15,8 +15,8 @@ import (
 	"github.com/dts-sched/dts/internal/workflow"
 )
 
-// flowChange is what the page shows that asks before it changes a workflow.
-type flowChange struct {
+// workflowChange is what the page shows that asks before it changes a workflow.
+type workflowChange struct {
 	task.Ref
 	Do      string // the last part of the path
 	Title   template.HTML
@@ -31,15 +31,15 @@ type flowChange struct {
 }
 
 // Can reports whether it can be done now. Only then has the page its form.
-func (c flowChange) Can(string) bool { return c.Button != "" }
+func (c workflowChange) Can(string) bool { return c.Button != "" }
 
-// askingFlow is how a change of a workflow is asked for, by the last part of its path.
-var askingFlow = map[string]func(context.Context, *visit, workflow.Stored) (flowChange, error){
-	"pause": askPauseFlow, "resume": askResumeFlow, "delete": askDeleteFlow, "rollback": askRollbackFlow,
+// askingWorkflow is how a change of a workflow is asked for, by the last part of its path.
+var askingWorkflow = map[string]func(context.Context, *visit, workflow.Stored) (workflowChange, error){
+	"pause": askPauseWorkflow, "resume": askResumeWorkflow, "delete": askDeleteWorkflow, "rollback": askRollbackWorkflow,
 }
 
 func readWorkflowChange(ctx context.Context, v *visit) (any, string, error) {
-	ask, known := askingFlow[v.param("do")]
+	ask, known := askingWorkflow[v.param("do")]
 	if !known {
 		return nil, "", echo.ErrNotFound
 	}
@@ -56,8 +56,8 @@ func readWorkflowChange(ctx context.Context, v *visit) (any, string, error) {
 	return c, string(c.Title) + " · " + s.ID, err
 }
 
-func askPauseFlow(_ context.Context, v *visit, s workflow.Stored) (flowChange, error) {
-	c := flowChange{Title: v.T("Pause"), Button: v.T("Pause"), Note: true}
+func askPauseWorkflow(_ context.Context, v *visit, s workflow.Stored) (workflowChange, error) {
+	c := workflowChange{Title: v.T("Pause"), Button: v.T("Pause"), Note: true}
 	if !s.PausedAt.IsZero() {
 		c.Button, c.Wrong = "", string(v.T("It is paused already."))
 		return c, nil
@@ -67,8 +67,8 @@ func askPauseFlow(_ context.Context, v *visit, s workflow.Stored) (flowChange, e
 	return c, nil
 }
 
-func askResumeFlow(_ context.Context, v *visit, s workflow.Stored) (flowChange, error) {
-	c := flowChange{Title: v.T("Resume"), Button: v.T("Resume")}
+func askResumeWorkflow(_ context.Context, v *visit, s workflow.Stored) (workflowChange, error) {
+	c := workflowChange{Title: v.T("Resume"), Button: v.T("Resume")}
 	if s.PausedAt.IsZero() {
 		c.Button, c.Wrong = "", string(v.T("It is not paused."))
 		return c, nil
@@ -78,9 +78,9 @@ func askResumeFlow(_ context.Context, v *visit, s workflow.Stored) (flowChange, 
 	return c, nil
 }
 
-func askDeleteFlow(_ context.Context, v *visit, s workflow.Stored) (flowChange, error) {
-	c := flowChange{Title: v.T("Delete"), Red: true, Button: v.T("Delete the workflow")}
-	c.Hidden = []hiddenField{{seenField, flowSeen(s.CreatedAt, s.Revision)}, {"if_match", itoa(s.Revision)}}
+func askDeleteWorkflow(_ context.Context, v *visit, s workflow.Stored) (workflowChange, error) {
+	c := workflowChange{Title: v.T("Delete"), Red: true, Button: v.T("Delete the workflow")}
+	c.Hidden = []hiddenField{{seenField, workflowSeen(s.CreatedAt, s.Revision)}, {"if_match", itoa(s.Revision)}}
 	c.Follows = []template.HTML{
 		v.T("Its %d revisions go with it.", s.Revision),
 		v.T("Runs that have begun go on. Those that have not begun fail, and so do those that schedules start."),
@@ -88,10 +88,10 @@ func askDeleteFlow(_ context.Context, v *visit, s workflow.Stored) (flowChange, 
 	return c, nil
 }
 
-func askRollbackFlow(ctx context.Context, v *visit, s workflow.Stored) (flowChange, error) {
+func askRollbackWorkflow(ctx context.Context, v *visit, s workflow.Stored) (workflowChange, error) {
 	revision, _ := strconv.Atoi(v.first("revision"))
 	text := v.T("Roll back to revision %d", revision)
-	c := flowChange{Title: text, Button: text}
+	c := workflowChange{Title: text, Button: text}
 	c.Hidden = []hiddenField{{"revision", itoa(revision)}, {"if_match", itoa(s.Revision)}}
 	o := control.PutOptions{IfMatch: s.Revision, DryRun: true}
 	put, err := v.site.Control.RollbackWorkflow(ctx, v.who, s.ID, revision, o)
@@ -106,28 +106,28 @@ func askRollbackFlow(ctx context.Context, v *visit, s workflow.Stored) (flowChan
 		v.T("Its definition becomes revision %d.", s.Revision+1),
 		v.T("Runs that have begun keep the revision that they have."),
 	}
-	changes, err := flowChanges(s.Definition, put.Workflow.Definition)
-	c.Changes, c.Cut, _ = cutChanges(changes, shownFlow)
+	changes, err := workflowChanges(s.Definition, put.Workflow.Definition)
+	c.Changes, c.Cut, _ = cutChanges(changes, shownDefinition)
 	return c, err
 }
 
-// deleteFlow also succeeds for a workflow that is gone, as for a form that is sent twice.
-func deleteFlow(ctx context.Context, v *visit, form url.Values) (result, error) {
+// deleteWorkflow also succeeds for a workflow that is gone, as for a form that is sent twice.
+func deleteWorkflow(ctx context.Context, v *visit, form url.Values) (result, error) {
 	s, err := v.site.Control.GetWorkflow(ctx, v.ofPath(), v.param("id"))
 	if err == nil { // else it is gone, or nobody can read it
-		if err = v.changedSince(workflow.CodeChanged, form, flowSeen(s.CreatedAt, s.Revision)); err != nil {
+		if err = v.changedSince(workflow.CodeChanged, form, workflowSeen(s.CreatedAt, s.Revision)); err != nil {
 			return result{}, err
 		}
 	}
 	match, _ := strconv.Atoi(form.Get("if_match"))
 	err = v.site.Control.DeleteWorkflow(ctx, v.ofPath(), v.param("id"), match)
 	if edge.CodeOf(err) == workflow.CodeNotFound {
-		return result{path: "/workflows", said: "flow-gone"}, nil
+		return result{path: "/workflows", said: "workflow-gone"}, nil
 	}
-	return result{path: "/workflows", said: "flow-deleted"}, err
+	return result{path: "/workflows", said: "workflow-deleted"}, err
 }
 
-func rollBackFlow(ctx context.Context, v *visit, form url.Values) (result, error) {
+func rollBackWorkflow(ctx context.Context, v *visit, form url.Values) (result, error) {
 	revision, _ := strconv.Atoi(form.Get("revision"))
 	match, _ := strconv.Atoi(form.Get("if_match"))
 	who, id := v.ofPath(), v.param("id")
@@ -138,5 +138,5 @@ func rollBackFlow(ctx context.Context, v *visit, form url.Values) (result, error
 			err = nil
 		}
 	}
-	return v.ofFlow("flow-rolledback", revision), err
+	return v.ofWorkflow("workflow-rolledback", revision), err
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/dts-sched/dts/internal/workflow/expr"
 )
 
-// flowStart is what the page shows that starts a run of a workflow.
-type flowStart struct {
+// workflowStart is what the page shows that starts a run of a workflow.
+type workflowStart struct {
 	workflow.Stored
 	Fields []formField // of its params
 	When   []formField
 }
 
 // Can reports whether the form, sent again, starts another run: not with the id of one.
-func (s flowStart) Can(string) bool {
+func (s workflowStart) Can(string) bool {
 	return s.When[0].Value == ""
 }
 
@@ -35,7 +35,7 @@ func readWorkflowStart(ctx context.Context, v *visit) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	o := flowStart{Stored: s}
+	o := workflowStart{Stored: s}
 	for _, p := range s.Params {
 		f := formField{
 			Name: paramPrefix + p.Name, Label: escaped(p.Name), Required: p.Required, Note: v.paramNote(p),
@@ -122,8 +122,8 @@ func (v *visit) paramType(t expr.Type) template.HTML {
 	return v.T("an object, as JSON")
 }
 
-// startFlow starts a run with what was typed. A field that is empty is left out.
-func startFlow(ctx context.Context, v *visit, form url.Values) (result, error) {
+// startWorkflow starts a run with what was typed. A field that is empty is left out.
+func startWorkflow(ctx context.Context, v *visit, form url.Values) (result, error) {
 	who, get := v.ofPath(), func(name string) string { return strings.TrimSpace(form.Get(name)) }
 	s, err := v.site.Control.GetWorkflow(ctx, who, v.param("id"))
 	if err != nil {

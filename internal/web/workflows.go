@@ -21,23 +21,23 @@ import (
 
 // How much of a workflow its page shows.
 const (
-	shownRevisions = 20
-	shownChanges   = 12 << 10 // bytes of what revisions have changed
-	shownFlow      = 16 << 10 // bytes of a definition
-	latestRuns     = 5
+	shownRevisions  = 20
+	shownChanges    = 12 << 10 // bytes of what revisions have changed
+	shownDefinition = 16 << 10 // bytes of a definition
+	latestRuns      = 5
 )
 
-// flowList is what the list of workflows shows.
-type flowList struct {
+// workflowList is what the list of workflows shows.
+type workflowList struct {
 	Prefix string
-	Rows   []flowRow
+	Rows   []workflowRow
 	Next   string // the cursor of the next page; "" at the end
 	First  bool   // it is the first page
 	Wrong  string // what is wrong with the address; "" if nothing is
 }
 
-// flowRow is a workflow in the list.
-type flowRow struct {
+// workflowRow is a workflow in the list.
+type workflowRow struct {
 	workflow.Stored
 	Err   string // why it cannot be read; "" if it can
 	Count int    // steps, with those of on_failure and finally
@@ -45,7 +45,7 @@ type flowRow struct {
 
 func readWorkflows(ctx context.Context, v *visit) (any, string, error) {
 	title := string(v.T("Workflows"))
-	l := flowList{First: v.query.Get("cursor") == "", Prefix: strings.TrimSpace(v.query.Get("prefix"))}
+	l := workflowList{First: v.query.Get("cursor") == "", Prefix: strings.TrimSpace(v.query.Get("prefix"))}
 	page, err := v.site.Control.ListWorkflows(ctx, v.who, l.Prefix, pageRows, v.query.Get("cursor"))
 	if edge.CodeOf(err) == task.CodeInvalid {
 		l.Wrong = err.Error()
@@ -56,7 +56,7 @@ func readWorkflows(ctx context.Context, v *visit) (any, string, error) {
 	}
 	l.Next = page.NextCursor
 	for _, found := range page.Workflows {
-		row := flowRow{Stored: found.Stored, Count: stepCount(found.Definition)}
+		row := workflowRow{Stored: found.Stored, Count: stepCount(found.Definition)}
 		if found.Err != nil {
 			row.Err = v.Reason(found.Err.Error())
 		}
@@ -69,20 +69,20 @@ func readWorkflows(ctx context.Context, v *visit) (any, string, error) {
 // stepCount is how many steps a workflow has, with those of on_failure and finally.
 func stepCount(d workflow.Definition) int { return len(d.Steps) + len(d.OnFailure) + len(d.Finally) }
 
-// oneFlow is what the page of a workflow shows.
-type oneFlow struct {
+// oneWorkflow is what the page of a workflow shows.
+type oneWorkflow struct {
 	workflow.Stored
 	Count     int
 	Graph     []drawing
-	Revisions []flowRevision
+	Revisions []workflowRevision
 	Forgotten bool // there were revisions before these, or they are not shown
 	Text      string
 	Labels    []string
 	Runs      []runRow // the newest ones
 }
 
-// flowRevision is a revision, and what it has changed.
-type flowRevision struct {
+// workflowRevision is a revision, and what it has changed.
+type workflowRevision struct {
 	workflow.Revision
 	Changes  []manifest.Change
 	Compared bool // what it has changed is known
@@ -93,7 +93,7 @@ type flowRevision struct {
 func readWorkflow(ctx context.Context, v *visit) (any, string, error) {
 	c, id := v.site.Control, v.param("id")
 	v.who.Namespace = v.param("namespace")
-	var o oneFlow
+	var o oneWorkflow
 	var history []workflow.Revision
 	err := calls.Try(
 		func() (err error) { o.Stored, err = c.GetWorkflow(ctx, v.who, id); return err },
@@ -111,7 +111,7 @@ func readWorkflow(ctx context.Context, v *visit) (any, string, error) {
 		return nil, "", err
 	}
 	o.Count, o.Labels = stepCount(o.Definition), labelsOf(o.Definition.Labels)
-	o.Graph = drawings(flowSections(o.Definition), v.plannedSteps(o.Definition))
+	o.Graph = v.plannedGraph(o.Definition)
 	if err := o.compare(history); err != nil {
 		return nil, "", err
 	}
@@ -119,31 +119,13 @@ func readWorkflow(ctx context.Context, v *visit) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	file, err := manifest.FlowText(json.RawMessage(raw))
-	o.Text = cutHTML(strings.TrimPrefix(file, "---\n"), shownFlow)
+	file, err := manifest.WorkflowText(json.RawMessage(raw))
+	o.Text = cutHTML(strings.TrimPrefix(file, "---\n"), shownDefinition)
 	return &o, id, err
 }
 
-// flowSections are the steps of a definition, as they are drawn.
-func flowSections(d workflow.Definition) (sections []graph.Section) {
-	for _, part := range []struct {
-		name  string
-		steps []workflow.Step
-	}{{"steps", d.Steps}, {"on_failure", d.OnFailure}, {"finally", d.Finally}} {
-		if len(part.steps) == 0 {
-			continue
-		}
-		section := graph.Section{Name: part.name}
-		for _, s := range part.steps {
-			section.Steps = append(section.Steps, graph.Step{ID: s.ID, Needs: s.Needs})
-		}
-		sections = append(sections, section)
-	}
-	return sections
-}
-
-// plannedSteps are the steps of a definition as a drawing has them: with what they are, instead of a state.
-func (v *visit) plannedSteps(d workflow.Definition) map[string]shownStep {
+// plannedGraph draws the steps of a definition: with what they are, instead of a state.
+func (v *visit) plannedGraph(d workflow.Definition) []drawing {
 	shown := map[string]shownStep{}
 	for _, s := range slices.Concat(d.Steps, d.OnFailure, d.Finally) {
 		what := string(v.T("decides"))
@@ -152,16 +134,17 @@ func (v *visit) plannedSteps(d workflow.Definition) map[string]shownStep {
 		}
 		shown[s.ID] = shownStep{Took: what, Href: "#definition"}
 	}
-	return shown
+	drawn := func(s workflow.Step) graph.Step { return graph.Step{ID: s.ID, Needs: s.Needs} }
+	return drawings(graph.SectionsOf(d.Steps, d.OnFailure, d.Finally, drawn), shown)
 }
 
 // compare compares each of the newest revisions with the one before, as far as there is room.
-func (o *oneFlow) compare(history []workflow.Revision) error {
+func (o *oneWorkflow) compare(history []workflow.Revision) error {
 	room := shownChanges
 	for i, r := range history[:min(len(history), shownRevisions)] {
-		row := flowRevision{Revision: r, InForce: i == 0}
+		row := workflowRevision{Revision: r, InForce: i == 0}
 		if i+1 < len(history) && history[i+1].Number == r.Number-1 {
-			changes, err := flowChanges(history[i+1].Definition, r.Definition)
+			changes, err := workflowChanges(history[i+1].Definition, r.Definition)
 			if err != nil {
 				return err
 			}
@@ -175,8 +158,8 @@ func (o *oneFlow) compare(history []workflow.Revision) error {
 	return nil
 }
 
-// flowChanges are the fields that differ between two definitions.
-func flowChanges(before, after workflow.Definition) ([]manifest.Change, error) {
+// workflowChanges are the fields that differ between two definitions.
+func workflowChanges(before, after workflow.Definition) ([]manifest.Change, error) {
 	old, err := text.Encode(before)
 	if err != nil {
 		return nil, err
@@ -204,7 +187,7 @@ func cutChanges(changes []manifest.Change, room int) (shown []manifest.Change, c
 func (v *visit) DeadlineOf(d workflow.Definition) string { return v.Span(d.EffectiveDeadline()) }
 
 // Can says what can be done with a workflow now.
-func (o *oneFlow) Can(what string) bool { return (what == "pause") == o.PausedAt.IsZero() }
+func (o *oneWorkflow) Can(what string) bool { return (what == "pause") == o.PausedAt.IsZero() }
 
 // ParamWords are what a definition says of a param, behind its type.
 func (v *visit) ParamWords(p workflow.Param) template.HTML {
@@ -217,14 +200,14 @@ func (v *visit) ParamWords(p workflow.Param) template.HTML {
 	return v.T("may be left out")
 }
 
-// ofFlow is a result on the page of the workflow in the path.
-func (v *visit) ofFlow(said string, n int) result {
+// ofWorkflow is a result on the page of the workflow in the path.
+func (v *visit) ofWorkflow(said string, n int) result {
 	return result{path: string(v.Path("workflows", v.param("namespace"), v.param("id"))), said: said, n: n}
 }
 
-// pauseFlow pauses a workflow. If another caller has paused it since its page was read, it refuses: the name and the
+// pauseWorkflow pauses a workflow. If another caller has paused it since its page was read, it refuses: the name and the
 // note of that caller stay.
-func pauseFlow(ctx context.Context, v *visit, form url.Values) (result, error) {
+func pauseWorkflow(ctx context.Context, v *visit, form url.Values) (result, error) {
 	note := strings.TrimSpace(form.Get("note"))
 	s, err := v.site.Control.GetWorkflow(ctx, v.ofPath(), v.param("id"))
 	isOurs := s.PauseNote == note && s.PausedBy == v.who.By() // by this form, if it is sent again
@@ -232,11 +215,11 @@ func pauseFlow(ctx context.Context, v *visit, form url.Values) (result, error) {
 		return result{}, v.pausedBefore(workflow.CodeChanged, pause{s.PausedBy, s.PausedAt, s.PauseNote}, note)
 	}
 	_, err = v.site.Control.PauseWorkflow(ctx, v.ofPath(), v.param("id"), note)
-	return v.ofFlow("flow-paused", 0), err
+	return v.ofWorkflow("workflow-paused", 0), err
 }
 
-// resumeFlow resumes a workflow, unless somebody has paused it anew.
-func resumeFlow(ctx context.Context, v *visit, form url.Values) (result, error) {
+// resumeWorkflow resumes a workflow, unless somebody has paused it anew.
+func resumeWorkflow(ctx context.Context, v *visit, form url.Values) (result, error) {
 	s, err := v.site.Control.GetWorkflow(ctx, v.ofPath(), v.param("id"))
 	if err == nil && !s.PausedAt.IsZero() {
 		if err = v.changedSince(workflow.CodeChanged, form, ms(s.PausedAt)); err != nil {
@@ -244,8 +227,8 @@ func resumeFlow(ctx context.Context, v *visit, form url.Values) (result, error) 
 		}
 	}
 	_, err = v.site.Control.ResumeWorkflow(ctx, v.ofPath(), v.param("id"))
-	return v.ofFlow("flow-resumed", 0), err
+	return v.ofWorkflow("workflow-resumed", 0), err
 }
 
-// flowSeen tells a workflow from another one that is created later with its id, and its revisions.
-func flowSeen(created time.Time, revision int) string { return ms(created) + " " + itoa(revision) }
+// workflowSeen tells a workflow from another one that is created later with its id, and its revisions.
+func workflowSeen(created time.Time, revision int) string { return ms(created) + " " + itoa(revision) }

@@ -15,27 +15,14 @@ import (
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/manifest"
 	"github.com/dts-sched/dts/internal/workflow/graph"
+	"github.com/dts-sched/dts/internal/workflow/words"
 )
 
-// file is a file with the definition of a workflow.
+// file is a file with the definition of a workflow. The server checks all of it.
 type file struct {
 	manifest.Single
-	known knownParts
-}
-
-// knownParts are what the commands use of a definition. The server checks all of it.
-type knownParts struct {
-	Params map[string]struct {
-		Type string `json:"type"`
-	} `json:"params"`
-	Steps     []knownStep `json:"steps"`
-	OnFailure []knownStep `json:"on_failure"`
-	Finally   []knownStep `json:"finally"`
-}
-
-type knownStep struct {
-	ID    string   `json:"id"`
-	Needs []string `json:"needs"`
+	definition words.Workflow // without what has the wrong type
+	wrong      *json.UnmarshalTypeError
 }
 
 // readFile reads a file, or standard input as "-". Error: bad usage.
@@ -60,11 +47,7 @@ func readFile(stdin io.Reader, name string) (file, error) {
 		return file{}, command.Usagef("%v", err)
 	}
 	f := file{Single: single}
-	var wrong *json.UnmarshalTypeError
-	if err := json.Unmarshal(single.Body, &f.known); errors.As(err, &wrong) {
-		// The server would say the same, and where: without one, this does.
-		return f, command.Usagef("%v", manifest.Faults{f.Fault(wrong.Field, "cannot be "+article(wrong.Value))})
-	}
+	errors.As(json.Unmarshal(single.Body, &f.definition), &f.wrong)
 	return f, nil
 }
 
@@ -76,22 +59,13 @@ func article(value string) string {
 	return "a " + value
 }
 
-// sections are the steps, as they are drawn.
-func (f file) sections() (sections []graph.Section) {
-	for _, part := range []struct {
-		name  string
-		steps []knownStep
-	}{{"steps", f.known.Steps}, {"on_failure", f.known.OnFailure}, {"finally", f.known.Finally}} {
-		if len(part.steps) == 0 && part.name != "steps" {
-			continue
-		}
-		section := graph.Section{Name: part.name}
-		for _, s := range part.steps {
-			section.Steps = append(section.Steps, graph.Step{ID: s.ID, Needs: s.Needs})
-		}
-		sections = append(sections, section)
+// sections are the steps, as they are drawn. Error: bad usage, for what has the wrong type.
+func (f file) sections() ([]graph.Section, error) {
+	if f.wrong != nil { // no server says it
+		return nil, command.Usagef("%v", manifest.Faults{f.Fault(f.wrong.Field, "cannot be "+article(f.wrong.Value))})
 	}
-	return sections
+	d, drawn := f.definition, func(s words.Step) graph.Step { return graph.Step{ID: s.ID, Needs: s.Needs} }
+	return graph.SectionsOf(d.Steps, d.OnFailure, d.Finally, drawn), nil
 }
 
 // params reads values that are given as NAME=VALUE. One of a parameter that is a string is taken as it is; others are
@@ -104,7 +78,7 @@ func (f file) params(texts []string) (wire.RunParams, error) {
 	params := make(wire.RunParams, len(pairs))
 	for name, text := range pairs {
 		raw := json.RawMessage(text)
-		if f.known.Params[name].Type == "string" || !json.Valid(raw) {
+		if f.definition.Params[name].Type == "string" || !json.Valid(raw) {
 			if raw, err = wire.Encode(text); err != nil {
 				return nil, fmt.Errorf("--param %s: %w", name, err)
 			}

@@ -174,7 +174,7 @@ dtsctl: FILE:2:1: output: is missing (invalid)
 	s.Pipe().Run(t, "flow", "run", "-f", path).Expect(t, 1, "", "dtsctl: params.day: is missing (invalid)\n")
 }
 
-func TestRun_RefusesFilesThatItCannotRead(t *testing.T) {
+func TestFlow_RefusesFilesThatItCannotRead(t *testing.T) {
 	s := clitest.Start(t)
 	for text, want := range map[string]string{
 		"":                              "FILE: is empty",
@@ -188,7 +188,7 @@ func TestRun_RefusesFilesThatItCannotRead(t *testing.T) {
 		"steps:\n  - {id: a, needs: b}": "needs: cannot be a string",
 	} {
 		path := write(t, text)
-		got := s.Pipe().Run(t, "flow", "run", "-f", path)
+		got := s.Pipe().Run(t, "flow", "graph", "-f", path)
 		if got.Code != 2 || !strings.Contains(got.Err, strings.Replace(want, "FILE", path, 1)) {
 			t.Errorf("%q: %d %s", text, got.Code, got.Err)
 		}

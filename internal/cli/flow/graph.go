@@ -64,7 +64,10 @@ func graphOfFile(opts *graphOptions) error {
 	if err != nil {
 		return err
 	}
-	sections := definition.sections()
+	sections, err := definition.sections()
+	if err != nil {
+		return err
+	}
 	raw, err := wire.Encode(placesOf(sections))
 	if err != nil {
 		return err
@@ -82,14 +85,9 @@ func graphOfRun(ctx context.Context, opts *graphOptions) error {
 	if err != nil {
 		return err
 	}
-	var sections []graph.Section
-	for _, s := range answer.Value.Steps {
-		if len(sections) == 0 || sections[len(sections)-1].Name != string(s.Section) {
-			sections = append(sections, graph.Section{Name: string(s.Section)})
-		}
-		in := &sections[len(sections)-1]
-		in.Steps = append(in.Steps, graph.Step{ID: s.ID, Needs: s.Needs, State: string(s.State)})
-	}
+	sections := graph.Sections(answer.Value.Steps, func(s wire.GraphStep) (string, graph.Step) {
+		return string(s.Section), graph.Step{ID: s.ID, Needs: s.Needs, State: string(s.State)}
+	})
 	return opts.Printer.Show(answer.Raw, func() error { return opts.draw(opts.Run, sections) })
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/workflow/words"
 )
 
 // changeHeader says what came of a PUT.
@@ -139,7 +140,7 @@ var workflowColumns = []printer.Column[wire.Workflow]{
 
 // stepsIn returns how many steps a definition has.
 func stepsIn(definition json.RawMessage) int {
-	var known knownParts
+	var known words.Workflow
 	if json.Unmarshal(definition, &known) != nil {
 		return 0
 	}

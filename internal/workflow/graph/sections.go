@@ -11,6 +11,32 @@ type Section struct {
 	Steps []Step
 }
 
+// Sections returns steps by their sections, given what says the section of a step and how it is drawn. Steps of one
+// section follow each other.
+func Sections[S any](steps []S, of func(S) (section string, drawn Step)) (sections []Section) {
+	for _, s := range steps {
+		name, drawn := of(s)
+		if len(sections) == 0 || sections[len(sections)-1].Name != name {
+			sections = append(sections, Section{Name: name})
+		}
+		in := &sections[len(sections)-1]
+		in.Steps = append(in.Steps, drawn)
+	}
+	return sections
+}
+
+// SectionsOf returns the steps of a definition by their sections, given how a step is drawn.
+func SectionsOf[S any](steps, onFailure, finally []S, drawn func(S) Step) (sections []Section) {
+	for _, part := range []struct {
+		name  string
+		steps []S
+	}{{"steps", steps}, {"on_failure", onFailure}, {"finally", finally}} {
+		in := func(s S) (string, Step) { return part.name, drawn(s) }
+		sections = append(sections, Sections(part.steps, in)...)
+	}
+	return sections
+}
+
 // Text draws all sections, one below the other. The first one has no heading, and the others have their names.
 func Text(sections []Section, o Options) string {
 	var text strings.Builder
