@@ -90,6 +90,8 @@ var actions = []*action{
 	{path: "/runs/:namespace/:id/rerun", do: rerunRun, form: runPath, says: sentencesByKey{
 		"run-again": "The run was begun again at %s.",
 	}},
+	{path: newWorkflowPath, do: putWorkflow, says: revisionPut},
+	{path: "/workflows/:namespace/:id/edit", do: putWorkflow, says: revisionPut},
 	{path: "/workflows/:namespace/:id/run", do: startWorkflow, says: sentencesByKey{
 		"run-started":      "The run was submitted at %s.",
 		"run-there-before": "At %s, this run was there before, with this content: no new one was created.",

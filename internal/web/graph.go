@@ -38,6 +38,7 @@ type drawing struct {
 	Joined        bool // some boxes stand for several steps
 	LeftOut       int  // steps that are not drawn, as there are too many
 	Thinned       bool // so are lines
+	Planned       bool // it is of a definition, not of a run
 }
 
 // ViewWidth and ViewHeight are the size of the picture, with room for borders and for what is behind a box.

@@ -97,6 +97,14 @@ var pages = []*page{
 		read: readWorkflows, trips: 2, chooses: true, live: []string{"rows"}, asks: []string{"prefix", "cursor"},
 	},
 	{
+		name: "workflow_edit", path: newWorkflowPath, nav: "runs", read: readWorkflowEdit, bare: bareWorkflowEdit,
+		whole: true,
+	},
+	{
+		name: "workflow_edit", path: "/workflows/:namespace/:id/edit", example: "/workflows/default/etl/edit", nav: "runs",
+		read: readWorkflowEdit, bare: bareWorkflowEdit, trips: 1, whole: true,
+	},
+	{
 		name: "workflow", path: "/workflows/:namespace/:id", example: "/workflows/default/etl", nav: "runs",
 		read: readWorkflow, trips: 4, live: []string{"acts", "verdict", "runs"},
 	},

@@ -124,8 +124,9 @@ func (v *visit) textAsFields() error {
 		return nil
 	}
 	before := v.form
-	read := scheduleEdit{Text: v.text()}
-	entry, err := read.read(v)
+	read := newScheduleEdit()
+	read.Text = v.text()
+	entry, err := v.readText(read)
 	if err != nil || entry == nil {
 		return v.invalid("", v.T("The text cannot be read: check it first."))
 	}

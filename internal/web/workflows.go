@@ -111,7 +111,7 @@ func readWorkflow(ctx context.Context, v *visit) (any, string, error) {
 		return nil, "", err
 	}
 	o.Count, o.Labels = stepCount(o.Definition), labelsOf(o.Definition.Labels)
-	o.Graph = v.plannedGraph(o.Definition)
+	o.Graph = v.plannedGraph(o.Definition, "#definition")
 	if err := o.compare(history); err != nil {
 		return nil, "", err
 	}
@@ -124,18 +124,22 @@ func readWorkflow(ctx context.Context, v *visit) (any, string, error) {
 	return &o, id, err
 }
 
-// plannedGraph draws the steps of a definition: with what they are, instead of a state.
-func (v *visit) plannedGraph(d workflow.Definition) []drawing {
+// plannedGraph draws the steps of a definition: with what they are, instead of a state. They lead to the definition.
+func (v *visit) plannedGraph(d workflow.Definition, href string) []drawing {
 	shown := map[string]shownStep{}
 	for _, s := range slices.Concat(d.Steps, d.OnFailure, d.Finally) {
 		what := string(v.T("decides"))
 		if s.Task != nil {
 			what = s.Task.Type
 		}
-		shown[s.ID] = shownStep{Took: what, Href: "#definition"}
+		shown[s.ID] = shownStep{Took: what, Href: href}
 	}
 	drawn := func(s workflow.Step) graph.Step { return graph.Step{ID: s.ID, Needs: s.Needs} }
-	return drawings(graph.SectionsOf(d.Steps, d.OnFailure, d.Finally, drawn), shown)
+	all := drawings(graph.SectionsOf(d.Steps, d.OnFailure, d.Finally, drawn), shown)
+	for i := range all {
+		all[i].Planned = true
+	}
+	return all
 }
 
 // compare compares each of the newest revisions with the one before, as far as there is room.
