@@ -83,38 +83,51 @@ func (c *Control) tasksNamed(ctx context.Context, id string, most int) (_ []task
 	return slices.Concat(found...), partly, err
 }
 
-// FoundSchedules are schedules whose ids begin with something.
-type FoundSchedules struct {
+// FoundNames are schedules or workflows whose ids begin with something.
+type FoundNames struct {
 	Refs   []task.Ref // by name
 	More   bool       // there are others
 	Partly bool       // not all namespaces were looked through
 }
 
-// Schedules are looked for in so many namespaces, and with about so many commands, as each partition has names.
+// Names are looked for in so many namespaces, and with about so many commands, as each partition has names.
 const (
-	scheduleNamespaces = 100
-	scheduleCommands   = 1600
+	nameNamespaces = 100
+	nameCommands   = 1600
 )
 
 // FindSchedules returns up to limit schedules of all namespaces whose ids begin with a prefix. It looks into the
 // namespaces that were used last, and reads nothing but names. Errors: CodeInvalid without a prefix, CodeUnavailable.
-func (c *Control) FindSchedules(
-	ctx context.Context, who Caller, prefix string, limit int,
-) (found FoundSchedules, _ error) {
+func (c *Control) FindSchedules(ctx context.Context, who Caller, prefix string, limit int) (FoundNames, error) {
 	if _, err := c.begin(ctx, who, "listSchedules"); err != nil {
-		return found, err
+		return FoundNames{}, err
 	}
+	return c.findNames(ctx, prefix, limit, c.store.Schedules.Named)
+}
+
+// FindWorkflows is FindSchedules for workflows.
+func (c *Control) FindWorkflows(ctx context.Context, who Caller, prefix string, limit int) (FoundNames, error) {
+	if _, err := c.begin(ctx, who, "listWorkflows"); err != nil {
+		return FoundNames{}, err
+	}
+	return c.findNames(ctx, prefix, limit, c.store.Workflows.Named)
+}
+
+// findNames returns what named finds in the namespaces that were used last.
+func (c *Control) findNames(
+	ctx context.Context, prefix string, limit int,
+	named func(ctx context.Context, namespaces []string, prefix string, limit int) ([]task.Ref, error),
+) (found FoundNames, _ error) {
 	if prefix == "" {
 		return found, task.Invalid("prefix", "must not be empty")
 	}
-	most := max(min(scheduleNamespaces, scheduleCommands/c.store.Layout.Partitions()), 1)
+	most := max(min(nameNamespaces, nameCommands/c.store.Layout.Partitions()), 1)
 	namespaces, err := c.store.LatestNamespaces(ctx, most+1)
 	if err != nil {
 		return found, err
 	}
 	found.Partly = len(namespaces) > most
-	namespaces = namespaces[:min(len(namespaces), most)]
-	found.Refs, err = c.store.Schedules.Named(ctx, namespaces, prefix, limit+1)
+	found.Refs, err = named(ctx, namespaces[:min(len(namespaces), most)], prefix, limit+1)
 	found.More = len(found.Refs) > limit
 	found.Refs = found.Refs[:min(len(found.Refs), limit)]
 	return found, err

@@ -120,7 +120,7 @@ func TestFindSchedules_LooksIntoSomeNamespaces(t *testing.T) {
 	w.putIn("used-before", "nightly")
 	w.db.ZIncrBy(w.ctx, string(w.store.Keys.Namespaces()), -1e6, "used-before")
 	var names []string
-	for i := range scheduleNamespaces {
+	for i := range nameNamespaces {
 		names = append(names, fmt.Sprintf("n%d", i))
 	}
 	testkit.Must(t, w.store.NoteNamespaces(w.ctx, names))

@@ -39,9 +39,11 @@ func (w *world) furnish() {
 func TestFind_LeadsToWhatHasTheID(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.furnish()
+		w.putFlow("shop-etl", etl)
+		w.startWorkflow("etl-1", "shop-etl", `{"day": "2026-11-25"}`)
 		for text, want := range map[string]string{
 			"order-1": "/tasks/default/order-1", "inv": "/schedules/billing/invoices", "day": "/schedules/default/day",
-			"nightl": "/schedules/default/nightly",
+			"nightl": "/schedules/default/nightly", "shop-": "/workflows/default/shop-etl", "etl-1": "/runs/default/etl-1",
 		} {
 			got := w.get("/find?" + url.Values{"q": {" " + text + " "}}.Encode())
 			if to := got.header.Get("Location"); got.status != http.StatusSeeOther || to != want {
@@ -59,6 +61,7 @@ func TestGolden_Find(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.furnish()
 		w.page("find", "/find", http.StatusOK)
+		w.putFlow("night-etl", etl)
 		w.page("find-tasks", "/find?q=both", http.StatusOK)
 		w.page("find-schedules", "/find?q=nigh", http.StatusOK)
 		w.page("find-none", "/find?q=nobody", http.StatusOK)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -166,7 +165,7 @@ func (s *Schedules) readRefs(
 	for p, members := range found {
 		misplaced[p]()
 		more = more || len(members.Val()) == limit
-		refs = append(refs, parseRefs(members.Val())...)
+		refs = append(refs, layout.RefsOf(members.Val())...)
 	}
 	slices.SortFunc(refs, func(a, b task.Ref) int { return cmp.Compare(a.String(), b.String()) })
 	if len(refs) > limit {
@@ -175,48 +174,11 @@ func (s *Schedules) readRefs(
 	return refs, more, nil
 }
 
-// Names of schedules are looked for with about so many commands in one round trip, and in so many round trips at once.
-const (
-	namedCommands = 400
-	namedAtOnce   = 4
-)
-
 // Named returns the names of up to limit schedules of some namespaces whose ids begin with a prefix, sorted. Error:
 // CodeUnavailable.
 func (s *Schedules) Named(ctx context.Context, namespaces []string, prefix string, limit int) ([]task.Ref, error) {
-	parts := slices.Collect(slices.Chunk(namespaces, max(namedCommands/s.l.Partitions(), 1)))
-	found := make([][]task.Ref, len(parts))
-	err := calls.Each(namedAtOnce, parts, func(i int, some []string) (err error) {
-		found[i], err = s.named(ctx, some, prefix, limit)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	refs := slices.Concat(found...)
-	slices.SortFunc(refs, func(a, b task.Ref) int { return cmp.Compare(a.String(), b.String()) })
-	return refs[:min(len(refs), limit)], nil
-}
-
-// named is Named in one round trip. The names are not sorted, and up to limit of each namespace and partition.
-func (s *Schedules) named(ctx context.Context, namespaces []string, prefix string, limit int) ([]task.Ref, error) {
-	pipe := s.l.DB.Pipeline()
-	var found []*redis.StringSliceCmd
-	for _, namespace := range namespaces {
-		low, high := Filter{Namespace: namespace, Prefix: prefix}.namesAfter("")
-		for p := range s.l.Partitions() {
-			by := &redis.ZRangeBy{Min: low, Max: high, Count: int64(limit)}
-			found = append(found, pipe.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), by))
-		}
-	}
-	if err := redisx.ExecReads(ctx, pipe); err != nil {
-		return nil, layout.Unavailable(err)
-	}
-	var refs []task.Ref
-	for _, names := range found {
-		refs = append(refs, parseRefs(names.Val())...)
-	}
-	return refs, nil
+	set := func(p int) string { return string(s.l.Keys.Partition(p).Schedules()) }
+	return s.l.Named(ctx, set, namespaces, prefix, limit)
 }
 
 // lookForMisplaced reads, under redisx.LeavingOut, whether a set of schedules has a member with another score than 0,
@@ -234,17 +196,6 @@ func (s *Schedules) lookForMisplaced(ctx context.Context, pipe redis.Pipeliner, 
 			}
 		}
 	}
-}
-
-// parseRefs parses members of the set of schedules. Members that are not names of schedules are left out.
-func parseRefs(members []string) []task.Ref {
-	refs := make([]task.Ref, 0, len(members))
-	for _, m := range members {
-		if ref, err := task.ParseRef(m); err == nil {
-			refs = append(refs, ref)
-		}
-	}
-	return refs
 }
 
 // stored is a schedule with the size in bytes of what Redis keeps of it.
@@ -365,7 +316,7 @@ func (s *Schedules) each(ctx context.Context, namespace string, fields []string,
 			if err != nil {
 				return layout.Unavailable(err)
 			}
-			if err := s.readEach(ctx, parseRefs(members), fields, do); err != nil {
+			if err := s.readEach(ctx, layout.RefsOf(members), fields, do); err != nil {
 				return err
 			}
 			if len(members) < eachChunk {

@@ -159,14 +159,17 @@ func (s *Workflows) Names(ctx context.Context, namespace, prefix, after string, 
 	}
 	var refs []task.Ref
 	for _, names := range found {
-		for _, name := range names.Val() {
-			if ref, err := task.ParseRef(name); err == nil {
-				refs = append(refs, ref)
-			}
-		}
+		refs = append(refs, layout.RefsOf(names.Val())...)
 	}
 	slices.SortFunc(refs, func(a, b task.Ref) int { return cmp.Compare(a.String(), b.String()) })
 	return refs[:min(len(refs), limit)], nil
+}
+
+// Named returns the names of up to limit workflows of some namespaces whose ids begin with a prefix, sorted. Error:
+// CodeUnavailable.
+func (s *Workflows) Named(ctx context.Context, namespaces []string, prefix string, limit int) ([]task.Ref, error) {
+	set := func(p int) string { return string(s.l.Keys.Partition(p).Workflows()) }
+	return s.l.Named(ctx, set, namespaces, prefix, limit)
 }
 
 // Check says why nobody can read a workflow that has that hash; nil if everybody can.
