@@ -27,6 +27,9 @@ const (
 	latestRuns      = 5
 )
 
+// latestLooked is how many runs the list of workflows looks through for the newest one of each.
+const latestLooked = 100
+
 // workflowList is what the list of workflows shows.
 type workflowList struct {
 	Prefix string
@@ -34,19 +37,35 @@ type workflowList struct {
 	Next   string // the cursor of the next page; "" at the end
 	First  bool   // it is the first page
 	Wrong  string // what is wrong with the address; "" if nothing is
+	Partly bool   // there are more runs than those that were looked through
 }
+
+// Looked is how many runs were looked through.
+func (workflowList) Looked() int { return latestLooked }
 
 // workflowRow is a workflow in the list.
 type workflowRow struct {
 	workflow.Stored
 	Err   string // why it cannot be read; "" if it can
 	Count int    // steps, with those of on_failure and finally
+	Run   runRow // its newest run; of no task if it is not among those that were looked through
 }
 
 func readWorkflows(ctx context.Context, v *visit) (any, string, error) {
 	title := string(v.T("Workflows"))
 	l := workflowList{First: v.query.Get("cursor") == "", Prefix: strings.TrimSpace(v.query.Get("prefix"))}
-	page, err := v.site.Control.ListWorkflows(ctx, v.who, l.Prefix, pageRows, v.query.Get("cursor"))
+	var page control.WorkflowPage
+	var runs control.TaskPage
+	err := calls.Try(
+		func() (err error) {
+			page, err = v.site.Control.ListWorkflows(ctx, v.who, l.Prefix, pageRows, v.query.Get("cursor"))
+			return err
+		},
+		func() (err error) {
+			runs, err = v.site.Control.ListRuns(ctx, v.who, control.TaskFilter{Brief: true}, latestLooked, "")
+			return err
+		},
+	)
 	if edge.CodeOf(err) == task.CodeInvalid {
 		l.Wrong = err.Error()
 		return l, title, nil
@@ -54,9 +73,16 @@ func readWorkflows(ctx context.Context, v *visit) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	l.Next = page.NextCursor
+	l.Next, l.Partly = page.NextCursor, runs.NextCursor != ""
+	latest := map[task.Ref]task.Task{}
+	for _, t := range slices.Backward(runs.Tasks) { // the newest ones come first
+		latest[task.Ref{Namespace: t.Namespace, ID: t.Labels[workflowLabel]}] = t
+	}
 	for _, found := range page.Workflows {
 		row := workflowRow{Stored: found.Stored, Count: stepCount(found.Definition)}
+		if t, is := latest[found.Ref]; is {
+			row.Run = v.runRow(t, nil)
+		}
 		if found.Err != nil {
 			row.Err = v.Reason(found.Err.Error())
 		}

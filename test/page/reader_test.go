@@ -27,6 +27,7 @@ func TestReader_OfOneNode(t *testing.T) {
 		"hostile text is shown":             pagesShowHostileText,
 		"an id leads to its page":           findLeadsToAnID,
 		"a run is steered":                  runsAreSteered,
+		"a workflow is written":             workflowsAreWritten,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

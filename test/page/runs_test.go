@@ -70,3 +70,30 @@ func runsAreSteered(t *testing.T, n *node) {
 	b.await("h1", "shops-1@.load")
 	b.expectNoProblem("the run")
 }
+
+// With JavaScript off, a workflow is written, mended, put, and edited while somebody else puts it.
+func workflowsAreWritten(t *testing.T, n *node) {
+	const text = "workflows:\n  - id: written\n    steps:\n      - {id: a, task: {type: noop}}\n" +
+		"      - {id: b, needs: [c], task: {type: noop}}\n"
+	b := n.openTab()
+	b.withoutScript()
+	b.open("/workflows")
+	b.follow(`a[href="/workflows/new"]`, "New workflow")
+	b.write("#text", text)
+	b.click(`.cap button[value="check"]`)
+	b.await("main", "Line 5, column 25: workflows[0].steps[1].needs[0]: ")
+	b.put(strings.Replace(b.value("#text"), "[c]", "[a]", 1), "It is valid.", "Revision 1 was put at ")
+	if boxes := eval[int](b, `document.querySelectorAll("svg.dag a").length`); boxes != 2 {
+		t.Errorf("%d boxes are drawn, want 2", boxes)
+	}
+	b.follow(`.acts a[href$="/edit"]`, "Edit written")
+	mine := b.value("#text") + "    deadline: 2h\n"
+	n.send(http.MethodPut, "/v1/workflows/written", fields{
+		"at_once": 7, "steps": []fields{{"id": "a", "task": fields{"type": "noop"}}},
+	})
+	b.put(mine, "Somebody has put revision 2 meanwhile.", "Revision 3 was put at ")
+	b.await("#revisions", "at_once: 7")
+	b.click(`#revisions details:last-of-type summary`)
+	b.follow(`a[href$="/rollback?revision=1"]`, "Roll back to revision 1")
+	b.send("Revision 1 of the workflow was put again at ")
+}
