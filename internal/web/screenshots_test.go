@@ -341,13 +341,75 @@ func (s *scene) hour() {
 // screenshots are the pages of the pictures, by their names.
 func (s *scene) screenshots() map[string]answer {
 	const one = "/schedules/default/backup-database"
-	text := html.UnescapeString(anyText.FindStringSubmatch(s.get(one + "/edit").text)[1])
+	text := s.textOf(one + "/edit")
 	text = strings.NewReplacer("30 2 * * *", "15 2 * * MON-FRI", "timeout: 15m", "timeout: 20m").Replace(text)
-	return map[string]answer{
+	shots := map[string]answer{
 		"overview": s.get("/"), "schedules": s.get("/schedules"), "schedule": s.get(one),
 		"task": s.get("/tasks/default/export-orders-2026-10-21"),
 		"edit": s.write(one+"/edit", "check", text),
 	}
+	s.shopRuns() // after the others, which it would change
+	const flow = "/workflows/default/shop-etl/edit"
+	text = strings.NewReplacer("deadline: 2h", "deadline: 3h", "          - report\n",
+		"          - report\n          - check_prices\n").Replace(s.textOf(flow))
+	shots["run"], shots["workflow"] = s.get("/runs/default/shop-etl-2026-10-21"), s.write(flow, "check", text)
+	return shots
+}
+
+// textOf is the text of a page on which one is written.
+func (s *scene) textOf(path string) string {
+	s.t.Helper()
+	return html.UnescapeString(anyText.FindStringSubmatch(s.get(path).text)[1])
+}
+
+// shopFlow is the workflow of the pictures.
+const shopFlow = `{"description": "what the shop has sold in a day, into the warehouse", "owner": "data", "deadline": "2h",
+	"params": {"day": {"type": "string", "required": true, "pattern": "[0-9]{4}-[0-9]{2}-[0-9]{2}"}},
+	"steps": [
+		{"id": "orders", "task": {"type": "shell", "payload": {"command": ["./orders"], "env": {"DAY": "${{ params.day }}"}}}},
+		{"id": "customers", "task": {"type": "shell", "payload": {"command": ["./customers"]}}},
+		{"id": "prices", "task": {"type": "http", "payload": {"url": "https://shop.example/prices"}}},
+		{"id": "clean_orders", "needs": ["orders"], "task": {"type": "shell", "payload": {"command": ["./clean"]}}},
+		{"id": "merge", "needs": ["customers"], "task": {"type": "shell", "payload": {"command": ["./merge"]}}},
+		{"id": "check_prices", "needs": ["prices"], "allow_failure": true, "task": {"type": "http",
+			"payload": {"url": "https://shop.example/check"}, "retry": {"max_attempts": 1}}},
+		{"id": "size", "needs": ["clean_orders"], "decide": [
+			{"when": "steps.clean_orders.output.rows > 1000", "then": ["load_parts"]}, {"then": ["load_all"]}]},
+		{"id": "load_parts", "needs": ["size", "merge"], "task": {"type": "shell", "payload": {"command": ["./load", "8"]}}},
+		{"id": "load_all", "needs": ["size", "merge"], "task": {"type": "shell", "payload": {"command": ["./load"]}}},
+		{"id": "report", "needs": ["load_parts", "load_all"], "task": {"type": "shell", "payload": {"command": ["./report"]}}},
+		{"id": "mail", "needs": ["report"], "task": {"type": "http", "payload": {"url": "https://mail.example/"}}}],
+	"on_failure": [{"id": "alarm", "task": {"type": "http", "payload": {"url": "https://pager.example/"}}}],
+	"finally": [{"id": "tidy", "task": {"type": "shell", "payload": {"command": ["rm", "-r", "/tmp/etl"]}}}]}`
+
+// shopRuns has a run of which some steps have ended.
+func (s *scene) shopRuns() {
+	s.t.Helper()
+	s.putFlow("shop-etl", shopFlow)
+	ref := s.startWorkflow("shop-etl-2026-10-21", "shop-etl", `{"day": "2026-10-21"}`)
+	begin := func(ids ...string) (runs []*tasks.Run) {
+		s.lag()
+		for i, id := range ids {
+			runs = append(runs, s.beginOn(i, ref.Step(id), 1)[0])
+		}
+		return runs
+	}
+	end := func(run *tasks.Run, after time.Duration, state task.State, result, reason string) {
+		s.until(clock.Now().Add(after))
+		testkit.Must(s.t, run.Finish(s.ctx, state, task.Outcome(state), result, reason))
+		s.plan(ref, false)
+	}
+	first := begin("orders", "customers", "prices")
+	end(first[2], 2300*time.Millisecond, task.Succeeded, `{"prices":2210}`, "")
+	check := begin("check_prices")[0]
+	end(check, 900*time.Millisecond, task.Failed, "", "HTTP 422: 3 prices are below 0")
+	end(first[0], 38*time.Second, task.Succeeded, `{"rows":18412}`, "")
+	clean := begin("clean_orders")[0]
+	end(first[1], 14*time.Second, task.Succeeded, `{"rows":9120}`, "")
+	begin("merge")
+	end(clean, 11*time.Second, task.Succeeded, `{"rows":18397}`, "")
+	s.until(clock.Now().Add(27 * time.Second))
+	s.pack()
 }
 
 var (

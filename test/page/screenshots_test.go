@@ -34,6 +34,8 @@ var pictures = []struct {
 	{"schedule", "schedule", 1200, 612, "light", 1.25},
 	{"task", "task", 1200, 714, "light", 1.25},
 	{"edit", "edit", 1200, 780, "light", 1.25},
+	{"run", "run", 1200, 1000, "light", 1.25},
+	{"workflow", "workflow", 1200, 860, "light", 1.25},
 	{"overview-phone", "overview", 390, 844, "light", 1.5},
 	{"task-phone", "task", 390, 844, "dark", 1.5},
 }
@@ -83,7 +85,8 @@ func TestScreenshots(t *testing.T) {
 		})
 		b.openURL(server.URL + "/page/" + p.page)
 		b.await("footer", "Keys") // the script has run
-		if p.page != "edit" && p.width > 500 {
+		isForm := p.page == "edit" || p.page == "workflow"
+		if !isForm && p.width > 500 {
 			b.await("#live", "Live")
 		}
 		image := b.capture()
