@@ -25,8 +25,9 @@ var besideUseCases = map[string]string{
 // operationsOf are the operations of methods that have another name than theirs.
 var operationsOf = map[string]string{
 	"Attempts": "listAttempts", "AwaitTask": "getTask", "CountTasks": "listTasks",
-	"FindSchedules": "listSchedules", "FindWorkflows": "listWorkflows", "FindTasks": "getTask", "LatestNamespaces": "listNamespaces",
-	"Follow": "followEvents", "FollowLogs": "readLogs", "GetQueue": "listQueues",
+	"FindSchedules": "listSchedules", "FindTasks": "getTask", "FindWorkflows": "listWorkflows",
+	"LatestNamespaces": "listNamespaces",
+	"Follow":           "followEvents", "FollowLogs": "readLogs", "GetQueue": "listQueues",
 	"GetTaskWithAttempts": "getTask", "ListAndCountRuns": "listRuns", "ListAndCountTasks": "listTasks",
 	"Ledger": "readLedger", "Logs": "readLogs", "LogStart": "readLogs", "Next": "previewSchedule", "Preview": "submitTask",
 	"PreviewBackfill": "backfillSchedule", "PreviewDelete": "deleteSchedule", "PreviewEach": "submitTasks",

@@ -71,7 +71,9 @@ func (c *Control) readDefinition(
 }
 
 // putWorkflow puts a valid definition, until the workflow does not change between reading and writing it.
-func (c *Control) putWorkflow(ctx context.Context, who Caller, d workflow.Definition, o PutOptions) (PutOfWorkflow, error) {
+func (c *Control) putWorkflow(
+	ctx context.Context, who Caller, d workflow.Definition, o PutOptions,
+) (PutOfWorkflow, error) {
 	for range putTries {
 		old, err := c.store.Workflows.Get(ctx, d.Ref)
 		if err != nil && task.CodeOf(err) != workflow.CodeNotFound {

@@ -33,7 +33,8 @@ func TestWorkflowChanges_NameSteps(t *testing.T) {
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	if text, err := WorkflowText(json.RawMessage(`{"steps":[{"id":"a"}]}`)); err != nil || text != "---\nsteps:\n  - id: a\n" {
+	text, err := WorkflowText(json.RawMessage(`{"steps":[{"id":"a"}]}`))
+	if err != nil || text != "---\nsteps:\n  - id: a\n" {
 		t.Errorf("%v: %q", err, text)
 	}
 }

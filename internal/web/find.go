@@ -30,7 +30,8 @@ type find struct {
 func readFind(ctx context.Context, v *visit) (any, string, error) {
 	title, text := string(v.T("Go to")), task.Cut(strings.TrimSpace(v.query.Get("q")), 2*task.IDLimit)
 	if text == "" {
-		return find{Sentence: v.T("Give the id of a task, or the beginning of the id of a schedule or a workflow.")}, title, nil
+		ask := v.T("Give the id of a task, or the beginning of the id of a schedule or a workflow.")
+		return find{Sentence: ask}, title, nil
 	}
 	f, c := find{Text: text}, v.site.Control
 	schedule, _, isTick := strings.Cut(text, "@") // of a tick whose task is gone, the ledger of its schedule tells

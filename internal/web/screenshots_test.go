@@ -363,10 +363,12 @@ func (s *scene) textOf(path string) string {
 }
 
 // shopFlow is the workflow of the pictures.
-const shopFlow = `{"description": "what the shop has sold in a day, into the warehouse", "owner": "data", "deadline": "2h",
+const shopFlow = `{"description": "what the shop has sold in a day, into the warehouse", "owner": "data",
+	"deadline": "2h",
 	"params": {"day": {"type": "string", "required": true, "pattern": "[0-9]{4}-[0-9]{2}-[0-9]{2}"}},
 	"steps": [
-		{"id": "orders", "task": {"type": "shell", "payload": {"command": ["./orders"], "env": {"DAY": "${{ params.day }}"}}}},
+		{"id": "orders", "task": {"type": "shell",
+			"payload": {"command": ["./orders"], "env": {"DAY": "${{ params.day }}"}}}},
 		{"id": "customers", "task": {"type": "shell", "payload": {"command": ["./customers"]}}},
 		{"id": "prices", "task": {"type": "http", "payload": {"url": "https://shop.example/prices"}}},
 		{"id": "clean_orders", "needs": ["orders"], "task": {"type": "shell", "payload": {"command": ["./clean"]}}},
@@ -377,7 +379,8 @@ const shopFlow = `{"description": "what the shop has sold in a day, into the war
 			{"when": "steps.clean_orders.output.rows > 1000", "then": ["load_parts"]}, {"then": ["load_all"]}]},
 		{"id": "load_parts", "needs": ["size", "merge"], "task": {"type": "shell", "payload": {"command": ["./load", "8"]}}},
 		{"id": "load_all", "needs": ["size", "merge"], "task": {"type": "shell", "payload": {"command": ["./load"]}}},
-		{"id": "report", "needs": ["load_parts", "load_all"], "task": {"type": "shell", "payload": {"command": ["./report"]}}},
+		{"id": "report", "needs": ["load_parts", "load_all"],
+			"task": {"type": "shell", "payload": {"command": ["./report"]}}},
 		{"id": "mail", "needs": ["report"], "task": {"type": "http", "payload": {"url": "https://mail.example/"}}}],
 	"on_failure": [{"id": "alarm", "task": {"type": "http", "payload": {"url": "https://pager.example/"}}}],
 	"finally": [{"id": "tidy", "task": {"type": "shell", "payload": {"command": ["rm", "-r", "/tmp/etl"]}}}]}`

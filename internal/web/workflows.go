@@ -235,8 +235,8 @@ func (v *visit) ofWorkflow(said string, n int) result {
 	return result{path: string(v.Path("workflows", v.param("namespace"), v.param("id"))), said: said, n: n}
 }
 
-// pauseWorkflow pauses a workflow. If another caller has paused it since its page was read, it refuses: the name and the
-// note of that caller stay.
+// pauseWorkflow pauses a workflow. If another caller has paused it since its page was read, it refuses: the name and
+// the note of that caller stay.
 func pauseWorkflow(ctx context.Context, v *visit, form url.Values) (result, error) {
 	note := strings.TrimSpace(form.Get("note"))
 	s, err := v.site.Control.GetWorkflow(ctx, v.ofPath(), v.param("id"))
