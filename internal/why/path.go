@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // handOver returns what keeps the partition's leader from handing tasks over.
@@ -25,7 +27,7 @@ func (p Path) handOver() []Reason {
 
 // attended returns what keeps the queue from having a worker for the type.
 func (p Path) attended() []Reason {
-	if p.FleetUnknown || p.Foreign != 0 || p.CanRun(p.Type) {
+	if p.FleetUnknown || p.Foreign != 0 || p.Queue == task.WorkflowQueue || p.CanRun(p.Type) { // leaders run workflows
 		return nil
 	}
 	if p.CanRun("") {

@@ -76,6 +76,9 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 	}{
 		{"future", why.TaskFacts{Path: path(nil), Task: later}, []why.Code{why.NotDue}, []string{"2026-01-02T03:05:05Z",
 			"task change nightly --delay 0s"}},
+		{"run of a workflow, which needs no worker", why.TaskFacts{
+			Path: path(func(p *why.Path) { p.Queue, p.Type = task.WorkflowQueue, task.WorkflowType }), Task: later,
+		}, []why.Code{why.NotDue}, []string{"2026-01-02T03:05:05Z"}},
 		{"retry", why.TaskFacts{Path: path(nil), Task: again}, []why.Code{why.Retry}, []string{"Attempt 3 of 5",
 			"connection refused"}},
 		{"debounced", why.TaskFacts{Path: path(nil), Task: keyed}, []why.Code{why.NotDue},
