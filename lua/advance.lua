@@ -16,7 +16,8 @@
 --     which is queued, begins; "pin", a: the definition of the run; "took": the entry name of the outbox is removed;
 --     "look": the run is planned again at that time; "release": the task name of a step is created with definition a,
 --     or begins again with b further attempts; "stop": the task name of a step is told to stop; "tie": the task name
---     of a step is kept as long as the run; "free": it is kept until then; "end": the run's own task ends in state a,
+--     of a step is kept as long as the run; "free": it is kept until then; "late": the task name of a step has
+--     ended after the run, and is kept as long as that; "end": the run's own task ends in state a,
 --     with error b, and is kept until then; "result", a: of the run
 -- reply:
 --   answers  text*  for each run planned, or what has changed: run, asked or saw

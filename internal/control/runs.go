@@ -211,13 +211,16 @@ func (c *Control) readRunOnce(ctx context.Context, ref task.Ref) (Run, error) {
 		return Run{}, task.Errorf(task.CodeNotARun, message, ref.ID, own.Type, ref.ID)
 	}
 	run, err := c.decodeRun(ctx, read)
+	if task.CodeOf(err) == task.CodeUnavailable {
+		return Run{}, err
+	}
 	if err != nil {
 		return Run{}, task.Errorf(task.CodeUnreadable, "run %q cannot be read: %s", ref.ID, err)
 	}
 	return run, c.readSteps(ctx, &run)
 }
 
-// decodeRun reads what Redis has of a run. Its error says what is wrong.
+// decodeRun reads what Redis has of a run. Its error says what is wrong; CodeUnavailable: Redis is.
 func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _ error) {
 	start, err := text.ParseStart(read.Task.Namespace, read.Task.Payload)
 	if err != nil {

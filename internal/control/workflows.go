@@ -262,9 +262,6 @@ func (c *Control) tellLine(ctx context.Context, s workflow.Stored) {
 			err = asked
 		}
 	}
-	if err == nil && s.MaxRuns == 0 { // there is no bound: nobody looks at the line
-		err = c.store.Workflows.Leave(ctx, s.Ref, places...)
-	}
 	if err != nil {
 		c.log.WarnContext(ctx, "runs that may begin were not told so", "workflow", s.Ref.String(), "error", err)
 	}

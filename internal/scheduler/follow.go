@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -21,9 +22,11 @@ func (t *term) follow(ctx context.Context) error {
 		t.s.o.Metrics.FollowUps.Add(float64(len(followed.Created)))
 		t.s.o.Metrics.Expired.Add(float64(len(followed.Expired)))
 		t.withdraw(ctx, followed.Expired)
-		more := false
+		next := followed.Next
 		if claimed := t.claimedRuns(); err == nil && len(followed.Runs)+len(claimed) > 0 {
-			more, err = t.carryOn(ctx, followed.Now, followed.Runs, claimed)
+			var again time.Time
+			again, err = t.carryOn(ctx, followed.Now, followed.Runs, claimed)
+			next = earlier(next, again)
 		}
 		t.warnOf("the outbox has an entry that this release cannot read; it waits", followed.Unread)
 		t.warnOf("the outbox has the end of a task that does not exist; it waits until the task is there, or until "+
@@ -33,8 +36,8 @@ func (t *term) follow(ctx context.Context) error {
 			return err
 		case err != nil:
 			t.failed(ctx, "cannot deal with what the outbox has; trying again", err)
-		case !more:
-			t.sleep(ctx, followed.Next, followed.Now, got, t.s.followWakes)
+		default:
+			t.sleep(ctx, next, followed.Now, got, t.s.followWakes)
 		}
 	}
 	return nil

@@ -35,7 +35,8 @@ type runs struct {
 	mu      sync.Mutex
 	claimed map[task.Ref]bool // runs that were claimed, and may begin
 
-	knownRuns // for the loop follow
+	knownRuns     // for the loop follow
+	turn      int // of planAll
 }
 
 // takeRuns takes the runs of workflows out of claimed deliveries, for the loop follow.
@@ -82,9 +83,9 @@ type planned struct {
 	inLine  bool       // it has a place in the line of its workflow
 
 	follows what
-	failure error     // of one that fails
-	known   *knownRun // of one that goes on, as all below
-	run     workflow.Run
+	failure error        // of one that fails
+	known   *knownRun    // that it was read without, or that goes on
+	run     workflow.Run // of one that goes on, as all below
 	asks    []workflow.Ask
 	tasks   map[int]workflow.Task // of steps that were read
 	seen    []partition.Seen      // of those of them that have ended, and those that entries are about
@@ -102,14 +103,15 @@ const (
 	goesOn             // what its plan says
 )
 
-// fail has a run end that cannot run.
+// fail ends a run that cannot run.
 func (p *planned) fail(why error) { p.follows, p.failure = fails, why }
 
-// carryOn plans runs: those that entries of the outbox are about, and those that were claimed. now is Redis's time.
-// more: some must be planned again at once. Errors: as those of partition.Leader.Advance.
+// carryOn plans runs: those that entries of the outbox are about, and those that were claimed. now is Redis's time. It
+// returns when the first of them must be planned again: now, if at once; zero: never. Errors: as those of
+// partition.Leader.Advance.
 func (t *term) carryOn(
 	ctx context.Context, now time.Time, touched map[task.Ref]partition.Touched, claimed map[task.Ref]bool,
-) (more bool, _ error) {
+) (next time.Time, _ error) {
 	all := make(map[task.Ref]*planned, len(touched)+len(claimed))
 	of := func(ref task.Ref) *planned {
 		if all[ref] == nil {
@@ -131,17 +133,25 @@ func (t *term) carryOn(
 	for some := range slices.Chunk(list, plannedAtOnce) {
 		again, err := t.carryOnSome(ctx, now, some)
 		if err != nil {
-			return more, err
+			return next, err
 		}
-		more = more || again
+		next = earlier(next, again)
 	}
-	return more, nil
+	return next, nil
+}
+
+// earlier returns the earlier one of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // carryOnSome does what carryOn says for some runs, with one call.
-func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) (more bool, _ error) {
+func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) (next time.Time, _ error) {
 	if err := t.readRuns(ctx, some); err != nil {
-		return false, err
+		return next, err
 	}
 	t.readBegins(ctx, some)
 	for _, p := range some {
@@ -152,33 +162,34 @@ func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) 
 		room, again = 0, now.Add(fullPause)
 	}
 	if err := t.planAll(ctx, now, some, room); err != nil {
-		return false, err
+		return next, err
 	}
 	writes := make([]partition.RunWrite, len(some))
 	for i, p := range some {
 		writes[i] = p.write(now, again)
-		more = more || p.plan.More && room > 0
+		next = earlier(next, writes[i].Look)
 	}
 	written, err := t.leader.Advance(ctx, writes)
 	var ended []*planned
 	for i, p := range some {
 		switch {
 		case i >= len(written) || !written[i]: // what it was planned from has changed: its entries are still there
-			more = true
+			next = now
 		case writes[i].End != nil:
 			t.runs.forget(p.ref)
 			ended = append(ended, p)
 		}
 	}
 	t.leaveLines(ctx, ended)
-	return more, err
+	return next, err
 }
 
 // readRuns reads runs, with the tasks of the steps that entries are about.
 func (t *term) readRuns(ctx context.Context, some []*planned) error {
 	wanted := make([]partition.ReadRun, len(some))
 	for i, p := range some {
-		wanted[i] = partition.ReadRun{Ref: p.ref, Known: t.runs.of[p.ref] != nil}
+		p.known = t.runs.of[p.ref]
+		wanted[i] = partition.ReadRun{Ref: p.ref, Known: p.known != nil}
 		for step := range p.touched.Steps {
 			wanted[i].Steps = append(wanted[i].Steps, p.ref.Step(step))
 		}
@@ -192,6 +203,7 @@ func (t *term) readRuns(ctx context.Context, some []*planned) error {
 			continue
 		}
 		t.runs.forget(p.ref) // it does not run any more, so that its payload may be needed
+		p.known = nil
 		again, err := t.leader.ReadRuns(ctx, partition.ReadRun{Ref: p.ref, Steps: wanted[i].Steps})
 		if err != nil {
 			return err
@@ -232,6 +244,10 @@ func (t *term) prepare(p *planned) {
 // planAll plans runs, which share that room, and reads the tasks of steps that these plans need.
 func (t *term) planAll(ctx context.Context, now time.Time, some []*planned, room int) error {
 	open := slices.DeleteFunc(slices.Clone(some), func(p *planned) bool { return p.follows != goesOn })
+	if t.runs.turn++; len(open) > 0 { // another one is first in each turn
+		at := t.runs.turn % len(open)
+		open = slices.Concat(open[at:], open[:at])
+	}
 	wanted := make(map[*planned][]int, len(open))
 	for _, p := range open {
 		wanted[p] = p.firstWants()

@@ -12,8 +12,10 @@ import (
 	"github.com/dts-sched/dts/internal/workflow/text"
 )
 
-// holdersLimit is of how many runs in a line a leader looks at once whether they still run.
-const holdersLimit = 1000
+const (
+	placesLimit = 1000 // places in a line that one look checks
+	nextLimit   = 200  // the same of those behind a run that has left it
+)
 
 // readBegins finds which runs may begin, and what these run. Those whose workflow cannot be read now, is paused, or
 // runs as often as it may, wait: they stay queued, and are looked after as all that is queued.
@@ -76,14 +78,23 @@ func (t *term) pin(p *planned, d workflow.Definition, revision int) {
 // admit returns which runs of a workflow may begin: as long as it is paused, none may, and of the others those that
 // have fewer runs before them in the line than may run at once.
 func (t *term) admit(ctx context.Context, name task.Ref, found workflows.Read, runs []*planned) (may []*planned) {
-	limit := found.MaxRuns
-	if found.Err != nil || limit == 0 && found.PausedAt.IsZero() {
+	if found.Err != nil {
 		return runs
 	}
 	slices.SortStableFunc(runs, func(a, b *planned) int { return a.read.Task.DueAt.Compare(b.read.Task.DueAt) })
 	places := make([]workflows.Place, len(runs))
 	for i, p := range runs {
-		places[i], p.inLine = workflows.Place{Run: p.ref, Attempt: p.begin}, true
+		places[i] = workflows.Place{Run: p.ref, Attempt: p.begin}
+	}
+	limit := found.MaxRuns
+	if limit == 0 && found.PausedAt.IsZero() {
+		if found.Places > 0 {
+			t.dissolveLine(ctx, name, places)
+		}
+		return runs
+	}
+	for _, p := range runs {
+		p.inLine = true
 	}
 	before, err := t.s.o.Store.Workflows.Enter(ctx, name, places...)
 	if err != nil {
@@ -109,28 +120,42 @@ func (t *term) admit(ctx context.Context, name task.Ref, found workflows.Read, r
 	return may
 }
 
+// dissolveLine removes places from the line of a workflow that bounds its runs no more: those of runs that begin, and
+// those that nobody would remove. If that fails, the next run does it.
+func (t *term) dissolveLine(ctx context.Context, name task.Ref, begin []workflows.Place) {
+	gone, _, err := t.gone(ctx, name, 0, placesLimit)
+	if err == nil {
+		err = t.s.o.Store.Workflows.Leave(ctx, name, slices.Concat(begin, gone)...)
+	}
+	if err != nil {
+		t.failed(ctx, "cannot remove places that nobody needs", err)
+	}
+}
+
 // clearLine removes those from the line of a workflow that have ended without leaving, as they would hold up for ever a
-// run that has so many before it. It tells those that may begin instead. Of the runs that wait, only one looks at all
-// before it: the next one to begin, or one behind a run that has ended.
+// run that has so many before it. It tells those that may begin instead. A run behind a waiting one leaves that to it.
 func (t *term) clearLine(ctx context.Context, name task.Ref, limit, before int) error {
 	if before > limit {
-		gone, err := t.gone(ctx, name, before-1, before)
-		if err != nil || len(gone) == 0 {
+		_, waits, err := t.gone(ctx, name, before-1, before)
+		if err != nil || waits {
 			return err
 		}
 	}
-	gone, err := t.gone(ctx, name, max(0, before-holdersLimit), before)
+	gone, _, err := t.gone(ctx, name, max(0, before-placesLimit), before)
 	if err != nil {
 		return err
 	}
 	return t.leave(ctx, name, limit, gone)
 }
 
-// gone returns the places of a part of the line of a workflow whose runs do not run, and are not about to.
-func (t *term) gone(ctx context.Context, name task.Ref, from, before int) (gone []workflows.Place, _ error) {
+// gone returns those places of a part of the line of a workflow whose runs do not run, and are not about to. waits: one
+// of the others is about to.
+func (t *term) gone(
+	ctx context.Context, name task.Ref, from, before int,
+) (gone []workflows.Place, waits bool, _ error) {
 	places, err := t.s.o.Store.Workflows.Line(ctx, name, from, before)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	refs := make([]task.Ref, len(places))
 	for i, place := range places {
@@ -138,12 +163,13 @@ func (t *term) gone(ctx context.Context, name task.Ref, from, before int) (gone 
 	}
 	found, err := t.s.o.Store.Tasks.Briefs(ctx, refs)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	attempts := make(map[task.Ref]int, len(found))
 	for _, own := range found {
 		if own.State == task.Queued || own.State == task.Running {
 			attempts[own.Ref] = own.Attempt
+			waits = waits || own.State == task.Queued
 		}
 	}
 	for _, place := range places {
@@ -151,10 +177,10 @@ func (t *term) gone(ctx context.Context, name task.Ref, from, before int) (gone 
 			gone = append(gone, place)
 		}
 	}
-	return gone, nil
+	return gone, waits, nil
 }
 
-// leaveLines has runs that have ended leave the lines that they are in. What fails is made up for by clearLine.
+// leaveLines removes runs that have ended from the lines that they are in. What fails is made up for by clearLine.
 func (t *term) leaveLines(ctx context.Context, ended []*planned) {
 	places := make(map[task.Ref][]workflows.Place)
 	for _, p := range ended {
@@ -192,16 +218,21 @@ func (t *term) leave(ctx context.Context, name task.Ref, limit int, gone []workf
 		if err != nil {
 			return err
 		}
-		gone = nil
+		told := 0
 		for _, place := range next {
 			err := t.s.o.Store.Tasks.AskRun(ctx, place.Run, workflow.NoAsk)
 			switch code := task.CodeOf(err); {
 			case err == nil:
-			case code == task.CodeNotRunning || code == task.CodeTaskNotFound:
-				gone = append(gone, place)
-			default:
+				told++
+			case code != task.CodeNotRunning && code != task.CodeTaskNotFound:
 				return err
 			}
+		}
+		if told == len(next) {
+			return nil
+		}
+		if gone, _, err = t.gone(ctx, name, max(0, limit-len(gone)), limit+nextLimit); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -6,16 +6,20 @@ import (
 	"github.com/dts-sched/dts/internal/workflow/text"
 )
 
-const (
-	runsKept  = 1000    // of which a term keeps what does not change
-	flowsKept = 8 << 20 // bytes of the definitions that a term keeps, as they are stored
-)
+// cacheSize bounds what a term keeps of runs.
+type cacheSize struct {
+	runs  int
+	flows int // bytes of definitions, as they are stored
+}
 
-// knownRuns are what a term keeps of runs, so that it need not read it again.
+var defaultCache = cacheSize{runs: 1000, flows: 8 << 20}
+
+// knownRuns is a cache of a term: what does not change of runs. It drops all when it is full.
 type knownRuns struct {
 	of    map[task.Ref]*knownRun
 	flows map[string]*knownFlow // by the namespace and the plan
 	bytes int                   // of these names
+	max   cacheSize
 }
 
 // knownRun is what does not change of a run.
@@ -46,7 +50,7 @@ func (k *knownRuns) flow(namespace, plan string) (*knownFlow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.flows == nil || k.bytes+len(name) > flowsKept {
+	if k.flows == nil || k.bytes+len(name) > k.max.flows {
 		k.of, k.flows, k.bytes = nil, make(map[string]*knownFlow), 0 // runs keep flows as well
 	}
 	f := &knownFlow{flow: flow, revision: revision}
@@ -57,7 +61,7 @@ func (k *knownRuns) flow(namespace, plan string) (*knownFlow, error) {
 
 // keep keeps what does not change of a run.
 func (k *knownRuns) keep(ref task.Ref, run *knownRun) {
-	if len(k.of) >= runsKept || k.of == nil {
+	if len(k.of) >= k.max.runs || k.of == nil {
 		k.of = make(map[task.Ref]*knownRun)
 	}
 	k.of[ref] = run
@@ -66,7 +70,7 @@ func (k *knownRuns) keep(ref task.Ref, run *knownRun) {
 // forget forgets a run.
 func (k *knownRuns) forget(ref task.Ref) { delete(k.of, ref) }
 
-// load has a run go on that has that plan.
+// load prepares a run by its stored plan.
 func (t *term) load(p *planned, plan string) {
 	flow, err := t.runs.flow(p.ref.Namespace, plan)
 	if err != nil {
@@ -83,10 +87,10 @@ func (t *term) load(p *planned, plan string) {
 	t.runs.keep(p.ref, k)
 }
 
-// loadBegun has a run go on that has begun.
+// loadBegun prepares a run that has begun.
 func (t *term) loadBegun(p *planned) {
-	if k := t.runs.of[p.ref]; k != nil {
-		p.follows, p.known, p.start, p.inLine = goesOn, k, k.start, k.inLine
+	if k := p.known; k != nil {
+		p.follows, p.start, p.inLine = goesOn, k.start, k.inLine
 		return
 	}
 	var err error

@@ -13,13 +13,7 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 	w := partition.RunWrite{Run: p.read, Begin: p.begin > 0, Saw: p.seen, Took: p.touched.Entries}
 	switch p.follows {
 	case idles:
-		w.Idle = true
-		if own := p.read.Task; own.State.Final() {
-			for _, step := range p.read.Steps {
-				w.Late = append(w.Late, step.Seen.Ref)
-			}
-			w.Kept = now.Add(own.EffectiveRetention(own.State))
-		}
+		w.Idle, w.Late = true, p.late()
 		return w
 	case waits:
 		w.Idle, w.Look = true, now.Add(unreadPause)
@@ -60,6 +54,17 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 		w.Look = again
 	}
 	return w
+}
+
+// late returns the steps that have ended after their run.
+func (p *planned) late() (refs []task.Ref) {
+	if own := p.read.Task; own.Type != "" && !own.State.Final() {
+		return nil
+	}
+	for _, step := range p.read.Steps {
+		refs = append(refs, step.Seen.Ref)
+	}
+	return refs
 }
 
 // attemptsOf returns how many further attempts a task has that begins again; 0 for one that is new.

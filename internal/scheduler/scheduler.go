@@ -86,6 +86,7 @@ type Told struct {
 type Scheduler struct {
 	o           Options
 	pace        pace
+	cache       cacheSize
 	leases      []*lease.Lease  // by partition
 	wakes       []chan struct{} // by partition: claim again
 	roomWakes   []chan struct{} // by partition: waiting tasks may be claimed
@@ -117,7 +118,7 @@ type Scheduler struct {
 // New prepares a scheduler.
 func New(o Options) *Scheduler {
 	s := &Scheduler{
-		o: o, pace: defaultPace, freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), bulk: make(chan struct{}, 1),
+		o: o, pace: defaultPace, cache: defaultCache, freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), bulk: make(chan struct{}, 1),
 		look: make(chan task.Ref, 1000), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
 		losses:  newLosses(),
 		packing: make(chan struct{}, 1),

@@ -34,6 +34,7 @@ func (s *Scheduler) begin(p int, held *lease.Held, ended chan struct{}) *term {
 		s: s, partition: p, held: held, leader: s.o.Store.Partitions.At(p).Lead(held.Fence()), stop: stop,
 		claimed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
+	t.runs.max = s.cache
 	s.mu.Lock()
 	s.led[p] = t.leader
 	s.mu.Unlock()

@@ -3,12 +3,14 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/workflow"
@@ -134,35 +136,98 @@ func TestTravel_APausedWorkflowLetsItsRunsGo(t *testing.T) {
 // A failover loses that a step was released, its run ends without it, and the worker restores the task. Nobody needs
 // its end any more: it is kept as long as the run, and not for ever.
 func TestTravel_AStepThatEndsAfterItsRunIsNotKept(t *testing.T) {
+	for name, c := range map[string]struct{ ofRun, ofFlow, until time.Duration }{
+		"the run says how long":      {48 * time.Hour, 0, 48 * time.Hour},
+		"the workflow says how long": {0, 72 * time.Hour, 72 * time.Hour},
+		"the run is gone":            {time.Minute, 0, 28 * time.Hour}, // a day after the end of the step
+	} {
+		t.Run(name, func(t *testing.T) {
+			travel(t, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), slow, func(v *voyage) {
+				v.start()
+				v.worker.does(func(task.Task) (time.Duration, error) { return time.Minute, nil })
+				run := v.begin("once", fmt.Sprintf(`"retention": %q,`, max(time.Second, c.ofFlow)), c.ofRun)
+				v.pass(3 * time.Hour)
+				late := task.Definition{Ref: run.Step("lost"), Type: "echo", Retention: task.RetentionLimit}
+				for _, created := range v.store.Tasks.Create(v.t.Context(), []task.Definition{late.Normalize()}) {
+					testkit.Must(v.t, created.Err)
+				}
+				state := func() string {
+					read, err := v.store.Partitions.At(0).ReadSteps(v.t.Context(), []task.Ref{late.Ref})
+					testkit.Must(v.t, err)
+					return read[0].Seen.Text
+				}
+				v.pass(time.Hour)
+				if got := state(); !strings.HasPrefix(got, "succeeded") || strings.Contains(got, ">") {
+					v.t.Errorf("its end is %q, which is kept for the run", got)
+				}
+				v.pass(c.until - 5*time.Hour)
+				if state() == "" {
+					v.t.Error("it is gone before its time")
+				}
+				v.pass(4 * time.Hour)
+				if got := state(); got != "" {
+					v.t.Errorf("it is still there: %q", got)
+				}
+			})
+		})
+	}
+}
+
+// begin submits a run of a workflow of one step, with further fields of the workflow.
+func (v *voyage) begin(id, fields string, retention time.Duration) task.Ref {
+	v.t.Helper()
+	d := task.Definition{
+		Ref: task.Ref{Namespace: "default", ID: id}, Type: task.WorkflowType, Queue: task.WorkflowQueue,
+		Retention: retention, Payload: []byte(`{"definition": {` + fields +
+			`"steps": [{"id": "load", "task": {"type": "echo", "timeout": "24h", "retry": {"max_attempts": 1}}}]}}`),
+	}
+	for _, created := range v.store.Tasks.Create(v.t.Context(), []task.Definition{d.Normalize()}) {
+		testkit.Must(v.t, created.Err)
+	}
+	return d.Ref
+}
+
+// A leader forgets what it knows of runs when it knows too much. It reads them again, and no run fails for that.
+func TestTravel_ALeaderKnowsAFewRunsOfMany(t *testing.T) {
+	few, small := cacheSize{runs: 2, flows: 1 << 20}, cacheSize{runs: 100, flows: 300}
+	for name, cache := range map[string]cacheSize{"runs": few, "definitions": small} {
+		t.Run(name, func(t *testing.T) {
+			travel(t, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), slow, func(v *voyage) {
+				v.cache = cache
+				v.start()
+				v.worker.does(func(task.Task) (time.Duration, error) { return time.Minute, nil })
+				var refs []task.Ref
+				for i := range 12 {
+					refs = append(refs, v.begin(fmt.Sprint("run-", i), fmt.Sprintf(`"description": "number %d",`, i), 24*time.Hour))
+				}
+				v.pass(time.Hour)
+				for _, ref := range refs {
+					if own, _, _, _ := v.runOf(ref); own.Task.State != task.Succeeded {
+						v.t.Errorf("%s is %s: %s", ref.ID, own.Task.State, own.Task.Error)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Nothing happens in the partition until the deadline of a run is over. It ends in time all the same.
+func TestTravel_ADeadlineEndsARunInTime(t *testing.T) {
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	travel(t, from, slow, func(v *voyage) {
-		ctx := v.t.Context()
-		v.loads()
 		v.start()
-		v.worker.does(func(task.Task) (time.Duration, error) { return time.Minute, nil })
-		create := func(d task.Definition) {
-			for _, c := range v.store.Tasks.Create(ctx, []task.Definition{d.Normalize()}) {
-				testkit.Must(v.t, c.Err)
-			}
+		v.worker.does(func(task.Task) (time.Duration, error) { return 10 * time.Hour, nil })
+		run := v.begin("once", `"deadline": "20m", "closing": "20m",
+			"finally": [{"id": "clean", "task": {"type": "echo", "timeout": "24h"}}],`, 0)
+		v.pass(21 * time.Minute)
+		_, _, known, steps := v.runOf(run)
+		if known.Phase != workflow.PhaseFinally || steps[0].State != task.Cancelled {
+			v.t.Errorf("a minute after the deadline, the run is in phase %s, and the step %s", known.Phase, steps[0].State)
 		}
-		run := task.Ref{Namespace: "default", ID: "once"}
-		create(task.Definition{
-			Ref: run, Type: task.WorkflowType, Queue: task.WorkflowQueue, Payload: []byte(`{"workflow": "loads"}`),
-			Retention: 48 * time.Hour,
-		})
-		v.pass(time.Hour)
-		create(task.Definition{Ref: run.Step("lost"), Type: "echo", Retention: task.RetentionLimit})
-		v.pass(time.Hour)
-		read, err := v.store.Partitions.At(0).ReadSteps(ctx, []task.Ref{run.Step("lost")})
-		testkit.Must(v.t, err)
-		if got := read[0]; got.Task.State != task.Succeeded || strings.Contains(got.Seen.Text, ">") {
-			v.t.Errorf("its end is %q, which is kept for the run", got.Seen.Text)
-		}
-		v.pass(49 * time.Hour)
-		read, err = v.store.Partitions.At(0).ReadSteps(ctx, []task.Ref{run.Step("lost")})
-		testkit.Must(v.t, err)
-		if read[0].Seen.Text != "" {
-			v.t.Errorf("it is there after two days: %q", read[0].Seen.Text)
+		v.pass(20 * time.Minute)
+		var own partition.Run
+		if own, _, _, steps = v.runOf(run); own.Task.State != task.Failed || steps[1].State != task.Cancelled {
+			v.t.Errorf("a minute after closing, the run is %s, and the last step %s", own.Task.State, steps[1].State)
 		}
 	})
 }

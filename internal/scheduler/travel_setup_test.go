@@ -56,6 +56,7 @@ type voyage struct {
 	gaps   []gap
 	named  int
 	made   []func() error // to be closed in the end
+	cache  cacheSize      // of nodes that start; zero: the default
 }
 
 // travelling is taken by the one test that travels. Such a test never waits, so several at once would leave too little of
@@ -176,6 +177,9 @@ func (v *voyage) start() *traveller {
 		ask: time.Minute, names: time.Hour, pack: time.Hour, lossy: time.Hour, peek: time.Hour,
 	}
 	n.plan = newPlan(n.Scheduler) // of that pace
+	if v.cache != (cacheSize{}) {
+		n.cache = v.cache
+	}
 	var member, ctx context.Context
 	member, n.leave = context.WithCancel(context.Background())
 	ctx, n.cancel = context.WithCancel(context.Background())

@@ -48,6 +48,16 @@ local function release(member, def, attempts)
   end
 end
 
+-- free_late frees the task of a step that has ended after its run: it is kept as long as the run is, if that is there.
+local function free_late(member, _, _, _, run)
+  local text = redis.call('HGET', states_key, member)
+  local state = text and is_marked(text) and end_of(text)
+  if state then
+    local kept = now + (state == 'failed' and FAILED_RETENTION or DEFAULT_RETENTION)
+    keep_step(member, text, '', tonumber(redis.call('ZSCORE', expiry_key, run)) or kept)
+  end
+end
+
 -- Each write takes name, a, b and at of its op, and the run.
 local writes = {
   run = function(name, _, text) return text ~= '' and redis.call('HSET', runs_key, name, text) end,
@@ -61,6 +71,7 @@ local writes = {
   stop = function(name) stop_task(name, '') end,
   tie = function(name) write_mark(name, '>', now + STEP_RETENTION) end,
   free = function(name, _, _, at) write_mark(name, '', at) end,
+  late = free_late,
   ['end'] = function(_, state, reason, at, run) end_own(run, state, reason, at) end,
   result = function(_, result, _, _, run) redis.call('HSET', results_key, run, result) end,
 }

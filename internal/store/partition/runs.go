@@ -48,7 +48,6 @@ type RunWrite struct {
 	Stop    []task.Ref // tasks of steps that are told to stop
 	Tie     []task.Ref // tasks of steps that have ended, and are kept as long as the run
 	Late    []task.Ref // tasks of steps that have ended after their run: nobody needs them
-	Kept    time.Time  // until then those of Late are kept
 	End     *RunEnd
 }
 
@@ -227,7 +226,7 @@ func (w RunWrite) ops() (ops []lua.AdvanceOp, _ error) {
 	}
 	if w.Idle {
 		for _, ref := range w.Late {
-			add("free", ref.String(), "", "", w.Kept)
+			add("late", ref.String(), "", "", never)
 		}
 		if !w.Look.IsZero() {
 			add("look", "", "", "", w.Look)

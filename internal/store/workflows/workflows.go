@@ -46,15 +46,17 @@ func (s *Workflows) Get(ctx context.Context, ref task.Ref) (workflow.Stored, err
 // Read is a workflow that was read or, in Err, why it was not.
 type Read struct {
 	workflow.Stored
-	Err error // workflow.CodeNotFound, CodeUnreadable
+	Places int   // in its line
+	Err    error // workflow.CodeNotFound, CodeUnreadable
 }
 
 // GetEach reads workflows, in the order of their names. Error: CodeUnavailable.
 func (s *Workflows) GetEach(ctx context.Context, refs []task.Ref) ([]Read, error) {
 	pipe := s.l.DB.Pipeline()
-	found := make([]*redis.MapStringStringCmd, len(refs))
+	found, lines := make([]*redis.MapStringStringCmd, len(refs)), make([]*redis.IntCmd, len(refs))
 	for i, ref := range refs {
-		found[i] = pipe.HGetAll(ctx, string(s.l.KeysOf(ref).Workflow(ref)))
+		k := s.l.KeysOf(ref)
+		found[i], lines[i] = pipe.HGetAll(ctx, string(k.Workflow(ref))), pipe.ZCard(ctx, string(k.Line(ref)))
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, layout.Unavailable(err)
@@ -66,6 +68,7 @@ func (s *Workflows) GetEach(ctx context.Context, refs []task.Ref) ([]Read, error
 			continue
 		}
 		read[i].Stored, read[i].Err = decode(ref, found[i].Val())
+		read[i].Places = int(lines[i].Val())
 	}
 	return read, nil
 }
