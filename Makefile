@@ -30,17 +30,18 @@ quick: ## Vet all, and test what has changed and what imports it, without the ra
 
 # Tests wait more than they compute, so more of them run at once than there are processors. `make lint` runs go vet on
 # everything; each package of tests that hangs for 45 minutes fails with the stacks of its goroutines.
-TEST := go test -vet=off -parallel 8 -timeout 45m
+TEST := go test -vet=off -timeout 45m -parallel
 # The packages that wait longest come first, so that the others run beside them.
 ALL := ./test ./test/page ./test/model ./internal/scheduler ./internal/control ./...
 
 .PHONY: test
 test: ## Run all that a change must pass, but for the race detector
 	scripts/ensure-test-tools
-	$(TEST) $(ALL)
-	cd bench && $(TEST) ./...
+	$(TEST) 8 $(ALL)
+	cd bench && $(TEST) 8 ./...
 
-# The race detector takes three times as long. So it watches the short tests here, and all of them in the long form.
+# The race detector takes three times as long, so that half as many tests run at once: a node on an embedded Redis may take
+# two processors by itself. It watches the short tests here, and all of them in the long form.
 # It leaves out the Lua interpreter of the embedded Redis: each run of a script has an interpreter of its own. To watch it
 # takes a fifth of the processor time of tests in virtual time. Without notes for debuggers, compiling takes an eighth less.
 # Package test/process builds programs with the same flags, so that Go's cache has what both need.
@@ -53,12 +54,12 @@ RACED := . ./dtstest ./internal/app ./internal/api ./internal/batch ./internal/c
 .PHONY: race
 race: ## Run the short tests with the race detector
 	scripts/ensure-test-tools
-	$(TEST) $(RACE) -short $(RACED)
+	$(TEST) 4 $(RACE) -short $(RACED)
 
 .PHONY: test-long
 test-long: ## Run all tests in full, with the race detector, for an hour: fleets through failovers and upgrades, weeks of time travel
 	scripts/ensure-test-tools
-	TEST_LONG=1 $(TEST) $(RACE) $(ALL)
+	TEST_LONG=1 $(TEST) 8 $(RACE) $(ALL)
 
 # Rounds under faults; test/chaos says which variables choose among them.
 CHAOS := go test $(RACE) -vet=off -count=1 -v -run TestChaos
