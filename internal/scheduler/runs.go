@@ -98,7 +98,7 @@ type what int
 
 const (
 	idles  what = iota // nothing: it does not run, or may not begin yet
-	waits              // nothing that this release could do: a later one has written what became of its steps
+	waits              // nothing: this release cannot read what became of its steps
 	fails              // it ends: it cannot run
 	goesOn             // what its plan says
 )

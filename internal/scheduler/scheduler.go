@@ -118,7 +118,8 @@ type Scheduler struct {
 // New prepares a scheduler.
 func New(o Options) *Scheduler {
 	s := &Scheduler{
-		o: o, pace: defaultPace, cache: defaultCache, freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), bulk: make(chan struct{}, 1),
+		o: o, pace: defaultPace, cache: defaultCache,
+		freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), bulk: make(chan struct{}, 1),
 		look: make(chan task.Ref, 1000), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
 		losses:  newLosses(),
 		packing: make(chan struct{}, 1),

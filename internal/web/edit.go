@@ -223,7 +223,7 @@ func (v *visit) readText(of edited) (*manifest.Entry, error) {
 			stays = v.T("must stay %s in the namespace %s: a copy is a new workflow", e.Ref.ID, e.Ref.Namespace)
 		}
 		e.Faults = manifest.Faults{entry.Fault("id", string(stays))}
-		return nil, nil //nolint:nilnil // as above
+		return nil, nil //nolint:nilnil // the page says what is wrong
 	}
 	e.options = control.PutOptions{IfMatch: e.Revision, IfAbsent: e.Revision == 0}
 	if err := of.read(entry); err != nil {

@@ -385,7 +385,7 @@ const shopFlow = `{"description": "what the shop has sold in a day, into the war
 	"on_failure": [{"id": "alarm", "task": {"type": "http", "payload": {"url": "https://pager.example/"}}}],
 	"finally": [{"id": "tidy", "task": {"type": "shell", "payload": {"command": ["rm", "-r", "/tmp/etl"]}}}]}`
 
-// shopRuns has a run of which some steps have ended.
+// shopRuns has a run with some steps that have ended.
 func (s *scene) shopRuns() {
 	s.t.Helper()
 	s.putFlow("shop-etl", shopFlow)

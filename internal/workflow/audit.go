@@ -135,7 +135,7 @@ func (a *auditor) checkCancelled(i int) {
 	}
 }
 
-// ended returns when the sections before that one had ended.
+// ended returns when the sections before a section had ended.
 func (a *auditor) ended(in section) time.Time {
 	at := a.r.Begun
 	lo, _ := a.f.of(in)

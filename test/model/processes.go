@@ -146,7 +146,7 @@ func (m *Model) followCalls(s *State, l *Leader) (calls []Call) {
 func (m *Model) taskCalls(s *State, l *Leader, task uint8) []Call {
 	t := &s.Redis.Tasks[task]
 	var calls []Call
-	if !m.isOwn(task) { // of which flowCalls has what follows
+	if !m.isOwn(task) { // what follows for a run's own task is in flowCalls
 		calls = m.handCalls(l, task)
 	}
 	if l.Hands[task].Doing == Nothing && (t.Place == Due || t.Place == Ready || t.Place == Later && !m.has(ClaimDue)) {

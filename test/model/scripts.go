@@ -2,7 +2,7 @@ package model
 
 import "github.com/dts-sched/dts/lua"
 
-// Model is the protocol, of which guards may be missing.
+// Model is the protocol. Some of its guards may be missing.
 type Model struct {
 	Size
 	Without, Besides Guard

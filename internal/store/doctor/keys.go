@@ -67,8 +67,8 @@ type sorted struct {
 	queues                                           map[string]bool
 }
 
-// lookAtKeys looks at what keys belong to. It returns the sets of ready tasks that leaders do not know, and the lines of
-// workflows.
+// lookAtKeys looks at what keys belong to. It returns the sets of ready tasks that leaders do not know, and the lines
+// of workflows.
 func (e *examination) lookAtKeys(ctx context.Context, keys []string) ([]collection, error) {
 	s := e.sort(keys)
 	for p, members := range s.tasks {
