@@ -88,18 +88,41 @@ func (d demo) work(script, pretended string) (kind string, payload json.RawMessa
 	return "shell", payload
 }
 
-// demoSchedule is a schedule with its definition in JSON.
-type demoSchedule struct{ id, definition string }
+// definition is a schedule or a workflow, in JSON.
+type definition struct{ id, text string }
 
 // schedules are one that ticks, and whose tasks run most of the time, and one that fails until it pauses itself.
-func (d demo) schedules() []demoSchedule {
+func (d demo) schedules() []definition {
 	kind, pulse := d.work(`echo "tick $DTS_TICK"; echo "::progress 50 half of it"; sleep 3`, `{"sleep": "3s"}`)
 	_, feed := d.work(`echo "feed: the disk is full" >&2; exit 1`, `{"fail": "feed: the disk is full"}`)
-	return []demoSchedule{
+	return []definition{
 		{"pulse", fmt.Sprintf(`{"every": "5s", "description": "runs for 3 seconds", "task": {"type": %q, "payload": %s}}`, kind, pulse)},
 		{"feed", fmt.Sprintf(`{"every": "5s", "pause_on_failure": 3, "description": "fails, and then pauses itself",
 			"task": {"type": %q, "payload": %s, "retry": {"max_attempts": 1}}}`, kind, feed)},
+		{"etl", `{"every": "15s", "description": "runs the workflow etl",
+			"task": {"type": "workflow", "payload": {"workflow": "etl"}}}`},
 	}
+}
+
+// workflow is one whose steps read what others have found, and that decides by it.
+func (d demo) workflow() definition {
+	step := func(script, pretended string) string {
+		kind, payload := d.work(script, pretended)
+		return fmt.Sprintf(`{"type": %q, "payload": %s}`, kind, payload)
+	}
+	const text = `{"description": "counts rows, and loads them by one of two ways", "steps": [
+		{"id": "extract", "task": %s},
+		{"id": "clean", "needs": ["extract"], "task": %s},
+		{"id": "count", "needs": ["extract"], "task": %s},
+		{"id": "size", "needs": ["count"], "decide": [
+			{"when": "steps.extract.attempt > 1", "then": ["load_parts"]}, {"then": ["load_all"]}]},
+		{"id": "load_parts", "needs": ["size", "clean"], "task": %s},
+		{"id": "load_all", "needs": ["size", "clean"], "task": %s}],
+		"finally": [{"id": "tidy", "task": %s}]}`
+	load := step(`sleep 2; echo "loaded"`, `{"sleep": "2s"}`)
+	return definition{"etl", fmt.Sprintf(text,
+		step(`sleep 1; echo "{\"rows\": 42}"`, `{"sleep": "1s"}`), step(`sleep 3; echo "clean"`, `{"sleep": "3s"}`),
+		step(`sleep 1; echo "counted"`, `{"sleep": "1s"}`), load, load, step(`echo "tidy"`, `{}`))}
 }
 
 // demoCancels are the ids of the tasks that the demo cancels: one before it starts and one while it runs.
@@ -129,11 +152,13 @@ func (d demo) show(ctx context.Context, out io.Writer) error {
 // introduction says what will happen.
 func (d demo) introduction() string {
 	if d.shell {
-		return fmt.Sprintf("The demo submits %d tasks and two schedules. One ticks every 5 seconds; the other fails three times,\n"+
-			"and pauses itself: the page says why. One task fails twice before it succeeds, and two are cancelled.\n\n", len(d.tasks()))
+		return fmt.Sprintf("The demo submits %d tasks and three schedules. One ticks every 5 seconds, one runs a workflow, and one\n"+
+			"fails three times and pauses itself: the page says why. One task fails twice before it succeeds, and two are\n"+
+			"cancelled.\n\n", len(d.tasks()))
 	}
-	return fmt.Sprintf("The demo submits %d tasks and two schedules, one of which fails and pauses itself. They only pretend\n"+
-		"to work, as this node runs no shell tasks: that needs --enable-shell where others reach it. Two tasks are cancelled.\n\n", len(d.tasks()))
+	return fmt.Sprintf("The demo submits %d tasks and three schedules. One runs a workflow, and one fails and pauses itself. They only\n"+
+		"pretend to work, as this node runs no shell tasks: that needs --enable-shell where others reach it. Two tasks are\n"+
+		"cancelled.\n\n", len(d.tasks()))
 }
 
 // submit submits the tasks and the schedules of the demo, and then cancels demoCancels.
@@ -147,8 +172,16 @@ func (d demo) submit(ctx context.Context, c *client.ClientWithResponses) error {
 			return fmt.Errorf("submitting %s: %s: %s", *s.ID, answer.Status(), answer.Body)
 		}
 	}
+	w := d.workflow()
+	kept, err := c.PutWorkflowWithBodyWithResponse(ctx, w.id, nil, "application/json", strings.NewReader(w.text))
+	if err != nil {
+		return stopped(ctx, fmt.Errorf("putting %s: %w", w.id, err))
+	}
+	if kept.StatusCode() >= http.StatusBadRequest {
+		return fmt.Errorf("putting %s: %s: %s", w.id, kept.Status(), kept.Body)
+	}
 	for _, s := range d.schedules() {
-		put, err := c.PutScheduleWithBodyWithResponse(ctx, s.id, nil, "application/json", strings.NewReader(s.definition))
+		put, err := c.PutScheduleWithBodyWithResponse(ctx, s.id, nil, "application/json", strings.NewReader(s.text))
 		if err != nil {
 			return stopped(ctx, fmt.Errorf("putting %s: %w", s.id, err))
 		}

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/wire"
@@ -42,6 +43,8 @@ func Instead(field string) string {
 		return ": leave it out, as a follow-up has no key"
 	case strings.HasSuffix(field, "task.once"):
 		return ": use overlap of the schedule, which says what becomes of a tick while a task before it has not ended"
+	case slices.Contains([]string{"params", "steps", "on_failure", "finally"}, field):
+		return ": a workflow is an entry of workflows, with an id"
 	}
 	return ""
 }

@@ -350,8 +350,9 @@ func (f *Flow) compileStep(n *node, s expr.Scope) error {
 		}
 	}
 	if n.Task != nil {
+		s.Texts = n.Task.Type == task.CommandType // arguments, variables and stdin are texts
 		payload, err := expr.ParseTemplate("task.payload", n.Task.Normalize().Payload, s)
-		if err == nil && n.Task.Type == task.CommandType {
+		if err == nil && s.Texts {
 			err = expr.CheckShell("task.payload", n.Task.Payload)
 		}
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/rest"
@@ -48,6 +50,15 @@ func readFile(stdin io.Reader, name string) (file, error) {
 	}
 	f := file{Single: single}
 	errors.As(json.Unmarshal(single.Body, &f.definition), &f.wrong)
+	var lists map[string]json.RawMessage
+	if json.Unmarshal(single.Body, &lists) == nil {
+		for _, name := range []string{"workflows", "schedules", "tasks"} {
+			if _, is := lists[name]; is {
+				const text = "is no field of a workflow: this is a file for \"dtsctl apply -f\""
+				return file{}, command.Usagef("%v", manifest.Faults{f.Fault(name, text)})
+			}
+		}
+	}
 	return f, nil
 }
 
@@ -59,12 +70,54 @@ func article(value string) string {
 	return "a " + value
 }
 
-// sections are the steps, as they are drawn. Error: bad usage, for what has the wrong type.
+// order says why steps have no order: what is missing, there twice, or in a circle.
+func (f file) order(section string, steps []words.Step) (faults manifest.Faults) {
+	left := make(map[string][]string, len(steps)) // what each needs that is not before it
+	for i, s := range steps {
+		at := fmt.Sprintf("%s[%d]", section, i)
+		if _, twice := left[s.ID]; twice || s.ID == "" {
+			faults = append(faults, f.Fault(at+".id", fmt.Sprintf("%q is missing, or is there twice", s.ID)))
+		}
+		left[s.ID] = s.Needs
+		for j, id := range s.Needs {
+			if !slices.ContainsFunc(steps, func(other words.Step) bool { return other.ID == id }) {
+				what := fmt.Sprintf("%q is no step of %s", id, section)
+				faults = append(faults, f.Fault(fmt.Sprintf("%s.needs[%d]", at, j), what))
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	for more := true; more; {
+		more = false
+		for id, needs := range left {
+			if !slices.ContainsFunc(needs, func(need string) bool { _, is := left[need]; return is }) {
+				delete(left, id)
+				more = true
+			}
+		}
+	}
+	if len(left) > 0 {
+		circle := strings.Join(slices.Sorted(maps.Keys(left)), ", ")
+		faults = append(faults, f.Fault(section, "have no order: these are in a circle, or behind one: "+circle))
+	}
+	return faults
+}
+
+// sections are the steps, as they are drawn. Error: bad usage, for what has the wrong type, or no order.
 func (f file) sections() ([]graph.Section, error) {
 	if f.wrong != nil { // no server says it
 		return nil, command.Usagef("%v", manifest.Faults{f.Fault(f.wrong.Field, "cannot be "+article(f.wrong.Value))})
 	}
 	d, drawn := f.definition, func(s words.Step) graph.Step { return graph.Step{ID: s.ID, Needs: s.Needs} }
+	faults := slices.Concat(f.order("steps", d.Steps), f.order("on_failure", d.OnFailure), f.order("finally", d.Finally))
+	if len(d.Steps) == 0 {
+		faults = append(faults, f.Fault("steps", "is missing: which steps does it have?"))
+	}
+	if len(faults) > 0 {
+		return nil, command.Usagef("%v", faults.InOrder())
+	}
 	return graph.SectionsOf(d.Steps, d.OnFailure, d.Finally, drawn), nil
 }
 

@@ -121,10 +121,15 @@ func TestRun_SendsTheFileAndItsParameters(t *testing.T) {
 func TestRun_RunsAWorkflowThatWasPut(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/runs", 201, clitest.Task("etl-1", wire.StateScheduled))
-	s.Pipe().Run(t, "flow", "run", "etl", "-p", "day=2026-01-01", "-p", "size=7").Expect(t, 0, "etl-1\n", "")
-	if body := s.Last().Body; body != `{"params":{"day":"2026-01-01","size":7},"workflow":"etl"}` {
+	definition := []byte(`{"params": {"day": {"type": "string"}}, "steps": [{"id": "a", "task": {"type": "noop"}}]}`)
+	s.On("GET /v1/workflows/{id}", 200, wire.Workflow{ID: "etl", Definition: definition})
+	s.Pipe().Run(t, "flow", "run", "etl", "-p", "day=20260101", "-p", "size=7").Expect(t, 0, "etl-1\n", "")
+	if body := s.Last().Body; body != `{"params":{"day":"20260101","size":7},"workflow":"etl"}` {
 		t.Errorf("it has sent %s", body)
 	}
+	s = clitest.Start(t)
+	s.On("GET /v1/workflows/{id}", 404, clitest.Problem(404, wire.WorkflowNotFound, "", "no workflow etl"))
+	s.Pipe().Run(t, "flow", "run", "etl", "-p", "day=1").Expect(t, 1, "", "dtsctl: no workflow etl (workflow_not_found)\n")
 	s = clitest.Start(t)
 	s.On("POST /v1/runs", 400, clitest.Problem(400, wire.Invalid, "workflow", "workflow: put it first"))
 	s.Pipe().Run(t, "flow", "run", "etl").Expect(t, 1, "", "dtsctl: workflow: put it first (invalid)\n")
@@ -186,6 +191,13 @@ func TestFlow_RefusesFilesThatItCannotRead(t *testing.T) {
 		"steps: [{id: [a]}]\n":          "cannot be an array",
 		"{\"steps\": [}":                "is not JSON",
 		"steps:\n  - {id: a, needs: b}": "needs: cannot be a string",
+		"params: {}":                    "FILE:1:1: steps: is missing",
+		"steps: [{id: a}, {id: a}]":     `FILE:1:23: steps[1].id: "a" is missing, or is there twice`,
+		"steps: [{id: a, needs: [b]}]":  `FILE:1:25: steps[0].needs[0]: "b" is no step of steps`,
+		"steps: [{id: a, needs: [b]}, {id: b, needs: [a]}, {id: c}, {id: d, needs: [c, a]}]": "FILE:1:1: steps: have no " +
+			"order: these are in a circle, or behind one: a, b, d",
+		"workflows:\n  - id: etl\n    steps: []": "FILE:1:1: workflows: is no field of a workflow: this is a file for " +
+			`"dtsctl apply -f"`,
 	} {
 		path := write(t, text)
 		got := s.Pipe().Run(t, "flow", "graph", "-f", path)

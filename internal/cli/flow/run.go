@@ -2,6 +2,8 @@ package flow
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/taskview"
+	"github.com/dts-sched/dts/internal/workflow/words"
 )
 
 type runOptions struct {
@@ -37,14 +40,14 @@ func newRunCommand(f *command.Factory) *cobra.Command {
 	opts := &runOptions{options: newOptions(f), Stdin: f.In, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
 		Use: "run [WORKFLOW]", Short: "Start a run of a workflow",
-		Annotations: command.Asks("submitRun", "getTask", "followEvents"),
+		Annotations: command.Asks("submitRun", "getWorkflow", "getTask", "followEvents"),
 		Long: `run starts a run of a workflow: of one that was put, or of one that a YAML or JSON file defines.
 docs/workflows.md explains such files. A terminal gets a sentence about the run; a pipe gets its id.
 
 The whole workflow is checked before anything runs; with --dry-run, nothing runs. An error names the line and the column
 of the file. A workflow that was put has the revision that is in force when the run begins.
 
-The value of a parameter is text if the file says that it is a string. Else it is JSON, as 5, true or ["a"].`,
+The value of a parameter is text if the workflow says that it is a string. Else it is JSON, as 5, true or ["a"].`,
 		Example: `  dtsctl flow run -f etl.yaml
   dtsctl flow run etl -p day=2026-11-25
   dtsctl flow run -f etl.yaml -p day=2026-11-25 -p size=5 --id etl-20261125 --wait
@@ -92,15 +95,20 @@ func runRun(ctx context.Context, opts *runOptions) error {
 			return err
 		}
 	}
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	if opts.Workflow != "" && len(opts.Params) > 0 {
+		if definition.definition, err = stored(ctx, c, opts.Workflow); err != nil {
+			return err
+		}
+	}
 	submission, err := opts.submission(definition)
 	if err != nil {
 		return err
 	}
 	body, err := rest.Body(submission)
-	if err != nil {
-		return err
-	}
-	c, err := opts.Client()
 	if err != nil {
 		return err
 	}
@@ -119,6 +127,19 @@ func runRun(ctx context.Context, opts *runOptions) error {
 		})
 	}
 	return opts.show(answer)
+}
+
+// stored reads the definition of a workflow that was put, for the types of its parameters.
+func stored(ctx context.Context, c *rest.Client, id string) (d words.Workflow, _ error) {
+	answer, err := rest.Read[wire.Workflow](
+		c.GetWorkflowWithResponse(ctx, id, &client.GetWorkflowParams{Namespace: c.Namespace}))
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(answer.Value.Definition, &d); err != nil {
+		return d, fmt.Errorf("reading the workflow %s: %w", id, err)
+	}
+	return d, nil
 }
 
 // submission returns the run as the API takes it.

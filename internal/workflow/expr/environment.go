@@ -53,7 +53,10 @@ var celTypes = map[Type]*cel.Type{
 func variable(t Type) string { return "@" + string(t) }
 
 // activation has the values of the names that an expression reads, for each variable of the environment.
-type activation struct{ values any }
+type activation struct {
+	values any            // as CEL reads them
+	named  map[string]any // the same by the names
+}
 
 func (a activation) ResolveName(name string) (any, bool) {
 	if name == "" || name[0] != '@' || celTypes[Type(name[1:])] == nil {
@@ -77,5 +80,5 @@ func activate(names map[name]Type, v Values) (activation, error) {
 		}
 		values[n.String()] = val
 	}
-	return activation{types.NewStringInterfaceMap(types.DefaultTypeAdapter, values)}, nil
+	return activation{types.NewStringInterfaceMap(types.DefaultTypeAdapter, values), values}, nil
 }

@@ -278,7 +278,8 @@ func TestTemplate_EvalFails(t *testing.T) {
 		{`"${{ steps.list.output.gone.more }}"`, `steps.list.output has no field "gone"`},
 		{`"${{ steps.list.output.files.map(f, f.x) }}"`, `f has no field "x"`},
 		{`"${{ steps.list.output.files[9] }}"`, `the list has no element 9`},
-		{`"${{ steps['load-data'].output.x }}"`, `payload: character 5: steps["load-data"].output has no field "x"`},
+		{`"${{ steps['load-data'].output.x }}"`,
+			`character 5: steps["load-data"].output is text, and only JSON has fields such as "x"`},
 		{`"${{ steps.list.output.ok + 1 }}"`, `+ does not take true or false and an integer`},
 		{`"${{ params.none + 1 }}"`, `+ does not take null and an integer`},
 		{`"${{ steps.list.output.ok - 1 }}"`, `- does not take true or false and an integer`},
@@ -314,6 +315,29 @@ func TestTemplate_EvalFails(t *testing.T) {
 		if task.CodeOf(err) != task.CodeInvalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s yields %.100s, %v; want %s", in, got, err, want)
 		}
+	}
+}
+
+// A number as an argument of a program is its digits.
+func TestTemplate_YieldsTextsOnlyWhereNothingElseIsRight(t *testing.T) {
+	t.Parallel()
+	texts := scope
+	texts.Texts = true
+	in := `{"command":["echo","${{ 20 + 6 }}","${{ 1 < 2 }}","${{ [1, 'a'] }}","n${{ 1.5 }}"],"n":1}`
+	tmpl, err := ParseTemplate("payload", []byte(in), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := tmpl.Eval(values, ValueLimit)
+	if want := `{"command":["echo","26","true","[1,\"a\"]","n1.5"],"n":1}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+	tmpl, err = ParseTemplate("payload", []byte(`["${{ null }}"]`), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tmpl.Eval(values, ValueLimit); err == nil || !strings.Contains(err.Error(), "is no text") {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 

@@ -132,8 +132,11 @@ func (p *program) node(id int64) ast.Expr {
 }
 
 // missingField says which value has no such field. The node is where that failed.
-func missingField(node ast.Expr, key string) string {
+func missingField(node ast.Expr, key string, a activation) string {
 	if owner := ownerOf(node, key); owner != "" {
+		if _, isText := a.named[owner].(types.String); isText {
+			return fmt.Sprintf("%s is text, and only JSON has fields such as %q", owner, key)
+		}
 		return fmt.Sprintf("%s has no field %q", owner, key)
 	}
 	return fmt.Sprintf("the value has no field %q", key)

@@ -89,12 +89,12 @@ func offset(text string, l common.Location) int {
 func (p *program) eval(a activation) (ref.Val, *misplaced) {
 	v, _, err := p.cel.Eval(a)
 	if err != nil {
-		return nil, p.failure(err)
+		return nil, p.failure(err, a)
 	}
 	return v, nil
 }
 
-func (p *program) failure(err error) *misplaced {
+func (p *program) failure(err error, a activation) *misplaced {
 	var failed *types.Err
 	if !errors.As(err, &failed) || failed.NodeID() == 0 {
 		return &misplaced{len(p.text) - len(strings.TrimLeft(p.text, " \t\r\n")), errors.New(evaluation(err.Error()))}
@@ -102,7 +102,7 @@ func (p *program) failure(err error) *misplaced {
 	node := p.node(failed.NodeID())
 	at := offset(p.text, p.info.GetStartLocation(leftmost(node).ID()))
 	if key, missing := strings.CutPrefix(err.Error(), noSuchKey); missing {
-		return &misplaced{at, errors.New(missingField(node, key))}
+		return &misplaced{at, errors.New(missingField(node, key, a))}
 	}
 	return &misplaced{at, errors.New(evaluation(err.Error()))}
 }

@@ -26,6 +26,7 @@ type Scope struct {
 	Params map[string]Type
 	Steps  []string // ids of the steps that have verdicts when the expression is evaluated, in any order
 	Prev   string   // the step that prev means, one of Steps; "": none
+	Texts  bool     // a string of a template stays one, also if it is nothing but an expression
 }
 
 // Values are what the names of a scope stand for. Only what is named is looked at: Steps needs those of Template.Steps.

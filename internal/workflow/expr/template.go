@@ -27,6 +27,7 @@ type mixture struct {
 	path   string
 	text   string // as it is written
 	pieces []piece
+	isText bool // it yields a text, also if it is one expression
 }
 
 // piece is a text, or an expression and where it begins.
@@ -88,7 +89,7 @@ func (p *templateParser) string(path, s string) any {
 		p.refuse(path, "%s: %v", place(s, wrong.at), wrong.err)
 		return s
 	}
-	m := &mixture{path: path, text: s}
+	m := &mixture{path: path, text: s, isText: p.scope.Texts}
 	for _, part := range parts {
 		piece := piece{text: part.text, at: part.at}
 		if part.isRef {
@@ -194,7 +195,7 @@ func (t *Template) writeObject(w *writer, members map[string]any, a activation) 
 }
 
 func (m *mixture) write(w *writer, a activation) error {
-	if len(m.pieces) == 1 {
+	if len(m.pieces) == 1 && !m.isText {
 		v, err := m.eval(m.pieces[0], a)
 		if err != nil {
 			return err
