@@ -159,6 +159,10 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 			e.calls[1].members = []string{"node2"}
 			e.calls = append(e.calls, called(2, 6, 7, "c"))
 		}, "although Redis was told again"},
+		{"begun twice after a retry that Redis has lost", func(_ *job, e *evidence, p *past) {
+			p.lost, e.history[0].Outcome = []loss{{span: between(2.5, 4.5)}}, ptr(wire.OutcomeCancelled)
+			e.calls = append(e.calls, called(2, 6, 7, "b"))
+		}, ""},
 		{"lost for no reason", func(_ *job, _ *evidence, p *past) { p.harms = nil }, "nothing had happened"},
 		{"lost when something happened to another member", func(_ *job, _ *evidence, p *past) { p.harms[0].member = "node2" }, "nothing had happened"},
 		{"lost long after something happened", func(_ *job, _ *evidence, p *past) { p.harms[0].span = between(-9, -8) }, "nothing had happened"},

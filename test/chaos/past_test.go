@@ -170,6 +170,14 @@ func (p *past) lostBegin(first, second call) bool {
 	})
 }
 
+// lostRetry reports whether Redis has lost that a task which had ended was to begin again, and an attempt after that with
+// it. Nobody can tell Redis of that attempt: it refuses what is said of a task that has ended.
+func (p *past) lostRetry(first, second call) bool {
+	return slices.ContainsFunc(p.lost, func(l loss) bool {
+		return p.given(first).Before(l.until) && second.begin.After(l.until)
+	})
+}
+
 // given returns the earliest time at which Redis may have written that the attempt of a call has begun: a member that stood still just before the
 // call may have had the answer of Redis since then.
 func (p *past) given(c call) time.Time {

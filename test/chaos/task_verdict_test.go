@@ -192,6 +192,16 @@ func (e evidence) killedWorkers() bool {
 	return n >= 0 && !slices.ContainsFunc(e.history[n:], wasKept)
 }
 
+// followsEnd reports whether the attempt of a call came after one with which the task had ended: somebody retried the task,
+// or its run had its step begin again.
+func (e evidence) followsEnd(c call) bool {
+	if c.attempt < 2 || c.attempt-2 >= len(e.history) {
+		return false
+	}
+	before := e.history[c.attempt-2]
+	return isSuccess(before) || before.Outcome != nil && *before.Outcome == wire.OutcomeCancelled
+}
+
 func isSuccess(a wire.Attempt) bool {
 	return a.Outcome != nil && *a.Outcome == wire.OutcomeSucceeded
 }
@@ -230,6 +240,7 @@ func (e evidence) judgeTouched(p *past, durable bool) (v verdict) {
 			begun[c.attempt] = c
 		case durable && e.maxAttempts == 1:
 			v.add("the only attempt of %s was begun twice, although its begin waits for the replica", e.id)
+		case e.followsEnd(c) && p.lostRetry(first, c):
 		case !p.excusesDouble(first, c):
 			v.add("attempt %d of %s was begun at %s and at %s, although Redis was told again of the first one",
 				c.attempt, e.id, first.begin.UTC().Format(stamp), c.begin.UTC().Format(stamp))
