@@ -43,7 +43,8 @@ type Config struct {
 	// others to any name.
 	AllowedHosts Hosts
 
-	NodeName string // host name in the list of nodes; "" means that of the machine
+	NodeName string // in the list of nodes, the same after a restart; "" means the host name of the machine
+	Labels   Labels // of the node, besides those that it has by itself
 	NodeIP   string // IP address in the list of nodes; "" means the first one that is not loopback
 
 	Concurrency int    // most attempts that run at once on this node, over all pools

@@ -52,7 +52,8 @@ func (s *Settings) declareNode() {
 		"metrics and health checks are served without it, too")
 	f.Var(&c.AllowedHosts, "allowed-hosts", "names by which this node is reached, such as that of a reverse proxy; requests to others are "+
 		"refused (default: at a loopback address localhost and loopback addresses, otherwise any name)")
-	f.StringVar(&c.NodeName, "node-name", c.NodeName, "host name in the list of nodes (default: that of the machine)")
+	f.StringVar(&c.NodeName, "node-name", c.NodeName, "name in the list of nodes, the same after a restart (default: the host name of the machine)")
+	f.Var(&c.Labels, "labels", "labels of this node in the list of nodes, as in zone=eu,gpu=2,spot; may be repeated")
 	f.StringVar(&c.NodeIP, "node-ip", c.NodeIP, "`IP` address in the list of nodes (default: the first that is not loopback)")
 }
 

@@ -61,6 +61,7 @@ func TestLoad_FlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 		{"monitor", "false", "false", "false", func(c config.Config) any { return c.Monitor }},
 		{"roles", "api", "worker", "scheduler", func(c config.Config) any { return c.Roles }},
 		{"queues", "a=1", "b=2", "c=3", func(c config.Config) any { return c.Queues }},
+		{"labels", "a=1", "b=2", "c=3", func(c config.Config) any { return c.Labels }},
 		{"pool", "x:1:a=1", "y:1:a=1", "z:1:a=1", func(c config.Config) any { return c.Pools }},
 		{"log-level", "DEBUG", "WARN", "ERROR", func(c config.Config) any { return c.LogLevel }},
 		{"redis", "redis://a", "redis://b", "redis://c", func(c config.Config) any { return string(c.Redis) }},
@@ -106,6 +107,7 @@ func TestLoad_ReadsEveryYAMLFormOfASetting(t *testing.T) {
 redis: "redis://:secret@h:1/2"
 roles: [scheduler, api]
 queues: {urgent: 9, slow: 1}
+labels: {zone: eu, gpu: 2, spot: ""}
 pool:
   - "reports:2:reports=1"
   - "mail:4:mail=2,news=1"
@@ -121,6 +123,7 @@ log-level: debug
 	want.Redis = "redis://:secret@h:1/2"
 	want.Roles = config.Roles{"scheduler", "api"}
 	want.Queues = config.Queues{"urgent": 9, "slow": 1}
+	want.Labels = config.Labels{"zone": "eu", "gpu": "2", "spot": ""}
 	want.Pools = config.Pools{
 		{Name: "reports", Concurrency: 2, Queues: config.Queues{"reports": 1}},
 		{Name: "mail", Concurrency: 4, Queues: config.Queues{"mail": 2, "news": 1}},

@@ -43,6 +43,7 @@ func (c Config) Validate() error {
 		checkBasePath("base-path", c.BasePath),
 		c.AllowedHosts.validate("allowed-hosts"),
 		c.checkNode(),
+		c.Labels.validate("labels"),
 		checkRange("concurrency", c.Concurrency, 1, concurrencyLimit),
 		c.Queues.validate("queues"),
 		c.checkPools(),

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 func TestValidate_NamesTheSettingAndWhatIsValid(t *testing.T) {
 	pool := func(p ...config.Pool) func(*config.Config) { return func(c *config.Config) { c.Pools = p } }
 	one := config.Queues{"q": 1}
+	labels := func(l config.Labels) func(*config.Config) { return func(c *config.Config) { c.Labels = l } }
 	for _, c := range []struct {
 		name   string
 		change func(*config.Config)
@@ -31,6 +33,14 @@ func TestValidate_NamesTheSettingAndWhatIsValid(t *testing.T) {
 		{"no port", func(c *config.Config) { c.Listen = "localhost" }, "listen:"},
 		{"impossible port", func(c *config.Config) { c.Listen = "localhost:70000" }, "listen: the port"},
 		{"odd node name", func(c *config.Config) { c.NodeName = "a b" }, "node-name:"},
+		{"a label without a name", labels(config.Labels{"": "x"}), `labels: the name "" must be 1 to 63 of`},
+		{"a label with an odd name", labels(config.Labels{"a b": "x"}), `labels: the name "a b" must be 1 to 63 of`},
+		{"a label that begins with a dash", labels(config.Labels{"-a": "x"}), `labels: the name "-a" must be`},
+		{"a label with a long name", labels(config.Labels{strings.Repeat("n", 64): "x"}), `nnn" must be 1 to 63 of`},
+		{"a label with an odd value", labels(config.Labels{"zone": "a,b"}), `labels: the value "a,b" of zone must be at most 63 of`},
+		{"a label with a long value", labels(config.Labels{"zone": strings.Repeat("v", 64)}), `vvv" of zone must be at most 63 of`},
+		{"a label of every node", labels(config.Labels{"role": "x"}), `labels: the name "role" is taken: a node has the labels id, name, host, version, role by itself`},
+		{"too many labels", labels(many(33)), "labels: there are 33; must be at most 32"},
 		{"no IP", func(c *config.Config) { c.NodeIP = "host" }, "node-ip:"},
 		{"no concurrency", func(c *config.Config) { c.Concurrency = 0 }, "concurrency: 0 must be 1 to"},
 		{"no queue", func(c *config.Config) { c.Queues = nil }, "queues: name at least one"},
@@ -68,6 +78,27 @@ func TestValidate_NamesTheSettingAndWhatIsValid(t *testing.T) {
 				t.Errorf("error is %q, want one with %q", got, c.want)
 			}
 		})
+	}
+}
+
+// many are so many valid labels, with names and values as long as they may be.
+func many(n int) config.Labels {
+	l := config.Labels{}
+	for i := range n {
+		l[fmt.Sprintf("%s/%02d", strings.Repeat("n", 60), i)] = strings.Repeat("v", 63)
+	}
+	return l
+}
+
+func TestValidate_AcceptsLabelsUpToTheirLimits(t *testing.T) {
+	c := config.Default()
+	c.Labels = many(32)
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	c.Labels = config.Labels{"topology.kubernetes.io/zone": "eu-west-1a", "spot": "", "GPU_model": "a100/80", "0": "1.5"}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
 	}
 }
 

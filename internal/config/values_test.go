@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,6 +32,27 @@ func TestQueues_RefuseAnUnclearText(t *testing.T) {
 		}
 		if err != nil && !cmp.Equal(before, q) {
 			t.Errorf("%q is refused but changed the queues to %v", text, q)
+		}
+	}
+}
+
+func TestLabels_AreReadAndWritten(t *testing.T) {
+	var l config.Labels
+	for _, text := range []string{" zone=eu , gpu = 2,spot", "mem=", ""} {
+		if err := l.Set(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(config.Labels{"zone": "eu", "gpu": "2", "spot": "", "mem": ""}, l); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, want := l.String(), "gpu=2,mem,spot,zone=eu"; got != want {
+		t.Errorf("written as %s, want %s", got, want)
+	}
+	for _, text := range []string{"zone=us", "a=1,a=1"} {
+		before := l.String()
+		if err := l.Set(text); err == nil || !strings.Contains(err.Error(), "is named twice") || l.String() != before {
+			t.Errorf("%q: error %v, and the labels are %s", text, err, l)
 		}
 	}
 }
