@@ -68,7 +68,11 @@ type rolling struct {
 
 func (r *rolling) start(role, release string) *node {
 	r.t.Helper()
-	return startRelease(r.t, release, r.redis, "--roles", role+",api")
+	flags := []string{"--roles", role + ",api"}
+	if release == thisRelease { // what the previous one does not know of the list of nodes, it must not mind
+		flags = append(flags, "--labels", "zone=eu,spot")
+	}
+	return startRelease(r.t, release, r.redis, flags...)
 }
 
 // replace starts the node that takes a role, and stops the one that has it.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/wire"
-	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -152,15 +151,6 @@ func eventOf(e task.Event) wire.Event {
 		out.Progress, out.ProgressNote = &e.Progress, wire.Given(e.Note)
 	}
 	return out
-}
-
-func nodeOf(n cluster.Node) wire.Node {
-	return wire.Node{
-		ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: list(n.Roles), State: wire.NodeState(n.State),
-		Capacity: n.Capacity, Running: n.Running, Partitions: list(n.Partitions), Queues: weights(n.Queues), Types: n.Types,
-		Via: wire.Given(n.Via), CPU: n.CPU, Memory: n.Memory, Pid: wire.Given(n.PID), Address: wire.Given(n.Address()),
-		StartedAt: wire.At(n.StartedAt), LastBeat: wire.At(n.LastBeat),
-	}
 }
 
 func queueOf(q control.QueueInfo) wire.Queue {

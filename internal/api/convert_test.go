@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/edge"
@@ -38,6 +39,40 @@ func TestNodeOf_HasNoNullLists(t *testing.T) {
 	for _, key := range []string{"roles", "partitions", "queues"} {
 		if got[key] == nil {
 			t.Errorf("%s is null in %s", key, raw)
+		}
+	}
+}
+
+func TestNodeOf_LeavesOutWhatIsNotKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		node cluster.Node
+		want string // of the members name, labels and machine
+	}{
+		"nothing":                                {cluster.Node{}, `{}`},
+		"a machine of which nothing can be read": {cluster.Node{Machine: &cluster.Machine{}}, `{"machine":{}}`},
+		"some": {
+			cluster.Node{Machine: &cluster.Machine{CPU: new(0.0), Memory: &cluster.Space{Total: 8}}},
+			`{"machine":{"cpu":0,"memory":{"used":0,"total":8}}}`,
+		},
+		"all": {
+			cluster.Node{Name: "web-1", Labels: config.Labels{"zone": "eu", "spot": ""}, Machine: &cluster.Machine{
+				CPU: new(0.5), Load: new(1.5), Memory: &cluster.Space{Used: 1, Total: 2}, Disk: &cluster.Space{Used: 3, Total: 4},
+				Network: &cluster.Traffic{Received: 5, Sent: 6},
+			}},
+			`{"name":"web-1","labels":{"zone":"eu","spot":""},"machine":{"cpu":0.5,"load":1.5,"memory":{"used":1,"total":2},` +
+				`"disk":{"used":3,"total":4},"network":{"received":5,"sent":6}}}`,
+		},
+	} {
+		raw, err := json.Marshal(nodeOf(c.node))
+		testkit.Must(t, err)
+		got := asMap(t, string(raw))
+		for key := range got {
+			if key != "name" && key != "labels" && key != "machine" {
+				delete(got, key)
+			}
+		}
+		if diff := cmp.Diff(asMap(t, c.want), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -27,13 +28,17 @@ func (e *endpoints) TakeAttempts(c echo.Context, worker wire.WorkerID) error {
 		return err
 	}
 	var r reader
-	request := control.TakeRequest{ID: wire.Value(in.Request), Limit: cmp.Or(wire.Value(in.Max), 1), Wait: defaultTakeWait}
+	request := control.TakeRequest{
+		ID: wire.Value(in.Request), Limit: cmp.Or(wire.Value(in.Max), 1), Wait: defaultTakeWait,
+		Machine: machineFrom(in.Machine),
+	}
 	if in.Wait != nil {
 		request.Wait = r.duration("wait", *in.Wait)
 	}
 	offer := control.WorkerOffer{
 		Types: in.Types, Queues: in.Queues, Capacity: cmp.Or(wire.Value(in.Capacity), request.Limit),
-		Lease: cmp.Or(r.span("lease", wire.Value(in.Lease)), control.DefaultWorkerLease),
+		Lease:  cmp.Or(r.span("lease", wire.Value(in.Lease)), control.DefaultWorkerLease),
+		Labels: config.Labels(wire.Value(in.Labels)),
 	}
 	if len(offer.Queues) == 0 {
 		offer.Queues = []string{task.DefaultQueue}
@@ -81,7 +86,10 @@ func (e *endpoints) ExtendAttempts(c echo.Context, worker wire.WorkerID) error {
 	if r.err != nil {
 		return r.err
 	}
-	verdicts, err := e.Control.ExtendAttempts(c.Request().Context(), callerOf(c), worker, each(in.Attempts, heldOf), lease)
+	extension := control.Extension{
+		Attempts: each(in.Attempts, heldOf), Lease: lease, Machine: machineFrom(in.Machine),
+	}
+	verdicts, err := e.Control.ExtendAttempts(c.Request().Context(), callerOf(c), worker, extension)
 	if err != nil {
 		return err
 	}

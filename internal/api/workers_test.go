@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
@@ -462,6 +464,40 @@ func TestWorker_ThatHangsUpTakesNothing(t *testing.T) {
 	}
 }
 
+// labels are so many, as JSON.
+func labels(n int) string {
+	all := map[string]string{}
+	for i := range n {
+		all[fmt.Sprint("l", i)] = "v"
+	}
+	text, _ := json.Marshal(all)
+	return string(text)
+}
+
+func TestWorker_TellsItsLabelsAndItsMachine(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	expect := func(path, body string, want cluster.Machine) {
+		t.Helper()
+		if got := w.call("POST", path, body); got.status != http.StatusOK {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		guests := w.remote.Guests()
+		if len(guests) != 1 || fmt.Sprint(guests[0].Labels) != "spot,zone=eu" {
+			t.Fatalf("on the list are %+v", guests)
+		}
+		if diff := cmp.Diff(&want, guests[0].Machine); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+	expect("/v1/workers/py-1/take", `{"types":["a"],"wait":"0s","labels":{"zone":"eu","spot":""},"machine":{"cpu":0,"disk":{"used":1,"total":2}}}`,
+		cluster.Machine{CPU: new(0.0), Disk: &cluster.Space{Used: 1, Total: 2}})
+	expect("/v1/workers/py-1/extend", `{"attempts":[],"machine":{"load":1.5,"memory":{"used":1,"total":2},"network":{"received":3,"sent":4}}}`,
+		cluster.Machine{Load: new(1.5), Memory: &cluster.Space{Used: 1, Total: 2}, Network: &cluster.Traffic{Received: 3, Sent: 4}})
+	expect("/v1/workers/py-1/extend", `{"attempts":[]}`,
+		cluster.Machine{Load: new(1.5), Memory: &cluster.Space{Used: 1, Total: 2}, Network: &cluster.Traffic{Received: 3, Sent: 4}})
+}
+
 func TestWorker_RefusesWhatIsInvalid(t *testing.T) {
 	t.Parallel()
 	w := startWorkerRig(t)
@@ -474,6 +510,16 @@ func TestWorker_RefusesWhatIsInvalid(t *testing.T) {
 		{"a wait that is too long", "POST", "/v1/workers/py-1/take", `{"types":["a"],"wait":"2m"}`, "wait"},
 		{"a name of a call that is none", "POST", "/v1/workers/py-1/take", `{"types":["a"],"request":"a b"}`, "request"},
 		{"a lease that is too short", "POST", "/v1/workers/py-1/take", `{"types":["a"],"lease":"1ms"}`, "lease"},
+		{"a label of every node", "POST", "/v1/workers/py-1/take", `{"types":["a"],"labels":{"id":"x"}}`, "labels"},
+		{"an odd label", "POST", "/v1/workers/py-1/take", `{"types":["a"],"labels":{"zone":"a b"}}`, "labels"},
+		{"a label that is too long", "POST", "/v1/workers/py-1/take", `{"types":["a"],"labels":{"z":"` + strings.Repeat("v", 64) + `"}}`, "labels.z"},
+		{"too many labels", "POST", "/v1/workers/py-1/take", `{"types":["a"],"labels":` + labels(33) + `}`, "labels"},
+		{"an impossible share", "POST", "/v1/workers/py-1/take", `{"types":["a"],"machine":{"cpu":1.5}}`, "machine.cpu"},
+		{"a used memory without a whole", "POST", "/v1/workers/py-1/take", `{"types":["a"],"machine":{"memory":{"used":1}}}`, "machine.memory.total"},
+		{"more than all memory", "POST", "/v1/workers/py-1/take", `{"types":["a"],"machine":{"memory":{"used":2,"total":1}}}`, "machine.memory"},
+		{"more than all of the disk", "POST", "/v1/workers/py-1/extend", `{"attempts":[],"machine":{"disk":{"used":2,"total":1}}}`, "machine.disk"},
+		{"a negative load", "POST", "/v1/workers/py-1/extend", `{"attempts":[],"machine":{"load":-1}}`, "machine.load"},
+		{"what no machine has", "POST", "/v1/workers/py-1/extend", `{"attempts":[],"machine":{"gpu":1}}`, "machine.gpu"},
 		{"the id of a node", "POST", "/v1/workers/n1/take", `{"types":["a"]}`, "worker"},
 		{"a worker that is none", "DELETE", "/v1/workers/a%20b", "", "worker"},
 		{"another token", "POST", "/v1/workers/py-1/extend", `{"attempts":[{"task":"a","attempt":1,"token":"x"}]}`, "attempts[0].token"},

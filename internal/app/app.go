@@ -93,6 +93,7 @@ type App struct {
 	store      *store.Store
 	tally      *rollup.Tally // nil: nothing is counted
 	registry   *cluster.Registry
+	machine    atomic.Pointer[cluster.Machine] // of the last heartbeat; nil before the first one
 	events     *events.Hub
 	scheduler  *scheduler.Scheduler // nil without the role
 	worker     *worker.Worker       // nil without the role
@@ -152,7 +153,7 @@ func newApp(ctx context.Context, o Options, p port) (*App, error) {
 	if a.unhurried() {
 		a.o.Config, a.dataPause = a.o.Config.Unhurried(), unhurriedPause
 	}
-	a.node = cluster.NewNodeID(a.host())
+	a.node = cluster.NewNodeID(a.name())
 	a.o.Log = o.Log.With("node", a.node)
 	a.link = redisx.NewLink(a.o.Log)
 	a.metrics.ShowRedis(a.link.Up)
@@ -196,8 +197,8 @@ func (a *App) runLease() time.Duration {
 	return a.o.RunLease
 }
 
-// host is the configured name of the node, or that of its machine.
-func (a *App) host() string { return cmp.Or(a.o.Config.NodeName, cluster.Host()) }
+// name is the configured name of the node, or that of its machine.
+func (a *App) name() string { return cmp.Or(a.o.Config.NodeName, cluster.Host()) }
 
 // Addr is the address, host:port, of the API; on a node without that role, of its health checks and metrics. A headless node has
 // none.
@@ -310,6 +311,7 @@ func (a *App) buildRegistry() error {
 	if err != nil {
 		return fmt.Errorf("measuring this process: %w", err)
 	}
+	a.metrics.Registry.MustRegister(machineCollector{&a.machine})
 	started := clock.Now()
 	a.registry = cluster.New(cluster.Options{
 		DB: a.store.Vital, Key: a.store.Keys.Nodes(), Channel: a.store.Keys.Members(), ID: a.node, Beat: a.o.Config.Heartbeat,
@@ -321,9 +323,11 @@ func (a *App) buildRegistry() error {
 
 // describe is the entry of this node in the registry.
 func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
-	usage, _ := meter.Read() // figures that cannot be read are 0
+	usage, _ := meter.Read() // figures of the process that cannot be read are 0
+	a.machine.Store(usage.Machine)
 	n := cluster.Node{
-		Host: a.host(), IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles,
+		Name: a.name(), Host: cluster.Host(), Labels: a.o.Config.Labels, Machine: usage.Machine,
+		IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles,
 		Layouts: a.store.Serves(), NotesRows: true, StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, PID: os.Getpid(), Queues: map[string]int{}, Partitions: []int{},
 	}
 	if a.listener != nil {

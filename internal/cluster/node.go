@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dts-sched/dts/internal/config"
 )
 
 // The states of a node.
@@ -20,6 +23,7 @@ const (
 // Node is one running dtsd, or a worker that reaches DTS by HTTP, as it describes itself.
 type Node struct {
 	ID         string         `json:"id"`
+	Name       string         `json:"name,omitempty"` // the same after a restart; that of older versions is their host, of workers by HTTP their id
 	Host       string         `json:"host"`
 	IP         string         `json:"ip"`
 	Version    string         `json:"version"`
@@ -36,6 +40,8 @@ type Node struct {
 	CPU        float64        `json:"cpu"`                  // share of the machine's processors it uses, 0 to 1
 	Memory     uint64         `json:"memory"`               // resident bytes
 	PID        int            `json:"pid,omitempty"`        // of its process; 0 if it does not say, as older versions do not
+	Machine    *Machine       `json:"machine,omitempty"`    // on which it runs; nil if it does not say, as older versions do not
+	Labels     config.Labels  `json:"labels,omitempty"`     // that it was given; Values has those that it has by itself, too
 	StartedAt  time.Time      `json:"started_at"`
 	Listens    *Listens       `json:"listens,omitempty"`  // nil if it listens nowhere, or does not say, as older versions do not
 	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry
@@ -61,6 +67,35 @@ func (n Node) Address() string {
 
 // Has reports whether the node has the role. Every node has the role "".
 func (n Node) Has(role string) bool { return role == "" || slices.Contains(n.Roles, role) }
+
+// Values returns what a node has under the name of a label: of those that it was given, and of those that each node has by itself. Most have
+// one value, role has one for each role, and none means that it has no such label.
+func (n Node) Values(label string) []string {
+	switch label {
+	case "id":
+		return []string{n.ID}
+	case "name":
+		return given(n.Name)
+	case "host":
+		return given(n.Host)
+	case "version":
+		return given(n.Version)
+	case "role":
+		return n.Roles
+	}
+	if value, ok := n.Labels[label]; ok {
+		return []string{value}
+	}
+	return nil
+}
+
+// given returns one text, and none if it is empty.
+func given(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
 
 // entry is what a node writes about itself. It contains the time between its heartbeats, so that nodes with
 // different settings judge each other correctly.
@@ -131,6 +166,7 @@ func parseMember(now time.Time, id, value string) (member, error) {
 		return member{}, fmt.Errorf("entry of node %q: invalid JSON: %w", id, err)
 	}
 	e.ID, e.LastBeat = id, time.UnixMilli(min(ms, now.UnixMilli())).UTC() // one of the future is from before Redis's clock was set back
+	e.Name = cmp.Or(e.Name, e.Host, id)
 	e.Beat = time.Duration(e.BeatMS) * time.Millisecond
 	m := member{Node: e.Node, deadAt: e.LastBeat.Add(e.deadAfter())}
 	if now.After(m.deadAt) {

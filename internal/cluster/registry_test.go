@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
@@ -29,7 +30,11 @@ func TestRegistry_ShowsWhatANodeReportsOfItself(t *testing.T) {
 	self := cluster.Node{
 		Host: "host-1", IP: "10.0.0.7", Version: "v1.2.3", Roles: []string{"scheduler", "worker"},
 		Capacity: 20, Running: 3, Partitions: []int{1, 5}, Queues: map[string]int{"critical": 6, "low": 1},
-		CPU: 0.25, Memory: 1 << 20, StartedAt: time.Date(2026, 1, 2, 15, 4, 5, 250e6, time.UTC),
+		CPU: 0.25, Memory: 1 << 20, Name: "web-1", Labels: map[string]string{"zone": "eu", "spot": ""},
+		Machine: &cluster.Machine{
+			CPU: new(0.0), Load: new(1.25), Memory: &cluster.Space{Used: 3, Total: 8}, Network: &cluster.Traffic{Received: 7},
+		},
+		StartedAt: time.Date(2026, 1, 2, 15, 4, 5, 250e6, time.UTC),
 	}
 	before := redisTime(t, db)
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: never, Self: func() cluster.Node { return self }}).awaitReady()
@@ -467,6 +472,56 @@ func TestRegistry_SkipsAnUnreadableEntry(t *testing.T) {
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: never}).awaitReady()
 	if v := n.View().Nodes; stateOf(v, "fine") != cluster.StateAlive || stateOf(v, "broken") != "" {
 		t.Errorf("got %+v", v)
+	}
+}
+
+// A release reads what the one before it writes, and leaves alone what a later one adds.
+func TestRegistry_ReadsEntriesOfOtherReleases(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	write(t, db, "older", 0, `{"sequence":1,"id":"older","host":"h","ip":"","version":"v0","roles":["worker"],"state":"alive","capacity":1,`+
+		`"running":0,"partitions":[],"queues":{},"cpu":0.5,"memory":9,"started_at":"2026-01-02T15:04:05Z","beat_ms":60000}`)
+	write(t, db, "older-guest", 0, `{"sequence":0,"id":"g","host":"","roles":["worker"],"state":"alive","via":"older","beat_ms":60000}`)
+	write(t, db, "later", 0, `{"sequence":1,"name":"l","host":"h","roles":[],"state":"alive","machine":{"load":2,"heat":{"gpu":[80]}},`+
+		`"labels":{"zone":"eu"},"moods":{"good":true},"beat_ms":60000}`)
+	nodes, err := cluster.NewObserver(cluster.Options{DB: db, Key: key}).Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type known struct {
+		Name    string
+		Labels  config.Labels
+		Machine *cluster.Machine
+	}
+	got := map[string]known{}
+	for _, n := range nodes {
+		got[n.ID] = known{n.Name, n.Labels, n.Machine}
+	}
+	want := map[string]known{
+		"older": {Name: "h"}, "older-guest": {Name: "older-guest"},
+		"later": {"l", config.Labels{"zone": "eu"}, &cluster.Machine{Load: new(2.0)}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNode_HasLabelsByItself(t *testing.T) {
+	t.Parallel()
+	n := cluster.Node{
+		ID: "web-1-abc", Name: "web-1", Host: "h", Version: "v1", Roles: []string{"api", "worker"},
+		Labels: config.Labels{"zone": "eu", "spot": "", "id": "other"},
+	}
+	for label, want := range map[string][]string{
+		"id": {"web-1-abc"}, "name": {"web-1"}, "host": {"h"}, "version": {"v1"}, "role": {"api", "worker"},
+		"zone": {"eu"}, "spot": {""}, "gpu": nil,
+	} {
+		if diff := cmp.Diff(want, n.Values(label)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", label, diff)
+		}
+	}
+	if got := (cluster.Node{ID: "py-1"}).Values("host"); got != nil {
+		t.Errorf("a worker by HTTP has the host %q", got)
 	}
 }
 

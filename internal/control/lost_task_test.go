@@ -79,7 +79,9 @@ func (w *losing) expect(state task.State) {
 }
 
 func (w *losing) extend(through *Control) ([]Verdict, error) {
-	return through.ExtendAttempts(w.Ctx, me, "w1", []Held{{ID: w.ref, Attempt: 1, Token: w.token}}, time.Minute)
+	return through.ExtendAttempts(w.Ctx, me, "w1", Extension{
+		Attempts: []Held{{ID: w.ref, Attempt: 1, Token: w.token}}, Lease: time.Minute,
+	})
 }
 
 // A worker may extend its lease before the node that it asks has told Redis what it knows.

@@ -38,7 +38,7 @@ func TestExtendAttempts_GoesOnWhileAServerIsSilent(t *testing.T) {
 	before := until(refs[2])
 	paused.Pause()
 	t.Cleanup(paused.Continue)
-	verdicts, err := control.ExtendAttempts(w.Ctx, me, "w1", held, 3*time.Second)
+	verdicts, err := control.ExtendAttempts(w.Ctx, me, "w1", Extension{Attempts: held, Lease: 3 * time.Second})
 	if err != nil || fmt.Sprint(verdicts) != fmt.Sprint([]Verdict{VerdictUnknown, VerdictCancelled, VerdictRunning}) {
 		t.Errorf("%v, %v", verdicts, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -108,7 +109,18 @@ func checkTake(worker string, offer WorkerOffer, r TakeRequest) error {
 			return err
 		}
 	}
-	return checkWorkerLease(offer.Lease)
+	if err := offer.Labels.Check(); err != nil {
+		return task.Invalid("labels", "%v", err)
+	}
+	return errors.Join(checkMachine(r.Machine), checkWorkerLease(offer.Lease))
+}
+
+// checkMachine refuses what a worker cannot have measured.
+func checkMachine(m *cluster.Machine) error {
+	if field, fault := m.Check(); field != "" {
+		return task.Invalid("machine."+field, "%s", fault)
+	}
+	return nil
 }
 
 func checkWorkerLease(lease time.Duration) error {
@@ -123,6 +135,13 @@ type Held struct {
 	ID      task.Ref
 	Attempt int
 	Token   string
+}
+
+// Extension is one call of a worker by HTTP to extend the leases of attempts.
+type Extension struct {
+	Attempts []Held
+	Lease    time.Duration
+	Machine  *cluster.Machine // of the worker; nil if it does not say
 }
 
 // Verdict says whether a worker goes on with an attempt.
@@ -140,25 +159,29 @@ const (
 // ExtendAttempts extends the leases of attempts that a worker runs, and returns a verdict for each, in order. It counts as a sign of life
 // of the worker, also without attempts. Errors: CodeInvalid, also for a token that is none of its attempt; CodeUnavailable if none has a
 // verdict, after which leases may not have been extended.
-func (c *Control) ExtendAttempts(ctx context.Context, who Caller, worker string, attempts []Held, lease time.Duration) ([]Verdict, error) {
+func (c *Control) ExtendAttempts(ctx context.Context, who Caller, worker string, e Extension) ([]Verdict, error) {
 	if _, err := c.begin(ctx, who, "extendAttempts"); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(ValidateWorkerName("worker", worker), checkWorkerLease(lease)); err != nil {
+	err := errors.Join(ValidateWorkerName("worker", worker), checkWorkerLease(e.Lease), checkMachine(e.Machine))
+	if err != nil {
 		return nil, err
 	}
-	if len(attempts) > extendLimit {
-		return nil, task.Invalid("attempts", "has %d entries, at most %d are allowed", len(attempts), extendLimit)
+	if len(e.Attempts) > extendLimit {
+		return nil, task.Invalid("attempts", "has %d entries, at most %d are allowed", len(e.Attempts), extendLimit)
 	}
-	runs := make([]*tasks.Run, len(attempts))
-	for i, a := range attempts {
+	runs := make([]*tasks.Run, len(e.Attempts))
+	for i, a := range e.Attempts {
 		run, err := c.runWith(a.ID, a.Attempt, a.Token)
 		if err != nil {
 			return nil, task.Invalid(fmt.Sprintf("attempts[%d].token", i), "is not the token of attempt %d of task %q", a.Attempt, a.ID.ID)
 		}
 		runs[i] = run
 	}
-	verdicts, failure := c.extendAttempts(ctx, worker, runs, lease)
+	if c.workers != nil {
+		c.workers.Measured(worker, e.Machine)
+	}
+	verdicts, failure := c.extendAttempts(ctx, worker, runs, e.Lease)
 	if failure != nil && !slices.ContainsFunc(verdicts, func(v Verdict) bool { return v != VerdictUnknown }) {
 		return nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot extend the leases: try again", Err: failure}
 	}

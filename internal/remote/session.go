@@ -33,10 +33,12 @@ type session struct {
 	stopOnce  sync.Once
 
 	mu      sync.Mutex
-	calls   int             // of the worker that are under way
-	heard   time.Time       // when the worker called last
-	held    map[string]held // by run token
-	stopped bool            // it holds nothing any more
+	machine *cluster.Machine // of the worker; nil if it has not told
+	told    time.Time        // when it told
+	calls   int              // of the worker that are under way
+	heard   time.Time        // when the worker called last
+	held    map[string]held  // by run token
+	stopped bool             // it holds nothing any more
 }
 
 // held is the delivery of an attempt that the worker runs.
@@ -85,6 +87,9 @@ func (s *session) inherit(earlier *session) bool {
 	earlier.mu.Lock()
 	defer earlier.mu.Unlock()
 	s.started = earlier.started
+	if earlier.told.After(s.told) {
+		s.machine, s.told = earlier.machine, earlier.told
+	}
 	for run, h := range earlier.held {
 		if h.passed { // it may have ended since
 			continue
@@ -150,13 +155,29 @@ func (s *session) describe() cluster.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := cluster.Node{
-		ID: s.id, Roles: []string{config.RoleWorker}, Capacity: s.offer.Capacity, Running: len(s.held), Partitions: []int{},
+		ID: s.id, Name: s.id, Labels: s.offer.Labels, Roles: []string{config.RoleWorker}, Capacity: s.offer.Capacity, Running: len(s.held), Partitions: []int{},
 		Queues: make(map[string]int, len(s.offer.Queues)), Types: s.offer.Types, StartedAt: s.started,
 	}
 	for _, name := range s.offer.Queues {
 		n.Queues[name] = 1
 	}
+	if clock.Since(s.told) < machineKept {
+		n.Machine = s.machine
+	}
 	return n
+}
+
+// machineKept is how long a worker's word on its machine counts: a call for attempts may wait for half of it.
+const machineKept = 2 * time.Minute
+
+// measured records what the worker says of its machine, if it says something.
+func (s *session) measured(m *cluster.Machine) {
+	if m == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine, s.told = m, clock.Now()
 }
 
 // keep records that the worker runs an attempt, whose delivery is nil if another session has that.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -29,6 +30,8 @@ type Request struct {
 	ID    string        // tells a repeat, after an answer that was lost, from another call; "" if the call is not repeated
 	Limit int           // most attempts, at least 1
 	Wait  time.Duration // for the first one
+	// Machine is that of the worker; nil if it does not say.
+	Machine *cluster.Machine
 	// Address is where the worker calls from. Workers of one address are bounded by Options.PerAddress.
 	Address string
 }

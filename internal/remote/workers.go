@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,9 @@ const (
 	// name counted once if the workers offer the same. It lets one worker offer 100 of each, of any length. Leaders
 	// tell every claim what is served.
 	NamesLimit = 32 << 10
+	// LabelsLimit is how many bytes the labels of the workers of one address may have, which every node reads at each
+	// heartbeat: of 8 workers with as many as one may have, or of 100 with 300 bytes each.
+	LabelsLimit = 32 << 10
 )
 
 // Grace is how long after the timeout of an attempt its worker may still report on it.
@@ -91,10 +95,12 @@ type Offer struct {
 	Queues   []string      // that it serves, at least one
 	Capacity int           // most attempts at once
 	Lease    time.Duration // how long its word holds that it runs an attempt
+	Labels   config.Labels
 }
 
 func (o Offer) equal(other Offer) bool {
-	return o.Capacity == other.Capacity && o.Lease == other.Lease && slices.Equal(o.Types, other.Types) && slices.Equal(o.Queues, other.Queues)
+	return o.Capacity == other.Capacity && o.Lease == other.Lease && slices.Equal(o.Types, other.Types) &&
+		slices.Equal(o.Queues, other.Queues) && maps.Equal(o.Labels, other.Labels)
 }
 
 // Run ends the sessions of workers that are gone, until ctx ends. Then it ends all, and returns nil. Attempts that have begun go on:
@@ -162,6 +168,7 @@ func (w *Workers) Take(ctx context.Context, id string, offer Offer, r Request) (
 		return nil, err
 	}
 	defer s.call()()
+	s.measured(r.Machine)
 	return s.take(ctx, r)
 }
 
@@ -197,10 +204,11 @@ func (w *Workers) session(id, address string, offer Offer) (*session, error) {
 // checkRoom refuses one more session, which replaces another one if that is not nil. The caller holds mu. Error:
 // CodeUnavailable.
 func (w *Workers) checkRoom(replaced *session, address string, offer Offer) error {
-	offers := []lua.Offer{{Queues: offer.Queues, Types: offer.Types}}
+	offers, labels := []lua.Offer{{Queues: offer.Queues, Types: offer.Types}}, labelBytes(offer.Labels)
 	for _, s := range w.sessions {
 		if s != replaced && s.address == address {
 			offers = append(offers, lua.Offer{Queues: s.offer.Queues, Types: s.offer.Types})
+			labels += labelBytes(s.offer.Labels)
 		}
 	}
 	n := len(offers) - 1
@@ -215,7 +223,19 @@ func (w *Workers) checkRoom(replaced *session, address string, offer Offer) erro
 		return refusal("queues, types", "with these, the names of all workers that call this node from the address %s have %d "+
 			"bytes, at most %d are allowed: name fewer, or the same as other workers, or ask another node", address, size, NamesLimit)
 	}
+	if labels > LabelsLimit {
+		return refusal("labels", "with these, the labels of all workers that call this node from the address %s have %d "+
+			"bytes, at most %d are allowed: give fewer, or ask another node", address, labels, LabelsLimit)
+	}
 	return nil
+}
+
+// labelBytes are how long labels are.
+func labelBytes(l config.Labels) (n int) {
+	for name, value := range l {
+		n += len(name) + len(value)
+	}
+	return n
 }
 
 // refusal says that another node may take what this one does not, because of a field.
@@ -227,6 +247,13 @@ func (w *Workers) isNode(id string) bool {
 	return slices.ContainsFunc(w.o.Members.View().Nodes, func(n cluster.Node) bool {
 		return n.ID == id && n.Via == "" && n.State != cluster.StateDead
 	})
+}
+
+// Measured records what a worker says of its machine; nil for nothing.
+func (w *Workers) Measured(id string, m *cluster.Machine) {
+	if s := w.of(id); s != nil {
+		s.measured(m)
+	}
 }
 
 // Extended records that a worker has extended the leases of runs. lost are those that it does not hold any more.

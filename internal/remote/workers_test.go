@@ -725,6 +725,80 @@ func TestWorkers_OneAddressBringsABoundedNumberOfNames(t *testing.T) {
 	testkit.Must(t, call("w1", "192.0.2.1", large("c"))) // in place of its first offer
 }
 
+func TestWorkers_OneAddressHasABoundedAmountOfLabels(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	call := func(worker, address string, labels int) error {
+		o := offer()
+		o.Labels = config.Labels{}
+		for i := range labels {
+			o.Labels[fmt.Sprintf("%063d", i)] = strings.Repeat("v", 63)
+		}
+		s, err := w.session(worker, address, o)
+		if err == nil {
+			s.call() // which goes on, so that the worker is not silent
+		}
+		return err
+	}
+	for i := range 8 {
+		testkit.Must(t, call(fmt.Sprint("w", i), "192.0.2.1", 32))
+	}
+	_, err := w.Take(w.Ctx, "w8", Offer{
+		Types: []string{"t"}, Queues: []string{"default"}, Capacity: 1, Lease: time.Minute,
+		Labels: config.Labels{"a": strings.Repeat("v", 512)},
+	}, Request{Limit: 1, Address: "192.0.2.1"})
+	if task.CodeOf(err) != task.CodeUnavailable || !strings.Contains(err.Error(), "labels: ") ||
+		!strings.Contains(err.Error(), "from the address 192.0.2.1 have 32769 bytes, at most 32768 are allowed") {
+		t.Errorf("more labels: %v, want %s and the limit", err, task.CodeUnavailable)
+	}
+	testkit.Must(t, call("w8", "192.0.2.2", 32))
+	testkit.Must(t, call("w1", "192.0.2.1", 0)) // in place of its first offer
+	testkit.Must(t, call("w8", "192.0.2.1", 32))
+}
+
+func TestWorkers_ShowWhatTheyTellOfThemselves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	guest := func() cluster.Node {
+		t.Helper()
+		guests := w.Guests()
+		if len(guests) != 1 {
+			t.Fatalf("on the list are %+v", guests)
+		}
+		return guests[0]
+	}
+	s, err := w.session("w1", "", offer())
+	testkit.Must(t, err)
+	s.call() // which goes on, so that the worker is not silent
+	if n := guest(); n.Name != "w1" || n.Labels != nil || n.Machine != nil {
+		t.Errorf("who tells nothing is %+v", n)
+	}
+	other, machine := offer(), &cluster.Machine{CPU: new(0.5)}
+	other.Labels = config.Labels{"zone": "eu"}
+	_, err = w.Take(w.Ctx, "w1", other, Request{Limit: 1, Machine: machine})
+	testkit.Must(t, err)
+	if n := guest(); fmt.Sprint(n.Labels) != "zone=eu" || n.Machine != machine {
+		t.Errorf("after a call with labels and a machine, it is %+v", n)
+	}
+	later := &cluster.Machine{CPU: new(0.75)}
+	w.Measured("w1", later)
+	w.Measured("w1", nil)
+	w.Measured("nobody", later)
+	other.Capacity++
+	_, err = w.Take(w.Ctx, "w1", other, Request{Limit: 1})
+	testkit.Must(t, err)
+	if n := guest(); n.Machine != later {
+		t.Errorf("after it told more, and offered something else, it is %+v", n)
+	}
+	session := w.of("w1")
+	session.mu.Lock()
+	session.told = session.told.Add(-machineKept)
+	session.mu.Unlock()
+	if n := guest(); n.Machine != nil {
+		t.Errorf("what it told long ago is still shown: %+v", n.Machine)
+	}
+}
+
 func TestWorkers_StopTakingWithTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1898,6 +1898,10 @@ type ExtendRequest struct {
 
 	// Lease As in `take`.
 	Lease *Duration `json:"lease,omitempty"`
+
+	// Machine The machine of a node or of a worker by HTTP, with all that runs there. What is not known is left out, and all of it by nodes of
+	// earlier versions. In a container, it is the machine around it, but for the network, which is that of the container.
+	Machine *Machine `json:"machine,omitempty"`
 }
 
 // ExtendedAttempt defines model for ExtendedAttempt.
@@ -2461,6 +2465,37 @@ type LostWrites struct {
 	To   Time `json:"to"`
 }
 
+// Machine The machine of a node or of a worker by HTTP, with all that runs there. What is not known is left out, and all of it by nodes of
+// earlier versions. In a container, it is the machine around it, but for the network, which is that of the container.
+type Machine struct {
+	// CPU The share of all processors that was busy, 0 to 1.
+	CPU *float64 `json:"cpu,omitempty"`
+
+	// Disk Bytes of the memory, or of the file system where the process works.
+	Disk *MachineSpace `json:"disk,omitempty"`
+
+	// Load How many processes run, or wait to, as an average over a minute.
+	Load *float64 `json:"load,omitempty"`
+
+	// Memory Bytes of the memory, or of the file system where the process works.
+	Memory *MachineSpace `json:"memory,omitempty"`
+
+	// Network Bytes a second over all interfaces of the network but loopback.
+	Network *MachineTraffic `json:"network,omitempty"`
+}
+
+// MachineSpace Bytes of the memory, or of the file system where the process works.
+type MachineSpace struct {
+	Total uint64 `json:"total"`
+	Used  uint64 `json:"used"`
+}
+
+// MachineTraffic Bytes a second over all interfaces of the network but loopback.
+type MachineTraffic struct {
+	Received uint64 `json:"received"`
+	Sent     uint64 `json:"sent"`
+}
+
 // MemoryOfKind defines model for MemoryOfKind.
 type MemoryOfKind struct {
 	Bytes int64 `json:"bytes"`
@@ -2668,15 +2703,29 @@ type Node struct {
 	// Capacity How many tasks it runs at a time at most.
 	Capacity int `json:"capacity"`
 
-	// CPU The share of the machine's processors in use, 0 to 1.
-	CPU      float64 `json:"cpu"`
-	Host     string  `json:"host"`
-	ID       string  `json:"id"`
-	IP       string  `json:"ip"`
-	LastBeat Time    `json:"last_beat"`
+	// CPU The share of the machine's processors that its process uses, 0 to 1.
+	CPU  float64 `json:"cpu"`
+	Host string  `json:"host"`
+	ID   string  `json:"id"`
+	IP   string  `json:"ip"`
+
+	// Labels What is particular about a node or a worker: at most 32 labels, names and values of at most 63 of `A-Z a-z 0-9 . _ - /`. A name begins
+	// with a letter or a digit, and is none of `id`, `name`, `host`, `version` and `role`. A value may be empty.
+	//
+	//
+	// Example: {"spot":"","zone":"eu"}
+	Labels   *NodeLabels `json:"labels,omitempty"`
+	LastBeat Time        `json:"last_beat"`
+
+	// Machine The machine of a node or of a worker by HTTP, with all that runs there. What is not known is left out, and all of it by nodes of
+	// earlier versions. In a container, it is the machine around it, but for the network, which is that of the container.
+	Machine *Machine `json:"machine,omitempty"`
 
 	// Memory Bytes of memory the process holds.
 	Memory uint64 `json:"memory"`
+
+	// Name `--node-name`, the same after a restart; else the host. Of a worker that reaches DTS by HTTP, its id. Left out by nodes of earlier versions.
+	Name *string `json:"name,omitempty"`
 
 	// Partitions The partitions it leads.
 	Partitions []int `json:"partitions"`
@@ -2719,6 +2768,12 @@ type NodeDetail struct {
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
 }
+
+// NodeLabels What is particular about a node or a worker: at most 32 labels, names and values of at most 63 of `A-Z a-z 0-9 . _ - /`. A name begins
+// with a letter or a digit, and is none of `id`, `name`, `host`, `version` and `role`. A value may be empty.
+//
+// Example: {"spot":"","zone":"eu"}
+type NodeLabels map[string]string
 
 // NodeList defines model for NodeList.
 type NodeList struct {
@@ -3969,8 +4024,19 @@ type TakeRequest struct {
 	// Capacity How many attempts it runs at once; `max` unless it is said. Leaders hand over tasks by it.
 	Capacity *int `json:"capacity,omitempty"`
 
+	// Labels What is particular about a node or a worker: at most 32 labels, names and values of at most 63 of `A-Z a-z 0-9 . _ - /`. A name begins
+	// with a letter or a digit, and is none of `id`, `name`, `host`, `version` and `role`. A value may be empty.
+	//
+	//
+	// Example: {"spot":"","zone":"eu"}
+	Labels *NodeLabels `json:"labels,omitempty"`
+
 	// Lease How long the worker's word holds that it runs an attempt; 1s to 10m, 15s unless it is said.
 	Lease *Duration `json:"lease,omitempty"`
+
+	// Machine The machine of a node or of a worker by HTTP, with all that runs there. What is not known is left out, and all of it by nodes of
+	// earlier versions. In a container, it is the machine around it, but for the network, which is that of the container.
+	Machine *Machine `json:"machine,omitempty"`
 
 	// Max How many attempts to answer with at most; 1 unless it is said.
 	Max *int `json:"max,omitempty"`
