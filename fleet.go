@@ -13,6 +13,7 @@ import (
 // Node is a process of the fleet: one of dtsd, a [Worker], or a worker that talks HTTP.
 type Node struct {
 	ID         string
+	Name       string // --node-name of dtsd, WorkerOptions.Name, or the host; of a worker that talks HTTP, its id
 	Host       string
 	IP         string
 	Version    string
@@ -26,6 +27,10 @@ type Node struct {
 	Via        string         // the node through which a worker that talks HTTP was last heard; "" for others
 	StartedAt  time.Time
 	LastBeat   time.Time
+	Labels     map[string]string // --labels of dtsd, or WorkerOptions.Labels
+	CPU        float64           // share of the processors of its machine that its process uses, 0 to 1
+	Memory     uint64            // bytes that its process holds
+	Machine    *Machine          // nil if it does not tell
 }
 
 // Queue is a queue in which due tasks wait for workers.
@@ -55,7 +60,8 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	list, err := call[wire.NodeList](c.api.ListNodesWithResponse(ctx))
 	return each(list.Nodes, func(n wire.Node) Node {
 		return Node{
-			ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: n.Roles, State: string(n.State), Capacity: n.Capacity, Running: n.Running,
+			ID: n.ID, Name: wire.Value(n.Name), Labels: wire.Value(n.Labels), CPU: n.CPU, Memory: n.Memory,
+			Machine: machineOf(n.Machine), Host: n.Host, IP: n.IP, Version: n.Version, Roles: n.Roles, State: string(n.State), Capacity: n.Capacity, Running: n.Running,
 			Partitions: n.Partitions, Queues: n.Queues, Types: n.Types, Via: wire.Value(n.Via), StartedAt: n.StartedAt.Time, LastBeat: n.LastBeat.Time,
 		}
 	}), cmp.Or(err, leftOut(list.Warnings))

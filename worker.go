@@ -31,10 +31,13 @@ type Handler func(ctx context.Context, t *Task) (result any, err error)
 type WorkerOptions struct {
 	Redis       string         // URL, as dtsd's setting redis: redis://, unix://, redis+sentinel:// or redis+cluster://, or with rediss for TLS
 	Prefix      string         // of all keys in Redis; "" means "dts"
-	Name        string         // in the list of nodes; "" means the name of the machine
+	Name        string         // in the list of nodes, the same after a restart; "" means the name of the machine
 	Version     string         // of your program, in the list of nodes
 	Concurrency int            // attempts at once; 0 means twice the number of processors, at least 10
 	Queues      map[string]int // queues to serve and their weights; nil means critical=6, default=3, low=1
+	// Labels say what is particular about the worker, in the list of nodes: at most 32, names and values of at most 63 of
+	// A-Z a-z 0-9 . _ - /. No name is id, name, host, version or role.
+	Labels map[string]string
 	// DrainTimeout is how long running attempts may go on when the worker stops; 0 means 30 s. Those that take longer are interrupted,
 	// and run again elsewhere with their checkpoint: the attempt does not count. Handlers that do not return then hold up Run for another 15 s.
 	DrainTimeout time.Duration
@@ -175,6 +178,7 @@ func (o WorkerOptions) settings() (config.Config, error) {
 	if o.Queues != nil {
 		c.Queues = config.Queues(maps.Clone(o.Queues))
 	}
+	c.Labels = maps.Clone(o.Labels)
 	c.Roles = config.Roles{config.RoleWorker}
 	if o.Lead {
 		c.Roles = append(c.Roles, config.RoleScheduler)

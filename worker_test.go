@@ -30,7 +30,7 @@ func newShop(t *testing.T, add func(w *dts.Worker)) shop {
 	t.Helper()
 	redis := redistest.Start(t)
 	w := dts.NewWorker(dts.WorkerOptions{
-		Redis: redis.URL(), Lead: true, Version: "v1", Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Redis: redis.URL(), Lead: true, Name: "shop", Version: "v1", Labels: map[string]string{"zone": "eu"}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	add(w)
 	start(t, w.Run)
@@ -354,6 +354,10 @@ func TestWorker_IsANodeOfTheFleet(t *testing.T) {
 	testkit.Must(t, err)
 	if len(nodes) != 1 || nodes[0].Version != "v1" || !slices.Equal(nodes[0].Types, []string{"a", "b"}) || nodes[0].Queues["critical"] != 6 {
 		t.Errorf("nodes: %+v", nodes)
+	}
+	if n := nodes[0]; n.Name != "shop" || n.Host == "" || n.Labels["zone"] != "eu" || n.Memory == 0 || n.Machine == nil ||
+		n.Machine.Memory == nil || n.Machine.Memory.Total < n.Memory || n.Machine.Load == nil {
+		t.Errorf("the node tells %+v of itself, and %+v of its machine", n, n.Machine)
 	}
 }
 
