@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -74,9 +76,46 @@ func showNode(p *printer.Printer, d wire.NodeDetail) error {
 	for _, column := range listColumns {
 		details = append(details, printer.Detail{Name: column.Name, Value: column.Value(*d.Node)})
 	}
+	details = append(details, machineDetails(p, d.Node.Machine)...)
 	details = append(details,
 		printer.Detail{Name: "address", Value: printer.Deref(d.Node.Address)}, printer.Detail{Name: "pid", Value: d.Node.Pid})
 	return p.PrintDetails(details)
+}
+
+// machineDetails are what a node tells of its machine beside the columns of the list.
+func machineDetails(p *printer.Printer, m *wire.Machine) []printer.Detail {
+	if m == nil {
+		return nil
+	}
+	return []printer.Detail{
+		{Name: "machine_memory_used", Value: space(p, m.Memory)}, {Name: "machine_disk_used", Value: space(p, m.Disk)},
+		{Name: "machine_load", Value: load(m.Load)}, {Name: "machine_network", Value: traffic(p, m.Network)},
+	}
+}
+
+// space is "" if it is not known.
+func space(p *printer.Printer, s *wire.MachineSpace) string {
+	if s == nil {
+		return ""
+	}
+	return p.Text(printer.Bytes(s.Used)) + " of " + p.Text(printer.Bytes(s.Total))
+}
+
+// load is "" if it is not known.
+func load(l *float64) string {
+	if l == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*l, 'f', 2, 64)
+}
+
+// traffic is "" if it is not known.
+func traffic(p *printer.Printer, t *wire.MachineTraffic) string {
+	if t == nil {
+		return ""
+	}
+	received, sent := p.Text(printer.Bytes(t.Received)), p.Text(printer.Bytes(t.Sent))
+	return fmt.Sprintf("%s received and %s sent a second", received, sent)
 }
 
 var lostColumns = []printer.Column[wire.LostAttempt]{

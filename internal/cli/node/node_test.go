@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -17,6 +19,11 @@ func TestGet_ShowsWhatANodeHasLost(t *testing.T) {
 	n := wire.Node{
 		ID: "n1", Host: "h", Roles: []string{"worker"}, State: "dead", Partitions: []int{}, Queues: map[string]int{},
 		StartedAt: wire.At(clitest.Now), LastBeat: wire.At(clitest.Now), Pid: new(4711), Address: new("0.0.0.0:7080"),
+		Labels: &wire.NodeLabels{"zone": "eu"}, Machine: &wire.Machine{
+			CPU: new(0.25), Load: new(1.5), Memory: &wire.MachineSpace{Used: 3 << 30, Total: 8 << 30},
+			Disk:    &wire.MachineSpace{Used: 20 << 30, Total: 50 << 30},
+			Network: &wire.MachineTraffic{Received: 2048, Sent: 10},
+		},
 	}
 	lost := []wire.LostAttempt{
 		{
@@ -30,6 +37,9 @@ func TestGet_ShowsWhatANodeHasLost(t *testing.T) {
 		"a\tdefault\t1\t2026-01-02T15:04:05.000Z\trunning\tn2\nb\tother\t3\t2026-01-02T15:04:05.000Z\t\t\n", "")
 	got := s.Terminal().Run(t, "node", "get", "n1").Out
 	for _, want := range []string{
+		"zone=eu", "machine cpu          25 %", "machine memory       38 %", "machine memory used  3.0 GiB of 8.0 GiB",
+		"machine load         1.50",
+		"machine disk used    20.0 GiB of 50.0 GiB", "machine network      2 KiB received and 10 B sent a second",
 		"n1\n", "dead", "0.0.0.0:7080", "4711", "2 attempts of it ended as lost:", "a     default    1",
 	} {
 		if !strings.Contains(got, want) {
@@ -50,13 +60,53 @@ func TestList_PrintsNodes(t *testing.T) {
 		ID: "n1", Host: "h", IP: "10.0.0.1", Version: "v1", Roles: []string{"api", "worker"}, State: "alive",
 		Capacity: 10, Running: 3, Partitions: []int{0, 1, 2, 7}, Queues: map[string]int{"low": 1, "default": 3}, CPU: 0.125,
 		Memory: 20 << 20, StartedAt: wire.At(clitest.Now.Add(-50 * time.Hour)),
-		LastBeat: wire.At(clitest.Now.Add(-time.Second)), Via: new("n0"),
+		LastBeat: wire.At(clitest.Now.Add(-time.Second)), Via: new("n0"), Name: new("web-1"),
+		Labels:  &wire.NodeLabels{"zone": "eu", "spot": "", "gpu": "2"},
+		Machine: &wire.Machine{CPU: new(0.5), Memory: &wire.MachineSpace{Used: 1, Total: 3}},
+	}, {
+		ID: "n2", State: "alive", CPU: 0.125, Partitions: []int{}, Roles: []string{}, Queues: map[string]int{},
+		Machine:   &wire.Machine{Memory: &wire.MachineSpace{}},
+		StartedAt: wire.At(clitest.Now), LastBeat: wire.At(clitest.Now),
 	}}})
 	s.Pipe().Run(t, "node", "list").Expect(t, 0,
 		"n1\talive\th\t10.0.0.1\tv1\tapi,worker\t3\t10\t0,1,2,7\tdefault=3,low=1\t0.125\t20971520\t"+
-			"2025-12-31T13:04:05.000Z\t2026-01-02T15:04:04.000Z\tn0\n", "")
-	const row = "0-2, 7      default=3, low=1  12 %  20 MiB  2 days ago  1 second ago  n0\n"
-	if got := s.Terminal().Run(t, "node", "list").Out; !strings.Contains(got, row) {
-		t.Errorf("got\n%s", got)
+			"2025-12-31T13:04:05.000Z\t2026-01-02T15:04:04.000Z\tn0\tweb-1\tgpu=2,spot,zone=eu\t0.5\t0.333\n"+
+			"n2\talive\t\t\t\t\t0\t0\t\t\t0.125\t0\t2026-01-02T15:04:05.000Z\t2026-01-02T15:04:05.000Z\t\t\t\t\t\n", "")
+}
+
+func TestList_FitsATerminal(t *testing.T) {
+	t.Parallel()
+	s := clitest.Start(t)
+	at := func(ago time.Duration) wire.Time { return wire.At(clitest.Now.Add(-ago)) }
+	queues := map[string]int{"critical": 6, "default": 3, "low": 1}
+	s.On("GET /v1/nodes", 200, wire.NodeList{Nodes: []wire.Node{{
+		ID: "web-1-iuj2nh2d", Host: "web-1", IP: "10.0.0.1", Version: "v1.12.0", State: "alive",
+		Roles: []string{"scheduler", "worker", "api"}, Capacity: 20, Running: 11, Partitions: []int{0, 2, 4, 6, 8, 15},
+		Queues: queues, CPU: 0.024, Memory: 200 << 20, StartedAt: at(50 * time.Hour), LastBeat: at(2 * time.Second),
+		Name: new("web-1"), Labels: &wire.NodeLabels{"zone": "eu"},
+		Machine: &wire.Machine{CPU: new(0.45), Memory: &wire.MachineSpace{Used: 6 << 30, Total: 8 << 30}},
+	}, {
+		ID: "web-2-y5aebfor", Version: "v1.11.0", State: "dead", Roles: []string{"scheduler"},
+		Partitions: []int{}, CPU: 0.5, Memory: 20 << 20,
+		Queues: map[string]int{}, StartedAt: at(time.Hour), LastBeat: at(50 * time.Minute),
+	}, {
+		ID: "py-1", State: "alive", Roles: []string{"worker"}, Capacity: 4, Queues: map[string]int{"pdf": 1},
+		Partitions: []int{},
+		Via:        new("web-1-iuj2nh2d"), Machine: &wire.Machine{CPU: new(0.9)}, StartedAt: at(0), LastBeat: at(0),
+	}}})
+	colours := strings.NewReplacer("\x1b[32m", "", "\x1b[31m", "", "\x1b[0m", "")
+	got := colours.Replace(s.Terminal().Run(t, "node", "list").Out)
+	want := strings.Join([]string{
+		"ID              STATE  VERSION  ROLES        RUNNING   LEADS  QUEUES     CP" +
+			"U         MEMORY      BEAT            LABELS",
+		"web-1-iuj2nh2d  alive  v1.12.0  all          11 of 20  6      critical…  2 " +
+			"% (45 %)  2 % (75 %)  2 seconds ago   zone=eu",
+		"web-2-y5aebfor  dead   v1.11.0  scheduler              0                 50" +
+			" %        20 MiB      50 minutes ago",
+		"py-1            alive           HTTP worker  0 of 4           pdf        (9" +
+			"0 %)                  now", "",
+	}, "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -32,8 +32,8 @@ func printAll(t *testing.T, terminal bool, text string) (string, string) {
 	var out, messages bytes.Buffer
 	p := New(Options{Out: &out, Err: &messages, OutIsTerminal: terminal, ErrIsTerminal: terminal, Colour: true})
 	columns := []Column[string]{
-		{"name", func(v string) any { return v }},
-		{"state", func(v string) any { return Status(v) }},
+		{Name: "name", Value: func(v string) any { return v }},
+		{Name: "state", Value: func(v string) any { return Status(v) }},
 	}
 	testkit.Must(t, PrintTable(p, columns, []string{text}))
 	testkit.Must(t, p.PrintDetails([]Detail{{"note", Remark(text)}, {"queues", List{text}}}))

@@ -1,6 +1,8 @@
 package printer
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -8,7 +10,13 @@ import (
 type Column[T any] struct {
 	Name  string
 	Value func(T) any // see Text for the types of values
+	Gives bool        // its values are cut on a terminal for which the table is too wide
 }
+
+const (
+	usualWidth = 120 // of a terminal that does not tell its width
+	leastWidth = 8   // of values that are cut
+)
 
 // PrintTable prints one line per row: aligned under a header on a terminal, separated by tabs elsewhere. It does not
 // use text/tabwriter, which counts bytes, colour codes included, as columns.
@@ -24,7 +32,22 @@ func PrintTable[T any](p *Printer, columns []Column[T], rows []T) error {
 	for i, c := range columns {
 		header[i] = strings.ToUpper(c.Name)
 	}
-	return p.PrintAligned(append([][]any{header}, cells...))
+	lines := append([][]any{header}, cells...)
+	excess := -2 - cmp.Or(p.Width, usualWidth)
+	widths := p.widths(lines)
+	for _, w := range widths {
+		excess += w + 2
+	}
+	for i, c := range slices.Backward(columns) {
+		if c.Gives && excess > 0 {
+			limit := max(widths[i]-excess, leastWidth, Width(c.Name))
+			excess -= max(0, widths[i]-limit)
+			for _, row := range cells {
+				row[i] = clip(p.Text(row[i]), limit)
+			}
+		}
+	}
+	return p.PrintAligned(lines)
 }
 
 // Cells returns the values of a table, row by row.
@@ -55,6 +78,16 @@ func (p *Printer) PrintTabbed(lines [][]any) error {
 
 // PrintAligned prints lines of values whose columns are as wide as their widest value.
 func (p *Printer) PrintAligned(lines [][]any) error {
+	widths := p.widths(lines)
+	var b strings.Builder
+	for _, line := range lines {
+		p.writeAligned(&b, line, widths)
+	}
+	return p.Printf("%s", b.String())
+}
+
+// widths are how wide the widest value of each column is.
+func (p *Printer) widths(lines [][]any) []int {
 	var widths []int
 	for _, line := range lines {
 		for i, cell := range line {
@@ -64,11 +97,7 @@ func (p *Printer) PrintAligned(lines [][]any) error {
 			widths[i] = max(widths[i], Width(p.Text(cell)))
 		}
 	}
-	var b strings.Builder
-	for _, line := range lines {
-		p.writeAligned(&b, line, widths)
-	}
-	return p.Printf("%s", b.String())
+	return widths
 }
 
 func (p *Printer) writeAligned(b *strings.Builder, line []any, widths []int) {

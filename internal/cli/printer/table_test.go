@@ -28,9 +28,9 @@ func TestClip_CountsColumns(t *testing.T) {
 func TestPrintTable_AlignsWideCharacters(t *testing.T) {
 	type row struct{ id, owner string }
 	columns := []Column[row]{
-		{"id", func(r row) any { return r.id }},
-		{"owner", func(r row) any { return r.owner }},
-		{"note", func(row) any { return "x" }},
+		{Name: "id", Value: func(r row) any { return r.id }},
+		{Name: "owner", Value: func(r row) any { return r.owner }},
+		{Name: "note", Value: func(row) any { return "x" }},
 	}
 	var out strings.Builder
 	p := New(Options{Out: &out, OutIsTerminal: true})
@@ -41,5 +41,39 @@ func TestPrintTable_AlignsWideCharacters(t *testing.T) {
 		"b        me        x\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestPrintTable_CutsWhatGivesToTheWidth(t *testing.T) {
+	type row struct{ id, queues, labels string }
+	columns := []Column[row]{
+		{Name: "id", Value: func(r row) any { return r.id }},
+		{Name: "queues", Value: func(r row) any { return List(strings.Fields(r.queues)) }, Gives: true},
+		{Name: "labels", Value: func(r row) any { return List(strings.Fields(r.labels)) }, Gives: true},
+	}
+	rows := []row{{"n1", "critical default low", "gpu=2 zone=eu"}, {"n2", "pdf", "夜间=备份,夜"}}
+	for width, want := range map[int]string{
+		42: "ID  QUEUES                  LABELS\n" +
+			"n1  critical, default, low  gpu=2, zone=eu\n" +
+			"n2  pdf                     夜间=备份,夜\n",
+		40: "ID  QUEUES                  LABELS\n" +
+			"n1  critical, default, low  gpu=2, zone…\n" +
+			"n2  pdf                     夜间=备份,夜\n",
+		34: "ID  QUEUES                LABELS\n" +
+			"n1  critical, default, …  gpu=2, …\n" +
+			"n2  pdf                   夜间=备…\n",
+		10: "ID  QUEUES    LABELS\n" +
+			"n1  critica…  gpu=2, …\n" +
+			"n2  pdf       夜间=备…\n",
+		0: "ID  QUEUES                  LABELS\n" + // unknown
+			"n1  critical, default, low  gpu=2, zone=eu\n" +
+			"n2  pdf                     夜间=备份,夜\n",
+	} {
+		var out strings.Builder
+		p := New(Options{Out: &out, OutIsTerminal: true, Width: width})
+		testkit.Must(t, PrintTable(p, columns, rows))
+		if out.String() != want {
+			t.Errorf("%d columns: got\n%swant\n%s", width, out.String(), want)
+		}
 	}
 }
