@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/status"
@@ -29,6 +30,11 @@ func (w *world) troubled() {
 	w.submit("mail-1", func(d *task.Definition) { d.Queue = "mails" })
 	w.submit("order-1", nil)
 	w.nodes[0].Queues["mails"], w.nodes[0].Version, w.nodes[0].IP = 2, "1.0.0", "192.0.2.1"
+	w.nodes[0].Name, w.nodes[0].Labels = "web-1", config.Labels{"zone": "eu", "gpu": "2", "spot": ""}
+	w.nodes[0].Machine = &cluster.Machine{
+		CPU: new(0.42), Load: new(1.5), Memory: &cluster.Space{Used: 3 << 30, Total: 8 << 30},
+		Disk: &cluster.Space{Used: 20 << 30, Total: 50 << 30}, Network: &cluster.Traffic{Received: 2 << 20, Sent: 300},
+	}
 	w.nodes = append(
 		w.nodes,
 		cluster.Node{
@@ -40,8 +46,9 @@ func (w *world) troubled() {
 			Queues: map[string]int{"default": 1}, LastBeat: start, StartedAt: start,
 		},
 		cluster.Node{
-			ID: "pdf-1", State: cluster.StateAlive, Roles: []string{"worker"}, Via: "node-a", Capacity: 8,
-			Queues: map[string]int{"default": 1},
+			ID: "pdf-1", Name: "pdf-1", State: cluster.StateAlive, Roles: []string{"worker"}, Via: "node-a", Capacity: 8,
+			Machine: &cluster.Machine{Load: new(0.0)},
+			Queues:  map[string]int{"default": 1},
 		},
 	)
 	w.claim(0)

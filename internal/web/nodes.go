@@ -60,6 +60,14 @@ func (n nodeRow) Weights() string {
 	return strings.Join(words, " ")
 }
 
+// OwnName is its name if neither its id nor its host tells it; "" else.
+func (n nodeRow) OwnName() string {
+	if n.Name == n.ID || n.Name == n.Host {
+		return ""
+	}
+	return n.Name
+}
+
 // MemoryBytes is what its process takes.
 func (n nodeRow) MemoryBytes() float64 { return float64(n.Memory) }
 
@@ -215,6 +223,44 @@ func (v *visit) nodesSentence(fleet fleetCounts, f status.Figures, versions int)
 		all = append(all, v.T("They have %d versions: an upgrade goes on.", versions))
 	}
 	return sentences(all)
+}
+
+// MachineCPU is how busy the processors of the machine of a node are; "" if it does not say.
+func (v *visit) MachineCPU(n nodeRow) template.HTML {
+	if n.Machine == nil || n.Machine.CPU == nil {
+		return ""
+	}
+	return v.T("CPU %d %%", v.Percent(*n.Machine.CPU))
+}
+
+// MachineMemory is how full the memory of the machine of a node is; "" if it does not say.
+func (v *visit) MachineMemory(n nodeRow) template.HTML {
+	if n.Machine == nil || n.Machine.Memory == nil {
+		return ""
+	}
+	return v.T("memory %d %%", v.Percent(n.Machine.Memory.Share()))
+}
+
+// MachineLoad is the load of the machine of a node, and how full its file system is; "" if it says neither.
+func (v *visit) MachineLoad(n nodeRow) template.HTML {
+	var parts []string
+	if n.Machine != nil && n.Machine.Load != nil {
+		parts = append(parts, string(v.T("load %s", fmt.Sprintf("%.2f", *n.Machine.Load))))
+	}
+	if n.Machine != nil && n.Machine.Disk != nil {
+		d := n.Machine.Disk
+		parts = append(parts, string(v.T("disk %d %% of %s", v.Percent(d.Share()), v.Bytes(float64(d.Total)))))
+	}
+	return template.HTML(strings.Join(parts, " · ")) //nolint:gosec // of texts that are HTML
+}
+
+// MachineNetwork is what the network of the machine of a node carries; "" if it does not say.
+func (v *visit) MachineNetwork(n nodeRow) template.HTML {
+	if n.Machine == nil || n.Machine.Network == nil {
+		return ""
+	}
+	t := n.Machine.Network
+	return v.T("network: %s/s in, %s/s out", v.Bytes(float64(t.Received)), v.Bytes(float64(t.Sent)))
 }
 
 // NodeMark is the icon and the colour of a node.
