@@ -220,7 +220,7 @@ func (q *questioned) start() *node {
 		testkit.Must(q.t, q.redis.Admin().ConfigSet(q.t.Context(), setting, value).Err())
 	}
 	return startProcess(q.t, "serve", "--redis", q.redis.URL(), "--concurrency", "4", "--lease-ttl", "1s",
-		"--heartbeat", "300ms", "--queues", "default=3,mail=1")
+		"--heartbeat", "300ms", "--queues", "default=3,mail=1", "--labels", "zone=eu")
 }
 
 // startNodes has two nodes. Tasks run on the first one, which will be killed, and one has ended there. It is forgotten
