@@ -245,8 +245,10 @@ func TestApp_ServesMetricsAndMonitor(t *testing.T) {
 	var metrics string
 	testkit.Eventually(t, "all partitions are led, and the delivery is settled", func() bool { // the task can run before that
 		_, metrics = a.call(http.MethodGet, "/metrics", "")
-		return strings.Contains(metrics, "dts_leases_held 16") && strings.Contains(metrics, `asynq_queue_size{queue="default"} 0`)
+		return strings.Contains(metrics, "dts_leases_held 16") && strings.Contains(metrics, `asynq_queue_size{queue="default"} 0`) &&
+			strings.Contains(metrics, `dts_tasks_ended_total{queue="default",state="succeeded"} 1`)
 	})
+	_, metrics = a.call(http.MethodGet, "/metrics", "") // one answer may have some counts before the end and some after it
 	for _, name := range []string{
 		`dts_attempts_total{outcome="succeeded",type="shell"} 1`,
 		"dts_begin_lateness_seconds_count 1", "dts_dispatch_lateness_seconds_count 1",
