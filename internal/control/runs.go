@@ -89,7 +89,8 @@ func (c *Control) AuditRun(ctx context.Context, who Caller, id string) (Run, []s
 	if err != nil {
 		return run, nil, err
 	}
-	return run, run.audit(), nil
+	findings, err := c.audit(ctx, run)
+	return run, findings, err
 }
 
 // CancelRun is CancelTask for a run of a workflow. Errors: those of GetRun and of CancelTask.
@@ -315,16 +316,38 @@ func (c *Control) readSteps(ctx context.Context, run *Run) error {
 	return nil
 }
 
-// audit is AuditRun for a run that was read.
-func (r Run) audit() []string {
-	if r.Flow.Len() == 0 { // nobody knows its workflow
-		return nil
+// audit is AuditRun for a run that was read. Error: CodeUnavailable.
+func (c *Control) audit(ctx context.Context, run Run) ([]string, error) {
+	if run.Flow.Len() == 0 { // nobody knows its workflow
+		return nil, nil
 	}
-	var tasks []workflow.Task
-	for i, s := range r.Steps {
-		if t := s.Task; t != nil {
-			tasks = append(tasks, workflow.Task{Step: i, State: t.State, Attempt: t.Attempt, Error: t.Error})
+	var again []task.Ref
+	for _, s := range run.Steps {
+		if s.Task != nil && s.Task.Attempt > 1 {
+			again = append(again, s.Task.Ref)
 		}
 	}
-	return workflow.Audit(r.Flow, r.Run, r.Task.State, tasks)
+	earlier, err := c.store.Tasks.EarlierAttempts(ctx, again)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []workflow.Task
+	for i, s := range run.Steps {
+		if t := s.Task; t != nil {
+			tasks = append(tasks, workflow.Task{
+				Step: i, State: t.State, Attempt: t.Attempt, Error: t.Error, Successes: successes(t, earlier[t.Ref]),
+			})
+		}
+	}
+	return workflow.Audit(run.Flow, run.Run, run.Task.State, tasks), nil
+}
+
+// successes counts which attempts before the newest one of a task have succeeded.
+func successes(t *task.Task, earlier []task.Attempt) (n int) {
+	for _, a := range earlier {
+		if a.Number < t.Attempt && a.Outcome == task.OutcomeSucceeded {
+			n++
+		}
+	}
+	return n
 }

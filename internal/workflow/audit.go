@@ -87,6 +87,10 @@ func Audit(f *Flow, r Run, state task.State, tasks []Task) (findings []string) {
 	return a.findings
 }
 
+// RanAgain is part of what Audit says of a step that ran again without another release. A Redis that has lost writes
+// may be the reason, or doctor, if it had a run whose text was damaged release its steps again.
+const RanAgain = "ran again after it had succeeded"
+
 type auditor struct {
 	f        *Flow
 	r        Run
@@ -200,6 +204,8 @@ func (a *auditor) checkForm(i int) {
 func (a *auditor) checkReleased(i int) {
 	n, s := a.f.nodes[i], a.r.Steps[i]
 	switch {
+	case s.State == Active && a.r.Phase == PhaseEnded:
+		a.say(i, "is active, and the run has ended")
 	case s.Generation == 0:
 		a.say(i, "was released, and is of no generation")
 	case n.Task == nil || s.State == State(Skipped) || s.State == State(UpstreamFailed):
@@ -283,6 +289,9 @@ func (a *auditor) checkTask(i int) {
 	switch {
 	case s.Released == 0 && has && s.Generation == 0:
 		a.say(i, "has a task, and was never released")
+	case has && t.Successes >= s.Generation && t.Successes > 0:
+		a.say(i, "%s: its task had succeeded %d times before the newest attempt, and it was released %d times",
+			RanAgain, t.Successes, s.Generation)
 	case s.Released == 0:
 	case !has:
 		if s.Reason == "" {

@@ -149,6 +149,10 @@ func TestAudit_FindsWhatCannotHaveBeen(t *testing.T) {
 		"failed for nothing": {func(r *Run, _ []Task) {
 			r.Steps[x] = StepRun{State: State(Failed), Decided: 2}
 		}, "step x is failed, and nothing says why"},
+		"ended early": {func(r *Run, _ []Task) {
+			r.Steps[z] = StepRun{State: Active, Generation: 1, Released: 3}
+		}, "step z is active, and the run has ended"},
+		"ran twice":  {func(_ *Run, tasks []Task) { tasks[1].Successes = 1 }, "step x ran again after it had succeeded"},
 		"no attempt": {func(_ *Run, tasks []Task) { tasks[1].Attempt = 0 }, "step x is succeeded, and its task has made no"},
 	} {
 		t.Run(name, func(t *testing.T) {

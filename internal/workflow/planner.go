@@ -46,6 +46,10 @@ type Task struct {
 	Attempt int
 	Result  string
 	Error   string
+
+	// Successes is how many of the attempts before the newest one have succeeded, as far as these are kept. It is for
+	// Audit only.
+	Successes int
 }
 
 // Ask is what somebody asked of a run.

@@ -149,6 +149,31 @@ func (s *Tasks) LastEnds(ctx context.Context, refs []task.Ref) (map[task.Ref]Las
 	return ends, nil
 }
 
+// EarlierAttempts reads the attempts of tasks that ended before the newest one, oldest first, as far as they are kept,
+// in one round trip. Those that cannot be read are left out. Error: CodeUnavailable.
+func (s *Tasks) EarlierAttempts(ctx context.Context, refs []task.Ref) (map[task.Ref][]task.Attempt, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	pipe := s.l.DB.Pipeline()
+	ended := make([]*redis.StringSliceCmd, len(refs))
+	for i, ref := range refs {
+		ended[i] = pipe.LRange(ctx, string(s.l.KeysOf(ref).Attempts(ref)), 0, -1)
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, layout.Unavailable(err)
+	}
+	attempts := make(map[task.Ref][]task.Attempt, len(refs))
+	for i, ref := range refs {
+		for _, text := range ended[i].Val() {
+			if a, err := codec.DecodeAttempt(text); err == nil { // doctor names damage
+				attempts[ref] = append(attempts[ref], a)
+			}
+		}
+	}
+	return attempts, nil
+}
+
 // getEach is GetEach; brief tasks have no payload, result and error.
 func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, brief bool) ([]task.Task, error) {
 	records, err := s.read(ctx, db, refs, brief)
