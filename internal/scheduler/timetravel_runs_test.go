@@ -17,17 +17,23 @@ import (
 	"github.com/dts-sched/dts/internal/workflow/text"
 )
 
-// loads puts a workflow of one step, and returns its name.
-func (v *voyage) loads() task.Ref {
+// keeps puts a workflow of which so many runs may run at once, and returns its name.
+func (v *voyage) keeps(id string, most int, definition string) task.Ref {
 	v.t.Helper()
 	testkit.Must(v.t, v.store.Advance(v.t.Context(), func(context.Context) ([]cluster.Node, error) { return nil, nil }))
-	d, err := text.Parse("default", `{"steps": [{"id": "load", "task": {
-		"type": "echo", "timeout": "24h", "retry": {"max_attempts": 1}}}]}`)
+	d, err := text.Parse("default", definition)
 	testkit.Must(v.t, err)
-	d.Ref = task.Ref{Namespace: "default", ID: "loads"}
+	d.Ref, d.MaxRuns = task.Ref{Namespace: "default", ID: id}, most
 	_, err = v.store.Workflows.Put(v.t.Context(), d, 0, "")
 	testkit.Must(v.t, err)
 	return d.Ref
+}
+
+// loads puts a workflow of one step, which gets the tick, and returns its name.
+func (v *voyage) loads() task.Ref {
+	v.t.Helper()
+	return v.keeps("loads", 0, `{"steps": [{"id": "load", "task": {
+		"type": "echo", "payload": "${{ run.tick }}", "timeout": "24h", "retry": {"max_attempts": 1}}}]}`)
 }
 
 // ofRuns is a schedule of runs of that workflow.

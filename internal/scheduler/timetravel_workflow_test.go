@@ -157,12 +157,7 @@ func TestTravel_NoMoreRunsOfAWorkflowRunThanMay(t *testing.T) {
 	days := testkit.Amount(1, 21)
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	travel(t, from, slow, func(v *voyage) {
-		testkit.Must(v.t, v.store.Advance(v.t.Context(), func(context.Context) ([]cluster.Node, error) { return nil, nil }))
-		d, err := text.Parse("default", nightly)
-		testkit.Must(v.t, err)
-		d.Ref, d.MaxRuns = task.Ref{Namespace: "default", ID: "nightly"}, 2
-		_, err = v.store.Workflows.Put(v.t.Context(), d, 0, "")
-		testkit.Must(v.t, err)
+		v.keeps("nightly", 2, nightly)
 		v.worker.does(func(t task.Task) (time.Duration, error) {
 			name := fmt.Sprint(t.Ref, t.Attempt)
 			if chance(name+"end", 20) == 0 {
@@ -189,7 +184,7 @@ func TestTravel_NoMoreRunsOfAWorkflowRunThanMay(t *testing.T) {
 		}
 		v.start()
 		v.until(from.Add(time.Duration(days)*24*time.Hour - time.Minute))
-		_, err = v.store.Schedules.Pause(v.t.Context(), task.Ref{Namespace: "default", ID: "quarters"}, "", "")
+		_, err := v.store.Schedules.Pause(v.t.Context(), task.Ref{Namespace: "default", ID: "quarters"}, "", "")
 		testkit.Must(v.t, err)
 		v.pass(24 * time.Hour)
 		for at := from.Add(15 * time.Minute); at.Before(from.Add(time.Duration(days) * 24 * time.Hour)); {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
@@ -16,6 +18,7 @@ import (
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // run is an attempt as the worker saw it. What the worker remembers is not in Redis.
@@ -32,6 +35,7 @@ type run struct {
 type standIn struct {
 	t       *testing.T
 	way     *way // of those who wait for something: only a cut ends that
+	mortal  bool // all that it sends takes that way
 	db      *redisx.DB
 	store   *store.Store
 	members *cluster.Registry
@@ -43,6 +47,7 @@ type standIn struct {
 	delay time.Duration                            // from the order to stop to the end of a task
 	runs  []run
 	stops map[task.Ref]context.CancelFunc // of what runs
+	tells int                             // how often it reports each end, a minute after the time before
 }
 
 // employ starts the worker. Its tasks take no time and end well, until does says otherwise.
@@ -50,8 +55,34 @@ func (v *voyage) employ() *standIn {
 	v.t.Helper()
 	w := &standIn{t: v.t, way: newWay(v.redis), db: v.db, store: v.store, stops: make(map[task.Ref]context.CancelFunc)}
 	w.does(func(task.Task) (time.Duration, error) { return 0, nil })
-	waiting := v.open(w.way.dial)
 	w.members = v.member("worker", config.RoleWorker, 12*time.Hour, v.db)
+	w.serve(v.open(w.way.dial))
+	return w
+}
+
+// hire has a worker in place of the one before, which is dead or leaves. All that it sends takes its own way to Redis, so
+// that it can die, and its word that it runs an attempt holds for ten minutes.
+func (v *voyage) hire() {
+	v.t.Helper()
+	before := v.worker
+	before.leave()
+	v.named++
+	w := &standIn{t: v.t, mortal: true, way: newWay(v.redis), stops: make(map[task.Ref]context.CancelFunc)}
+	w.takes, w.delay, w.runs = before.takes, before.delay, before.runs
+	w.db = v.open(w.way.dial)
+	var err error
+	w.store, err = store.Open(v.t.Context(), store.Options{DB: w.db, Partitions: 1, RunLease: 10 * time.Minute})
+	testkit.Must(v.t, err)
+	for _, delivery := range v.db.LRange(v.t.Context(), activeKey, 0, -1).Val() { // asynq's word for them is over
+		v.db.ZAdd(v.t.Context(), deadlineKey, redis.Z{Score: float64(clock.Now().Unix()), Member: delivery})
+	}
+	w.members = v.member(fmt.Sprintf("worker-%04d", v.named), config.RoleWorker, 12*time.Hour, w.db)
+	w.serve(v.open(w.way.dial))
+	v.worker = w
+}
+
+// serve takes deliveries with that client until the worker leaves.
+func (w *standIn) serve(waiting *redisx.DB) {
 	var ctx context.Context
 	ctx, w.cancel = context.WithCancel(context.Background())
 	w.working.Go(func() { _ = w.members.Run(ctx) })
@@ -63,7 +94,6 @@ func (v *voyage) employ() *standIn {
 	})
 	<-listening
 	w.working.Go(func() { w.take(ctx, waiting) })
-	return w
 }
 
 // does says what becomes of the tasks from now on.
@@ -90,6 +120,8 @@ func (w *standIn) leave() {
 const (
 	pendingKey = "asynq:{default}:pending"
 	activeKey  = "asynq:{default}:active"
+
+	deadlineKey = "asynq:{default}:lease"
 )
 
 // take takes deliveries until the way is cut.
@@ -104,7 +136,7 @@ func (w *standIn) take(ctx context.Context, db *redisx.DB) {
 			return
 		}
 		w.working.Go(func() {
-			if err := w.work(name); err != nil {
+			if err := w.work(name); err != nil && !(w.mortal && w.way.isCut()) {
 				w.t.Errorf("delivery %s: %v", name, err)
 			}
 		})
@@ -150,6 +182,10 @@ func (w *standIn) perform(r *tasks.Run) error {
 	for again := true; again; {
 		err = w.store.Tasks.FinishEach(context.Background(), []tasks.End{r.End(e, clock.Now(), 0.5)})[0]
 		e, again = e.After(err)
+	}
+	for range w.tells - 1 { // as if no reply had come
+		_ = clock.Sleep(context.Background(), time.Minute)
+		_ = w.store.Tasks.FinishEach(context.Background(), []tasks.End{r.End(e, clock.Now(), 0.5)})
 	}
 	return err
 }
