@@ -10,6 +10,10 @@ import (
 func TaskNow(t task.Task) string {
 	switch t.State {
 	case task.Running:
+		if t.Type == task.WorkflowType { // its leader carries it on
+			const text = "It runs since %s: attempt %d. What its steps wait for: %s flow why %s."
+			return fmt.Sprintf(text, moment(t.StartedAt), t.Attempt, ctl(t.Ref), t.ID)
+		}
 		return fmt.Sprintf("It runs since %s on the node %s: attempt %d of %d.",
 			moment(t.StartedAt), t.Node, t.Attempt, t.MaxAttempts)
 	case task.Succeeded:

@@ -130,7 +130,15 @@ func (f TaskFacts) toEnd() []Reason {
 			all = append(all, f.handOver()...)
 		}
 	}
-	if t := f.Task; !t.CancelRequested.IsZero() {
+	switch t := f.Task; {
+	case t.CancelRequested.IsZero():
+	case t.Type == task.WorkflowType:
+		all = append(all, Reason{
+			Code: Stopping, Since: t.CancelRequested,
+			Detail: "It was asked to stop, and some of its steps have not ended.",
+			Do:     fmt.Sprintf("See which: %s flow why %s.", ctl(t.Ref), t.ID),
+		})
+	default:
 		all = append(all, Reason{
 			Code: Stopping, Since: t.CancelRequested,
 			Detail: fmt.Sprintf("It was asked to stop, and the node %s has not said that it has stopped.", t.Node),

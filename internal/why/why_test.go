@@ -209,6 +209,13 @@ func TestOfTask_SaysWhatKeepsARunFromEnding(t *testing.T) {
 		}
 		expect(t, c.name, why.OfTask(f), c.codes)
 	}
+	flow := task.Task{State: task.Running, StartedAt: now.Add(-time.Minute), Attempt: 2, CancelRequested: now}
+	flow.Ref, flow.Type = ref, task.WorkflowType
+	command := "flow why " + ref.ID
+	got := why.OfTask(why.TaskFacts{Path: path(nil), Task: flow})
+	if len(got) != 1 || !strings.Contains(got[0].Do, command) || !strings.Contains(why.TaskNow(flow), command) {
+		t.Errorf("a run of a workflow: %s %+v", why.TaskNow(flow), got)
+	}
 }
 
 func TestOfSchedule_SaysWhatTheNextTickWaitsFor(t *testing.T) {

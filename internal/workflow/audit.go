@@ -294,7 +294,7 @@ func (a *auditor) checkTask(i int) {
 			RanAgain, t.Successes, s.Generation)
 	case s.Released == 0:
 	case !has:
-		if s.Reason == "" {
+		if s.State != State(Failed) || s.Reason == "" { // a run says of a task that is gone that the step failed
 			a.say(i, "was released, and has no task")
 		}
 	case s.State.Final() && State(t.State) != s.State:

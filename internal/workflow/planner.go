@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -211,7 +210,11 @@ func (p *planner) observe(i int) {
 	case known && t.State == task.None:
 		p.decide(i, Failed, "its task is gone")
 	case known && t.State.Final():
-		p.decide(i, Verdict(t.State), "")
+		reason := ""
+		if t.State == task.Cancelled && p.run.Steps[i].Stopping {
+			reason = "was told to stop: " + p.f.whyStops(*p.run, p.f.nodes[i].in, zero)
+		}
+		p.decide(i, Verdict(t.State), reason)
 	default:
 		p.active++
 	}
@@ -246,7 +249,7 @@ func (p *planner) checkBounds() {
 		p.run.Late = p.run.Late || !p.haveEnded(main)
 	default:
 		in := p.run.Phase.section()
-		p.stop(in, fmt.Sprintf("%s took more than %s, as closing allows", in.name(), p.f.EffectiveClosing()))
+		p.stop(in, p.f.tookTooLong(in))
 	}
 }
 

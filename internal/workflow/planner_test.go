@@ -88,6 +88,24 @@ func (s *story) next(want string, asks ...Ask) *story {
 	return s
 }
 
+// why checks why the first steps are where they are.
+func (s *story) why(want ...string) {
+	s.t.Helper()
+	for i, text := range want {
+		if got := s.f.Why(s.r, i); got != text {
+			s.t.Errorf("step %s: %s, want %s", s.f.StepID(i), got, text)
+		}
+	}
+}
+
+// overdue checks what is said of a run that has not ended though its deadline is over.
+func (s *story) overdue(want string) {
+	s.t.Helper()
+	if got := s.f.Overdue(s.r, s.now); got != want {
+		s.t.Errorf("it is overdue: %q, want %q", got, want)
+	}
+}
+
 // ended checks how the run has ended.
 func (s *story) ended(state task.State, why string) {
 	s.t.Helper()
@@ -149,6 +167,7 @@ func TestNext_ACancelStopsAllButFinally(t *testing.T) {
 	s := tell(t, d)
 	s.next("a=active b=blocked alarm=blocked clean=blocked")
 	s.next("a=active b=cancelled alarm=blocked clean=blocked", Ask{Do: DoCancel})
+	s.why("was told to stop: the run was cancelled", "was not released: the run was cancelled")
 	s.ends("a=cancelled").next("a=cancelled b=cancelled alarm=skipped clean=active")
 	s.next("a=cancelled b=cancelled alarm=skipped clean=active", Ask{Do: DoCancel})
 	s.ends("clean=succeeded").next("a=cancelled b=cancelled alarm=skipped clean=succeeded").ended(task.Cancelled, "")
@@ -175,15 +194,28 @@ func TestNext_BoundsEndWhatTakesTooLong(t *testing.T) {
 	}
 	s.now = begun.Add(time.Hour - time.Millisecond)
 	s.next("a=active b=blocked alarm=blocked clean=blocked")
+	s.overdue("")
+	s.now = begun.Add(time.Hour + overdueGrace)
+	const over = "Its deadline was over at 2026-11-29T03:00:00Z"
+	s.overdue(over + ", and its leader has not cancelled its steps yet (dtsctl status).")
 	s.now = begun.Add(time.Hour)
 	s.next("a=active b=cancelled alarm=blocked clean=blocked")
+	const late = "the deadline of the run, 1h, was over at 2026-11-29T03:00:00Z"
+	s.why("was told to stop: "+late, "was not released: "+late)
+	s.overdue(over + ". It ends when the tasks have ended that were told to stop.")
 	s.ends("a=cancelled").next("a=cancelled b=cancelled alarm=active clean=blocked")
+	s.r.Cancelled = true // later than the deadline
+	s.why("was told to stop: "+late, "was not released: "+late)
+	s.r.Cancelled = false
+	s.overdue(over + ". Its steps of on_failure may take until 2026-11-29T03:01:00Z.")
 	if !s.last.Look.Equal(s.now.Add(time.Minute)) {
 		t.Errorf("the run is looked at again at %s, want when closing takes too long", s.last.Look)
 	}
 	s.now = s.now.Add(time.Minute)
 	s.next("a=cancelled b=cancelled alarm=active clean=blocked")
 	s.ends("alarm=cancelled").next("a=cancelled b=cancelled alarm=cancelled clean=active") // it has a bound of its own
+	const long = "was told to stop: on_failure took more than 1m, as closing allows"
+	s.why("was told to stop: "+late, "was not released: "+late, long)
 	if !s.last.Look.Equal(s.now.Add(time.Minute)) {
 		t.Errorf("the run is looked at again at %s, want when finally takes too long", s.last.Look)
 	}

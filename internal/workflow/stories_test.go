@@ -304,8 +304,9 @@ func TestNext_CancelsWhatTakesTooLongAfterAll(t *testing.T) {
 	if fmt.Sprint(s.last.Stop) != "[1]" || !s.last.Look.IsZero() {
 		t.Errorf("%v are told to stop, and the run is planned again at %s", s.last.Stop, s.last.Look)
 	}
+	s.why("", "was told to stop: finally took more than 1m, as closing allows")
 	s.ends("clean=cancelled").next("a=succeeded clean=cancelled tell=cancelled")
-	s.ended(task.Failed, "step tell cancelled: finally took more than 1m0s, as closing allows")
+	s.ended(task.Failed, "step tell cancelled: finally took more than 1m, as closing allows")
 }
 
 // All had ended before the deadline. No leader was there until it was over.

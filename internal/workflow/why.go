@@ -1,9 +1,13 @@
 package workflow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // Why says why a step of a run is where it is, as a sentence; "" for one that waits for nothing: it runs, or its task
@@ -18,7 +22,9 @@ func (f *Flow) Why(r Run, i int) string {
 	case s.State == State(Skipped):
 		return f.whySkipped(r, n, s)
 	case s.State == State(Cancelled) && s.Released == 0:
-		return "was not released: " + f.whyStopped(r, s)
+		return "was not released: " + cmp.Or(s.Reason, f.whyStops(r, n.in, s.At))
+	case s.State == Active && s.Stopping:
+		return "was told to stop: " + f.whyStops(r, n.in, zero)
 	case s.State == State(Succeeded) && n.Decide != nil:
 		return chosen(n.Decide[s.Choice].Then)
 	}
@@ -32,16 +38,50 @@ func chosen(then []string) string {
 	return "decided that " + listed(then) + " " + plural(then, "goes", "go") + " on"
 }
 
-func (f *Flow) whyStopped(r Run, s StepRun) string {
-	switch {
-	case s.Reason != "":
-		return s.Reason
-	case r.Cancelled:
+// whyStops says why the run cancels the steps of a section. at is when it did; zero if nobody knows: then it does not
+// say which of several reasons came first.
+func (f *Flow) whyStops(r Run, in section, at time.Time) string {
+	deadline := r.Begun.Add(f.EffectiveDeadline())
+	switch isLate := in == main && r.Late; {
+	case r.Cancelled && in != finally && (!isLate || at.Before(deadline)):
 		return "the run was cancelled"
-	case r.Late:
-		return fmt.Sprintf("the deadline of the run, %s, was over", f.EffectiveDeadline())
+	case in != main:
+		return f.tookTooLong(in)
+	case isLate:
+		const text = "the deadline of the run, %s, was over at %s"
+		return fmt.Sprintf(text, task.FormatDuration(f.EffectiveDeadline()), deadline.UTC().Format(time.RFC3339))
 	}
 	return "another step failed, and failure is stop"
+}
+
+// Overdue says why a run that runs has not ended though its deadline is over, as sentences; "" if it is not over. A
+// leader notices within some milliseconds: it has overdueGrace.
+func (f *Flow) Overdue(r Run, now time.Time) string {
+	deadline := r.Begun.Add(f.EffectiveDeadline())
+	text := "Its deadline was over at " + deadline.UTC().Format(time.RFC3339)
+	in := r.Phase.section()
+	switch {
+	case r.Phase == "" || r.Phase == PhaseEnded:
+		return ""
+	case r.Phase == PhaseMain && !r.Late && now.Before(deadline.Add(overdueGrace)):
+		return ""
+	case r.Phase == PhaseMain && !r.Late:
+		return text + ", and its leader has not cancelled its steps yet (dtsctl status)."
+	case !r.Late:
+		return ""
+	case in == main:
+		return text + ". It ends when the tasks have ended that were told to stop."
+	}
+	until := r.Closing.Add(f.EffectiveClosing()).UTC().Format(time.RFC3339)
+	return fmt.Sprintf("%s. Its steps of %s may take until %s.", text, in.name(), until)
+}
+
+// overdueGrace is how long after its deadline a run may be that its leader has not noticed.
+const overdueGrace = 10 * time.Second
+
+// tookTooLong says that the time for a section is over that follows the others.
+func (f *Flow) tookTooLong(in section) string {
+	return fmt.Sprintf("%s took more than %s, as closing allows", in.name(), task.FormatDuration(f.EffectiveClosing()))
 }
 
 func (f *Flow) whySkipped(r Run, n *node, s StepRun) string {
