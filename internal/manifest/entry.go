@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,6 +82,14 @@ func (e *Entry) Faults(invalid []wire.InvalidField) Faults {
 		faults[i] = e.Fault(field, strings.TrimPrefix(one.Detail, field+": "))
 	}
 	return faults
+}
+
+// InOrder returns fields of the entry in the order of their places.
+func (e *Entry) InOrder(invalid []wire.InvalidField) []wire.InvalidField {
+	sorted := slices.Clone(invalid)
+	place := func(one wire.InvalidField) Fault { return e.Fault(wire.Value(one.Field), "") }
+	slices.SortStableFunc(sorted, func(a, b wire.InvalidField) int { return place(a).compare(place(b)) })
+	return sorted
 }
 
 // child returns a value of a mapping or list, and the node whose place an error names: the value itself if it is a

@@ -55,7 +55,12 @@ func (f Faults) InOrder() Faults {
 		}
 	}
 	slices.SortStableFunc(f, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(files[a.File], files[b.File]), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(cmp.Compare(files[a.File], files[b.File]), a.compare(b))
 	})
 	return f
+}
+
+// compare compares the places of two faults of one file.
+func (f Fault) compare(other Fault) int {
+	return cmp.Or(cmp.Compare(f.Line, other.Line), cmp.Compare(f.Column, other.Column))
 }

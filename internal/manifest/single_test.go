@@ -35,6 +35,10 @@ func TestReadSingle_RefusesWhatIsNotOneMapping(t *testing.T) {
 		"a: 1\na: 2\n":      "f:2:1: a: is given twice, first in line 1",
 		"a: *b\n": "f:1:4: is not YAML: unknown anchor 'b' referenced: " +
 			"a text that begins with * needs quotes, as in cron: '* * * * *'",
+		"a:\n\tb: 1\n": "f:2:1: is not YAML: found character that cannot start any token: " +
+			"it is indented with a tab: YAML is indented with spaces",
+		"a:\n  - b: 1\n  \t c: 2\n": "f:3:1: is not YAML: found a tab character that violates indentation: " +
+			"it is indented with a tab: YAML is indented with spaces",
 		`{"a": [}`: "f:1:8: is not JSON: invalid character '}' looking for beginning of value",
 	} {
 		if _, err := ReadSingle(Source{"f", []byte(text)}); err == nil || err.Error() != want {

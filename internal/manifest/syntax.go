@@ -100,9 +100,14 @@ var yamlAdvice = map[string]string{
 	"mapping keys are not allowed":                          quotes("?", "cron: '? * * * *'"),
 	"block sequence entries are not allowed":                quotes("-", "note: '- none -'"),
 	"unknown anchor":                                        quotes("*", "cron: '* * * * *'"),
-	"found character that cannot start any token": quotes("@, % or `", "cron: '@daily'") +
-		"; lines are indented by blanks",
+	startToken:                                              quotes("@, % or `", "cron: '@daily'"),
 }
+
+// startToken is the error of the YAML package for a sign that begins nothing, a tab among them.
+const startToken = "found character that cannot start any token"
+
+// tabAdvice is for a tab where a line is indented.
+const tabAdvice = "it is indented with a tab: YAML is indented with spaces"
 
 // quotes says that a text with a sign needs quotes.
 func quotes(sign, example string) string {
@@ -132,12 +137,29 @@ func syntaxFault(file string, text []byte, from int, err error) Fault {
 	if f.Column == 0 && len(text) <= exactBytes {
 		f.Line, f.Column = exactPlace(text, f.Line, err)
 	}
+	if line, isTab := tabbed(text, f.Line); isTab {
+		f.Line, f.Column, f.Text = line, 1, f.Text+": "+tabAdvice
+		return f
+	}
 	for part, advice := range yamlAdvice {
 		if strings.Contains(f.Text, part) {
 			f.Text += ": " + advice
 		}
 	}
 	return f
+}
+
+// tabbed returns the line at or next to the one with an error that has a tab in its indentation.
+func tabbed(text []byte, at int) (line int, is bool) {
+	n := 0
+	for l := range bytes.Lines(text) {
+		n++
+		indent := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]
+		if n >= at-1 && n <= at+1 && bytes.ContainsRune(indent, '\t') {
+			return n, true
+		}
+	}
+	return 0, false
 }
 
 // exactPlace returns where an error of the YAML package comes about: at the end of the shortest text that leads to it.

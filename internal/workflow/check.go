@@ -55,6 +55,11 @@ func (d Definition) validate() error {
 	})
 }
 
+// hasTooManySteps reports whether a section has more steps than it may.
+func (d Definition) hasTooManySteps() bool {
+	return len(d.Steps) > StepsLimit || len(d.OnFailure) > AroundLimit || len(d.Finally) > AroundLimit
+}
+
 // ValidateID checks the id of a workflow. Error: CodeInvalid.
 func ValidateID(id string) error {
 	if len(id) > IDLimit {

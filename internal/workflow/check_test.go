@@ -68,6 +68,11 @@ func TestValidate_NamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 				Type: "shell", Payload: json.RawMessage(`{"command":["sh","-c","echo ${{ steps.a.output }}"]}`),
 			}}), "steps[1].task.payload.command[2]", "",
 		},
+		"a long payload": {
+			workflow(Step{ID: "a", Task: &task.Definition{Type: "custom", Payload: json.RawMessage(
+				`{"x":"` + strings.Repeat("x", expr.ValueLimit) + `","y":"${{ run.id }}"}`),
+			}}), "steps[0].task.payload", "longer than 64 KiB",
+		},
 		"no ancestor": {
 			workflow(step("a"), Step{ID: "b", Task: &task.Definition{
 				Type: "custom", Payload: json.RawMessage(`{"x":"${{ steps.a.output }}"}`),
@@ -100,6 +105,30 @@ func TestValidate_NamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 			}
 		})
 	}
+}
+
+// All that is wrong is told at once, unless one thing follows from the other.
+func TestValidate_NamesAllFields(t *testing.T) {
+	t.Parallel()
+	d := workflow(Step{ID: "a", When: "params.n > nothing", Task: &task.Definition{Type: "x"}}, Step{ID: "b"})
+	d.Deadline, d.Params = time.Millisecond, []Param{{Name: "n", Type: "int"}}
+	expect := func(want string) {
+		t.Helper()
+		var invalid *task.Error
+		if err := d.Validate(); !errors.As(err, &invalid) {
+			t.Fatalf("the error is %v", err)
+		}
+		fields := invalid.Field
+		for _, other := range invalid.Others {
+			fields += " " + other.Field
+		}
+		if fields != want {
+			t.Errorf("it names %s, want %s", fields, want)
+		}
+	}
+	expect("params.n.type deadline steps[1].task steps[0].when")
+	d.Steps[1].Needs = []string{"aa"}
+	expect("params.n.type deadline steps[1].task steps[1].needs[0]")
 }
 
 func with(d Definition, change func(*Definition)) Definition {

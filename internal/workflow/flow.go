@@ -69,8 +69,9 @@ func Unknown() *Flow { return &Flow{byID: map[string]int{}} }
 
 // Compile checks a definition as Validate says, and prepares it. Error: CodeInvalid.
 func Compile(d Definition) (*Flow, error) {
-	if err := d.validate(); err != nil {
-		return nil, err
+	invalid := d.validate()
+	if invalid != nil && d.hasTooManySteps() {
+		return nil, invalid
 	}
 	f := &Flow{Definition: d, byID: map[string]int{}}
 	for in := range sections {
@@ -80,10 +81,17 @@ func Compile(d Definition) (*Flow, error) {
 		}
 		f.starts[in+1] = len(f.nodes)
 	}
-	for _, check := range []func() error{f.link, f.sort, f.checkReach, f.compile} {
+	for _, check := range []func() error{f.link, f.sort} { // what comes after would be wrong for that
 		if err := check(); err != nil {
-			return nil, err
+			return nil, task.Join(invalid, err)
 		}
+	}
+	err := invalid
+	if err == nil { // all rules are known
+		err = f.checkReach()
+	}
+	if err := task.Join(err, f.compile()); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
@@ -320,7 +328,11 @@ func (f *Flow) scope(before ids, needs []string) expr.Scope {
 		}
 	}
 	for _, p := range f.Params {
-		s.Params[p.Name] = p.Type
+		if slices.Contains(types, p.Type) {
+			s.Params[p.Name] = p.Type
+		} else {
+			s.Params[p.Name] = expr.Any
+		}
 	}
 	if len(needs) == 1 {
 		s.Prev = needs[0]
@@ -354,6 +366,10 @@ func (f *Flow) compileStep(n *node, s expr.Scope) error {
 		payload, err := expr.ParseTemplate("task.payload", n.Task.Normalize().Payload, s)
 		if err == nil && s.Texts {
 			err = expr.CheckShell("task.payload", n.Task.Payload)
+		}
+		if err == nil && !payload.FitsIn(expr.ValueLimit) {
+			const text = "is longer than %d KiB, the limit for a payload that has expressions"
+			err = task.Invalid("task.payload", text, expr.ValueLimit>>10)
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -56,12 +56,14 @@ func (a *applier) refuse(e *manifest.Entry, tasks int, refusal *rest.Refusal) {
 	if e.Count > 0 {
 		name = fmt.Sprintf("%d of the %d tasks %s", tasks, e.Count, e.ID)
 	}
-	faults := e.Faults(refusal.Invalid())
+	invalid := e.InOrder(refusal.Invalid())
+	faults := e.Faults(invalid)
 	a.faults = append(a.faults, faults...)
 	if len(refusal.Errors) == 0 {
 		a.printer.Errorf("%s: %s: %v", faults[0].Place(), name, refusal)
+		return
 	}
-	for i, one := range refusal.Errors {
+	for i, one := range invalid {
 		a.printer.Errorf("%s: %s: %s (%s)", faults[i].Place(), name, one.Detail, refusal.Code)
 	}
 }

@@ -167,6 +167,23 @@ Run 'dtsctl apply --help' for what it takes.
 `)
 }
 
+func TestApply_TellsFaultsInTheOrderOfTheFile(t *testing.T) {
+	s := clitest.Start(t)
+	refused := clitest.Problem(400, wire.Invalid, "steps[0].when", "steps[0].when: is wrong")
+	refused.Errors = []wire.InvalidField{
+		{Field: new("steps[0].when"), Detail: "steps[0].when: is wrong"},
+		{Field: new("deadline"), Detail: "deadline: is too long"},
+	}
+	s.On("PUT /v1/workflows/{id}", 400, refused)
+	const text = "workflows:\n- id: a\n  deadline: 1000h\n  steps: [{id: b, when: x, task: {type: noop}}]\n"
+	got := applyText(t, s.Pipe(), text)
+	const want = "dtsctl: -:3:13: workflow a: deadline: is too long (invalid)\n" +
+		"dtsctl: -:4:25: workflow a: steps[0].when: is wrong (invalid)\n"
+	if got.Code != 1 || got.Err != want {
+		t.Errorf("%d: %s", got.Code, got.Err)
+	}
+}
+
 func TestApply_PrunesWorkflowsAfterSchedules(t *testing.T) {
 	s := clitest.Start(t)
 	takeFlows(s, "unchanged")

@@ -46,7 +46,7 @@ var celTypes = map[Type]*cel.Type{
 	Boolean: cel.NullableType(cel.BoolType),
 	List:    cel.ListType(cel.DynType),
 	Object:  cel.MapType(cel.StringType, cel.DynType),
-	anyType: cel.DynType,
+	Any:     cel.DynType,
 }
 
 // variable is the variable for names of a type. No expression can write it.

@@ -140,7 +140,7 @@ func (n *namer) replace(e ast.Expr, l local) bool {
 		return true
 	}
 	operand, null := n.node(e), n.node(e)
-	operand.SetKindCase(n.read(operand, anyType, found))
+	operand.SetKindCase(n.read(operand, Any, found))
 	null.SetKindCase(n.make.NewLiteral(null.ID(), types.NullValue))
 	e.SetKindCase(n.make.NewCall(e.ID(), differs, operand, null))
 	return true

@@ -18,8 +18,8 @@ const (
 	Object  Type = "object"
 )
 
-// anyType is the type of what has none before it is read.
-const anyType Type = "any"
+// Any is the type of what has none before it is read. No param can have it.
+const Any Type = "any"
 
 // Scope says what the expressions at one place may name. Fields of the run can always be read.
 type Scope struct {
@@ -74,7 +74,7 @@ var stepFields = map[string]field[Step]{
 	"error":   {String, func(s Step) any { return s.Error }},
 	"attempt": {Integer, func(s Step) any { return s.Attempt }},
 	"task":    {String, func(s Step) any { return s.Task }},
-	"output":  {anyType, func(s Step) any { return output(s.Output) }},
+	"output":  {Any, func(s Step) any { return output(s.Output) }},
 }
 
 // field is what can be read of T: its type, and its value as value takes it.

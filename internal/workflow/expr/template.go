@@ -115,6 +115,46 @@ func (p *templateParser) string(path, s string) any {
 // Plain reports whether the template is what it yields: it has neither expressions nor escapes.
 func (t *Template) Plain() bool { return t.plain }
 
+// FitsIn reports whether the template can yield JSON of at most limit bytes: what has no expression takes its room
+// whatever the others say.
+func (t *Template) FitsIn(limit int) bool {
+	if t.plain {
+		return true // Eval has no limit for it
+	}
+	w := writer{limit: limit}
+	return t.write(&w, shortest(t.root), activation{}) == nil
+}
+
+// shortest returns a node of a template with as little as can be in the place of expressions.
+func shortest(node any) any {
+	switch node := node.(type) {
+	case *mixture:
+		if len(node.pieces) == 1 && !node.isText {
+			return json.Number("0")
+		}
+		var texts strings.Builder
+		for _, piece := range node.pieces {
+			if piece.program == nil {
+				texts.WriteString(piece.text)
+			}
+		}
+		return texts.String()
+	case []any:
+		short := make([]any, len(node))
+		for i, element := range node {
+			short[i] = shortest(element)
+		}
+		return short
+	case map[string]any:
+		short := make(map[string]any, len(node))
+		for name, member := range node {
+			short[name] = shortest(member)
+		}
+		return short
+	}
+	return node
+}
+
 // Steps returns the ids of the steps that the template reads, sorted.
 func (t *Template) Steps() []string { return stepsOf(t.names) }
 
