@@ -2,7 +2,6 @@ package dts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"time"
@@ -131,7 +130,7 @@ func (c *Client) DeleteWorkflow(ctx context.Context, id string) error {
 		return err
 	}
 	params := client.DeleteWorkflowParams{Namespace: c.api.Namespace}
-	_, err := call[json.RawMessage](c.api.DeleteWorkflowWithResponse(ctx, id, &params))
+	_, err := call[wire.WorkflowDeletion](c.api.DeleteWorkflowWithResponse(ctx, id, &params))
 	return err
 }
 

@@ -682,6 +682,9 @@ type DeleteWorkflowParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
 	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
 	// for the tag itself.
@@ -3354,6 +3357,13 @@ func (w *ServerInterfaceWrapper) DeleteWorkflow(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
 	}
 
 	headers := ctx.Request().Header

@@ -64,7 +64,7 @@ func (e *endpoints) validator(op *openapi3.Operation, parameters openapi3.Parame
 		v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
 		v.bodyless = !op.RequestBody.Value.Required
 	}
-	v.goesOn = op.OperationID == putSchedule
+	v.goesOn = slices.Contains([]string{putSchedule, "putWorkflow", "submitRun"}, op.OperationID)
 	if op.OperationID == batchOperation {
 		v.body = withoutItems(v.body, "tasks")
 		v.lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}

@@ -38,9 +38,13 @@ func (e *endpoints) SubmitRun(c echo.Context, params SubmitRunParams) error {
 	in.ID = wire.Given(cmp.Or(wire.Value(in.ID), unquoted(params.IdempotencyKey)))
 	d, err := runTask(in)
 	if err != nil {
-		return err
+		return task.Join(faultsOf(c), err)
 	}
-	submitted, err := e.Control.SubmitRun(c.Request().Context(), who, d, params.DryRun)
+	faults := faultsOf(c)
+	submitted, err := e.Control.SubmitRun(c.Request().Context(), who, d, params.DryRun || faults != nil)
+	if faults != nil {
+		return task.Join(faults, unlessWhole(outsidePayload(err)))
+	}
 	if err != nil {
 		return outsidePayload(err)
 	}
@@ -77,6 +81,16 @@ func outsidePayload(err error) error {
 		moved.Others[i] = &o
 	}
 	return &moved
+}
+
+// unlessWhole returns an error unless it says that a definition as a whole cannot be read: what does not fit in it is
+// known already.
+func unlessWhole(err error) error {
+	var invalid *task.Error
+	if errors.As(err, &invalid) && invalid.Field == "definition" && len(invalid.Others) == 0 {
+		return nil
+	}
+	return err
 }
 
 func fieldOfRun(field string) string {
@@ -204,7 +218,7 @@ func wireRun(r control.Run) wire.Run {
 	t := r.Task
 	out := wire.Run{
 		ID: t.ID, Namespace: t.Namespace, State: wire.State(t.State), Attempt: t.Attempt,
-		Workflow: wire.Given(r.Workflow), Revision: wire.Given(r.Revision), Waits: wire.Given(r.Waits),
+		Workflow: wire.Given(r.Workflow), Revision: wire.Given(r.Revision), Waits: wire.Given(r.Waits), Asked: askedOf(r),
 		Phase: wire.Given(wire.RunPhase(r.Run.Phase)), Paused: r.Run.Paused, Params: r.Params,
 		RunAt: wire.At(t.DueAt), CreatedAt: wire.At(t.CreatedAt), StartedAt: wire.AtIfAny(t.StartedAt),
 		FinishedAt: wire.AtIfAny(t.FinishedAt), CancelRequestedAt: wire.AtIfAny(t.CancelRequested),
@@ -215,6 +229,16 @@ func wireRun(r control.Run) wire.Run {
 		out.Deadline = new(wire.At(r.Run.Begun.Add(r.Flow.EffectiveDeadline())))
 	}
 	return out
+}
+
+// askedOf returns what was asked of a run that has not ended, and is not done yet.
+func askedOf(r control.Run) (asked []string) {
+	for _, line := range r.Asked {
+		if what, _, _ := strings.Cut(line, " "); what != workflow.NoAsk && !r.Task.State.Final() {
+			asked = append(asked, what)
+		}
+	}
+	return asked
 }
 
 // stepOf is a step as the API shows it. Its task counts if it was released since the run has begun.

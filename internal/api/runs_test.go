@@ -207,7 +207,6 @@ func TestSubmitRun_NamesFieldsOfTheRequest(t *testing.T) {
 	step := func(more string) string { return `{"steps": [{"id": "a", ` + more + `}]}` }
 	for body, want := range map[string]string{
 		`{}`:                            "definition",
-		`{"workflow": "etl"}`:           "workflow",
 		with(`{"step": []}`, ``):        "definition.step",
 		with(`{"steps": []}`, ``):       "definition.steps",
 		with(step(`"tasks": {}`), ``):   "definition.steps[0].tasks",
@@ -227,6 +226,27 @@ func TestSubmitRun_NamesFieldsOfTheRequest(t *testing.T) {
 		if p.Code != "invalid" || wire.Value(p.Field) != want || strings.Contains(p.Detail, "payload.def") {
 			t.Errorf("%s: %s %q, want %q", body, p.Code, wire.Value(p.Field), want)
 			t.Log(p.Detail)
+		}
+	}
+}
+
+// What does not fit the document is told together with what only the use case can find.
+func TestDefinition_IsRefusedWithAllThatIsWrong(t *testing.T) {
+	t.Parallel()
+	r := startFlowRig(t)
+	const wrong = `{"deadline": "1ms", "steps": [
+		{"id": "a", "needs": ["b"], "task": {"type": "http", "timeout": "soon"}}]}`
+	for _, c := range []struct{ method, path, body, prefix string }{
+		{"PUT", "/v1/workflows/etl", wrong, ""},
+		{"POST", "/v1/runs", `{"definition": ` + wrong + `}`, "definition."},
+	} {
+		p := r.call(c.method, c.path, c.body).problem(t)
+		var fields []string
+		for _, one := range p.Errors {
+			fields = append(fields, strings.TrimPrefix(wire.Value(one.Field), c.prefix))
+		}
+		if got := strings.Join(fields, " "); got != "steps[0].task.timeout deadline steps[0].needs[0]" {
+			t.Errorf("%s names %s", c.path, got)
 		}
 	}
 }
@@ -288,6 +308,10 @@ func TestSubmitRun_RunsAWorkflowByItsName(t *testing.T) {
 	t.Parallel()
 	r := startFlowRig(t)
 	who := control.Caller{Namespace: "default"}
+	if got := r.call("POST", "/v1/runs", `{"workflow": "etl"}`); got.problem(t).Code != "workflow_not_found" ||
+		got.status != http.StatusNotFound {
+		t.Errorf("a run of a workflow that is not there: %d %s", got.status, got.body)
+	}
 	_, err := r.endpoints.Control.PutWorkflow(r.ctx, who, "etl", []byte(etl), control.PutOptions{})
 	testkit.Must(t, err)
 	body := `{"id": "etl-1", "workflow": "etl", "params": {"day": "2026-11-25"}}`
@@ -357,6 +381,10 @@ func TestPauseRun_HoldsStepsBackUntilItIsResumed(t *testing.T) {
 		t.Errorf("it is not paused: %+v", run)
 	}
 	r.end("etl-1@.list", task.Succeeded, "")
+	testkit.Must(t, r.store.Tasks.AskRun(r.ctx, ref("etl-1"), "pause"))
+	if run := r.readFlow(); len(run.Asked) != 1 || run.Asked[0] != "pause" {
+		t.Errorf("it is asked for %v", run.Asked)
+	}
 	r.plan("etl-1", false)
 	const waits = "blocked waits for the run to be resumed: it is paused"
 	if got := statesOfSteps(r.readFlow())["load"]; got != waits {

@@ -39,6 +39,7 @@ func (e *endpoints) answerPut(c echo.Context, put control.PutOfWorkflow, dry boo
 	if err != nil {
 		return err
 	}
+	out.Warnings = put.Warnings
 	c.Response().Header().Set(changeHeader, changeBy(put.Created, put.Changed))
 	tagRevision(c, put.Workflow.Revision)
 	if !put.Created || dry {
@@ -79,10 +80,15 @@ func (e *endpoints) ListWorkflows(c echo.Context, params ListWorkflowsParams) er
 // DeleteWorkflow answers DELETE /v1/workflows/{id}.
 func (e *endpoints) DeleteWorkflow(c echo.Context, id wire.WorkflowID, params DeleteWorkflowParams) error {
 	revision, _ := matchOf(params.IfMatch)
-	if err := e.Control.DeleteWorkflow(c.Request().Context(), callerOf(c), id, revision); err != nil {
+	remove := e.Control.DeleteWorkflow
+	if params.DryRun {
+		remove = e.Control.PreviewDeleteWorkflow
+	}
+	users, err := remove(c.Request().Context(), callerOf(c), id, revision)
+	if err != nil {
 		return err
 	}
-	return c.NoContent(http.StatusNoContent)
+	return e.ok(c, wire.WorkflowDeletion{Schedules: list(users.Schedules), More: wire.Given(users.More)})
 }
 
 // PauseWorkflow answers POST /v1/workflows/{id}/pause.
@@ -131,7 +137,10 @@ func (e *endpoints) RollbackWorkflow(c echo.Context, id wire.WorkflowID, params 
 	ifMatch, _ := matchOf(params.IfMatch)
 	o := control.PutOptions{IfMatch: ifMatch, DryRun: params.DryRun}
 	put, err := e.Control.RollbackWorkflow(c.Request().Context(), callerOf(c), id, in.Revision, o)
-	return e.answerWorkflow(c, put.Workflow, err)
+	if err != nil {
+		return err
+	}
+	return e.answerPut(c, put, params.DryRun)
 }
 
 // answerWorkflow answers one workflow, with its revision as the ETag.

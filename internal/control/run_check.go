@@ -3,7 +3,6 @@ package control
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -27,10 +26,8 @@ const workflowLabel = "workflow"
 
 // labelled returns a task with the label of its workflow, if it is a run of one that was put and has no such label.
 func labelled(d task.Definition) task.Definition {
-	var start struct {
-		Workflow string `json:"workflow"`
-	}
-	if d.Type != task.WorkflowType || json.Unmarshal(d.Payload, &start) != nil || start.Workflow == "" {
+	workflow := text.WorkflowOf(d)
+	if workflow == "" {
 		return d
 	}
 	if _, has := d.Labels[workflowLabel]; has || len(d.Labels) >= task.LabelsLimit {
@@ -40,7 +37,7 @@ func labelled(d task.Definition) task.Definition {
 	if d.Labels == nil {
 		d.Labels = make(map[string]string, 1)
 	}
-	d.Labels[workflowLabel] = start.Workflow
+	d.Labels[workflowLabel] = workflow
 	return d
 }
 
@@ -50,10 +47,10 @@ func (c *Control) checkRun(ctx context.Context, namespace string, payload []byte
 		return task.Invalid("type", "workflow works as soon as no living node is of an earlier release: see dtsctl node list")
 	}
 	start, err := text.ParseStart(namespace, payload)
-	if err != nil {
+	if err != nil && len(start.Definition.Steps) == 0 { // it may be no JSON
 		return err
 	}
-	return c.checkStart(ctx, namespace, start, idLength)
+	return task.Join(err, c.checkStart(ctx, namespace, start, idLength))
 }
 
 // checkStart checks a workflow, the parameters that a run gives it, and that the ids of its steps are not too long.
@@ -75,13 +72,12 @@ func (c *Control) checkStart(ctx context.Context, namespace string, start text.S
 	if d.MaxRuns > 0 {
 		return task.Invalid(field+".max_runs", "is for workflows that are put: this one has one run")
 	}
-	if _, err := workflow.Compile(d); err != nil {
-		return task.Within(field, err)
+	_, invalid := workflow.Compile(d)
+	if err := task.Within(field, task.Join(invalid, c.checkSteps(ctx, d))); err != nil {
+		return err
 	}
 	_, wrong := d.Bind(start.Params)
-	return task.Join(
-		task.Within("payload", wrong), task.Within(field, c.checkSteps(ctx, d)), c.checkRoom(d, idLength),
-	)
+	return task.Join(task.Within("payload", wrong), c.checkRoom(d, idLength))
 }
 
 // checkRoom checks that the ids of the tasks of steps are not too long. Error: CodeInvalid for the id of the run.

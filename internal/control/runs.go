@@ -32,8 +32,10 @@ type Run struct {
 	Params   map[string]json.RawMessage // that it was given
 	Run      workflow.Run
 	Asked    []string // what somebody has asked of it, and its leader has not done yet
-	Waits    string   // for what it waits that is due and has not begun, as a sentence; "": it does not
-	Steps    []RunStep
+	// Waits is, as a sentence, what it waits for that is due and has not begun, or that has not ended though its deadline
+	// is over; "" for any other run.
+	Waits string
+	Steps []RunStep
 }
 
 // RunStep is a step of a run.
@@ -48,9 +50,24 @@ type RunStep struct {
 }
 
 // SubmitRun is Submit for a run of a workflow, whose definition is that of a task of the type task.WorkflowType. With
-// dry it is Preview.
+// dry it is Preview. It warns of tasks of steps that may not run, unless the workflow was put. Errors: those of Submit;
+// workflow.CodeNotFound.
 func (c *Control) SubmitRun(ctx context.Context, who Caller, d task.Definition, dry bool) (Submitted, error) {
-	return c.submitOne(ctx, who, "submitRun", d, dry)
+	submitted, err := c.submitOne(ctx, who, "submitRun", d, dry)
+	if err != nil && task.CodeOf(err) != task.CodeInvalid {
+		return submitted, err
+	}
+	start, unread := text.ParseStart(who.Namespace, d.Payload)
+	switch {
+	case unread != nil:
+	case err == nil:
+		submitted.Warnings = append(submitted.Warnings, c.stepWarnings(ctx, start.Definition)...)
+	case start.Workflow != "":
+		if _, missing := c.store.Workflows.Get(ctx, who.Ref(start.Workflow)); task.CodeOf(missing) == workflow.CodeNotFound {
+			return submitted, missing
+		}
+	}
+	return submitted, err
 }
 
 // ListRuns is ListTasks for runs of workflows.
@@ -261,6 +278,9 @@ func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _
 	if read.Text != "" {
 		run.Run, err = workflow.DecodeRun(read.Text, run.Flow.Len())
 	}
+	if err == nil && run.Task.State == task.Running && c.nodes != nil {
+		run.Waits = run.Flow.Overdue(run.Run, c.nodes.View().Now())
+	}
 	return run, err
 }
 
@@ -279,16 +299,28 @@ func (c *Control) waitsFor(ctx context.Context, run *Run) (workflow.Definition, 
 	case stored.MaxRuns > 0:
 		places, err := c.store.Workflows.Line(ctx, name, 0, stored.MaxRuns+tellAtOnce)
 		at := slices.Index(places, workflows.Place{Run: own.Ref, Attempt: own.Attempt})
+		if at < 0 && len(places) == stored.MaxRuns+tellAtOnce { // it is behind these, or will be
+			at = len(places)
+		}
 		if err == nil && at >= stored.MaxRuns {
 			const text = "It waits for a place: max_runs of the workflow %s is %d, and %s runs. %s"
-			place := "It is the next one."
-			if others := at - stored.MaxRuns; others > 0 {
-				place = fmt.Sprintf("%d wait before it.", others)
-			}
-			run.Waits = fmt.Sprintf(text, name.ID, stored.MaxRuns, places[0].Run.ID, place)
+			run.Waits = fmt.Sprintf(text, name.ID, stored.MaxRuns, places[0].Run.ID, standsBehind(at-stored.MaxRuns))
 		}
 	}
 	return stored.Definition, nil
+}
+
+// standsBehind says how many others wait before a run.
+func standsBehind(others int) string {
+	switch {
+	case others == 0:
+		return "It is the next one."
+	case others == 1:
+		return "One waits before it."
+	case others >= tellAtOnce:
+		return "1,000 or more wait before it."
+	}
+	return fmt.Sprintf("%d wait before it.", others)
 }
 
 // readSteps reads the tasks of steps. Error: CodeUnavailable.

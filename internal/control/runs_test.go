@@ -1,6 +1,8 @@
 package control_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,17 @@ func TestGetRun_SaysWhatARunWaitsForThatBeginsAgain(t *testing.T) {
 		}
 	}
 	expect("max_runs of the workflow flow is 1, and before runs. It is the next one.")
+	line := make([]workflows.Place, 1000)
+	for i := range line {
+		line[i] = workflows.Place{Run: ref(fmt.Sprintf("r-%d", i)), Attempt: 1}
+	}
+	own := workflows.Place{Run: etl, Attempt: 2}
+	testkit.Must(t, w.Workflows.Leave(w.Ctx, ref("flow"), own))
+	for some := range slices.Chunk(append(line, own), 100) {
+		_, err = w.Workflows.Enter(w.Ctx, ref("flow"), some...)
+		testkit.Must(t, err)
+	}
+	expect("max_runs of the workflow flow is 1, and before runs. 1,000 or more wait before it.")
 	_, err = w.Workflows.Pause(w.Ctx, ref("flow"), "", "")
 	testkit.Must(t, err)
 	expect("The workflow flow is paused (dtsctl flow resume --workflow flow).")

@@ -101,6 +101,27 @@ func TestSubmit_WarnsOfNothingBeforeTheFirstHeartbeat(t *testing.T) {
 	}
 }
 
+func TestPutWorkflow_WarnsOfWhatNoLivingNodeRuns(t *testing.T) {
+	t.Parallel()
+	w := newFlowWorld(t)
+	w.nodes = fleet{}
+	const definition = `{"steps": [{"id": "a", "task": {"type": "http", "queue": "reports"}}],
+		"finally": [{"id": "b", "task": {"type": "http", "queue": "reports"}}]}`
+	want := []string{"step a: " + unserved}
+	for _, dry := range []bool{true, false} {
+		put, err := w.PutWorkflow(w.ctx, me, "etl", []byte(definition), PutOptions{DryRun: dry})
+		if err != nil || !slices.Equal(put.Warnings, want) {
+			t.Errorf("dry run %v: %v, warnings %q", dry, err, put.Warnings)
+		}
+	}
+	run, err := w.SubmitRun(w.ctx, me, task.Definition{
+		Type: task.WorkflowType, Payload: []byte(`{"definition": ` + definition + `}`),
+	}, false)
+	if err != nil || !slices.Equal(run.Warnings, want) {
+		t.Errorf("a run: %v, warnings %q", err, run.Warnings)
+	}
+}
+
 func TestPutSchedule_WarnsOfWhatNoLivingNodeRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

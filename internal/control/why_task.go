@@ -29,8 +29,20 @@ func (c *Control) WhyTask(ctx context.Context, who Caller, id string) (Why, erro
 		return Why{}, err
 	}
 	return Why{
-		At: f.Now, State: f.Task.State, Now: why.TaskNow(f.Task), Reasons: why.OfTask(f), Warnings: u.texts,
+		At: f.Now, State: f.Task.State, Now: why.TaskNow(f.Task) + c.whyRun(ctx, f.Task), Reasons: why.OfTask(f),
+		Warnings: u.texts,
 	}, nil
+}
+
+// whyRun says why a run of a workflow that runs has not ended though its deadline is over; "" for any other task.
+func (c *Control) whyRun(ctx context.Context, t task.Task) string {
+	if t.Type != task.WorkflowType || t.State != task.Running {
+		return ""
+	}
+	if run, err := c.readRun(ctx, t.Ref); err == nil && run.Waits != "" {
+		return " " + run.Waits
+	}
+	return ""
 }
 
 // whereToLook is the error for a task that is not there, with what there may be instead. missing is the error without

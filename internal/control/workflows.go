@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -20,7 +22,8 @@ const tellAtOnce = 1000
 type PutOfWorkflow struct {
 	Workflow workflow.Stored
 	Created  bool
-	Changed  bool // it became a new revision; always so if the workflow was created
+	Changed  bool     // it became a new revision; always so if the workflow was created
+	Warnings []string // why tasks of its steps may not run
 }
 
 // PutWorkflow creates a workflow in the caller's namespace, or replaces its definition, which is JSON as files have it.
@@ -37,14 +40,39 @@ func (c *Control) PutWorkflow(
 	}
 	defer p.leave()
 	d, err := c.readDefinition(ctx, ref, definition)
-	if err := task.Join(o.Faults, err); err != nil {
+	if err := task.Join(o.Faults, err); err != nil { // the first that names a field says it best
 		return PutOfWorkflow{}, err
 	}
 	put, err := c.putWorkflow(ctx, who, d, o)
-	if err == nil && !o.DryRun {
+	if err != nil {
+		return put, err
+	}
+	put.Warnings = c.stepWarnings(ctx, d)
+	if !o.DryRun {
 		c.noteNamespaces(ctx, ref.Namespace)
 	}
-	return put, err
+	return put, nil
+}
+
+// stepWarnings says what keeps tasks of the steps of a workflow from running, as warnings does: at most 10 of them, one
+// for each type and queue.
+func (c *Control) stepWarnings(ctx context.Context, d workflow.Definition) (all []string) {
+	const most = 10
+	seen := make(map[[2]string]bool)
+	for _, s := range slices.Concat(d.Steps, d.OnFailure, d.Finally) {
+		if s.Task == nil || len(all) == most {
+			continue
+		}
+		kind := [2]string{s.Task.Type, cmp.Or(s.Task.Queue, task.DefaultQueue)}
+		if seen[kind] {
+			continue
+		}
+		seen[kind] = true
+		for _, warning := range c.warnings(ctx, kind[0], kind[1]) {
+			all = append(all, "step "+s.ID+": "+warning)
+		}
+	}
+	return all
 }
 
 // readDefinition reads a definition, and checks it as a whole. Errors: CodeInvalid, and that of ctx.
@@ -60,14 +88,12 @@ func (c *Control) readDefinition(
 			len(definition), workflow.SizeLimit)
 	}
 	d, err := text.Parse(ref.Namespace, string(definition))
-	if err != nil {
+	if err != nil && len(d.Steps) == 0 { // it may be no JSON
 		return d, err
 	}
 	d.Ref = ref
-	if _, err := workflow.Compile(d); err != nil {
-		return d, err
-	}
-	return d, c.checkSteps(ctx, d)
+	_, invalid := workflow.Compile(d)
+	return d, task.Join(err, invalid, c.checkSteps(ctx, d))
 }
 
 // putWorkflow puts a valid definition, until the workflow does not change between reading and writing it.
@@ -85,6 +111,9 @@ func (c *Control) putWorkflow(
 		put := PutOfWorkflow{Workflow: old, Created: old.Revision == 0, Changed: !sameDefinition(old.Definition, d)}
 		if !put.Changed || o.DryRun {
 			put.Workflow.Definition = d
+			if put.Changed {
+				put.Workflow.Revision++
+			}
 			return put, nil
 		}
 		put.Workflow, err = c.store.Workflows.Put(ctx, d, old.Revision, who.By())
@@ -163,17 +192,57 @@ func (c *Control) ListWorkflows(
 	return page, nil
 }
 
-// DeleteWorkflow deletes a workflow with its history. Runs that have begun go on; those that have not begun fail.
-// ifMatch is the revision that is deleted; 0: any. Errors: workflow.CodeNotFound, workflow.CodeChanged.
-func (c *Control) DeleteWorkflow(ctx context.Context, who Caller, id string, ifMatch int) error {
-	if _, err := c.begin(ctx, who, "deleteWorkflow", who.Ref(id)); err != nil {
-		return err
+// WorkflowUsers are schedules that run a workflow.
+type WorkflowUsers struct {
+	Schedules []string // the ids of the first ones, at most 10, by name
+	More      bool     // there may be more: not all schedules were looked at
+}
+
+// usersLimit is how many schedules a WorkflowUsers names at most.
+const usersLimit = 10
+
+// DeleteWorkflow deletes a workflow with its history. Runs that have begun go on; those that have not begun fail, and
+// so do those that schedules start. It returns which schedules do. ifMatch is the revision that is deleted; 0: any.
+// Errors: workflow.CodeNotFound, workflow.CodeChanged.
+func (c *Control) DeleteWorkflow(ctx context.Context, who Caller, id string, ifMatch int) (WorkflowUsers, error) {
+	users, err := c.PreviewDeleteWorkflow(ctx, who, id, ifMatch)
+	if err != nil && task.CodeOf(err) != task.CodeUnreadable {
+		return users, err
 	}
-	err := c.store.Workflows.Delete(ctx, who.Ref(id), ifMatch, who.By())
+	err = c.store.Workflows.Delete(ctx, who.Ref(id), ifMatch, who.By())
 	if errors.Is(err, workflows.ErrMoved) {
-		return task.Errorf(workflow.CodeChanged, "workflow %q is not at revision %d: read it and try again", id, ifMatch)
+		err = workflowMoved(id, ifMatch)
 	}
-	return err
+	return users, err
+}
+
+// PreviewDeleteWorkflow returns what DeleteWorkflow would return, and changes nothing. It looks through schedules for a
+// limited time. Errors: those of DeleteWorkflow; CodeUnreadable.
+func (c *Control) PreviewDeleteWorkflow(
+	ctx context.Context, who Caller, id string, ifMatch int,
+) (users WorkflowUsers, _ error) {
+	if _, err := c.begin(ctx, who, "deleteWorkflow", who.Ref(id)); err != nil {
+		return users, err
+	}
+	filter := ScheduleFilter{Namespace: who.Namespace, Workflow: id}
+	page, err := c.store.Schedules.List(ctx, filter, usersLimit, "")
+	if err != nil {
+		return users, err
+	}
+	users.More = page.NextCursor != ""
+	for _, s := range page.Schedules {
+		users.Schedules = append(users.Schedules, s.ID)
+	}
+	s, err := c.findWorkflow(ctx, who.Ref(id))
+	if err == nil && ifMatch > 0 && s.Revision != ifMatch {
+		err = workflowMoved(id, ifMatch)
+	}
+	return users, err
+}
+
+// workflowMoved is the error for a workflow that has another revision than the one that is to be deleted.
+func workflowMoved(id string, revision int) error {
+	return task.Errorf(workflow.CodeChanged, "workflow %q is not at revision %d: read it and try again", id, revision)
 }
 
 // ListWorkflowRevisions returns the revisions of a workflow that are kept, newest first; the first one is in force.
@@ -219,7 +288,11 @@ func (c *Control) RollbackWorkflow(
 		if _, err := workflow.Compile(r.Definition); err != nil {
 			return PutOfWorkflow{}, err
 		}
-		return c.putWorkflow(ctx, who, r.Definition, o)
+		put, err := c.putWorkflow(ctx, who, r.Definition, o)
+		if err == nil {
+			put.Warnings = c.stepWarnings(ctx, r.Definition)
+		}
+		return put, err
 	}
 	const message = "revision %d of workflow %q is not kept: revisions %d to %d are"
 	return PutOfWorkflow{}, task.Errorf(workflow.CodeRevisionNotFound, message, revision, id,

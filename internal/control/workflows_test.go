@@ -42,7 +42,7 @@ func TestWorkflows_ArePutLikeSchedules(t *testing.T) {
 		changed  bool
 	}{
 		{"1h", PutOptions{IfMatch: 1}, workflow.CodeChanged, 0, false, false},
-		{"1h", PutOptions{DryRun: true}, "", 0, true, true},
+		{"1h", PutOptions{DryRun: true}, "", 1, true, true},
 		{"1h", PutOptions{IfAbsent: true}, "", 1, true, true},
 		{"60m", PutOptions{}, "", 1, false, false},
 		{"2h", PutOptions{IfAbsent: true}, workflow.CodeChanged, 0, false, false},
@@ -105,10 +105,30 @@ func TestWorkflows_AreListedPausedAndDeleted(t *testing.T) {
 	if err != nil || !resumed.PausedAt.IsZero() || resumed.PauseNote != "" {
 		t.Errorf("resumed: %+v, %v", resumed, err)
 	}
-	if err := w.DeleteWorkflow(w.ctx, me, "a", 7); task.CodeOf(err) != workflow.CodeChanged {
-		t.Errorf("deleted at another revision: %v", err)
+	w.put(daily(nil))
+	for i := range usersLimit + 1 {
+		w.put(daily(func(d *schedule.Definition) {
+			d.ID = fmt.Sprintf("runs-%c", 'a'+i)
+			d.Task = task.Definition{Type: task.WorkflowType, Payload: []byte(`{"workflow": "a", "params": {"day": ""}}`)}
+		}))
 	}
-	testkit.Must(t, w.DeleteWorkflow(w.ctx, me, "a", 1))
+	_, err = w.PauseSchedule(w.ctx, me, "runs-a", "")
+	testkit.Must(t, err)
+	for _, remove := range []func(context.Context, Caller, string, int) (WorkflowUsers, error){
+		w.PreviewDeleteWorkflow, w.DeleteWorkflow,
+	} {
+		if _, err := remove(w.ctx, me, "a", 7); task.CodeOf(err) != workflow.CodeChanged {
+			t.Errorf("deleted at another revision: %v", err)
+		}
+		users, err := remove(w.ctx, me, "a", 1)
+		const want = "[runs-a runs-b runs-c runs-d runs-e runs-f runs-g runs-h runs-i runs-j]"
+		if err != nil || fmt.Sprint(users.Schedules) != want || !users.More {
+			t.Errorf("it is run by %v, more: %t, %v", users.Schedules, users.More, err)
+		}
+	}
+	if users, err := w.DeleteWorkflow(w.ctx, me, "b", 0); err != nil || len(users.Schedules) > 0 || users.More {
+		t.Errorf("one that no schedule runs: %+v, %v", users, err)
+	}
 	if _, err := w.GetWorkflow(w.ctx, me, "a"); task.CodeOf(err) != workflow.CodeNotFound {
 		t.Errorf("a deleted workflow: %v", err)
 	}

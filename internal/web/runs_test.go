@@ -340,6 +340,18 @@ func TestWorkflow_StartsRuns(t *testing.T) {
 			t.Errorf("it has the params %s, %s, %s", day, shops, size)
 		}
 		w.expect("/runs/default/etl-1", "Waits until it is due in 60 min", "2026-11-25")
+		w.pass(time.Second)
+		others := make([]task.Definition, latestLooked)
+		for i := range others {
+			others[i] = task.Definition{Type: task.WorkflowType, Payload: []byte(`{"workflow": "other"}`), Delay: time.Hour}
+			others[i].Ref = task.Ref{Namespace: "default", ID: fmt.Sprintf("other-%d", i)}
+			others[i] = others[i].Normalize()
+		}
+		w.expectNot("/workflows", "none of the newest")
+		for _, made := range w.store.Tasks.Create(w.ctx, others) {
+			testkit.Must(t, made.Err)
+		}
+		w.expect("/workflows", "none of the newest 100")
 		if got := w.send(http.MethodPost, "/workflows/default/nobody/run", w.form(page)); got.status != http.StatusNotFound {
 			t.Errorf("a workflow that is not there: status %d", got.status)
 		}
@@ -366,6 +378,10 @@ func TestWorkflow_IsSteered(t *testing.T) {
 			t.Errorf("a pause of one that is paused: %d, %s", got.status, got.text)
 		}
 		w.expectDone(page+"/resume", w.form(page+"/resume"), page+"?said=workflow-resumed")
+		w.put("nightly", func(d *schedule.Definition) {
+			d.Task.Type, d.Task.Payload = task.WorkflowType, []byte(`{"workflow": "etl", "params": {"day": "2026-11-25"}}`)
+		})
+		w.expect(page+"/delete", "These schedules start it: nightly")
 		late := w.seenForm(page + "/delete")
 		w.expectDone(page+"/rollback", w.seenForm(page+"/rollback?revision=1"), page+"?n=1&said=workflow-rolledback")
 		if s := stored(); s.Revision != 3 || s.Deadline != 2*time.Hour || !s.PausedAt.IsZero() {

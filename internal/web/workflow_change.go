@@ -78,14 +78,21 @@ func askResumeWorkflow(_ context.Context, v *visit, s workflow.Stored) (workflow
 	return c, nil
 }
 
-func askDeleteWorkflow(_ context.Context, v *visit, s workflow.Stored) (workflowChange, error) {
+func askDeleteWorkflow(ctx context.Context, v *visit, s workflow.Stored) (workflowChange, error) {
 	c := workflowChange{Title: v.T("Delete"), Red: true, Button: v.T("Delete the workflow")}
 	c.Hidden = []hiddenField{{seenField, workflowSeen(s.CreatedAt, s.Revision)}, {"if_match", itoa(s.Revision)}}
 	c.Follows = []template.HTML{
 		v.T("Its %d revisions go with it.", s.Revision),
 		v.T("Runs that have begun go on. Those that have not begun fail, and so do those that schedules start."),
 	}
-	return c, nil
+	users, err := v.site.Control.PreviewDeleteWorkflow(ctx, v.who, s.ID, s.Revision)
+	if len(users.Schedules) > 0 {
+		c.Follows = append(c.Follows, v.T("These schedules start it: %s", v.List(users.Schedules)))
+	}
+	if users.More {
+		c.Follows = append(c.Follows, v.T("More schedules may start it: not all were looked at."))
+	}
+	return c, err
 }
 
 func askRollbackWorkflow(ctx context.Context, v *visit, s workflow.Stored) (workflowChange, error) {
@@ -120,7 +127,7 @@ func deleteWorkflow(ctx context.Context, v *visit, form url.Values) (result, err
 		}
 	}
 	match, _ := strconv.Atoi(form.Get("if_match"))
-	err = v.site.Control.DeleteWorkflow(ctx, v.ofPath(), v.param("id"), match)
+	_, err = v.site.Control.DeleteWorkflow(ctx, v.ofPath(), v.param("id"), match)
 	if edge.CodeOf(err) == workflow.CodeNotFound {
 		return result{path: "/workflows", said: "workflow-gone"}, nil
 	}

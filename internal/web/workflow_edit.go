@@ -121,9 +121,6 @@ func (e *workflowEdit) put(ctx context.Context, v *visit, o control.PutOptions) 
 	if put.Changed {
 		out.said = "put"
 	}
-	if put.Changed && o.DryRun {
-		out.Revision++
-	}
 	return out, err
 }
 

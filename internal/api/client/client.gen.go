@@ -688,6 +688,9 @@ type DeleteWorkflowParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
 	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
 	// for the tag itself.
@@ -1919,7 +1922,10 @@ type ClientInterface interface {
 	// DeleteWorkflow Delete a workflow
 	//
 	// Deletes a workflow with its earlier revisions. Runs that have begun go on. Those that have not begun fail when their
-	// turn comes. With `If-Match`, another revision than the one named is not deleted.
+	// turn comes, and so do those that schedules start: the answer names these schedules. With `If-Match`, another
+	// revision than the one named is not deleted.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 	//
 	// Corresponds with DELETE /v1/workflows/{id} (the `DeleteWorkflow` operationId).
 	DeleteWorkflow(ctx context.Context, id WorkflowID, params *DeleteWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3977,7 +3983,10 @@ func (c *Client) ListWorkflows(ctx context.Context, params *ListWorkflowsParams,
 // DeleteWorkflow Delete a workflow
 //
 // Deletes a workflow with its earlier revisions. Runs that have begun go on. Those that have not begun fail when their
-// turn comes. With `If-Match`, another revision than the one named is not deleted.
+// turn comes, and so do those that schedules start: the answer names these schedules. With `If-Match`, another
+// revision than the one named is not deleted.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 //
 // Corresponds with DELETE /v1/workflows/{id} (the `DeleteWorkflow` operationId).
 func (c *Client) DeleteWorkflow(ctx context.Context, id WorkflowID, params *DeleteWorkflowParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9594,6 +9603,18 @@ func NewDeleteWorkflowRequest(server string, id WorkflowID, params *DeleteWorkfl
 
 		}
 
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -11258,7 +11279,10 @@ type ClientWithResponsesInterface interface {
 	// DeleteWorkflowWithResponse Delete a workflow
 	//
 	// Deletes a workflow with its earlier revisions. Runs that have begun go on. Those that have not begun fail when their
-	// turn comes. With `If-Match`, another revision than the one named is not deleted.
+	// turn comes, and so do those that schedules start: the answer names these schedules. With `If-Match`, another
+	// revision than the one named is not deleted.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15411,10 +15435,17 @@ type DeleteWorkflowResponseDefaultHeaders struct {
 type DeleteWorkflowResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *WorkflowDeletion
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *DeleteWorkflowResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r DeleteWorkflowResponse) GetJSON200() *WorkflowDeletion {
+	return r.JSON200
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15773,7 +15804,8 @@ func (r ListWorkflowRevisionsResponse) ContentType() string {
 
 // RollbackWorkflowResponse200Headers the declared response headers of an HTTP 200 response for RollbackWorkflow
 type RollbackWorkflowResponse200Headers struct {
-	ETag *string
+	DtsChange *string
+	ETag      *string
 }
 
 // RollbackWorkflowResponseDefaultHeaders the declared response headers of an HTTP default response for RollbackWorkflow
@@ -17523,7 +17555,10 @@ func (c *ClientWithResponses) ListWorkflowsWithResponse(ctx context.Context, par
 // DeleteWorkflowWithResponse Delete a workflow
 //
 // Deletes a workflow with its earlier revisions. Runs that have begun go on. Those that have not begun fail when their
-// turn comes. With `If-Match`, another revision than the one named is not deleted.
+// turn comes, and so do those that schedules start: the answer names these schedules. With `If-Match`, another
+// revision than the one named is not deleted.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21168,8 +21203,12 @@ func ParseDeleteWorkflowResponse(rsp *http.Response) (*DeleteWorkflowResponse, e
 	}
 
 	switch {
-	case rsp.StatusCode == 204:
-		break // No content-type
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest WorkflowDeletion
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -21537,6 +21576,13 @@ func ParseRollbackWorkflowResponse(rsp *http.Response) (*RollbackWorkflowRespons
 	switch {
 	case rsp.StatusCode == 200:
 		var headers RollbackWorkflowResponse200Headers
+		if values := rsp.Header.Values("Dts-Change"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Dts-Change", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.DtsChange = &value
+		}
 		if values := rsp.Header.Values("ETag"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

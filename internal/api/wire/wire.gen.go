@@ -3218,6 +3218,9 @@ type Rollback struct {
 
 // Run A run of a workflow.
 type Run struct {
+	// Asked What was asked of it and is not done yet, such as `pause`.
+	Asked []string `json:"asked,omitempty,omitzero"`
+
 	// Attempt How often it has begun.
 	Attempt int `json:"attempt"`
 
@@ -3277,7 +3280,8 @@ type Run struct {
 	// Steps The steps, those of `on_failure` and `finally` last.
 	Steps []RunStep `json:"steps"`
 
-	// Waits What it waits for, as a sentence, if it is due and its workflow keeps it from beginning.
+	// Waits What it waits for, as a sentence, if it is due and its workflow keeps it from beginning, or if it has not ended though
+	// its deadline is over.
 	Waits *string `json:"waits,omitempty"`
 
 	// Workflow The id of the workflow; left out if the run has brought its definition itself.
@@ -4631,12 +4635,16 @@ type Workflow struct {
 	// PausedBy Who paused it.
 	PausedBy *string `json:"paused_by,omitempty"`
 
-	// Revision From 1 on; 0 in the answer to a dry run that would create the workflow.
+	// Revision From 1 on; in the answer to a dry run, the one that it would get.
 	Revision  int  `json:"revision"`
 	UpdatedAt Time `json:"updated_at"`
 
 	// UpdatedBy Who put the revision.
 	UpdatedBy *string `json:"updated_by,omitempty"`
+
+	// Warnings In the answer to a put: why tasks of its steps may not run; no living node serves their queue, or runs their type.
+	// They tell what was so some seconds ago at most.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // WorkflowChoice A branch. Of the steps behind the one that decides, those that it names go on, and those that only other
@@ -4646,6 +4654,15 @@ type WorkflowChoice = json.RawMessage
 // WorkflowDefinition Steps, and the order in which they may run. Most steps are tasks, and some decide which of the steps behind them go
 // on. Steps that do not need each other run side by side.
 type WorkflowDefinition = json.RawMessage
+
+// WorkflowDeletion What the deletion of a workflow touches.
+type WorkflowDeletion struct {
+	// More There may be more of them.
+	More *bool `json:"more,omitempty"`
+
+	// Schedules The ids of schedules that run it, paused ones as well, by name; the first 10.
+	Schedules []string `json:"schedules"`
+}
 
 // WorkflowList defines model for WorkflowList.
 type WorkflowList struct {

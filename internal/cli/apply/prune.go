@@ -79,7 +79,7 @@ func (a *applier) deleteSchedule(ctx context.Context, r result) error {
 
 func (a *applier) deleteWorkflow(ctx context.Context, r result) error {
 	params := &client.DeleteWorkflowParams{Namespace: &r.Namespace}
-	_, err := rest.Read[json.RawMessage](a.client.DeleteWorkflowWithResponse(ctx, r.ID, params))
+	_, err := rest.Read[wire.WorkflowDeletion](a.client.DeleteWorkflowWithResponse(ctx, r.ID, params))
 	return err
 }
 

@@ -26,7 +26,8 @@ func (a *applier) putWorkflow(ctx context.Context, e *manifest.Entry, r *result)
 	if err != nil {
 		return err
 	}
-	r.Outcome, r.Revision = change, after.Revision
+	r.Outcome, r.Revision, r.Warnings = change, after.Revision, after.Warnings
+	a.printer.Warn(r.Warnings)
 	if !a.dryRun {
 		return nil
 	}

@@ -151,14 +151,28 @@ func (f file) refusedAt(p *printer.Printer, prefix string, err error) error {
 	if refusal == nil || f.Body == nil {
 		return err
 	}
+	var faults manifest.Faults
+	var elsewhere []string // what is wrong with arguments
 	for _, one := range refusal.Invalid() {
 		field := wire.Value(one.Field)
 		in, found := strings.CutPrefix(field, prefix)
-		if !found || field == "" {
+		switch {
+		case field == "":
 			return err
+		case !found || field == idField:
+			elsewhere = append(elsewhere, one.Detail)
+		default:
+			faults = append(faults, f.Fault(in, strings.TrimPrefix(one.Detail, field+": ")))
 		}
-		fault := f.Fault(in, strings.TrimPrefix(one.Detail, field+": "))
+	}
+	for _, text := range elsewhere {
+		p.Errorf("%s (%s)", text, refusal.Code)
+	}
+	for _, fault := range faults.InOrder() {
 		p.Errorf("%s: %s (%s)", fault.Place(), fault.Message(), refusal.Code)
 	}
 	return command.ErrReported
 }
+
+// idField is the field that no file has: the id of a run, or of a workflow, is an argument.
+const idField = "id"

@@ -78,7 +78,9 @@ func sentence(p *printer.Printer, r wire.Run) string {
 	case r.State == wire.StateScheduled:
 		text += " due " + p.Text(r.RunAt)
 	case r.State == wire.StateRunning && r.CancelRequestedAt != nil:
-		text += ", asked to stop"
+		text += " asked to stop"
+	case r.State == wire.StateRunning && len(r.Asked) > 0:
+		text += " asked to " + printer.Flat(r.Asked[len(r.Asked)-1])
 	case r.StartedAt != nil && r.FinishedAt != nil:
 		text += " after " + p.Text(r.FinishedAt.Sub(r.StartedAt.Time))
 	case r.StartedAt != nil:

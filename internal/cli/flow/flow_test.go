@@ -131,8 +131,8 @@ func TestRun_RunsAWorkflowThatWasPut(t *testing.T) {
 	s.On("GET /v1/workflows/{id}", 404, clitest.Problem(404, wire.WorkflowNotFound, "", "no workflow etl"))
 	s.Pipe().Run(t, "flow", "run", "etl", "-p", "day=1").Expect(t, 1, "", "dtsctl: no workflow etl (workflow_not_found)\n")
 	s = clitest.Start(t)
-	s.On("POST /v1/runs", 400, clitest.Problem(400, wire.Invalid, "workflow", "workflow: put it first"))
-	s.Pipe().Run(t, "flow", "run", "etl").Expect(t, 1, "", "dtsctl: workflow: put it first (invalid)\n")
+	s.On("POST /v1/runs", 404, clitest.Problem(404, wire.WorkflowNotFound, "", "no workflow etl"))
+	s.Pipe().Run(t, "flow", "run", "etl").Expect(t, 1, "", "dtsctl: no workflow etl (workflow_not_found)\n")
 }
 
 func TestRun_ReadsStandardInput(t *testing.T) {
@@ -163,20 +163,54 @@ func TestRun_NamesThePlaceOfAnError(t *testing.T) {
 	refused := clitest.Problem(400, wire.Invalid, "definition.steps[1].task.timeout",
 		`definition.steps[1].task.timeout: 5m0s is too long`)
 	refused.Errors = []wire.InvalidField{
-		{Field: refused.Field, Detail: refused.Detail},
 		{Field: new("definition.steps[2].needs[0]"), Detail: `definition.steps[2].needs[0]: "load" is no step`},
+		{Field: new("id"), Detail: "id: is too long"},
+		{Field: refused.Field, Detail: refused.Detail},
 		{Field: new("definition.output"), Detail: "definition.output: is missing"},
 	}
 	s.On("POST /v1/runs", 400, refused)
 	path := write(t, etl)
 	s.Pipe().Run(t, "flow", "run", "-f", path, "-p", "day=1").Expect(t, 1, "", strings.ReplaceAll(
-		`dtsctl: FILE:12:16: steps[1].task.timeout: 5m0s is too long (invalid)
-dtsctl: FILE:13:26: steps[2].needs[0]: "load" is no step (invalid)
+		`dtsctl: id: is too long (invalid)
 dtsctl: FILE:2:1: output: is missing (invalid)
+dtsctl: FILE:12:16: steps[1].task.timeout: 5m0s is too long (invalid)
+dtsctl: FILE:13:26: steps[2].needs[0]: "load" is no step (invalid)
 `, "FILE", path))
 	s = clitest.Start(t)
 	s.On("POST /v1/runs", 400, clitest.Problem(400, wire.Invalid, "params.day", "params.day: is missing"))
 	s.Pipe().Run(t, "flow", "run", "-f", path).Expect(t, 1, "", "dtsctl: params.day: is missing (invalid)\n")
+	s.On("PUT /v1/workflows/{id}", 400, clitest.Problem(400, wire.Invalid, "id", `id: "a@b" is no id`))
+	s.Pipe().Run(t, "flow", "put", "a@b", "-f", path).Expect(t, 1, "", "dtsctl: id: \"a@b\" is no id (invalid)\n")
+}
+
+func TestPut_PrintsWhatCameOfIt(t *testing.T) {
+	s := clitest.Start(t)
+	answer := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Dts-Change", "changed")
+		s.Reply(w, 200, wire.Workflow{
+			Namespace: "default", ID: "etl", Revision: 3, Definition: []byte(`{"steps":[{"id":"a"}]}`),
+			CreatedAt: wire.At(clitest.Now), UpdatedAt: wire.At(clitest.Now), Warnings: []string{"step load: nobody runs it"},
+		})
+	}
+	s.Handle("PUT /v1/workflows/{id}", answer)
+	s.Handle("POST /v1/workflows/{id}/rollback", answer)
+	const warning = "warning: step load: nobody runs it\n"
+	path := write(t, etl)
+	s.Pipe().Run(t, "flow", "put", "etl", "-f", path).Expect(t, 0, "etl\t3\tchanged\n", warning)
+	s.Pipe().Run(t, "flow", "rollback", "etl", "1", "--dry-run").Expect(t, 0, "etl\t3\tchanged\n", warning)
+	terminal(s).Run(t, "flow", "rollback", "etl", "1").Expect(t, 0, "etl changed, revision 3\n", warning)
+}
+
+func TestDelete_NamesSchedulesThatRunTheWorkflow(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("DELETE /v1/workflows/{id}", 200, wire.WorkflowDeletion{Schedules: []string{"daily", "hourly"}, More: new(true)})
+	const warning = "warning: schedules that start it fail from then on: daily, hourly\n" +
+		"warning: there may be more schedules that start it: not all were looked at\n"
+	s.Pipe().Run(t, "flow", "delete", "etl").Expect(t, 0, "etl\n", warning)
+	terminal(s).Run(t, "flow", "delete", "etl", "--dry-run").Expect(t, 0, "etl would be deleted\n", warning)
+	if line := s.Last().Line; line != "DELETE /v1/workflows/etl?dry_run=true" {
+		t.Errorf("it has asked for %s", line)
+	}
 }
 
 func TestFlow_RefusesFilesThatItCannotRead(t *testing.T) {
@@ -348,20 +382,25 @@ tidy    blocked  waits for the end of steps
 	}
 	r.State, r.Waits = wire.StateQueued, new("The workflow etl is paused.")
 	s.Pipe().Run(t, "flow", "why", "etl-1").Expect(t, 0, "etl-1\tqueued\tThe workflow etl is paused.\n", "")
+	r = run(func(r *wire.Run) { r.Waits, r.Steps = new("Its deadline was over."), r.Steps[3:] })
+	s.Pipe().Run(t, "flow", "why", "etl-1").Expect(t, 0,
+		"etl-1\trunning\tIts deadline was over.\ntidy\tblocked\twaits for the end of steps\n", "")
+	terminal(s).Run(t, "flow", "why", "etl-1").Expect(t, 0,
+		"etl-1 running for 3m0s\nIts deadline was over.\ntidy  blocked  waits for the end of steps\n", "")
 }
 
 func TestChanges_PrintWhatBecameOfTheRun(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/runs/{id}/pause", 200, run(func(r *wire.Run) { r.Paused = true }))
-	s.On("POST /v1/runs/{id}/resume", 200, run())
+	s.On("POST /v1/runs/{id}/resume", 200, run(func(r *wire.Run) { r.Paused, r.Asked = true, []string{"resume"} }))
 	s.On("POST /v1/runs/{id}/cancel", 200, run(func(r *wire.Run) { r.CancelRequestedAt = new(wire.At(clitest.Now)) }))
 	s.On("POST /v1/runs/{id}/rerun", 200, run(func(r *wire.Run) {
 		r.State, r.Attempt, r.StartedAt, r.RunAt = wire.StateScheduled, 1, nil, wire.At(clitest.Now)
 	}))
 	for _, c := range []struct{ line, out, request, body string }{
 		{"pause etl-1", "etl-1 paused for 3m0s", "/pause", ""},
-		{"resume etl-1", "etl-1 running for 3m0s", "/resume", ""},
-		{"cancel etl-1 --note=wrong", "etl-1 running, asked to stop", "/cancel?note=wrong", ""},
+		{"resume etl-1", "etl-1 paused asked to resume", "/resume", ""},
+		{"cancel etl-1 --note=wrong", "etl-1 running asked to stop", "/cancel?note=wrong", ""},
 		{"rerun etl-1 --from a,b --from c", "etl-1 scheduled due now", "/rerun", `{"from":["a","b","c"]}`},
 		{"rerun etl-1", "etl-1 scheduled due now", "/rerun", "{}"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -86,7 +87,12 @@ func putRun(ctx context.Context, opts *putOptions, id string) error {
 	if err != nil {
 		return definition.refusedAt(opts.Printer, "", err)
 	}
-	p, change := opts.Printer, reply.HTTPResponse.Header.Get(changeHeader)
+	return showPut(opts.Printer, answer, reply.HTTPResponse.Header.Get(changeHeader))
+}
+
+// showPut prints what came of a definition.
+func showPut(p *printer.Printer, answer rest.Answer[wire.Workflow], change string) error {
+	p.Warn(answer.Value.Warnings)
 	return p.Show(answer.Raw, func() error {
 		if p.OutIsTerminal {
 			const text = "%s %s, revision %d\n"
@@ -197,39 +203,72 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	return err
 }
 
+type deleteOptions struct {
+	options
+	IfMatch *int
+	DryRun  bool
+}
+
 func newDeleteCommand(f *command.Factory) *cobra.Command {
-	opts := newOptions(f)
-	var ifMatch *int
+	opts := &deleteOptions{options: newOptions(f)}
 	cmd := &cobra.Command{
 		Use: "delete WORKFLOW", Short: "Delete a workflow", Args: command.ExactArgs("WORKFLOW"),
 		Annotations: command.Asks("deleteWorkflow"),
 		Long: `delete deletes a workflow that was put, with its earlier revisions. Runs that have begun go on. Those that
-have not begun fail when their turn comes. A pipe gets the id.`,
+have not begun fail when their turn comes, and so do those that schedules start: it warns of such schedules. A pipe gets
+the id.
+
+With --dry-run, the output is the same, and nothing is deleted.`,
 		Example: `  dtsctl flow delete etl
+  dtsctl flow delete etl --dry-run
   dtsctl flow delete etl --if-match 3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := flags.CheckIfMatch(ifMatch); err != nil {
+			if err := flags.CheckIfMatch(opts.IfMatch); err != nil {
 				return err
 			}
-			c, err := opts.Client()
-			if err != nil {
-				return err
-			}
-			params := &client.DeleteWorkflowParams{Namespace: c.Namespace, IfMatch: flags.RevisionTag(ifMatch)}
-			answer, err := rest.Read[json.RawMessage](c.DeleteWorkflowWithResponse(cmd.Context(), args[0], params))
-			if err != nil {
-				return err
-			}
-			return opts.Printer.Show(answer.Raw, func() error {
-				if opts.Printer.OutIsTerminal {
-					return opts.Printer.Printf("%s deleted\n", printer.Flat(args[0]))
-				}
-				return opts.Printer.PrintTabbed([][]any{{args[0]}})
-			})
+			return deleteRun(cmd.Context(), opts, args[0])
 		},
 	}
-	flags.Int(cmd.Flags(), &ifMatch, "if-match", "only if this is the revision in force")
+	flags.Int(cmd.Flags(), &opts.IfMatch, "if-match", "only if this is the revision in force")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "show what runs it, and delete nothing")
 	return cmd
+}
+
+func deleteRun(ctx context.Context, opts *deleteOptions, id string) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.DeleteWorkflowParams{
+		Namespace: c.Namespace, IfMatch: flags.RevisionTag(opts.IfMatch), DryRun: flags.NilIfZero(opts.DryRun),
+	}
+	answer, err := rest.Read[wire.WorkflowDeletion](c.DeleteWorkflowWithResponse(ctx, id, params))
+	if err != nil {
+		return err
+	}
+	p := opts.Printer
+	p.Warn(usersOf(answer.Value))
+	return p.Show(answer.Raw, func() error {
+		switch {
+		case !p.OutIsTerminal:
+			return p.PrintTabbed([][]any{{id}})
+		case opts.DryRun:
+			return p.Printf("%s would be deleted\n", printer.Flat(id))
+		}
+		return p.Printf("%s deleted\n", printer.Flat(id))
+	})
+}
+
+// usersOf says which schedules run a workflow that is deleted.
+func usersOf(d wire.WorkflowDeletion) (warnings []string) {
+	if len(d.Schedules) > 0 {
+		const text = "schedules that start it fail from then on: "
+		warnings = append(warnings, text+printer.Flat(strings.Join(d.Schedules, ", ")))
+	}
+	if wire.Value(d.More) {
+		warnings = append(warnings, "there may be more schedules that start it: not all were looked at")
+	}
+	return warnings
 }
 
 func newHistoryCommand(f *command.Factory) *cobra.Command {
@@ -276,7 +315,7 @@ func newRollbackCommand(f *command.Factory) *cobra.Command {
 		Args:        command.ExactArgs("WORKFLOW", "REVISION"),
 		Annotations: command.Asks("rollbackWorkflow"),
 		Long: `rollback puts the definition of an earlier revision again. It becomes a new revision. Runs that have begun
-keep theirs.`,
+keep theirs. The output is that of "dtsctl flow put". With --dry-run, it is the same, and nothing changes.`,
 		Example: `  dtsctl flow rollback etl 3
   dtsctl flow rollback etl 3 --if-match 5 --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -299,12 +338,12 @@ keep theirs.`,
 			if dry {
 				params.DryRun = &dry
 			}
-			answer, err := rest.Read[wire.Workflow](
-				c.RollbackWorkflowWithBodyWithResponse(cmd.Context(), args[0], params, rest.JSONType, body))
+			reply, err := c.RollbackWorkflowWithBodyWithResponse(cmd.Context(), args[0], params, rest.JSONType, body)
+			answer, err := rest.Read[wire.Workflow](reply, err)
 			if err != nil {
 				return err
 			}
-			return showWorkflow(opts.Printer, answer)
+			return showPut(opts.Printer, answer, reply.HTTPResponse.Header.Get(changeHeader))
 		},
 	}
 	flags.Int(cmd.Flags(), &ifMatch, "if-match", "only if this is the revision in force")

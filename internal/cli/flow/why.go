@@ -31,7 +31,8 @@ func newWhyCommand(f *command.Factory) *cobra.Command {
 or how its task failed. With STEP, it says that of this step; of one whose task waits, it says what the task waits for,
 and what to do, as "dtsctl task why" does. It says the same of a run that has not begun.
 
-A pipe gets a line for each step: step, state, why. A run that its workflow keeps from beginning has one line.`,
+A pipe gets a line for each step: step, state, why. A run that its workflow keeps from beginning has one line, and one
+that has not ended though its deadline is over has such a line before those of its steps.`,
 		Example: `  dtsctl flow why etl-1
   dtsctl flow why etl-1 load`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -64,8 +65,7 @@ func whyRun(ctx context.Context, opts *whyOptions) error {
 	if opts.Step != "" {
 		return whyStep(ctx, c, opts, run)
 	}
-	begun := run.State != wire.StateScheduled && run.State != wire.StateQueued
-	if !begun && run.Waits == nil {
+	if !hasBegun(run) && run.Waits == nil {
 		return whyTask(ctx, c, opts.Printer, run.ID)
 	}
 	return opts.Printer.Show(answer.Raw, func() error { return printReasons(opts.Printer, run) })
@@ -104,28 +104,34 @@ func whyTask(ctx context.Context, c *rest.Client, p *printer.Printer, id string)
 	return whyview.Show(p, id, answer)
 }
 
-// printReasons says of each step that has not succeeded why it is where it is.
+// printReasons says why a run waits and, if it has begun, of each step that has not succeeded why it is where it is.
 func printReasons(p *printer.Printer, run wire.Run) error {
-	steps := slices.DeleteFunc(slices.Clone(run.Steps), func(s wire.RunStep) bool { return s.State == wire.StepSucceeded })
+	var lines [][]any
 	if p.OutIsTerminal {
-		if err := p.Printf("%s\n", sentence(p, run)); err != nil || len(steps) == 0 {
+		if err := p.Printf("%s\n", sentence(p, run)); err != nil {
 			return err
 		}
 		if run.Waits != nil {
-			return p.Printf("%s\n", printer.Flat(*run.Waits))
+			if err := p.Printf("%s\n", printer.Flat(*run.Waits)); err != nil {
+				return err
+			}
 		}
+	} else if run.Waits != nil {
+		lines = append(lines, []any{run.ID, run.State, *run.Waits})
 	}
-	if run.Waits != nil {
-		return p.PrintTabbed([][]any{{run.ID, run.State, *run.Waits}})
-	}
-	lines := make([][]any, len(steps))
-	for i, s := range steps {
-		lines[i] = []any{s.ID, printer.Status(s.State), reasonOf(p, s)}
+	for _, s := range run.Steps {
+		if s.State != wire.StepSucceeded && hasBegun(run) {
+			lines = append(lines, []any{s.ID, printer.Status(s.State), reasonOf(p, s)})
+		}
 	}
 	if p.OutIsTerminal {
 		return p.PrintAligned(lines)
 	}
 	return p.PrintTabbed(lines)
+}
+
+func hasBegun(run wire.Run) bool {
+	return run.State != wire.StateScheduled && run.State != wire.StateQueued
 }
 
 // reasonOf says in words why a step is where it is.

@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow/text"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -113,6 +114,7 @@ func (f Filter) matches(sched schedule.Schedule, now time.Time) bool {
 	}
 	return strings.HasPrefix(sched.ID, f.Prefix) && (f.Owner == "" || f.Owner == sched.Owner) &&
 		(f.Paused == nil || *f.Paused != sched.PausedAt.IsZero()) &&
+		(f.Workflow == "" || f.Workflow == text.WorkflowOf(sched.Task)) &&
 		(f.Condition == "" || sched.Has(f.Condition, now, cmp.Or(f.StaleAfter, schedule.StaleAfter)))
 }
 

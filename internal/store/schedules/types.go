@@ -13,6 +13,7 @@ type Filter struct {
 	Paused    *bool
 	Owner     string
 	Labels    map[string]string // the schedule has all of these; it may have others
+	Workflow  string            // the id of the workflow that it runs
 
 	Condition  schedule.Condition
 	StaleAfter time.Duration // for the condition stale; 0: the default

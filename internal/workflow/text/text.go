@@ -51,6 +51,17 @@ func ParseStart(namespace string, payload []byte) (Start, error) {
 	return start, task.Within("payload.definition", err)
 }
 
+// WorkflowOf returns the id of the workflow that was put and that a task runs; "" if it runs none.
+func WorkflowOf(d task.Definition) string {
+	var start struct {
+		Workflow string `json:"workflow"`
+	}
+	if d.Type != task.WorkflowType || json.Unmarshal(d.Payload, &start) != nil {
+		return ""
+	}
+	return start.Workflow
+}
+
 // Parse reads a definition as files have it, as JSON. Error: CodeInvalid, with the fields.
 func Parse(namespace, text string) (workflow.Definition, error) {
 	var in words.Workflow
