@@ -235,6 +235,7 @@ func (c *Control) readRunOnce(ctx context.Context, ref task.Ref) (Run, error) {
 	if err != nil {
 		return Run{}, task.Errorf(task.CodeUnreadable, "run %q cannot be read: %s", ref.ID, err)
 	}
+	c.noteOverdue(&run)
 	return run, c.readSteps(ctx, &run)
 }
 
@@ -278,10 +279,14 @@ func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _
 	if read.Text != "" {
 		run.Run, err = workflow.DecodeRun(read.Text, run.Flow.Len())
 	}
-	if err == nil && run.Task.State == task.Running && c.nodes != nil {
+	return run, err
+}
+
+// noteOverdue notes why a run that runs has not ended though its deadline is over.
+func (c *Control) noteOverdue(run *Run) {
+	if run.Task.State == task.Running && c.nodes != nil {
 		run.Waits = run.Flow.Overdue(run.Run, c.nodes.View().Now())
 	}
-	return run, err
 }
 
 // waitsFor returns the definition that a run would have that has not begun, and notes what it waits for. Errors:

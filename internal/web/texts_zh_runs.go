@@ -34,12 +34,8 @@ var chineseRuns = map[string]string{
 	"Its main steps have ended: it cannot be paused. When it has ended, it can be run again.": "主要步骤已结束，不能暂停。结束后可以重新运行。",
 	"Last, whatever came before":                                                              "最后，无论之前结果如何",
 	"Leaders carry it on, by its steps. Its page as a run has them.":                          "由 leader 按步骤推进，步骤见其运行页面。",
-	"none of the newest %d":                                                                   "不在最近的 %d 次之中",
-	"Newest run":                                                                              "最近一次运行",
-	"The newest run is looked for among the newest %d of all workflows.":                      "最近一次运行只在所有工作流最近的 %d 次运行中查找。",
-	"These schedules start it: %s":                                                            "以下计划会启动它：%s",
-	"More schedules may start it: " +
-		"not all were looked at.": "可能还有其他计划会启动它：并未查看全部计划。",
+	"Newest run": "最近一次运行",
+	"The newest run is looked for among the newest %d of all workflows.": "最近一次运行只在所有工作流最近的 %d 次运行中查找。",
 	"New workflow": "新建工作流",
 	"Newest runs":  "最近的运行",
 	"No further step begins, those that run are told to stop, and " +
@@ -142,4 +138,8 @@ var chineseRuns = map[string]string{
 	"true or false":   "true 或 false",
 	"under way":       "进行中",
 	"upstream failed": "上游失败",
+
+	"More schedules may start it: not all were looked at.": "可能还有其他计划会启动它：并未查看全部计划。",
+	"These schedules start it: %s":                         "以下计划会启动它：%s",
+	"none of the newest %d":                                "不在最近的 %d 次之中",
 }
