@@ -20,7 +20,7 @@ type NamedWorkflow struct {
 	ID         string
 	Namespace  string
 	Definition Workflow // values in it, as payloads and defaults, are json.RawMessage; Set is nil
-	Revision   int      // counts the changes of the definition, from 1; 0 after a dry run that would create it
+	Revision   int      // counts the changes of the definition, from 1; after a dry run, the one that there would be
 	CreatedAt  time.Time
 	UpdatedAt  time.Time // when this revision was put
 	UpdatedBy  string    // who put it; "" if nobody knows

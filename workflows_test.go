@@ -74,7 +74,7 @@ func TestClient_KeepsWorkflows(t *testing.T) {
 		changed.Description = "another"
 		dry, err := c.PutWorkflow(ctx, "all", changed, dts.DryRun())
 		testkit.Must(t, err)
-		if dry.Definition.Description != "another" || dry.Revision != 1 {
+		if dry.Definition.Description != "another" || dry.Revision != 2 {
 			t.Errorf("a dry run says %+v", dry)
 		}
 		_, err = c.PutWorkflow(ctx, "all", changed, dts.IfAbsent())
