@@ -102,7 +102,7 @@ func terminalColumns(p *printer.Printer, nodes []wire.Node) []column {
 		idColumn,
 		stateColumn,
 		versionColumn,
-		{Name: "roles", Value: func(n wire.Node) any { return rolesOf(n) }},
+		{Name: "roles", Value: rolesOf},
 		{Name: "running", Value: runningOf},
 		{Name: "leads", Value: leadsOf},
 		{Name: "queues", Value: queueNames, Gives: true},
