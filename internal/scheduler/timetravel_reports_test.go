@@ -191,9 +191,9 @@ func TestTravel_AFanOutSurvivesTheDeathsOfItsLeaders(t *testing.T) {
 		n := v.start()
 		v.submits("before", `{"steps": [{"id": "a", "task": {"type": "echo"}}]}`) // so that Redis knows the scripts
 		v.pass(time.Minute)
-		n.stop()
+		n.way.lay("advance", sendLost)
 		run := v.submits("run", `{"steps": [`+strings.Join(steps, ",")+`]}`)
-		v.trapped(v.start(), "advance", sendLost)
+		v.trapped(n, "advance", sendLost)
 		for _, part := range []struct {
 			then fate
 			want int

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,13 +144,17 @@ func (w *standIn) take(ctx context.Context, db *redisx.DB) {
 	}
 }
 
+// handlings counts how often a delivery was handled: each handling needs a token of its own, as a delivery can come twice.
+var handlings atomic.Int64
+
 func (w *standIn) work(name string) error {
 	ctx := context.Background()
 	ref, attempt, err := task.ParseDelivery(name)
 	if err != nil {
 		return err
 	}
-	run, err := w.store.Tasks.Begin(ctx, ref, attempt, "worker#"+strings.ReplaceAll(name, ":", "/"))
+	token := fmt.Sprintf("worker#%s/%d", strings.ReplaceAll(name, ":", "/"), handlings.Add(1))
+	run, err := w.store.Tasks.Begin(ctx, ref, attempt, token)
 	if errors.Is(err, tasks.ErrLeftover) {
 		return w.done(name)
 	} else if err != nil {
