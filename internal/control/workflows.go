@@ -224,6 +224,13 @@ func (c *Control) PreviewDeleteWorkflow(
 	if _, err := c.begin(ctx, who, "deleteWorkflow", who.Ref(id)); err != nil {
 		return users, err
 	}
+	s, unreadable := c.findWorkflow(ctx, who.Ref(id))
+	switch {
+	case unreadable != nil && task.CodeOf(unreadable) != task.CodeUnreadable:
+		return users, unreadable
+	case unreadable == nil && ifMatch > 0 && s.Revision != ifMatch:
+		return users, workflowMoved(id, ifMatch)
+	}
 	filter := ScheduleFilter{Namespace: who.Namespace, Workflow: id}
 	page, err := c.store.Schedules.List(ctx, filter, usersLimit, "")
 	if err != nil {
@@ -233,11 +240,7 @@ func (c *Control) PreviewDeleteWorkflow(
 	for _, s := range page.Schedules {
 		users.Schedules = append(users.Schedules, s.ID)
 	}
-	s, err := c.findWorkflow(ctx, who.Ref(id))
-	if err == nil && ifMatch > 0 && s.Revision != ifMatch {
-		err = workflowMoved(id, ifMatch)
-	}
-	return users, err
+	return users, unreadable
 }
 
 // workflowMoved is the error for a workflow that has another revision than the one that is to be deleted.
