@@ -229,6 +229,7 @@ func (v *voyage) trapped(n *traveller, script string, then fate) {
 			waits = len(n.Led()) > 0 // else it had lost its lease, and did not know it yet
 		}
 	}
+	synctest.Wait() // Redis may still run a script whose answer is lost
 	v.killed(n)
 }
 
