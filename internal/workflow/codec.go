@@ -12,7 +12,8 @@ import (
 //
 //	1 <plans> <attempt> <phase> <marks> <begun> <closing>
 //	b<generation>                                                blocked
-//	a<generation> <released> <at> <stopping>                     active
+//	a<generation> <released> <at>                                active
+//	a<generation> <released> <at> 1 "<reason>"                   active, told to stop
 //	<verdict><generation> <released> <decided> <at> <choice> "<reason>"
 //
 // Numbers have base 36; times are ms since 1970. What is 0, or empty, at the end of a line is left out.
@@ -70,16 +71,18 @@ func (s StepRun) append(b []byte) []byte {
 	switch {
 	case s.State == Blocked:
 		return b
+	case s.State == Active && s.Stopping:
+		b = appendNumbers(b, int64(s.Released), ms(s.At), 1)
 	case s.State == Active:
-		stopping := int64(0)
-		if s.Stopping {
-			stopping = 1
-		}
-		return appendNumbers(b, int64(s.Released), ms(s.At), stopping)
+		return appendNumbers(b, int64(s.Released), ms(s.At))
 	case s.Reason == "":
 		return appendNumbers(b, int64(s.Released), int64(s.Decided), ms(s.At), int64(s.Choice))
+	default:
+		b = appendNumbers(b, int64(s.Released), int64(s.Decided), ms(s.At), int64(s.Choice), keepZeros)
 	}
-	b = appendNumbers(b, int64(s.Released), int64(s.Decided), ms(s.At), int64(s.Choice), keepZeros)
+	if s.Reason == "" { // of a step that was told to stop by a release that did not write why
+		return b
+	}
 	return strconv.AppendQuote(append(b, ' '), s.Reason)
 }
 

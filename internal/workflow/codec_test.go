@@ -27,7 +27,9 @@ func anyRun(random *rand.Rand, steps int) Run {
 		s := StepRun{State: all[random.IntN(len(all))], Generation: random.IntN(40)}
 		switch {
 		case s.State == Active:
-			s.Released, s.At, s.Stopping = 1+random.IntN(100), moment(), is()
+			if s.Released, s.At, s.Stopping = 1+random.IntN(100), moment(), is(); s.Stopping {
+				s.Reason = []string{"", "the run was cancelled", "\"a\"\nb"}[random.IntN(3)]
+			}
 		case s.State.Final():
 			s.Released, s.Decided, s.At, s.Choice = random.IntN(100), random.IntN(100), moment(), random.IntN(3)
 			s.Reason = []string{"", "", "its condition is false", "\"a\"\nb \\", "1 \"2", "é\x00"}[random.IntN(6)]

@@ -269,10 +269,7 @@ func (f *Flow) checkReach() error {
 
 // released returns what a step may count as once its rule has released it.
 func (n *node) released() outcomes {
-	may := maySucceed
-	if n.Task != nil && !n.AllowFailure || n.Task == nil {
-		may |= mayFail // a task, or an expression
-	}
+	may := maySucceed | mayFail // it can be cancelled as well, which AllowFailure does not allow
 	if n.When != "" {
 		may |= maySkip
 	}

@@ -1,11 +1,13 @@
 package workflow
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow/expr"
 )
 
 // Input is what is known beside a run. Its entries may come in any order, and more than once.
@@ -16,13 +18,19 @@ type Input struct {
 	Tasks []Task // of steps that may have ended, and those that a plan wanted
 	Asks  []Ask  // what somebody asked of the run
 	// Room is how many steps may be released, or decided by expressions. One counts again for each RoomBytes of outputs
-	// that its expressions read, and of its payload.
+	// that its expressions read, and of its payload, and for each RoomWork of their work.
 	Room int
 	Memo *Memo // of the plans before that were made from the same run and wanted more of it; nil: there are none
 }
 
 // RoomBytes is how many bytes take as much room as a step.
 const RoomBytes = 8 << 10
+
+// RoomWork is how much work of expressions, in units of expr.CostLimit, takes as much room as a step.
+const RoomWork = expr.CostLimit / 32
+
+// StopsAtOnce is how many steps one plan tells to stop at most. It says More if there are others.
+const StopsAtOnce = 128
 
 // Memo is what the expressions of steps say, so that no plan after one that wanted more evaluates them again. The zero
 // value is ready for use.
@@ -104,7 +112,7 @@ type Plan struct {
 	Release []Release // tasks that are created, or begin again
 	Stop    []int     // steps whose tasks are told to stop
 	End     *RunEnd   // the run has ended
-	More    bool      // Room was too small for all that could be done: plan again once there is some
+	More    bool      // Room was too small for all that could be done, or Stop for all that must stop: plan again
 	Room    int       // what is left of it
 	Look    time.Time // when the next bound is over, and the run is planned in any case; zero: none is ahead
 }
@@ -212,7 +220,7 @@ func (p *planner) observe(i int) {
 	case known && t.State.Final():
 		reason := ""
 		if t.State == task.Cancelled && p.run.Steps[i].Stopping {
-			reason = "was told to stop: " + p.f.whyStops(*p.run, p.f.nodes[i].in, zero)
+			reason = "was told to stop: " + p.run.Steps[i].Reason
 		}
 		p.decide(i, Verdict(t.State), reason)
 	default:
@@ -269,7 +277,8 @@ func (p *planner) nextBound() time.Time {
 	return time.Time{}
 }
 
-// stop cancels the steps of a section that have no verdict. The tasks of those that are active are told to stop.
+// stop cancels the steps of a section that have no verdict. The tasks of those that are active are told to stop, some
+// in each plan. That takes no room, so that a run ends while Redis is full.
 func (p *planner) stop(in section, reason string) {
 	lo, hi := p.f.of(in)
 	for i := lo; i < hi; i++ {
@@ -280,8 +289,11 @@ func (p *planner) stop(in section, reason string) {
 			p.decide(i, Cancelled, reason)
 		case s.State == Blocked:
 			p.decide(i, Cancelled, reason)
+		case s.State == Active && !s.Stopping && len(p.plan.Stop) == StopsAtOnce:
+			p.plan.More = true
 		case s.State == Active && !s.Stopping:
 			s.Stopping = true
+			s.Reason = cmp.Or(reason, p.f.whyStops(*p.run, in, p.in.Now))
 			p.plan.Stop = append(p.plan.Stop, i)
 		}
 	}

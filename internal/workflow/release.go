@@ -43,7 +43,9 @@ func (p *planner) areFinal(steps []int) bool {
 // know returns what expressions may read of steps that have verdicts. known is false if the task of one is wanted
 // first.
 func (p *planner) know(steps []int) (v expr.Values, known bool) {
-	v = expr.Values{Params: p.in.About.Params, Run: p.about(), Steps: make(map[string]expr.Step, len(steps))}
+	v = expr.Values{
+		Params: p.in.About.Params, Run: p.about(), Steps: make(map[string]expr.Step, len(steps)), Work: &expr.Work{},
+	}
 	known = true
 	for _, i := range steps {
 		s := p.run.Steps[i]
@@ -89,6 +91,7 @@ type outcome struct {
 	choice  int   // of one that decides
 	payload []byte
 	bytes   int // of what they read, and of the payload
+	work    int // in units of expr.CostLimit
 }
 
 // evaluate releases a step, or gives it a verdict, as its expressions say.
@@ -96,9 +99,10 @@ func (p *planner) evaluate(i int, v expr.Values) {
 	is, known := p.memo.outcomes[i]
 	if !known {
 		is = p.outcomeOf(i, v)
+		is.work = v.Work.Units()
 		p.memo.outcomes[i] = is
 	}
-	p.plan.Room -= is.bytes / RoomBytes
+	p.plan.Room -= is.bytes/RoomBytes + is.work/RoomWork
 	switch {
 	case is.err != nil:
 		p.decide(i, Failed, is.err.Error())

@@ -57,7 +57,7 @@ type StepRun struct {
 	Released   int       // in which plan it was released; 0: in none
 	Decided    int       // in which plan it got its verdict; 0: in none
 	At         time.Time // of its newest change; zero while it is blocked
-	Stopping   bool      // while active: its task was told to stop
+	Stopping   bool      // while active: its task was told to stop, and Reason says why
 	Choice     int       // of one that decides and succeeded: the number of its branch, from 0
 	Reason     string    // why, if what it needs does not say it; at most ReasonLimit bytes
 }

@@ -3,6 +3,7 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -406,4 +407,77 @@ func TestNext_APayloadOverItsLimitFailsTheStep(t *testing.T) {
 	if s.last.End == nil || !strings.Contains(s.last.End.Error, "longer than 64 KiB") {
 		t.Errorf("the run ended so: %+v", s.last.End)
 	}
+}
+
+// A cancel tells many steps to stop, some in each plan, also while there is no room to release any.
+func TestNext_TellsSomeStepsToStopInEachPlan(t *testing.T) {
+	t.Parallel()
+	var steps []Step
+	for i := range 2*StopsAtOnce + 10 {
+		steps = append(steps, step(fmt.Sprint("s", i)))
+	}
+	s := tell(t, workflow(steps...))
+	s.room = len(steps)
+	s.plan()
+	s.room = 0
+	s.plan(Ask{Do: DoCancel})
+	told := []int{len(s.last.Stop)}
+	for s.last.More {
+		s.plan()
+		told = append(told, len(s.last.Stop))
+	}
+	if want := []int{StopsAtOnce, StopsAtOnce, 10}; !slices.Equal(told, want) {
+		t.Errorf("the plans tell %v steps to stop, want %v", told, want)
+	}
+}
+
+// A step was told to stop for one reason, and another one comes up before it ends.
+func TestNext_KeepsWhyAStepWasToldToStop(t *testing.T) {
+	t.Parallel()
+	d := workflow(step("a"), step("b"))
+	d.Failure, d.Deadline = FailureStop, time.Hour
+	s := tell(t, d)
+	s.next("a=active b=active")
+	s.ends("a=failed").next("a=failed b=active")
+	s.why("", "was told to stop: another step failed, and failure is stop")
+	s.now = s.now.Add(2 * time.Hour)
+	s.next("a=failed b=active", Ask{Do: DoCancel})
+	s.why("", "was told to stop: another step failed, and failure is stop")
+	s.ends("b=cancelled").next("a=failed b=cancelled")
+	s.why("", "was told to stop: another step failed, and failure is stop")
+}
+
+// All expressions of a step may work as much as one alone, and what they did takes room.
+func TestNext_BoundsTheWorkOfAllExpressionsOfAStep(t *testing.T) {
+	t.Parallel()
+	work := func(n int) string { return fmt.Sprintf("${{ size(range(%d).filter(i, i < 0)) }}", n) }
+	payload := func(id string, texts ...string) Step {
+		s := step(id)
+		var err error
+		if s.Task.Payload, err = json.Marshal(texts); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	d := workflow(payload("all", slices.Repeat([]string{work(9000)}, 40)...), payload("few", work(9000)), step("other"))
+	s := tell(t, d)
+	s.room = 33
+	s.next("all=failed few=blocked other=blocked")
+	if why := s.f.Why(s.r, 0); !strings.Contains(why, "take too much work together") {
+		t.Error(why)
+	}
+	if !s.last.More {
+		t.Error("there was no room for the other steps, and nobody plans the run again")
+	}
+	s.next("all=failed few=active other=active")
+}
+
+// A step that may fail can still be cancelled, which is a failure for those that need it.
+func TestNext_ACancelledStepIsAFailureAlsoIfItMayFail(t *testing.T) {
+	t.Parallel()
+	a, b := step("a"), step("b", "a")
+	a.AllowFailure, b.Rule = true, RuleFailure
+	s := tell(t, workflow(a, b))
+	s.next("a=active b=blocked")
+	s.ends("a=cancelled").next("a=cancelled b=active")
 }

@@ -24,7 +24,7 @@ func (f *Flow) Why(r Run, i int) string {
 	case s.State == State(Cancelled) && s.Released == 0:
 		return "was not released: " + cmp.Or(s.Reason, f.whyStops(r, n.in, s.At))
 	case s.State == Active && s.Stopping:
-		return "was told to stop: " + f.whyStops(r, n.in, zero)
+		return "was told to stop: " + s.Reason
 	case s.State == State(Succeeded) && n.Decide != nil:
 		return chosen(n.Decide[s.Choice].Then)
 	}
@@ -38,8 +38,7 @@ func chosen(then []string) string {
 	return "decided that " + listed(then) + " " + plural(then, "goes", "go") + " on"
 }
 
-// whyStops says why the run cancels the steps of a section. at is when it did; zero if nobody knows: then it does not
-// say which of several reasons came first.
+// whyStops says why the run cancelled the steps of a section at that time.
 func (f *Flow) whyStops(r Run, in section, at time.Time) string {
 	deadline := r.Begun.Add(f.EffectiveDeadline())
 	switch isLate := in == main && r.Late; {

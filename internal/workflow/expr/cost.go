@@ -12,8 +12,9 @@ const (
 	// LengthLimit bounds the text of one expression, in bytes.
 	LengthLimit = 2 << 10
 
-	// CostLimit bounds the work of one evaluation of one expression, in units of CEL: a name that is read, an operator, a
-	// character of ten that is copied or compared. It is some 20 to 100 ms.
+	// CostLimit bounds the work of one evaluation of one expression, in units of CEL: a name that is read, an operator,
+	// ten characters that are copied, compared, or read of an output. It is some 20 to 100 ms. Evaluations that share a
+	// Work stop as soon as their sum is beyond it.
 	CostLimit = 1_000_000
 
 	// NestingLimit bounds how deep lists, objects and macros that make lists are written in one another. To check the

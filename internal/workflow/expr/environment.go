@@ -56,6 +56,7 @@ func variable(t Type) string { return "@" + string(t) }
 type activation struct {
 	values any            // as CEL reads them
 	named  map[string]any // the same by the names
+	work   *Work          // of Values
 }
 
 func (a activation) ResolveName(name string) (any, bool) {
@@ -71,6 +72,9 @@ func (activation) Parent() interpreter.Activation { return nil }
 func activate(names map[name]Type, v Values) (activation, error) {
 	values := make(map[string]any, len(names))
 	for n, typ := range names {
+		if n.field == "output" {
+			v.Work.add(uint64(len(v.Steps[n.member].Output) / charactersPerUnit))
+		}
 		val := value(n.of(v))
 		if i, whole := val.(types.Int); whole && typ == Number { // so that / does not cut the fraction
 			val = types.Double(i)
@@ -80,5 +84,5 @@ func activate(names map[name]Type, v Values) (activation, error) {
 		}
 		values[n.String()] = val
 	}
-	return activation{types.NewStringInterfaceMap(types.DefaultTypeAdapter, values), values}, nil
+	return activation{types.NewStringInterfaceMap(types.DefaultTypeAdapter, values), values, v.Work}, nil
 }

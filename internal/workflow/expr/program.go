@@ -87,12 +87,23 @@ func offset(text string, l common.Location) int {
 
 // eval returns the value of an expression. Its error is at a byte of the text.
 func (p *program) eval(a activation) (ref.Val, *misplaced) {
-	v, _, err := p.cel.Eval(a)
+	if a.work.isDone() {
+		return nil, &misplaced{0, errTooMuchWork}
+	}
+	v, details, err := p.cel.Eval(a)
+	if cost := details.ActualCost(); cost != nil {
+		a.work.add(*cost)
+	}
 	if err != nil {
 		return nil, p.failure(err, a)
 	}
 	return v, nil
 }
+
+// errTooMuchWork refuses an evaluation after others that share one CostLimit with it.
+var errTooMuchWork = fmt.Errorf(
+	"this expression and those before it take too much work together, more than %d units: go through fewer elements",
+	CostLimit)
 
 func (p *program) failure(err error, a activation) *misplaced {
 	var failed *types.Err

@@ -34,6 +34,22 @@ type Values struct {
 	Params map[string]any // as of encoding/json, or Go numbers; one that is missing or nil is null
 	Run    Run
 	Steps  map[string]Step
+	Work   *Work // of all evaluations that share one CostLimit; nil: each has its own
+}
+
+// Work counts the work of evaluations. The zero value is ready for use.
+type Work struct{ units uint64 }
+
+// Units returns the work so far, in the units of CostLimit.
+func (w *Work) Units() int { return int(w.units) }
+
+// isDone reports whether the evaluations have worked as much as they may.
+func (w *Work) isDone() bool { return w != nil && w.units > CostLimit }
+
+func (w *Work) add(units uint64) {
+	if w != nil {
+		w.units += units
+	}
 }
 
 // Run is what expressions can read of a run.
