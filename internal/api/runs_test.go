@@ -118,11 +118,7 @@ func (r *rig) plan(id string, begin bool) {
 	write.Plan, err = text.EncodePlan(start.Definition, 0)
 	testkit.Must(r.t, err)
 	for _, released := range plan.Release {
-		attempts := 0
-		if released.Again {
-			attempts = 1
-		}
-		write.Release = append(write.Release, partition.Release{Task: released.Task, Attempts: attempts})
+		write.Release = append(write.Release, partition.Release{Task: released.Task, Again: released.Again, Attempts: 1})
 	}
 	if plan.End != nil {
 		write.End = &partition.RunEnd{State: plan.End.State, Error: plan.End.Error, Kept: in.Now.Add(time.Hour)}

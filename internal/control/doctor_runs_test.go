@@ -72,7 +72,7 @@ func (w *ward) carryOn(write partition.RunWrite, d workflow.Definition, begin in
 	write.Look = time.Now().Add(10 * time.Minute)
 	for _, r := range plan.Release {
 		r.Task.Retention = task.RetentionLimit
-		write.Release = append(write.Release, partition.Release{Task: r.Task})
+		write.Release = append(write.Release, partition.Release{Task: r.Task, Again: r.Again, Attempts: 1})
 	}
 	written, err := leader.Advance(w.Ctx, []partition.RunWrite{write})
 	testkit.Must(w.t, err)

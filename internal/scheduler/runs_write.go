@@ -30,7 +30,8 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 		released[r.Step] = true
 		d := r.Task
 		d.Retention = task.RetentionLimit // it is kept as long as the run
-		w.Release = append(w.Release, partition.Release{Task: d, Attempts: attemptsOf(r)})
+		attempts := task.Task{Definition: d}.Policy().MaxAttempts
+		w.Release = append(w.Release, partition.Release{Task: d, Again: r.Again, Attempts: attempts})
 	}
 	for _, i := range p.plan.Stop {
 		w.Stop = append(w.Stop, p.stepRef(i))
@@ -50,7 +51,10 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 	if next := p.plan.Look; !next.IsZero() && next.Before(w.Look) {
 		w.Look = next
 	}
-	if p.plan.More {
+	switch {
+	case len(p.plan.Stop) == workflow.StopsAtOnce:
+		w.Look = now
+	case p.plan.More:
 		w.Look = again
 	}
 	return w
@@ -65,14 +69,6 @@ func (p *planned) late() (refs []task.Ref) {
 		refs = append(refs, step.Seen.Ref)
 	}
 	return refs
-}
-
-// attemptsOf returns how many further attempts a task has that begins again; 0 for one that is new.
-func attemptsOf(r workflow.Release) int {
-	if !r.Again {
-		return 0
-	}
-	return task.Task{Definition: r.Task}.Policy().MaxAttempts
 }
 
 // end is how a run ends.

@@ -127,11 +127,7 @@ func (w *world) plan(ref task.Ref, begin bool) {
 	write.Plan, err = text.EncodePlan(d, revision)
 	testkit.Must(w.t, err)
 	for _, released := range plan.Release {
-		attempts := 0
-		if released.Again {
-			attempts = 1
-		}
-		write.Release = append(write.Release, partition.Release{Task: released.Task, Attempts: attempts})
+		write.Release = append(write.Release, partition.Release{Task: released.Task, Again: released.Again, Attempts: 1})
 	}
 	if plan.End != nil {
 		write.End = &partition.RunEnd{

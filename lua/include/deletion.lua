@@ -2,7 +2,7 @@
 -- needs: arg remember, arg remember_limit, arg limit, arg wake
 -- includes: clock, number, changes, memory, state, outbox, once, step
 
-local ASK_AGAIN = 3600000 -- ms until a step is looked at again that its run still needs
+local ASK_AGAIN = 3600000 -- ms until a step is looked at again whose run has yet to begin again
 
 -- is_needed returns whether a task is that of a step whose run has not ended. A mark says so as well, but a run that is
 -- to begin again sets the marks when it begins.
@@ -18,8 +18,8 @@ local function spare(members, states)
   local n = 0
   for i, member in ipairs(members) do
     local text = states[i] or ''
-    if is_needed(member) then
-      redis.call('ZADD', expiry_key, int(now + ASK_AGAIN), member)
+    if is_needed(member) then -- so late that it is not the next one to go again
+      redis.call('ZADD', expiry_key, int(now + (is_marked(text) and STEP_RETENTION or ASK_AGAIN)), member)
     elseif is_marked(text) then
       local state, at = end_of(text)
       owe_follow_up(member, string.match(text, '^%a+ (%d+)'), state, at)

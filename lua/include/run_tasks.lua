@@ -1,7 +1,6 @@
 -- run_tasks: what is written of a run of a workflow, and of the tasks of its steps.
 -- needs: key defs, arg events, arg control, arg wake
--- includes: clock, number, state, changes, definition, events, noted, creation, ending, attempts, stop, again, outbox,
---   step
+-- includes: clock, number, state, definition, events, ending, attempts, stop, step, release
 
 -- write_mark is keep_step for the task of a step that may not have ended, or may be gone: then it changes nothing.
 local function write_mark(member, mark, at)
@@ -30,24 +29,6 @@ local function end_own(run, state, reason, kept_until)
   end
 end
 
--- release creates the task of a step, or has it begin again with so many further attempts. One that is there although
--- the run does not know it stays as it is, and the run is told if it has ended: Redis has lost that it was released.
-local function release(member, def, attempts)
-  local record = redis.call('HGET', defs, member)
-  if not record then
-    create_task(member, given_task(def, now, def))
-    return
-  end
-  local fields = parse_state(redis.call('HGET', states_key, member) or 'scheduled 0')
-  if not fields.finished then
-    return
-  elseif attempts == '' then
-    owe_follow_up(member, fields.attempt, fields.state, now)
-  else
-    begin_again(member, record, def, fields, tonumber(attempts))
-  end
-end
-
 -- free_late frees the task of a step that has ended after its run: it is kept as long as the run is, if that is there.
 local function free_late(member, _, _, _, run)
   local text = redis.call('HGET', states_key, member)
@@ -68,6 +49,7 @@ local writes = {
   took = function(entry) redis.call('ZREM', outbox_key, entry) end,
   look = function(_, _, _, at, run) redis.call('ZADD', outbox_key, int(at), 'plan ' .. run) end,
   release = release,
+  again = release_again,
   stop = function(name) stop_task(name, '') end,
   tie = function(name) write_mark(name, '>', now + STEP_RETENTION) end,
   free = function(name, _, _, at) write_mark(name, '', at) end,

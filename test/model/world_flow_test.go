@@ -128,11 +128,7 @@ func (w *world) planned(read flowRead) partition.RunWrite {
 		write.Plan = "{}"
 	}
 	for _, r := range p.Release {
-		release := partition.Release{Task: r.Task}
-		if r.Again {
-			release.Attempts = w.m.Attempts
-		}
-		write.Release = append(write.Release, release)
+		write.Release = append(write.Release, partition.Release{Task: r.Task, Again: r.Again, Attempts: w.m.Attempts})
 	}
 	for _, i := range p.Stop {
 		write.Stop = append(write.Stop, w.refs[i])

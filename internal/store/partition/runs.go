@@ -58,9 +58,10 @@ type Seen struct {
 	Text string
 }
 
-// Release is a task of a step that is created or, if Attempts is not 0, begins again with so many further attempts.
+// Release is a task of a step that is created, or begins again with so many further attempts.
 type Release struct {
 	Task     task.Definition // normalized
+	Again    bool
 	Attempts int
 }
 
@@ -186,22 +187,39 @@ func (p *Partition) taskOf(ref task.Ref, f lua.ReadRunsFound) task.Task {
 	})
 }
 
-// Advance writes what plans say, of each run all or nothing. It returns for each whether it was written. Errors:
-// ErrFenced, or one of Redis.
+// Advance writes what plans say, of each run all or nothing. It returns for each whether it was written; with an error,
+// of those before it. Errors: ErrFenced, or one of Redis.
 func (l *Leader) Advance(ctx context.Context, writes []RunWrite) (written []bool, _ error) {
-	keys := l.o.Layout.Keys
-	call := lua.Advance{
-		Lease: l.keys.Lease(), Defs: l.keys.Defs(), Fence: l.fence, Events: keys.Events(), Control: keys.Control(),
-		Wake: keys.Wake(l.number), Ops: nil,
-	}
-	for _, w := range writes {
+	var some []lua.AdvanceOp
+	for i, w := range writes {
 		ops, err := w.ops()
 		if err != nil {
-			return nil, err
+			return written, err
 		}
-		call.Ops = append(call.Ops, ops...)
+		some = append(some, ops...)
+		if len(some) < opsAtOnce && i < len(writes)-1 {
+			continue
+		}
+		answers, err := l.advance(ctx, some)
+		if err != nil {
+			return written, err
+		}
+		written, some = append(written, answers...), nil
 	}
-	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
+	return written, nil
+}
+
+// opsAtOnce is how many ops one script gets at least, if there are so many: it gets all of each run. A run of 1,000
+// steps has some 1,000. Lua can pass 8,000 values at once, and a script may pass on one of each op.
+const opsAtOnce = 500
+
+// advance runs the script, and returns for each run whether it was written.
+func (l *Leader) advance(ctx context.Context, ops []lua.AdvanceOp) (written []bool, _ error) {
+	keys := l.o.Layout.Keys
+	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Advance{
+		Lease: l.keys.Lease(), Defs: l.keys.Defs(), Fence: l.fence, Events: keys.Events(), Control: keys.Control(),
+		Wake: keys.Wake(l.number), Ops: ops,
+	})
 	if err != nil {
 		return nil, fenced(err)
 	}
@@ -251,11 +269,11 @@ func (w RunWrite) ops() (ops []lua.AdvanceOp, _ error) {
 		if err != nil {
 			return nil, err
 		}
-		attempts := ""
-		if r.Attempts > 0 {
-			attempts = strconv.Itoa(r.Attempts)
+		op := "release"
+		if r.Again {
+			op = "again"
 		}
-		add("release", r.Task.Ref.String(), def, attempts, never)
+		add(op, r.Task.Ref.String(), def, strconv.Itoa(r.Attempts), never)
 	}
 	for _, ref := range w.Stop {
 		add("stop", ref.String(), "", "", never)

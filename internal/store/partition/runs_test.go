@@ -1,6 +1,8 @@
 package partition_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,12 +64,12 @@ func (f *flow) advance(w partition.RunWrite) bool {
 	return written[0]
 }
 
-// released is a plan that releases the step.
+// released is a plan that releases the step; again, if it has attempts.
 func (f *flow) released(text string, attempts int) partition.RunWrite {
 	d := task.Definition{Ref: f.step, Type: "echo", Retention: task.RetentionLimit}.Normalize()
 	return partition.RunWrite{
 		Run: f.read(), Text: text, Look: time.Now().Add(time.Minute),
-		Release: []partition.Release{{Task: d, Attempts: attempts}},
+		Release: []partition.Release{{Task: d, Again: attempts > 0, Attempts: max(1, attempts)}},
 	}
 }
 
@@ -155,6 +157,7 @@ func TestSweep_KeepsStepsOfALivingRun(t *testing.T) {
 	}
 	sweep(f.step)
 	there("while its run runs")
+	f.goesIn(task.RetentionLimit, "while its run runs")
 	w := partition.RunWrite{
 		Run: f.read(), Text: "two", Saw: f.saw(), Took: []string{"end default:etl@.load 1 succeeded"},
 		End: &partition.RunEnd{State: task.Failed, Kept: time.Now().Add(time.Hour), Free: []task.Ref{f.step}},
@@ -166,11 +169,22 @@ func TestSweep_KeepsStepsOfALivingRun(t *testing.T) {
 	testkit.Must(t, err)
 	sweep(f.step)
 	there("while its run is to begin again")
+	f.goesIn(time.Hour, "while its run is to begin again")
 	_, err = f.Tasks.Cancel(f.Ctx, f.run, "")
 	testkit.Must(t, err)
 	sweep(f.step, f.run)
 	if f.Get(f.step).State != task.None {
 		t.Error("the step is there, and its run has ended")
+	}
+}
+
+// goesIn checks that the step is looked at again to be deleted in so long, or later, but in less than twice that.
+func (f *flow) goesIn(after time.Duration, when string) {
+	f.t.Helper()
+	score, err := f.DB.ZScore(f.Ctx, string(f.KeysOf(f.step).Expiry()), f.step.String()).Result()
+	testkit.Must(f.t, err)
+	if in := time.Until(time.UnixMilli(int64(score))); in < after-time.Minute || in > 2*after {
+		f.t.Errorf("%s, the step is looked at again in %s, want %s", when, in, after)
 	}
 }
 
@@ -247,6 +261,85 @@ func TestAdvance_LeavesATaskThatIsThere(t *testing.T) {
 		t.Errorf("the step is %s, attempt %d", got.State, got.Attempt)
 	}
 	same(t, []string{"end default:etl@.load 1 succeeded", "plan default:etl"}, f.outbox())
+}
+
+// Somebody has deleted a run, and its step is still there when another run of that name begins: its end is not that of
+// the step of the new run.
+func TestAdvance_RunsAStepAgainThatAnEarlierRunHasLeft(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	f.begin()
+	testkit.Must(t, f.Begin(f.step).Finish(f.Ctx, task.Failed, task.OutcomeFailed, "", "boom"))
+	w := partition.RunWrite{
+		Run: f.read(), Text: "two", Saw: f.saw(), Took: []string{"end default:etl@.load 1 failed"},
+		End: &partition.RunEnd{State: task.Failed, Kept: time.Now().Add(time.Hour), Free: []task.Ref{f.step}},
+	}
+	if !f.advance(w) {
+		t.Fatal("the end was not written")
+	}
+	deleted, err := f.Tasks.Forget(f.Ctx, f.run, f.Get(f.run).FinishedAt, tasks.Forgetting{})
+	if err != nil || !deleted {
+		t.Fatalf("the run is not deleted: %v", err)
+	}
+	f.Create(task.Definition{Ref: f.run, Type: task.WorkflowType, Queue: task.WorkflowQueue})
+	f.begin()
+	got := f.Get(f.step)
+	if got.State != task.Scheduled || got.Attempt != 1 || got.MaxAttempts != 2 || got.Error != "" {
+		t.Errorf("the step is %s, attempt %d of %d, with %q", got.State, got.Attempt, got.MaxAttempts, got.Error)
+	}
+	if own := f.Get(f.run); got.CreatedAt.Before(own.CreatedAt) {
+		t.Errorf("the step was created at %s, its run at %s", got.CreatedAt, own.CreatedAt)
+	}
+	attempts, err := f.Tasks.Attempts(f.Ctx, f.step)
+	if err != nil || len(attempts) > 0 {
+		t.Errorf("it has the attempts %v of the earlier run, %v", attempts, err)
+	}
+	same(t, []string{"plan default:etl"}, f.outbox())
+}
+
+// Runs that are cancelled together have more steps than Lua can pass to a call at once.
+func TestAdvance_WritesManyStepsAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	var refs []task.Ref
+	for i := range 9 {
+		ref := f.NameIn(f.PartitionOf(f.run), "default", fmt.Sprint("many", i))
+		f.Create(task.Definition{Ref: ref, Type: task.WorkflowType, Queue: task.WorkflowQueue})
+		refs = append(refs, ref)
+	}
+	f.Claim(f.run)
+	write := func(change func(w *partition.RunWrite, step task.Ref)) {
+		t.Helper()
+		reads, err := f.Leader(f.run).ReadRuns(f.Ctx, wanted(refs)...)
+		testkit.Must(t, err)
+		var writes []partition.RunWrite
+		for i, ref := range refs {
+			w := partition.RunWrite{Run: reads[i], Text: reads[i].Text + "x", Look: time.Now().Add(time.Minute)}
+			for n := range 1000 {
+				change(&w, ref.Step(fmt.Sprint("s", n)))
+			}
+			writes = append(writes, w)
+		}
+		written, err := f.Leader(f.run).Advance(f.Ctx, writes)
+		if err != nil || slices.Contains(written, false) || len(written) != len(refs) {
+			t.Fatalf("written: %v, %v", written, err)
+		}
+	}
+	write(func(w *partition.RunWrite, step task.Ref) {
+		d := task.Definition{Ref: step, Type: "echo", Retention: task.RetentionLimit}.Normalize()
+		w.Begin, w.Release = true, append(w.Release, partition.Release{Task: d, Attempts: 1})
+	})
+	write(func(w *partition.RunWrite, step task.Ref) { w.Stop = append(w.Stop, step) })
+	if n := f.DB.ZCard(f.Ctx, string(f.KeysOf(f.run).Wheel())).Val(); n > 0 {
+		t.Errorf("%d steps still wait", n)
+	}
+}
+
+func wanted(refs []task.Ref) (reads []partition.ReadRun) {
+	for _, ref := range refs {
+		reads = append(reads, partition.ReadRun{Ref: ref})
+	}
+	return reads
 }
 
 // A rerun has the task of a step begin again. Its attempts count on, so that no delivery has the name of an earlier
