@@ -19,7 +19,7 @@ import (
 const (
 	plannedAtOnce  = 64               // runs of workflows that one call carries on
 	releasedAtOnce = 128              // the room of one call for what plans do, as of workflow.Input
-	lookAtRuns     = 10 * time.Minute // for how long a run is left alone at most
+	lookAtRuns     = 10 * time.Minute // for how long a run is left alone at most, and until its active steps are read
 	unreadPause    = time.Minute      // the same of one that this release cannot read
 	fullPause      = 5 * time.Second  // for how long no step is released while Redis is almost full
 )
@@ -81,6 +81,7 @@ type planned struct {
 	start   text.Start // unless it was known before
 	newPlan string     // the definition that it keeps from its begin on; "" if it has one
 	inLine  bool       // it has a place in the line of its workflow
+	looks   bool       // all its active steps are read
 
 	follows what
 	failure error        // of one that fails
@@ -156,6 +157,7 @@ func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) 
 	t.readBegins(ctx, some)
 	for _, p := range some {
 		t.prepare(p)
+		p.looks = p.touched.Look && p.follows == goesOn && !now.Before(p.known.looked.Add(lookAtRuns))
 	}
 	room, again := releasedAtOnce, now
 	if t.s.o.Store.MemoryInUse(ctx, t.partition) > layout.AlmostFull {
@@ -178,6 +180,8 @@ func (t *term) carryOnSome(ctx context.Context, now time.Time, some []*planned) 
 		case writes[i].End != nil:
 			t.runs.forget(p.ref)
 			ended = append(ended, p)
+		case p.looks:
+			p.known.looked = now
 		}
 	}
 	t.leaveLines(ctx, ended)
@@ -276,7 +280,7 @@ func (t *term) planAll(ctx context.Context, now time.Time, some []*planned, room
 // firstWants returns the steps that may have ended.
 func (p *planned) firstWants() (steps []int) {
 	for i, s := range p.run.Steps {
-		if s.State == workflow.Active && (p.touched.Look || p.touched.Steps[p.known.flow.StepID(i)]) {
+		if s.State == workflow.Active && (p.looks || p.touched.Steps[p.known.flow.StepID(i)]) {
 			steps = append(steps, i)
 		}
 	}

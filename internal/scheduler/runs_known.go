@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"time"
+
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/internal/workflow/text"
@@ -28,6 +30,8 @@ type knownRun struct {
 	start  text.Start // without its definition
 	params map[string]any
 	inLine bool // it has a place in the line of its workflow
+
+	looked time.Time // when its active steps were read, as the ends of some may not have been told
 }
 
 // knownFlow is a definition, ready for planning. Many runs may have it.
