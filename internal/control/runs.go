@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
@@ -344,13 +345,22 @@ func (c *Control) readSteps(ctx context.Context, run *Run) error {
 	for i := range found {
 		tasks[found[i].Ref] = &found[i]
 	}
+	isFull := c.releasesNothing(ctx, run)
 	for i, s := range run.Run.Steps {
 		step, in := run.Flow.Step(i)
 		run.Steps = append(run.Steps, RunStep{
-			Step: step, StepRun: s, Section: in, Task: tasks[run.Task.Step(step.ID)], Why: run.Flow.Why(run.Run, i),
+			Step: step, StepRun: s, Section: in, Task: tasks[run.Task.Step(step.ID)],
+			Why: run.Flow.Why(run.Run, i, isFull),
 		})
 	}
 	return nil
+}
+
+// releasesNothing reports whether the leader of a run releases no steps that wait, as Redis is almost full.
+func (c *Control) releasesNothing(ctx context.Context, run *Run) bool {
+	isBlocked := func(s workflow.StepRun) bool { return s.State == workflow.Blocked }
+	return run.Task.State == task.Running && slices.ContainsFunc(run.Run.Steps, isBlocked) &&
+		c.store.MemoryInUse(ctx, c.store.PartitionOf(run.Task.Ref)) > layout.AlmostFull
 }
 
 // audit is AuditRun for a run that was read. Error: CodeUnavailable.

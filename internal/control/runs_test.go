@@ -9,9 +9,11 @@ import (
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/workflow"
 )
 
 // A run that is to begin again may have to wait as one that begins. It keeps its definition.
@@ -58,4 +60,32 @@ func TestGetRun_SaysWhatARunWaitsForThatBeginsAgain(t *testing.T) {
 	expect("The workflow flow is paused (dtsctl flow resume --workflow flow).")
 	testkit.Must(t, w.Workflows.Delete(w.Ctx, ref("flow"), 0, ""))
 	expect("")
+}
+
+func TestGetRun_SaysThatNoStepIsReleasedWhileRedisIsFull(t *testing.T) {
+	t.Parallel()
+	w := &ward{World: storetest.New(t), t: t}
+	w.control = control.New(control.Options{Store: w.Store, Nodes: fleet(nil)})
+	w.startFlow()
+	w.replace(w.KeysOf(etl).Runs(), etl, func(text string) string { // as its leader has left it
+		r, err := workflow.DecodeRun(text, 3)
+		testkit.Must(t, err)
+		r.Steps[1] = workflow.StepRun{State: workflow.Blocked}
+		return r.Encode()
+	})
+	why := func(step int) string {
+		run, err := w.control.GetRun(w.Ctx, control.Caller{Namespace: "default"}, etl.ID)
+		testkit.Must(t, err)
+		return run.Steps[step].Why
+	}
+	if got := why(1); got != "is released next" {
+		t.Errorf("with room: %s", got)
+	}
+	testkit.Must(t, w.DB.ConfigSet(w.Ctx, "maxmemory", "1").Err())
+	testkit.Eventually(t, "it says so", func() bool {
+		return why(1) == "waits for memory: Redis is almost full, so leaders release no steps"
+	})
+	if got := why(2); got != "waits for load (rule success)" {
+		t.Errorf("the step behind it: %s", got)
+	}
 }

@@ -92,7 +92,7 @@ func (s *story) next(want string, asks ...Ask) *story {
 func (s *story) why(want ...string) {
 	s.t.Helper()
 	for i, text := range want {
-		if got := s.f.Why(s.r, i); got != text {
+		if got := s.f.Why(s.r, i, false); got != text {
 			s.t.Errorf("step %s: %s, want %s", s.f.StepID(i), got, text)
 		}
 	}
@@ -459,6 +459,33 @@ func TestParseAsk_ReadsWhatEncodeWrites(t *testing.T) {
 	for _, line := range []string{"", "dance", "rerun unknown"} {
 		if got, ok := f.ParseAsk(line); ok {
 			t.Errorf("%q is read as %+v", line, got)
+		}
+	}
+}
+
+func TestWhy_SaysWhatKeepsAStepThatIsReady(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		atOnce         int
+		paused, isFull bool
+		want           string
+	}{
+		{0, false, false, "is released next"},
+		{1, false, false, "waits for the end of another step: at_once is 1"},
+		{1, false, true, "waits for memory: Redis is almost full, so leaders release no steps"},
+		{1, true, true, "waits for the run to be resumed: it is paused"},
+	} {
+		d := workflow(step("a"), step("b", "a"))
+		d.AtOnce = c.atOnce
+		s := tell(t, d)
+		s.room = 0
+		s.next("a=blocked b=blocked")
+		s.r.Paused = c.paused
+		if got := s.f.Why(s.r, 0, c.isFull); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+		if got := s.f.Why(s.r, 1, c.isFull); got != "waits for a (rule success)" {
+			t.Errorf("%+v: the step behind it %s", c, got)
 		}
 	}
 }

@@ -11,12 +11,12 @@ import (
 )
 
 // Why says why a step of a run is where it is, as a sentence; "" for one that waits for nothing: it runs, or its task
-// says how it ended.
-func (f *Flow) Why(r Run, i int) string {
+// says how it ended. isFull: Redis is almost full, so that leaders release no steps.
+func (f *Flow) Why(r Run, i int, isFull bool) string {
 	n, s := &f.nodes[i], r.Steps[i]
 	switch {
 	case s.State == Blocked:
-		return f.whyBlocked(r, i)
+		return f.whyBlocked(r, i, isFull)
 	case s.State == State(UpstreamFailed):
 		return fmt.Sprintf("never runs: %s (rule %s)", f.namesOf(r, n, isFailed), n.EffectiveRule())
 	case s.State == State(Skipped):
@@ -103,7 +103,7 @@ func (f *Flow) whySkipped(r Run, n *node, s StepRun) string {
 }
 
 // whyBlocked says what a step waits for.
-func (f *Flow) whyBlocked(r Run, i int) string {
+func (f *Flow) whyBlocked(r Run, i int, isFull bool) string {
 	n := &f.nodes[i]
 	open := f.namesWith(r, n, func(s StepRun) bool { return !s.State.Final() })
 	reads := slices.DeleteFunc(slices.Clone(n.reads), func(from int) bool { return r.Steps[from].State.Final() })
@@ -118,6 +118,8 @@ func (f *Flow) whyBlocked(r Run, i int) string {
 		return fmt.Sprintf("waits for %s, which an expression of it reads", f.StepID(reads[0]))
 	case r.Paused && n.in == main:
 		return "waits for the run to be resumed: it is paused"
+	case isFull:
+		return "waits for memory: Redis is almost full, so leaders release no steps"
 	case f.AtOnce > 0:
 		return fmt.Sprintf("waits for the end of another step: at_once is %d", f.AtOnce)
 	}
