@@ -12,6 +12,8 @@ import (
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/text"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -44,6 +46,29 @@ func TestExtendAttempts_GoesOnWhileAServerIsSilent(t *testing.T) {
 	}
 	if until(refs[2]) <= before {
 		t.Errorf("the lease is not extended")
+	}
+}
+
+// Schedules that start a workflow are looked for to warn of them.
+func TestDeleteWorkflow_GoesOnWhileAnotherServerIsSilent(t *testing.T) {
+	t.Parallel()
+	w := storetest.InCluster(t)
+	silent := w.ServerOf(task.Ref{Namespace: "default", ID: "silent"})
+	ref := w.Elsewhere(silent, 1)[0]
+	d, err := text.Parse(ref.Namespace, `{"steps": [{"id": "a", "task": {"type": "noop"}}]}`)
+	testkit.Must(t, err)
+	d.Ref = ref
+	_, err = w.Workflows.Put(w.Ctx, d, 0, "")
+	testkit.Must(t, err)
+	control := New(Options{Store: w.Store})
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	if users, err := control.DeleteWorkflow(w.Ctx, me, ref.ID, 0); err != nil || !users.More {
+		t.Errorf("it says that there may be more schedules: %t, %v", users.More, err)
+	}
+	if _, err := control.GetWorkflow(w.Ctx, me, ref.ID); task.CodeOf(err) != workflow.CodeNotFound {
+		t.Errorf("it is still there: %v", err)
 	}
 }
 

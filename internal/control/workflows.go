@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
@@ -195,7 +196,7 @@ func (c *Control) ListWorkflows(
 // WorkflowUsers are schedules that run a workflow.
 type WorkflowUsers struct {
 	Schedules []string // the ids of the first ones, at most 10, by name
-	More      bool     // there may be more: not all schedules were looked at
+	More      bool     // there may be more: not all schedules were looked at, or some cannot be read
 }
 
 // usersLimit is how many schedules a WorkflowUsers names at most.
@@ -216,8 +217,8 @@ func (c *Control) DeleteWorkflow(ctx context.Context, who Caller, id string, ifM
 	return users, err
 }
 
-// PreviewDeleteWorkflow returns what DeleteWorkflow would return, and changes nothing. It looks through schedules for a
-// limited time. Errors: those of DeleteWorkflow; CodeUnreadable.
+// PreviewDeleteWorkflow returns what DeleteWorkflow would return, and changes nothing. Errors: those of DeleteWorkflow;
+// CodeUnreadable.
 func (c *Control) PreviewDeleteWorkflow(
 	ctx context.Context, who Caller, id string, ifMatch int,
 ) (users WorkflowUsers, _ error) {
@@ -231,16 +232,19 @@ func (c *Control) PreviewDeleteWorkflow(
 	case unreadable == nil && ifMatch > 0 && s.Revision != ifMatch:
 		return users, workflowMoved(id, ifMatch)
 	}
-	filter := ScheduleFilter{Namespace: who.Namespace, Workflow: id}
-	page, err := c.store.Schedules.List(ctx, filter, usersLimit, "")
-	if err != nil {
-		return users, err
-	}
-	users.More = page.NextCursor != ""
+	return c.usersOf(ctx, who.Ref(id)), unreadable
+}
+
+// usersOf looks for the schedules that run a workflow, for a limited time.
+func (c *Control) usersOf(ctx context.Context, ref task.Ref) (users WorkflowUsers) {
+	reading, left := redisx.LeavingOut(ctx)
+	filter := ScheduleFilter{Namespace: ref.Namespace, Workflow: ref.ID}
+	page, err := c.store.Schedules.List(reading, filter, usersLimit, "")
+	users.More = err != nil || page.NextCursor != "" || left.Texts() != nil
 	for _, s := range page.Schedules {
 		users.Schedules = append(users.Schedules, s.ID)
 	}
-	return users, unreadable
+	return users
 }
 
 // workflowMoved is the error for a workflow that has another revision than the one that is to be deleted.

@@ -4657,7 +4657,8 @@ type WorkflowDefinition = json.RawMessage
 
 // WorkflowDeletion What the deletion of a workflow touches.
 type WorkflowDeletion struct {
-	// More There may be more of them.
+	// More There may be more of them: some schedules were not looked at, as they are too many, or cannot be read in Redis.
+	// The workflow is deleted all the same.
 	More *bool `json:"more,omitempty"`
 
 	// Schedules The ids of schedules that run it, paused ones as well, by name; the first 10.
