@@ -6,6 +6,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/text"
 )
 
 // write returns what is written of a run. One that could do more is planned then again.
@@ -21,6 +22,7 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 	case fails:
 		w.Text = p.read.Text
 		w.End = p.end(now, workflow.RunEnd{State: task.Failed, Error: p.failure.Error()})
+		p.abandon(&w, now)
 		return w
 	}
 	w.Plan = p.newPlan
@@ -58,6 +60,36 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 		w.Look = again
 	}
 	return w
+}
+
+// abandon ends the steps of a run that cannot run. Their tasks are told to stop, as far as the definition of the run
+// still names them. Others go on, and are freed when they have ended.
+func (p *planned) abandon(w *partition.RunWrite, now time.Time) {
+	for _, step := range p.read.Steps { // their entries go
+		w.End.Free = append(w.End.Free, step.Seen.Ref)
+	}
+	known, err := workflow.DecodeProgress(p.read.Text)
+	if err != nil || known.Phase == workflow.PhaseEnded {
+		return
+	}
+	run, err := workflow.DecodeRun(p.read.Text, known.Steps)
+	if err != nil {
+		return
+	}
+	w.Text = run.Abandon(now).Encode()
+	ids := text.StepIDs(p.read.Plan)
+	if len(ids) != len(run.Steps) {
+		w.End.Error += "; steps that run go on, as nobody can read their names"
+		return
+	}
+	for i, s := range run.Steps {
+		if s.State == workflow.Active {
+			w.Stop = append(w.Stop, p.ref.Step(ids[i]))
+		}
+		if s.Generation > 0 {
+			w.End.Free = append(w.End.Free, p.ref.Step(ids[i]))
+		}
+	}
 }
 
 // late returns the steps that have ended after their run.

@@ -237,3 +237,57 @@ func TestTravel_ADeadlineEndsARunInTime(t *testing.T) {
 		}
 	})
 }
+
+// What Redis has of the definition of a run is damaged while it runs, and its next leader cannot read it. It ends the
+// run, and the steps of it whose names are known. Once the definition is mended, the run can run again.
+func TestTravel_ARunWithoutADefinitionEndsWithItsSteps(t *testing.T) {
+	const flow = `{"steps": [{"id": "a", "task": {"type": "echo"}}, {"id": "b", "task": {"type": "echo"}},
+		{"id": "c", "needs": ["a", "b"], "task": {"type": "echo"}}]}`
+	const again = "a=succeeded/2 b=succeeded/2 c=succeeded/1"
+	for name, c := range map[string]struct {
+		damage     string // in place of the first character
+		leaderless time.Duration
+		says, b    string
+	}{
+		"a later word":            {`{"later":1,`, 0, `unknown field "later"`, "cancelled 1"},
+		"no names":                {"", 0, "; steps that run go on, as nobody can", "succeeded 1"},
+		"no names, after its end": {"", 10 * time.Minute, "; steps that run go on, as nobody can", "succeeded 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			travel(t, at("2026-03-01T00:00Z"), slow, func(v *voyage) {
+				leader := v.start()
+				v.worker.does(func(t task.Task) (time.Duration, error) {
+					if _, step, _ := t.Ref.Run(); step == "b" {
+						return 8 * time.Minute, nil
+					}
+					return time.Minute, nil
+				})
+				ref := v.submits("run", flow)
+				v.pass(5 * time.Minute)
+				ctx, plans := v.t.Context(), string(v.store.KeysOf(ref).Plans())
+				plan := v.db.HGet(ctx, plans, ref.String()).Val()
+				testkit.Must(t, v.db.HSet(ctx, plans, ref.String(), c.damage+plan[1:]).Err())
+				leader.stop()
+				v.pass(c.leaderless)
+				testkit.Must(t, v.store.Tasks.AskRun(ctx, ref, workflow.NoAsk))
+				v.start()
+				v.pass(time.Hour)
+				found, err := v.store.Partitions.At(0).ReadSteps(ctx, []task.Ref{ref, ref.Step("b")})
+				testkit.Must(t, err)
+				if own := found[0].Task; own.State != task.Failed || !strings.Contains(own.Error, c.says) {
+					t.Errorf("the run is %s: %s", own.State, own.Error)
+				}
+				if got := found[1].Seen.Text; !strings.HasPrefix(got, c.b) || strings.Contains(got, ">") {
+					t.Errorf("the task of its step is %q", got)
+				}
+				testkit.Must(t, v.db.HSet(ctx, plans, ref.String(), plan).Err())
+				_, err = v.store.Tasks.RerunIn(ctx, ref, "rerun a", time.Time{})
+				testkit.Must(t, err)
+				v.pass(2 * time.Hour)
+				if got := v.sound(ref, task.Succeeded); got != again {
+					t.Errorf("afterwards: %s, want %s", got, again)
+				}
+			})
+		})
+	}
+}

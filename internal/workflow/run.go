@@ -1,6 +1,9 @@
 package workflow
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Phase says which steps of a run may be released.
 type Phase string
@@ -87,6 +90,20 @@ func NewRun(f *Flow) Run {
 func BeginAnew(f *Flow, attempt int, at time.Time) Run {
 	r := NewRun(f)
 	r.Attempt, r.Phase, r.Begun = attempt, PhaseMain, at
+	return r
+}
+
+// Abandon returns a run that has ended, as nobody can plan it any more. Its steps without a verdict are cancelled.
+func (r Run) Abandon(at time.Time) Run {
+	r.Plans++
+	r.Phase, r.Steps = PhaseEnded, slices.Clone(r.Steps)
+	for i, s := range r.Steps {
+		if !s.State.Final() {
+			s.State, s.Decided, s.At, s.Stopping = State(Cancelled), r.Plans, at, false
+			s.Reason = "its run could not go on"
+			r.Steps[i] = s
+		}
+	}
 	return r
 }
 

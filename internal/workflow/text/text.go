@@ -95,6 +95,28 @@ func ParsePlan(namespace, text string) (_ workflow.Definition, revision int, _ e
 	return d, in.Revision, err
 }
 
+// StepIDs returns the ids of the steps of a plan, in the order of workflow.Flow, as far as they can be read. Unlike
+// ParsePlan, it also reads plans that have words of a later release.
+func StepIDs(plan string) (ids []string) {
+	type steps []struct {
+		ID string `json:"id"`
+	}
+	var in struct {
+		Definition struct {
+			Steps     steps `json:"steps"`
+			OnFailure steps `json:"on_failure"`
+			Finally   steps `json:"finally"`
+		} `json:"definition"`
+	}
+	if json.Unmarshal([]byte(plan), &in) != nil {
+		return nil
+	}
+	for _, s := range slices.Concat(in.Definition.Steps, in.Definition.OnFailure, in.Definition.Finally) {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
 // decode reads JSON whose fields must all be known.
 func decode(text []byte, to any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
