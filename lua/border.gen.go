@@ -4232,7 +4232,7 @@ func (p Partition) Plans() PlansKey {
 	return PlansKey(p.prefix + "plans")
 }
 
-// AsksKey names a HASH: what was asked of runs of workflows and was not done yet, a line each: `cancel`, `pause`, `resume`, or `rerun` and the steps from which on.
+// AsksKey names a HASH: what was asked of runs of workflows and was not done yet, a line each: `pause`, `resume`, or `rerun` and the steps from which on.
 type AsksKey string
 
 // Asks makes the key dts:{p}:asks.

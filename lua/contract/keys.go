@@ -55,7 +55,7 @@ var Keys = []Kind{
 	{"outbox", ZSet, "dts:{p}:outbox", "what the leader must do because a task ended, by the time when: `end <ref> <attempt> <state>`, which creates the task's follow-up, or makes the task due that waits for that end, or, of a step, has its run go on; `plan <ref>`, at which time a run of a workflow is to be planned at the latest. It leaves what it cannot read for a minute"},
 	{"runs", Hash, "dts:{p}:runs", "what became of the steps of each run of a workflow, by its task: the text that `internal/workflow` describes. It goes with the task"},
 	{"plans", Hash, "dts:{p}:plans", "the definition, as JSON, of each run of a workflow that has begun: the one that was in force then"},
-	{"asks", Hash, "dts:{p}:asks", "what was asked of runs of workflows and was not done yet, a line each: `cancel`, `pause`, `resume`, or `rerun` and the steps from which on"},
+	{"asks", Hash, "dts:{p}:asks", "what was asked of runs of workflows and was not done yet, a line each: `pause`, `resume`, or `rerun` and the steps from which on"},
 	{"workflows", ZSet, "dts:{p}:workflows", "the names of all workflows that were put, all with score 0"},
 	{"workflow", Hash, "dts:{p}:workflow:<ref>", "one workflow: def, its definition as JSON; by and nonce, who put the revision and what that call has drawn; revision, created, and from, when the revision was put; and while it is paused paused, since when, paused_by and note"},
 	{"revisions", List, "dts:{p}:revisions:<ref>", "the earlier revisions of a workflow, as JSON, newest first"},
