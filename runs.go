@@ -113,7 +113,7 @@ func (c *Client) PauseRun(ctx context.Context, id string) (*Run, error) {
 	return runOfAnswer(c.api.PauseRunWithResponse(ctx, id, &client.PauseRunParams{Namespace: c.api.Namespace}))
 }
 
-// ResumeRun has a paused run release steps again. Errors: as of PauseRun.
+// ResumeRun ends the pause of a run: its leader releases steps again. Errors: as of PauseRun.
 func (c *Client) ResumeRun(ctx context.Context, id string) (*Run, error) {
 	if err := c.checkTask(id); err != nil {
 		return nil, err

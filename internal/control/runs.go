@@ -33,8 +33,8 @@ type Run struct {
 	Params   map[string]json.RawMessage // that it was given
 	Run      workflow.Run
 	Asked    []string // what somebody has asked of it, and its leader has not done yet
-	// Waits is, as a sentence, what it waits for that is due and has not begun, or that has not ended though its deadline
-	// is over; "" for any other run.
+	// Waits says, as sentences, why a run that is due has not begun, or why a run whose deadline is over has not ended.
+	// It is "" for any other run.
 	Waits string
 	Steps []RunStep
 }
@@ -136,7 +136,7 @@ func (c *Control) PauseRun(ctx context.Context, who Caller, id string) (Run, err
 	return c.ask(ctx, who, "pauseRun", id, workflow.DoPause)
 }
 
-// ResumeRun has a paused run release steps again. Errors: as of PauseRun.
+// ResumeRun ends the pause of a run: its leader releases steps again. Errors: as of PauseRun.
 func (c *Control) ResumeRun(ctx context.Context, who Caller, id string) (Run, error) {
 	return c.ask(ctx, who, "resumeRun", id, workflow.DoResume)
 }
@@ -162,8 +162,8 @@ func (c *Control) ask(ctx context.Context, who Caller, operation, id string, do 
 	return c.readRun(ctx, ref)
 }
 
-// RerunRun has a run that has ended begin again, as its next attempt: its steps that failed or were cancelled, and all
-// behind these, run again, and the others keep their ends. With steps, those run again instead of those that failed.
+// RerunRun begins the next attempt of a run that has ended. Its steps that failed or were cancelled run again, and all
+// behind these; the others keep their ends. With steps, these run again instead of those that failed.
 // ended is as of RetryTask. Errors: those of GetRun and of RetryTask; CodeInvalid for the steps.
 func (c *Control) RerunRun(ctx context.Context, who Caller, id string, steps []string, ended time.Time) (Run, error) {
 	ref := who.Ref(id)

@@ -132,8 +132,9 @@ func (t *term) dissolveLine(ctx context.Context, name task.Ref, begin []workflow
 	}
 }
 
-// clearLine removes those from the line of a workflow that have ended without leaving, as they would hold up for ever a
-// run that has so many before it. It tells those that may begin instead. A run behind a waiting one leaves that to it.
+// clearLine removes runs from the line of a workflow that have ended and are still in it. It looks at the places before
+// a run that waits, whose number is before. Then it tells the runs that may begin now. If the run right before that one
+// waits as well, clearLine does nothing: it is called for that run, too.
 func (t *term) clearLine(ctx context.Context, name task.Ref, limit, before int) error {
 	if before > limit {
 		_, waits, err := t.gone(ctx, name, before-1, before)

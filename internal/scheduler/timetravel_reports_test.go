@@ -216,8 +216,8 @@ func TestTravel_AFanOutSurvivesTheDeathsOfItsLeaders(t *testing.T) {
 }
 
 // 5 % of BullMQ's flows with 15 children ended with some that had never begun, as a rate limit held them up (report 8).
-// Here runs wait for each other by max_runs, steps by at_once, and all of them for a queue of which nobody takes
-// anything for hours.
+// Here runs wait for each other by max_runs, and steps by at_once. All of them wait for their queue: for hours, no
+// worker takes tasks from it.
 func TestTravel_RunsUnderLimitsEndWithAllTheirSteps(t *testing.T) {
 	testkit.NotQuick(t)
 	many := testkit.Amount(12, 200)
@@ -261,7 +261,7 @@ func TestTravel_RunsUnderLimitsEndWithAllTheirSteps(t *testing.T) {
 	})
 }
 
-// sideBySide checks that of the attempts that belong together, never more ran side by side.
+// sideBySide checks that no more attempts of a group than most ran at the same time. of names the group of an attempt.
 func (v *voyage) sideBySide(of func(run) string, most int) {
 	v.t.Helper()
 	saw := v.worker.saw()
@@ -311,7 +311,7 @@ func TestTravel_ARerunAndNewerRunsDoNotWaitForEachOther(t *testing.T) {
 }
 
 // A run of DolphinScheduler hung if the branch that failed came to the join in the wrong order, and no tick after it
-// ran (report 12). The branches end in all orders, of which each tick has another one.
+// ran (report 12). Here the branches end in another order at each tick, and in all orders.
 func TestTravel_TicksGoOnAfterAJoinWithAFailedBranch(t *testing.T) {
 	testkit.NotQuick(t)
 	orders := []map[string]time.Duration{ // how long each step takes

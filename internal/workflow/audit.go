@@ -330,7 +330,7 @@ func (a *auditor) end(state task.State) task.State {
 	return task.Succeeded
 }
 
-// failed reports whether a step of a section has the run fail.
+// failed reports whether the run fails because of a step of a section.
 func (a *auditor) failed(in section) bool {
 	for i, s := range a.r.Steps {
 		fails := s.State == State(Failed) && !a.f.nodes[i].AllowFailure || s.State == State(Cancelled)

@@ -238,7 +238,7 @@ func (p *planner) decide(i int, v Verdict, reason string) {
 	}
 }
 
-// fails reports whether a step has the run fail.
+// fails reports whether the run fails because of a step.
 func (p *planner) fails(i int) bool {
 	switch p.run.Steps[i].verdict() {
 	case Failed:

@@ -13,9 +13,13 @@ func (p *planner) reset() {
 	*p.run = Run{Plans: p.run.Plans, Attempt: p.run.Attempt, Steps: p.run.Steps}
 }
 
-// again says of each step whether it runs again: those from which on somebody wants it, or else those that failed;
-// those that were cancelled, as a failure elsewhere may have done that; all behind these; and OnFailure and Finally. If
-// there is nothing of the kind, all run again.
+// again says of each step whether it runs again. These steps do:
+//   - those that somebody has named or, if nobody has named any, those that failed;
+//   - those that were cancelled, as a failure elsewhere may have cancelled them;
+//   - those behind one of these;
+//   - those of OnFailure and Finally.
+//
+// If nothing failed, was cancelled or was named, all run again.
 func (p *planner) again() []bool {
 	from := p.rerunFrom()
 	again := make([]bool, len(p.f.nodes))

@@ -57,10 +57,10 @@ func newResumeCommand(f *command.Factory) *cobra.Command {
 	opts := newOptions(f)
 	workflow := false
 	cmd := &cobra.Command{
-		Use: "resume RUN", Short: "Have a paused run go on, or runs of a paused workflow begin",
+		Use: "resume RUN", Short: "End the pause of a run or of a workflow",
 		Args:        command.ExactArgs("RUN"),
 		Annotations: command.Asks("resumeRun", "resumeWorkflow"),
-		Long: `resume has a paused run release steps again. A run that is not paused stays as it is.
+		Long: `resume ends the pause of a run: its next steps begin. A run that is not paused stays as it is.
 
 With --workflow, RUN is the id of a workflow, whose runs may begin again.`,
 		Example: `  dtsctl flow resume etl-1
@@ -133,7 +133,7 @@ func newRerunCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rerun RUN", Short: "Run a run again that has ended", Args: command.ExactArgs("RUN"),
 		Annotations: command.Asks("rerunRun", "getTask", "followEvents"),
-		Long: `rerun has a run that has ended begin again. Its steps that failed or were cancelled run again, and all
+		Long: `rerun begins a run again that has ended. Its steps that failed or were cancelled run again, and all
 behind these; the others keep their ends. If no step has failed, all run again. With --from, these steps, those
 that were cancelled, and all behind them run again. Steps of on_failure and finally always do.`,
 		Example: `  dtsctl flow rerun etl-1
