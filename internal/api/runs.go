@@ -233,10 +233,12 @@ func wireRun(r control.Run) wire.Run {
 
 // askedOf returns what was asked of a run that has not ended, and is not done yet.
 func askedOf(r control.Run) (asked []string) {
+	if r.Task.State.Final() {
+		return nil
+	}
 	for _, line := range r.Asked {
-		if what, _, _ := strings.Cut(line, " "); what != workflow.NoAsk && !r.Task.State.Final() {
-			asked = append(asked, what)
-		}
+		what, _, _ := strings.Cut(line, " ")
+		asked = append(asked, what)
 	}
 	return asked
 }

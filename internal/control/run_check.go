@@ -21,8 +21,8 @@ func (c *Control) checkContent(ctx context.Context, d task.Definition, idLength 
 	return task.Join(errs...)
 }
 
-// workflowLabel is the label of runs of a workflow that was put, by which lists find them: its id.
-const workflowLabel = "workflow"
+// WorkflowLabel is the label of runs of a workflow that was put, by which lists find them: its id.
+const WorkflowLabel = "workflow"
 
 // labelled returns a task with the label of its workflow, if it is a run of one that was put and has no such label.
 func labelled(d task.Definition) task.Definition {
@@ -30,14 +30,14 @@ func labelled(d task.Definition) task.Definition {
 	if workflow == "" {
 		return d
 	}
-	if _, has := d.Labels[workflowLabel]; has || len(d.Labels) >= task.LabelsLimit {
+	if _, has := d.Labels[WorkflowLabel]; has || len(d.Labels) >= task.LabelsLimit {
 		return d
 	}
 	d.Labels = maps.Clone(d.Labels)
 	if d.Labels == nil {
 		d.Labels = make(map[string]string, 1)
 	}
-	d.Labels[workflowLabel] = workflow
+	d.Labels[WorkflowLabel] = workflow
 	return d
 }
 

@@ -202,15 +202,6 @@ func refuseStep(ref task.Ref, instead string) error {
 
 // readRun reads a run. Errors: those of GetRun.
 func (c *Control) readRun(ctx context.Context, ref task.Ref) (Run, error) {
-	run, err := c.readRunOnce(ctx, ref)
-	if err == nil && run.Task.State.Final() && run.Run.Phase != workflow.PhaseEnded {
-		return c.readRunOnce(ctx, ref) // it has ended after its steps were read, or it has never begun
-	}
-	return run, err
-}
-
-// readRunOnce is readRun, but what it says of the steps may be older than the state of the run.
-func (c *Control) readRunOnce(ctx context.Context, ref task.Ref) (Run, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return Run{}, err
 	}

@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/edge"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
 )
-
-// workflowLabel is the label that runs of a workflow that was put have.
-const workflowLabel = "workflow"
 
 // runList is what the list of runs of workflows shows.
 type runList struct {
@@ -65,7 +63,7 @@ func readRuns(ctx context.Context, v *visit) (any, string, error) {
 		if filter.Labels == nil {
 			filter.Labels = map[string]string{}
 		}
-		filter.Labels[workflowLabel] = name
+		filter.Labels[control.WorkflowLabel] = name
 	}
 	filter.Brief, filter.LastEnds = true, true
 	found, err := v.site.Control.ListAndCountRuns(ctx, v.who, filter, pageRows, v.query.Get("cursor"))
@@ -88,7 +86,7 @@ func readRuns(ctx context.Context, v *visit) (any, string, error) {
 
 // runRow is what a list shows of a run.
 func (v *visit) runRow(t task.Task, progress map[task.Ref]workflow.Progress) runRow {
-	row := runRow{Task: t, Workflow: t.Labels[workflowLabel]}
+	row := runRow{Task: t, Workflow: t.Labels[control.WorkflowLabel]}
 	row.Progress, row.Begun = progress[t.Ref]
 	row.Mark, row.Word = v.runState(t, row.Progress.Paused && t.State == task.Running)
 	return row

@@ -76,7 +76,7 @@ func readWorkflows(ctx context.Context, v *visit) (any, string, error) {
 	l.Next, l.Partly = page.NextCursor, runs.NextCursor != ""
 	latest := map[task.Ref]task.Task{}
 	for _, t := range slices.Backward(runs.Tasks) { // the newest ones come first
-		latest[task.Ref{Namespace: t.Namespace, ID: t.Labels[workflowLabel]}] = t
+		latest[task.Ref{Namespace: t.Namespace, ID: t.Labels[control.WorkflowLabel]}] = t
 	}
 	for _, found := range page.Workflows {
 		row := workflowRow{Stored: found.Stored, Count: stepCount(found.Definition)}
@@ -125,7 +125,7 @@ func readWorkflow(ctx context.Context, v *visit) (any, string, error) {
 		func() (err error) { o.Stored, err = c.GetWorkflow(ctx, v.who, id); return err },
 		func() (err error) { history, err = c.ListWorkflowRevisions(ctx, v.who, id); return err },
 		func() error {
-			filter := control.TaskFilter{Labels: map[string]string{workflowLabel: id}, Brief: true, LastEnds: true}
+			filter := control.TaskFilter{Labels: map[string]string{control.WorkflowLabel: id}, Brief: true, LastEnds: true}
 			found, err := c.ListAndCountRuns(ctx, v.who, filter, latestRuns, "")
 			for _, t := range found.Tasks {
 				o.Runs = append(o.Runs, v.runRow(t, found.Progress))

@@ -70,7 +70,7 @@ type Do string
 
 // What can be asked. A run that has ended ignores all but DoRerun, which comes together with Input.Begin.
 const (
-	DoCancel Do = "cancel"
+	DoCancel Do = "cancel" // read from the task of the run: no line says it
 	DoPause  Do = "pause"  // until DoResume, or another attempt of the run
 	DoResume Do = "resume" // after a pause
 	DoRerun  Do = "rerun"  // of a run that has ended: it begins again
@@ -91,7 +91,7 @@ func (a Ask) Encode(f *Flow) string {
 // ParseAsk reads what Encode wrote. ok is false for a line that this release cannot read, or that names no step.
 func (f *Flow) ParseAsk(line string) (a Ask, ok bool) {
 	words := strings.Fields(line)
-	if len(words) == 0 || !slices.Contains([]Do{DoCancel, DoPause, DoResume, DoRerun}, Do(words[0])) {
+	if len(words) == 0 || !slices.Contains([]Do{DoPause, DoResume, DoRerun}, Do(words[0])) {
 		return a, false
 	}
 	a.Do = Do(words[0])

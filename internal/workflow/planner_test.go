@@ -448,7 +448,7 @@ func TestParseAsk_ReadsWhatEncodeWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]Ask{
-		"cancel": {Do: DoCancel}, "pause": {Do: DoPause}, "resume": {Do: DoResume}, "rerun": {Do: DoRerun},
+		"pause": {Do: DoPause}, "resume": {Do: DoResume}, "rerun": {Do: DoRerun},
 		"rerun load send": {Do: DoRerun, Steps: []int{0, 1}},
 	} {
 		got, ok := f.ParseAsk(line)
@@ -456,7 +456,7 @@ func TestParseAsk_ReadsWhatEncodeWrites(t *testing.T) {
 			t.Errorf("%q is read as %+v, and written as %q", line, got, got.Encode(f))
 		}
 	}
-	for _, line := range []string{"", "dance", "rerun unknown"} {
+	for _, line := range []string{"", "dance", "cancel", "rerun unknown"} {
 		if got, ok := f.ParseAsk(line); ok {
 			t.Errorf("%q is read as %+v", line, got)
 		}
