@@ -2118,7 +2118,7 @@ func (Follow) Decode(r *Reply) (v FollowReply) {
 
 // Forget runs forget.lua: deletes tasks that have ended, before their retention is over. It keeps the names of tasks that ended less
 // than remember ago, so that they do not run again when they are submitted again. Tasks that owe a follow-up stay, and
-// those of steps whose run has not ended.
+// those of steps whose run has not ended. With a run of a workflow go its steps that have ended.
 //
 // Repeated: harmless: what does not exist is not deleted again
 type Forget struct {

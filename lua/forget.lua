@@ -1,6 +1,6 @@
 -- forget: deletes tasks that have ended, before their retention is over. It keeps the names of tasks that ended less
 -- than remember ago, so that they do not run again when they are submitted again. Tasks that owe a follow-up stay, and
--- those of steps whose run has not ended.
+-- those of steps whose run has not ended. With a run of a workflow go its steps that have ended.
 -- includes: clock, changes, definition, memory, deletion, state, outbox
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
@@ -27,6 +27,14 @@ for i, member in ipairs(members) do
   deleted[i] = same and 1 or 0
   if same then
     gone[#gone + 1], states_of_gone[#gone + 1] = member, texts[i]
+    local plan = redis.call('HGET', plans_key, member) or ''
+    for id in string.gmatch(plan, '"id":"([^"]+)"') do -- of each step, and of what no task is named after
+      local step = member .. '@.' .. id
+      local text = redis.call('HGET', states, step)
+      if text and end_of(text) and not is_marked(text) then
+        gone[#gone + 1], states_of_gone[#gone + 1] = step, text
+      end
+    end
   end
 end
 delete_ended(gone, states_of_gone)

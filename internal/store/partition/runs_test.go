@@ -297,6 +297,37 @@ func TestAdvance_RunsAStepAgainThatAnEarlierRunHasLeft(t *testing.T) {
 	same(t, []string{"plan default:etl"}, f.outbox())
 }
 
+// Who deletes a run deletes what its steps were given and what they yielded. A step that has not ended stays.
+func TestForget_TakesTheStepsOfARun(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	f.Claim(f.run)
+	late := f.run.Step("late")
+	w := f.released("one", 0)
+	w.Begin, w.Plan = true, `{"definition":{"id":"etl","steps":[{"id":"load","task":{}},{"id":"late"},{"id":"never"}]}}`
+	d := task.Definition{Ref: late, Type: "echo", Retention: task.RetentionLimit}.Normalize()
+	w.Release = append(w.Release, partition.Release{Task: d, Attempts: 1})
+	if !f.advance(w) {
+		t.Fatal("the run did not begin")
+	}
+	testkit.Must(t, f.Begin(f.step).Finish(f.Ctx, task.Succeeded, task.OutcomeSucceeded, `7`, ""))
+	w = partition.RunWrite{
+		Run: f.read(), Text: "two", Saw: f.saw(), Took: []string{"end default:etl@.load 1 succeeded"},
+		End: &partition.RunEnd{State: task.Failed, Kept: time.Now().Add(time.Hour), Free: []task.Ref{f.step}},
+	}
+	if !f.advance(w) {
+		t.Fatal("the end was not written")
+	}
+	deleted, err := f.Tasks.Forget(f.Ctx, f.run, f.Get(f.run).FinishedAt, tasks.Forgetting{})
+	if err != nil || !deleted {
+		t.Fatalf("the run is not deleted: %v", err)
+	}
+	if f.Get(f.step).State != task.None || f.Get(late).State == task.None {
+		t.Errorf("the step is %q, and one that has not ended %q", f.Get(f.step).State, f.Get(late).State)
+	}
+	f.CheckSets()
+}
+
 // Runs that are cancelled together have more steps than Lua can pass to a call at once.
 func TestAdvance_WritesManyStepsAtOnce(t *testing.T) {
 	t.Parallel()
