@@ -229,7 +229,8 @@ func TestNext_AnOutputThatIsGoneFailsWhoReadsIt(t *testing.T) {
 	s.ends("a=succeeded").next("a=succeeded b=active c=blocked d=blocked")
 	s.ends("a=", "b=succeeded").next("a=succeeded b=succeeded c=failed d=active")
 	s.ends("b=", "d=succeeded").next("a=succeeded b=succeeded c=failed d=succeeded")
-	s.ended(task.Failed, "step c failed: the task of step a, which succeeded, is gone with its output")
+	s.ended(task.Failed, "step c failed: the task of step a, which succeeded, is gone with its output: "+
+		"dtsctl flow rerun run --from a runs it again")
 }
 
 // BullMQ did not attach a child to its parent again when it was tried again after the join.
@@ -463,7 +464,7 @@ func TestNext_BoundsTheWorkOfAllExpressionsOfAStep(t *testing.T) {
 	s := tell(t, d)
 	s.room = 33
 	s.next("all=failed few=blocked other=blocked")
-	if why := s.f.Why(s.r, 0); !strings.Contains(why, "take too much work together") {
+	if why := s.f.Why(s.r, 0, false); !strings.Contains(why, "take too much work together") {
 		t.Error(why)
 	}
 	if !s.last.More {
