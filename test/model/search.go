@@ -1,8 +1,9 @@
 package model
 
 import (
-	"hash/maphash"
 	"slices"
+
+	"github.com/dts-sched/dts/test/model/graph"
 )
 
 // Report is what a search found.
@@ -12,21 +13,15 @@ type Report struct {
 	Broken        map[Promise]Trace
 	Classes       int // kinds of steps
 
-	g *graph
+	g *found
 }
 
-// graph is the states that were found, in order of their distance from the beginning.
-type graph struct {
-	m      *Model
-	states list[State]
-	parent list[int32]
-	table  []int32 // open addressing; 0 is free, else the index of a state plus 1
-	first  map[Class]step
-	own    list[edge] // the steps that happen by themselves
+// found is the states that a search has found, and of each kind of step the first one.
+type found struct {
+	graph.Graph[State]
+	m     *Model
+	first map[Class]step
 }
-
-// edge is the indices of two states, of which one leads to the other.
-type edge struct{ from, to int32 }
 
 // step is an event in a state.
 type step struct {
@@ -39,12 +34,12 @@ type step struct {
 //
 //go:norace
 func (m *Model) Explore(until ...Promise) Report {
-	g := &graph{m: m, table: make([]int32, 1<<12), first: make(map[Class]step)}
+	g := &found{m: m, first: make(map[Class]step)}
 	r := Report{Broken: make(map[Promise]Trace), g: g}
 	initial := m.initial()
-	g.add(m.canonical(&initial), -1)
-	for i := int32(0); i < g.states.len(); i++ { //nolint:intrange // their number grows meanwhile
-		before := *g.states.at(i)
+	g.Add(m.canonical(&initial), -1)
+	for i := int32(0); i < g.Len(); i++ { //nolint:intrange // their number grows meanwhile
+		before := *g.At(i)
 		for _, e := range m.events(&before) {
 			after, reply := m.happen(&before, e)
 			r.Steps++
@@ -53,7 +48,7 @@ func (m *Model) Explore(until ...Promise) Report {
 					r.Broken[p] = append(g.way(i), g.last(i, p))
 				}
 				if slices.Contains(until, p) {
-					r.States = int(g.states.len())
+					r.States = int(g.Len())
 					return r
 				}
 			}
@@ -64,15 +59,15 @@ func (m *Model) Explore(until ...Promise) Report {
 			if after == before || !m.goesOn(&after) {
 				continue
 			}
-			next := g.add(m.canonical(&after), i)
+			next := g.Add(m.canonical(&after), i)
 			if m.byItself(e) {
-				g.own.add(edge{i, next})
+				g.Link(i, next)
 			}
 		}
 	}
-	farthest := g.states.len() - 1 // states are found in the order of their distance
-	r.States, r.Classes, r.Depth = int(g.states.len()), len(g.first), len(g.path(farthest))-1
-	if stuck, found := g.stuck(); found {
+	farthest := g.Len() - 1 // states are found in the order of their distance
+	r.States, r.Classes, r.Depth = int(g.Len()), len(g.first), len(g.Path(farthest))-1
+	if stuck, found := g.Stuck(m.settled); found {
 		r.Broken[Ends] = g.way(stuck)
 	}
 	return r
@@ -84,78 +79,4 @@ func (m *Model) Explore(until ...Promise) Report {
 //go:norace
 func (m *Model) goesOn(s *State) bool {
 	return !slices.ContainsFunc(s.Redis.Tasks[:], func(t Task) bool { return t.Attempt > maxAttempts })
-}
-
-// add adds a state unless it is known, and returns its index.
-//
-//go:norace
-func (g *graph) add(s State, parent int32) int32 {
-	if 2*int(g.states.len()) >= len(g.table) {
-		g.grow()
-	}
-	at := g.place(&s)
-	if g.table[at] == 0 {
-		g.states.add(s)
-		g.parent.add(parent)
-		g.table[at] = g.states.len()
-	}
-	return g.table[at] - 1
-}
-
-// place returns where a state is in the table, or where it belongs.
-//
-//go:norace
-func (g *graph) place(s *State) int {
-	mask := len(g.table) - 1
-	at := int(maphash.Comparable(seed, *s)) & mask
-	for g.table[at] != 0 && *g.states.at(g.table[at] - 1) != *s {
-		at = (at + 1) & mask
-	}
-	return at
-}
-
-//go:norace
-func (g *graph) grow() {
-	g.table = make([]int32, 2*len(g.table))
-	for i := range g.states.len() {
-		g.table[g.place(g.states.at(i))] = i + 1
-	}
-}
-
-// stuck returns the first state from which not everything can end by itself, if there is one.
-//
-//go:norace
-func (g *graph) stuck() (int32, bool) {
-	begin := make([]int32, g.states.len()+1) // where the steps to a state begin in order
-	for i := range g.own.len() {
-		begin[g.own.at(i).to+1]++
-	}
-	for i := range g.states.len() {
-		begin[i+1] += begin[i]
-	}
-	order := make([]int32, g.own.len())
-	fill := slices.Clone(begin)
-	for i := range g.own.len() {
-		e := g.own.at(i)
-		order[fill[e.to]] = e.from
-		fill[e.to]++
-	}
-	ends := make([]bool, g.states.len())
-	var queue []int32
-	for i := range g.states.len() {
-		if g.m.settled(g.states.at(i)) {
-			ends[i], queue = true, append(queue, i)
-		}
-	}
-	for len(queue) > 0 {
-		to := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		for _, from := range order[begin[to]:begin[to+1]] {
-			if !ends[from] {
-				ends[from], queue = true, append(queue, from)
-			}
-		}
-	}
-	at := slices.Index(ends, false)
-	return int32(at), at >= 0
 }

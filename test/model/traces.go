@@ -29,22 +29,12 @@ func (t Trace) String() string {
 	return b.String()
 }
 
-// path returns the states on a shortest way to a state, from the beginning.
-func (g *graph) path(to int32) []int32 {
-	var path []int32
-	for ; to >= 0; to = *g.parent.at(to) {
-		path = append(path, to)
-	}
-	slices.Reverse(path)
-	return path
-}
-
 // way returns a shortest way to a state.
-func (g *graph) way(to int32) Trace { return g.follow(g.path(to)) }
+func (g *found) way(to int32) Trace { return g.follow(g.Path(to)) }
 
 // follow returns a trace that passes through states that are canonical. Its own are not, so that leaders, workers and ids keep
 // their names.
-func (g *graph) follow(path []int32) Trace {
+func (g *found) follow(path []int32) Trace {
 	s := g.m.initial()
 	var t Trace
 	for _, i := range path[1:] {
@@ -55,7 +45,7 @@ func (g *graph) follow(path []int32) Trace {
 }
 
 // last returns a step that breaks a promise, from the last state of the way to the state of that index.
-func (g *graph) last(index int32, p Promise) Step {
+func (g *found) last(index int32, p Promise) Step {
 	s := g.m.initial()
 	if t := g.way(index); len(t) > 0 {
 		s = t[len(t)-1].After
@@ -70,10 +60,10 @@ func (g *graph) last(index int32, p Promise) Step {
 }
 
 // stepTo returns a step from a state to the canonical state of that index.
-func (g *graph) stepTo(s *State, to int32) Step {
+func (g *found) stepTo(s *State, to int32) Step {
 	for _, e := range g.m.events(s) {
 		after, reply := g.m.happen(s, e)
-		if g.m.canonical(&after) == *g.states.at(to) {
+		if g.m.canonical(&after) == *g.At(to) {
 			return Step{e, reply, after}
 		}
 	}
@@ -92,7 +82,7 @@ func (r *Report) Cover() []Trace {
 		if len(t) > 0 {
 			s = t[len(t)-1].After
 		}
-		canonical := *g.states.at(next.from)
+		canonical := *g.At(next.from)
 		after, reply := g.m.happen(&canonical, next.event)
 		last := g.stepOf(&s, g.m.classOf(&canonical, next.event, reply, &after))
 		t = append(t, last)
@@ -108,7 +98,7 @@ func (r *Report) Cover() []Trace {
 }
 
 // firstOf returns the step that the search found first.
-func (g *graph) firstOf(steps map[Class]step) step {
+func (g *found) firstOf(steps map[Class]step) step {
 	return slices.MinFunc(slices.Collect(maps.Values(steps)), func(a, b step) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.event.String(), b.event.String()))
 	})
@@ -148,7 +138,7 @@ func (m *Model) nearest(from State, classes map[Class]step) Trace {
 }
 
 // stepOf returns a step of a class.
-func (g *graph) stepOf(s *State, class Class) Step {
+func (g *found) stepOf(s *State, class Class) Step {
 	for _, e := range g.m.events(s) {
 		after, reply := g.m.happen(s, e)
 		if g.m.classOf(s, e, reply, &after) == class {

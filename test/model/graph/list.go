@@ -1,7 +1,7 @@
-package model
+package graph
 
-// list is a slice that grows without moving what it has. Under the race detector, to move a slice of hundreds of megabytes stops
-// every goroutine of the process for seconds.
+// list is a slice that grows without moving what it has. Under the race detector, moving a slice of hundreds of
+// megabytes stops every goroutine of the process for seconds.
 type list[T any] struct{ blocks [][]T }
 
 const blockSize = 1 << 12
