@@ -115,8 +115,8 @@
 //     leaders, workers and time alone. So there is no state in which a task waits, slots are free, and nobody can
 //     hand one over.
 //   - Served: no partition waits for ever while nobody dies, and each process does some day what it can do all the
-//     time. Package limits looks for a circle of states in which a fair run can stay. All others may have work
-//     without end.
+//     time. The search looks for a circle of states in which a fair run can stay. All others may have work without
+//     end.
 //
 // A limit that was lowered binds as soon as the counts are not more than its slots. Until then leaders take nothing
 // that they know to be too much, and counts only fall.
@@ -133,9 +133,9 @@
 //
 //   - If all do so in time (Size.Prompt), no limit is exceeded. What Redis has can be wrong for that moment: more
 //     holders than the cap, a cap above the count, counts above the slots.
-//   - If a worker or a leader is late, or dies as well, a limit can be exceeded. A partition that loses writes can
-//     start as many tasks too much as lost claims and lost ends are about. A home can grant again what it had
-//     granted in the lost time.
+//   - If a worker or a leader is late, or dies as well, a limit can be exceeded. After a partition loses writes,
+//     one task too many can run for each lost claim and each lost end. After a home loses writes, it can grant
+//     again what it had granted in the lost time.
 //   - In all cases it comes back: leaders tell more than there is, homes grant nothing meanwhile, and what becomes
 //     free is given back. Finishes holds.
 //   - A home that loses writes may grant the tokens of the lost time again, so that a rate can be exceeded by one
@@ -152,7 +152,7 @@
 //	partitions  tasks                                    states       steps
 //	2           1      Again Fair                         3,645      13,486
 //	2           1      Again Copies                     135,395     667,562
-//	2           1      Stale 1 Again Expires            114,897     808,882
+//	2           1      Stale 1 Expires                   81,824     553,848
 //	2           2      Slots 2 Again Changes             92,514     518,126
 //	2           1      Cancels Silent                    11,546      50,510
 //	2           1      Limits 2 Again Lives Fair          1,262       6,162
@@ -165,7 +165,6 @@
 //	3           1      Fair                             155,567     813,900
 //	2           1      Burst 1 Again Fair                90,170     368,989
 //	2           1      Stale 2 Again Expires          1,558,121  14,408,524
-//	2           1      Stale 1 Again Copies             135,395     694,874
 //	2           1      Slots 2 Again Changes Copies     670,970   4,360,922
 //	3           1      Slots 2 Again Changes            811,666   5,550,862
 //	2           1      Limits 2 Again Cancels Fair      634,490   4,210,564
@@ -174,6 +173,10 @@
 //	2           1      Again Lag 3 TheHome Prompt     1,209,616   5,654,087
 //	2           1      Lag 2 Everything Prompt          357,682   1,533,855
 //	2           1      Lag 2 Everything                 503,694   2,301,755
+//
+// A larger one was searched once, in 100 s, and broke no promise. It is in no form of the tests:
+//
+//	2           1      Stale 1 Expires Copies         4,256,400  34,666,370
 //
 // # What is not modelled
 //

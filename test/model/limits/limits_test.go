@@ -49,7 +49,6 @@ var (
 		{size: Size{Partitions: 3, Tasks: 1, Limits: 1, Slots: 1, Fair: true}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Burst: 1, Again: true, Fair: true}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Again: true, Expires: true, Stale: 2}},
-		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Expires: true, Copies: true, Stale: 1}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 2, Again: true, Copies: true, Changes: true}},
 		{size: Size{Partitions: 3, Tasks: 1, Limits: 1, Slots: 2, Again: true, Changes: true}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 2, Slots: 1, Again: true, Cancels: true, Fair: true}},
