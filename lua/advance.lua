@@ -14,10 +14,9 @@
 --     for none. What the plan was made from: "asked", a: what was asked of the run; "saw": a is the state of the task
 --     name, the run's own or that of a step, as text, "" if it has none. What is written: "begin": the run's own task,
 --     which is queued, begins; "pin", a: the definition of the run; "took": the entry name of the outbox is removed;
---     "look": the run is planned again at that time; "release": the task name of a step is created with definition a,
---     or, if it is that of an earlier run, begins again with b further attempts; "again": it begins again with a and
---     b; "stop": the task name of a step is told to stop; "tie": the task name
---     of a step is kept as long as the run; "free": it is kept until then; "late": the task name of a step has
+--     "look": the run is planned again at that time; "release": the task name of a step is created with definition a;
+--     "again": it begins again with definition a and b further attempts; "stop": it is told to stop; "tie": the task
+--     name of a step is kept as long as the run; "free": it is kept until then; "late": the task name of a step has
 --     ended after the run, and is kept as long as that; "end": the run's own task ends in state a,
 --     with error b, and is kept until then; "result", a: of the run
 -- reply:

@@ -8,13 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
-	"github.com/dts-sched/dts/internal/why"
 	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/internal/workflow/graph"
 	"github.com/dts-sched/dts/internal/workflow/text"
@@ -82,43 +80,13 @@ func (c *Control) ListRuns(ctx context.Context, who Caller, f TaskFilter, limit 
 	return c.store.Listing.List(ctx, f, limit, cursor)
 }
 
-// GetRun returns a run of a workflow with its steps. It says of up to explainedSteps whose tasks wait for longer than a
-// moment what they wait for. Errors: CodeTaskNotFound; CodeNotARun for a task of another type;
+// GetRun returns a run of a workflow with its steps. Errors: CodeTaskNotFound; CodeNotARun for a task of another type;
 // CodeUnreadable; CodeUnavailable.
 func (c *Control) GetRun(ctx context.Context, who Caller, id string) (Run, error) {
 	if _, err := c.begin(ctx, who, "getRun", who.Ref(id)); err != nil {
 		return Run{}, err
 	}
-	run, err := c.readRun(ctx, who.Ref(id))
-	if err == nil && run.Task.State == task.Running {
-		c.explainSteps(ctx, run.Steps)
-	}
-	return run, err
-}
-
-const (
-	explainedSteps = 3               // of one answer: each takes some twenty reads
-	waitsLong      = 2 * time.Second // from when on it is said what the task of a step waits for
-)
-
-// explainSteps says of steps whose tasks wait for long what they wait for. If that cannot be read, it says nothing.
-func (c *Control) explainSteps(ctx context.Context, steps []RunStep) {
-	var waiting []*RunStep
-	for i := range steps {
-		t := steps[i].Task
-		waits := t != nil && (t.State == task.Scheduled || t.State == task.Queued) && t.DueAt.Add(waitsLong).Before(clock.Now())
-		if waits && steps[i].State == workflow.Active && steps[i].Why == "" && len(waiting) < explainedSteps {
-			waiting = append(waiting, &steps[i])
-		}
-	}
-	_ = calls.Each(explainedSteps, waiting, func(_ int, s *RunStep) error {
-		var u unread
-		f, err := c.taskFacts(ctx, s.Task.Ref, &u)
-		if reasons := why.OfTask(f); err == nil && len(reasons) > 0 {
-			s.Why = reasons[0].Detail
-		}
-		return nil
-	})
+	return c.readRun(ctx, who.Ref(id))
 }
 
 // RunGraph returns the steps of a run as they are drawn. Errors: those of GetRun.
@@ -333,8 +301,8 @@ func (c *Control) waitsFor(ctx context.Context, run *Run) (workflow.Definition, 
 		}
 		if err == nil && at >= stored.MaxRuns {
 			const text = "It waits for a place: max_runs of the workflow %s is %d, and %s %s. %s"
-			first := places[0].Run
-			run.Waits = fmt.Sprintf(text, name.ID, stored.MaxRuns, first.ID, c.doing(ctx, first), standsBehind(at-stored.MaxRuns))
+			first, others := places[0].Run, standsBehind(at-stored.MaxRuns)
+			run.Waits = fmt.Sprintf(text, name.ID, stored.MaxRuns, first.ID, c.doing(ctx, first), others)
 		}
 	}
 	return stored.Definition, nil

@@ -89,23 +89,3 @@ func TestGetRun_SaysThatNoStepIsReleasedWhileRedisIsFull(t *testing.T) {
 		t.Errorf("the step behind it: %s", got)
 	}
 }
-
-// Who looks at a run sees what its steps wait for, without asking for each.
-func TestGetRun_SaysWhatTheTasksOfStepsWaitFor(t *testing.T) {
-	t.Parallel()
-	w := &ward{World: storetest.New(t), t: t}
-	w.control = control.New(control.Options{Store: w.Store, Nodes: fleet(nil)})
-	w.startFlow()
-	why := func() string {
-		run, err := w.control.GetRun(w.Ctx, control.Caller{Namespace: "default"}, etl.ID)
-		testkit.Must(t, err)
-		return run.Steps[1].Why
-	}
-	if got := why(); got != "" {
-		t.Errorf("its task is due just now, and the step waits: %s", got)
-	}
-	w.do("ZADD", w.KeysOf(load).Wheel(), time.Now().Add(-time.Minute).UnixMilli(), load)
-	if got := why(); !strings.Contains(got, "No living node takes tasks") {
-		t.Errorf("nobody runs its task, and the step waits: %q", got)
-	}
-}

@@ -147,8 +147,8 @@ func (p *planner) checkOutputs(steps []int) error {
 	for _, i := range steps {
 		s := p.run.Steps[i]
 		if s.State == State(Succeeded) && s.Released > 0 && p.tasks[i].State != task.Succeeded {
-			const text = "the task of step %[1]s, which succeeded, is gone with its output: dtsctl flow rerun %[2]s --from %[1]s runs " +
-				"it again"
+			const text = "the task of step %[1]s, which succeeded, is gone with its output: " +
+				"dtsctl flow rerun %[2]s --from %[1]s runs it again"
 			return fmt.Errorf(text, p.f.nodes[i].ID, p.in.About.ID)
 		}
 	}

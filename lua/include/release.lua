@@ -2,22 +2,16 @@
 -- needs: key defs, arg events, arg wake
 -- includes: clock, number, state, changes, definition, events, noted, creation, attempts, again, outbox
 
--- release creates the task of a step. If there is one, and the run does not know it, Redis has lost that it was
--- released: it stays as it is, and the run is told if it has ended. But one that ended before the run was created was
--- left by an earlier run with the same id, which somebody has deleted: it begins again.
-local function release(member, def, attempts, _, run)
+-- release creates the task of a step. If there is one already, Redis has lost that it was released, or the run with it:
+-- it stays as it is, and the run is told if it has ended.
+local function release(member, def)
   local record = redis.call('HGET', defs, member)
   if not record then
     create_task(member, given_task(def, now, def))
     return
   end
   local fields = parse_state(redis.call('HGET', states_key, member) or 'scheduled 0')
-  local created = tonumber(string.sub(redis.call('HGET', defs, run) or '', 1, 13))
-  if fields.finished and created and tonumber(fields.finished) < created then
-    fields.outcome = nil -- its attempts are those of the earlier run
-    begin_again(member, now_text, def, fields, tonumber(attempts))
-    redis.call('UNLINK', attempts_key(member), log_key(member))
-  elseif fields.finished then
+  if fields.finished then
     owe_follow_up(member, fields.attempt, fields.state, now)
   end
 end

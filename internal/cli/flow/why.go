@@ -119,15 +119,22 @@ func printReasons(p *printer.Printer, run wire.Run) error {
 	} else if run.Waits != nil {
 		lines = append(lines, []any{run.ID, run.State, *run.Waits})
 	}
+	waiting := "" // a step whose task waits
 	for _, s := range run.Steps {
 		if s.State != wire.StepSucceeded && hasBegun(run) {
 			lines = append(lines, []any{s.ID, printer.Status(s.State), reasonOf(p, s)})
 		}
+		if s.State == wire.StepActive && wire.Value(s.TaskState) != wire.StateRunning {
+			waiting = cmp.Or(waiting, s.ID)
+		}
 	}
-	if p.OutIsTerminal {
-		return p.PrintAligned(lines)
+	if !p.OutIsTerminal {
+		return p.PrintTabbed(lines)
 	}
-	return p.PrintTabbed(lines)
+	if err := p.PrintAligned(lines); err != nil || waiting == "" {
+		return err
+	}
+	return p.Printf("dtsctl flow why %s %s says what its task waits for.\n", run.ID, waiting)
 }
 
 func hasBegun(run wire.Run) bool {

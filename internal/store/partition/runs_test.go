@@ -263,40 +263,6 @@ func TestAdvance_LeavesATaskThatIsThere(t *testing.T) {
 	same(t, []string{"end default:etl@.load 1 succeeded", "plan default:etl"}, f.outbox())
 }
 
-// Somebody has deleted a run, and its step is still there when another run of that name begins: its end is not that of
-// the step of the new run.
-func TestAdvance_RunsAStepAgainThatAnEarlierRunHasLeft(t *testing.T) {
-	t.Parallel()
-	f := newFlow(t)
-	f.begin()
-	testkit.Must(t, f.Begin(f.step).Finish(f.Ctx, task.Failed, task.OutcomeFailed, "", "boom"))
-	w := partition.RunWrite{
-		Run: f.read(), Text: "two", Saw: f.saw(), Took: []string{"end default:etl@.load 1 failed"},
-		End: &partition.RunEnd{State: task.Failed, Kept: time.Now().Add(time.Hour), Free: []task.Ref{f.step}},
-	}
-	if !f.advance(w) {
-		t.Fatal("the end was not written")
-	}
-	deleted, err := f.Tasks.Forget(f.Ctx, f.run, f.Get(f.run).FinishedAt, tasks.Forgetting{})
-	if err != nil || !deleted {
-		t.Fatalf("the run is not deleted: %v", err)
-	}
-	f.Create(task.Definition{Ref: f.run, Type: task.WorkflowType, Queue: task.WorkflowQueue})
-	f.begin()
-	got := f.Get(f.step)
-	if got.State != task.Scheduled || got.Attempt != 1 || got.MaxAttempts != 2 || got.Error != "" {
-		t.Errorf("the step is %s, attempt %d of %d, with %q", got.State, got.Attempt, got.MaxAttempts, got.Error)
-	}
-	if own := f.Get(f.run); got.CreatedAt.Before(own.CreatedAt) {
-		t.Errorf("the step was created at %s, its run at %s", got.CreatedAt, own.CreatedAt)
-	}
-	attempts, err := f.Tasks.Attempts(f.Ctx, f.step)
-	if err != nil || len(attempts) > 0 {
-		t.Errorf("it has the attempts %v of the earlier run, %v", attempts, err)
-	}
-	same(t, []string{"plan default:etl"}, f.outbox())
-}
-
 // Who deletes a run deletes what its steps were given and what they yielded. A step that has not ended stays.
 func TestForget_TakesTheStepsOfARun(t *testing.T) {
 	t.Parallel()
