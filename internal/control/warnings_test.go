@@ -122,6 +122,44 @@ func TestPutWorkflow_WarnsOfWhatNoLivingNodeRuns(t *testing.T) {
 	}
 }
 
+func TestPutWorkflow_WarnsOfSchedulesWhoseParamsDoNotFit(t *testing.T) {
+	t.Parallel()
+	w := newFlowWorld(t)
+	const old = `{"params": {"day": {"type": "string"}}, "steps": [{"id": "a", "task": {"type": "noop"}}]}`
+	next := strings.Replace(old, `{"day"`, `{"min_rows": {"type": "integer", "required": true}, "day"`, 1)
+	put := func(definition string, dry bool) PutOfWorkflow {
+		put, err := w.PutWorkflow(w.ctx, me, "etl", []byte(definition), PutOptions{DryRun: dry})
+		testkit.Must(t, err)
+		return put
+	}
+	put(old, false)
+	for id, params := range map[string]string{"north": `{"day": "x"}`, "south": `{}`} {
+		w.put(daily(func(d *schedule.Definition) {
+			d.ID = id
+			d.Task = task.Definition{Type: task.WorkflowType, Payload: []byte(`{"workflow": "etl", "params": ` + params + `}`)}
+		}))
+	}
+	missing := func(id string) string {
+		return "schedule " + id + ": its runs will fail: params.min_rows: is missing: a run needs it"
+	}
+	want := []string{missing("north"), missing("south")}
+	for _, dry := range []bool{true, false} {
+		if got := put(next, dry).Warnings; !slices.Equal(got, want) {
+			t.Errorf("dry run %t: warnings %q", dry, got)
+		}
+	}
+	if got := put(old, false).Warnings; got != nil {
+		t.Errorf("of a definition that fits: warnings %q", got)
+	}
+	broken := task.Ref{Namespace: nightly.Namespace, ID: "south"}
+	testkit.Must(t, w.db.HSet(w.ctx, w.key(broken, "schedule"), "def", "{").Err())
+	want[1] = "there may be more schedules whose params do not fit: not all were checked"
+	rolled, err := w.RollbackWorkflow(w.ctx, me, "etl", 2, PutOptions{})
+	if err != nil || !slices.Equal(rolled.Warnings, want) {
+		t.Errorf("rolled back: %v, warnings %q", err, rolled.Warnings)
+	}
+}
+
 func TestPutSchedule_WarnsOfWhatNoLivingNodeRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
@@ -24,7 +26,7 @@ type PutOfWorkflow struct {
 	Workflow workflow.Stored
 	Created  bool
 	Changed  bool     // it became a new revision; always so if the workflow was created
-	Warnings []string // why tasks of its steps may not run
+	Warnings []string // why tasks of its steps may not run, and which schedules give params that do not fit
 }
 
 // PutWorkflow creates a workflow in the caller's namespace, or replaces its definition, which is JSON as files have it.
@@ -48,7 +50,7 @@ func (c *Control) PutWorkflow(
 	if err != nil {
 		return put, err
 	}
-	put.Warnings = c.stepWarnings(ctx, d)
+	put.Warnings = append(c.stepWarnings(ctx, d), c.misfits(ctx, put)...)
 	if !o.DryRun {
 		c.noteNamespaces(ctx, ref.Namespace)
 	}
@@ -237,14 +239,54 @@ func (c *Control) PreviewDeleteWorkflow(
 
 // usersOf looks for the schedules that run a workflow, for a limited time.
 func (c *Control) usersOf(ctx context.Context, ref task.Ref) (users WorkflowUsers) {
-	reading, left := redisx.LeavingOut(ctx)
-	filter := ScheduleFilter{Namespace: ref.Namespace, Workflow: ref.ID}
-	page, err := c.store.Schedules.List(reading, filter, usersLimit, "")
-	users.More = err != nil || page.NextCursor != "" || left.Texts() != nil
-	for _, s := range page.Schedules {
+	found, more := c.schedulesOf(ctx, ref, usersLimit)
+	users.More = more
+	for _, s := range found {
 		users.Schedules = append(users.Schedules, s.ID)
 	}
 	return users
+}
+
+// schedulesOf returns up to limit schedules that run a workflow, and whether there may be more. It looks for a limited
+// time, and leaves out what cannot be read.
+func (c *Control) schedulesOf(ctx context.Context, ref task.Ref, limit int) (found []schedule.Schedule, more bool) {
+	reading, left := redisx.LeavingOut(ctx)
+	filter := ScheduleFilter{Namespace: ref.Namespace, Workflow: ref.ID}
+	page, err := c.store.Schedules.List(reading, filter, limit, "")
+	return page.Schedules, err != nil || page.NextCursor != "" || left.Texts() != nil
+}
+
+// misfits says which schedules give params that do not fit a new revision of a workflow: at most 10 of them. It reads
+// nothing if the definition stays as it is.
+func (c *Control) misfits(ctx context.Context, put PutOfWorkflow) (all []string) {
+	const checked = 100
+	if !put.Changed {
+		return nil
+	}
+	found, more := c.schedulesOf(ctx, put.Workflow.Ref, checked)
+	for _, s := range found {
+		err := checkParams(put.Workflow.Definition, s.Task)
+		if err == nil {
+			continue
+		}
+		if more = more || len(all) == usersLimit; len(all) == usersLimit {
+			break
+		}
+		all = append(all, fmt.Sprintf("schedule %s: its runs will fail: %s", s.ID, err))
+	}
+	if more {
+		all = append(all, "there may be more schedules whose params do not fit: not all were checked")
+	}
+	return all
+}
+
+// checkParams checks what the task of a run gives the params of its workflow. Error: CodeInvalid.
+func checkParams(d workflow.Definition, run task.Definition) error {
+	start, err := text.ParseStart(d.Namespace, run.Payload)
+	if err == nil {
+		_, err = d.Bind(start.Params)
+	}
+	return err
 }
 
 // workflowMoved is the error for a workflow that has another revision than the one that is to be deleted.
@@ -297,7 +339,7 @@ func (c *Control) RollbackWorkflow(
 		}
 		put, err := c.putWorkflow(ctx, who, r.Definition, o)
 		if err == nil {
-			put.Warnings = c.stepWarnings(ctx, r.Definition)
+			put.Warnings = append(c.stepWarnings(ctx, r.Definition), c.misfits(ctx, put)...)
 		}
 		return put, err
 	}

@@ -18,16 +18,17 @@ import (
 // workflowChange is what the page shows that asks before it changes a workflow.
 type workflowChange struct {
 	task.Ref
-	Do      string // the last part of the path
-	Title   template.HTML
-	Follows []template.HTML // in sentences
-	Wrong   string          // why it cannot be done now; "" if it can
-	Button  template.HTML   // "" if there is nothing to do
-	Red     bool            // it destroys something
-	Hidden  []hiddenField
-	Note    bool // it takes a note
-	Changes []manifest.Change
-	Cut     bool // there are more of these
+	Do       string // the last part of the path
+	Title    template.HTML
+	Follows  []template.HTML // in sentences
+	Warnings []string        // beside what follows
+	Wrong    string          // why it cannot be done now; "" if it can
+	Button   template.HTML   // "" if there is nothing to do
+	Red      bool            // it destroys something
+	Hidden   []hiddenField
+	Note     bool // it takes a note
+	Changes  []manifest.Change
+	Cut      bool // there are more of these
 }
 
 // Can reports whether it can be done now. Only then has the page its form.
@@ -113,6 +114,7 @@ func askRollbackWorkflow(ctx context.Context, v *visit, s workflow.Stored) (work
 		v.T("Its definition becomes revision %d.", s.Revision+1),
 		v.T("Runs that have begun keep the revision that they have."),
 	}
+	c.Warnings = put.Warnings
 	changes, err := workflowChanges(s.Definition, put.Workflow.Definition)
 	c.Changes, c.Cut, _ = cutChanges(changes, shownDefinition)
 	return c, err

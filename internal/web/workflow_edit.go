@@ -116,7 +116,7 @@ func (e *workflowEdit) put(ctx context.Context, v *visit, o control.PutOptions) 
 	who := v.who
 	who.Namespace = e.named.Namespace
 	put, err := v.site.Control.PutWorkflow(ctx, who, e.named.ID, e.definition, o)
-	e.after = put.Workflow.Definition
+	e.after, e.Warnings = put.Workflow.Definition, put.Warnings
 	out := outcome{Created: put.Created, Changed: put.Changed, Revision: put.Workflow.Revision, said: "put-before"}
 	if put.Changed {
 		out.said = "put"

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/workflow"
 )
@@ -121,6 +123,28 @@ func TestWorkflowEdit_PutsWhatWasChecked(t *testing.T) {
 		}
 		if s := w.workflow("etl"); s.Revision != 3 || len(s.Steps) != 2 || s.Deadline != 0 {
 			t.Errorf("revision %d has %d steps", s.Revision, len(s.Steps))
+		}
+	})
+}
+
+func TestWorkflowEdit_WarnsOfSchedulesWhoseParamsDoNotFit(t *testing.T) {
+	inWorld(t, func(w *world) {
+		step := "steps: [{id: a, task: {type: noop}}]"
+		w.putFlow("etl", `{"params": {"day": {"required": true, "type": "string"}},
+			"steps": [{"id": "a", "task": {"type": "noop"}}]}`)
+		w.putFlow("etl", `{"steps": [{"id": "a", "task": {"type": "noop"}}]}`)
+		w.put("nightly", func(d *schedule.Definition) {
+			d.Task = task.Definition{Type: task.WorkflowType, Payload: []byte(`{"workflow": "etl"}`)}
+		})
+		const want = `<div dir="auto">schedule nightly: its runs will fail: params.day: is missing: a run needs it</div>`
+		changed := workflowText("params: {day: {type: string, required: true}}", step)
+		for from, text := range map[string]string{
+			"check":    w.write(editEtl, "check", changed).text,
+			"rollback": w.get("/workflows/default/etl/rollback?revision=1").text,
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the page does not warn:\n%s", from, text)
+			}
 		}
 	})
 }

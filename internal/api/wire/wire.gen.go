@@ -4642,8 +4642,9 @@ type Workflow struct {
 	// UpdatedBy Who put the revision.
 	UpdatedBy *string `json:"updated_by,omitempty"`
 
-	// Warnings In the answer to a put: why tasks of its steps may not run; no living node serves their queue, or runs their type.
-	// They tell what was so some seconds ago at most.
+	// Warnings In the answer to a put or a rollback: why tasks of its steps may not run; no living node serves their queue, or
+	// runs their type. They tell what was so some seconds ago at most. And which schedules start runs that will fail:
+	// their params do not fit the new revision. 100 schedules are checked at most.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
