@@ -51,6 +51,9 @@ type fieldChange struct {
 
 // add adds a result, and prints it at once if the format is the table.
 func (a *applier) add(r result) error {
+	if a.checking && r.Outcome != outcomeRefused {
+		return nil
+	}
 	a.results = append(a.results, r)
 	if !a.printer.IsTable() {
 		return nil
@@ -60,6 +63,9 @@ func (a *applier) add(r result) error {
 
 // addTasks adds the results of an entry's tasks. A terminal gets one line for all that have the same outcome.
 func (a *applier) addTasks(results []result) error {
+	if a.checking {
+		results = slices.DeleteFunc(results, func(r result) bool { return r.Outcome != outcomeRefused })
+	}
 	a.results = append(a.results, results...)
 	if !a.printer.IsTable() {
 		return nil
@@ -143,7 +149,7 @@ func (r *result) name() string {
 func (a *applier) outcomeText(r result) string {
 	text := string(r.Outcome)
 	switch {
-	case a.dryRun && r.Outcome == outcomeUnchanged:
+	case a.checking, a.dryRun && r.Outcome == outcomeUnchanged:
 	case a.dryRun:
 		text = "would be " + text
 	case r.Outcome == outcomeChanged:

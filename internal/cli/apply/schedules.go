@@ -41,12 +41,16 @@ func (a *applier) putSchedule(ctx context.Context, e *manifest.Entry, r *result)
 		return err
 	}
 	r.Outcome, r.Revision, r.Warnings = change, after.Value.Revision, after.Value.Warnings
-	a.printer.Warn(r.Warnings)
+	a.warn(r.Warnings)
 	return nil
 }
 
 // previewSchedule is putSchedule for a dry run.
 func (a *applier) previewSchedule(ctx context.Context, e *manifest.Entry, r *result) error {
+	if a.checking {
+		_, _, err := a.checkSchedule(ctx, a.client, e)
+		return err
+	}
 	before, err := a.currentSchedule(ctx, e)
 	if err != nil {
 		return err
@@ -56,7 +60,7 @@ func (a *applier) previewSchedule(ctx context.Context, e *manifest.Entry, r *res
 		return err
 	}
 	r.Outcome, r.Revision, r.Warnings = change, after.Value.Revision, after.Value.Warnings
-	a.printer.Warn(r.Warnings)
+	a.warn(r.Warnings)
 	r.Changes, err = scheduleChanges(before, after)
 	if _, is := a.pendingOf(e); is && before.Raw != nil && len(r.Changes) == 0 {
 		r.Outcome, r.Revision = outcomeUnchanged, before.Value.Revision

@@ -23,9 +23,14 @@ type submission struct {
 	entry *manifest.Entry
 	id    string
 	body  json.RawMessage
+
+	standsIn bool // it is checked in another form, so that the server cannot compare it with a task that it has
 }
 
 func (s *submission) result(r wire.BatchResult) result {
+	if s.standsIn && r.Error != nil && r.Error.Code == wire.TaskConflict {
+		r.Error = nil
+	}
 	res := result{Kind: manifest.KindTask, Namespace: s.entry.Namespace, ID: s.id, Outcome: outcomeUnchanged, Error: r.Error}
 	switch {
 	case r.Error != nil:
@@ -60,7 +65,7 @@ func (a *applier) applyTasks(ctx context.Context, entries []manifest.Entry) erro
 			return err
 		}
 		for _, id := range e.IDs() {
-			next := submission{e, id, e.Submission(id)}
+			next := submission{e, id, e.Submission(id), a.checking && e != &entries[i]}
 			if len(batch) == tasksPerRequest || size+len(next.body) > rest.BatchBytes {
 				if err := flush(); err != nil {
 					return err
@@ -73,10 +78,11 @@ func (a *applier) applyTasks(ctx context.Context, entries []manifest.Entry) erro
 }
 
 // checkable returns an entry in a form that the server can check although a workflow that it runs would be created
-// before, if this is a dry run.
+// before, if this is a dry run. A check before entries are put does so for a workflow that would be changed, too. A dry
+// run that is shown does not: it tells whether the server has the task already.
 func (a *applier) checkable(e *manifest.Entry) (*manifest.Entry, error) {
 	workflow, is := a.pendingOf(e)
-	if !is || !workflow.isNew {
+	if !is || !workflow.isNew && !a.checking {
 		return e, nil
 	}
 	var err error
@@ -92,7 +98,7 @@ func (a *applier) finish(batch []submission, results []result, err error) error 
 		return errors.Join(err, a.addTasks(a.partial))
 	}
 	for i, r := range results {
-		a.printer.Warn(r.Warnings)
+		a.warn(r.Warnings)
 		e := batch[i].entry
 		a.partial = append(a.partial, r)
 		if len(a.partial) < max(1, e.Count) {

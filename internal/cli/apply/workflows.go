@@ -14,7 +14,7 @@ import (
 // putWorkflow sends the definition of a workflow and completes the result.
 func (a *applier) putWorkflow(ctx context.Context, e *manifest.Entry, r *result) error {
 	var before json.RawMessage // the definition in force
-	if a.dryRun {
+	if a.dryRun && !a.checking {
 		params := &client.GetWorkflowParams{Namespace: &e.Namespace}
 		answer, err := rest.Read[wire.Workflow](a.client.GetWorkflowWithResponse(ctx, e.ID, params))
 		if err != nil && !isNotFound(err, wire.WorkflowNotFound) {
@@ -26,13 +26,13 @@ func (a *applier) putWorkflow(ctx context.Context, e *manifest.Entry, r *result)
 	if err != nil {
 		return err
 	}
-	r.Outcome, r.Revision, r.Warnings = change, after.Revision, after.Warnings
-	a.printer.Warn(r.Warnings)
-	if !a.dryRun {
-		return nil
-	}
-	if change != outcomeUnchanged {
+	r.Outcome, r.Revision, r.Warnings = change, after.Revision, a.stillTrue(e.Namespace, after.Warnings)
+	a.warn(r.Warnings)
+	if a.dryRun && change != outcomeUnchanged {
 		a.pending[e.Ref()] = pending{e, change == outcomeCreated}
+	}
+	if !a.dryRun || a.checking {
+		return nil
 	}
 	differences, err := manifest.WorkflowChanges(before, after.Definition)
 	r.Changes = fieldChanges(differences)

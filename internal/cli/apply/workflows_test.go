@@ -52,13 +52,59 @@ func TestApply_PutsWorkflowsBeforeWhatRunsThem(t *testing.T) {
 	want := []string{
 		"PUT /v1/workflows/etl?namespace=default", "PUT /v1/schedules/night?namespace=default", "POST /v1/tasks/batch",
 	}
-	if lines := s.Lines(); !slices.Equal(lines, want) {
+	if lines := s.Lines()[len(want):]; !slices.Equal(lines, want) { // after the check
 		t.Errorf("asked %q, want %q", lines, want)
 	}
 	wantBody := `{"every":"1h","task":{"type":"workflow","payload":{"workflow":"etl","params":{"day":"today"}}}}`
 	if got := s.LastOf("PUT").Body; got != wantBody {
 		t.Errorf("sent %s, want %s", got, wantBody)
 	}
+}
+
+func TestApply_ChangesNothingIfOneEntryIsRefused(t *testing.T) {
+	for _, change := range []string{"created", "changed"} {
+		s := clitest.Start(t)
+		takeFlows(s, change)
+		s.On("PUT /v1/schedules/{id}", 400,
+			clitest.Problem(400, wire.Invalid, "task.payload.params.day", "task.payload.params.day: is missing"))
+		s.Handle("POST /v1/tasks/batch", func(w http.ResponseWriter, r *http.Request) {
+			var b wire.SubmissionBatch
+			testkit.Must(s.T, json.NewDecoder(r.Body).Decode(&b))
+			if !strings.Contains(string(b.Tasks[0].Payload), `"definition"`) {
+				t.Errorf("the task is checked against the workflow in force: %s", b.Tasks[0].Payload)
+			}
+			conflict := clitest.Problem(409, wire.TaskConflict, "", "it has other content")
+			s.Reply(w, 200, wire.BatchAnswer{Results: []wire.BatchResult{{Status: 409, Error: &conflict}}})
+		})
+		got := applyText(t, s.Pipe(), nightly, "-o", "json")
+		const want = "dtsctl: -:2:60: schedule night: task.payload.params.day: is missing (invalid)\n" + nothingChanged
+		if got.Code != 1 || got.Err != want || strings.Count(got.Out, `"outcome":"refused"`) != 1 ||
+			strings.Count(got.Out, `"outcome"`) != 1 {
+			t.Errorf("%s: %+v", change, got)
+		}
+		for _, line := range s.Lines() {
+			if !strings.Contains(line, "dry_run=true") {
+				t.Errorf("%s: %s changes something", change, line)
+			}
+		}
+	}
+}
+
+// A new revision breaks a schedule that the same file puts after it.
+func TestApply_DoesNotWarnOfASchedulePutAfterwards(t *testing.T) {
+	const unfit = ": its runs will fail: params.day: is missing"
+	s := clitest.Start(t)
+	s.Handle("PUT /v1/workflows/{id}", func(w http.ResponseWriter, _ *http.Request) {
+		answer := flow("etl", 2, `{"steps":[{"id":"a","task":{"type":"noop"}}]}`)
+		answer.Warnings = []string{"schedule night" + unfit, "schedule nightly" + unfit}
+		w.Header().Set("Dts-Change", "changed")
+		s.Reply(w, http.StatusOK, answer)
+	})
+	takePuts(s, "changed")
+	clitest.AcceptBatches(s)
+	applyText(t, s.Pipe(), nightly).Expect(t, 0, "workflow\tdefault\tetl\tchanged\t2\n"+
+		"schedule\tdefault\tnight\tchanged\t3\ntask\tdefault\tonce\tcreated\t\n",
+		"warning: schedule nightly"+unfit+"\n")
 }
 
 // The server knows a workflow only once it is put, so a dry run has it check the parameters of its runs by themselves.
