@@ -142,6 +142,9 @@ func TestRun_ReadsStandardInput(t *testing.T) {
 	sh.Stdin = `{"steps": [{"id": "a", "task": {"type": "noop"}}]}`
 	sh.Run(t, "flow", "run", "-f", "-", "--dry-run").Expect(t, 0,
 		"The workflow and its parameters are valid. Nothing was started.\n", "")
+	sh = s.Pipe()
+	sh.Stdin = "steps: [{id: a, task: {type: noop}}]"
+	sh.Run(t, "flow", "run", "-f", "-", "--dry-run").Expect(t, 0, "", "")
 	if line := s.Last().Line; line != "POST /v1/runs?dry_run=true" {
 		t.Errorf("it has asked for %s", line)
 	}
@@ -199,6 +202,9 @@ func TestPut_PrintsWhatCameOfIt(t *testing.T) {
 	s.Pipe().Run(t, "flow", "put", "etl", "-f", path).Expect(t, 0, "etl\t3\tchanged\n", warning)
 	s.Pipe().Run(t, "flow", "rollback", "etl", "1", "--dry-run").Expect(t, 0, "etl\t3\tchanged\n", warning)
 	terminal(s).Run(t, "flow", "rollback", "etl", "1").Expect(t, 0, "etl changed, revision 3\n", warning)
+	for _, line := range []string{"flow rollback etl 1 --dry-run", "flow put etl --dry-run -f " + path} {
+		terminal(s).Run(t, strings.Fields(line)...).Expect(t, 0, "etl would be changed, revision 3\n", warning)
+	}
 }
 
 func TestDelete_NamesSchedulesThatRunTheWorkflow(t *testing.T) {

@@ -42,7 +42,8 @@ func newRunCommand(f *command.Factory) *cobra.Command {
 		Use: "run [WORKFLOW]", Short: "Start a run of a workflow",
 		Annotations: command.Asks("submitRun", "getWorkflow", "getTask", "followEvents"),
 		Long: `run starts a run of a workflow: of one that was put, or of one that a YAML or JSON file defines.
-docs/workflows.md explains such files. A terminal gets a sentence about the run; a pipe gets its id.
+docs/workflows.md explains such files. A terminal gets a sentence about the run; a pipe gets its id, and
+nothing after --dry-run.
 
 The whole workflow is checked before anything runs; with --dry-run, nothing runs. An error names the line and the column
 of the file. A workflow that was put has the revision that is in force when the run begins.
@@ -164,6 +165,8 @@ func (opts *runOptions) show(answer rest.Answer[wire.Task]) error {
 	p, t := opts.Printer, answer.Value
 	return p.Show(answer.Raw, func() error {
 		switch {
+		case opts.DryRun && !p.OutIsTerminal:
+			return nil
 		case !p.OutIsTerminal:
 			return p.Printf("%s\n", t.ID)
 		case opts.DryRun:

@@ -87,14 +87,17 @@ func putRun(ctx context.Context, opts *putOptions, id string) error {
 	if err != nil {
 		return definition.refusedAt(opts.Printer, "", err)
 	}
-	return showPut(opts.Printer, answer, reply.HTTPResponse.Header.Get(changeHeader))
+	return showPut(opts.Printer, answer, reply.HTTPResponse.Header.Get(changeHeader), opts.DryRun)
 }
 
-// showPut prints what came of a definition.
-func showPut(p *printer.Printer, answer rest.Answer[wire.Workflow], change string) error {
+// showPut prints what came of a definition or, after a dry run, what would come of it. A pipe gets the same for both.
+func showPut(p *printer.Printer, answer rest.Answer[wire.Workflow], change string, dry bool) error {
 	p.Warn(answer.Value.Warnings)
 	return p.Show(answer.Raw, func() error {
 		if p.OutIsTerminal {
+			if dry && change != "unchanged" {
+				change = "would be " + change
+			}
 			const text = "%s %s, revision %d\n"
 			return p.Printf(text, printer.Flat(answer.Value.ID), change, answer.Value.Revision)
 		}
@@ -315,7 +318,7 @@ func newRollbackCommand(f *command.Factory) *cobra.Command {
 		Args:        command.ExactArgs("WORKFLOW", "REVISION"),
 		Annotations: command.Asks("rollbackWorkflow"),
 		Long: `rollback puts the definition of an earlier revision again. It becomes a new revision. Runs that have begun
-keep theirs. The output is that of "dtsctl flow put". With --dry-run, it is the same, and nothing changes.`,
+keep theirs. The output is that of "dtsctl flow put". With --dry-run, nothing changes.`,
 		Example: `  dtsctl flow rollback etl 3
   dtsctl flow rollback etl 3 --if-match 5 --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -343,7 +346,7 @@ keep theirs. The output is that of "dtsctl flow put". With --dry-run, it is the 
 			if err != nil {
 				return err
 			}
-			return showPut(opts.Printer, answer, reply.HTTPResponse.Header.Get(changeHeader))
+			return showPut(opts.Printer, answer, reply.HTTPResponse.Header.Get(changeHeader), dry)
 		},
 	}
 	flags.Int(cmd.Flags(), &ifMatch, "if-match", "only if this is the revision in force")
