@@ -2,8 +2,11 @@ package manifest
 
 import (
 	"encoding/json"
+	"reflect"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dts-sched/dts/internal/workflow/words"
 )
 
 // Single is a file that has one document, which only the server checks.
@@ -35,6 +38,13 @@ func ReadSingle(src Source) (Single, error) {
 		return Single{}, faults.InOrder()
 	}
 	return s, nil
+}
+
+// WorkflowFaults returns which fields of the file no workflow has, or have a value of the wrong kind there.
+func (s Single) WorkflowFaults() Faults {
+	r := &yamlReader{file: s.entry.file, limit: yamlNodes + len(s.Body)}
+	r.value(s.entry.node, "", reflect.TypeFor[words.Workflow]())
+	return r.faults.InOrder()
 }
 
 // Fault returns the fault that a field of the file is, as Entry.Fault does.

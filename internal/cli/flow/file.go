@@ -105,10 +105,14 @@ func (f file) order(section string, steps []words.Step) (faults manifest.Faults)
 	return faults
 }
 
-// sections are the steps, as they are drawn. Error: bad usage, for what has the wrong type, or no order.
+// sections are the steps, as they are drawn. Error: bad usage, for fields that no workflow has, for what has the wrong
+// type, or no order.
 func (f file) sections() ([]graph.Section, error) {
 	if f.wrong != nil { // no server says it
 		return nil, command.Usagef("%v", manifest.Faults{f.Fault(f.wrong.Field, "cannot be "+article(f.wrong.Value))})
+	}
+	if faults := f.WorkflowFaults(); len(faults) > 0 {
+		return nil, command.Usagef("%v", faults)
 	}
 	d, drawn := f.definition, func(s words.Step) graph.Step { return graph.Step{ID: s.ID, Needs: s.Needs} }
 	faults := slices.Concat(f.order("steps", d.Steps), f.order("on_failure", d.OnFailure), f.order("finally", d.Finally))

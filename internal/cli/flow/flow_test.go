@@ -236,6 +236,7 @@ func TestFlow_RefusesFilesThatItCannotRead(t *testing.T) {
 		"steps: [{id: a, needs: [b]}]":  `FILE:1:25: steps[0].needs[0]: "b" is no step of steps`,
 		"steps: [{id: a, needs: [b]}, {id: b, needs: [a]}, {id: c}, {id: d, needs: [c, a]}]": "FILE:1:1: steps: have no " +
 			"order: these are in a circle, or behind one: a, b, d",
+		"steps:\n  - id: a\n    neds: [b]\n": "FILE:3:5: steps[0].neds: is not a field here; did you mean needs?",
 		"workflows:\n  - id: etl\n    steps: []": "FILE:1:1: workflows: is no field of a workflow: this is a file for " +
 			`"dtsctl apply -f"`,
 	} {
