@@ -27,7 +27,9 @@ func (a *applier) putWorkflow(ctx context.Context, e *manifest.Entry, r *result)
 		return err
 	}
 	r.Outcome, r.Revision, r.Warnings = change, after.Revision, a.stillTrue(e.Namespace, after.Warnings)
-	a.warn(r.Warnings)
+	for _, text := range r.Warnings {
+		a.warn([]string{"workflow " + e.ID + ": " + text})
+	}
 	if a.dryRun && change != outcomeUnchanged {
 		a.pending[e.Ref()] = pending{e, change == outcomeCreated}
 	}

@@ -104,7 +104,7 @@ func TestApply_DoesNotWarnOfASchedulePutAfterwards(t *testing.T) {
 	clitest.AcceptBatches(s)
 	applyText(t, s.Pipe(), nightly).Expect(t, 0, "workflow\tdefault\tetl\tchanged\t2\n"+
 		"schedule\tdefault\tnight\tchanged\t3\ntask\tdefault\tonce\tcreated\t\n",
-		"warning: schedule nightly"+unfit+"\n")
+		"warning: workflow etl: schedule nightly"+unfit+"\n")
 }
 
 // The server knows a workflow only once it is put, so a dry run has it check the parameters of its runs by themselves.
