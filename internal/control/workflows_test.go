@@ -166,6 +166,10 @@ func TestWorkflows_AreCheckedBeforeTheyRun(t *testing.T) {
 	if err != nil || run.Task.Labels["workflow"] != "etl" || len(run.Warnings) > 0 {
 		t.Errorf("a run: labels %v, warnings %v, %v", run.Task.Labels, run.Warnings, err)
 	}
+	_, err = w.PutWorkflow(w.ctx, me, "Ü", twoSteps("1h"), PutOptions{})
+	if err == nil || !strings.Contains(err.Error(), "must be 1 to 100 characters") {
+		t.Errorf("an id that is no name: %v", err)
+	}
 	for field, d := range map[string]task.Definition{
 		"queue": {Queue: "default"}, "timeout": {Timeout: 1000}, "retry": {Retry: task.Retry{MaxAttempts: 2}},
 		"id": {Ref: task.Ref{ID: strings.Repeat("x", task.IDLimit-8)}},

@@ -142,12 +142,14 @@ func (d Definition) ValidateQueue() error {
 }
 
 // ValidateName checks a name, which a field has: 1 to IDLimit characters that can stand in a URL. Error: CodeInvalid.
-func ValidateName(field, name string) error {
-	if len(name) > IDLimit {
-		return Invalid(field, "is %d characters long, at most %d are allowed", len(name), IDLimit)
+func ValidateName(field, name string) error { return validateName(field, name, IDLimit) }
+
+func validateName(field, name string, limit int) error {
+	if len(name) > limit {
+		return Invalid(field, "is %d characters long, at most %d are allowed", len(name), limit)
 	}
 	if !isName(name) {
-		return Invalid(field, "%q must be 1 to %d characters of %s", name, IDLimit, nameAlphabet)
+		return Invalid(field, "%q must be 1 to %d characters of %s", name, limit, nameAlphabet)
 	}
 	if name == "." || name == ".." { // they have another meaning in the path of a URL
 		return Invalid(field, "%q cannot be a name; add another character", name)
@@ -156,11 +158,14 @@ func ValidateName(field, name string) error {
 }
 
 // ValidateNewID checks the id of what a client creates. Error: CodeInvalid.
-func ValidateNewID(id string) error {
+func ValidateNewID(id string) error { return ValidateShortID(id, IDLimit) }
+
+// ValidateShortID is ValidateNewID for an id that has at most limit characters. Error: CodeInvalid.
+func ValidateShortID(id string, limit int) error {
 	if strings.Contains(id, "@") {
 		return Invalid("id", "%q must not contain @, which is reserved for ticks and follow-ups; use %s", id, nameAlphabet)
 	}
-	return ValidateName("id", id)
+	return validateName("id", id, limit)
 }
 
 // ValidateType checks the name of a type. Error: CodeInvalid.

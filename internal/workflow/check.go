@@ -61,12 +61,7 @@ func (d Definition) hasTooManySteps() bool {
 }
 
 // ValidateID checks the id of a workflow. Error: CodeInvalid.
-func ValidateID(id string) error {
-	if len(id) > IDLimit {
-		return task.Invalid("id", "is %d characters long, at most %d are allowed", len(id), IDLimit)
-	}
-	return task.ValidateNewID(id)
-}
+func ValidateID(id string) error { return task.ValidateShortID(id, IDLimit) }
 
 // reserved are names that expressions cannot have: words of CEL, and those of JSON.
 var reserved = strings.Fields("true false null in as break const continue else for function if import let loop " +
