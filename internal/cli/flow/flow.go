@@ -53,13 +53,18 @@ func getRun(ctx context.Context, c *rest.Client, id string) (rest.Answer[wire.Ru
 	return rest.Read[wire.Run](c.GetRunWithResponse(ctx, id, &client.GetRunParams{Namespace: c.Namespace}))
 }
 
-// showState prints what became of a run: a sentence on a terminal, its id and state in a pipe.
+// showState prints what became of a run: a sentence on a terminal. A pipe gets its id and state,
+// and whether it was asked to stop.
 func showState(p *printer.Printer, answer rest.Answer[wire.Run]) error {
 	return p.Show(answer.Raw, func() error {
 		if p.OutIsTerminal {
 			return p.Printf("%s\n", sentence(p, answer.Value))
 		}
-		return p.PrintTabbed([][]any{{answer.Value.ID, stateOf(answer.Value)}})
+		line := []any{answer.Value.ID, stateOf(answer.Value)}
+		if answer.Value.State == wire.StateRunning && answer.Value.CancelRequestedAt != nil {
+			line = append(line, "asked to stop")
+		}
+		return p.PrintTabbed([][]any{line})
 	})
 }
 

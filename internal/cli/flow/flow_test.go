@@ -417,6 +417,7 @@ func TestChanges_PrintWhatBecameOfTheRun(t *testing.T) {
 		}
 	}
 	s.Pipe().Run(t, "flow", "pause", "etl-1").Expect(t, 0, "etl-1\tpaused\n", "")
+	s.Pipe().Run(t, "flow", "cancel", "etl-1").Expect(t, 0, "etl-1\trunning\tasked to stop\n", "")
 	s = clitest.Start(t)
 	s.On("POST /v1/runs/{id}/pause", 409, clitest.Problem(409, wire.TaskNotARun, "", `task "a" is no run of a workflow`))
 	s.Pipe().Run(t, "flow", "pause", "a").Expect(t, 1, "", "dtsctl: task \"a\" is no run of a workflow (task_not_a_run)\n")
