@@ -34,7 +34,7 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 		Name: a.name(), Host: cluster.Host(), Labels: a.o.Config.Labels, Machine: usage.Machine,
 		IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles,
 		Layouts: a.store.Serves(), NotesRows: true, StartedAt: started, CPU: usage.CPU, Memory: usage.Memory,
-		PID: os.Getpid(),
+		PID:    os.Getpid(),
 		Queues: map[string]int{}, Partitions: []int{},
 	}
 	if a.listener != nil {
