@@ -133,7 +133,7 @@ func (t *term) dissolveLine(ctx context.Context, name task.Ref, begin []workflow
 }
 
 // clearLine removes runs from the line of a workflow that have ended and are still in it. It looks at the places before
-// a run that waits, whose number is before. Then it tells the runs that may begin now. If the run right before that one
+// a run that waits, whose number is before. Then it tells the runs that may begin now. If the run at the place before
 // waits as well, clearLine does nothing: it is called for that run, too.
 func (t *term) clearLine(ctx context.Context, name task.Ref, limit, before int) error {
 	if before > limit {

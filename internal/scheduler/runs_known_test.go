@@ -57,7 +57,7 @@ func TestCarryOn_ReadsAllActiveStepsEveryTenMinutes(t *testing.T) {
 	begun, err := w.store.Tasks.Begin(t.Context(), run.Step("a"), 1, "n#1")
 	testkit.Must(t, err)
 	testkit.Must(t, begun.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))
-	testkit.Must(t, w.db.Del(t.Context(), string(w.store.KeysOf(run).Outbox())).Err()) // nobody tells of the end
+	testkit.Must(t, w.db.Del(t.Context(), string(w.store.KeysOf(run).Outbox())).Err()) // as if Redis had lost the entry
 	plan(now.Add(9*time.Minute), nil, "active")
 	plan(now.Add(11*time.Minute), nil, "succeeded")
 }

@@ -143,7 +143,7 @@
 // Of runs of workflows: retention, pauses and other asks, deadlines, max_runs, steps that have no task, more than two
 // steps; the look at all steps that a leader takes every ten minutes; two texts of a run that have one cursor.
 //
-// Limits, of which package limits has a model.
+// Limits: package limits has a model of them.
 //
 // Changing a task; running one again more than once, or one of a tick; a failover that loses that, or a deletion;
 // follow-ups of some ends only; changing, pausing and triggering a schedule, backfills,
