@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -132,6 +134,8 @@ func explain(e *openapi3.SchemaError) string {
 	switch {
 	case e.SchemaField == "required":
 		return "is missing"
+	case e.SchemaField == "type":
+		return cmp.Or(explainType(e.Schema, e.Value), e.Reason)
 	case e.SchemaField == "pattern":
 		return explainPattern(e.Schema, fmt.Sprint(e.Value))
 	case e.SchemaField == "format":
@@ -149,6 +153,29 @@ func explain(e *openapi3.SchemaError) string {
 	}
 	return e.Reason
 }
+
+// explainType says what would be right for a value of a wrong type; "" if nobody can tell what was meant.
+func explainType(schema *openapi3.Schema, value any) string {
+	given, err := json.Marshal(value)
+	switch value.(type) {
+	case map[string]any, []any, nil:
+		return ""
+	}
+	switch {
+	case err != nil || len(given) > mostQuoted:
+		return ""
+	case schema.Type.Is("array"):
+		return fmt.Sprintf("%s must be an array, such as [%s]", given, given)
+	case schema.Type.Is("string") && schema.Extensions[wordsExtension] == "duration":
+		return fmt.Sprintf("%s must be a duration with its unit, such as \"1m30s\"", given)
+	case schema.Type.Is("string"):
+		return fmt.Sprintf("%s must be a string: \"%s\"", given, given)
+	}
+	return ""
+}
+
+// mostQuoted is how many bytes an error quotes of a value.
+const mostQuoted = 100
 
 // alternatives lists values: "skip, once or all".
 func alternatives(values []any) string {

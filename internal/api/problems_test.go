@@ -121,6 +121,11 @@ func TestProblem_SaysWhatWouldBeValid(t *testing.T) {
 		`{"type":"http","queue":""}`:                 "queue: \"\" must be 1 to 200 characters of A-Z a-z 0-9 . _ -",
 		`{}`:                                         "type: is missing",
 		`{"type":"http","x":1}`:                      "x: is not a field of this request",
+		`{"type":"http","delays":["1s"]}`:            "delays: is not a field of this request; did you mean retry.delays?",
+		`{"type":"http","delay":5}`:                  `delay: 5 must be a duration with its unit, such as "1m30s"`,
+		`{"type":"http","owner":5}`:                  `owner: 5 must be a string: "5"`,
+		`{"type":"http","labels":5}`:                 "labels: value must be an object",
+		`{"type":"http","retry":{"delays":"1s"}}`:    `retry.delays: "1s" must be an array, such as ["1s"]`,
 		`{"type":"http","run_at":"now"}`:             "run_at: \"now\" is not a time such as 2026-01-02T15:04:05Z",
 		`{"type":"http","retry":{"max_attempts":0}}`: "retry.max_attempts: 0 must be 1 to 1000",
 	} {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json/jsontext"
@@ -204,11 +205,22 @@ func (r guided) member(schema *openapi3.Schema, name string, n int) (*openapi3.S
 	case others.Schema == nil:
 		field := fieldOf(r.StackPointer())
 		return nil, task.Invalid(field, "is not a field of this request%s",
-			cmp.Or(definition.Instead(field), config.DidYouMean(name, slices.Sorted(maps.Keys(schema.Properties)))))
+			cmp.Or(definition.Instead(field), oneLevelDown(schema, name, field),
+				config.DidYouMean(name, slices.Sorted(maps.Keys(schema.Properties)))))
 	case most != nil && uint64(n) == *most:
 		return nil, task.Invalid(parentField(r.StackPointer()), "there must be at most %d properties", *most)
 	}
 	return others.Schema.Value, nil
+}
+
+// oneLevelDown says of a field that is not known which member of the object has it; "" if none does.
+func oneLevelDown(schema *openapi3.Schema, name, field string) string {
+	for _, member := range slices.Sorted(maps.Keys(schema.Properties)) {
+		if inner := schema.Properties[member].Value; inner != nil && inner.Properties[name] != nil {
+			return "; did you mean " + strings.TrimSuffix(field, name) + member + "." + name + "?"
+		}
+	}
+	return ""
 }
 
 // fieldOf is the field at a place of a document.

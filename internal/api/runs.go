@@ -118,6 +118,9 @@ func (e *endpoints) ListRuns(c echo.Context, params ListRunsParams) error {
 	shown := func(t task.Task) wire.Task {
 		out := e.explained(c, t)
 		out.Payload = nil
+		if p, begun := page.Progress[t.Ref]; begun {
+			out.Run = &wire.RunProgress{Phase: wire.RunPhase(p.Phase), Paused: p.Paused, Steps: p.Steps, Ended: p.Ended()}
+		}
 		return out
 	}
 	return e.ok(c, wire.TaskList{
@@ -248,6 +251,7 @@ func stepOf(s control.RunStep) wire.RunStep {
 	out := wire.RunStep{
 		ID: s.ID, Section: wire.RunSection(s.Section), State: wire.RunStepState(s.State), Needs: s.Needs,
 		Generation: wire.Given(s.Generation), Reason: wire.Given(s.Why),
+		FailureAllowed: wire.Given(s.FailureAllowed()),
 	}
 	if len(s.Needs) > 0 {
 		out.Rule = new(string(s.EffectiveRule()))

@@ -352,6 +352,43 @@ func TestListRuns_ListsRunsOnly(t *testing.T) {
 	}
 }
 
+func TestListRuns_SaysHowFarRunsAre(t *testing.T) {
+	t.Parallel()
+	r := startFlowRig(t)
+	r.startFlow("etl-1")
+	r.startFlow("etl-2")
+	r.plan("etl-1", true)
+	r.answeredBy("etl-1", "/pause")
+	var list wire.TaskList
+	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/runs", "").body, &list))
+	got := map[string]*wire.RunProgress{}
+	for _, one := range list.Tasks {
+		got[one.ID] = one.Run
+	}
+	want := map[string]*wire.RunProgress{
+		"etl-1": {Phase: wire.RunPhaseMain, Paused: true, Steps: 5}, "etl-2": nil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestGetRun_OfAWorkflowSaysHowToFindItsRuns(t *testing.T) {
+	t.Parallel()
+	r := startFlowRig(t)
+	who := control.Caller{Namespace: "default"}
+	_, err := r.endpoints.Control.PutWorkflow(r.ctx, who, "etl", []byte(etl), control.PutOptions{})
+	testkit.Must(t, err)
+	const want = `no task "etl" in namespace "default", but a workflow of that id ` +
+		"(dtsctl flow get etl; its runs: dtsctl flow runs --workflow etl)"
+	for _, call := range []string{"GET ", "POST /pause", "POST /resume", "POST /rerun", "POST /cancel", "GET /graph", "GET /audit"} {
+		method, path, _ := strings.Cut(call, " ")
+		if p := r.call(method, "/v1/runs/etl"+path, "").problem(t); p.Code != "task_not_found" || p.Detail != want {
+			t.Errorf("%s: %s %s", call, p.Code, p.Detail)
+		}
+	}
+}
+
 // answeredBy asks something of a run while its leader carries it on.
 func (r *rig) answeredBy(id, path string) wire.Run {
 	r.t.Helper()

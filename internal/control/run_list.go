@@ -13,8 +13,22 @@ import (
 // RunList is a part of a list of runs of workflows.
 type RunList struct {
 	TaskPage
-	Counts   map[task.State]TaskCount       // as of ListAndCountTasks
+	Counts   map[task.State]TaskCount       // as of ListAndCountTasks; nil from ListRuns
 	Progress map[task.Ref]workflow.Progress // of the runs of the page that have begun, and can be read
+}
+
+// ListRuns is ListTasks for runs of workflows. It also says how far those of the page are.
+func (c *Control) ListRuns(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (RunList, error) {
+	if _, err := c.begin(ctx, who, "listRuns"); err != nil {
+		return RunList{}, err
+	}
+	f.Namespace, f.Type = who.Namespace, task.WorkflowType
+	page, err := c.store.Listing.List(ctx, f, limit, cursor)
+	if err != nil {
+		return RunList{}, err
+	}
+	progress, err := c.progressOf(ctx, page.Tasks)
+	return RunList{TaskPage: page, Progress: progress}, err
 }
 
 // ListAndCountRuns is ListAndCountTasks for runs of workflows. It also says how far those of the page are.

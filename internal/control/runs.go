@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
-	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/internal/workflow/graph"
@@ -50,6 +48,11 @@ type RunStep struct {
 	Why  string // it is where it is, as a sentence; "": its task says that
 }
 
+// FailureAllowed reports whether the step failed, and what needs it goes on nevertheless.
+func (s RunStep) FailureAllowed() bool {
+	return s.AllowFailure && s.State == workflow.State(workflow.Failed)
+}
+
 // SubmitRun is Submit for a run of a workflow, whose definition is that of a task of the type task.WorkflowType. With
 // dry it is Preview. It warns of tasks of steps that may not run, unless the workflow was put. Errors: those of Submit;
 // workflow.CodeNotFound.
@@ -69,15 +72,6 @@ func (c *Control) SubmitRun(ctx context.Context, who Caller, d task.Definition, 
 		}
 	}
 	return submitted, err
-}
-
-// ListRuns is ListTasks for runs of workflows.
-func (c *Control) ListRuns(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {
-	if _, err := c.begin(ctx, who, "listRuns"); err != nil {
-		return TaskPage{}, err
-	}
-	f.Namespace, f.Type = who.Namespace, task.WorkflowType
-	return c.store.Listing.List(ctx, f, limit, cursor)
 }
 
 // GetRun returns a run of a workflow with its steps. Errors: CodeTaskNotFound; CodeNotARun for a task of another type;
@@ -272,64 +266,6 @@ func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _
 		run.Run, err = workflow.DecodeRun(read.Text, run.Flow.Len())
 	}
 	return run, err
-}
-
-// noteOverdue notes why a run that runs has not ended though its deadline is over.
-func (c *Control) noteOverdue(run *Run) {
-	if run.Task.State == task.Running && c.nodes != nil {
-		run.Waits = run.Flow.Overdue(run.Run, c.nodes.View().Now())
-	}
-}
-
-// waitsFor returns the definition that a run would have that has not begun, and notes what it waits for. Errors:
-// workflow.CodeNotFound, CodeUnreadable, CodeUnavailable.
-func (c *Control) waitsFor(ctx context.Context, run *Run) (workflow.Definition, error) {
-	own := run.Task
-	name := task.Ref{Namespace: own.Namespace, ID: run.Workflow}
-	stored, err := c.store.Workflows.Get(ctx, name)
-	if err != nil || own.State != task.Queued {
-		return stored.Definition, err
-	}
-	switch {
-	case !stored.PausedAt.IsZero():
-		run.Waits = fmt.Sprintf("The workflow %s is paused (dtsctl flow resume --workflow %s).", name.ID, name.ID)
-	case stored.MaxRuns > 0:
-		places, err := c.store.Workflows.Line(ctx, name, 0, stored.MaxRuns+tellAtOnce)
-		at := slices.Index(places, workflows.Place{Run: own.Ref, Attempt: own.Attempt})
-		if at < 0 && len(places) == stored.MaxRuns+tellAtOnce { // it is behind these, or will be
-			at = len(places)
-		}
-		if err == nil && at >= stored.MaxRuns {
-			const text = "It waits for a place: max_runs of the workflow %s is %d, and %s %s. %s"
-			first, others := places[0].Run, standsBehind(at-stored.MaxRuns)
-			run.Waits = fmt.Sprintf(text, name.ID, stored.MaxRuns, first.ID, c.doing(ctx, first), others)
-		}
-	}
-	return stored.Definition, nil
-}
-
-// doing says in words what a run does that has a place.
-func (c *Control) doing(ctx context.Context, ref task.Ref) string {
-	texts, err := c.store.Partitions.At(c.store.PartitionOf(ref)).RunTexts(ctx, []task.Ref{ref})
-	if err == nil {
-		if p, err := workflow.DecodeProgress(texts[0]); err == nil && p.Paused {
-			return fmt.Sprintf("is paused (dtsctl flow resume %s)", ref.ID)
-		}
-	}
-	return "runs"
-}
-
-// standsBehind says how many others wait before a run.
-func standsBehind(others int) string {
-	switch {
-	case others == 0:
-		return "It is the next one."
-	case others == 1:
-		return "One waits before it."
-	case others >= tellAtOnce:
-		return "1,000 or more wait before it."
-	}
-	return fmt.Sprintf("%d wait before it.", others)
 }
 
 // readSteps reads the tasks of steps. Error: CodeUnavailable.

@@ -56,6 +56,9 @@ func (c *Control) whereToLook(ctx context.Context, ref task.Ref, missing error) 
 		text += fmt.Sprintf(": a tick has none while it waits (dtsctl schedule why %s)", ref.Root())
 	} else if _, _, err := c.store.Schedules.Read(ctx, ref); err == nil {
 		text += fmt.Sprintf(", but a schedule of that id (dtsctl schedule why %s)", ref.ID)
+	} else if _, err := c.store.Workflows.Get(ctx, ref); err == nil {
+		const hint = ", but a workflow of that id (dtsctl flow get %s; its runs: dtsctl flow runs --workflow %s)"
+		text += fmt.Sprintf(hint, ref.ID, ref.ID)
 	} else {
 		const hint = ": it may be in another namespace (dtsctl task get %s -A), or was deleted after its end"
 		text += fmt.Sprintf(hint, ref.ID)

@@ -94,7 +94,7 @@ var pages = []*page{
 	},
 	{
 		name: "workflows", path: "/workflows", nav: "runs",
-		read: readWorkflows, trips: 3, chooses: true, live: []string{"rows"}, asks: []string{"prefix", "cursor"},
+		read: readWorkflows, trips: 4, chooses: true, live: []string{"rows"}, asks: []string{"prefix", "cursor"},
 	},
 	{
 		name: "workflow_edit", path: newWorkflowPath, nav: "runs", read: readWorkflowEdit, bare: bareWorkflowEdit,

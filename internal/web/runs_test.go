@@ -404,3 +404,15 @@ func TestSchedule_LeadsToItsWorkflow(t *testing.T) {
 		w.expect("/schedules/default/nightly", `href="/workflows/default/etl"`)
 	})
 }
+
+func TestRun_MarksAFailureThatIsAllowed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.putFlow("etl", `{"steps": [
+			{"id": "load", "allow_failure": true, "task": {"type": "http"}},
+			{"id": "report", "needs": ["load"], "task": {"type": "http"}}]}`)
+		run := w.startWorkflow("etl-1", "etl", "{}")
+		w.expectNot("/runs/default/etl-1", ">allowed<")
+		w.step(run, "load", task.Failed, "HTTP 503")
+		w.expect("/runs/default/etl-1", ">allowed</span> HTTP 503")
+	})
+}

@@ -138,6 +138,7 @@ var chineseRuns = map[string]string{
 	"true or false":   "true 或 false",
 	"under way":       "进行中",
 	"upstream failed": "上游失败",
+	"allowed":         "（允许失败）",
 
 	"More schedules may start it: not all were looked at.": "可能还有其他计划会启动它：并未查看全部计划。",
 	"These schedules start it: %s":                         "以下计划会启动它：%s",

@@ -55,7 +55,7 @@ func readWorkflows(ctx context.Context, v *visit) (any, string, error) {
 	title := string(v.T("Workflows"))
 	l := workflowList{First: v.query.Get("cursor") == "", Prefix: strings.TrimSpace(v.query.Get("prefix"))}
 	var page control.WorkflowPage
-	var runs control.TaskPage
+	var runs control.RunList
 	err := calls.Try(
 		func() (err error) {
 			page, err = v.site.Control.ListWorkflows(ctx, v.who, l.Prefix, pageRows, v.query.Get("cursor"))
@@ -81,7 +81,7 @@ func readWorkflows(ctx context.Context, v *visit) (any, string, error) {
 	for _, found := range page.Workflows {
 		row := workflowRow{Stored: found.Stored, Count: stepCount(found.Definition)}
 		if t, is := latest[found.Ref]; is {
-			row.Run = v.runRow(t, nil)
+			row.Run = v.runRow(t, runs.Progress)
 		}
 		if found.Err != nil {
 			row.Err = v.Reason(found.Err.Error())

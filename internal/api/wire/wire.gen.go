@@ -3327,6 +3327,19 @@ type RunParams = map[string]json.RawMessage
 // RunPhase defines model for RunPhase.
 type RunPhase string
 
+// RunProgress How far a run is.
+type RunProgress struct {
+	// Ended How many of them have ended.
+	Ended int `json:"ended"`
+
+	// Paused Whether it releases no steps until somebody resumes it.
+	Paused bool     `json:"paused"`
+	Phase  RunPhase `json:"phase"`
+
+	// Steps How many steps it has, those of `on_failure` and `finally` included.
+	Steps int `json:"steps"`
+}
+
 // RunResult What became of a tick or a run by hand. `succeeded`, `failed`, `cancelled`: how its task ended. `running`: its task is running.
 // `waiting`: its task waits, or the tick waits for the task before it. `missed`, `skipped_overlap`, `excluded`: it has no task, as in
 // the ledger. `replaced`: it gave way to a later tick, or its task was cancelled for that. `unknown`: it had a task, whose end was
@@ -3343,6 +3356,9 @@ type RunStep struct {
 
 	// Error Why its task did not succeed.
 	Error *string `json:"error,omitempty"`
+
+	// FailureAllowed It failed, and what needs it goes on, as it has `allow_failure`; left out otherwise.
+	FailureAllowed *bool `json:"failure_allowed,omitempty"`
 
 	// FinishedAt When it ended.
 	FinishedAt *Time `json:"finished_at,omitempty"`
@@ -4228,6 +4244,9 @@ type Task struct {
 	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
 	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry"`
+
+	// Run How far a run of a workflow is that has begun; only in a list of runs.
+	Run *RunProgress `json:"run,omitempty"`
 
 	// RunAt When it is or was due, for its first run or its next attempt. Left out while it waits for the end of another task with
 	// its key.

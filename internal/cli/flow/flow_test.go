@@ -273,17 +273,23 @@ func TestRuns_ListsRuns(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/runs", 200, wire.TaskList{Tasks: []wire.Task{
 		clitest.Task("etl-2", wire.StateFailed, clitest.Ran, func(t *wire.Task) { t.Error = new("step load failed") }),
+		clitest.Task("etl-3", wire.StateRunning, clitest.Ran, func(t *wire.Task) {
+			t.Run = &wire.RunProgress{Phase: wire.RunPhaseMain, Paused: true, Steps: 5, Ended: 2}
+		}),
 	}})
 	line := "flow runs --state failed --since 2h -l team=data --workflow etl"
 	s.Pipe().Run(t, strings.Fields(line)...).Expect(t, 0,
 		"etl-2\tfailed\t1\t2026-01-02T15:07:05.000Z\t2026-01-02T15:04:01.500Z\t2026-01-02T15:04:03.000Z\t\t"+
-			"step load failed\tdefault\n", "")
+			"step load failed\tdefault\t\t\t\n"+
+			"etl-3\trunning\t1\t2026-01-02T15:07:05.000Z\t2026-01-02T15:04:01.500Z\t2026-01-02T15:04:03.000Z\t\t\tdefault"+
+			"\t2\t5\ttrue\n", "")
 	want := "GET /v1/runs?state=failed&label=team%3Ddata&label=workflow%3Detl&since=2026-01-02T13%3A04%3A05Z&limit=50"
 	if line := s.Last().Line; line != want {
 		t.Errorf("it has asked for %s", line)
 	}
 	got := terminal(s).Run(t, "flow", "runs", "-A")
-	if got.Code != 0 || !strings.HasPrefix(got.Out, "NAMESPACE  ID") || !strings.Contains(s.Last().Line, "namespace=%2A") {
+	if got.Code != 0 || !strings.HasPrefix(got.Out, "NAMESPACE  ID") || !strings.Contains(got.Out, "2 of 5, paused") ||
+		!strings.Contains(s.Last().Line, "namespace=%2A") {
 		t.Errorf("%s: %+v", s.Last().Line, got)
 	}
 }
@@ -306,6 +312,17 @@ tidy    blocked                               waits for the end of steps
 			"load\tactive\trunning\t2\t1m30s\tno room\tsteps\tetl-1@.load\t2026-01-02T15:02:35.000Z\t\n"+
 			"report\tblocked\t\t\t\twaits for load (rule success)\tsteps\t\t\t\n"+
 			"tidy\tblocked\t\t\t\twaits for the end of steps\tfinally\t\t\t\n", "")
+}
+
+func TestShow_MarksAFailureThatIsAllowed(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/runs/{id}", 200, run(func(r *wire.Run) {
+		r.Steps[1].State, r.Steps[1].FailureAllowed = wire.StepFailed, new(true)
+	}))
+	got := terminal(s).Run(t, "flow", "show", "etl-1")
+	if !strings.Contains(got.Out, "(allowed) no room") || strings.Count(got.Out, "(allowed)") != 1 {
+		t.Errorf("it prints %s", got.Out)
+	}
 }
 
 func TestShow_WatchesARunUntilItsEnd(t *testing.T) {

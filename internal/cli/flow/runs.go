@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,9 @@ func newRunsCommand(f *command.Factory) *cobra.Command {
 		Long: `runs lists the runs of workflows of a namespace, or of all of them. The one that came into its state last comes
 first. Filters are joined by "and".
 
-The columns in a pipe are: id, state, attempt, due, started, finished, owner, error, namespace.`,
+Steps says how many steps of how many have ended. A run that is paused runs, and releases no steps.
+
+The columns in a pipe are: id, state, attempt, due, started, finished, owner, error, namespace, ended, steps, paused.`,
 		Example: `  dtsctl flow runs
   dtsctl flow runs --state failed --since 24h
   dtsctl flow runs --workflow etl --limit 3
@@ -93,11 +96,11 @@ func runsRun(ctx context.Context, opts *runsOptions) error {
 		answer, err := rest.Read[wire.TaskList](c.ListRunsWithResponse(ctx, &params))
 		return answer.Raw, err
 	}
-	columns := slices.Concat(runColumns, []printer.Column[wire.Task]{namespaceColumn})
+	columns := slices.Concat(runColumns, errorColumns, []printer.Column[wire.Task]{namespaceColumn}, progressColumns)
 	if opts.Printer.ForPeople() {
-		columns = runColumns
+		columns = slices.Concat(runColumns, stepsColumns, errorColumns)
 		if printer.Deref(params.Namespace) == "*" {
-			columns = slices.Concat([]printer.Column[wire.Task]{namespaceColumn}, runColumns)
+			columns = slices.Concat([]printer.Column[wire.Task]{namespaceColumn}, columns)
 		}
 	}
 	_, err = command.ListPages(opts.Printer, opts.Window.Window, "tasks", read, columns)
@@ -112,9 +115,40 @@ var runColumns = []printer.Column[wire.Task]{
 	{Name: "started", Value: func(t wire.Task) any { return t.StartedAt }},
 	{Name: "finished", Value: func(t wire.Task) any { return t.FinishedAt }},
 	{Name: "owner", Value: func(t wire.Task) any { return t.Owner }},
+}
+
+// errorColumns say why a run has not succeeded.
+var errorColumns = []printer.Column[wire.Task]{
 	{Name: "error", Value: func(t wire.Task) any {
 		return printer.Remark(cmp.Or(printer.Deref(t.Damage), printer.Deref(t.Error)))
 	}},
 }
 
 var namespaceColumn = printer.Column[wire.Task]{Name: "namespace", Value: func(t wire.Task) any { return t.Namespace }}
+
+// stepsColumns say to people how far a run is.
+var stepsColumns = []printer.Column[wire.Task]{{Name: "steps", Value: func(t wire.Task) any {
+	switch {
+	case t.Run == nil:
+		return nil
+	case t.Run.Paused && t.State == wire.StateRunning:
+		return fmt.Sprintf("%d of %d, paused", t.Run.Ended, t.Run.Steps)
+	}
+	return fmt.Sprintf("%d of %d", t.Run.Ended, t.Run.Steps)
+}}}
+
+// progressColumns say to a pipe how far a run is; they are empty of a run that has not begun.
+var progressColumns = []printer.Column[wire.Task]{
+	{Name: "ended", Value: func(t wire.Task) any { return ofProgress(t, func(r wire.RunProgress) any { return r.Ended }) }},
+	{Name: "steps", Value: func(t wire.Task) any { return ofProgress(t, func(r wire.RunProgress) any { return r.Steps }) }},
+	{Name: "paused", Value: func(t wire.Task) any {
+		return ofProgress(t, func(r wire.RunProgress) any { return r.Paused && t.State == wire.StateRunning })
+	}},
+}
+
+func ofProgress(t wire.Task, value func(r wire.RunProgress) any) any {
+	if t.Run == nil {
+		return nil
+	}
+	return value(*t.Run)
+}

@@ -24,7 +24,8 @@ func newShowCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show RUN", Short: "Show a run, and what became of its steps", Args: command.ExactArgs("RUN"),
 		Annotations: command.Asks("getRun"),
-		Long: `show shows a run as it is now: where it is, and its steps. Task is the state of the task of a step.
+		Long: `show shows a run as it is now: where it is, and its steps. Task is the state of the task of a step. The
+failure of a step that has allow_failure is "(allowed)".
 
 The columns in a pipe, which gets a line for each step, are: step, state, task, attempt, took, why, section, task_id,
 started, finished.
@@ -171,5 +172,9 @@ func took(p *printer.Printer, s wire.RunStep) any {
 
 // whyOf says why a step is where it is; "" if there is nothing to say.
 func whyOf(s wire.RunStep) string {
-	return strings.TrimSpace(cmp.Or(printer.Deref(s.Reason), printer.Deref(s.Error)))
+	text := strings.TrimSpace(cmp.Or(printer.Deref(s.Reason), printer.Deref(s.Error)))
+	if wire.Value(s.FailureAllowed) {
+		return strings.TrimSpace("(allowed) " + text)
+	}
+	return text
 }

@@ -130,7 +130,7 @@ func showWorkflow(p *printer.Printer, answer rest.Answer[wire.Workflow]) error {
 			return err
 		}
 		var text bytes.Buffer
-		if err := json.Indent(&text, answer.Value.Definition, "", "  "); err != nil {
+		if err := json.Indent(&text, wire.PlainSigns(answer.Value.Definition), "", "  "); err != nil {
 			return err
 		}
 		return p.Printf("\n%s\n", text.String())
