@@ -2,7 +2,8 @@ package config
 
 import "strings"
 
-// closeEnough is how many letters may differ for a name to count as a misspelling of another.
+// closeEnough is how many letters may differ at most for a name to count as a misspelling of another; no more than
+// half of them.
 const closeEnough = 3
 
 // suggest is ", did you mean X?" with the setting that the unknown one resembles, or "". write turns the name of a
@@ -27,7 +28,7 @@ func DidYouMean(unknown string, names []string) string {
 func Nearest(unknown string, names []string) string {
 	nearest, least := "", closeEnough+1
 	for _, name := range names {
-		if d := distance(unknown, name); d < least && d < len(name) {
+		if d := distance(unknown, name); d < least && 2*d <= len(name)+1 {
 			nearest, least = name, d
 		}
 	}

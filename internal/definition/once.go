@@ -2,6 +2,7 @@ package definition
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -46,7 +47,26 @@ func Instead(field string) string {
 	case slices.Contains([]string{"params", "steps", "on_failure", "finally"}, field):
 		return ": a workflow is an entry of workflows, with an id"
 	}
+	if of, name := lastMember(field); aStep.MatchString(of) {
+		return insteadInStep[name]
+	}
 	return ""
+}
+
+// insteadInStep says what is right in place of what other schedulers of workflows know.
+var insteadInStep = map[string]string{
+	"name": "; did you mean id?", "depends_on": "; did you mean needs?", "dependsOn": "; did you mean needs?",
+	"dependencies": "; did you mean needs?", "if": "; did you mean when?", "condition": "; did you mean when?",
+	"trigger_rule": "; did you mean rule?", "delay": ": a step begins as soon as those that it needs have ended",
+}
+
+// aStep is the field of a step of a workflow, or of the task of one.
+var aStep = regexp.MustCompile(`(^|\.)(steps|on_failure|finally)\[\d+\](\.task)?$`)
+
+// lastMember splits a field into the object that has it and its name there.
+func lastMember(field string) (object, name string) {
+	i := strings.LastIndexByte(field, '.')
+	return field[:max(i, 0)], field[i+1:]
 }
 
 // OnceText writes what ParseOnce reads; "" for nil.

@@ -77,7 +77,7 @@ type statusLine struct {
 	silences int // reads in a row without an answer
 }
 
-// silencesBorne is after how many reads without an answer, of which there is one a second, the user is told.
+// silencesBorne is after how many reads without an answer the user is told. There is one read a second.
 const silencesBorne = 3
 
 // show draws the state of the task until it has ended; Wait prints the end.
