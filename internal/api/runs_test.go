@@ -381,7 +381,9 @@ func TestGetRun_OfAWorkflowSaysHowToFindItsRuns(t *testing.T) {
 	testkit.Must(t, err)
 	const want = `no task "etl" in namespace "default", but a workflow of that id ` +
 		"(dtsctl flow get etl; its runs: dtsctl flow runs --workflow etl)"
-	for _, call := range []string{"GET ", "POST /pause", "POST /resume", "POST /rerun", "POST /cancel", "GET /graph", "GET /audit"} {
+	for _, call := range []string{
+		"GET ", "POST /pause", "POST /resume", "POST /rerun", "POST /cancel", "GET /graph", "GET /audit",
+	} {
 		method, path, _ := strings.Cut(call, " ")
 		if p := r.call(method, "/v1/runs/etl"+path, "").problem(t); p.Code != "task_not_found" || p.Detail != want {
 			t.Errorf("%s: %s %s", call, p.Code, p.Detail)

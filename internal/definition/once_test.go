@@ -35,8 +35,10 @@ func TestParseOnce_ReadsWhatOnceTextWrites(t *testing.T) {
 func TestInstead_KnowsWhatOtherSchedulersSay(t *testing.T) {
 	for field, want := range map[string]string{
 		"definition.steps[0].depends_on": "; did you mean needs?", "steps[12].name": "; did you mean id?",
-		"finally[1].task.delay": ": a step begins as soon as those that it needs have ended", "on_failure[0].if": "; did you mean when?",
-		"steps[0].x": "", "name": "", "task.delay": "", "schedules[0].name": "", "steps.name": "", "steps[0].payload.name": "",
+		"finally[1].task.delay": ": a step begins as soon as those that it needs have ended",
+		"on_failure[0].if":      "; did you mean when?",
+		"steps[0].x":            "", "name": "", "task.delay": "", "schedules[0].name": "", "steps.name": "",
+		"steps[0].payload.name": "",
 	} {
 		if got := definition.Instead(field); got != want {
 			t.Errorf("%s: %q, want %q", field, got, want)

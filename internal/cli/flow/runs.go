@@ -139,16 +139,18 @@ var stepsColumns = []printer.Column[wire.Task]{{Name: "steps", Value: func(t wir
 
 // progressColumns say to a pipe how far a run is; they are empty of a run that has not begun.
 var progressColumns = []printer.Column[wire.Task]{
-	{Name: "ended", Value: func(t wire.Task) any { return ofProgress(t, func(r wire.RunProgress) any { return r.Ended }) }},
-	{Name: "steps", Value: func(t wire.Task) any { return ofProgress(t, func(r wire.RunProgress) any { return r.Steps }) }},
-	{Name: "paused", Value: func(t wire.Task) any {
-		return ofProgress(t, func(r wire.RunProgress) any { return r.Paused && t.State == wire.StateRunning })
-	}},
+	progressColumn("ended", func(_ wire.Task, r wire.RunProgress) any { return r.Ended }),
+	progressColumn("steps", func(_ wire.Task, r wire.RunProgress) any { return r.Steps }),
+	progressColumn("paused", func(t wire.Task, r wire.RunProgress) any {
+		return r.Paused && t.State == wire.StateRunning
+	}),
 }
 
-func ofProgress(t wire.Task, value func(r wire.RunProgress) any) any {
-	if t.Run == nil {
-		return nil
-	}
-	return value(*t.Run)
+func progressColumn(name string, value func(t wire.Task, r wire.RunProgress) any) printer.Column[wire.Task] {
+	return printer.Column[wire.Task]{Name: name, Value: func(t wire.Task) any {
+		if t.Run == nil {
+			return nil
+		}
+		return value(t, *t.Run)
+	}}
 }
