@@ -33,8 +33,8 @@
 // free, and begins anew after a loss.
 //
 // settle (at the home; p, version, have, want, tokens) tells the home that p has the cap "have" in that version, and
-// asks for more slots. It refuses a version that is older than the one that the home knows, and replies that one.
-// Else:
+// asks for more slots. It refuses a version that is older than the version that the home knows, and replies the newer
+// version. Else:
 //
 //	free  = slots - counts of others - have - number of partitions before p in the line
 //	count = have + min(want, free, but not less than 0)
@@ -58,7 +58,7 @@
 //
 // # The leader
 //
-// For each limit of which it has work or a cap, a leader is in one of three phases:
+// For each limit that its tasks need or that it has a cap of, a leader is in one of three phases:
 //
 //	new term, loss of writes                    it gives back what is free,
 //	          |                                 or there are more holders than the cap
@@ -78,10 +78,10 @@
 // the home wakes it, and every 10 s, to hear that others want slots. Wake-ups are not modelled: each leader may
 // settle at any time.
 //
-// A version is written in p before the home hears of it. So a leader that begins finds in caps all limits of which
-// the home may have a count of p, also one that was granted and never used. A field of caps may go when its cap is 0
-// and the home was told so, with nothing wanted. The key of use may expire an hour after all of its counts are 0. So
-// it forgets no version of which a call may still come.
+// A version is written in p before the home hears of it. So the caps name each limit whose home may have a
+// count of p, also if the count was granted and never used. A leader that begins finds it there. A field of caps may go when its cap is 0
+// and the home was told so, with nothing wanted. The key of use may expire an hour after all of its counts are 0: no
+// call with an older version can still come then.
 //
 // # Several limits
 //

@@ -95,7 +95,7 @@ func (m *Model) allWait(s *State, p int) bool {
 	return int(s.Redis.Partitions[p].waiting(m.Tasks)) == m.Tasks && s.Works[p] == [maxTasks]bool{}
 }
 
-// components returns the sets of states of which each leads to each other, by Tarjan's algorithm.
+// components returns the sets of states that all lead to each other, by Tarjan's algorithm.
 func (w *waits) components() (all [][]int32) {
 	type visit struct{ state, step int32 }
 	var (

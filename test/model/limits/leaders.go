@@ -83,7 +83,7 @@ func (m *Model) givesBack(p *Partition, leader *Leader, l uint8) bool {
 	return p.waiting(m.Tasks) == 0 || known.Wanted && !isKept
 }
 
-// lacksBefore reports whether a leader has no room in a limit before that one.
+// lacksBefore reports whether a leader has no room in a limit that comes before the given one.
 //
 //go:norace
 func (l *Leader) lacksBefore(limit, holders uint8) bool {

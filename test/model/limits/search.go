@@ -103,7 +103,7 @@ func (m *Model) lastStep(t Trace, p Promise) Trace {
 	return m.stepTo(t, func(e Event, before, after *State) bool { return slices.Contains(m.breaks(before, e, after), p) })
 }
 
-// stepTo returns the trace with a further step of which is says that it is the one.
+// stepTo returns the trace with a further step, the one that is accepts.
 func (m *Model) stepTo(t Trace, is func(e Event, before, after *State) bool) Trace {
 	before := m.end(t)
 	for _, e := range m.events(&before) {

@@ -152,7 +152,7 @@ func (h *Home) sum() (n uint8) {
 	return n
 }
 
-// place returns how many partitions wait before that one; isIn reports whether it waits at all.
+// place returns how many partitions wait before the given one; isIn reports whether it waits at all.
 //
 //go:norace
 func (h *Home) place(partition uint8) (before uint8, isIn bool) {
