@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/calls"
@@ -54,11 +55,18 @@ func (c *Control) whereToLook(ctx context.Context, ref task.Ref, missing error) 
 	}
 	if _, _, ok := ref.Tick(); ok {
 		text += fmt.Sprintf(": a tick has none while it waits (dtsctl schedule why %s)", ref.Root())
-	} else if _, _, err := c.store.Schedules.Read(ctx, ref); err == nil {
-		text += fmt.Sprintf(", but a schedule of that id (dtsctl schedule why %s)", ref.ID)
-	} else if _, err := c.store.Workflows.Get(ctx, ref); err == nil {
-		const hint = ", but a workflow of that id (dtsctl flow get %s; its runs: dtsctl flow runs --workflow %s)"
-		text += fmt.Sprintf(hint, ref.ID, ref.ID)
+		return &task.Error{Code: task.CodeTaskNotFound, Message: text}
+	}
+	var others []string
+	if _, _, err := c.store.Schedules.Read(ctx, ref); err == nil {
+		others = append(others, fmt.Sprintf("a schedule of that id (dtsctl schedule why %s)", ref.ID))
+	}
+	if _, err := c.store.Workflows.Get(ctx, ref); err == nil {
+		const hint = "a workflow of that id (dtsctl flow get %s; its runs: dtsctl flow runs --workflow %s)"
+		others = append(others, fmt.Sprintf(hint, ref.ID, ref.ID))
+	}
+	if len(others) > 0 {
+		text += ", but " + strings.Join(others, " and ")
 	} else {
 		const hint = ": it may be in another namespace (dtsctl task get %s -A), or was deleted after its end"
 		text += fmt.Sprintf(hint, ref.ID)
