@@ -45,6 +45,16 @@ func (f *figures) add(name string, value float64, unit string) {
 	*f = append(*f, figure{name, value, unit})
 }
 
+// value is that of the figure of a name; 0 if there is none.
+func (f figures) value(name string) float64 {
+	for _, one := range f {
+		if one.name == name {
+			return one.value
+		}
+	}
+	return 0
+}
+
 // goal says between which values a figure is to be.
 type goal struct {
 	figure    string
