@@ -68,12 +68,8 @@ func (p *planned) abandon(w *partition.RunWrite, now time.Time) {
 	for _, step := range p.read.Steps { // their entries go
 		w.End.Free = append(w.End.Free, step.Seen.Ref)
 	}
-	known, err := workflow.DecodeProgress(p.read.Text)
-	if err != nil || known.Phase == workflow.PhaseEnded {
-		return
-	}
-	run, err := workflow.DecodeRun(p.read.Text, known.Steps)
-	if err != nil {
+	run, err := workflow.DecodeUnknown(p.read.Text)
+	if err != nil || run.Phase == workflow.PhaseEnded {
 		return
 	}
 	w.Text = run.Abandon(now).Encode()

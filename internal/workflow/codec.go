@@ -117,6 +117,11 @@ func IsOfLaterRelease(text string) bool {
 	return err == nil && version != textVersion && n > 0
 }
 
+// DecodeUnknown reads the text of a run whose definition is not known.
+func DecodeUnknown(text string) (Run, error) {
+	return DecodeRun(text, max(strings.Count(text, "\n")-1, 0))
+}
+
 // DecodeRun reads the text of a run of a workflow with that many steps.
 func DecodeRun(text string, steps int) (Run, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

@@ -1,7 +1,5 @@
 package workflow
 
-import "strings"
-
 // Progress is how far a run is.
 type Progress struct {
 	Phase  Phase
@@ -12,7 +10,7 @@ type Progress struct {
 
 // DecodeProgress reads of the text of a run how far that is, without its definition.
 func DecodeProgress(text string) (Progress, error) {
-	r, err := DecodeRun(text, max(strings.Count(text, "\n")-1, 0))
+	r, err := DecodeUnknown(text)
 	return r.Progress(), err
 }
 
