@@ -143,7 +143,7 @@ func explain(e *openapi3.SchemaError) string {
 	case e.SchemaField == "minProperties":
 		return "an object without members changes nothing: give at least one"
 	case e.SchemaField == "enum":
-		return fmt.Sprintf("%q must be %s", e.Value, alternatives(e.Schema.Enum))
+		return explainEnum(e.Schema, e.Value)
 	case (e.SchemaField == "minimum" || e.SchemaField == "maximum") && e.Schema.Min != nil && e.Schema.Max != nil:
 		text := fmt.Sprintf("%v must be %v to %v", e.Value, number(*e.Schema.Min), number(*e.Schema.Max))
 		if zero, has := e.Schema.Extensions[zeroExtension]; has {
@@ -154,24 +154,47 @@ func explain(e *openapi3.SchemaError) string {
 	return e.Reason
 }
 
-// explainType says what would be right for a value of a wrong type; "" if nobody can tell what was meant.
+// explainType says what would be right for a value of a wrong type; "" if nobody can tell what was meant. It names the
+// value as a text or in an array only if the document allows that.
 func explainType(schema *openapi3.Schema, value any) string {
 	given, err := json.Marshal(value)
 	switch value.(type) {
 	case map[string]any, []any, nil:
 		return ""
 	}
+	allowed := func(instead any) bool { return schema.VisitJSON(instead, openapi3.VisitAsRequest()) == nil }
 	switch {
 	case err != nil || len(given) > mostQuoted:
 		return ""
-	case schema.Type.Is("array"):
+	case schema.Type.Is("array") && allowed([]any{value}):
 		return fmt.Sprintf("%s must be an array, such as [%s]", given, given)
-	case schema.Type.Is("string") && schema.Extensions[wordsExtension] == "duration":
-		return fmt.Sprintf("%s must be a duration with its unit, such as \"1m30s\"", given)
+	case schema.Type.Is("array"):
+		return fmt.Sprintf("%s must be an array", given)
 	case schema.Type.Is("string"):
-		return fmt.Sprintf("%s must be a string: \"%s\"", given, given)
+		return fmt.Sprintf("%s must be %s", given, textFor(schema, string(given), allowed))
 	}
 	return ""
+}
+
+// textFor says which text would be right in the place of a number, true or false.
+func textFor(schema *openapi3.Schema, given string, allowed func(any) bool) string {
+	switch {
+	case schema.Extensions[wordsExtension] == "duration":
+		return `a duration with its unit, such as "1m30s"`
+	case schema.Format == "date-time":
+		return `a time such as "2026-01-02T15:04:05Z"`
+	case allowed(given):
+		return `a string: "` + given + `"`
+	}
+	return "a string"
+}
+
+// explainEnum lists what would be right, for a value of any type.
+func explainEnum(schema *openapi3.Schema, value any) string {
+	if text, ok := value.(string); ok {
+		return fmt.Sprintf("%q must be %s", text, alternatives(schema.Enum))
+	}
+	return "must be " + alternatives(schema.Enum)
 }
 
 // mostQuoted is how many bytes an error quotes of a value.

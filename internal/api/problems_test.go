@@ -122,10 +122,6 @@ func TestProblem_SaysWhatWouldBeValid(t *testing.T) {
 		`{}`:                                         "type: is missing",
 		`{"type":"http","x":1}`:                      "x: is not a field of this request",
 		`{"type":"http","delays":["1s"]}`:            "delays: is not a field of this request; did you mean retry.delays?",
-		`{"type":"http","delay":5}`:                  `delay: 5 must be a duration with its unit, such as "1m30s"`,
-		`{"type":"http","owner":5}`:                  `owner: 5 must be a string: "5"`,
-		`{"type":"http","labels":5}`:                 "labels: value must be an object",
-		`{"type":"http","retry":{"delays":"1s"}}`:    `retry.delays: "1s" must be an array, such as ["1s"]`,
 		`{"type":"http","run_at":"now"}`:             "run_at: \"now\" is not a time such as 2026-01-02T15:04:05Z",
 		`{"type":"http","retry":{"max_attempts":0}}`: "retry.max_attempts: 0 must be 1 to 1000",
 	} {
@@ -138,6 +134,35 @@ func TestProblem_SaysWhatWouldBeValid(t *testing.T) {
 	}
 	if p := r.call("GET", "/v1/tasks/a/logs?after=", "").problem(t); p.Code != "task_not_found" { // as an empty cursor, it is the beginning
 		t.Errorf("an empty cursor of a log: %+v", p)
+	}
+}
+
+// What an error advises is right: nobody is refused again who does what it says.
+func TestProblem_SaysWhichTypeWouldBeValid(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	task := func(more string) string { return `{"type":"http",` + more + `}` }
+	run := func(steps string) string { return `{"definition":{"steps":` + steps + `}}` }
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/tasks", task(`"owner":5`), `owner: 5 must be a string: "5"`},
+		{"/v1/tasks", task(`"owner":true`), `owner: true must be a string: "true"`},
+		{"/v1/tasks", task(`"queue":5`), `queue: 5 must be a string: "5"`},
+		{"/v1/tasks", task(`"queue":1.5e+30`), `queue: 1.5e+30 must be a string`}, // a name has no plus sign
+		{"/v1/tasks", task(`"delay":5`), `delay: 5 must be a duration with its unit, such as "1m30s"`},
+		{"/v1/tasks", task(`"run_at":1700000000`), `run_at: 1700000000 must be a time such as "2026-01-02T15:04:05Z"`},
+		{"/v1/tasks", task(`"once":{"mode":"throttle","key":"k","excess":5}`), `once.excess: must be drop or delay`},
+		{"/v1/tasks", task(`"once":{"mode":"throttle","key":"k","excess":true}`), `once.excess: must be drop or delay`},
+		{"/v1/tasks", task(`"labels":5`), "labels: value must be an object"},
+		{"/v1/tasks", task(`"retry":{"delays":"1s"}`), `retry.delays: "1s" must be an array, such as ["1s"]`},
+		{"/v1/tasks", task(`"retry":{"delays":"soon"}`), `retry.delays: "soon" must be an array`},
+		{"/v1/tasks", task(`"retry":{"delays":5}`), `retry.delays: 5 must be an array`},
+		{"/v1/runs", run(`"x"`), `definition.steps: "x" must be an array`},
+		{"/v1/runs", run(`[{"id":"a","needs":"b"}]`), `definition.steps[0].needs: "b" must be an array, such as ["b"]`},
+		{"/v1/runs", run(`[{"id":"a","needs":5}]`), `definition.steps[0].needs: 5 must be an array`},
+	} {
+		if p := r.call("POST", c.path, c.body).problem(t); p.Detail != c.want {
+			t.Errorf("%s: %q, want %q", c.body, p.Detail, c.want)
+		}
 	}
 }
 
