@@ -39,7 +39,10 @@ func ParseOnce(text string) (*wire.Once, error) {
 
 // Instead says of a field that is not known what would be right in its place; "" if nobody can tell.
 func Instead(field string) string {
+	of, name := lastMember(field)
 	switch {
+	case aStep.MatchString(of):
+		return insteadInStep(of, name)
 	case strings.HasSuffix(field, "on_end.task.once"):
 		return ": leave it out, as a follow-up has no key"
 	case strings.HasSuffix(field, "task.once"):
@@ -47,17 +50,30 @@ func Instead(field string) string {
 	case slices.Contains([]string{"params", "steps", "on_failure", "finally"}, field):
 		return ": a workflow is an entry of workflows, with an id"
 	}
-	if of, name := lastMember(field); aStep.MatchString(of) {
-		return insteadInStep[name]
+	return ""
+}
+
+// insteadInStep is Instead for a field of a step of a workflow, or of the task of one.
+func insteadInStep(of, name string) string {
+	right, known := fieldsOfSteps[name]
+	step, ofTask := strings.CutSuffix(of, ".task")
+	switch {
+	case name == "delay":
+		return ": a step begins as soon as those that it needs have ended"
+	case known && ofTask:
+		return fmt.Sprintf("; did you mean %s.%s?", step, right)
+	case known:
+		return fmt.Sprintf("; did you mean %s?", right)
 	}
 	return ""
 }
 
-// insteadInStep says what is right in place of what other schedulers of workflows know.
-var insteadInStep = map[string]string{
-	"name": "; did you mean id?", "depends_on": "; did you mean needs?", "dependsOn": "; did you mean needs?",
-	"dependencies": "; did you mean needs?", "if": "; did you mean when?", "condition": "; did you mean when?",
-	"trigger_rule": "; did you mean rule?", "delay": ": a step begins as soon as those that it needs have ended",
+// fieldsOfSteps are fields of a step, by their own names, which may be in its task by mistake, and by those that other
+// schedulers of workflows have for them.
+var fieldsOfSteps = map[string]string{
+	"id": "id", "needs": "needs", "when": "when", "rule": "rule", "allow_failure": "allow_failure",
+	"name": "id", "depends_on": "needs", "dependsOn": "needs", "dependencies": "needs", "if": "when", "condition": "when",
+	"trigger_rule": "rule",
 }
 
 // aStep is the field of a step of a workflow, or of the task of one.

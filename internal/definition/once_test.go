@@ -36,8 +36,18 @@ func TestInstead_KnowsWhatOtherSchedulersSay(t *testing.T) {
 	for field, want := range map[string]string{
 		"definition.steps[0].depends_on": "; did you mean needs?", "steps[12].name": "; did you mean id?",
 		"finally[1].task.delay": ": a step begins as soon as those that it needs have ended",
-		"on_failure[0].if":      "; did you mean when?",
-		"steps[0].x":            "", "name": "", "task.delay": "", "schedules[0].name": "", "steps.name": "",
+		"on_failure[0].if":      "; did you mean when?", "steps[1].condition": "; did you mean when?",
+		"steps[0].trigger_rule":                    "; did you mean rule?",
+		"steps[0].task.if":                         "; did you mean steps[0].when?",
+		"definition.steps[3].task.depends_on":      "; did you mean definition.steps[3].needs?",
+		"workflows[2].finally[1].task.name":        "; did you mean workflows[2].finally[1].id?",
+		"steps[0].task.needs":                      "; did you mean steps[0].needs?",
+		"steps[0].task.when":                       "; did you mean steps[0].when?",
+		"workflows[0].steps[0].task.allow_failure": "; did you mean workflows[0].steps[0].allow_failure?",
+		"steps[0].task.once":                       "",
+		"steps[0].task.payload.if":                 "",
+		"steps[0].x":                               "",
+		"name":                                     "", "task.delay": "", "schedules[0].name": "", "steps.name": "",
 		"steps[0].payload.name": "",
 	} {
 		if got := definition.Instead(field); got != want {
