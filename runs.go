@@ -69,6 +69,8 @@ type RunStep struct {
 	StartedAt  time.Time // when that began
 	FinishedAt time.Time
 	Error      string // why its task did not succeed
+	// FailureAllowed: it failed, and what needs it goes on nevertheless, as its definition has AllowFailure.
+	FailureAllowed bool
 }
 
 // StepState is the state of a step of a run.
@@ -265,5 +267,6 @@ func stepFrom(s wire.RunStep) RunStep {
 		Generation: wire.Value(s.Generation), Task: wire.Value(s.Task), TaskState: State(wire.Value(s.TaskState)),
 		Attempt: wire.Value(s.Attempt), StartedAt: wire.Value(s.StartedAt).Time,
 		FinishedAt: wire.Value(s.FinishedAt).Time, Error: wire.Value(s.Error),
+		FailureAllowed: wire.Value(s.FailureAllowed),
 	}
 }

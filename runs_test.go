@@ -130,6 +130,33 @@ func TestRun_FansOutAndIn(t *testing.T) {
 }
 
 // Text is output as well, whether or not it is JSON.
+func TestGetRun_TellsAllowedFailures(t *testing.T) {
+	t.Parallel()
+	newFlows(t).overBoth(t, func(t *testing.T, c *dts.Client) {
+		id := begin(t, c, dts.Workflow{Steps: dts.Steps{
+			{ID: "allowed", Type: "break", AllowFailure: true},
+			{ID: "fine", Type: "noop", AllowFailure: true},
+			{ID: "behind", Type: "noop", Needs: []string{"allowed"}},
+			{ID: "fails", Type: "break", Needs: []string{"behind", "fine"}},
+		}}, nil)
+		_, err := c.Wait(t.Context(), id)
+		testkit.Must(t, err)
+		run, err := c.GetRun(t.Context(), id)
+		testkit.Must(t, err)
+		for step, want := range map[string]struct {
+			state   dts.StepState
+			allowed bool
+		}{
+			"allowed": {dts.StepFailed, true}, "fails": {dts.StepFailed, false},
+			"fine": {dts.StepSucceeded, false}, "behind": {dts.StepSucceeded, false},
+		} {
+			if s := run.Step(step); s.State != want.state || s.FailureAllowed != want.allowed {
+				t.Errorf("%s: %+v, want %+v", step, s, want)
+			}
+		}
+	})
+}
+
 func TestOutputOf_ReadsText(t *testing.T) {
 	t.Parallel()
 	newFlows(t).overBoth(t, func(t *testing.T, c *dts.Client) {
