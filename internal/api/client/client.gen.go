@@ -1270,8 +1270,8 @@ type ClientInterface interface {
 
 	// ListRuns List runs
 	//
-	// Lists runs of a namespace, or of all of them: the tasks of the type `workflow`, without
-	// their payloads. `run` says how far each is that has begun. What `GET /v1/tasks` says of pages and filters holds here, too.
+	// Lists runs of a namespace, or of all of them: the tasks of the type `workflow`, without their payloads. `run`
+	// says how far the run is, once it has begun. What `GET /v1/tasks` says of pages and filters holds here, too.
 	//
 	// Corresponds with GET /v1/runs (the `ListRuns` operationId).
 	ListRuns(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2752,8 +2752,8 @@ func (c *Client) WhyQueue(ctx context.Context, queue QueueName, reqEditors ...Re
 
 // ListRuns List runs
 //
-// Lists runs of a namespace, or of all of them: the tasks of the type `workflow`, without
-// their payloads. `run` says how far each is that has begun. What `GET /v1/tasks` says of pages and filters holds here, too.
+// Lists runs of a namespace, or of all of them: the tasks of the type `workflow`, without their payloads. `run`
+// says how far the run is, once it has begun. What `GET /v1/tasks` says of pages and filters holds here, too.
 //
 // Corresponds with GET /v1/runs (the `ListRuns` operationId).
 func (c *Client) ListRuns(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -10569,8 +10569,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListRunsWithResponse List runs
 	//
-	// Lists runs of a namespace, or of all of them: the tasks of the type `workflow`, without
-	// their payloads. `run` says how far each is that has begun. What `GET /v1/tasks` says of pages and filters holds here, too.
+	// Lists runs of a namespace, or of all of them: the tasks of the type `workflow`, without their payloads. `run`
+	// says how far the run is, once it has begun. What `GET /v1/tasks` says of pages and filters holds here, too.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -16498,8 +16498,8 @@ func (c *ClientWithResponses) WhyQueueWithResponse(ctx context.Context, queue Qu
 
 // ListRunsWithResponse List runs
 //
-// Lists runs of a namespace, or of all of them: the tasks of the type `workflow`, without
-// their payloads. `run` says how far each is that has begun. What `GET /v1/tasks` says of pages and filters holds here, too.
+// Lists runs of a namespace, or of all of them: the tasks of the type `workflow`, without their payloads. `run`
+// says how far the run is, once it has begun. What `GET /v1/tasks` says of pages and filters holds here, too.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -4245,7 +4245,7 @@ type Task struct {
 	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry"`
 
-	// Run How far a run of a workflow is that has begun; only in a list of runs.
+	// Run How far the run is, once it has begun; only in a list of runs.
 	Run *RunProgress `json:"run,omitempty"`
 
 	// RunAt When it is or was due, for its first run or its next attempt. Left out while it waits for the end of another task with

@@ -39,7 +39,7 @@ func newRunsCommand(f *command.Factory) *cobra.Command {
 		Long: `runs lists the runs of workflows of a namespace, or of all of them. The one that came into its state last comes
 first. Filters are joined by "and".
 
-Steps says how many steps of how many have ended. A run that is paused runs, and releases no steps.
+Steps says how many steps of how many have ended. A paused run has the state running, and releases no steps.
 
 The columns in a pipe are: id, state, attempt, due, started, finished, owner, error, namespace, ended, steps, paused.`,
 		Example: `  dtsctl flow runs

@@ -25,7 +25,7 @@ func newShowCommand(f *command.Factory) *cobra.Command {
 		Use: "show RUN", Short: "Show a run, and what became of its steps", Args: command.ExactArgs("RUN"),
 		Annotations: command.Asks("getRun"),
 		Long: `show shows a run as it is now: where it is, and its steps. Task is the state of the task of a step. The
-failure of a step that has allow_failure is "(allowed)".
+reason of an allowed failure begins with "(allowed)".
 
 The columns in a pipe, which gets a line for each step, are: step, state, task, attempt, took, why, section, task_id,
 started, finished.
