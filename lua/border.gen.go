@@ -17,7 +17,7 @@ const (
 	CodeChanged   Code = "CHANGED"    // change, delete_workflow, fire, pack_rows, put_schedule, put_workflow, write_bulk
 	CodeEarly     Code = "EARLY"      // put_schedule
 	CodeFenced    Code = "FENCED"     // advance, claim, due_schedules, end_late, fire, follow, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
-	CodeFull      Code = "FULL"       // acquire_lock
+	CodeFull      Code = "FULL"       // acquire_lock, cordon
 	CodeHeld      Code = "HELD"       // acquire_lease, acquire_lock, reap
 	CodeLost      Code = "LOST"       // renew_lease, renew_lock
 	CodeMoved     Code = "MOVED"      // begin
@@ -781,6 +781,44 @@ func (c Convert) Args() []any {
 // Decode reads its reply.
 func (Convert) Decode(r *Reply) (v ConvertReply) {
 	v.Converted = r.Number("converted")
+	return v
+}
+
+// Cordon runs cordon.lua: keeps the workers of a node, or of all nodes of a name, from taking tasks. It removes cordons whose time is
+// over.
+//
+// Refusals:
+//   - CodeFull: there are as many other cordons as there may be; the detail is the limit
+//
+// Repeated: harmless: it is written again, with a later time
+type Cordon struct {
+	Cordons CordonsKey    // HASH
+	Node    string        // its id, or the name
+	Lasts   time.Duration // how long the cordon lasts; 0 for until uncordon
+	About   string        // who asks for it and why, as JSON
+	Limit   int           // how many cordons there may be
+	Members MembersChannel
+}
+
+// CordonReply is the reply to Cordon.
+type CordonReply struct {
+	Since time.Time
+}
+
+// Script is cordon.lua.
+func (Cordon) Script() *Script { return scriptOf("cordon") }
+
+// Keys are its KEYS.
+func (c Cordon) Keys() []string { return []string{string(c.Cordons)} }
+
+// Args are its ARGV.
+func (c Cordon) Args() []any {
+	return []any{c.Node, c.Lasts.Milliseconds(), c.About, c.Limit, string(c.Members)}
+}
+
+// Decode reads its reply.
+func (Cordon) Decode(r *Reply) (v CordonReply) {
+	v.Since = r.Time("since")
 	return v
 }
 
@@ -3943,6 +3981,37 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 	return v
 }
 
+// Uncordon runs uncordon.lua: ends the cordon of an id or a name of nodes.
+//
+// Repeated: harmless: was is false in the second reply
+type Uncordon struct {
+	Cordons CordonsKey // HASH
+	Node    string     // the id or the name
+	Members MembersChannel
+}
+
+// UncordonReply is the reply to Uncordon.
+type UncordonReply struct {
+	Was bool // there was such a cordon
+}
+
+// Script is uncordon.lua.
+func (Uncordon) Script() *Script { return scriptOf("uncordon") }
+
+// Keys are its KEYS.
+func (c Uncordon) Keys() []string { return []string{string(c.Cordons)} }
+
+// Args are its ARGV.
+func (c Uncordon) Args() []any {
+	return []any{c.Node, string(c.Members)}
+}
+
+// Decode reads its reply.
+func (Uncordon) Decode(r *Reply) (v UncordonReply) {
+	v.Was = r.Flag("was")
+	return v
+}
+
 // WriteBulk runs write_bulk.lua: writes a bulk action, unless somebody has changed it since the caller read it.
 //
 // Refusals:
@@ -4039,6 +4108,7 @@ var KeyTypes = map[string]string{
 	"dts:{p}:status":           "string",
 	"dts:{p}:examined":         "hash",
 	"dts:nodes":                "hash",
+	"dts:cordons":              "hash",
 	"dts:taken:":               "string",
 	"dts:namespaces":           "zset",
 	"dts:limits":               "hash",
@@ -4536,6 +4606,14 @@ func (k Keyspace) Nodes() NodesKey {
 	return NodesKey(k.prefix + "nodes")
 }
 
+// CordonsKey names a HASH: the nodes whose workers take no tasks, by id or name: `<since ms> <until ms, 0 for no end> <who asked and why, as JSON>`. Nodes of earlier releases do not read it.
+type CordonsKey string
+
+// Cordons makes the key dts:cordons.
+func (k Keyspace) Cordons() CordonsKey {
+	return CordonsKey(k.prefix + "cordons")
+}
+
 // TakenKey names a STRING: what a worker by HTTP took in its newest call that can be repeated: the `request` of the call, and for each attempt `<ref>:<attempt> <run> <queue>`, separated by blanks; expires when the leases are over.
 type TakenKey string
 
@@ -4662,7 +4740,7 @@ type ControlChannel string
 // Control names the channel dts:control.
 func (k Keyspace) Control() ControlChannel { return ControlChannel(k.channel("control")) }
 
-// MembersChannel names a CHANNEL: changes of the list of nodes: `join`, `leave`, `lost`, or the new state of a node, then its id and the time in ms, which nodes of earlier releases leave out.
+// MembersChannel names a CHANNEL: changes of the list of nodes: `join`, `leave`, `lost`, `cordoned`, `uncordoned`, or the new state of a node, then its id, or the name that was cordoned, and the time in ms, which nodes of earlier releases leave out.
 type MembersChannel string
 
 // Members names the channel dts:nodes.

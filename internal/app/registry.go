@@ -21,9 +21,20 @@ func (a *App) buildRegistry() error {
 	a.registry = cluster.New(cluster.Options{
 		DB: a.store.Vital, Key: a.store.Keys.Nodes(), Channel: a.store.Keys.Members(), ID: a.node, Beat: a.o.Config.Heartbeat,
 		Log: a.o.Log, Self: func() cluster.Node { return a.describe(meter, started) }, Guests: a.guests,
-		Rejoined: a.rejoin, WentBack: a.wentBack,
+		Rejoined: a.rejoin, WentBack: a.wentBack, Cordons: a.store.Keys.Cordons(), Seen: a.noteCordons,
 	})
 	return nil
+}
+
+// noteCordons keeps the workers of this node from taking tasks while it is cordoned, and so workers by HTTP that
+// call it.
+func (a *App) noteCordons(v cluster.View) {
+	if a.worker != nil {
+		a.worker.SetCordoned(v.CordonOf(a.node, a.name()) != nil)
+	}
+	if a.remote != nil {
+		a.remote.NoteCordons(v)
+	}
 }
 
 // describe is the entry of this node in the registry.

@@ -131,6 +131,12 @@ func DecodeMember(message string) (Change, error) {
 	return c, nil
 }
 
+// IsOfCordon reports whether a message on the channel of members says that a node was cordoned or uncordoned.
+func IsOfCordon(message string) bool {
+	word, _, _ := strings.Cut(message, " ")
+	return word == "cordoned" || word == "uncordoned"
+}
+
 // MemberOf is the id of the node that a message on the channel of members is about; "" if it names none.
 func MemberOf(message string) string {
 	_, rest, _ := strings.Cut(message, " ")

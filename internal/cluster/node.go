@@ -44,6 +44,7 @@ type Node struct {
 	Labels     config.Labels  `json:"labels,omitempty"`     // that it was given; Values has those that it has by itself, too
 	StartedAt  time.Time      `json:"started_at"`
 	Listens    *Listens       `json:"listens,omitempty"`  // nil if it listens nowhere, or does not say, as older versions do not
+	Cordon     *Cordon        `json:"-"`                  // nil: it is not cordoned; not part of the stored entry
 	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry
 	Beat       time.Duration  `json:"-"`                  // between two heartbeats; beat_ms of the stored entry
 }

@@ -26,7 +26,8 @@ type Observer struct {
 	view    View
 }
 
-// NewObserver returns an observer of the list of nodes. Of the options, only DB, Key, Beat, Log and Check count.
+// NewObserver returns an observer of the list of nodes. Of the options, only DB, Key, Cordons, Channel,
+// Beat, Log and Check count.
 func NewObserver(o Options) *Observer {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Observer{registry: New(o), ctx: ctx, stop: stop}
@@ -43,6 +44,16 @@ func (o *Observer) Close() {
 
 // Nodes reads the list from Redis, as Registry.Nodes does.
 func (o *Observer) Nodes(ctx context.Context) ([]Node, error) { return o.registry.Nodes(ctx) }
+
+// Cordon keeps the workers of a node from taking tasks, as Registry.Cordon does.
+func (o *Observer) Cordon(ctx context.Context, node string, c Cordon, lasts time.Duration) error {
+	return o.registry.Cordon(ctx, node, c, lasts)
+}
+
+// Uncordon ends a cordon, as Registry.Uncordon does.
+func (o *Observer) Uncordon(ctx context.Context, node string) (was bool, _ error) {
+	return o.registry.Uncordon(ctx, node)
+}
 
 // View returns the list of nodes, which it reads again after the time between two heartbeats. Where the list cannot be read, it
 // returns the empty View: callers wait for the first read that fails, and not for those that follow before one succeeds.

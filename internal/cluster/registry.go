@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
@@ -24,6 +25,8 @@ type Options struct {
 	DB *redisx.DB
 	// Key is the key of the hash that lists all nodes.
 	Key lua.NodesKey
+	// Cordons is the key of the hash of cordons. "" means that there are none.
+	Cordons lua.CordonsKey
 	// Channel is the pub/sub channel on which "<word> <id> <ms>" is published when a node joins, leaves, dies or changes
 	// its state. "" means the same name as Key.
 	Channel lua.MembersChannel
@@ -42,6 +45,8 @@ type Options struct {
 	// Rejoined is called by Run when this node is not on the list, or as a dead one, although it was before. forgotten says that it is not there at
 	// all, and lately that it had sent a heartbeat so recently that nobody has removed it for its age. nil for no call.
 	Rejoined func(forgotten, lately bool)
+	// Seen is called by Run with each view, before others get the view. nil for no call.
+	Seen func(View)
 	// Check is called by an Observer when it reads the list for a view; nil for no call.
 	Check func(ctx context.Context)
 	// WentBack, if set, is called when Redis does not know a heartbeat that it had acknowledged: it has lost writes since a time. forgotten
@@ -65,8 +70,10 @@ type Registry struct {
 	first     time.Time // successful heartbeat, by the clock of Redis
 	failing   bool      // whether the last heartbeat failed
 	// Heartbeats are numbered from the time at which the process started, in ms, so that those of another process with the same id are lower.
-	sequence     int // of the last heartbeat that was sent
-	acknowledged int // sequence of the last successful heartbeat; 0: none
+	sequence     int     // of the last heartbeat that was sent
+	acknowledged int     // sequence of the last successful heartbeat; 0: none
+	cordons      cordons // that were read last
+	unread       error   // why the last heartbeat could not read them; nil if it could
 	// spareUntil is until when nodes are spared that missed heartbeats when this node missed its own.
 	spareUntil time.Time
 
@@ -92,6 +99,9 @@ func New(o Options) *Registry {
 	}
 	if o.Guests == nil {
 		o.Guests = func() []Node { return nil }
+	}
+	if o.Seen == nil {
+		o.Seen = func(View) {}
 	}
 	if o.Rejoined == nil {
 		o.Rejoined = func(bool, bool) {}
@@ -136,12 +146,34 @@ func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
 
 // read is Nodes with the time of Redis.
 func (r *Registry) read(ctx context.Context) (time.Time, []Node, error) {
-	reply, err := redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key})
+	var reply lua.ReadNodesReply
+	var found cordons
+	var err, unread error
+	calls.Do(
+		func() { reply, err = redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key}) },
+		func() { found, unread = r.readCordons(ctx) },
+	)
+	if err == nil && unread != nil {
+		found, err = r.knownCordons(ctx, unread)
+	}
 	if err != nil {
 		message := "cannot read the list of nodes: " + redisx.WithoutDoubt(redisx.WhyNot(err))
 		return time.Time{}, nil, &task.Error{Code: task.CodeUnavailable, Message: message, Err: err}
 	}
-	return reply.Now, nodesOf(r.members(ctx, reply.Now, reply.Nodes)), nil
+	nodes := nodesOf(r.members(ctx, reply.Now, reply.Nodes))
+	found.apply(nodes, reply.Now)
+	return reply.Now, nodes, nil
+}
+
+// knownCordons returns the cordons as of the last heartbeat, as they cannot be read now. Error: why not, if this node has
+// no heartbeats, unless something else is stored in their place.
+func (r *Registry) knownCordons(ctx context.Context, unread error) (cordons, error) {
+	known := r.View()
+	if known.At.IsZero() && !redisx.IsDamage(unread) {
+		return nil, unread
+	}
+	redisx.LeaveOut(ctx, "it is not known which nodes are cordoned: %s", redisx.WithoutDoubt(redisx.WhyNot(unread)))
+	return known.cordons, nil
 }
 
 // SetDraining sets whether this node finishes its work and accepts no new work. A heartbeat tells the other nodes

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/change"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -40,7 +41,7 @@ func (r *Registry) Run(ctx context.Context) error {
 // changes may have been missed before.
 func (r *Registry) listen(ctx context.Context) {
 	onChange := func(_, message string) {
-		if change.MemberOf(message) != r.o.ID {
+		if change.MemberOf(message) != r.o.ID || change.IsOfCordon(message) {
 			r.requestBeat()
 		}
 	}
@@ -66,7 +67,12 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 	start := clock.Now()
 	self := r.self()
 	err := r.beatForGuests(ctx) // before this node reads the list
-	reply, failure := r.send(ctx, self)
+	var reply lua.BeatReply
+	var failure error
+	calls.Do(
+		func() { reply, failure = r.send(ctx, self) },
+		func() { r.refreshCordons(ctx) },
+	)
 	var members []member
 	if failure == nil {
 		members, failure = r.living(ctx, reply)
@@ -81,9 +87,27 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 		r.o.Rejoined(reply.Before.IsZero(), clock.Since(before) < missedLimit*r.o.Beat)
 	}
 	r.checkBefore(ctx, reply)
-	r.setView(View{At: reply.Now, Nodes: nodesOf(members), self: self, seen: clock.Now()})
+	r.noteView(View{At: reply.Now, Nodes: nodesOf(members), self: self, cordons: r.cordons, seen: clock.Now()})
 	r.markReady()
 	return max(r.untilNextBeat(reply.Now, members)-clock.Since(start), r.o.Beat/10)
+}
+
+// refreshCordons reads the cordons again. If they cannot be read, those that are known stay in force.
+func (r *Registry) refreshCordons(ctx context.Context) {
+	read, err := r.readCordons(ctx)
+	if err == nil {
+		r.cordons = read
+	} else if r.unread == nil && ctx.Err() == nil {
+		r.o.Log.WarnContext(ctx, "cannot read which nodes are cordoned: the last known cordons stay in force", "error", err)
+	}
+	r.unread = err
+}
+
+// noteView sets the view, and marks the nodes that are cordoned.
+func (r *Registry) noteView(v View) {
+	v.cordons.apply(v.Nodes, v.At)
+	r.o.Seen(v)
+	r.setView(v)
 }
 
 // checkBefore notices if Redis does not know the last heartbeat that it acknowledged. It says nothing if this node was away and Redis may have

@@ -14,6 +14,8 @@ type View struct {
 	// Nodes are the nodes on the list, sorted by id. That of a Registry has no dead ones.
 	Nodes []Node
 
+	cordons cordons
+
 	self Node
 	seen time.Time // when the heartbeat was answered, by this node's clock
 }
@@ -40,6 +42,21 @@ func (v View) Alive(role string) []string {
 		ids = append(ids, v.self.ID)
 	}
 	slices.Sort(ids)
+	return ids
+}
+
+// CordonOf returns the cordon of a node, which need not be on the list; nil if it has none.
+func (v View) CordonOf(id, name string) *Cordon {
+	return v.cordons.of(Node{ID: id, Name: name}, v.Now())
+}
+
+// cordoned returns the ids of the nodes that are cordoned. Watch signals when they change.
+func (v View) cordoned() (ids []string) {
+	for _, n := range v.Nodes {
+		if n.Cordon != nil {
+			ids = append(ids, n.ID)
+		}
+	}
 	return ids
 }
 

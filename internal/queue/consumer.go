@@ -70,8 +70,9 @@ type Consumer struct {
 	beating sync.Mutex // held through a beat, so that the last one to begin writes last
 	showed  bool       // deliveries may be in the list of what this server works on; guarded by beating
 
-	mu   sync.Mutex
-	held map[*Taken]struct{} // taken and not settled
+	mu     sync.Mutex
+	held   map[*Taken]struct{} // taken and not settled
+	cordon chan struct{}       // closed when the consumer may take again; nil: it may now
 }
 
 // Taken is a delivery that a consumer has taken.
@@ -173,6 +174,26 @@ func (c *Consumer) SetBusy(ctx context.Context) {
 // SetFree tells the consumer that there is a free slot.
 func (c *Consumer) SetFree() { c.sources.setFree() }
 
+// SetCordoned says whether the consumer takes nothing: then Await waits. Deliveries that it has taken are handled.
+func (c *Consumer) SetCordoned(is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case is && c.cordon == nil:
+		c.cordon = make(chan struct{})
+	case !is && c.cordon != nil:
+		close(c.cordon)
+		c.cordon = nil
+	}
+}
+
+// cordoned returns a channel that is closed when the consumer may take again; nil if it may now.
+func (c *Consumer) cordoned() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cordon
+}
+
 // tell wakes all workers of a queue. If it fails, the leader does so later.
 func (c *Consumer) tell(ctx context.Context, asynqName string) {
 	err := c.o.DB.Publish(ctx, string(c.keys.Arrivals(c.queueOf(asynqName))), "").Err()
@@ -207,10 +228,13 @@ func publish(ctx context.Context, db *redisx.DB, asynqNames []string) error {
 // Await blocks until one of the queues may hold a delivery. It returns an error only if ctx ends. While too many endings
 // wait to be settled, it blocks as well, so that their number is bounded.
 func (c *Consumer) Await(ctx context.Context) error {
-	if err := c.awaitTurn(ctx); err != nil {
-		return err
-	}
-	for ctx.Err() == nil && !c.sources.ready() {
+	for {
+		if err := c.awaitTurn(ctx); err != nil {
+			return err
+		}
+		if ctx.Err() != nil || c.sources.ready() {
+			return ctx.Err()
+		}
 		timer := time.NewTimer(c.lookPause())
 		select {
 		case <-ctx.Done():
@@ -220,7 +244,6 @@ func (c *Consumer) Await(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
-	return ctx.Err()
 }
 
 // lookPause is the time until the next look at the queues.
@@ -231,13 +254,22 @@ func (c *Consumer) lookPause() time.Duration {
 	return lookInterval + rand.N(lookInterval)
 }
 
-// awaitTurn waits while too many endings wait to be settled. Meanwhile the other workers are woken for what this one is woken for.
+// awaitTurn waits while too many endings wait to be settled, and while the consumer is cordoned. Meanwhile the other
+// workers are woken for what this one is woken for.
 func (c *Consumer) awaitTurn(ctx context.Context) error {
-	if c.ends.hasRoom() {
+	cordon := c.cordoned()
+	if cordon == nil && c.ends.hasRoom() {
 		return nil
 	}
 	c.SetBusy(ctx)
 	defer c.SetFree()
+	for ; cordon != nil; cordon = c.cordoned() {
+		select {
+		case <-cordon:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return c.ends.awaitRoom(ctx)
 }
 

@@ -458,3 +458,31 @@ func TestConsumer_CostsLittleWhileIdle(t *testing.T) {
 		t.Errorf("in 6 s, it asked for %d lengths and ran %d scripts, want 3 to 12 and none", looks, takes)
 	}
 }
+
+// A consumer that is cordoned takes nothing, also if it is woken, and others are woken instead. It goes on at once later.
+func TestConsumer_TakesNothingWhileItIsCordoned(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	handled := [2]chan string{make(chan string, 100), make(chan string, 100)}
+	var pools [2]*pool
+	for i := range pools {
+		pools[i] = x.pool(x.srv.URL(), func(ref task.Ref, _ int) error { handled[i] <- ref.ID; return nil })
+	}
+	for round := range 4 {
+		free := round % 2
+		pools[free].SetCordoned(false)
+		pools[1-free].SetCordoned(true)
+		pools[1-free].SetCordoned(true) // once more does no harm
+		for i := range 20 {
+			x.enqueue(aDelivery(fmt.Sprintf("%d-%d", round, i)))
+			testkit.Receive(t, handled[free], "a delivery")
+		}
+		if n := len(handled[1-free]); n > 0 {
+			t.Errorf("round %d: the consumer that is cordoned took %d", round, n)
+		}
+	}
+	pools[0].SetCordoned(true)
+	if taken := pools[0].Take(t.Context(), 10); len(taken) > 0 {
+		t.Errorf("it took %v", taken)
+	}
+}

@@ -191,6 +191,7 @@ func (w *Workers) session(id, address string, offer Offer) (*session, error) {
 	}
 	fresh := newSession(w, id, offer)
 	fresh.address = address
+	fresh.consumer.SetCordoned(w.o.Members.View().CordonOf(id, id) != nil)
 	w.sessions[id] = fresh
 	w.running.Go(fresh.run)
 	if s != nil {
@@ -247,6 +248,13 @@ func (w *Workers) isNode(id string) bool {
 	return slices.ContainsFunc(w.o.Members.View().Nodes, func(n cluster.Node) bool {
 		return n.ID == id && n.Via == "" && n.State != cluster.StateDead
 	})
+}
+
+// NoteCordons keeps workers that are cordoned from getting attempts. Those that are not get attempts again.
+func (w *Workers) NoteCordons(v cluster.View) {
+	for _, s := range w.all() {
+		s.consumer.SetCordoned(v.CordonOf(s.id, s.id) != nil)
+	}
 }
 
 // Measured records what a worker says of its machine; nil for nothing.

@@ -871,3 +871,28 @@ func TestTake_ListsAQueueOnlyOnceItHasADelivery(t *testing.T) {
 		t.Errorf("asynq lists %v", listed)
 	}
 }
+
+// A worker that is cordoned gets no attempts, and another one does. It gets them again when that is over.
+func TestTake_GivesACordonedWorkerNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if runs, err := w.Take(w.Ctx, "w1", offer(), Request{Limit: 10}); err != nil || len(runs) > 0 {
+		t.Fatalf("it took %v, %v", runs, err)
+	}
+	w.of("w1").consumer.SetCordoned(true)
+	a := w.hand("a")
+	if runs, err := w.Take(w.Ctx, "w1", offer(), Request{Limit: 10, Wait: 50 * time.Millisecond}); err != nil || len(runs) > 0 {
+		t.Errorf("it took %v, %v", runs, err)
+	}
+	runs, err := w.Take(w.Ctx, "w2", offer(), Request{Limit: 10, Wait: 10 * time.Second})
+	if err != nil || len(runs) != 1 || runs[0].Task.Ref != a {
+		t.Errorf("another worker took %v, %v", runs, err)
+	}
+	b := w.hand("b")
+	taken := make(chan []*tasks.Run, 1)
+	go func() { taken <- w.take(offer()) }()
+	w.NoteCordons(cluster.View{}) // in which nobody is cordoned
+	if runs := testkit.Receive(t, taken, "the attempt"); len(runs) != 1 || runs[0].Task.Ref != b {
+		t.Errorf("after the cordon it took %v", runs)
+	}
+}

@@ -97,3 +97,36 @@ func TestSlots_PoolsShareTheOnlySlot(t *testing.T) {
 		w.reaches(ref, task.Succeeded)
 	}
 }
+
+// A worker that is cordoned takes nothing, from its first moment on, and what runs goes on.
+func TestWorker_TakesNothingWhileItIsCordoned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	begun, goOn := make(chan task.Ref, 10), make(chan struct{})
+	do := func(_ context.Context, a executor.Attempt) (string, error) {
+		begun <- a.Task.Ref
+		<-goOn
+		return "", nil
+	}
+	r := w.start(do)
+	a := w.submit(task.Definition{})
+	testkit.Receive(t, begun, "an attempt before the cordon")
+	r.SetCordoned(true)
+	b := w.submit(task.Definition{})
+	other := w.start(func(_ context.Context, attempt executor.Attempt) (string, error) {
+		begun <- attempt.Task.Ref
+		return "", nil
+	})
+	if got := testkit.Receive(t, begun, "the attempt of another worker"); got != b {
+		t.Errorf("began %s, want %s", got, b)
+	}
+	w.reaches(b, task.Succeeded)
+	other.SetCordoned(true)
+	c := w.submit(task.Definition{})
+	close(goOn)
+	w.reaches(a, task.Succeeded)
+	r.SetCordoned(false)
+	if got := testkit.Receive(t, begun, "the attempt after the cordon"); got != c {
+		t.Errorf("began %s, want %s", got, c)
+	}
+}

@@ -85,10 +85,12 @@ type Worker struct {
 	begins   *batch.Groups[tasks.Start, tasks.Begun]
 	ends     *batch.Groups[tasks.End, error]
 
-	mu     sync.Mutex
-	active map[string]*attempt // by delivery
-	idle   sync.WaitGroup      // counts the deliveries that are handled
-	closed bool                // no delivery may enter any more
+	mu       sync.Mutex
+	cordoned bool                // see SetCordoned
+	taking   []*pool             // while it runs
+	active   map[string]*attempt // by delivery
+	idle     sync.WaitGroup      // counts the deliveries that are handled
+	closed   bool                // no delivery may enter any more
 }
 
 // New prepares a worker.
@@ -128,12 +130,34 @@ func (w *Worker) Running() int { return int(w.running.Load()) }
 // Ready is closed when the worker takes deliveries.
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
 
+// SetCordoned says whether the worker takes nothing. What runs goes on. Deliveries that it has taken already begin or go
+// back within 50 ms: as many as it has slots, and up to 64 more.
+func (w *Worker) SetCordoned(is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cordoned = is
+	for _, p := range w.taking {
+		p.consumer.SetCordoned(is)
+	}
+}
+
+// startTaking notes the pools that take deliveries from now on, unless the worker is cordoned.
+func (w *Worker) startTaking(pools []*pool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.taking = pools
+	for _, p := range pools {
+		p.consumer.SetCordoned(w.cordoned)
+	}
+}
+
 // Run takes and runs deliveries until ctx ends. Then it drains: it takes no more, gives running attempts up to
 // DrainTimeout to end, interrupts the rest so that other nodes can run them, reports, and returns nil.
 func (w *Worker) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	pools := w.pools()
+	w.startTaking(pools)
 	var background errgroup.Group
 	background.Go(func() error {
 		return w.o.Store.Tasks.ListenStops(work, func() { _ = w.ExtendNow(work) }, w.stop(work))
