@@ -161,6 +161,12 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"LimitQueue":  func(ctx context.Context, c *dts.Client, name string) error { return c.LimitQueue(ctx, name, 1) },
 		"ResumeQueue": func(ctx context.Context, c *dts.Client, name string) error { return c.ResumeQueue(ctx, name) },
 	},
+	"node": {
+		"CordonNode": func(ctx context.Context, c *dts.Client, node string) error {
+			return errOf(c.CordonNode(ctx, node, "", 0))
+		},
+		"UncordonNode": func(ctx context.Context, c *dts.Client, node string) error { return errOf(c.UncordonNode(ctx, node)) },
+	},
 	"name": {
 		"Lock": func(ctx context.Context, c *dts.Client, name string) error {
 			return errOf(c.Lock(ctx, name, time.Minute))
@@ -201,7 +207,7 @@ func unsentCalls() map[string]badCall {
 			for _, name := range badNames {
 				rows[fmt.Sprintf("%s: %.20q", method, name)] = badCall{kind, func(ctx context.Context, c *dts.Client) error { return call(ctx, c, name) }}
 			}
-			if kind == "queue" {
+			if kind == "queue" || kind == "node" { // of no namespace
 				continue
 			}
 			for _, namespace := range badNamespaces {

@@ -26,6 +26,7 @@ const (
 	CodeTaskNotARun      Code = "task_not_a_run"     // the task is no run of a workflow
 	CodeTaskChanged      Code = "task_changed"       // somebody else changed the task at the same moment
 	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its capacity allows
+	CodeNodeNotFound     Code = "node_not_found"     // no node has this id or name
 	CodeQueueNotFound    Code = "queue_not_found"    // no worker node has served this queue, and no task was put into it
 	CodeTooManyNames     Code = "too_many_names"     // nobody runs the task, and too many queues and types wait
 	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id

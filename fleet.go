@@ -31,6 +31,16 @@ type Node struct {
 	CPU        float64           // share of the processors of its machine that its process uses, 0 to 1
 	Memory     uint64            // bytes that its process holds
 	Machine    *Machine          // nil if it does not tell
+	Cordon     *Cordon           // nil if it is not cordoned; Queues is empty while it is
+}
+
+// Cordon says that the workers of a node take no tasks, and why.
+type Cordon struct {
+	Of    string // the id or the name that was cordoned
+	By    string // who asked for it; "" if nobody knows
+	Note  string // why; "" if nobody said
+	Since time.Time
+	Until time.Time // when it ends; zero if it lasts until somebody uncordons the node
 }
 
 // Queue is a queue in which due tasks wait for workers.
@@ -54,21 +64,59 @@ type Queue struct {
 	Limit int
 }
 
-// Nodes returns the nodes that are alive or have died lately. Errors: CodeUnavailable; CodeDataUnreadable, together with the
-// others, if some cannot be read.
+// Nodes returns the nodes that are alive or have died lately. Errors: CodeUnavailable; CodeDataUnreadable, together
+// with the others, if some cannot be read.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	list, err := call[wire.NodeList](c.api.ListNodesWithResponse(ctx))
+	return nodesOf(call[wire.NodeList](c.api.ListNodesWithResponse(ctx)))
+}
+
+func nodesOf(list wire.NodeList, err error) ([]Node, error) {
 	return each(list.Nodes, func(n wire.Node) Node {
 		return Node{
 			ID: n.ID, Name: wire.Value(n.Name), Labels: wire.Value(n.Labels), CPU: n.CPU, Memory: n.Memory,
-			Machine: machineOf(n.Machine), Host: n.Host, IP: n.IP, Version: n.Version, Roles: n.Roles, State: string(n.State), Capacity: n.Capacity, Running: n.Running,
-			Partitions: n.Partitions, Queues: n.Queues, Types: n.Types, Via: wire.Value(n.Via), StartedAt: n.StartedAt.Time, LastBeat: n.LastBeat.Time,
+			Machine: machineOf(n.Machine), Host: n.Host, IP: n.IP, Version: n.Version, Roles: n.Roles, State: string(n.State),
+			Capacity: n.Capacity, Running: n.Running, Partitions: n.Partitions, Queues: n.Queues, Types: n.Types,
+			Via: wire.Value(n.Via), StartedAt: n.StartedAt.Time, LastBeat: n.LastBeat.Time, Cordon: cordonOf(n.Cordon),
 		}
 	}), cmp.Or(err, leftOut(list.Warnings))
 }
 
-// Queues returns the queues that ever held a task. Errors: CodeUnavailable; CodeDataUnreadable, together with the others, if some
-// cannot be read.
+func cordonOf(c *wire.NodeCordon) *Cordon {
+	if c == nil {
+		return nil
+	}
+	return &Cordon{
+		Of: c.Of, By: wire.Value(c.By), Note: wire.Value(c.Note), Since: c.Since.Time, Until: wire.Value(c.Until).Time,
+	}
+}
+
+// CordonNode keeps the workers of a node from taking tasks. What runs there goes on, and tasks that they have taken
+// already may still begin. node is the id of a node, whose cordon ends with its process, or the name of one or several
+// nodes, whose cordon also holds for nodes that start later. note says why; it may be empty. lasts is how long the
+// cordon lasts; 0: until UncordonNode. It returns the nodes with that id or name. Errors: CodeInvalid; CodeNodeNotFound
+// if there is no such node.
+func (c *Client) CordonNode(ctx context.Context, node, note string, lasts time.Duration) ([]Node, error) {
+	if err := task.ValidateName("node", node); err != nil {
+		return nil, errorOfUseCase(err)
+	}
+	in := wire.NodeCordoning{Note: wire.Given(note)}
+	if lasts != 0 {
+		in.For = new(task.FormatDuration(lasts))
+	}
+	return nodesOf(call[wire.NodeList](c.api.CordonNodeWithResponse(ctx, node, in)))
+}
+
+// UncordonNode ends the cordon of an id or a name. It returns the nodes with that id or name. Errors: as for
+// CordonNode.
+func (c *Client) UncordonNode(ctx context.Context, node string) ([]Node, error) {
+	if err := task.ValidateName("node", node); err != nil {
+		return nil, errorOfUseCase(err)
+	}
+	return nodesOf(call[wire.NodeList](c.api.UncordonNodeWithResponse(ctx, node)))
+}
+
+// Queues returns the queues that ever held a task. Errors: CodeUnavailable; CodeDataUnreadable, together with the
+// others, if some cannot be read.
 func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	list, err := call[wire.QueueList](c.api.ListQueuesWithResponse(ctx))
 	return each(list.Queues, func(q wire.Queue) Queue {
@@ -87,8 +135,8 @@ type Namespace struct {
 	LastSubmittedAt time.Time // when somebody last submitted a task or put a schedule, to the minute; ticks do not count
 }
 
-// Namespaces returns the namespaces to which something was submitted, by name. Errors: CodeUnavailable; CodeDataUnreadable,
-// together with the others, if some cannot be read.
+// Namespaces returns the namespaces to which something was submitted, by name. Errors: CodeUnavailable;
+// CodeDataUnreadable, together with the others, if some cannot be read.
 func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
 	list, err := call[wire.NamespaceList](c.api.ListNamespacesWithResponse(ctx))
 	return each(list.Namespaces, func(n wire.NamespaceEntry) Namespace {
@@ -96,8 +144,8 @@ func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
 	}), cmp.Or(err, leftOut(list.Warnings))
 }
 
-// PauseQueue has workers take nothing from a queue any more; what runs goes on. What a worker has taken may still begin:
-// as many as it has slots, and up to 64 more, within about 50 ms. Error: CodeQueueNotFound.
+// PauseQueue has workers take nothing from a queue any more; what runs goes on. What a worker has taken may still
+// begin: as many as it has slots, and up to 64 more, within about 50 ms. Error: CodeQueueNotFound.
 func (c *Client) PauseQueue(ctx context.Context, name string) error {
 	return c.PauseQueueWithNote(ctx, name, "")
 }

@@ -817,6 +817,12 @@ type ServerInterface interface {
 	// GetNode Get one node, and the attempts that it has lost
 	// (GET /v1/nodes/{node})
 	GetNode(ctx echo.Context, node NodeID) error
+	// CordonNode Keep the workers of a node from taking tasks
+	// (POST /v1/nodes/{node}/cordon)
+	CordonNode(ctx echo.Context, node NodeOrName) error
+	// UncordonNode Let the workers of a node take tasks again
+	// (POST /v1/nodes/{node}/uncordon)
+	UncordonNode(ctx echo.Context, node NodeOrName) error
 	// ListQueues List queues
 	// (GET /v1/queues)
 	ListQueues(ctx echo.Context) error
@@ -1533,6 +1539,38 @@ func (w *ServerInterfaceWrapper) GetNode(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNode(ctx, node)
+	return err
+}
+
+// CordonNode converts echo context to params.
+func (w *ServerInterfaceWrapper) CordonNode(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "node" -------------
+	var node NodeOrName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "node", ctx.Param("node"), &node, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter node: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CordonNode(ctx, node)
+	return err
+}
+
+// UncordonNode converts echo context to params.
+func (w *ServerInterfaceWrapper) UncordonNode(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "node" -------------
+	var node NodeOrName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "node", ctx.Param("node"), &node, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter node: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UncordonNode(ctx, node)
 	return err
 }
 
@@ -3714,6 +3752,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/stats", wrapper.ReadStats, options.OperationMiddlewares["readStats"]...)
 	router.GET(options.BaseURL+"/v1/failures", wrapper.ListFailures, options.OperationMiddlewares["listFailures"]...)
 	router.GET(options.BaseURL+"/v1/nodes/:node", wrapper.GetNode, options.OperationMiddlewares["getNode"]...)
+	router.POST(options.BaseURL+"/v1/nodes/:node/cordon", wrapper.CordonNode, options.OperationMiddlewares["cordonNode"]...)
+	router.POST(options.BaseURL+"/v1/nodes/:node/uncordon", wrapper.UncordonNode, options.OperationMiddlewares["uncordonNode"]...)
 	router.GET(options.BaseURL+"/v1/queues", wrapper.ListQueues, options.OperationMiddlewares["listQueues"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/pause", wrapper.PauseQueue, options.OperationMiddlewares["pauseQueue"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/resume", wrapper.ResumeQueue, options.OperationMiddlewares["resumeQueue"]...)

@@ -11,10 +11,21 @@ func nodeOf(n cluster.Node) wire.Node {
 		ID: n.ID, Name: wire.Given(n.Name), Host: n.Host, IP: n.IP, Version: n.Version, Roles: list(n.Roles),
 		State: wire.NodeState(n.State), Labels: nodeLabels(n.Labels), Machine: machineOf(n.Machine),
 		Capacity: n.Capacity, Running: n.Running, Partitions: list(n.Partitions), Queues: weights(n.Queues),
-		Types: n.Types,
-		Via:   wire.Given(n.Via), CPU: n.CPU, Memory: n.Memory, Pid: wire.Given(n.PID), Address: wire.Given(n.Address()),
+		Types: n.Types, Cordon: cordonOf(n.Cordon),
+		Via: wire.Given(n.Via), CPU: n.CPU, Memory: n.Memory, Pid: wire.Given(n.PID), Address: wire.Given(n.Address()),
 		StartedAt: wire.At(n.StartedAt), LastBeat: wire.At(n.LastBeat),
 	}
+}
+
+func cordonOf(c *cluster.Cordon) *wire.NodeCordon {
+	if c == nil {
+		return nil
+	}
+	out := &wire.NodeCordon{Of: c.Of, By: wire.Given(c.By), Note: wire.Given(c.Note), Since: wire.At(c.Since)}
+	if !c.Until.IsZero() {
+		out.Until = new(wire.At(c.Until))
+	}
+	return out
 }
 
 func nodeLabels(l config.Labels) *wire.NodeLabels {

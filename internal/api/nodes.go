@@ -1,9 +1,12 @@
 package api
 
 import (
+	"context"
+
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
 )
 
@@ -29,6 +32,39 @@ func (e *endpoints) GetNode(c echo.Context, id wire.NodeID) error {
 		answer.Node = new(nodeOf(*d.Node))
 	}
 	return e.ok(c, answer)
+}
+
+// CordonNode answers POST /v1/nodes/{node}/cordon.
+func (e *endpoints) CordonNode(c echo.Context, node wire.NodeOrName) error {
+	var in wire.NodeCordoning
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	var r reader
+	how := control.Cordoning{Note: wire.Value(in.Note), For: r.span("for", wire.Value(in.For))}
+	if r.err != nil {
+		return r.err
+	}
+	return e.cordoned(c, func(ctx context.Context) ([]cluster.Node, error) {
+		return e.Control.CordonNode(ctx, callerOf(c), node, how)
+	})
+}
+
+// UncordonNode answers POST /v1/nodes/{node}/uncordon.
+func (e *endpoints) UncordonNode(c echo.Context, node wire.NodeOrName) error {
+	return e.cordoned(c, func(ctx context.Context) ([]cluster.Node, error) {
+		return e.Control.UncordonNode(ctx, callerOf(c), node)
+	})
+}
+
+// cordoned answers which nodes a change of cordons concerns.
+func (e *endpoints) cordoned(c echo.Context, do func(context.Context) ([]cluster.Node, error)) error {
+	ctx, left := leavingOut(c)
+	nodes, err := do(ctx)
+	if err != nil {
+		return err
+	}
+	return e.ok(c, wire.NodeList{Nodes: each(nodes, nodeOf), Warnings: left.Texts()})
 }
 
 func lostOf(l control.LostAttempt) wire.LostAttempt {

@@ -200,10 +200,14 @@ func startFull(t *testing.T) (*rig, *nthFails) {
 	db.AddHook(fails)
 	store := openStore(t, db)
 	testkit.Must(t, store.Advance(t.Context(), func(context.Context) ([]cluster.Node, error) { return nil, nil }))
-	observer := cluster.NewObserver(cluster.Options{DB: db, Key: store.Keys.Nodes()})
+	observer := cluster.NewObserver(cluster.Options{
+		DB: db, Key: store.Keys.Nodes(), Cordons: store.Keys.Cordons(), Channel: store.Keys.Members(),
+	})
 	t.Cleanup(observer.Close)
 	queues := queue.New(queue.Options{DB: db})
-	useCases := control.New(control.Options{Store: store, Queues: queues, Nodes: quietNodes{observer}, Events: b.events})
+	useCases := control.New(control.Options{
+		Store: store, Queues: queues, Nodes: quietNodes{observer}, Cordons: observer, Events: b.events,
+	})
 	r := startRigOn(t, b, useCases, func(o *rigOptions) { o.Heartbeat = 20 * time.Millisecond })
 	r.fill()
 	return r, fails

@@ -83,13 +83,13 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	hub := events.New(events.Options{Source: data.Tasks, Log: o.Log})
 	said := &findings{store: data, log: o.Log}
 	d.nodes = cluster.NewObserver(cluster.Options{
-		DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log,
+		DB: db, Key: data.Keys.Nodes(), Cordons: data.Keys.Cordons(), Channel: data.Keys.Members(), Beat: o.Config.Heartbeat, Log: o.Log,
 		Check: func(ctx context.Context) { checkFrom(ctx, said, d.link) },
 	})
 	d.cleanups = append(d.cleanups, func() error { d.nodes.Close(); return nil })
 	useCases := control.New(control.Options{
 		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: o.Types, Log: o.Log,
-		Tracer: tracing.New(o.Traces), Nodes: d.nodes, Events: hub, Embedded: o.Config.Redis.Embedded(),
+		Tracer: tracing.New(o.Traces), Nodes: d.nodes, Cordons: d.nodes, Events: hub, Embedded: o.Config.Redis.Embedded(),
 		Forgetting: forgettingOf(o.Config),
 	})
 	d.submissions = api.Submissions{Control: useCases, Types: o.Types}

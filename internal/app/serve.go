@@ -118,8 +118,8 @@ func (a *App) guard(l net.Listener, asked string) edge.Guard {
 // buildControl builds the use cases.
 func (a *App) buildControl() *control.Control {
 	return control.New(control.Options{
-		Store: a.store, Queues: a.queues, Nodes: a.registry, Now: a.registry.Now, Types: a.types, Workers: a.remote,
-		Log:            a.o.Log,
+		Store: a.store, Queues: a.queues, Nodes: a.registry, Cordons: a.registry, Now: a.registry.Now, Types: a.types,
+		Workers: a.remote, Log: a.o.Log,
 		MaxSubmissions: a.o.Config.MaxSubmissions, Events: a.events, Embedded: a.o.Embedded, Tracer: a.tracer,
 		Forgetting: forgettingOf(a.o.Config), Keyed: a.metrics.CountKeyed,
 	})

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/store/locks"
@@ -15,7 +16,9 @@ const (
 	CodeQueueNotFound = queue.CodeNotFound
 	CodeQueueFull     = limits.CodeFull
 
-	// CodeNodeNotFound: no node of that id is on the list, and none has lost attempts lately.
+	CodeTooManyCordons = cluster.CodeTooManyCordons
+
+	// CodeNodeNotFound: no node of that id or name is on the list, and none of that id has lost attempts lately.
 	CodeNodeNotFound task.Code = "node_not_found"
 
 	// CodeTooManyNames: nobody runs the task, and too many queues and types wait.

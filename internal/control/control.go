@@ -25,12 +25,22 @@ type NodeLister interface {
 	View() cluster.View
 }
 
+// Cordoner keeps nodes from taking tasks.
+type Cordoner interface {
+	// Cordon keeps the workers of a node from taking tasks. Errors: cluster.CodeTooManyCordons, CodeUnavailable.
+	Cordon(ctx context.Context, node string, c cluster.Cordon, lasts time.Duration) error
+	// Uncordon ends a cordon. It returns whether there was one. Error: CodeUnavailable.
+	Uncordon(ctx context.Context, node string) (was bool, _ error)
+}
+
 // Options says what the use cases work on.
 type Options struct {
-	Store  *store.Store
-	Queues *queue.Queues // nil: for callers that use no queues; deliveries in asynq are not cleaned up then
-	Nodes  NodeLister    // nil: for callers that do not list nodes; nobody is warned of what no node runs then
-	// Now is the time by Redis's clock, as heartbeats tell it; zero before the first one. nil: for processes without heartbeats, which ask Redis.
+	Store   *store.Store
+	Queues  *queue.Queues // nil: for callers that use no queues; deliveries in asynq are not cleaned up then
+	Nodes   NodeLister    // nil: for callers that do not list nodes; nobody is warned of what no node runs then
+	Cordons Cordoner      // nil: for callers that cordon no node
+	// Now is the time by Redis's clock, as heartbeats tell it; zero before the first one. nil: for processes
+	// without heartbeats, which ask Redis.
 	Now    func() time.Time
 	Events *events.Hub // nil: for callers that follow none
 	Types  task.Types  // checks the payload of every new or changed task and schedule; nil knows no type
@@ -54,6 +64,7 @@ type Control struct {
 	store        *store.Store
 	queues       *queue.Queues
 	nodes        NodeLister
+	cordons      Cordoner
 	beatTime     func() time.Time // Options.Now
 	clock        redisClock
 	events       *events.Hub
@@ -84,8 +95,9 @@ type Control struct {
 // New makes the use cases. There is nothing to close.
 func New(o Options) *Control {
 	c := &Control{
-		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, events: o.Events, types: o.Types, workers: o.Workers, tracer: o.Tracer, log: o.Log,
-		admission: admission{limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit), costly: make(turns, CostlyLimit),
+		store: o.Store, queues: o.Queues, nodes: o.Nodes, cordons: o.Cordons, beatTime: o.Now, events: o.Events,
+		types: o.Types, workers: o.Workers, tracer: o.Tracer, log: o.Log, admission: admission{limit: o.MaxSubmissions},
+		turns: make(turns, turnsLimit), pages: make(turns, PagesLimit), costly: make(turns, CostlyLimit),
 		forecasts: make(turns, 1), estimates: make(turns, 1), embedded: o.Embedded, forgetting: o.Forgetting, keyed: o.Keyed,
 	}
 	if o.Queues != nil {

@@ -493,6 +493,9 @@ var breakages = []breakage{
 		w.do("HSET", w.Keys.Nodes(), "n", "garbage")
 	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"garbage\"",
 		aside: []string{"[n:garbage]"}},
+	{check: "entry-unreadable", name: "the cordon of a node is garbage", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Cordons(), "vm", "1 0 ann")
+	}, example: "dts:cordons has an entry that cannot be read: \"vm\" \"1 0 ann\"", aside: []string{"[vm:1 0 ann]"}},
 	{check: "entry-unreadable", name: "a node has no start", damage: func(w *ward) {
 		w.do("HSET", w.Keys.Nodes(), "n", "17 {}")
 	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"17 {}\"", aside: []string{"[n:17 {}]"}},
@@ -998,6 +1001,15 @@ var ailments = []struct {
 	{"nodes", "nobody works", func(w *ward) {
 		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: []string{config.RoleScheduler}})
 	}, doctor.Warning, "0 with the role worker"},
+	{"nodes", "all that work are cordoned", func(w *ward) {
+		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: []string{config.RoleScheduler}},
+			cluster.Node{ID: "b", State: cluster.StateAlive, Roles: []string{config.RoleWorker}, Cordon: &cluster.Cordon{}})
+	}, doctor.Warning, "1 with the role worker, 0 dead, 1 cordoned"},
+	{"nodes", "one of two is cordoned", func(w *ward) {
+		both := []string{config.RoleScheduler, config.RoleWorker}
+		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: both},
+			cluster.Node{ID: "b", State: cluster.StateAlive, Roles: both, Cordon: &cluster.Cordon{}})
+	}, doctor.Note, "2 alive, 2 with the role scheduler, 2 with the role worker, 0 dead, 1 cordoned"},
 	{"nodes", "an upgrade stopped half-way", func(w *ward) {
 		both := []string{config.RoleScheduler, config.RoleWorker}
 		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: both, Version: "1"}, cluster.Node{ID: "b", State: cluster.StateAlive, Roles: both, Version: "2"})

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -49,6 +50,67 @@ func (c *Control) GetNode(ctx context.Context, who Caller, id string) (NodeDetai
 	}
 	d.Lost, err = c.tasksOf(ctx, lost[:min(lostLimit, len(lost))])
 	return d, err
+}
+
+// CordonLimit is the longest time that a cordon can be given.
+const CordonLimit = 365 * 24 * time.Hour
+
+// Cordoning says how a node is cordoned.
+type Cordoning struct {
+	Note string        // why; "" if nobody says
+	For  time.Duration // how long the cordon lasts; 0: until UncordonNode
+}
+
+// CordonNode keeps the workers of a node from taking tasks. What runs goes on. node is the id of a node, whose
+// cordon ends with its process, or the name of one or several nodes, whose cordon also holds for nodes that start
+// later. A second cordon of an id or a name replaces the first. It returns the nodes with that id or name. Errors:
+// CodeInvalid, CodeNodeNotFound, cluster.CodeTooManyCordons, CodeUnavailable.
+func (c *Control) CordonNode(ctx context.Context, who Caller, node string, how Cordoning) ([]cluster.Node, error) {
+	if _, err := c.begin(ctx, who, "cordonNode"); err != nil {
+		return nil, err
+	}
+	if err := checkNote(how.Note); err != nil {
+		return nil, err
+	}
+	if how.For != 0 && (how.For < time.Second || how.For > CordonLimit) {
+		return nil, task.Invalid("for", "is %s: write 1s to %s, or leave it out", how.For, task.FormatDuration(CordonLimit))
+	}
+	known, err := c.nodesNamed(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	if len(known) == 0 {
+		const text = "no node has the id or the name %q: see dtsctl node list"
+		return nil, task.Errorf(CodeNodeNotFound, text, node)
+	}
+	if err := c.cordons.Cordon(ctx, node, cluster.Cordon{By: who.By(), Note: how.Note}, how.For); err != nil {
+		return nil, err
+	}
+	return c.nodesNamed(ctx, node)
+}
+
+// UncordonNode ends the cordon of an id or a name. It returns the nodes with that id or name. Errors:
+// CodeNodeNotFound if there is neither such a cordon nor such a node, CodeUnavailable.
+func (c *Control) UncordonNode(ctx context.Context, who Caller, node string) ([]cluster.Node, error) {
+	if _, err := c.begin(ctx, who, "uncordonNode"); err != nil {
+		return nil, err
+	}
+	was, err := c.cordons.Uncordon(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	known, err := c.nodesNamed(ctx, node)
+	if err == nil && len(known) == 0 && !was {
+		const text = "%q is not cordoned, and no node has this id or name: see dtsctl node list"
+		err = task.Errorf(CodeNodeNotFound, text, node)
+	}
+	return known, err
+}
+
+// nodesNamed returns the nodes that are known with that id or name. Error: CodeUnavailable.
+func (c *Control) nodesNamed(ctx context.Context, node string) ([]cluster.Node, error) {
+	nodes, err := c.nodes.Nodes(ctx)
+	return slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool { return n.ID != node && n.Name != node }), err
 }
 
 // tasksOf reads the tasks of lost attempts. Error: CodeUnavailable.

@@ -1,9 +1,11 @@
 package control
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -73,5 +75,70 @@ func TestGetNode_IsBounded(t *testing.T) {
 	d, err := w.GetNode(w.ctx, me, "n1")
 	if err != nil || len(d.Lost) != 98 || d.Lost[0].Task.State != "" {
 		t.Errorf("%d of the node, %v", len(d.Lost), err)
+	}
+}
+
+// barred is what somebody asked of the list of nodes.
+type barred map[string]cluster.Cordon
+
+func (b barred) Cordon(_ context.Context, node string, c cluster.Cordon, lasts time.Duration) error {
+	c.Until = time.Time{}.Add(lasts)
+	b[node] = c
+	return nil
+}
+
+func (b barred) Uncordon(_ context.Context, node string) (bool, error) {
+	_, was := b[node]
+	delete(b, node)
+	return was, nil
+}
+
+func TestCordonNode_TakesAnIDOrAName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cordons := barred{}
+	w.cordons = cordons
+	w.nodes = fleet{{ID: "vm-1", Name: "vm"}, {ID: "vm-2", Name: "vm"}, {ID: "other", Name: "other"}}
+	how := Cordoning{Note: "a new kernel", For: time.Hour}
+	for name, want := range map[string]int{"vm": 2, "vm-2": 1} {
+		nodes, err := w.CordonNode(w.ctx, me, name, how)
+		if err != nil || len(nodes) != want {
+			t.Errorf("%s: %d nodes, %v; want %d", name, len(nodes), err, want)
+		}
+		got := cordons[name]
+		if got.By != me.By() || got.Note != how.Note || got.Until.Sub(time.Time{}) != how.For {
+			t.Errorf("%s is cordoned as %+v", name, got)
+		}
+	}
+	if _, err := w.CordonNode(w.ctx, me, "nobody", how); task.CodeOf(err) != CodeNodeNotFound {
+		t.Errorf("a node that nobody knows: %v", err)
+	}
+	if _, err := w.CordonNode(w.ctx, me, "vm", Cordoning{Note: "a\nb"}); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("a note of two lines: %v", err)
+	}
+	for _, lasts := range []time.Duration{-1, time.Millisecond, 366 * 24 * time.Hour} {
+		if _, err := w.CordonNode(w.ctx, me, "vm", Cordoning{For: lasts}); task.CodeOf(err) != task.CodeInvalid {
+			t.Errorf("for %s: %v", lasts, err)
+		}
+	}
+	if len(cordons) != 2 {
+		t.Errorf("cordoned are %v", cordons)
+	}
+}
+
+// What was cordoned by a name can be uncordoned, also if no node has the name any more.
+func TestUncordonNode_EndsWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cordons = barred{"gone": {}, "vm-1": {}}
+	w.nodes = fleet{{ID: "vm-1", Name: "vm"}}
+	for name, want := range map[string]int{"gone": 0, "vm-1": 1, "vm": 1} {
+		nodes, err := w.UncordonNode(w.ctx, me, name)
+		if err != nil || len(nodes) != want {
+			t.Errorf("%s: %d nodes, %v; want %d", name, len(nodes), err, want)
+		}
+	}
+	if _, err := w.UncordonNode(w.ctx, me, "gone"); task.CodeOf(err) != CodeNodeNotFound {
+		t.Errorf("a node that nobody knows: %v", err)
 	}
 }

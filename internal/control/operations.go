@@ -113,6 +113,8 @@ var operations = map[string]Operation{
 	"readStats":             {Role: Viewer, About: AboutQueue},
 	"listNodes":             {Role: Viewer, About: AboutNode},
 	"getNode":               {Role: Viewer, About: AboutNode},
+	"cordonNode":            {Role: Operator, About: AboutNode, Changes: true},
+	"uncordonNode":          {Role: Operator, About: AboutNode, Changes: true},
 	"listQueues":            {Role: Viewer, About: AboutQueue},
 	"whyQueue":              {Role: Viewer, About: AboutQueue},
 	"pauseQueue":            {Role: Operator, About: AboutQueue, Changes: true},

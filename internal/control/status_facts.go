@@ -97,8 +97,12 @@ func withDead(living, older []cluster.Node) []cluster.Node {
 // nodeOf is a node as the status knows it.
 func nodeOf(n cluster.Node) status.Node {
 	w := workerOf(n)
+	of := ""
+	if n.Cordon != nil {
+		of = n.Cordon.Of
+	}
 	return status.Node{
 		ID: w.ID, Alive: w.Alive, Draining: w.Draining, Worker: n.Has(config.RoleWorker), Leads: n.Has(config.RoleScheduler),
-		Queues: w.Queues, Types: w.Types, Capacity: w.Capacity, Running: w.Running, LastBeat: w.LastBeat,
+		Queues: w.Queues, Types: w.Types, Capacity: w.Capacity, Running: w.Running, LastBeat: w.LastBeat, CordonOf: of,
 	}
 }

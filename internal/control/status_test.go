@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/fresh"
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -31,6 +32,15 @@ func leading(taken int, types []string, queues ...string) fleet {
 	n := worker("node", taken, types, queues...)
 	n.Roles, n.Partitions = append(n.Roles, "scheduler"), []int{0, 1}
 	return fleet{n}
+}
+
+// cordoned has all nodes of a fleet cordoned by a name.
+func cordoned(nodes fleet, name string) fleet {
+	for i := range nodes {
+		nodes[i].Cordon = &cluster.Cordon{Of: name, By: "ann", Note: "a new kernel", Queues: nodes[i].Queues}
+		nodes[i].Queues = map[string]int{}
+	}
+	return nodes
 }
 
 // judged is the status as this node computes it.
@@ -76,6 +86,11 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 	w.nodes = append(leading(0, nil), gone)
 	if r := w.expectStatus(status.QueueUnserved); r.ID != "mails" || !r.Since.Equal(gone.LastBeat) {
 		t.Errorf("%+v, want since when nobody serves it", r)
+	}
+	w.nodes = cordoned(leading(0, nil, "mails"), "vm")
+	r := w.expectStatus(status.QueueUnserved)
+	if !strings.Contains(r.Detail, "Cordoned nodes that serve it: 1.") || !strings.Contains(r.Do, "node uncordon vm.") {
+		t.Errorf("%+v, want that its node is cordoned", r)
 	}
 	w.nodes = leading(0, nil, "mails")
 	testkit.Must(t, w.PauseQueue(w.ctx, Caller{Namespace: "default", Name: "ann"}, "mails", ""))

@@ -65,6 +65,21 @@ func TestSubmit_WarnsOfWhatNoLivingNodeRuns(t *testing.T) {
 	}
 }
 
+func TestSubmit_WarnsOfAQueueWhoseNodesAreCordoned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = cordoned(fleet{aNode("alive", []string{"http"}, "default")}, "vm")
+	const want = `all nodes that serve the queue "default" are cordoned: its tasks wait (dtsctl node uncordon vm)`
+	got, err := w.Submit(w.ctx, me, task.Definition{Type: "http"})
+	if err != nil || !slices.Equal(got.Warnings, []string{want}) {
+		t.Errorf("%v, warnings %q", err, got.Warnings)
+	}
+	w.nodes = append(w.nodes.(fleet), aNode("alive", []string{"http"}, "default"))
+	if got, err = w.Submit(w.ctx, me, task.Definition{Type: "http"}); err != nil || len(got.Warnings) > 0 {
+		t.Errorf("beside another node: %v, warnings %q", err, got.Warnings)
+	}
+}
+
 func TestSubmit_WarnsOfNoQueueThatAsynqsServersServe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

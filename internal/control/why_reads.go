@@ -50,7 +50,12 @@ func workerOf(n cluster.Node) why.Worker {
 		ID: n.ID, Alive: n.State != cluster.StateDead, Draining: n.State == cluster.StateDraining, Types: n.Types,
 		Capacity: n.Capacity, Running: n.Running, LastBeat: n.LastBeat,
 	}
-	for name := range n.Queues {
+	queues := n.Queues
+	if n.Cordon != nil {
+		queues = n.Cordon.Queues
+		w.Cordon = &why.Cordon{Of: n.Cordon.Of, By: n.Cordon.By, Note: n.Cordon.Note}
+	}
+	for name := range queues {
 		w.Queues = append(w.Queues, name)
 	}
 	return w

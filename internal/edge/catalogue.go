@@ -122,8 +122,13 @@ var catalogue = map[task.Code]entry{
 	},
 	control.CodeNodeNotFound: {
 		status: http.StatusNotFound, title: "No such node",
-		meaning: "no node of that id is on the list of nodes, and none has lost attempts lately",
+		meaning: "no node of that id or name is on the list of nodes, and none of that id has lost attempts lately",
 		help:    "`dtsctl node list` shows the nodes.",
+	},
+	control.CodeTooManyCordons: {
+		status: http.StatusConflict, title: "Too many cordons",
+		meaning: "1,000 ids and names of nodes are cordoned",
+		help:    "Uncordon some: `dtsctl node list` shows which nodes are cordoned.",
 	},
 	control.CodeBulkNotFound: {
 		status: http.StatusNotFound, title: "No such bulk action",

@@ -48,9 +48,10 @@ type Node struct {
 	ID       string
 	Alive    bool
 	Draining bool
-	Worker   bool // it takes tasks
-	Leads    bool // it may lead partitions
-	Queues   []string
+	Worker   bool     // it takes tasks
+	Leads    bool     // it may lead partitions
+	CordonOf string   // by which id or name it is cordoned; "" if it is not
+	Queues   []string // that it serves, or served before it was cordoned
 	Types    []string // that it runs; none for all
 	Capacity int
 	Running  int

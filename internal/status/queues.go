@@ -68,6 +68,10 @@ func (j *judge) unserved(q Queue) {
 	}
 	r.Detail = fmt.Sprintf("%s in the queue %q, and no living node takes any.", tasksWait(q.Waiting), q.Name)
 	r.Do = fmt.Sprintf("Start a worker for it: dtsd serve --roles worker --queues %s=1.", q.Name)
+	if of, n := j.cordoned(q.Name); n > 0 {
+		r.Detail += fmt.Sprintf(" Cordoned nodes that serve it: %d.", n)
+		r.Do = fmt.Sprintf("Uncordon one, or start another worker: dtsctl node uncordon %s.", of)
+	}
 	if q.OfAsynq {
 		r.Severity = Warn
 		r.Detail = fmt.Sprintf("%s in the queue %q, which another asynq client uses. None of its servers runs.",
@@ -75,6 +79,17 @@ func (j *judge) unserved(q Queue) {
 		r.Do = "Start a server of that client. Start no worker of DTS for this queue: it would archive these tasks."
 	}
 	j.add(r)
+}
+
+// cordoned returns how many living nodes serve a queue and are cordoned, and by which id or name the first one is.
+func (j *judge) cordoned(queue string) (of string, count int) {
+	for _, n := range j.Nodes {
+		if n.Alive && n.CordonOf != "" && n.serves(queue) {
+			count++
+			of = cmp.Or(of, n.CordonOf)
+		}
+	}
+	return of, count
 }
 
 // lastServed returns the newest heartbeat of those dead nodes that match; zero if there is none. An earlier status may
@@ -160,14 +175,14 @@ func (j *judge) waits(due time.Time) time.Duration {
 func Serving(nodes []Node, queue string) []Node {
 	var servers []Node
 	for _, n := range nodes {
-		if n.Alive && !n.Draining && n.serves(queue) {
+		if n.Alive && !n.Draining && n.CordonOf == "" && n.serves(queue) {
 			servers = append(servers, n)
 		}
 	}
 	return servers
 }
 
-// serves reports whether a node takes tasks from a queue while it lives and does not drain.
+// serves reports whether a node takes tasks from a queue while it lives, and neither drains nor is cordoned.
 func (n Node) serves(queue string) bool {
 	return n.Worker && n.Capacity > 0 && slices.Contains(n.Queues, queue)
 }

@@ -89,6 +89,11 @@ var cases = []struct {
 		func(f *status.Facts) { f.Nodes[0].Draining, f.Queues[0].Oldest = true, ago(9*time.Second) },
 	},
 	{
+		status.QueueUnserved, status.Bad,
+		func(f *status.Facts) { f.Nodes[0].CordonOf = "vm" },
+		func(f *status.Facts) { f.Nodes[0].CordonOf, f.Queues[0].Oldest = "vm", ago(9*time.Second) },
+	},
+	{
 		status.QueueUnserved, status.Bad, // all of its tasks are deliveries, and since when those wait is not known
 		func(f *status.Facts) {
 			f.Nodes[0].Alive, f.Queues[0].Oldest = false, time.Time{}

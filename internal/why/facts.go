@@ -51,11 +51,19 @@ type Worker struct {
 	ID       string
 	Alive    bool
 	Draining bool     // it lives, and takes nothing new
-	Queues   []string // that it serves
+	Cordon   *Cordon  // nil: it is not cordoned
+	Queues   []string // that it serves, or served before it was cordoned
 	Types    []string // that it runs; none for all
 	Capacity int
 	Running  int
 	LastBeat time.Time
+}
+
+// Cordon says that somebody keeps a worker from taking tasks.
+type Cordon struct {
+	Of   string // the id or the name that was cordoned
+	By   string // "" if that is not known
+	Note string // why; "" if nobody said
 }
 
 // Running is a task that runs.
@@ -75,13 +83,24 @@ func (w Worker) serves(queue string) bool { return slices.Contains(w.Queues, que
 
 // takes reports whether the worker takes tasks from a queue.
 func (w Worker) takes(queue string) bool {
-	return w.serves(queue) && w.Alive && !w.Draining && w.Capacity > 0
+	return w.serves(queue) && w.Alive && !w.Draining && w.Cordon == nil && w.Capacity > 0
 }
 
 // WasServed reports whether any worker serves the queue, or did when it lived. It and the next ones look at the fleet
 // only, so other facts may be read meanwhile.
 func (p *Path) WasServed() bool {
 	return slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.serves(p.Queue) })
+}
+
+// Cordoned returns a cordon that keeps a living worker from taking tasks of a type from the queue; nil if there is
+// none.
+func (p *Path) Cordoned(taskType string) *Cordon {
+	for _, w := range p.Workers {
+		if w.Cordon != nil && w.Alive && w.serves(p.Queue) && w.runs(taskType) {
+			return w.Cordon
+		}
+	}
+	return nil
 }
 
 // CanRun reports whether a living worker takes tasks of a type from the queue.

@@ -59,6 +59,8 @@ func (p Path) queueUnserved() Reason {
 		case !w.serves(p.Queue):
 		case w.Alive && w.Draining:
 			r.Detail += fmt.Sprintf(" The node %s serves it, and is shutting down.", w.ID)
+		case w.Alive && w.Cordon != nil:
+			r.Detail += fmt.Sprintf(" The node %s serves it, and is cordoned%s.", w.ID, w.Cordon.why())
 		case w.Alive:
 			r.Detail += fmt.Sprintf(" The node %s serves it, and has no slots.", w.ID)
 		case w.LastBeat.After(r.Since):
@@ -68,7 +70,26 @@ func (p Path) queueUnserved() Reason {
 	if last := p.lastDead(r.Since); last != "" {
 		r.Detail += fmt.Sprintf(" The last one was %s, whose newest heartbeat is of %s.", last, moment(r.Since))
 	}
+	if c := p.Cordoned(""); c != nil {
+		r.Do = c.do()
+	}
 	return r
+}
+
+// why says who has cordoned a node, and why; "" if neither is known.
+func (c Cordon) why() (text string) {
+	if c.By != "" {
+		text = " by " + c.By
+	}
+	if c.Note != "" {
+		text += ": " + c.Note
+	}
+	return text
+}
+
+// do says what to do about a cordon.
+func (c Cordon) do() string {
+	return fmt.Sprintf("Uncordon the node, or start another worker: dtsctl node uncordon %s.", c.Of)
 }
 
 // lastDead returns the dead node with that last heartbeat; "" if there is none.
@@ -89,6 +110,10 @@ func (p Path) typeUnserved(taskType, setting string) Reason {
 			p.Queue, setting)
 	}
 	r.Detail = fmt.Sprintf("No living node that serves the queue %q runs tasks of type %q.", p.Queue, taskType)
+	if c := p.Cordoned(taskType); c != nil {
+		r.Detail += fmt.Sprintf(" A node that runs them is cordoned%s.", c.why())
+		r.Do = c.do()
+	}
 	return r
 }
 

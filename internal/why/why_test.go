@@ -25,6 +25,11 @@ func path(change func(*why.Path)) why.Path {
 	return p
 }
 
+// cordonOf cordons the worker of a path.
+func cordonOf(of, by, note string) func(*why.Path) {
+	return func(p *why.Path) { p.Workers[0].Cordon = &why.Cordon{Of: of, By: by, Note: note} }
+}
+
 var ref = task.Ref{Namespace: "default", ID: "nightly"}
 
 // expect compares codes, and demands that the words are in the first reason.
@@ -109,6 +114,20 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 			[]string{"node-2", "2026-01-02T03:04:05Z", "dtsd serve --roles worker --queues mails=1"}},
 		{"worker drains", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers[0].Draining = true }), Task: due},
 			[]why.Code{why.QueueUnserved}, []string{"node-2 serves it, and is shutting down"}},
+		{"worker is cordoned", why.TaskFacts{Path: path(cordonOf("vm", "ann", "a new kernel")), Task: due},
+			[]why.Code{why.QueueUnserved}, []string{
+				"The node node-2 serves it, and is cordoned by ann: a new kernel.", "dtsctl node uncordon vm.",
+			}},
+		{"worker is cordoned, nobody knows why", why.TaskFacts{Path: path(cordonOf("node-2", "", "")), Task: due},
+			[]why.Code{why.QueueUnserved}, []string{"serves it, and is cordoned.", "dtsctl node uncordon node-2."}},
+		{"worker of the type is cordoned", why.TaskFacts{Path: path(func(p *why.Path) {
+			cordonOf("vm", "", "a new kernel")(p)
+			other := p.Workers[0]
+			other.Types, other.Cordon = []string{"shell"}, nil
+			p.Workers = append(p.Workers, other)
+		}), Task: due}, []why.Code{why.TypeUnserved}, []string{
+			"A node that runs them is cordoned: a new kernel.", "dtsctl node uncordon vm.",
+		}},
 		{"type", why.TaskFacts{Path: path(func(p *why.Path) { p.Type, p.Setting = "shell", "enable-shell" }), Task: due},
 			[]why.Code{why.TypeUnserved}, []string{`"shell"`, "--enable-shell"}},
 		{"asynq's server", why.TaskFacts{Path: path(func(p *why.Path) { p.Workers, p.Foreign = nil, 3 }), Task: due},

@@ -767,6 +767,9 @@ type ReleaseLockJSONRequestBody = LockRelease
 // RenewLockJSONRequestBody defines body for RenewLock for application/json ContentType.
 type RenewLockJSONRequestBody = LockRenewal
 
+// CordonNodeJSONRequestBody defines body for CordonNode for application/json ContentType.
+type CordonNodeJSONRequestBody = NodeCordoning
+
 // SetQueueCapacityJSONRequestBody defines body for SetQueueCapacity for application/json ContentType.
 type SetQueueCapacityJSONRequestBody = QueueCapacity
 
@@ -1026,7 +1029,7 @@ type ClientInterface interface {
 	// | `queue.limited` | the capacity of a queue is another one |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
-	// | `node.changed` | it has another `state`, as `draining` |
+	// | `node.changed` | it has another `state`, as `draining`; `cordoned` and `uncordoned` are about a `node` by its id or its name |
 	//
 	// A filter narrows what has its field. What is about something else comes whatever the filter says: with
 	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
@@ -1180,6 +1183,42 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/nodes/{node} (the `GetNode` operationId).
 	GetNode(ctx context.Context, node NodeID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CordonNodeWithBody Keep the workers of a node from taking tasks
+	//
+	// What runs there goes on. Tasks that a worker has taken already may still begin, within about 50 ms: as many as it has
+	// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
+	// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
+	// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
+	// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
+	// ignore cordons.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/nodes/{node}/cordon (the `CordonNode` operationId).
+	CordonNodeWithBody(ctx context.Context, node NodeOrName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CordonNode Keep the workers of a node from taking tasks
+	//
+	// What runs there goes on. Tasks that a worker has taken already may still begin, within about 50 ms: as many as it has
+	// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
+	// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
+	// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
+	// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
+	// ignore cordons.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/nodes/{node}/cordon (the `CordonNode` operationId).
+	CordonNode(ctx context.Context, node NodeOrName, body CordonNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UncordonNode Let the workers of a node take tasks again
+	//
+	// Ends the cordon of an id or a name. A node that was cordoned by both takes tasks when both cordons have ended. Without
+	// such a cordon, the call changes nothing.
+	//
+	// Corresponds with POST /v1/nodes/{node}/uncordon (the `UncordonNode` operationId).
+	UncordonNode(ctx context.Context, node NodeOrName, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListQueues List queues
 	//
@@ -2260,7 +2299,7 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // | `queue.limited` | the capacity of a queue is another one |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 // | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
-// | `node.changed` | it has another `state`, as `draining` |
+// | `node.changed` | it has another `state`, as `draining`; `cordoned` and `uncordoned` are about a `node` by its id or its name |
 //
 // A filter narrows what has its field. What is about something else comes whatever the filter says: with
 // `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
@@ -2565,6 +2604,72 @@ func (c *Client) ListNodes(ctx context.Context, reqEditors ...RequestEditorFn) (
 // Corresponds with GET /v1/nodes/{node} (the `GetNode` operationId).
 func (c *Client) GetNode(ctx context.Context, node NodeID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetNodeRequest(c.Server, node)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CordonNodeWithBody Keep the workers of a node from taking tasks
+//
+// What runs there goes on. Tasks that a worker has taken already may still begin, within about 50 ms: as many as it has
+// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
+// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
+// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
+// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
+// ignore cordons.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/nodes/{node}/cordon (the `CordonNode` operationId).
+func (c *Client) CordonNodeWithBody(ctx context.Context, node NodeOrName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCordonNodeRequestWithBody(c.Server, node, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CordonNode Keep the workers of a node from taking tasks
+//
+// What runs there goes on. Tasks that a worker has taken already may still begin, within about 50 ms: as many as it has
+// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
+// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
+// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
+// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
+// ignore cordons.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/nodes/{node}/cordon (the `CordonNode` operationId).
+func (c *Client) CordonNode(ctx context.Context, node NodeOrName, body CordonNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCordonNodeRequest(c.Server, node, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UncordonNode Let the workers of a node take tasks again
+//
+// Ends the cordon of an id or a name. A node that was cordoned by both takes tasks when both cordons have ended. Without
+// such a cordon, the call changes nothing.
+//
+// Corresponds with POST /v1/nodes/{node}/uncordon (the `UncordonNode` operationId).
+func (c *Client) UncordonNode(ctx context.Context, node NodeOrName, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUncordonNodeRequest(c.Server, node)
 	if err != nil {
 		return nil, err
 	}
@@ -5539,6 +5644,87 @@ func NewGetNodeRequest(server string, node NodeID) (*http.Request, error) {
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCordonNodeRequest calls the generic CordonNode builder with application/json body
+func NewCordonNodeRequest(server string, node NodeOrName, body CordonNodeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCordonNodeRequestWithBody(server, node, "application/json", bodyReader)
+}
+
+// NewCordonNodeRequestWithBody constructs an http.Request for the CordonNode method, with any body, and a specified content type
+func NewCordonNodeRequestWithBody(server string, node NodeOrName, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "node", node, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/nodes/%s/cordon", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewUncordonNodeRequest constructs an http.Request for the UncordonNode method
+func NewUncordonNodeRequest(server string, node NodeOrName) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "node", node, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/nodes/%s/uncordon", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -10299,7 +10485,7 @@ type ClientWithResponsesInterface interface {
 	// | `queue.limited` | the capacity of a queue is another one |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
-	// | `node.changed` | it has another `state`, as `draining` |
+	// | `node.changed` | it has another `state`, as `draining`; `cordoned` and `uncordoned` are about a `node` by its id or its name |
 	//
 	// A filter narrows what has its field. What is about something else comes whatever the filter says: with
 	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
@@ -10473,6 +10659,44 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/nodes/{node} (the `GetNode` operationId).
 	GetNodeWithResponse(ctx context.Context, node NodeID, reqEditors ...RequestEditorFn) (*GetNodeResponse, error)
+
+	// CordonNodeWithBodyWithResponse Keep the workers of a node from taking tasks
+	//
+	// What runs there goes on. Tasks that a worker has taken already may still begin, within about 50 ms: as many as it has
+	// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
+	// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
+	// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
+	// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
+	// ignore cordons.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/nodes/{node}/cordon (the `CordonNode` operationId).
+	CordonNodeWithBodyWithResponse(ctx context.Context, node NodeOrName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CordonNodeResponse, error)
+
+	// CordonNodeWithResponse Keep the workers of a node from taking tasks
+	//
+	// What runs there goes on. Tasks that a worker has taken already may still begin, within about 50 ms: as many as it has
+	// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
+	// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
+	// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
+	// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
+	// ignore cordons.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/nodes/{node}/cordon (the `CordonNode` operationId).
+	CordonNodeWithResponse(ctx context.Context, node NodeOrName, body CordonNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*CordonNodeResponse, error)
+
+	// UncordonNodeWithResponse Let the workers of a node take tasks again
+	//
+	// Ends the cordon of an id or a name. A node that was cordoned by both takes tasks when both cordons have ended. Without
+	// such a cordon, the call changes nothing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/nodes/{node}/uncordon (the `UncordonNode` operationId).
+	UncordonNodeWithResponse(ctx context.Context, node NodeOrName, reqEditors ...RequestEditorFn) (*UncordonNodeResponse, error)
 
 	// ListQueuesWithResponse List queues
 	//
@@ -12636,6 +12860,116 @@ func (r GetNodeResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetNodeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CordonNodeResponseDefaultHeaders the declared response headers of an HTTP default response for CordonNode
+type CordonNodeResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type CordonNodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NodeList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *CordonNodeResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CordonNodeResponse) GetJSON200() *NodeList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CordonNodeResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CordonNodeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CordonNodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CordonNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CordonNodeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// UncordonNodeResponseDefaultHeaders the declared response headers of an HTTP default response for UncordonNode
+type UncordonNodeResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type UncordonNodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NodeList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *UncordonNodeResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UncordonNodeResponse) GetJSON200() *NodeList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UncordonNodeResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UncordonNodeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UncordonNodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UncordonNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UncordonNodeResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -16079,7 +16413,7 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // | `queue.limited` | the capacity of a queue is another one |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 // | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
-// | `node.changed` | it has another `state`, as `draining` |
+// | `node.changed` | it has another `state`, as `draining`; `cordoned` and `uncordoned` are about a `node` by its id or its name |
 //
 // A filter narrows what has its field. What is about something else comes whatever the filter says: with
 // `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
@@ -16348,6 +16682,62 @@ func (c *ClientWithResponses) GetNodeWithResponse(ctx context.Context, node Node
 		return nil, err
 	}
 	return ParseGetNodeResponse(rsp)
+}
+
+// CordonNodeWithBodyWithResponse Keep the workers of a node from taking tasks
+//
+// What runs there goes on. Tasks that a worker has taken already may still begin, within about 50 ms: as many as it has
+// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
+// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
+// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
+// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
+// ignore cordons.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/nodes/{node}/cordon (the `CordonNode` operationId).
+func (c *ClientWithResponses) CordonNodeWithBodyWithResponse(ctx context.Context, node NodeOrName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CordonNodeResponse, error) {
+	rsp, err := c.CordonNodeWithBody(ctx, node, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCordonNodeResponse(rsp)
+}
+
+// CordonNodeWithResponse Keep the workers of a node from taking tasks
+//
+// What runs there goes on. Tasks that a worker has taken already may still begin, within about 50 ms: as many as it has
+// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
+// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
+// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
+// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
+// ignore cordons.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/nodes/{node}/cordon (the `CordonNode` operationId).
+func (c *ClientWithResponses) CordonNodeWithResponse(ctx context.Context, node NodeOrName, body CordonNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*CordonNodeResponse, error) {
+	rsp, err := c.CordonNode(ctx, node, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCordonNodeResponse(rsp)
+}
+
+// UncordonNodeWithResponse Let the workers of a node take tasks again
+//
+// Ends the cordon of an id or a name. A node that was cordoned by both takes tasks when both cordons have ended. Without
+// such a cordon, the call changes nothing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/nodes/{node}/uncordon (the `UncordonNode` operationId).
+func (c *ClientWithResponses) UncordonNodeWithResponse(ctx context.Context, node NodeOrName, reqEditors ...RequestEditorFn) (*UncordonNodeResponse, error) {
+	rsp, err := c.UncordonNode(ctx, node, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUncordonNodeResponse(rsp)
 }
 
 // ListQueuesWithResponse List queues
@@ -18758,6 +19148,98 @@ func ParseGetNodeResponse(rsp *http.Response) (*GetNodeResponse, error) {
 	switch {
 	case true:
 		var headers GetNodeResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCordonNodeResponse parses an HTTP response from a CordonNodeWithResponse call
+func ParseCordonNodeResponse(rsp *http.Response) (*CordonNodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CordonNodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NodeList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers CordonNodeResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseUncordonNodeResponse parses an HTTP response from a UncordonNodeWithResponse call
+func ParseUncordonNodeResponse(rsp *http.Response) (*UncordonNodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UncordonNodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NodeList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers UncordonNodeResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -604,6 +604,7 @@ const (
 	TaskNotRunning           ProblemCode = "task_not_running"
 	TaskNotWaiting           ProblemCode = "task_not_waiting"
 	TooManyConnections       ProblemCode = "too_many_connections"
+	TooManyCordons           ProblemCode = "too_many_cordons"
 	TooManyNames             ProblemCode = "too_many_names"
 	TooManyStreams           ProblemCode = "too_many_streams"
 	Unavailable              ProblemCode = "unavailable"
@@ -683,6 +684,8 @@ func (e ProblemCode) Valid() bool {
 	case TaskNotWaiting:
 		return true
 	case TooManyConnections:
+		return true
+	case TooManyCordons:
 		return true
 	case TooManyNames:
 		return true
@@ -1625,7 +1628,7 @@ type Change struct {
 	// Namespace Of the schedule or workflow.
 	Namespace *string `json:"namespace,omitempty"`
 
-	// Node The id of the node.
+	// Node The id of the node, or the name that somebody cordoned.
 	Node *string `json:"node,omitempty"`
 
 	// Note Why, if somebody said so.
@@ -1640,7 +1643,7 @@ type Change struct {
 	// Schedule The id of the schedule.
 	Schedule *string `json:"schedule,omitempty"`
 
-	// State Of the node, with `node.changed`.
+	// State Of the node, with `node.changed`; `cordoned` and `uncordoned`, too.
 	State *string `json:"state,omitempty"`
 
 	// Type Example: schedule.paused
@@ -2703,6 +2706,9 @@ type Node struct {
 	// Capacity How many tasks it runs at a time at most.
 	Capacity int `json:"capacity"`
 
+	// Cordon Says that the workers of a node take no tasks, and why.
+	Cordon *NodeCordon `json:"cordon,omitempty"`
+
 	// CPU The share of the machine's processors that its process uses, 0 to 1.
 	CPU  float64 `json:"cpu"`
 	Host string  `json:"host"`
@@ -2733,7 +2739,7 @@ type Node struct {
 	// Pid The number of its process on its host; left out by nodes of earlier versions and by workers over HTTP.
 	Pid *int `json:"pid,omitempty"`
 
-	// Queues The queues its workers serve, with their weights.
+	// Queues The queues its workers serve, with their weights; none while it is cordoned.
 	Queues map[string]int `json:"queues"`
 	Roles  []string       `json:"roles"`
 
@@ -2754,6 +2760,31 @@ type Node struct {
 
 // NodeState `draining`: shuts down, takes no new work. `dead`: missed its heartbeats.
 type NodeState string
+
+// NodeCordon Says that the workers of a node take no tasks, and why.
+type NodeCordon struct {
+	// By Who asked for it; left out if nobody knows.
+	By *string `json:"by,omitempty"`
+
+	// Note Why; left out if nobody said.
+	Note *string `json:"note,omitempty"`
+
+	// Of The id or the name that was cordoned.
+	Of    string `json:"of"`
+	Since Time   `json:"since"`
+
+	// Until When it ends; left out if it lasts until somebody uncordons the node.
+	Until *Time `json:"until,omitempty"`
+}
+
+// NodeCordoning defines model for NodeCordoning.
+type NodeCordoning struct {
+	// For How long the cordon lasts, 1s to 8760h (a year); without it, until somebody uncordons the node.
+	For *Duration `json:"for,omitempty"`
+
+	// Note Why it is cordoned; free text of at most 500 bytes.
+	Note *string `json:"note,omitempty"`
+}
 
 // NodeDetail defines model for NodeDetail.
 type NodeDetail struct {
@@ -2927,8 +2958,9 @@ type Problem struct {
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
 	// | `queue_full` | 429 | as many tasks wait in the queue as its capacity allows |
+	// | `too_many_cordons` | 409 | 1,000 ids and names of nodes are cordoned |
 	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
-	// | `node_not_found` | 404 | no node of that id is on the list of nodes, and none has lost attempts lately |
+	// | `node_not_found` | 404 | no node of that id or name is on the list of nodes, and none of that id has lost attempts lately |
 	// | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
 	// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
@@ -2999,8 +3031,9 @@ type Problem struct {
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
 // | `queue_full` | 429 | as many tasks wait in the queue as its capacity allows |
+// | `too_many_cordons` | 409 | 1,000 ids and names of nodes are cordoned |
 // | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
-// | `node_not_found` | 404 | no node of that id is on the list of nodes, and none has lost attempts lately |
+// | `node_not_found` | 404 | no node of that id or name is on the list of nodes, and none of that id has lost attempts lately |
 // | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
 // | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
@@ -4786,6 +4819,11 @@ type NodeFilter = string
 //
 // Example: default
 type NodeID = Name
+
+// NodeOrName 1-200 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: default
+type NodeOrName = Name
 
 // OwnerFilter defines model for OwnerFilter.
 type OwnerFilter = string

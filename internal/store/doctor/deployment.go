@@ -91,7 +91,7 @@ func (e *examination) lookAtNodes(ctx context.Context) error {
 func (e *examination) judgeNodes(nodes []cluster.Node) {
 	living := alive(nodes)
 	versions := make(map[string]bool)
-	schedulers, workers := 0, 0
+	schedulers, workers, takers, cordoned := 0, 0, 0, 0
 	for _, n := range living {
 		if n.Via == "" { // a worker by HTTP has a version of its own
 			versions[n.Version] = true
@@ -102,16 +102,24 @@ func (e *examination) judgeNodes(nodes []cluster.Node) {
 		if n.Has(config.RoleWorker) {
 			workers++
 		}
+		if n.Cordon != nil {
+			cordoned++
+		} else if n.Has(config.RoleWorker) {
+			takers++
+		}
 	}
 	detail := fmt.Sprintf("%d alive, %d with the role scheduler, %d with the role worker, %d dead", len(living), schedulers, workers, len(nodes)-len(living))
+	if cordoned > 0 {
+		detail += fmt.Sprintf(", %d cordoned", cordoned)
+	}
 	switch {
 	case schedulers == 0:
 		e.verdict("nodes", Error, detail)
-	case workers == 0:
+	case takers == 0:
 		e.verdict("nodes", Warning, detail)
 	case len(versions) > 1:
 		e.verdict("nodes", Note, detail+"; versions "+strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
-	case len(living) < len(nodes):
+	case len(living) < len(nodes), cordoned > 0:
 		e.verdict("nodes", Note, detail)
 	default:
 		e.verdict("nodes", OK, detail)

@@ -61,6 +61,7 @@ var readable = map[string]func(entryOf) error{
 	lua.OfInstallation + "limits": func(e entryOf) error {
 		return cmp.Or(task.ValidateQueue(e.name), second(limits.Parse(e.value)))
 	},
+	lua.OfInstallation + "cordons":    func(e entryOf) error { return cluster.CheckCordon(e.value) },
 	lua.OfInstallation + "nodes":      func(e entryOf) error { return cluster.CheckEntry(e.name, e.value) },
 	lua.OfInstallation + "namespaces": func(e entryOf) error { return task.ValidateName("namespace", e.name) },
 }
