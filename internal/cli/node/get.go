@@ -76,6 +76,12 @@ func showNode(p *printer.Printer, d wire.NodeDetail) error {
 	for _, column := range listColumns {
 		details = append(details, printer.Detail{Name: column.Name, Value: column.Value(*d.Node)})
 	}
+	if c := d.Node.Cordon; c != nil {
+		details = append(details,
+			printer.Detail{Name: "cordoned", Value: c.Since}, printer.Detail{Name: "cordoned_until", Value: c.Until},
+			printer.Detail{Name: "cordoned_by", Value: c.By}, printer.Detail{Name: "cordoned_as", Value: c.Of},
+			printer.Detail{Name: "note", Value: c.Note})
+	}
 	details = append(details, machineDetails(p, d.Node.Machine)...)
 	details = append(details,
 		printer.Detail{Name: "address", Value: printer.Deref(d.Node.Address)}, printer.Detail{Name: "pid", Value: d.Node.Pid})

@@ -27,7 +27,8 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the nodes", Args: command.ExactArgs(),
 		Annotations: command.Asks("listNodes"),
-		Long: `list lists the nodes that are alive or have died recently.
+		Long: `list lists the nodes that are alive or have died recently. The state of a living node that is cordoned is
+cordoned: its workers take no tasks. "dtsctl node get" says since when and why.
 
 The columns in a pipe are: id, state, host, ip, version, roles, running, capacity, partitions, queues, cpu, memory,
 started, beat, via, name, labels, machine_cpu, machine_memory.
@@ -68,7 +69,7 @@ type column = printer.Column[wire.Node]
 
 var (
 	idColumn      = column{Name: "id", Value: func(n wire.Node) any { return n.ID }}
-	stateColumn   = column{Name: "state", Value: func(n wire.Node) any { return printer.Status(n.State) }}
+	stateColumn   = column{Name: "state", Value: stateOf}
 	versionColumn = column{Name: "version", Value: func(n wire.Node) any { return n.Version }}
 	labelsColumn  = column{Name: "labels", Value: func(n wire.Node) any { return labelList(n.Labels) }}
 	beatColumn    = column{Name: "beat", Value: func(n wire.Node) any { return n.LastBeat }}
@@ -94,6 +95,14 @@ var listColumns = []column{
 	labelsColumn,
 	{Name: "machine_cpu", Value: func(n wire.Node) any { return machineCPU(n.Machine) }},
 	{Name: "machine_memory", Value: func(n wire.Node) any { return machineMemory(n.Machine) }},
+}
+
+// stateOf is the state of a node; cordoned if it lives and takes no tasks.
+func stateOf(n wire.Node) any {
+	if n.Cordon != nil && n.State == wire.Alive {
+		return printer.Status("cordoned")
+	}
+	return printer.Status(n.State)
 }
 
 // terminalColumns are those that fit a terminal. Labels are among them if there are any.

@@ -14,6 +14,6 @@ func NewCommand(f *command.Factory) *cobra.Command {
 		Long:    `A node is a running dtsd process.`,
 		Example: `  dtsctl node list`,
 	}
-	cmd.AddCommand(newListCommand(f), newGetCommand(f))
+	cmd.AddCommand(newListCommand(f), newGetCommand(f), newCordonCommand(f), newDrainCommand(f), newUncordonCommand(f))
 	return command.Group(cmd)
 }

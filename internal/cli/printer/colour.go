@@ -15,7 +15,7 @@ var statusColours = map[Status]string{
 	"succeeded": Green, "alive": Green,
 	"failed": Red, "timeout": Red, "lost": Red, "dead": Red,
 	"running": Cyan, "queued": Cyan,
-	"cancelled": Yellow, "paused": Yellow, "draining": Yellow,
+	"cancelled": Yellow, "paused": Yellow, "draining": Yellow, "cordoned": Yellow,
 	"ended":  Grey,
 	"proved": Green, "not proved": Red,
 	"error": Red, "warning": Yellow, "bad": Red, "warn": Yellow,
