@@ -37,7 +37,7 @@ var notDone = sentencesByKey{
 	":do": "Not started.", "stop": "Not stopped.", "pause": "Not paused.", "resume": "Not resumed.",
 	"capacity": "Not set.", "new": "Not put.", "edit": "Not put.", "trigger": "Not triggered.",
 	"rerun": "Not run again.", "run": "Not started.", "delete": "Not deleted.", "rollback": "Not rolled back.",
-	"backfill": "No task was created.",
+	"backfill": "No task was created.", "cordon": "Not cordoned.", "uncordon": "Not uncordoned.",
 }
 
 // result is where a reader finds what an action has done, and what it was. The zero value: it has done nothing.
@@ -55,6 +55,7 @@ type result struct {
 const (
 	taskPath  = "/tasks/:namespace/:id"
 	queuePath = "/queues/:name"
+	nodesPath = "/nodes"
 	runPath   = "/runs/:namespace/:id"
 )
 
@@ -131,6 +132,12 @@ var actions = []*action{
 	{path: "/queues/:name/capacity", do: setCapacity, form: queuePath, says: sentencesByKey{
 		"queue-capacity":    "The capacity was set at %s.",
 		"queue-no-capacity": "The capacity was removed at %s.",
+	}},
+	{path: "/nodes/cordon", do: cordonNode, form: nodesPath, says: sentencesByKey{
+		"node-cordoned": "The node was cordoned at %s.",
+	}},
+	{path: "/nodes/uncordon", do: uncordonNode, form: nodesPath, says: sentencesByKey{
+		"node-uncordoned": "The node was uncordoned at %s.",
 	}},
 	{path: "/schedules/new", do: putSchedule, says: revisionPut},
 	{path: "/schedules/:namespace/:id/edit", do: putSchedule, says: revisionPut},

@@ -87,6 +87,10 @@ var forms = []struct {
 		func(w *world) bool { return w.queue("reports").PauseNote == "month-end" }},
 	{"/queues/reports", "/queues/reports/capacity", []string{"capacity", "7", "do", "set"},
 		func(w *world) bool { return w.queue("reports").Capacity == 7 }},
+	{"/nodes", "/nodes/cordon", []string{"node", "node-a", "note", "a <new> kernel", "for", "1h"}, func(w *world) bool {
+		c := w.nodes[0].Cordon
+		return c != nil && c.Note == "a <new> kernel" && c.Until.Sub(c.Since) == time.Hour
+	}},
 	{"/bulk/new/cancel?state=scheduled", "/bulk/new/cancel?state=scheduled", []string{"note", "too many"},
 		func(w *world) bool {
 			all, err := w.control.ListBulks(w.ctx, control.Caller{Namespace: control.EveryNamespace})
@@ -309,6 +313,7 @@ func TestForms_KeepWhatWasTyped(t *testing.T) {
 	wrong := map[string]string{
 		"/submit": "retry.max_attempts", "/schedules/default/a/pause": "note", "/tasks/default/waits/cancel": "note",
 		"/tasks/default/waits/queue": "queue", "/queues/reports/pause": "note", "/queues/reports/capacity": "capacity",
+		"/nodes/cordon":                    "note",
 		"/bulk/new/cancel?state=scheduled": "note", "/schedules/default/a/backfill": "pace",
 	}
 	withForms(t, func(w *world, path string, form url.Values, fields []string, done func() bool) {
@@ -438,6 +443,10 @@ func TestForms_ActOnWhatTheirReaderHasSeen(t *testing.T) {
 		const refused = "It has changed since this page was read."
 		delayed := func() { w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour }) }
 		pauseQueue := func() { testkit.Must(t, w.control.PauseQueue(w.ctx, me, "reports", "")) }
+		cordon := func() {
+			_, err := w.control.CordonNode(w.ctx, me, "node-a", control.Cordoning{})
+			testkit.Must(t, err)
+		}
 		pause := func() { _, err := w.control.PauseSchedule(w.ctx, me, "a", "for the holidays"); testkit.Must(t, err) }
 		resume := func() { _, err := w.control.ResumeSchedule(w.ctx, me, "a"); testkit.Must(t, err) }
 		w.put("a", nil)
@@ -446,6 +455,7 @@ func TestForms_ActOnWhatTheirReaderHasSeen(t *testing.T) {
 		pause()
 		pauseQueue()
 		delayed()
+		cordon()
 		for _, c := range []struct {
 			page, path, not string
 			undoAndRedo     func()
@@ -462,6 +472,10 @@ func TestForms_ActOnWhatTheirReaderHasSeen(t *testing.T) {
 				w.pass(time.Minute)
 				pauseQueue()
 			}, func() bool { return !w.queue("reports").Paused }},
+			{"/nodes", "/nodes/uncordon", "uncordoned", func() {
+				w.pass(time.Minute)
+				cordon()
+			}, func() bool { return w.nodes[0].Cordon == nil }},
 			{"/schedules/default/a/resume", "/schedules/default/a/resume", "resumed", func() {
 				resume()
 				w.pass(time.Minute)

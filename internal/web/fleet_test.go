@@ -50,6 +50,13 @@ func (w *world) troubled() {
 			Machine: &cluster.Machine{Load: new(0.0)},
 			Queues:  map[string]int{"default": 1},
 		},
+		cluster.Node{
+			ID: "vm-7", Name: "vm-7", State: cluster.StateAlive, Roles: []string{"worker"}, Version: "1.0.0",
+			Capacity: 4, Running: 1, Queues: map[string]int{}, Cordon: &cluster.Cordon{
+				Of: "vm-7", By: "ann", Note: "a new kernel", Since: start, Until: start.Add(time.Hour),
+				Queues: map[string]int{"default": 1},
+			},
+		},
 	)
 	w.claim(0)
 	testkit.Must(w.t, w.control.PauseQueue(w.ctx, me, "mails", "month-end close"))

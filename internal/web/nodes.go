@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/status"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // drawnPartitions is up to how many partitions a row draws each of them; of more, it has the number.
@@ -21,6 +24,7 @@ const drawnPartitions = 32
 type nodeList struct {
 	Sentence template.HTML
 	Rows     []nodeRow // dead and draining ones first
+	Cordons  []cordonRow
 	LeftOut  int
 	Figures  status.Figures
 	Slots    []segment
@@ -41,6 +45,9 @@ type nodeRow struct {
 
 // Dead reports whether it has stopped sending heartbeats.
 func (n nodeRow) Dead() bool { return n.State == cluster.StateDead }
+
+// Takes reports whether it takes tasks, so that it can be cordoned.
+func (n nodeRow) Takes() bool { return n.Works() && !n.Dead() && n.Cordon == nil }
 
 // Works reports whether it runs tasks.
 func (n nodeRow) Works() bool { return n.Has(config.RoleWorker) }
@@ -90,6 +97,7 @@ func readNodes(ctx context.Context, v *visit) (any, string, error) {
 	}
 	f := figuresOf(v.Status.Figures, nodes)
 	l := nodeList{Figures: f, Versions: versionsOf(nodes)}
+	l.Cordons = cordonsOf(nodes)
 	l.Led = meterOf(f.Partitions, amount{"f-ink", f.Led})
 	l.Sentence = v.nodesSentence(fleetOf(nodes), f, len(l.Versions))
 	l.Slots = meterOf(f.Capacity, amount{"f-run", f.Running})
@@ -167,7 +175,7 @@ func nodeRowOf(n cluster.Node, partitions int) nodeRow {
 }
 
 // fleetCounts is how many nodes there are of each kind. Workers by HTTP are no nodes.
-type fleetCounts struct{ nodes, workers, draining, dead int }
+type fleetCounts struct{ nodes, workers, draining, cordoned, dead int }
 
 func fleetOf(nodes []cluster.Node) (f fleetCounts) {
 	for _, n := range nodes {
@@ -178,6 +186,9 @@ func fleetOf(nodes []cluster.Node) (f fleetCounts) {
 		case n.State == cluster.StateDraining:
 			f.draining++
 		}
+		if n.Cordon != nil {
+			f.cordoned++
+		}
 		if n.Via == "" {
 			f.nodes++
 		} else {
@@ -185,6 +196,57 @@ func fleetOf(nodes []cluster.Node) (f fleetCounts) {
 		}
 	}
 	return f
+}
+
+// cordonNode is the action of the form that cordons a node.
+func cordonNode(ctx context.Context, v *visit, form url.Values) (result, error) {
+	how := control.Cordoning{Note: strings.TrimSpace(form.Get("note"))}
+	if text := strings.TrimSpace(form.Get("for")); text != "" {
+		var err error
+		if how.For, err = v.spanOf("for", text); err != nil {
+			return result{}, err
+		}
+	}
+	_, err := v.site.Control.CordonNode(ctx, v.who, form.Get("node"), how)
+	return result{path: nodesPath, said: "node-cordoned"}, err
+}
+
+// uncordonNode is the action of the form that ends a cordon, unless somebody has cordoned the node anew.
+func uncordonNode(ctx context.Context, v *visit, form url.Values) (result, error) {
+	of := form.Get("node")
+	nodes, err := v.site.Control.ListNodes(ctx, v.who)
+	if err != nil {
+		return result{}, err
+	}
+	for _, n := range nodes {
+		if n.Cordon != nil && n.Cordon.Of == of {
+			if err := v.changedSince(task.CodeChanged, form, ms(n.Cordon.Since)); err != nil {
+				return result{}, err
+			}
+		}
+	}
+	_, err = v.site.Control.UncordonNode(ctx, v.who, of)
+	return result{path: nodesPath, said: "node-uncordoned"}, err
+}
+
+// cordonRow is a cordon, which may be that of several nodes.
+type cordonRow struct {
+	Of   string // the id or the name that was cordoned
+	Seen string // since when, as the form that ends it tells what its reader has seen
+}
+
+// cordonsOf are the cordons of nodes, each one once.
+func cordonsOf(nodes []cluster.Node) (rows []cordonRow) {
+	for _, n := range nodes {
+		if n.Cordon == nil {
+			continue
+		}
+		row := cordonRow{Of: n.Cordon.Of, Seen: ms(n.Cordon.Since)}
+		if !slices.Contains(rows, row) {
+			rows = append(rows, row)
+		}
+	}
+	return rows[:min(len(rows), pageRows)]
 }
 
 // versionsOf are the versions of the nodes that live, sorted.
@@ -215,6 +277,9 @@ func (v *visit) nodesSentence(fleet fleetCounts, f status.Figures, versions int)
 	}
 	if fleet.draining > 0 {
 		all = append(all, v.T("%d of them drain.", fleet.draining))
+	}
+	if fleet.cordoned > 0 {
+		all = append(all, v.T("%d of them are cordoned: they take no tasks.", fleet.cordoned))
 	}
 	if f.Partitions > 0 && unled == 0 {
 		all = append(all, v.T("All %d partitions are led.", f.Partitions))
@@ -271,6 +336,9 @@ func (v *visit) NodeMark(n nodeRow) mark {
 	case cluster.StateDraining:
 		return mark{"drain", "t-warn"}
 	}
+	if n.Cordon != nil {
+		return mark{"drain", "t-warn"}
+	}
 	return mark{"alive", "t-ok"}
 }
 
@@ -281,6 +349,9 @@ func (v *visit) NodeWord(n nodeRow) template.HTML {
 		return v.T("dead")
 	case cluster.StateDraining:
 		return v.T("draining")
+	}
+	if n.Cordon != nil {
+		return v.T("cordoned")
 	}
 	return v.T("alive")
 }

@@ -105,7 +105,7 @@ func (w *world) open() {
 		Partitions: []int{0, 1}, Queues: map[string]int{"default": 1}, Types: []string{"http", "shell"},
 	}}
 	w.control = control.New(control.Options{
-		Store: w.store, Queues: queue.New(queue.Options{DB: w.db}), Nodes: &w.nodes, Embedded: true,
+		Store: w.store, Queues: queue.New(queue.Options{DB: w.db}), Nodes: &w.nodes, Cordons: cordoner{w}, Embedded: true,
 		Now: clock.Now, Types: task.Types{"http": {Timeout: 30 * time.Second}, "shell": {Timeout: time.Minute}},
 	})
 	w.serve()
@@ -144,6 +144,32 @@ func (f *fleet) Nodes(context.Context) ([]cluster.Node, error) {
 		}
 	}
 	return nodes, nil
+}
+
+// cordoner cordons the nodes of a world, if Redis answers.
+type cordoner struct{ w *world }
+
+func (c cordoner) Cordon(ctx context.Context, node string, how cluster.Cordon, lasts time.Duration) error {
+	how.Of, how.Since, how.Until = node, clock.Now(), clock.Now().Add(lasts)
+	_, err := c.set(ctx, node, &how)
+	return err
+}
+
+func (c cordoner) Uncordon(ctx context.Context, node string) (bool, error) {
+	return c.set(ctx, node, nil)
+}
+
+func (c cordoner) set(ctx context.Context, node string, how *cluster.Cordon) (was bool, _ error) {
+	if err := c.w.db.Ping(ctx).Err(); err != nil {
+		return false, &task.Error{Code: task.CodeUnavailable, Message: "cannot cordon the node", Err: err}
+	}
+	for i, n := range c.w.nodes {
+		if n.ID == node || n.Name == node {
+			was = was || n.Cordon != nil
+			c.w.nodes[i].Cordon = how
+		}
+	}
+	return was, nil
 }
 
 func (f *fleet) View() cluster.View { return cluster.View{At: clock.Now(), Nodes: *f} }

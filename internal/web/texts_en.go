@@ -47,8 +47,11 @@ var english = map[string][2]string{
 	"%d nodes live, and workers by HTTP: %d.": {
 		"One node lives, and workers by HTTP: %[2]d.", "%d nodes live, and workers by HTTP: %d.",
 	},
-	"%d nodes live.":                      {"One node lives.", "%d nodes live."},
-	"%d of them drain.":                   {"One of them drains.", "%d of them drain."},
+	"%d nodes live.":    {"One node lives.", "%d nodes live."},
+	"%d of them drain.": {"One of them drains.", "%d of them drain."},
+	"%d of them are cordoned: they take no tasks.": {
+		"One of them is cordoned: it takes no tasks.", "%d of them are cordoned: they take no tasks.",
+	},
 	"All %d partitions are led.":          {"The one partition is led.", "All %d partitions are led."},
 	"%d partitions":                       {"one partition", "%d partitions"},
 	"%d more nodes are not shown.":        {"One more node is not shown.", "%d more nodes are not shown."},

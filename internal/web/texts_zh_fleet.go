@@ -176,4 +176,22 @@ var chineseFleet = map[string]string{
 	"load %s":                    "负载 %s",
 	"memory %d %%":               "内存 %d %%",
 	"network: %s/s in, %s/s out": "网络：入 %s/s，出 %s/s",
+
+	// Of cordons.
+	"%d of them are cordoned: they take no tasks.": "其中 %d 个已隔离：不再接收任务。",
+	"%s is cordoned: it takes no tasks.":           "%s 已隔离：不接收任务。",
+	"Cordon":                                       "隔离",
+	"Cordon…":                                      "隔离…",
+	"How long, such as 1h":                         "时长，如 1h",
+	"Id or name":                                   "ID 或名称",
+	"Keep a node from taking tasks":                "让节点不再接收任务",
+	"Not cordoned.":                                "未隔离。",
+	"Not uncordoned.":                              "未解除隔离。",
+	"The node was cordoned at %s.":                 "节点已于 %s 隔离。",
+	"The node was uncordoned at %s.":               "节点已于 %s 解除隔离。",
+	"Uncordon":                                     "解除隔离",
+	"What it runs goes on, and other nodes take new tasks. The cordon of an id ends with its process. " +
+		"The cordon of a name also holds after a restart.": "正在运行的任务继续运行，新任务由其他节点接收。按 ID 的隔离随进程结束，按名称的隔离在重启后仍然有效。",
+	"cordoned": "已隔离",
+	"until":    "直至",
 }

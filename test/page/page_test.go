@@ -21,7 +21,7 @@ var moreExamples = []string{
 	"/tasks?state=failed&label=order%3D4711", "/tasks?since=yesterday", "/tasks/default/failed", "/tasks/default/waits",
 	"/bulk/new/retry?state=failed", "/bulk/new/requeue?state=scheduled", "/bulk/new/forget?state=failed&error=x",
 	"/submit?type=shell", "/submit?type=other", "/submit?from=default/failed",
-	"/queues/reports", "/queues/default#pause", "/queues/default#capacity", "/forecast?hours=6",
+	"/queues/reports", "/queues/default#pause", "/queues/default#capacity", "/nodes#cordon", "/forecast?hours=6",
 	"/schedules?is=failing&prefix=h", "/schedules?label=team", "/schedules/default/failing?gaps=1",
 	"/schedules/default/often/audit", "/schedules/default/hourly/trigger", "/schedules/default/hourly/resume",
 	"/schedules/default/hourly/delete", "/schedules/default/often/backfill?from=10m",
