@@ -29,6 +29,7 @@ const (
 	CodeNodeNotFound     Code = "node_not_found"     // no node has this id or name
 	CodeQueueNotFound    Code = "queue_not_found"    // no worker node has served this queue, and no task was put into it
 	CodeTooManyNames     Code = "too_many_names"     // nobody runs the task, and too many queues and types wait
+	CodeTooManyCordons   Code = "too_many_cordons"   // so many ids and names of nodes are cordoned
 	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
 	CodeScheduleChanged  Code = "schedule_changed"   // another revision is in force than the one that was named
 	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now

@@ -41,6 +41,10 @@ type Cordon struct {
 	Note  string // why; "" if nobody said
 	Since time.Time
 	Until time.Time // when it ends; zero if it lasts until somebody uncordons the node
+
+	// Obeyed says that the node has confirmed the cordon: no task begins there any more. Nodes of releases without
+	// cordons never do.
+	Obeyed bool
 }
 
 // Queue is a queue in which due tasks wait for workers.
@@ -87,6 +91,7 @@ func cordonOf(c *wire.NodeCordon) *Cordon {
 	}
 	return &Cordon{
 		Of: c.Of, By: wire.Value(c.By), Note: wire.Value(c.Note), Since: c.Since.Time, Until: wire.Value(c.Until).Time,
+		Obeyed: c.Obeyed,
 	}
 }
 
@@ -94,7 +99,7 @@ func cordonOf(c *wire.NodeCordon) *Cordon {
 // already may still begin. node is the id of a node, whose cordon ends with its process, or the name of one or several
 // nodes, whose cordon also holds for nodes that start later. note says why; it may be empty. lasts is how long the
 // cordon lasts; 0: until UncordonNode. It returns the nodes with that id or name. Errors: CodeInvalid; CodeNodeNotFound
-// if there is no such node.
+// if there is no such node; CodeTooManyCordons.
 func (c *Client) CordonNode(ctx context.Context, node, note string, lasts time.Duration) ([]Node, error) {
 	if err := task.ValidateName("node", node); err != nil {
 		return nil, errorOfUseCase(err)

@@ -21,7 +21,9 @@ func cordonOf(c *cluster.Cordon) *wire.NodeCordon {
 	if c == nil {
 		return nil
 	}
-	out := &wire.NodeCordon{Of: c.Of, By: wire.Given(c.By), Note: wire.Given(c.Note), Since: wire.At(c.Since)}
+	out := &wire.NodeCordon{
+		Of: c.Of, By: wire.Given(c.By), Note: wire.Given(c.Note), Since: wire.At(c.Since), Obeyed: c.Obeyed,
+	}
 	if !c.Until.IsZero() {
 		out.Until = new(wire.At(c.Until))
 	}

@@ -100,7 +100,8 @@ type App struct {
 	executors  executor.Registry // of the worker
 	network    string            // see cluster.Network
 	neighbours atomic.Pointer[neighbours]
-	runs       []string // the types of tasks that the worker runs
+	obeys      atomic.Int64 // since when, in ms, the cordon of this node holds; 0 for none
+	runs       []string     // the types of tasks that the worker runs
 	queues     *queue.Queues
 	listener   net.Listener
 	waits      func(reason error) error                  // tells at the listener why the node waits for Redis; nil if it is headless

@@ -26,14 +26,19 @@ func (a *App) buildRegistry() error {
 	return nil
 }
 
-// noteCordons keeps the workers of this node from taking tasks while it is cordoned, and so workers by HTTP that
-// call it.
+// noteCordons keeps the workers of this node from taking tasks while it is cordoned. It does the same for each worker
+// by HTTP that is cordoned itself. The next heartbeat confirms that.
 func (a *App) noteCordons(v cluster.View) {
+	since := v.CordonOf(a.node, a.name()).SinceMS()
 	if a.worker != nil {
-		a.worker.SetCordoned(v.CordonOf(a.node, a.name()) != nil)
+		a.worker.SetCordoned(since != 0)
 	}
+	changed := a.obeys.Swap(since) != since
 	if a.remote != nil {
-		a.remote.NoteCordons(v)
+		changed = a.remote.NoteCordons(v) || changed
+	}
+	if changed {
+		a.registry.BeatNow()
 	}
 }
 
@@ -51,8 +56,14 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 	if a.listener != nil {
 		n.Listens = a.listens()
 	}
+	n.Obeys = a.obeys.Load()
 	if a.worker != nil {
 		n.Capacity, n.Running, n.Types = a.o.Config.Concurrency, a.worker.Running(), a.runs
+		if held, is := a.worker.Cordoned(); is {
+			n.Running = held
+		} else {
+			n.Obeys = 0
+		}
 		for _, p := range a.o.Config.AllPools() {
 			for name, weight := range p.Queues {
 				n.Queues[name] = max(n.Queues[name], weight)

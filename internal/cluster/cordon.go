@@ -21,7 +21,18 @@ type Cordon struct {
 	Since time.Time `json:"-"`
 	Until time.Time `json:"-"` // when it ends; zero: when somebody uncordons the node
 
+	// Obeyed says that the node has confirmed the cordon: it begins no task any more, and its entry counts what it still
+	// has. Nodes of releases without cordons never do.
+	Obeyed bool           `json:"-"`
 	Queues map[string]int `json:"-"` // that the node serves again after the cordon, with their weights
+}
+
+// SinceMS is since when the cordon holds, in ms since 1970; 0 for no cordon.
+func (c *Cordon) SinceMS() int64 {
+	if c == nil {
+		return 0
+	}
+	return c.Since.UnixMilli()
 }
 
 // CordonsLimit is how many ids and names of nodes can be cordoned at once: every node reads them at each heartbeat.
@@ -48,6 +59,7 @@ func (c cordons) apply(nodes []Node, now time.Time) {
 	for i := range nodes {
 		if nodes[i].Cordon = c.of(nodes[i], now); nodes[i].Cordon != nil {
 			nodes[i].Cordon.Queues, nodes[i].Queues = nodes[i].Queues, map[string]int{}
+			nodes[i].Cordon.Obeyed = nodes[i].Obeys == nodes[i].Cordon.Since.UnixMilli()
 		}
 	}
 }
@@ -119,7 +131,7 @@ func (r *Registry) Cordon(ctx context.Context, node string, c Cordon, lasts time
 	})
 	switch {
 	case redisx.RefusedWith(err, lua.CodeFull):
-		const text = "%d ids and names of nodes are cordoned, as many as may: uncordon some"
+		const text = "%d ids and names of nodes are cordoned, which is the limit: uncordon some"
 		return task.Errorf(CodeTooManyCordons, text, CordonsLimit)
 	case err != nil:
 		return notDone("cannot cordon the node", err)

@@ -45,6 +45,7 @@ type Node struct {
 	StartedAt  time.Time      `json:"started_at"`
 	Listens    *Listens       `json:"listens,omitempty"`  // nil if it listens nowhere, or does not say, as older versions do not
 	Cordon     *Cordon        `json:"-"`                  // nil: it is not cordoned; not part of the stored entry
+	Obeys      int64          `json:"obeys,omitempty"`    // since when, in ms, the cordon holds that it obeys: it begins no task any more; 0 for none
 	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry
 	Beat       time.Duration  `json:"-"`                  // between two heartbeats; beat_ms of the stored entry
 }

@@ -45,7 +45,7 @@ type Options struct {
 	// Rejoined is called by Run when this node is not on the list, or as a dead one, although it was before. forgotten says that it is not there at
 	// all, and lately that it had sent a heartbeat so recently that nobody has removed it for its age. nil for no call.
 	Rejoined func(forgotten, lately bool)
-	// Seen is called by Run with each view, before others get the view. nil for no call.
+	// Seen is called by Run with each view; with the first one before Ready is closed. nil for no call.
 	Seen func(View)
 	// Check is called by an Observer when it reads the list for a view; nil for no call.
 	Check func(ctx context.Context)

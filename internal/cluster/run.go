@@ -106,8 +106,8 @@ func (r *Registry) refreshCordons(ctx context.Context) {
 // noteView sets the view, and marks the nodes that are cordoned.
 func (r *Registry) noteView(v View) {
 	v.cordons.apply(v.Nodes, v.At)
-	r.o.Seen(v)
 	r.setView(v)
+	r.o.Seen(v)
 }
 
 // checkBefore notices if Redis does not know the last heartbeat that it acknowledged. It says nothing if this node was away and Redis may have

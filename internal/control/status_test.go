@@ -89,7 +89,8 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 	}
 	w.nodes = cordoned(leading(0, nil, "mails"), "vm")
 	r := w.expectStatus(status.QueueUnserved)
-	if !strings.Contains(r.Detail, "Cordoned nodes that serve it: 1.") || !strings.Contains(r.Do, "node uncordon vm.") {
+	if !strings.Contains(r.Detail, "Nodes that could, and are cordoned: 1.") ||
+		!strings.Contains(r.Do, "node uncordon vm)") {
 		t.Errorf("%+v, want that its node is cordoned", r)
 	}
 	w.nodes = leading(0, nil, "mails")

@@ -97,8 +97,8 @@ func (c *Control) unservedIn(view cluster.View, taskType, queue string, states .
 		return c.unrunnable(taskType, queue)
 	}
 	if cordon := p.Cordoned(""); cordon != nil {
-		const text = "all nodes that serve the queue %q are cordoned: its tasks wait (dtsctl node uncordon %s)"
-		return fmt.Sprintf(text, queue, cordon.Of)
+		const text = "no node takes tasks of the queue %q: %s is cordoned (dtsctl node uncordon %s)"
+		return fmt.Sprintf(text, queue, cordon.Of, cordon.Of)
 	}
 	const text = "no living node serves the queue %q: its tasks wait until one does (dtsd serve --queues %s=1)"
 	return fmt.Sprintf(text, queue, queue)

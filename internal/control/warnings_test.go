@@ -69,7 +69,7 @@ func TestSubmit_WarnsOfAQueueWhoseNodesAreCordoned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes = cordoned(fleet{aNode("alive", []string{"http"}, "default")}, "vm")
-	const want = `all nodes that serve the queue "default" are cordoned: its tasks wait (dtsctl node uncordon vm)`
+	const want = `no node takes tasks of the queue "default": vm is cordoned (dtsctl node uncordon vm)`
 	got, err := w.Submit(w.ctx, me, task.Definition{Type: "http"})
 	if err != nil || !slices.Equal(got.Warnings, []string{want}) {
 		t.Errorf("%v, warnings %q", err, got.Warnings)

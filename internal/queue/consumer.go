@@ -72,6 +72,7 @@ type Consumer struct {
 
 	mu     sync.Mutex
 	held   map[*Taken]struct{} // taken and not settled
+	takes  int                 // calls of Take that have begun and not returned
 	cordon chan struct{}       // closed when the consumer may take again; nil: it may now
 }
 
@@ -185,6 +186,31 @@ func (c *Consumer) SetCordoned(is bool) {
 		close(c.cordon)
 		c.cordon = nil
 	}
+}
+
+// Held returns how many deliveries the consumer has taken that are not settled. isLast says that it is cordoned, and no
+// call of Take is under way that may add some.
+func (c *Consumer) Held() (n int, isLast bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.held), c.cordon != nil && c.takes == 0
+}
+
+// beginTake notes a call of Take. It returns false if the consumer is cordoned.
+func (c *Consumer) beginTake() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cordon != nil {
+		return false
+	}
+	c.takes++
+	return true
+}
+
+func (c *Consumer) endTake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.takes--
 }
 
 // cordoned returns a channel that is closed when the consumer may take again; nil if it may now.

@@ -44,9 +44,10 @@ const (
 // their weights. Whatever is returned must be passed to End. If Redis fails, Take returns fewer or none, and logs it; a queue that failed
 // rests for a while. In a cluster, Take does not wait for a server that is silent: what it takes from there when that answers goes back.
 func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
-	if c.cordoned() != nil {
+	if !c.beginTake() {
 		return nil
 	}
+	defer c.endTake()
 	portions := c.sources.share(min(n, batchLimit))
 	calls, queues := make([]lua.Take, len(portions)), make([]string, len(portions))
 	for i, p := range portions {

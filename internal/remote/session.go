@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -31,6 +32,8 @@ type session struct {
 	work      context.Context // of the consumer
 	stopWork  context.CancelFunc
 	stopOnce  sync.Once
+
+	obeys atomic.Int64 // since when, in ms, the cordon of the worker holds; 0 for none
 
 	mu      sync.Mutex
 	machine *cluster.Machine // of the worker; nil if it has not told
@@ -151,6 +154,13 @@ func (s *session) silent() bool {
 	return s.calls == 0 && clock.Since(s.heard) > patience
 }
 
+// setCordon keeps the worker from getting attempts while it is cordoned. It returns whether something has changed.
+func (s *session) setCordon(v cluster.View) (changed bool) {
+	since := v.CordonOf(s.id, s.id).SinceMS()
+	s.consumer.SetCordoned(since != 0)
+	return s.obeys.Swap(since) != since
+}
+
 func (s *session) describe() cluster.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,6 +173,10 @@ func (s *session) describe() cluster.Node {
 	}
 	if clock.Since(s.told) < machineKept {
 		n.Machine = s.machine
+	}
+	obeys := s.obeys.Load()
+	if held, isLast := s.consumer.Held(); isLast {
+		n.Running, n.Obeys = held, obeys
 	}
 	return n
 }

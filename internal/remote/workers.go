@@ -191,7 +191,7 @@ func (w *Workers) session(id, address string, offer Offer) (*session, error) {
 	}
 	fresh := newSession(w, id, offer)
 	fresh.address = address
-	fresh.consumer.SetCordoned(w.o.Members.View().CordonOf(id, id) != nil)
+	fresh.setCordon(w.o.Members.View())
 	w.sessions[id] = fresh
 	w.running.Go(fresh.run)
 	if s != nil {
@@ -250,11 +250,13 @@ func (w *Workers) isNode(id string) bool {
 	})
 }
 
-// NoteCordons keeps workers that are cordoned from getting attempts. Those that are not get attempts again.
-func (w *Workers) NoteCordons(v cluster.View) {
+// NoteCordons keeps workers that are cordoned from getting attempts. Those that are not get attempts again. It returns
+// whether something has changed.
+func (w *Workers) NoteCordons(v cluster.View) (changed bool) {
 	for _, s := range w.all() {
-		s.consumer.SetCordoned(v.CordonOf(s.id, s.id) != nil)
+		changed = s.setCordon(v) || changed
 	}
+	return changed
 }
 
 // Measured records what a worker says of its machine; nil for nothing.

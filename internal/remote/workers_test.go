@@ -879,7 +879,10 @@ func TestTake_GivesACordonedWorkerNothing(t *testing.T) {
 	if runs, err := w.Take(w.Ctx, "w1", offer(), Request{Limit: 10}); err != nil || len(runs) > 0 {
 		t.Fatalf("it took %v, %v", runs, err)
 	}
-	w.of("w1").consumer.SetCordoned(true)
+	view := w.cordonedView("w1")
+	if !w.NoteCordons(view) || w.NoteCordons(view) {
+		t.Error("it did not say once that something has changed")
+	}
 	a := w.hand("a")
 	if runs, err := w.Take(w.Ctx, "w1", offer(), Request{Limit: 10, Wait: 50 * time.Millisecond}); err != nil || len(runs) > 0 {
 		t.Errorf("it took %v, %v", runs, err)
@@ -888,6 +891,11 @@ func TestTake_GivesACordonedWorkerNothing(t *testing.T) {
 	if err != nil || len(runs) != 1 || runs[0].Task.Ref != a {
 		t.Errorf("another worker took %v, %v", runs, err)
 	}
+	for _, n := range w.Guests() {
+		if is := n.Obeys != 0; is != (n.ID == "w1") || n.Running != map[bool]int{true: 0, false: 1}[is] {
+			t.Errorf("%s obeys a cordon: %t, and runs %d", n.ID, is, n.Running)
+		}
+	}
 	b := w.hand("b")
 	taken := make(chan []*tasks.Run, 1)
 	go func() { taken <- w.take(offer()) }()
@@ -895,4 +903,21 @@ func TestTake_GivesACordonedWorkerNothing(t *testing.T) {
 	if runs := testkit.Receive(t, taken, "the attempt"); len(runs) != 1 || runs[0].Task.Ref != b {
 		t.Errorf("after the cordon it took %v", runs)
 	}
+}
+
+// cordonedView is what a node sees while a worker is cordoned.
+func (w *world) cordonedView(worker string) cluster.View {
+	w.t.Helper()
+	nodes := cluster.New(cluster.Options{
+		DB: w.DB, Key: w.Keys.Nodes(), Cordons: w.Keys.Cordons(), Channel: w.Keys.Members(), ID: "n", Beat: time.Second,
+		Log: slog.New(slog.DiscardHandler), Self: func() cluster.Node { return cluster.Node{} },
+	})
+	testkit.Must(w.t, nodes.Cordon(w.Ctx, worker, cluster.Cordon{}, 0))
+	ctx, stop := context.WithCancel(w.Ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- nodes.Run(ctx) }()
+	<-nodes.Ready()
+	stop()
+	testkit.Must(w.t, testkit.Receive(w.t, ended, "the end of the node"))
+	return nodes.View()
 }

@@ -68,10 +68,7 @@ func (j *judge) unserved(q Queue) {
 	}
 	r.Detail = fmt.Sprintf("%s in the queue %q, and no living node takes any.", tasksWait(q.Waiting), q.Name)
 	r.Do = fmt.Sprintf("Start a worker for it: dtsd serve --roles worker --queues %s=1.", q.Name)
-	if of, n := j.cordoned(q.Name); n > 0 {
-		r.Detail += fmt.Sprintf(" Cordoned nodes that serve it: %d.", n)
-		r.Do = fmt.Sprintf("Uncordon one, or start another worker: dtsctl node uncordon %s.", of)
-	}
+	j.orUncordon(&r, q.Name, "")
 	if q.OfAsynq {
 		r.Severity = Warn
 		r.Detail = fmt.Sprintf("%s in the queue %q, which another asynq client uses. None of its servers runs.",
@@ -81,15 +78,19 @@ func (j *judge) unserved(q Queue) {
 	j.add(r)
 }
 
-// cordoned returns how many living nodes serve a queue and are cordoned, and by which id or name the first one is.
-func (j *judge) cordoned(queue string) (of string, count int) {
+// orUncordon says so in a reason if living nodes that serve the queue, and run the type, are cordoned. "" is any type.
+func (j *judge) orUncordon(r *Reason, queue, taskType string) {
+	of, count := "", 0
 	for _, n := range j.Nodes {
-		if n.Alive && n.CordonOf != "" && n.serves(queue) {
+		if n.Alive && !n.Draining && n.CordonOf != "" && n.serves(queue) && (taskType == "" || n.runs(taskType)) {
 			count++
 			of = cmp.Or(of, n.CordonOf)
 		}
 	}
-	return of, count
+	if count > 0 {
+		r.Detail += fmt.Sprintf(" Nodes that could, and are cordoned: %d.", count)
+		r.Do = fmt.Sprintf("Uncordon %s (dtsctl node uncordon %s), or start another worker.", of, of)
+	}
 }
 
 // lastServed returns the newest heartbeat of those dead nodes that match; zero if there is none. An earlier status may
@@ -143,6 +144,7 @@ func (j *judge) lanes(q Queue, servers []Node) (stuck int) {
 			r.Do = fmt.Sprintf("Start a worker that runs it: dtsd serve --roles worker --queues %s=1 --%s.",
 				q.Name, lane.Setting)
 		}
+		j.orUncordon(&r, q.Name, lane.Type)
 		j.add(r)
 	}
 	return stuck

@@ -96,7 +96,7 @@ func (p *Path) WasServed() bool {
 // none.
 func (p *Path) Cordoned(taskType string) *Cordon {
 	for _, w := range p.Workers {
-		if w.Cordon != nil && w.Alive && w.serves(p.Queue) && w.runs(taskType) {
+		if w.Cordon != nil && w.Alive && !w.Draining && w.serves(p.Queue) && w.runs(taskType) {
 			return w.Cordon
 		}
 	}

@@ -89,7 +89,7 @@ func (c Cordon) why() (text string) {
 
 // do says what to do about a cordon.
 func (c Cordon) do() string {
-	return fmt.Sprintf("Uncordon the node, or start another worker: dtsctl node uncordon %s.", c.Of)
+	return fmt.Sprintf("Uncordon %s (dtsctl node uncordon %s), or start another worker.", c.Of, c.Of)
 }
 
 // lastDead returns the dead node with that last heartbeat; "" if there is none.

@@ -116,17 +116,17 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 			[]why.Code{why.QueueUnserved}, []string{"node-2 serves it, and is shutting down"}},
 		{"worker is cordoned", why.TaskFacts{Path: path(cordonOf("vm", "ann", "a new kernel")), Task: due},
 			[]why.Code{why.QueueUnserved}, []string{
-				"The node node-2 serves it, and is cordoned by ann: a new kernel.", "dtsctl node uncordon vm.",
+				"The node node-2 serves it, and is cordoned by ann: a new kernel.", "dtsctl node uncordon vm)",
 			}},
 		{"worker is cordoned, nobody knows why", why.TaskFacts{Path: path(cordonOf("node-2", "", "")), Task: due},
-			[]why.Code{why.QueueUnserved}, []string{"serves it, and is cordoned.", "dtsctl node uncordon node-2."}},
+			[]why.Code{why.QueueUnserved}, []string{"serves it, and is cordoned.", "dtsctl node uncordon node-2)"}},
 		{"worker of the type is cordoned", why.TaskFacts{Path: path(func(p *why.Path) {
 			cordonOf("vm", "", "a new kernel")(p)
 			other := p.Workers[0]
 			other.Types, other.Cordon = []string{"shell"}, nil
 			p.Workers = append(p.Workers, other)
 		}), Task: due}, []why.Code{why.TypeUnserved}, []string{
-			"A node that runs them is cordoned: a new kernel.", "dtsctl node uncordon vm.",
+			"A node that runs them is cordoned: a new kernel.", "dtsctl node uncordon vm)",
 		}},
 		{"type", why.TaskFacts{Path: path(func(p *why.Path) { p.Type, p.Setting = "shell", "enable-shell" }), Task: due},
 			[]why.Code{why.TypeUnserved}, []string{`"shell"`, "--enable-shell"}},

@@ -111,7 +111,14 @@ func TestWorker_TakesNothingWhileItIsCordoned(t *testing.T) {
 	r := w.start(do)
 	a := w.submit(task.Definition{})
 	testkit.Receive(t, begun, "an attempt before the cordon")
+	if _, is := r.Cordoned(); is {
+		t.Error("it is cordoned before anybody has done that")
+	}
 	r.SetCordoned(true)
+	isCordoned := func(want int) func() bool {
+		return func() bool { held, is := r.Cordoned(); return is && held == want }
+	}
+	testkit.Eventually(t, "it has one delivery left", isCordoned(1))
 	b := w.submit(task.Definition{})
 	other := w.start(func(_ context.Context, attempt executor.Attempt) (string, error) {
 		begun <- attempt.Task.Ref
@@ -125,6 +132,7 @@ func TestWorker_TakesNothingWhileItIsCordoned(t *testing.T) {
 	c := w.submit(task.Definition{})
 	close(goOn)
 	w.reaches(a, task.Succeeded)
+	testkit.Eventually(t, "it has nothing left", isCordoned(0))
 	r.SetCordoned(false)
 	if got := testkit.Receive(t, begun, "the attempt after the cordon"); got != c {
 		t.Errorf("began %s, want %s", got, c)

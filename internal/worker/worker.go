@@ -141,6 +141,19 @@ func (w *Worker) SetCordoned(is bool) {
 	}
 }
 
+// Cordoned reports whether the worker is cordoned, and begins nothing any more. held is then how many deliveries it
+// still has: those that run, and those whose end Redis has not taken yet.
+func (w *Worker) Cordoned() (held int, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	is = w.cordoned
+	for _, p := range w.taking {
+		n, isLast := p.consumer.Held()
+		held, is = held+n, is && isLast
+	}
+	return held, is
+}
+
 // startTaking notes the pools that take deliveries from now on, unless the worker is cordoned.
 func (w *Worker) startTaking(pools []*pool) {
 	w.mu.Lock()

@@ -1029,7 +1029,7 @@ type ClientInterface interface {
 	// | `queue.limited` | the capacity of a queue is another one |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
-	// | `node.changed` | it has another `state`, as `draining`; `cordoned` and `uncordoned` are about a `node` by its id or its name |
+	// | `node.changed` | it has another `state`, as `draining`. With `cordoned` and `uncordoned`, `node` is the id or the name that was cordoned |
 	//
 	// A filter narrows what has its field. What is about something else comes whatever the filter says: with
 	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
@@ -2299,7 +2299,7 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // | `queue.limited` | the capacity of a queue is another one |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 // | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
-// | `node.changed` | it has another `state`, as `draining`; `cordoned` and `uncordoned` are about a `node` by its id or its name |
+// | `node.changed` | it has another `state`, as `draining`. With `cordoned` and `uncordoned`, `node` is the id or the name that was cordoned |
 //
 // A filter narrows what has its field. What is about something else comes whatever the filter says: with
 // `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
@@ -10485,7 +10485,7 @@ type ClientWithResponsesInterface interface {
 	// | `queue.limited` | the capacity of a queue is another one |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
-	// | `node.changed` | it has another `state`, as `draining`; `cordoned` and `uncordoned` are about a `node` by its id or its name |
+	// | `node.changed` | it has another `state`, as `draining`. With `cordoned` and `uncordoned`, `node` is the id or the name that was cordoned |
 	//
 	// A filter narrows what has its field. What is about something else comes whatever the filter says: with
 	// `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules
@@ -16413,7 +16413,7 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // | `queue.limited` | the capacity of a queue is another one |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 // | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
-// | `node.changed` | it has another `state`, as `draining`; `cordoned` and `uncordoned` are about a `node` by its id or its name |
+// | `node.changed` | it has another `state`, as `draining`. With `cordoned` and `uncordoned`, `node` is the id or the name that was cordoned |
 //
 // A filter narrows what has its field. What is about something else comes whatever the filter says: with
 // `about=task,node&state=failed`, tasks that failed come, and all nodes. `namespace` is a field of tasks, schedules

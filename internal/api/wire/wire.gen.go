@@ -2769,6 +2769,10 @@ type NodeCordon struct {
 	// Note Why; left out if nobody said.
 	Note *string `json:"note,omitempty"`
 
+	// Obeyed Whether the node has confirmed it: no task begins there any more, and `running` counts those that run or whose end Redis
+	// has not taken yet. Nodes of releases without cordons never do.
+	Obeyed bool `json:"obeyed"`
+
 	// Of The id or the name that was cordoned.
 	Of    string `json:"of"`
 	Since Time   `json:"since"`

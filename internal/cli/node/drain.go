@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -26,10 +28,13 @@ func newDrainCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "drain NODE", Short: "Cordon a node, and wait until it runs nothing",
 		Args: command.ExactArgs("NODE"), Annotations: command.Asks("cordonNode", "listNodes"),
-		Long: `drain cordons a node, as "dtsctl node cordon" does, and waits until no task runs there. Then you can stop the
-node without interrupting a task. The exit code is 0 if the node runs nothing. It is 1 if the timeout passes
-first, or if the cordon ends first. After a timeout, the node stays cordoned. If the server goes away in the
-meantime, drain keeps trying.
+		Long: `drain cordons a node, as "dtsctl node cordon" does, and waits until the node has confirmed that, and has
+nothing left: no task runs there, and Redis has the end of each. Then you can stop the node without interrupting a
+task. It stays cordoned: end that with "dtsctl node uncordon", also after a restart if NODE is a name.
+
+The exit code is 0 if the node has nothing left, or has left. It is 1 if the timeout passes first, if the cordon ends
+first, or if the node dies, as what it ran may still run. A node of a release without cordons never confirms one. If the
+server goes away in the meantime, drain keeps trying.
 
 ` + whichNodes + `
 
@@ -48,18 +53,15 @@ The output in a pipe has the columns of "dtsctl node list", for the nodes that h
 	return cmd
 }
 
-// drainPause is between two looks at what runs. A node tells it with its heartbeats.
-const drainPause = time.Second
+const (
+	drainPause    = time.Second // between two looks at what runs. A node tells it with its heartbeats
+	confirmedSoon = 3           // after so many looks, the user is told that a node has not confirmed the cordon
+)
 
 // errTimeout is the cause of the end of the context when a node runs tasks for longer than the timeout.
 var errTimeout = errors.New("the timeout of the drain has passed")
 
 func drainRun(ctx context.Context, opts *drainOptions) error {
-	if opts.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, opts.Timeout, errTimeout)
-		defer cancel()
-	}
 	c, err := opts.Client()
 	if err != nil {
 		return err
@@ -69,44 +71,46 @@ func drainRun(ctx context.Context, opts *drainOptions) error {
 		return err
 	}
 	opts.Printer.Warn(answer.Value.Warnings)
-	d := drain{drainOptions: opts, client: c, nodes: answer.Value.Nodes, shown: -1}
+	if opts.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, opts.Timeout, errTimeout)
+		defer cancel()
+	}
+	d := drain{drainOptions: opts, client: c, nodes: answer.Value.Nodes, alive: map[string]bool{}}
 	if err := d.await(ctx); err != nil {
 		if !errors.Is(context.Cause(ctx), errTimeout) {
 			return err
 		}
-		opts.Printer.Errorf("%s is not drained within %s: %s. It stays cordoned", opts.Node, opts.Timeout, d.runs())
+		opts.Printer.Errorf("%s is not drained within %s: %s. It stays cordoned", opts.Node, opts.Timeout, d.waits)
 		return command.ErrReported
 	}
 	return d.show()
 }
 
-// drain waits until nodes run nothing.
+// drain waits until nodes have nothing left.
 type drain struct {
 	*drainOptions
 
-	client  *rest.Client
-	nodes   []wire.Node // with that id or name, as they were seen last
-	since   time.Time   // when the cordon began
-	running int         // that run there; below 0: nobody knows yet
-	shown   int         // that the user was told
-	silent  bool        // the user was told that the server does not answer
+	client *rest.Client
+	nodes  []wire.Node     // with that id or name, as they were seen last
+	alive  map[string]bool // the ids of those that were seen alive
+
+	running int    // tasks that the nodes have left, as far as they have confirmed the cordon
+	waits   string // what it waits for; "" for nothing
+	shown   string // what the user was told of that
+	silent  bool   // the user was told that the server does not answer
 }
 
-// await returns when no task runs on the nodes. Errors: those of Read that are final, that of ctx, and one if a node is
-// not cordoned any more.
+// await returns when the nodes have nothing left. Errors: those of Read that are final, that of ctx, and those of
+// count.
 func (d *drain) await(ctx context.Context) error {
-	for _, n := range d.nodes {
-		if n.Cordon != nil && n.Cordon.Since.After(d.since) {
-			d.since = n.Cordon.Since.Time
-		}
-	}
-	for {
-		if err := d.count(); err != nil || d.running == 0 {
+	for looks := 0; ; looks++ {
+		if err := d.count(); err != nil || d.waits == "" {
 			return err
 		}
-		if d.running > 0 && d.running != d.shown {
-			d.Printer.Notef("waiting for %s: %s", d.Node, d.runs())
-			d.shown = d.running
+		if d.waits != d.shown && (d.running > 0 || looks > confirmedSoon) {
+			d.Printer.Notef("waiting for %s: %s", d.Node, d.waits)
+			d.shown = d.waits
 		}
 		if err := clock.Sleep(ctx, drainPause); err != nil {
 			return err
@@ -117,17 +121,20 @@ func (d *drain) await(ctx context.Context) error {
 	}
 }
 
-// look reads the nodes again. A server that does not answer changes nothing.
+// look reads the nodes again. An answer that lacks something, and a server that does not answer, change nothing.
 func (d *drain) look(ctx context.Context) error {
 	answer, err := rest.Read[wire.NodeList](d.client.ListNodesWithResponse(ctx))
 	switch {
-	case err == nil:
+	case err == nil && len(answer.Value.Warnings) == 0:
 		d.nodes, d.silent = nil, false
 		for _, n := range answer.Value.Nodes {
 			if n.ID == d.Node || n.Name != nil && *n.Name == d.Node {
 				d.nodes = append(d.nodes, n)
 			}
 		}
+		return nil
+	case err == nil:
+		d.Printer.Warn(answer.Value.Warnings)
 		return nil
 	case ctx.Err() != nil || rest.IsFinal(err):
 		return err
@@ -138,41 +145,41 @@ func (d *drain) look(ctx context.Context) error {
 	return nil
 }
 
-// count counts what runs on the nodes. A heartbeat from before the cordon, or from the moment after it, does not tell
-// what they have begun since. A dead node runs nothing. Error: somebody has ended the cordon, or its time is over.
+// count notes what it waits for. Errors: a node that was alive is dead; somebody has ended the cordon, or its time is
+// over.
 func (d *drain) count() error {
 	d.running = 0
-	known := true
+	unconfirmed := ""
 	for _, n := range d.nodes {
 		switch {
-		case n.State == wire.Dead:
+		case n.State == wire.Dead && d.alive[n.ID]:
+			return fmt.Errorf("%s counts as dead: what it ran may still run (dtsctl node get %s)", n.ID, n.ID)
+		case n.State == wire.Dead: // another process has its name
 		case n.Cordon == nil:
 			return fmt.Errorf("%s is not cordoned any more, so it takes tasks: drain it again", n.ID)
-		case n.LastBeat.Before(d.since.Add(drainPause)):
-			known = false
+		case !n.Cordon.Obeyed:
+			unconfirmed, d.alive[n.ID] = n.ID, true
 		default:
 			d.running += n.Running
+			d.alive[n.ID] = true
 		}
 	}
-	if d.running == 0 && !known {
-		d.running = -1
+	switch {
+	case len(d.alive) == 0 && len(d.nodes) > 0:
+		return fmt.Errorf("%s counts as dead: what it ran may still run (dtsctl node get %s)", d.Node, d.nodes[0].ID)
+	case d.running > 0:
+		d.waits = printer.Counted(d.running, "task") + " left"
+	case unconfirmed != "":
+		d.waits = unconfirmed + " has not confirmed the cordon yet"
+	default:
+		d.waits = ""
 	}
 	return nil
 }
 
-// runs says what still runs.
-func (d *drain) runs() string {
-	switch {
-	case d.running < 0:
-		return "no heartbeat has told yet what runs there"
-	case d.running == 1:
-		return "1 task runs"
-	}
-	return fmt.Sprintf("%d tasks run", d.running)
-}
-
-// show prints the nodes that run nothing.
+// show prints the nodes that have nothing left.
 func (d *drain) show() error {
+	d.nodes = slices.DeleteFunc(d.nodes, func(n wire.Node) bool { return !d.alive[n.ID] })
 	raw, err := json.Marshal(wire.NodeList{Nodes: append([]wire.Node{}, d.nodes...)})
 	if err != nil {
 		return err
