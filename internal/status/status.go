@@ -154,7 +154,11 @@ func figuresOf(f Facts) Figures {
 		if node.Alive {
 			n.Nodes++
 			n.Running += node.Running
-			n.Capacity += node.Capacity
+			if node.CordonOf == "" {
+				n.Capacity += node.Capacity
+			} else { // its other slots take nothing
+				n.Capacity += node.Running
+			}
 		}
 	}
 	if f.Redis.Silent == "" {

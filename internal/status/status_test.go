@@ -471,3 +471,13 @@ func TestStatus_UnservedIsNotOlderThanTheLastServer(t *testing.T) {
 		t.Errorf("node b served it two minutes ago: %+v", s.Reasons)
 	}
 }
+
+// A cordoned node has no free slots: it only ends what it runs.
+func TestJudge_CountsNoFreeSlotsOfCordonedNodes(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Nodes[0].Capacity, f.Nodes[0].Running, f.Nodes[0].CordonOf = 8, 3, "vm"
+	if got := status.Judge(f).Figures; got.Capacity != 3 || got.Running != 3 {
+		t.Errorf("%d of %d slots are in use, want 3 of 3", got.Running, got.Capacity)
+	}
+}

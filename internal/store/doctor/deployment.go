@@ -239,15 +239,24 @@ func (e *examination) lookAtServed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	served := make(map[string]bool)
+	served, cordoned := make(map[string]bool), make(map[string]string)
 	for _, n := range alive(nodes) {
+		if n.Cordon != nil && n.Has(config.RoleWorker) {
+			for name := range n.Cordon.Queues {
+				cordoned[name] = n.Cordon.Of
+			}
+		}
 		for name := range n.Queues {
 			served[name] = served[name] || n.Has(config.RoleWorker)
 		}
 	}
 	var unserved []string
 	for name, n := range waiting {
-		if !served[name] && foreign[name] == 0 {
+		switch of := cordoned[name]; {
+		case served[name] || foreign[name] > 0:
+		case of != "":
+			unserved = append(unserved, fmt.Sprintf("%s (%d; %s serves it, and is cordoned)", name, n, of))
+		default:
 			unserved = append(unserved, fmt.Sprintf("%s (%d)", name, n))
 		}
 	}

@@ -28,10 +28,10 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 // newDoctor returns a doctor that reads so many entries at once, and does not audit ledgers.
-func newDoctor(w *storetest.World, entries int) *doctor.Doctor {
+func newDoctor(w *storetest.World, entries int, nodes ...cluster.Node) *doctor.Doctor {
 	return doctor.New(doctor.Options{
 		Layout: w.Layout, Tasks: w.Tasks, Schedules: w.Schedules, Listing: w.Listing, Queues: queue.New(queue.Options{DB: w.DB}), Entries: entries,
-		Nodes:  func(context.Context) ([]cluster.Node, error) { return nil, nil },
+		Nodes:  func(context.Context) ([]cluster.Node, error) { return nodes, nil },
 		Audit:  func(context.Context, task.Ref, time.Time, time.Time) ([]string, error) { return nil, nil },
 		Limits: func(context.Context) (map[string]int, error) { return nil, nil },
 	})
@@ -287,6 +287,28 @@ func TestExamine_JudgesWhatIsOverdueByTheClockOfItsServer(t *testing.T) {
 	slices.Sort(want)
 	if diff := cmp.Diff(want[:min(len(want), doctor.ExampleLimit)], examine()); diff != "" {
 		t.Errorf("of what has been due for 10 minutes (-want +got):\n%s", diff)
+	}
+}
+
+// Tasks wait in a queue whose only node is cordoned, and in one that nobody has ever served.
+func TestExamine_NamesTheCordonOfAQueue(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	for _, name := range []string{"mails", "other"} {
+		ref := task.Ref{Namespace: "default", ID: name}
+		w.Create(task.Definition{Ref: ref, Type: "http", Queue: name})
+		_, err := w.Leader(ref).Claim(w.Ctx, 10, handover.Grant{Default: 0}, time.Second)
+		testkit.Must(t, err)
+	}
+	cordoned := cluster.Node{
+		ID: "n1", State: cluster.StateAlive, Roles: []string{"worker"}, Queues: map[string]int{},
+		Cordon: &cluster.Cordon{Of: "vm", Queues: map[string]int{"mails": 1}},
+	}
+	report, err := newDoctor(w, 1000, cordoned).Examine(w.Ctx, doctor.Request{Checks: []string{"unserved-queues"}})
+	testkit.Must(t, err)
+	const want = "mails (1; vm serves it, and is cordoned), other (1)"
+	if got := report.Results[0]; got.Detail != want || got.Severity != doctor.Warning {
+		t.Errorf("%s: %s", got.Severity, got.Detail)
 	}
 }
 
