@@ -222,6 +222,25 @@ func (e *examination) overdueSeverity(ctx context.Context) Severity {
 	return Error
 }
 
+// servedBy returns the queues that workers serve, and of those that cordoned workers would serve, what was cordoned.
+func servedBy(nodes []cluster.Node) (served map[string]bool, cordoned map[string]string) {
+	served, cordoned = make(map[string]bool), make(map[string]string)
+	for _, n := range nodes {
+		if !n.Has(config.RoleWorker) {
+			continue
+		}
+		for name := range n.Queues {
+			served[name] = true
+		}
+		if n.Cordon != nil {
+			for name := range n.Cordon.Queues {
+				cordoned[name] = n.Cordon.Of
+			}
+		}
+	}
+	return served, cordoned
+}
+
 func (e *examination) lookAtServed(ctx context.Context) error {
 	nodes, err := e.o.Nodes(ctx)
 	if err != nil {
@@ -239,17 +258,7 @@ func (e *examination) lookAtServed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	served, cordoned := make(map[string]bool), make(map[string]string)
-	for _, n := range alive(nodes) {
-		if n.Cordon != nil && n.Has(config.RoleWorker) {
-			for name := range n.Cordon.Queues {
-				cordoned[name] = n.Cordon.Of
-			}
-		}
-		for name := range n.Queues {
-			served[name] = served[name] || n.Has(config.RoleWorker)
-		}
-	}
+	served, cordoned := servedBy(alive(nodes))
 	var unserved []string
 	for name, n := range waiting {
 		switch of := cordoned[name]; {
