@@ -59,7 +59,7 @@ func (c cordons) apply(nodes []Node, now time.Time) {
 	for i := range nodes {
 		if nodes[i].Cordon = c.of(nodes[i], now); nodes[i].Cordon != nil {
 			nodes[i].Cordon.Queues, nodes[i].Queues = nodes[i].Queues, map[string]int{}
-			nodes[i].Cordon.Obeyed = nodes[i].Obeys == nodes[i].Cordon.Since.UnixMilli()
+			nodes[i].Cordon.Obeyed = nodes[i].Obeys == nodes[i].Cordon.SinceMS()
 		}
 	}
 }

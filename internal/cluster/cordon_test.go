@@ -28,7 +28,7 @@ func serving(t *testing.T, db *redisx.DB, id, name string) *node {
 	return run(t, cluster.Options{DB: db, ID: id, Beat: never, Self: self, Cordons: cordonsKey}).awaitReady()
 }
 
-// cordoned says of which nodes the view of a node says that they are cordoned.
+// cordoned returns the ids of the nodes that are cordoned in a view.
 func cordoned(v cluster.View) (ids []string) {
 	for _, n := range v.Nodes {
 		if n.Cordon != nil {

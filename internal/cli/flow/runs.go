@@ -131,7 +131,7 @@ var stepsColumns = []printer.Column[wire.Task]{{Name: "steps", Value: func(t wir
 	switch {
 	case t.Run == nil:
 		return nil
-	case t.Run.Paused && t.State == wire.StateRunning:
+	case isPaused(t, *t.Run):
 		return fmt.Sprintf("%d of %d, paused", t.Run.Ended, t.Run.Steps)
 	}
 	return fmt.Sprintf("%d of %d", t.Run.Ended, t.Run.Steps)
@@ -141,10 +141,11 @@ var stepsColumns = []printer.Column[wire.Task]{{Name: "steps", Value: func(t wir
 var progressColumns = []printer.Column[wire.Task]{
 	progressColumn("ended", func(_ wire.Task, r wire.RunProgress) any { return r.Ended }),
 	progressColumn("steps", func(_ wire.Task, r wire.RunProgress) any { return r.Steps }),
-	progressColumn("paused", func(t wire.Task, r wire.RunProgress) any {
-		return r.Paused && t.State == wire.StateRunning
-	}),
+	progressColumn("paused", func(t wire.Task, r wire.RunProgress) any { return isPaused(t, r) }),
 }
+
+// isPaused reports whether a run is paused now. A run that has ended may still have the mark of its pause.
+func isPaused(t wire.Task, r wire.RunProgress) bool { return r.Paused && t.State == wire.StateRunning }
 
 func progressColumn(name string, value func(t wire.Task, r wire.RunProgress) any) printer.Column[wire.Task] {
 	return printer.Column[wire.Task]{Name: name, Value: func(t wire.Task) any {

@@ -55,15 +55,10 @@ The output in a pipe has the columns of "dtsctl node list", for the nodes that h
 }
 
 func cordonRun(ctx context.Context, opts *cordonOptions) error {
-	c, err := opts.Client()
+	_, answer, err := opts.cordon(ctx)
 	if err != nil {
 		return err
 	}
-	answer, err := opts.cordon(ctx, c)
-	if err != nil {
-		return err
-	}
-	opts.Printer.Warn(answer.Value.Warnings)
 	return opts.Printer.Show(answer.Raw, func() error {
 		return showChanged(opts.Printer, answer.Value.Nodes, func(n wire.Node) error {
 			return opts.Printer.Printf("%s is cordoned; it runs %s\n", n.ID, printer.Counted(n.Running, "task"))
@@ -71,10 +66,17 @@ func cordonRun(ctx context.Context, opts *cordonOptions) error {
 	})
 }
 
-// cordon cordons the node.
-func (o *cordonOptions) cordon(ctx context.Context, c *rest.Client) (rest.Answer[wire.NodeList], error) {
+// cordon cordons the node, and shows the warnings of the answer.
+func (o *cordonOptions) cordon(ctx context.Context) (c *rest.Client, answer rest.Answer[wire.NodeList], err error) {
+	if c, err = o.Client(); err != nil {
+		return nil, answer, err
+	}
 	in := wire.NodeCordoning{Note: o.Note, For: flags.DurationText(o.For)}
-	return rest.Read[wire.NodeList](c.CordonNodeWithResponse(ctx, o.Node, in))
+	answer, err = rest.Read[wire.NodeList](c.CordonNodeWithResponse(ctx, o.Node, in))
+	if err == nil {
+		o.Printer.Warn(answer.Value.Warnings)
+	}
+	return c, answer, err
 }
 
 // showChanged prints nodes that have changed: a table in a pipe, a sentence for each on a terminal.

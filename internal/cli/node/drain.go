@@ -62,15 +62,10 @@ const (
 var errTimeout = errors.New("the timeout of the drain has passed")
 
 func drainRun(ctx context.Context, opts *drainOptions) error {
-	c, err := opts.Client()
+	c, answer, err := opts.cordon(ctx)
 	if err != nil {
 		return err
 	}
-	answer, err := opts.cordon(ctx, c)
-	if err != nil {
-		return err
-	}
-	opts.Printer.Warn(answer.Value.Warnings)
 	if opts.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, opts.Timeout, errTimeout)
