@@ -12,14 +12,16 @@
 // # What Redis has
 //
 //	partition p   holds:<limit>   set of the live tasks that hold a slot
-//	              caps            hash: limit to "version cap tokens"
-//	home          use:<limit>     hash: p to "version count tokens"
-//	              line:<limit>    sorted set: the partitions that wait, the one that has waited longest first
-//	              limits          hash: limit to its rule, as "slots"
+//	              caps            hash: limit to "version cap tokens"; "@" to the newest version
+//	home          use:<limit>     hash: p to "version count tokens since asked"; "@" to when the bucket is full again
+//	no partition  dts:rules       hash: limit to its rule
 //
-// The home of a limit is the partition that the name of the limit belongs to. A cap says how many tasks may hold a
-// slot in p. A count says how many slots p may use. Caps and counts are absolute: no script adds to them, and they
-// do not expire. A version numbers what p has of a limit. It comes from one counter of p, and changes with each
+// The home of a limit is the partition that the name of the limit belongs to. The line of a limit is the partitions
+// that wait for a slot, in the order of "since", the time since when each of them waits. "asked" is when p asked last.
+// The home has no rule: a leader reads the rules, and says in each call of settle what the limit allows. A leader that
+// does not know a change yet asks by the old rule. In the model, the home has the slots. A cap says how many tasks may
+// hold a slot in p. A count says how many slots p may use. Caps and counts are absolute: no script adds to them, and
+// they do not expire. A version numbers what p has of a limit. It comes from one counter of p, and changes with each
 // change of the cap. Only scripts of p's leader take a new version.
 //
 // In each partition, holders <= cap <= count, and the sum of the counts is at most the slots. So a limit holds
@@ -41,9 +43,17 @@
 //	count = max(count, the count before), if the home knew this version
 //
 // So "have" is never refused: these slots are used. A repeat lowers nothing, as the reply to the first call may have
-// become a cap by now. If p did not get all that it wants, it joins the line, else it leaves it. The reply has the
-// count, and whether others want slots: others wait, or the counts are more than the slots, because somebody has
-// lowered these. One call settles many limits of the same home.
+// become a cap by now. The reply has the count, and whether others want slots: others wait, or the counts are more than
+// the slots, because somebody has lowered these. One call settles many limits of the same home.
+//
+// The count also decides the place of p in the line:
+//
+//	count >= have + want           p has all that it wants: it leaves the line
+//	have < count < have + want     p has some of it: it goes to the end of the line
+//	count = have, want > 0         p has none of it: it keeps its place, or joins at the end
+//
+// If p kept its place with some slots, it would stay the first one while it has more tasks than there are slots. It
+// would get each slot again that it gives back, and all others would wait for ever.
 //
 // claim (in p; fence, and for each limit the version, count and tokens of the newest reply) compares the fence. For
 // each limit whose version in Redis is exactly that of the call, it raises the cap to the count, adds the tokens,
@@ -53,8 +63,7 @@
 //
 // Whatever ends an attempt (finish, reap, cancel, take_back, snooze, move) takes the task out of the holders in the
 // same script. These scripts read the state of the task and not its definition. So the claim notes in the state
-// which limits the task holds. A worker that restores a task after a loss makes it a holder again, also beyond the
-// cap.
+// which limits the task holds. A task that a worker reports after a loss becomes a holder again, also beyond the cap.
 //
 // # The leader
 //
@@ -115,8 +124,8 @@
 //     leaders, workers and time alone. So there is no state in which a task waits, slots are free, and nobody can
 //     hand one over.
 //   - Served: no partition waits for ever while nobody dies, and each process does some day what it can do all the
-//     time. The search looks for a circle of states in which a fair run can stay. All others may have work without
-//     end.
+//     time. A partition waits while none of its tasks is live. The search looks for a circle of states in which a fair
+//     run can stay. All others may have work without end.
 //
 // A limit that was lowered binds as soon as the counts are not more than its slots. Until then leaders take nothing
 // that they know to be too much, and counts only fall.
@@ -133,6 +142,8 @@
 //
 //   - If all do so in time (Size.Prompt), no limit is exceeded. What Redis has can be wrong for that moment: more
 //     holders than the cap, a cap above the count, counts above the slots.
+//   - The model knows the limits of each task that a worker reports. In Redis, a task whose claim was lost has them in
+//     its state only if it waited under them. Else it holds no slot until it ends, and can exceed the limit.
 //   - If a worker or a leader is late, or dies as well, a limit can be exceeded. After a partition loses writes,
 //     one task too many can run for each lost claim and each lost end. After a home loses writes, it can grant
 //     again what it had granted in the lost time.
@@ -151,6 +162,7 @@
 //
 //	partitions  tasks                                    states       steps
 //	2           1      Again Fair                         3,645      13,486
+//	2           2      Again Fair                        15,942      65,998
 //	2           1      Again Copies                     135,395     667,562
 //	2           1      Stale 1 Expires                   81,824     553,848
 //	2           2      Slots 2 Again Changes             92,514     518,126
@@ -163,6 +175,8 @@
 //	2           1      Lag 1 TheHome                    202,408     874,900
 //
 //	3           1      Fair                             155,567     813,900
+//	3           2      Again Fair                     1,439,457   8,530,902
+//	3           2      Slots 2 Again Lives Fair          33,796     166,257
 //	2           1      Burst 1 Again Fair                90,170     368,989
 //	2           1      Stale 2 Again Expires          1,558,121  14,408,524
 //	2           1      Slots 2 Again Changes Copies     670,970   4,360,922
@@ -180,8 +194,10 @@
 //
 // # What is not modelled
 //
-// How long a leader waits for its slot; limits that only some tasks have; more than two limits; costs above 1;
-// wake-ups; the end of the fields of caps and use; GCRA itself, and a home that loses tokens; what a lane and a task
-// look like; the script that restores a task, which is one step here; a loss of writes together with copies or stale
-// leaders, or two of them.
+// How long a leader waits for its slot; limits that only some tasks have; more than two limits; queues that are full;
+// wake-ups; the end of the fields of caps and use; leaders that disagree about what a limit allows; GCRA itself, and a
+// home that loses tokens; what a lane and a task look like; the script that restores a task, which is one step here; a
+// loss of writes together with copies or stale leaders, or two of them.
+//
+// No task costs more than one slot. So the number of members of a set is how many slots they hold.
 package limits

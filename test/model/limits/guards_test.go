@@ -29,6 +29,7 @@ var withoutGuards = []struct {
 	{TokensOnce, Size{Partitions: 1, Tasks: 2, Limits: 1, Slots: 1, Burst: 2}, Once},
 	{InLine, Size{Partitions: 3, Tasks: 1, Limits: 1, Slots: 1}, InTurn},
 	{InLine, Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Again: true, Fair: true}, Served},
+	{EndOfLine, Size{Partitions: 2, Tasks: 2, Limits: 1, Slots: 1, Again: true, Lives: true, Fair: true}, Served},
 	{LineFades, Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Silent: true}, Finishes},
 	{GiveBack, Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1}, Finishes},
 	{AskAgain, Size{Partitions: 2, Tasks: 2, Limits: 1, Slots: 1, Again: true}, InTurn},

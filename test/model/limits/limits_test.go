@@ -22,6 +22,7 @@ type search struct {
 var (
 	small = []search{
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Again: true, Fair: true}},
+		{size: Size{Partitions: 2, Tasks: 2, Limits: 1, Slots: 1, Again: true, Fair: true}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Again: true, Copies: true}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Expires: true, Stale: 1}},
 		{size: Size{Partitions: 2, Tasks: 2, Limits: 1, Slots: 2, Again: true, Changes: true}},
@@ -47,6 +48,8 @@ var (
 	}
 	large = []search{
 		{size: Size{Partitions: 3, Tasks: 1, Limits: 1, Slots: 1, Fair: true}},
+		{size: Size{Partitions: 3, Tasks: 2, Limits: 1, Slots: 1, Again: true, Fair: true}},
+		{size: Size{Partitions: 3, Tasks: 2, Limits: 1, Slots: 2, Again: true, Lives: true, Fair: true}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Burst: 1, Again: true, Fair: true}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Again: true, Expires: true, Stale: 2}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 2, Again: true, Copies: true, Changes: true}},

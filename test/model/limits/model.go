@@ -81,6 +81,7 @@ const (
 	RepeatKeeps
 	TokensOnce
 	InLine
+	EndOfLine
 	LineFades
 	GiveBack
 	AskAgain
@@ -105,6 +106,7 @@ func (g Guard) String() string {
 		"the home lowers no count for a version that it knows",
 		"the home grants tokens to a version once",
 		"the home leaves a slot for each partition that has waited longer",
+		"a partition that gets some slots, and less than it wants, goes to the end of the line",
 		"the home forgets that a partition waits that does not ask again",
 		"a leader gives back a cap that is free when others want it",
 		"a leader that knows that others wait asks the home before it takes a slot again",

@@ -162,7 +162,8 @@ func (m *Model) take(p *Partition) uint8 {
 }
 
 // settle notes how many slots a partition uses, which is never refused for want of slots: they are used. Beyond that it
-// grants what is free, but for a slot for each partition that has waited longer.
+// grants what is free, but for a slot for each partition that has waited longer. A partition that gets some slots, and
+// less than it wants, waits for the others behind all partitions that wait now.
 //
 //go:norace
 func (m *Model) settle(h *Home, c Call) Reply {
@@ -186,10 +187,11 @@ func (m *Model) settle(h *Home, c Call) Reply {
 		h.Tokens -= use.Tokens
 	}
 	use.Version, use.Count = version, count
+	if count >= have+c.Want || count > have && m.has(EndOfLine) {
+		h.leave(c.Partition)
+	}
 	if count < have+c.Want {
 		h.join(c.Partition)
-	} else {
-		h.leave(c.Partition)
 	}
 	return Reply{Count: count, Tokens: use.Tokens, Wanted: m.isWanted(h, c.Partition)}
 }
