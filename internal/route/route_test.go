@@ -163,11 +163,16 @@ func TestRoute_PlacesATask(t *testing.T) {
 func TestRoute_HashKeepsToTheNodeOfAKey(t *testing.T) {
 	t.Parallel()
 	idle := having(same, same, same)
-	place := func(sticky Sticky, waited time.Duration, change func(c *Candidate)) (Place, string) {
+	place := func(sticky Sticky, waited time.Duration, change, others func(c *Candidate)) (Place, string) {
 		route := Route{By: Hash, Sticky: sticky}
 		home, _ := route.Place(Task{Key: "k"}, idle, Turns{})
 		nodes := slices.Clone(idle)
 		i := slices.IndexFunc(nodes, func(c Candidate) bool { return c.ID == home.Node })
+		for j := range nodes {
+			if others != nil {
+				others(&nodes[j])
+			}
+		}
 		change(&nodes[i])
 		got, _ := route.Place(Task{Key: "k", Waited: waited}, nodes, Turns{})
 		return got, nodes[i].Name
@@ -179,20 +184,22 @@ func TestRoute_HashKeepsToTheNodeOfAKey(t *testing.T) {
 		home   bool
 		waits  bool
 		still  time.Duration
+		others func(c *Candidate)
 	}{
 		"idle":                     {change: same, home: true},
 		"half of it is free":       {change: running(2), home: true},
 		"has more than its share":  {change: running(3)},
+		"within 5/4 of its share":  {change: running(3), others: running(2), home: true},
 		"full":                     {change: full},
 		"sticky, more than others": {sticky: StickyPrefer, change: running(4), home: true},
 		"sticky, full":             {sticky: StickyPrefer, change: full, waits: true, still: 2 * time.Second},
-		"sticky, full for a time":  {StickyPrefer, time.Second, full, false, true, time.Second},
+		"sticky, full for a time":  {StickyPrefer, time.Second, full, false, true, time.Second, nil},
 		"sticky, full for long":    {sticky: StickyPrefer, waited: 2 * time.Second, change: full},
 		"sticky, free in the end":  {sticky: StickyPrefer, waited: 2 * time.Second, change: running(4), home: true},
 		"required, more":           {sticky: StickyRequire, change: running(4), home: true},
 		"required, full for long":  {sticky: StickyRequire, waited: time.Hour, change: full, waits: true},
 	} {
-		got, home := place(c.sticky, c.waited, c.change)
+		got, home := place(c.sticky, c.waited, c.change, c.others)
 		switch {
 		case c.waits && got != Place{For: home, Still: c.still}:
 			t.Errorf("%s: %+v, want it to wait %v for %s", name, got, c.still, home)
