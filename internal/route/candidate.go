@@ -65,7 +65,7 @@ func byName(a, b *Candidate) int {
 
 // preferred returns the nodes that a rule allows, of those only the ones with the greatest Prefer.
 func preferred(nodes []Candidate, allows func(*Candidate) bool) []*Candidate {
-	var best []*Candidate
+	best := make([]*Candidate, 0, len(nodes))
 	for i := range nodes {
 		c := &nodes[i]
 		switch {
